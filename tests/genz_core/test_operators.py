@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pkgutil
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -167,3 +169,8 @@ def test_arrays_give_what_scalars_give():
 
 def test_every_kind_belongs_to_a_class():
     assert set(CLASS_OF_KIND.values()) >= {"gemm", "attention", "moe", "collective", "norm"}
+
+
+def test_no_file_of_the_package_hides_an_operator_behind_its_name():
+    files = {module.name for module in pkgutil.iter_modules(op.__path__)}
+    assert len(files) > 5 and not files & set(op.__all__)

@@ -1,0 +1,80 @@
+"""One function an operator: shapes in, `Op` out (FLOPs, bytes by tensor class, messages).
+
+Rules of counting, the same everywhere:
+
+- a multiply-add is two FLOPs; each operand crosses memory once; a view costs nothing;
+- attention counts the causal (query, key) pairs exactly, inside the window where there is one;
+- a mixture of experts reads the experts that the step's tokens are expected to reach,
+  ``E * (1 - (1 - k/E)^T)``, exactly ``k`` for one token;
+- a collective over one device is an operator of zero bytes, so no graph changes shape with tp.
+
+Arguments named m, n, k, tokens, sequences ... are per device: a builder divides before it calls.
+All of them may be arrays with one value per configuration.
+"""
+
+from genz_core.operators.elementwise import (
+    activation,
+    embedding,
+    gated_activation,
+    norm,
+    pointwise,
+    residual,
+    residual_norm,
+    rope,
+    route,
+    sampling,
+)
+from genz_core.operators.experts import Experts, activated_experts, moe
+from genz_core.operators.formats import BF16, Types
+from genz_core.operators.heads import (
+    Heads,
+    attended_pairs,
+    attention,
+    kept_tokens,
+    sparse_attention,
+)
+from genz_core.operators.messages import (
+    all_gather,
+    all_reduce,
+    all_to_all,
+    collective,
+    reduce_scatter,
+    send_recv,
+)
+from genz_core.operators.products import batched_gemm, convolution, einsum, gemm
+from genz_core.operators.recurrences import linear_attention, ssm_scan
+
+__all__ = [
+    "BF16",
+    "Experts",
+    "Heads",
+    "Types",
+    "activated_experts",
+    "activation",
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "attended_pairs",
+    "attention",
+    "batched_gemm",
+    "collective",
+    "convolution",
+    "einsum",
+    "embedding",
+    "gated_activation",
+    "gemm",
+    "kept_tokens",
+    "linear_attention",
+    "moe",
+    "norm",
+    "pointwise",
+    "reduce_scatter",
+    "residual",
+    "residual_norm",
+    "rope",
+    "route",
+    "sampling",
+    "send_recv",
+    "sparse_attention",
+    "ssm_scan",
+]

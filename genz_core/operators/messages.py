@@ -1,0 +1,55 @@
+"""Messages between devices: collectives, and the hand-over between pipeline stages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from genz_core.types import Num, Op
+
+
+def collective(
+    name: str, kind: str, message_bytes: Num, group: Num, *, stride: Num = 1.0, **where: Any
+) -> Op:
+    """A collective over `group` devices, `stride` devices apart; nothing to do for one.
+
+    message_bytes: all_reduce: the tensor that every device holds.  all_gather and
+    reduce_scatter: the whole tensor, of which each device holds a part.  all_to_all: what one
+    device holds before the exchange.  send_recv: what goes over the link.
+    """
+    message = np.where(np.asarray(group) > 1, message_bytes, 0.0)
+    return Op(
+        name,
+        kind,
+        message_bytes=message,
+        group=group,
+        stride=stride,
+        dims={"message_bytes": message, "group": group, "stride": stride},
+        **where,
+    )
+
+
+def all_reduce(name: str, message_bytes: Num, group: Num, **where: Any) -> Op:
+    """Sum over the group, left on every device; ring traffic 2(g-1)/g of the tensor."""
+    return collective(name, "all_reduce", message_bytes, group, **where)
+
+
+def all_gather(name: str, message_bytes: Num, group: Num, **where: Any) -> Op:
+    """Concatenate the parts on every device; traffic (g-1)/g of the whole tensor."""
+    return collective(name, "all_gather", message_bytes, group, **where)
+
+
+def reduce_scatter(name: str, message_bytes: Num, group: Num, **where: Any) -> Op:
+    """Sum over the group, each device keeps its part; traffic (g-1)/g of the whole tensor."""
+    return collective(name, "reduce_scatter", message_bytes, group, **where)
+
+
+def all_to_all(name: str, message_bytes: Num, group: Num, **where: Any) -> Op:
+    """Every device sends 1/g of what it holds to each other; (g-1)/g of it crosses links."""
+    return collective(name, "all_to_all", message_bytes, group, **where)
+
+
+def send_recv(name: str, message_bytes: Num, group: Num, **where: Any) -> Op:
+    """A message of `message_bytes` passed along a pipeline of `group` stages, group - 1 hops."""
+    return collective(name, "send_recv", message_bytes, group, **where)
