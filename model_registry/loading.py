@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-from genz_core.errors import InvalidValue, UnknownModel
+from genz_core.errors import MissingSpec, UnsupportedModel
 from genz_core.precision import canonical
 from genz_core.types import Model, Precision
 from model_registry.catalog import records
-from model_registry.hub import fetch, hub_id
-from model_registry.keys import Config
 from model_registry.lookup import resolve
 from model_registry.model import DecoderModel
+from model_registry.published import published
 from model_registry.quantization import override, resolve_precision, schemes
-from model_registry.recipes import published
-from model_registry.registry import read
-
-_MAX_BYTES = 8 * 2**20  # a config.json is some kilobytes
-Source = str | Path | Mapping[str, Any]
+from model_registry.registry import model_types, read
+from model_registry.sources import Checkpoint, Source, checkpoint
 
 
 def load(
@@ -33,35 +28,61 @@ def load(
     activations: str | None = None,
     compute: str | None = None,
     quant_config: Source | None = None,
+    trace: bool = False,
 ) -> Model:
     """A model in its checkpoint's number formats, or in those asked for.
+
+    Built by hand where its `model_type` is described in `architectures`; any other type that
+    transformers has is traced.
 
     source: a name ("meta-llama/Llama-3.1-8B", forgiving), a path to a config.json (or to its
     folder), a hub address ("hf:owner/name"), a pasted config.json, or the parsed config itself.
     quant_config: the checkpoint's hf_quant_config.json.
     weights, moe_weights, kv, activations, compute: formats that replace the checkpoint's.
+    trace: trace it though it is described.
 
     Raises:
         UnknownModel: no such name; near names are listed.
-        UnsupportedModel: an architecture or a key that changes the shape, not described.
+        UnsupportedModel: a type that nobody knows, or a key that changes the shape, not described.
         UnknownPrecision, InvalidValue: bad formats or sizes.
+        MissingSpec: a trace was asked for and torch or transformers is not installed.
     """
-    source = _local(source)
-    config, name, notes, formats = _resolve(source)
-    quant = _parsed(quant_config) if quant_config is not None else _sibling(source)
+    found = checkpoint(source, quant_config)
     wishes = {
-        "weights": weights or formats.get("weights"),
+        "weights": weights or found.formats.get("weights"),
         "moe_weights": moe_weights,
-        "kv": kv or formats.get("kv"),
-        "activations": activations or formats.get("activations"),
+        "kv": kv or found.formats.get("kv"),
+        "activations": activations or found.formats.get("activations"),
         "compute": compute,
     }
-    checkpoint = resolve_precision(config, quant)
+    held = resolve_precision(found.config, found.quant)
     if wishes["weights"]:
-        checkpoint = _as_published(name, str(wishes["weights"]), checkpoint)
-    precision, said = override(checkpoint, **wishes)
-    spec = read(Config(config, name))
-    return DecoderModel(spec, precision, (*notes, *said), str(config.get("_source", "")))
+        held = _as_published(found.name, str(wishes["weights"]), held)
+    precision, said = override(held, **wishes)
+    notes = (*found.notes, *said)
+    if trace:
+        return _traced(found, precision, notes)
+    if found.keys.model_type in model_types():
+        return DecoderModel(read(found.keys), precision, notes, found.origin)
+    return _traced_instead(found, precision, notes)
+
+
+def _traced(found: Checkpoint, precision: Precision, notes: tuple[str, ...]) -> Model:
+    from model_registry.tracing import trace
+
+    return replace(trace(found.config, name=found.name), precision=precision, remarks=notes)
+
+
+def _traced_instead(found: Checkpoint, precision: Precision, notes: tuple[str, ...]) -> Model:
+    """The trace of a type that no builder describes; where there is none, both reasons why."""
+    try:
+        return _traced(found, precision, notes)
+    except (UnsupportedModel, MissingSpec) as refusal:
+        try:
+            read(found.keys)
+        except UnsupportedModel as unknown:
+            raise UnsupportedModel(f"{unknown}; nor can it be traced: {refusal}") from None
+        raise
 
 
 def _as_published(name: str, weights: str, checkpoint: Precision) -> Precision:
@@ -87,7 +108,7 @@ def describe(name: str) -> Mapping[str, Any]:
         UnknownModel: no such name; near names are listed.
     """
     record = records()[resolve(name).id]
-    model = DecoderModel(read(Config(record.config(), record.id)))
+    model = DecoderModel(read(checkpoint(record.id).keys))
     return {
         "name": record.id,
         "model_type": record.model_type,
@@ -105,103 +126,3 @@ def describe(name: str) -> Mapping[str, Any]:
         "aliases": record.aliases,
         "source": record.source,
     }
-
-
-# ------------------------------------------------------------------------------- sources
-
-
-def _local(source: Source) -> Source:
-    """The downloaded config.json of a hub address; any other source as it is."""
-    name = hub_id(source) if isinstance(source, str) else None
-    if name is None:
-        return source
-    path = fetch(name)
-    if path is None:
-        raise UnknownModel("hub model", name, hint="It has no config.json")
-    fetch(name, "hf_quant_config.json")  # lies beside the config, where there is one
-    return {**_parsed(path), **_quant_beside(path), "_id": name}
-
-
-def _quant_beside(path: Path) -> dict[str, Any]:
-    quant = _sibling(path)
-    return {} if quant is None else {"hf_quant_config": quant}
-
-
-def _resolve(
-    source: Source,
-) -> tuple[Mapping[str, Any], str, tuple[str, ...], dict[str, str]]:
-    """(config, name, notes, formats that the name announces)."""
-    if isinstance(source, Mapping):
-        return source, _name_of(source, "uploaded model"), (), {}
-    path = _file(source)
-    if path is not None:
-        config = _parsed(path)
-        return config, _name_of(config, path.stem), (), {}
-    if isinstance(source, str) and source.lstrip().startswith("{"):
-        config = _parsed(source)
-        return config, _name_of(config, "pasted model"), (), {}
-    return _from_registry(str(source))
-
-
-def _from_registry(
-    name: str,
-) -> tuple[Mapping[str, Any], str, tuple[str, ...], dict[str, str]]:
-    entry = resolve(name)
-    formats = {"weights": entry.weights, "kv": entry.kv, "activations": entry.activations}
-    config = {**entry.config(), "_source": records()[entry.id].source}
-    return config, entry.id, (entry.note,) if entry.note else (), formats
-
-
-def _file(source: str | Path) -> Path | None:
-    """The config.json that a path means; None for what is no path at all.
-
-    Raises:
-        UnknownModel: a path to nothing.
-    """
-    text = str(source)
-    if "\n" in text or "{" in text or len(text) > 1024:
-        return None
-    path = Path(text).expanduser()
-    if path.is_dir() and (path / "config.json").is_file():
-        return path / "config.json"
-    if path.is_file():
-        return path
-    if isinstance(source, Path) or path.suffix == ".json" or text.startswith(("/", "./", "~")):
-        raise UnknownModel("model file", text, hint="Give the path of a config.json")
-    return None
-
-
-def _sibling(source: Source) -> Mapping[str, Any] | None:
-    """hf_quant_config.json beside a config.json, as checkpoints have it."""
-    if isinstance(source, Mapping):
-        return None
-    path = _file(source)
-    beside = path.with_name("hf_quant_config.json") if path else None
-    return _parsed(beside) if beside and beside.is_file() else None
-
-
-def _parsed(source: Source) -> Mapping[str, Any]:
-    """A JSON object out of a file, a text or a mapping.  Raises `InvalidValue`."""
-    if isinstance(source, Mapping):
-        return source
-    text = source if isinstance(source, str) and source.lstrip().startswith("{") else None
-    label = "the pasted config" if text else str(source)
-    try:
-        if text is None:
-            path = Path(source)
-            if path.stat().st_size > _MAX_BYTES:
-                raise InvalidValue(f"{label} is larger than a config.json can be")
-            text = path.read_text(encoding="utf-8")
-        parsed = json.loads(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidValue(f"{label} cannot be read: {error}") from None
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InvalidValue(f"{label} is no JSON ({error}); give the whole config.json") from None
-    if not isinstance(parsed, Mapping):
-        raise InvalidValue(f"{label} holds a {type(parsed).__name__}, not a JSON object")
-    return parsed
-
-
-def _name_of(config: Mapping[str, Any], fallback: str) -> str:
-    given = config.get("_id") or config.get("_name_or_path")
-    return given if isinstance(given, str) and given else fallback

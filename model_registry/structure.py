@@ -5,17 +5,16 @@ Four steps from a name to a count: `structure`, `missing_modules`, `populated`, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from genz_core.errors import InvalidValue, UnsupportedModel
+from genz_core.errors import InvalidValue
 from genz_core.types import COLLECTIVES, Graph, Group, Model, Op, Parallelism, Step
 from model_registry.modules.polynomial import fit_grid
+from model_registry.sources import Source, checkpoint
 
-Source = str | Path | Mapping[str, Any]
 SYMBOLS = ("batch", "new_tokens", "context")
 _FIGURES = (
     "flops",
@@ -27,34 +26,19 @@ _FIGURES = (
 )
 
 
-def open_model(source: Source, *, trace: bool = False) -> tuple[Model, str]:
-    """(model, "builder" or "trace"): built by hand where that is described, else traced.
+def open_model(source: Source, *, trace: bool = False, **formats: str) -> tuple[Model, str]:
+    """(model, "builder" or "trace"): built by hand where its type is described, else traced.
+
+    formats: number formats that replace the checkpoint's, as `loading.load` names them.
 
     Raises:
-        UnsupportedModel: neither a builder nor transformers knows the type.
+        RidgelineError: as `loading.load`.
     """
     from model_registry.loading import load
+    from model_registry.model import DecoderModel
 
-    if trace:
-        return traced(source), "trace"
-    try:
-        return load(source), "builder"
-    except UnsupportedModel as refusal:
-        try:
-            return traced(source), "trace"
-        except UnsupportedModel as error:
-            raise UnsupportedModel(f"{refusal}; nor can it be traced: {error}") from None
-
-
-def traced(source: Source) -> Model:
-    """The model of a name, a path or a config, from its trace."""
-    from model_registry.loading import _resolve, _sibling
-    from model_registry.tracing import trace
-
-    config, name, _, _ = _resolve(source)
-    plain = {key: value for key, value in config.items() if not key.startswith("_")}
-    quant = plain.pop("hf_quant_config", None) or _sibling(source)
-    return trace(plain, name=name, hf_quant_config=quant)
+    model = load(source, trace=trace, **formats)
+    return model, "builder" if isinstance(model, DecoderModel) else "trace"
 
 
 def structure(source: Source, trace: bool = False) -> dict[str, Any]:
@@ -116,15 +100,7 @@ def missing_modules(source: Source) -> list[str]:
     """Classes of the model's module tree that the module database does not hold."""
     from model_registry.modules import known, module_classes
 
-    return sorted(set(module_classes(config_of(source))) - set(known()))
-
-
-def config_of(source: Source) -> dict[str, Any]:
-    """The config behind a name, a path or a mapping, without the registry's own keys."""
-    from model_registry.loading import _resolve
-
-    config, _, _, _ = _resolve(source)
-    return {key: value for key, value in config.items() if not key.startswith("_")}
+    return sorted(set(module_classes(checkpoint(source).config)) - set(known()))
 
 
 def populated(source: Source, trace: bool = False) -> dict[str, Any]:

@@ -62,12 +62,15 @@ def derive(
 
 def _of_model(model: str) -> list[Any]:
     from model_registry import modules
-    from model_registry.structure import config_of, missing_modules
+    from model_registry.sources import checkpoint
+    from model_registry.structure import missing_modules
 
     missing = set(missing_modules(model))
     if not missing:
         return []
-    return [entry for entry in modules.derive_model(config_of(model)) if entry.module in missing]
+    return [
+        entry for entry in modules.derive_model(checkpoint(model).config) if entry.module in missing
+    ]
 
 
 def _print(entry: Any, json: bool) -> None:

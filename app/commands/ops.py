@@ -30,19 +30,13 @@ def ops(
     json: opt.Json = False,
     format_: opt.Form = Format.text,
 ) -> None:
-    import model_registry
+    from genz_core.errors import InvalidParallelism
     from genz_core.types import Parallelism
     from model_registry import static
     from model_registry.structure import open_model
 
-    formats = {key: value for key, value in (("weights", weights), ("kv", kv)) if value}
-    if formats and not trace:
-        opened = model_registry.load(model, **formats)
-    else:
-        opened, _ = open_model(model, trace=trace)
+    opened, _ = open_model(model, trace=trace, weights=weights, kv=kv)
     if message := opened.invalid(Parallelism(tp=tp)):
-        from genz_core.errors import InvalidParallelism
-
         raise InvalidParallelism(message)
     table = static.static_table(
         opened,

@@ -155,8 +155,8 @@ def build(config: Config) -> Instance:
     plain = checked(config)
     require_torch()
     model_type = str(plain.get("model_type", ""))
-    settings = _settings(plain, model_type)
     with quiet():
+        settings = _settings(plain, model_type)
         model = _instantiate(settings, model_type)
         ignored, defaulted = _key_report(plain, settings)
     _vouch(model_type, model)

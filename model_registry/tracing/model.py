@@ -26,7 +26,8 @@ _SIXTEEN_BIT = Precision(source="16 bit")
 class TracedModel:
     """A model known from its trace alone; satisfies `genz_core.types.Model`.
 
-    program: what it runs.  precision: its checkpoint's formats.
+    program: what it runs.  precision: its checkpoint's formats.  remarks: what was resolved or
+    assumed before the trace, in words.
     """
 
     name: str
@@ -34,6 +35,7 @@ class TracedModel:
     precision: Precision = _SIXTEEN_BIT
     max_context: int | None = None
     source: str = "trace"
+    remarks: tuple[str, ...] = ()
     _spec: ModelSpec = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -63,7 +65,8 @@ class TracedModel:
         said = (f"keys of the config that the class ignores: {', '.join(keys[0])}",) * bool(
             keys[0]
         ) + (f"keys it took a default for: {', '.join(keys[1])}",) * bool(keys[1])
-        return (f"traced from {self.program.class_name}", *done, *self.program.notes, *said)
+        origin = f"traced from {self.program.class_name}"
+        return (*self.remarks, origin, *done, *self.program.notes, *said)
 
     def graph(self, step: Step, parallelism: Parallelism) -> Graph:
         """The operators of one step on one device of the split."""

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from genz_core.errors import InvalidValue, RidgelineError, UnknownPrecision
 from genz_core.types import Precision
 from model_registry.catalog import Record, records
+from model_registry.published import published
 from model_registry.quantization import LINEAR_ROLES, ROLES, override, resolve_precision
-from model_registry.recipes import published
 
 LLAMA = {"model_type": "llama", "num_hidden_layers": 4, "torch_dtype": "bfloat16"}
 BF16 = resolve_precision(LLAMA)
@@ -299,7 +299,7 @@ def test_a_wish_is_granted_or_already_true_and_asking_twice_changes_nothing(
     assert once.by_layer == twice.by_layer
 
 
-# ------------------------------------------------------------------------------- recipes
+# ------------------------------------------------------------------------- published maps
 
 
 def test_the_published_nvfp4_of_deepseek_v3_spares_its_latent_projections() -> None:
@@ -309,7 +309,7 @@ def test_the_published_nvfp4_of_deepseek_v3_spares_its_latent_projections() -> N
     assert precision.kv == "fp8" and "nvidia/DeepSeek-V3.1-NVFP4" in precision.source
 
 
-def test_a_model_that_nobody_published_in_a_format_has_no_recipe() -> None:
+def test_a_model_that_nobody_published_in_a_format_has_no_map_of_its_own() -> None:
     assert published("openai-community/gpt2", "nvfp4") is None
     assert published("deepseek-ai/DeepSeek-V3", "int4") is None
 

@@ -23,7 +23,6 @@ from model_registry.static import (
     flops_text,
     static_table,
 )
-from model_registry.structure import traced
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "tra_references.json"
 CASES = json.loads(GOLDEN.read_text())["cases"]
@@ -46,7 +45,7 @@ def opened(case: dict[str, Any], origin: str) -> Model:
         return model_registry.load(config_of(case))
     pytest.importorskip("torch")
     pytest.importorskip("transformers", minversion="5.0")
-    return traced(config_of(case))
+    return model_registry.load(config_of(case), trace=True)
 
 
 @pytest.fixture(autouse=True)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import model_registry
-from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.errors import InvalidValue, RidgelineError, UnsupportedModel
 from genz_core.types import Model, Parallelism, Precision, Step
 from model_registry.catalog import records
 from model_registry.structure import structure, sums
-from model_registry.tracing import REWRITES, trace
+from model_registry.tracing import REWRITES, TracedModel, trace
 from model_registry.tracing import cache as trace_cache
 from model_registry.tracing.building import build, language_parameters
 from model_registry.tracing.capture import record
@@ -269,3 +269,33 @@ def test_structure_says_where_it_is_from_and_what_it_holds(origin: str) -> None:
     indices = sorted({at for group in found["layers"] for at in group["indices"]})
     assert indices == list(range(28))
     json.dumps(found)
+
+
+# ------------------------------------------------------------------------------- as any other
+
+
+def test_a_type_that_no_builder_describes_loads_as_its_trace() -> None:
+    config = {**tiny("llama"), "model_type": "exaone4", "layer_types": ["full_attention"] * 2}
+    model = model_registry.load(config, weights="fp8", kv="fp8")
+    formats = {op.name: op.weights for op in model.graph(STEPS["decode"], Parallelism()).ops}
+    assert formats["gate_up_proj"] == "fp8" and formats["lm_head"] == "bf16"
+    assert model.precision.kv == "fp8"
+    notes = getattr(model, "notes", ())
+    assert notes[0].startswith("weights: fp8") and "traced from Exaone4ForCausalLM" in notes
+
+
+def test_a_key_that_a_builder_refuses_is_not_traced_around() -> None:
+    with pytest.raises(UnsupportedModel, match="moonbeams"):
+        model_registry.load({**tiny("llama"), "moonbeams": 7})
+
+
+def test_a_type_that_nobody_knows_is_refused_with_both_reasons() -> None:
+    with pytest.raises(UnsupportedModel, match=r"near: llama.*nor can it be traced: .*no class"):
+        model_registry.load({**tiny("llama"), "model_type": "lama"})
+
+
+def test_a_trace_that_is_asked_for_keeps_the_formats_that_a_name_announces() -> None:
+    model = model_registry.load("Qwen/Qwen3-0.6B-AWQ", trace=True)
+    assert isinstance(model, TracedModel)
+    assert "int4" in model.precision.weights.values()
+    assert any("Qwen3-0.6B" in note for note in model.notes)
