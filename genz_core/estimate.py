@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from genz_core.latency import Pricer, roofline
-from genz_core.latency.roofline import arithmetic_of
+from genz_core.latency import Pricer
+from genz_core.latency.roofline import arithmetic_of, roofline
 from genz_core.types import Array, EngineProfile, Graph, Num, Parallelism, Step, System
 
 #: The parts that an operator's expected latency falls into, in the order they are drawn.

@@ -28,7 +28,8 @@ import numpy as np
 import yaml
 
 from genz_core.errors import InvalidValue
-from genz_core.latency.profile import CLASSES, Fit, LatencyProfile, Parameters, Tier, describe
+from genz_core.latency.parameters import CLASSES, Parameters, describe
+from genz_core.latency.profile import Fit, LatencyProfile, Tier
 
 #: The safe loader, compiled where libyaml is there: profiles are read when a system is loaded.
 _LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

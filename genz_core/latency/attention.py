@@ -6,11 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from genz_core.latency.profile import (
-    DecodeAttentionParameters,
-    Device,
-    PrefillAttentionParameters,
-)
+from genz_core.latency.device import Device
+from genz_core.latency.parameters import DecodeAttentionParameters, PrefillAttentionParameters
 from genz_core.latency.smooth import causal_pairs, chunked, p_norm
 from genz_core.types import Array, Num
 

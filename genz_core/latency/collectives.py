@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from genz_core.latency.profile import CollectiveParameters
+from genz_core.latency.parameters import CollectiveParameters
 from genz_core.types import Array, Link, Num
 
 #: Bytes that cross a device's link per message byte, and latency steps, in a group of g.

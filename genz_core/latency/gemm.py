@@ -6,7 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from genz_core.latency.profile import Device, GemmParameters
+from genz_core.latency.device import Device
+from genz_core.latency.parameters import GemmParameters
 from genz_core.latency.smooth import chunked, distinct, p_norm, warm_share
 from genz_core.types import Array, Num
 

@@ -6,7 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from genz_core.latency.profile import Device, MoeParameters
+from genz_core.latency.device import Device
+from genz_core.latency.parameters import MoeParameters
 from genz_core.latency.smooth import chunked, p_norm
 from genz_core.types import Array, Num
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from genz_core.latency.profile import Device, ScanParameters
+from genz_core.latency.device import Device
+from genz_core.latency.parameters import ScanParameters
 from genz_core.latency.smooth import p_norm, warm_share
 from genz_core.types import Array, Num
 

@@ -19,8 +19,9 @@ import yaml
 import hardware_db
 from genz_core.calibration import ErrorSummary
 from genz_core.errors import RidgelineError
+from genz_core.latency.parameters import CLASSES, Parameters
 from genz_core.latency.points import price_s
-from genz_core.latency.profile import CLASSES, Fit, Parameters
+from genz_core.latency.profile import Fit
 from hardware_db.fit.evaluation import Group, evaluate, residual_quantiles
 from hardware_db.fit.regression import (
     defaults,
@@ -39,7 +40,7 @@ from hardware_db.profiles.validation import FILE, summary
 log = logging.getLogger("hardware_db.fit")
 _HEADING = """Latency constants fitted by `python -m hardware_db.fit`; do not edit by hand.
 Data: operator tables of {package} {version} (NVIDIA, Apache-2.0).
-The fields are explained in genz_core/latency/profile.py."""
+The fields are explained in genz_core/latency/parameters.py."""
 Entries = dict[tuple[str, str], tuple[Parameters, Fit]]
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import yaml
 
 from genz_core.errors import InvalidValue
-from genz_core.latency.profile import Device, LatencyProfile, Tier
+from genz_core.latency.device import Device
+from genz_core.latency.profile import LatencyProfile, Tier
 from genz_core.types import System
 from hardware_db import library
 from hardware_db.profile_schema import Measured, combine, layered, read

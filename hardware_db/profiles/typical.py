@@ -11,7 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from genz_core.latency.profile import CLASSES, Device, Fit, Parameters, describe
+from genz_core.latency.device import Device
+from genz_core.latency.parameters import CLASSES, Parameters, describe
+from genz_core.latency.profile import Fit
 from hardware_db.profile_schema import Measured
 
 #: ln(memory bytes per unit and clock): L40S and RTX PRO 6000 lie near 3, A100 to B200 at 13 to 27.

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from genz_core.latency.attention import decode_attention_s, prefill_attention_s
+from genz_core.latency.device import Device
 from genz_core.latency.gemm import gemm_s
-from genz_core.latency.profile import (
+from genz_core.latency.parameters import (
     DecodeAttentionParameters,
-    Device,
     GemmParameters,
     PrefillAttentionParameters,
 )

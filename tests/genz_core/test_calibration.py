@@ -7,17 +7,16 @@ import pytest
 
 from genz_core.calibration import ErrorSummary, calibrate, fit
 from genz_core.errors import InvalidValue
-from genz_core.latency.points import OperatorPoints, bound_s, price_s
-from genz_core.latency.profile import (
+from genz_core.latency.device import Device
+from genz_core.latency.parameters import (
     CLASSES,
     DecodeAttentionParameters,
-    Device,
-    Fit,
     GemmParameters,
-    LatencyProfile,
     MoeParameters,
     describe,
 )
+from genz_core.latency.points import OperatorPoints, bound_s, price_s
+from genz_core.latency.profile import Fit, LatencyProfile
 from genz_core.types import Link
 
 DEVICE = Device({"bf16": 312e12}, 2.039e12, 108.0, 1.41e9, 41.9e6, (Link("nvlink", 300e9, 0.0, 8),))

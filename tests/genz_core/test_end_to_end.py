@@ -5,8 +5,10 @@ import pytest
 
 from genz_core.end_to_end import calibrate_end_to_end, scaled
 from genz_core.errors import InvalidValue
+from genz_core.latency.device import Device
 from genz_core.latency.gemm import gemm_s
-from genz_core.latency.profile import Device, Fit, GemmParameters, LatencyProfile
+from genz_core.latency.parameters import GemmParameters
+from genz_core.latency.profile import Fit, LatencyProfile
 
 DEVICE = Device({"bf16": 312e12}, 2.039e12, 108.0, 1.41e9, 41.9e6)
 PRIOR = LatencyProfile(

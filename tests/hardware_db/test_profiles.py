@@ -2,7 +2,8 @@ import pytest
 import yaml
 
 from genz_core.errors import InvalidValue
-from genz_core.latency.profile import CLASSES, Device, GemmParameters
+from genz_core.latency.device import Device
+from genz_core.latency.parameters import CLASSES, GemmParameters
 from genz_core.types import System
 from hardware_db import profile_schema
 from hardware_db.fit.report import page

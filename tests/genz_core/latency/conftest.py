@@ -2,7 +2,7 @@
 
 import pytest
 
-from genz_core.latency.profile import Device
+from genz_core.latency.device import Device
 from genz_core.types import Link
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genz_core.latency.attention import decode_attention_s, prefill_attention_s, sparse_context
-from genz_core.latency.profile import DecodeAttentionParameters, PrefillAttentionParameters
+from genz_core.latency.parameters import DecodeAttentionParameters, PrefillAttentionParameters
 from genz_core.latency.smooth import causal_pairs
 
 PEAK = 989.4e12

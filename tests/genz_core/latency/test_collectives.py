@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genz_core.latency.collectives import OPERATIONS, collective_s
-from genz_core.latency.profile import CollectiveParameters
+from genz_core.latency.parameters import CollectiveParameters
 
 message = st.floats(1.0, 1e10)
 group = st.sampled_from([2, 4, 8, 16, 32])

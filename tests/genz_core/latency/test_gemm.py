@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genz_core.latency.gemm import gemm_s
-from genz_core.latency.profile import GemmParameters
+from genz_core.latency.parameters import GemmParameters
 
 PEAK = 989.4e12
 size = st.integers(1, 20_000)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genz_core.latency.moe import busiest_rank_rows, moe_s
-from genz_core.latency.profile import MoeParameters
+from genz_core.latency.parameters import MoeParameters
 
 PEAK = 989.4e12
 EXPERTS, TOP_K, HIDDEN, INTERMEDIATE = 128, 8, 2048, 768

@@ -1,14 +1,9 @@
 import pytest
 
 from genz_core.errors import InvalidValue, MissingSpec
-from genz_core.latency.profile import (
-    CLASSES,
-    Device,
-    GemmParameters,
-    LatencyProfile,
-    describe,
-    product_format,
-)
+from genz_core.latency.device import Device
+from genz_core.latency.parameters import CLASSES, GemmParameters, describe
+from genz_core.latency.profile import LatencyProfile, product_format
 from genz_core.types import System
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from genz_core.latency.collectives import collective_s
-from genz_core.latency.profile import CollectiveParameters
+from genz_core.latency.parameters import CollectiveParameters
 from genz_core.types import Link
 
 LINKS = (Link("wire", 100e9, 1e-6, 0),)

@@ -1,0 +1,69 @@
+"""What the latency models read of a system's datasheet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from genz_core.precision import runnable
+from genz_core.types import Link, System
+
+#: 16-bit peak of one unit, between an A100's (2.9) and a B200's (15 TFLOP/s); geometric middle.
+_TYPICAL_UNIT_FLOPS_PER_S = 6.6e12
+_TYPICAL_CLOCK_HZ = 1.8e9
+_TYPICAL_L2_BYTES = 40e6
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What the latency models read of a datasheet.
+
+    units: streaming multiprocessors, compute units or cores.  l2_bytes: last-level cache.
+    assumed: which figures the datasheet does not state and were taken as typical instead.
+    """
+
+    peak_flops_per_s: Mapping[str, float]
+    memory_bytes_per_s: float
+    units: float
+    clock_hz: float
+    l2_bytes: float
+    links: tuple[Link, ...] = ()
+    assumed: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, system: System) -> Device:
+        """The device of a system; shape figures that it lacks are typical ones, and said so."""
+        assumed = []
+        peak = system.peak_flops_per_s.get(
+            runnable("bf16", system.peak_flops_per_s), max(system.peak_flops_per_s.values())
+        )
+        units, clock, l2 = system.units, system.clock_hz, system.l2_bytes
+        if system.kind in ("tpu", "npu"):
+            units = None  # a few wide cores: tiles spread over them as over typical units
+        if units is None:
+            units = max(1, round(peak / _TYPICAL_UNIT_FLOPS_PER_S))
+            assumed.append(f"{units} units (typical for its peak)")
+        if clock is None:
+            clock = _TYPICAL_CLOCK_HZ
+            assumed.append(f"a clock of {clock / 1e9:g} GHz")
+        if l2 is None:
+            l2 = _TYPICAL_L2_BYTES
+            assumed.append(f"a last-level cache of {l2 / 1e6:g} MB")
+        return cls(
+            system.peak_flops_per_s,
+            system.memory_bytes_per_s,
+            float(units),
+            clock,
+            l2,
+            system.links,
+            tuple(assumed),
+        )
+
+    def peak(self, compute: str) -> float:
+        """Dense peak of the type that a product of type `compute` runs in here [FLOP/s]."""
+        return self.peak_flops_per_s[runnable(compute, self.peak_flops_per_s)]
+
+    @property
+    def cache_bytes_per_s(self) -> float:
+        """Nominal last-level cache bandwidth: 64 bytes per unit and clock."""
+        return self.units * self.clock_hz * 64.0
