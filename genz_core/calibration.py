@@ -135,10 +135,15 @@ def refuse_impossible(points: Sequence[OperatorPoints], device: Device) -> None:
                 f"{entry.operator}.{entry.fmt} point {where} took {measured[where]:g} s; "
                 "times must be positive seconds"
             )
-        limit = bound_s(entry, device)
-        beaten = measured < limit / (1.0 + TOLERANCE)
+        beaten = impossible(entry, device)
         if beaten.any():
-            raise InvalidValue(_impossible(entry, measured, limit, beaten))
+            raise InvalidValue(_impossible(entry, measured, bound_s(entry, device), beaten))
+
+
+def impossible(entry: OperatorPoints, device: Device) -> NDArray[np.bool_]:
+    """Which points are more than `TOLERANCE` faster than the device's peaks allow."""
+    measured = np.asarray(entry.measured_s, np.float64)
+    return np.asarray(measured < bound_s(entry, device) / (1.0 + TOLERANCE))
 
 
 def _impossible(
@@ -229,8 +234,11 @@ def fit_pool(
     centre = space.vector(start)
     width = np.array([(spread or {}).get(name, _SPREAD) for name in space.names])
     logs = [np.log(np.asarray(points.measured_s, np.float64)) for points, _, _ in pool]
+    # The solver steps by a share of each variable: counted from here none is near zero.
+    origin = space.low - 1.0
 
-    def residuals(vector: Array) -> Array:
+    def residuals(shifted: Array) -> Array:
+        vector = shifted + origin
         parameters = space.parameters(vector)
         parts = [
             np.sqrt(weight) * _robust(np.log(price_s(points, device, parameters)) - measured)
@@ -240,15 +248,15 @@ def fit_pool(
 
     best = least_squares(
         residuals,
-        centre,
-        bounds=(space.low, space.high),
+        centre - origin,
+        bounds=(space.low - origin, space.high - origin),
         max_nfev=_MAX_EVALUATIONS,
         diff_step=1e-3,
         x_scale=width if prior else "jac",
     )
     deviation = _deviation(best.jac, width if prior else None)
     return Solution(
-        space.parameters(best.x),
+        space.parameters(best.x + origin),
         dict(zip(space.names, (float(value) for value in deviation), strict=True)),
         float(best.cost),
     )
