@@ -33,9 +33,9 @@ def device_name(reports: Sequence[Report]) -> str:
     return names[0]
 
 
-def system_of(report: Report) -> System | None:
-    """The datasheet of the device that a report names, None where none is known."""
-    for device in report.devices:
+def system_of(*reports: Report) -> System | None:
+    """The datasheet of the device that reports name, None where none is known."""
+    for device in (device for report in reports for device in report.devices):
         try:
             return hardware_db.load(device.name)
         except RidgelineError:

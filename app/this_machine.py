@@ -7,19 +7,21 @@ profiles/this-machine.yaml and engines/hf-this-machine.yaml.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import hardware_db
+from app import user_files
 from genz_core.calibration import Calibration
 from genz_core.calibration import calibrate as fit
 from genz_core.errors import MeasurementError, RidgelineError
-from genz_core.latency.profile import Device
+from genz_core.latency.device import Device
+from genz_core.latency.points import OperatorPoints
+from genz_core.latency.profile import LatencyProfile
 from genz_core.types import EngineProfile, System
-from hardware_db import engine_schema, library, profile_schema, profiles
+from hardware_db import engine_schema, profile_schema
 from profilers.collect import machine
 from profilers.collect.eager import EagerFacts
 from profilers.collect.microbenchmarks import Suite
@@ -68,11 +70,13 @@ class ThisMachine:
     """A calibrated machine.
 
     system: with its fitted latency profile.  engine: eager transformers as measured here.
-    document, engine_document: what is saved.  pieces: what it was fitted on.
+    prior: what the fit started from.  document, engine_document: what is saved.
+    pieces: what it was fitted on.
     """
 
     system: System
     engine: EngineProfile
+    prior: LatencyProfile
     calibration: Calibration
     document: Mapping[str, Any]
     engine_document: Mapping[str, Any]
@@ -81,6 +85,10 @@ class ThisMachine:
     @property
     def suite(self) -> Suite:
         return self.pieces.suite
+
+    @property
+    def points(self) -> tuple[OperatorPoints, ...]:
+        return self.suite.points()
 
     @property
     def contention(self) -> float:
@@ -143,6 +151,7 @@ def fitted(pieces: Pieces) -> ThisMachine:
     return ThisMachine(
         system=replace(bare, latency=result.profile),
         engine=engine_schema.EngineRecord.model_validate(engine_document).profile(),
+        prior=bare.latency,
         calibration=result,
         document=document,
         engine_document=engine_document,
@@ -206,49 +215,32 @@ def _engine_document(facts: EagerFacts, suite: Suite) -> dict[str, Any]:
 
 
 def save(calibrated: ThisMachine) -> list[Path]:
-    """Write system, profile and engine to the data folder; each file appears whole or not at all.
+    """Write system, engine and profile to the data folder; each file appears whole or not at all.
 
     Raises:
         MeasurementError: the folder cannot be written.
     """
-    import yaml
-
-    folder = library.data_folder()
-    system = folder / "systems" / f"{machine.SLUG}.yaml"
-    engine = engine_schema.own_folder() / f"{ENGINE}.yaml"
-    profile = profiles.own_folder() / f"{machine.SLUG}.yaml"
-    try:
-        for path in (system, engine, profile):
-            path.parent.mkdir(parents=True, exist_ok=True)
-        for path, data in ((system, calibrated.document), (engine, calibrated.engine_document)):
-            _replace(path, yaml.safe_dump(dict(data), sort_keys=False, width=100))
-        draft = _draft(profile)
-        profile_schema.write(_fitted(calibrated), draft, "Fitted by ridgeline calibrate machine.")
-        os.replace(draft, profile)
-    except OSError as error:
-        raise MeasurementError(f"{folder} cannot be written: {error.strerror}") from None
-    return [system, profile, engine]
+    heading = "Fitted by ridgeline calibrate machine."
+    return [
+        user_files.write_system(calibrated.document),
+        user_files.write_engine(calibrated.engine_document),
+        user_files.write_profile(user_profile(calibrated.calibration, machine.SLUG), heading),
+    ]
 
 
-def _replace(path: Path, text: str) -> None:
-    draft = _draft(path)
-    draft.write_text(text, encoding="utf-8")
-    os.replace(draft, path)
-
-
-def _draft(path: Path) -> Path:
-    """Where a file is written before it appears; two processes do not meet there."""
-    return path.with_suffix(f".{os.getpid()}.tmp")
-
-
-def _fitted(calibrated: ThisMachine) -> profile_schema.Measured:
-    """The constants that the calibration fitted; the rest comes from the defaults anyway."""
-    profile = calibrated.calibration.profile
-    keys = [tuple(key.split(".", 1)) for key in calibrated.calibration.after]
+def user_profile(result: Calibration, slug: str) -> profile_schema.Measured:
+    """The constants that a calibration fitted, and those that were measured of the device before;
+    the rest comes from the typical ones anyway."""
+    profile = result.profile
+    keys = [
+        tuple(key.split(".", 1))
+        for key, entry in profile.fits.items()
+        if key in result.after or entry.tier == "measured"
+    ]
     return profile_schema.Measured(
-        name=machine.SLUG,
+        name=slug,
         family="",  # one machine speaks for no other of its family
-        systems=(machine.SLUG,),
+        systems=(slug,),
         parameters={(op, fmt): profile.parameters[op][fmt] for op, fmt in keys},
         fits={(op, fmt): profile.fits[f"{op}.{fmt}"] for op, fmt in keys},
         note=profile.note,

@@ -52,6 +52,7 @@ KERNEL_COLUMNS: Mapping[str, str] = {
     "operator": "category",
     "input_shapes": "category",  # JSON list of the shapes of the operator's inputs
     "input_types": "category",  # JSON list of their types
+    "input_values": "category",  # JSON list of their plain values, kept of attention alone
     "operator_class": "category",
     "phase": "category",
     "flops": "float64",  # summed over `count`

@@ -11,10 +11,11 @@ from app.commands.options import Json
 
 
 def register(cli: typer.Typer) -> None:
-    group = typer.Typer(help="Fit the latency model to this machine.", no_args_is_help=True)
+    group = typer.Typer(help="Fit the latency model to a machine.", no_args_is_help=True)
     group.command("machine", help="Microbenchmarks -> a system and a profile of this machine.")(
         machine
     )
+    group.command("report", help="Kernels of profiler reports -> a system and a profile.")(report)
     cli.add_typer(group, name="calibrate")
 
 
@@ -114,5 +115,47 @@ def _print(calibrated: Any, paths: list[Path], json: bool) -> None:
     typer.echo(render(rows, Format.text))
     slug, engine = calibrated.system.slug, calibrated.engine.name
     typer.echo(f"\nsystem {slug}, engine {engine}" + ("" if paths else " (not saved)"))
+    for path in paths:
+        typer.echo(f"  {path}")
+
+
+def report(
+    files: Annotated[list[Path], typer.Argument(help="PyTorch traces of one device, with shapes.")],
+    system: Annotated[
+        str, typer.Option(help="Slug, alias or YAML; default: the device the reports name.")
+    ] = "",
+    name: Annotated[
+        str, typer.Option(help="Id of the calibrated system; default: SYSTEM-from-report.")
+    ] = "",
+    save: Annotated[bool, typer.Option(help="Keep system and profile.")] = True,
+    json: Json = False,
+) -> None:
+    import profilers
+    from app import calibrating, report_calibration
+    from app.tables import Format, render, to_json
+
+    found = report_calibration.fit(profilers.read_reports(files), system, name)
+    paths = report_calibration.save(found) if save else []
+    errors, constants = calibrating.errors(found), calibrating.constants(found)
+    if json:
+        facts = {
+            "system": found.system.slug,
+            "kernel_time_share": found.share,
+            "operators": errors,
+            "constants": constants,
+            "points": calibrating.points(found),
+            "refused": list(found.refused),
+            "files": [str(path) for path in paths],
+        }
+        typer.echo(to_json(facts))
+        return
+    shown = [{key: row[key] for key in list(row)[:-1]} for row in constants]
+    typer.echo(render(errors, Format.text) + "\n\n" + render(shown, Format.text))
+    for sentence in found.refused:
+        typer.echo(f"refused: {sentence}")
+    typer.echo(
+        f"\nsystem {found.system.slug}" + ("" if paths else " (not saved)")
+        + f", fitted on {found.share:.0%} of the kernel time"
+    )  # fmt: skip
     for path in paths:
         typer.echo(f"  {path}")

@@ -41,6 +41,8 @@ FACTS = (
 
 #: A launch: start, end, "External id", whether it launches a graph.
 Launch = tuple[float, float, Hashable, bool]
+#: An operator: name, and JSON of the shapes, types and plain values of its inputs.
+Operator = tuple[str, str | None, str | None, str | None]
 
 
 @dataclass(slots=True)
@@ -53,7 +55,7 @@ class TraceEvents:
     shapes: list[tuple[str | None, str | None]] = field(default_factory=list)  # grid, block
     copies: list[tuple[str, float, float, int, int, float]] = field(default_factory=list)
     launches: dict[Hashable, Launch] = field(default_factory=dict)
-    operators: dict[Hashable, tuple[str, str | None, str | None]] = field(default_factory=dict)
+    operators: dict[Hashable, Operator] = field(default_factory=dict)
     annotations: list[tuple[str, float, float]] = field(default_factory=list)
     device_annotations: list[tuple[str, float, float]] = field(default_factory=list)
     calls: Counter[str] = field(default_factory=Counter)
@@ -153,6 +155,7 @@ def _kernels(events: TraceEvents, origin: float, ranges: pd.DataFrame) -> pd.Dat
             "operator": [o and o[0] for o in operators],
             "input_shapes": [o and o[1] for o in operators],
             "input_types": [o and o[2] for o in operators],
+            "input_values": [o and o[3] for o in operators],
             "attributed_by": [o and "torch_link" for o in operators],
         }
     )
@@ -160,7 +163,7 @@ def _kernels(events: TraceEvents, origin: float, ranges: pd.DataFrame) -> pd.Dat
 
 def _operator(
     events: TraceEvents, external: Hashable, launch: Launch | None, in_graph: bool
-) -> tuple[str, str | None, str | None] | None:
+) -> Operator | None:
     """The operator of a kernel; what launched a graph is not what its kernels compute."""
     if in_graph:
         return None

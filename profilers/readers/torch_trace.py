@@ -9,6 +9,7 @@ Times of the format are microseconds with three decimals.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ _HEADER = (*FACTS, "deviceProperties", "distributedInfo")
 #: Times beyond these are damage [us]: some clocks count from 1970.
 _MAX_TIME_US = 1e17
 _MAX_DURATION_US = 1e13
+#: Operators whose plain inputs say what they compute: whether attention is causal, how long.
+_VALUED = re.compile(r"attention|attn|::mha")
 #: Inputs of an operator beyond this are lists of many tensors, whose shapes tell nothing.
 _MAX_SHOWN_CHARS = 2000
 
@@ -122,8 +125,12 @@ def _keep(events: TraceEvents, category: str, item: dict[str, Any]) -> None:
             events.launches[correlation] = (start, start + duration, external, graph)
     elif category in _OPERATOR:
         if external is not None:
-            dims, types = args.get("Input Dims"), args.get("Input type")
-            events.operators[external] = (name, _compact(events, dims), _compact(events, types))
+            values = args.get("Concrete Inputs") if _VALUED.search(name) else None
+            shapes, types, values = (
+                _compact(events, inputs)
+                for inputs in (args.get("Input Dims"), args.get("Input type"), values)
+            )
+            events.operators[external] = (name, shapes, types, values)
     elif category in _COPY:
         place = _ordinal(args.get("device")), _ordinal(args.get("stream"))
         kind = "memset" if "memset" in category else _copy_kind(name)

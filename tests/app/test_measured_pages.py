@@ -259,3 +259,33 @@ def test_a_calibration_of_this_machine_shows_both_errors_and_is_saved(tmp_path: 
     app.button("save_fit").click().run()
     assert not app.exception
     assert (tmp_path / "systems" / "this-machine.yaml").is_file()
+
+
+def test_the_calibrate_page_fits_a_sample_report_and_keeps_it(tmp_path: Path, monkeypatch):
+    import hardware_db
+
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
+    app = opened("calibrate")
+    app.segmented_control("fit_source").set_value("Profiler reports").run()
+    app.pills("fit_samples").set_value([next(iter(uploads.SAMPLES))]).run()
+    next(b for b in app.button if b.label == "Calibrate").click().run()
+    assert not app.exception and not app.error
+    before, after = (cards(app)[f"Mean error, {state}"] for state in ("before", "after"))
+    assert float(after.strip("%")) < float(before.strip("%"))
+    app.button("save_fit").click().run()
+    assert not app.exception
+    kept = hardware_db.load("h100-sxm5-80gb-from-report")
+    assert kept.latency is not None and kept.latency.fit("gemm", "bf16").points == 4
+
+
+def test_the_calibrate_page_says_that_a_report_tells_no_shapes(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
+    app = opened("calibrate")
+    app.segmented_control("fit_source").set_value("Profiler reports").run()
+    app.file_uploader("fit_files").upload(DECODE.name, DECODE.read_bytes()).run()
+    next(b for b in app.button if b.label == "Calibrate").click().run()
+    assert "choose it" in app.info[0].value
+    app.selectbox("fit_system_None").set_value("rtx-5090")
+    next(b for b in app.button if b.label == "Calibrate").click().run()
+    assert not app.exception
+    assert "tells the shape" in app.error[0].value and not list(tmp_path.iterdir())

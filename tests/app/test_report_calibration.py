@@ -1,0 +1,109 @@
+"""Calibrating a system with reports: the fit, what is refused, what is kept."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import hardware_db
+import profilers
+from app import calibrating, report_calibration
+from app.cli import cli
+from genz_core.errors import InvalidValue
+from genz_core.latency.points import bound_s
+from genz_core.latency.profile import Device
+
+TRACES = Path(__file__).parents[1] / "fixtures" / "reports" / "torch"
+H100 = TRACES / "h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
+MI300X = TRACES / "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
+
+
+@pytest.fixture(autouse=True)
+def _own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path / "data"))
+
+
+def read(*files: Path) -> list[profilers.Report]:
+    return [profilers.read_report(file) for file in files]
+
+
+@pytest.mark.parametrize(("file", "slug"), [(H100, "h100-sxm5-80gb"), (MI300X, "mi300x")])
+def test_the_fit_is_nearer_to_the_report_and_keeps_what_physics_says(file: Path, slug: str):
+    found = report_calibration.fit(read(file))
+    assert found.system.slug == f"{slug}-from-report"
+    for row in calibrating.errors(found):
+        assert row["after"] < row["before"]
+    device = Device.of(found.system)
+    for entry in found.points:
+        assert (entry.measured_s > bound_s(entry, device) / 1.05).all()
+    for row in calibrating.constants(found):
+        assert row["uncertainty"] > 0
+
+
+def test_what_is_kept_prices_as_what_was_fitted_and_leaves_the_rest_as_it_was():
+    found = report_calibration.fit(read(H100))
+    report_calibration.save(found)
+    kept, shipped = (hardware_db.load(name).latency for name in (found.system.slug, "h100-sxm"))
+    assert kept is not None and shipped is not None
+    fitted = found.calibration.profile.gemm("bf16").compute_efficiency
+    assert kept.gemm("bf16").compute_efficiency == pytest.approx(fitted, rel=1e-4)
+    assert kept.gemm("bf16") != shipped.gemm("bf16")
+    assert kept.moe("bf16") == shipped.moe("bf16")
+    assert kept.fit("gemm", "bf16").data_set == "kernels of h100_Qwen_Qwen1"
+
+
+def test_a_kept_system_can_be_calibrated_again():
+    report_calibration.save(report_calibration.fit(read(MI300X)))
+    again = report_calibration.fit(read(MI300X), "mi300x-from-report", "mine")
+    report_calibration.save(again)
+    assert hardware_db.load("mine").memory_bytes_per_s == again.system.memory_bytes_per_s
+
+
+def test_a_report_of_a_faster_device_is_refused():
+    with pytest.raises(InvalidValue, match=r"4 of 4 points of gemm .* physics .* NVIDIA L4"):
+        report_calibration.fit(read(H100), "l4")
+
+
+def test_one_point_faster_than_light_is_left_out_and_said(tmp_path: Path):
+    """The longest shape of the trace, its kernels a thousand times too fast."""
+    import gzip
+
+    document = json.loads(gzip.decompress(H100.read_bytes()))
+    operators = {
+        event["args"]["External id"]: event["args"]["Input Dims"]
+        for event in document["traceEvents"]
+        if event.get("cat") == "cpu_op" and event["name"] == "aten::mm"
+    }
+    for event in document["traceEvents"]:
+        if event.get("cat") == "kernel":
+            shape = operators.get(event["args"].get("External id"))
+            event["dur"] /= 1000 if shape == [[8944, 1024], [1024, 2816]] else 1
+    file = tmp_path / "fast.json"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    found = report_calibration.fit(read(file))
+    (sentence,) = found.refused
+    assert "n=2816" in sentence and "left out" in sentence
+    assert found.calibration.after["gemm.bf16"].points == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("l4", "ships with"), ("Not a name", "id is 'Not a name'")]
+)
+def test_a_name_that_cannot_be_kept_is_refused(name: str, words: str):
+    with pytest.raises(InvalidValue, match=words):
+        report_calibration.fit(read(MI300X), name=name)
+
+
+def test_the_command_tells_both_errors_the_doubt_and_where_it_was_kept():
+    def ridgeline(*arguments: str) -> str:
+        done = CliRunner().invoke(cli, ["calibrate", "report", str(H100), *arguments])
+        assert done.exit_code == 0
+        return done.stdout
+
+    said = json.loads(ridgeline("--json"))
+    assert said["system"] == "h100-sxm5-80gb-from-report"
+    assert {Path(file).parent.name for file in said["files"]} == {"systems", "profiles"}
+    assert all(Path(file).is_file() for file in said["files"])
+    told = ridgeline("--no-save")
+    assert "uncertainty" in told and "(not saved)" in told
