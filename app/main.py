@@ -29,7 +29,8 @@ pages = {
     "Library": [
         st.Page("views/accuracy.py", title="Accuracy", icon=":material/straighten:"),
         st.Page("views/hardware.py", title="Hardware", icon=":material/dns:"),
-        st.Page("views/models.py", title="Models", icon=":material/account_tree:"),
+        st.Page("views/models.py", title="Models", icon=":material/dataset:"),
+        st.Page("views/inside.py", title="Model inside", icon=":material/account_tree:"),
     ],
 }
 page = st.navigation(pages, position="top")

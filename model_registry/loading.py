@@ -28,7 +28,6 @@ def load(
     activations: str | None = None,
     compute: str | None = None,
     quant_config: Source | None = None,
-    trace: bool = False,
 ) -> Model:
     """A model in its checkpoint's number formats, or in those asked for.
 
@@ -39,32 +38,47 @@ def load(
     folder), a hub address ("hf:owner/name"), a pasted config.json, or the parsed config itself.
     quant_config: the checkpoint's hf_quant_config.json.
     weights, moe_weights, kv, activations, compute: formats that replace the checkpoint's.
-    trace: trace it though it is described.
 
     Raises:
         UnknownModel: no such name; near names are listed.
         UnsupportedModel: a type that nobody knows, or a key that changes the shape, not described.
         UnknownPrecision, InvalidValue: bad formats or sizes.
-        MissingSpec: a trace was asked for and torch or transformers is not installed.
+        MissingSpec: only a trace would do, and torch or transformers is not installed.
     """
     found = checkpoint(source, quant_config)
-    wishes = {
-        "weights": weights or found.formats.get("weights"),
-        "moe_weights": moe_weights,
-        "kv": kv or found.formats.get("kv"),
-        "activations": activations or found.formats.get("activations"),
-        "compute": compute,
-    }
-    held = resolve_precision(found.config, found.quant)
-    if wishes["weights"]:
-        held = _as_published(found.name, str(wishes["weights"]), held)
-    precision, said = override(held, **wishes)
-    notes = (*found.notes, *said)
-    if trace:
-        return _traced(found, precision, notes)
+    precision, notes = _in_formats(
+        found,
+        weights=weights,
+        moe_weights=moe_weights,
+        kv=kv,
+        activations=activations,
+        compute=compute,
+    )
     if found.keys.model_type in model_types():
         return DecoderModel(read(found.keys), precision, notes, found.origin)
     return _traced_instead(found, precision, notes)
+
+
+def traced(source: Source, quant_config: Source | None = None, **formats: str | None) -> Model:
+    """The same model as transformers' own code runs it, whether or not a builder describes it.
+
+    formats: as `load` names them.
+
+    Raises:
+        RidgelineError: as `load`.
+    """
+    found = checkpoint(source, quant_config)
+    return _traced(found, *_in_formats(found, **formats))
+
+
+def _in_formats(found: Checkpoint, **wishes: str | None) -> tuple[Precision, tuple[str, ...]]:
+    """The formats of a checkpoint with the wishes of its name and its user, and what was done."""
+    wishes = {**found.formats, **{name: wish for name, wish in wishes.items() if wish}}
+    held = resolve_precision(found.config, found.quant)
+    if weights := wishes.get("weights"):
+        held = _as_published(found.name, weights, held)
+    precision, said = override(held, **wishes)
+    return precision, (*found.notes, *said)
 
 
 def _traced(found: Checkpoint, precision: Precision, notes: tuple[str, ...]) -> Model:

@@ -34,10 +34,10 @@ def open_model(source: Source, *, trace: bool = False, **formats: str) -> tuple[
     Raises:
         RidgelineError: as `loading.load`.
     """
-    from model_registry.loading import load
+    from model_registry import loading
     from model_registry.model import DecoderModel
 
-    model = load(source, trace=trace, **formats)
+    model = (loading.traced if trace else loading.load)(source, **formats)
     return model, "builder" if isinstance(model, DecoderModel) else "trace"
 
 

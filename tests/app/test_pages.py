@@ -13,7 +13,7 @@ from app import scenario, text
 ROOT = Path(__file__).parents[2]
 MAIN = ROOT / "app" / "main.py"
 PAGES = sorted(path.stem for path in (ROOT / "app" / "views").glob("*.py"))
-PRICED = ["overview", "roofline", "breakdown", "memory"]
+PRICED = ["overview", "roofline", "breakdown", "memory", "inside"]
 MINE = [*PRICED, "compare", "hardware", "models"]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 POINTS = ".js-plotly-plot .scatterlayer .points path.point"
 SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
-PATHS = ["", "roofline", "breakdown", "memory", "compare", "hardware", "models"]
+PATHS = ["", "roofline", "breakdown", "memory", "compare", "hardware", "models", "inside"]
 WITH_CHARTS = ["", "roofline", "breakdown", "memory", "compare", "hardware"]
 
 
@@ -88,6 +88,31 @@ def test_hovering_a_point_shows_the_formula_with_its_numbers(open_page):
     said = page.wait_for_selector(".hoverlayer .hovertext").text_content()
     assert "bound = max(" in said
     assert "FLOP/byte" in said
+
+
+# ------------------------------------------------------------------------------- model inside
+
+
+def line_of_graph(page, words: str) -> tuple[float, float]:
+    """Where the mark of the line that begins with `words` lies on the screen."""
+    lines = page.locator(".js-plotly-plot .textpoint")
+    said = [one.strip() for one in lines.all_text_contents()]
+    box = lines.nth(next(at for at, one in enumerate(said) if one.startswith(words))).bounding_box()
+    return box["x"] - 8, box["y"] + box["height"] / 2
+
+
+def test_a_click_on_an_operator_shows_its_formula_and_one_on_its_layers_folds_them(open_page):
+    page = open_page("inside", inside_phase="prefill", isl=512)
+    drawn(page)
+    page.mouse.click(*line_of_graph(page, "o_proj"))
+    page.wait_for_selector("text=/2 × 512 × 4,096 × 4,096/")
+    settled(page)
+    page.mouse.click(*line_of_graph(page, "Layers 0–31"))
+    page.wait_for_function(
+        "() => !document.querySelector('.js-plotly-plot').textContent.includes('qkv_proj')"
+    )
+    settled(page)
+    assert page.locator("text=/2 × 512 × 4,096 × 4,096/").count()
 
 
 # ------------------------------------------------------------------------------- links

@@ -45,7 +45,7 @@ def opened(case: dict[str, Any], origin: str) -> Model:
         return model_registry.load(config_of(case))
     pytest.importorskip("torch")
     pytest.importorskip("transformers", minversion="5.0")
-    return model_registry.load(config_of(case), trace=True)
+    return model_registry.traced(config_of(case))
 
 
 @pytest.fixture(autouse=True)

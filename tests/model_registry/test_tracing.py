@@ -295,7 +295,7 @@ def test_a_type_that_nobody_knows_is_refused_with_both_reasons() -> None:
 
 
 def test_a_trace_that_is_asked_for_keeps_the_formats_that_a_name_announces() -> None:
-    model = model_registry.load("Qwen/Qwen3-0.6B-AWQ", trace=True)
+    model = model_registry.traced("Qwen/Qwen3-0.6B-AWQ")
     assert isinstance(model, TracedModel)
     assert "int4" in model.precision.weights.values()
     assert any("Qwen3-0.6B" in note for note in model.notes)

@@ -1,0 +1,134 @@
+"""The layer graph: operators in the order they run, folded by layers and by parts of a layer.
+
+A square is an operator, coloured by class, a triangle folds and unfolds; the bar is its share of
+the step's operators.  Every line is a point that can be clicked; its id is its custom data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from app import text
+from app.charts.style import CLASS_NAMES, Look, blank
+from app.layer_tree import Line
+
+_ROW_PX, _INDENT, _BARS, _WIDEST = 27, 0.045, 0.66, 0.2
+
+
+def layer_graph(lines: Sequence[Line], chosen: str, look: Look) -> go.Figure:
+    """Draw the lines from top to bottom.  chosen: id of the operator that is looked at."""
+    figure = blank(look, "", _ROW_PX * len(lines) + 16)
+    total = sum(line.seconds for line in lines if line.level == 0) or 1.0
+    _edges(figure, lines, look)
+    _bars(figure, lines, total, look)
+    figure.add_trace(
+        go.Scatter(
+            x=[_x(line) for line in lines],
+            y=list(range(len(lines))),
+            mode="markers+text",
+            marker={
+                "symbol": [_symbol(line) for line in lines],
+                "size": [12 if line.folds else 13 for line in lines],
+                "color": [_color(line, look) for line in lines],
+                "opacity": 1.0,
+                "line": {
+                    "color": look.ink,
+                    "width": [2.5 if line.id == chosen else 0 for line in lines],
+                },
+            },
+            selected={"marker": {"opacity": 1.0}},
+            unselected={"marker": {"opacity": 1.0}},
+            text=[f"  {_label(line, chosen)}" for line in lines],
+            textposition="middle right",
+            textfont={"size": 13, "color": look.ink},
+            customdata=[[line.id] for line in lines],
+            hovertext=[_hover(line, total) for line in lines],
+            hovertemplate="%{hovertext}<extra></extra>",
+            showlegend=False,
+            cliponaxis=False,
+        )
+    )
+    figure.update_xaxes(range=[0, 1], visible=False, fixedrange=True)
+    figure.update_yaxes(range=[len(lines) - 0.4, -0.6], visible=False, fixedrange=True)
+    figure.update_layout(
+        margin={"t": 4, "b": 4, "l": 4, "r": 4},
+        clickmode="event+select",
+        hovermode="closest",
+        hoverdistance=120,
+        dragmode=False,
+    )
+    return figure
+
+
+def _x(line: Line) -> float:
+    return 0.02 + _INDENT * line.level
+
+
+def _symbol(line: Line) -> str:
+    if not line.folds:
+        return "square"
+    return "triangle-down" if line.open else "triangle-right"
+
+
+def _color(line: Line, look: Look) -> str:
+    return look.faint if line.folds else look.class_color(line.operator_class)
+
+
+def _label(line: Line, chosen: str) -> str:
+    words = f"<b>{line.label}</b>" if line.folds or line.id == chosen else line.label
+    return f"{words}  <i>{line.detail}</i>" if line.detail else words
+
+
+def _hover(line: Line, total: float) -> str:
+    share = f"{text.seconds(line.seconds)}, {text.percent(line.seconds / total)} of the operators"
+    if line.folds:
+        return f"<b>{line.label}</b><br>{share}<br>Click to {'fold' if line.open else 'unfold'}"
+    kind = CLASS_NAMES.get(line.operator_class, line.operator_class)
+    return f"<b>{line.label}</b> · {kind}<br>{share}<br>Click for its formula"
+
+
+def _edges(figure: go.Figure, lines: Sequence[Line], look: Look) -> None:
+    """To each line from the one before it on its level, or from what it lies in."""
+    xs: list[float | None] = []
+    ys: list[float | None] = []
+    for at, line in enumerate(lines):
+        above = next((i for i in reversed(range(at)) if lines[i].level <= line.level), None)
+        if above is not None:
+            xs += [_x(lines[above]), _x(lines[above]), _x(line), None]
+            ys += [above, at, at, None]
+    figure.add_trace(
+        go.Scatter(
+            x=xs, y=ys, mode="lines", hoverinfo="skip", showlegend=False,
+            line={"color": look.grid, "width": 2},
+        )
+    )  # fmt: skip
+
+
+def _bars(figure: go.Figure, lines: Sequence[Line], total: float, look: Look) -> None:
+    """The share of time of every line on the right, and the time in words."""
+    figure.add_trace(
+        go.Bar(
+            x=[_WIDEST * line.seconds / total for line in lines],
+            base=[_BARS] * len(lines),
+            y=list(range(len(lines))),
+            orientation="h",
+            width=0.5,
+            marker={"color": [_color(line, look) for line in lines], "line": {"width": 0}},
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    )
+    figure.add_trace(
+        go.Scatter(
+            x=[1.0] * len(lines),
+            y=list(range(len(lines))),
+            mode="text",
+            text=[text.seconds(line.seconds) for line in lines],
+            textposition="middle left",
+            textfont={"size": 12, "color": look.faint},
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    )

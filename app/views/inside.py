@@ -1,0 +1,143 @@
+"""A model's layers, folded and unfolded; any operator with its formula, tensors and roofline."""
+
+import pandas as pd
+import streamlit as st
+
+from app import anatomy, exports, inputs, inside, intervals, layer_tree, pricing, text, worked
+from app.charts import layers, roofline
+from genz_core.errors import RidgelineError
+from genz_core.estimate import StepEstimate
+from model_registry.model import DecoderModel
+
+setup, asked, _ = inputs.answer()
+look = exports.look()
+BUILT, TRACED = "builder", "trace"
+
+st.title("Model inside", anchor=False)
+st.caption(inputs.describe(setup) + " · one device")
+with st.container(horizontal=True, vertical_alignment="bottom"):
+    phase = st.segmented_control(
+        "Phase", pricing.PHASES, default="decode", required=True,
+        key="inside_phase", bind="query-params", label_visibility="collapsed",
+    )  # fmt: skip
+    described = isinstance(asked.model, DecoderModel)
+    with_trace = described and st.toggle(
+        "Trace beside it", key="with_trace",
+        help="Run transformers' own code of this model on the meta device, from its config alone: "
+        "no weights, no GPU, nothing fetched.",
+    )  # fmt: skip
+
+
+def priced() -> dict[str, StepEstimate]:
+    """The step of each side; a trace that cannot be made is said."""
+    own = BUILT if described else TRACED
+    steps = {own: inside.step(asked, asked.model, phase)}
+    if with_trace:
+        try:
+            steps[TRACED] = inside.step(asked, inside.traced(setup), phase)
+        except RidgelineError as error:
+            st.error(str(error), icon=":material/error:")
+    return steps
+
+
+def opened(side: str, step: StepEstimate) -> set[str]:
+    """What is unfolded on a side: at first the layers that take most of the time."""
+    key = f"unfolded {side} {setup.scenario.model}"
+    if key not in st.session_state:
+        closed = [line for line in layer_tree.lines(step, ()) if line.folds]
+        longest = max(closed, key=lambda line: line.seconds).id if closed else ""
+        inner = {name for name in layer_tree.foldable(step) if name.startswith(f"{longest}.")}
+        st.session_state[key] = {longest, *inner}
+    return st.session_state[key]
+
+
+def graph(side: str, step: StepEstimate, chosen: str) -> None:
+    """The layer graph of one side; a click folds, unfolds or chooses an operator."""
+    unfolded, clicks = opened(side, step), st.session_state.setdefault("inside_clicks", 0)
+    here = chosen.partition(" ")[2] if chosen.startswith(f"{side} ") else ""
+    figure = layers.layer_graph(layer_tree.lines(step, unfolded), here, look)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{side.capitalize()}**")
+        everything = set(layer_tree.foldable(step))
+        for words, names in (("Unfold all", everything), ("Fold all", set())):
+            if st.button(words, key=f"{words} {side}", type="tertiary"):
+                unfolded.clear()
+                unfolded.update(names)
+                st.rerun()
+    points = exports.chart(figure, f"layers-{side}-{clicks}", f"Layers, {side}", select=True)
+    for point in points[:1]:
+        name = point["customdata"][0]
+        st.session_state["inside_clicks"] = clicks + 1
+        if name.startswith("op:"):
+            st.session_state["inside_operator"] = f"{side} {name}"
+        else:
+            unfolded.symmetric_difference_update({name})
+        st.rerun()
+
+
+def operators(steps: dict[str, StepEstimate]) -> dict[str, tuple[StepEstimate, int]]:
+    """Every operator that takes time by "side op:row", the costliest of each side first."""
+    return {
+        f"{side} op:{row}": (step, row)
+        for side, step in steps.items()
+        for row in sorted(
+            (line.row for line in layer_tree.lines(step, layer_tree.foldable(step))
+             if not line.folds),
+            key=lambda row: -float(step.operators_s[row, 0]),
+        )
+    }  # fmt: skip
+
+
+def detail(known: dict[str, tuple[StepEstimate, int]]) -> None:
+    """The chosen operator: formula, tensors, its place on the roofline, how its time comes."""
+    name = st.selectbox(
+        "Operator", list(known), key="inside_operator",
+        format_func=lambda one: f"{known[one][0].graph.ops[known[one][1]].name} ({one})",
+    )  # fmt: skip
+    step, row = known[name]
+    op = step.graph.ops[row]
+    where = layer_tree.ranges(op.layers) if op.layers else f"{op.stage} stage"
+    st.caption(f"{op.kind} · {where} · {op.count:,.0f} × a step · `{op.module or 'model'}`")
+    flops = anatomy.formula(op)
+    if flops:
+        value = text.flops(anatomy.number(op.flops))
+        st.markdown(f"**FLOPs** of a run = {flops.symbols}  \n= {flops.numbers} = **{value}**")
+        st.caption(flops.meanings)
+    st.dataframe(
+        pd.DataFrame(
+            {"tensor": t.tensor, "shape": t.shape, "format": t.format, "moved": text.size(t.bytes)}
+            for t in anatomy.tensors(op)
+        ),
+        hide_index=True, height="content", key="inside_tensors",
+    )  # fmt: skip
+    rows = roofline.points(intervals.operator_table(step, 0), phase)
+    limits = roofline.frame(rows, asked.system)
+    figure = roofline.roofline(rows, asked.system, limits, look)
+    exports.chart(roofline.only(figure, f"{phase}:{row}"), "inside_roofline", f"{op.name} on it")
+    with st.expander("How its time is predicted", icon=":material/function:"):
+        st.markdown(worked.markdown(worked.worked(step, row), phase))
+
+
+steps = priced()
+known = operators(steps)
+if st.session_state.get("inside_operator") not in known:
+    st.session_state["inside_operator"] = next(iter(known))
+left, right = st.columns(2, gap="medium")
+places = {side: place for side, place in zip(steps, (left, right), strict=False)}
+for side, step in steps.items():
+    with places[side]:
+        graph(side, step, st.session_state["inside_operator"])
+with right if len(steps) == 1 else st.container():
+    detail(known)
+if len(steps) == 2:
+    st.subheader("Builder and trace", anchor=False)
+    models = asked.model, inside.traced(setup)
+    st.dataframe(
+        inside.beside(*models, steps[BUILT], steps[TRACED]),
+        hide_index=True, height="content", key="inside_beside",
+    )  # fmt: skip
+notes = [note for step in steps.values() for note in step.graph.notes]
+with st.expander(f"{len(notes)} notes on how the graph was made", icon=":material/info:"):
+    st.markdown("\n".join(f"- {note}" for note in notes) or "None.")
+table = pd.concat([pd.DataFrame(step.table()).assign(side=side) for side, step in steps.items()])
+exports.downloads(f"inside-{phase}", {}, table, setup)
