@@ -21,7 +21,7 @@ def standard_cases(device: Any) -> list[Case]:
     cases += [decode_attention(*shape) for shape in _DECODES]
     cases += [moe(tokens, 16, 2, 768, 672) for tokens in (1, 6, 48, 384)]
     cases += [add(2**power * 96) for power in (5, 10, 13, 15, 17)]
-    cases += [stream(operation, pool_bytes(device)) for operation in ("read", "copy")]
+    cases += [stream(operation, device) for operation in ("read", "copy")]
     return cases + collectives()
 
 
@@ -181,8 +181,9 @@ def add(elements: int) -> Case:
     )
 
 
-def stream(operation: str, size_bytes: int) -> Case:
-    """Read, or copy to the other, one half of the pool."""
+def stream(operation: str, device: Any) -> Case:
+    """Read, or copy to the other, one half of the device's pool."""
+    size = float(pool_bytes(device))
 
     def prepare(bench: Bench) -> Run:
         import torch
@@ -193,7 +194,7 @@ def stream(operation: str, size_bytes: int) -> Case:
             return lambda: target.copy_(source)
         return lambda: source.view(torch.int64).sum()
 
-    moved = size_bytes / 2.0 if operation == "read" else float(size_bytes)
+    moved = size / 2.0 if operation == "read" else size
     return Case(operation, "default", {"bytes": moved}, 0.0, moved, prepare)
 
 

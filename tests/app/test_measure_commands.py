@@ -165,7 +165,7 @@ def test_top_kernels_become_a_yaml_and_that_a_run_each(ridgeline, tmp_path: Path
     assert printed.count("--kernel-name=regex:^") == 3
 
 
-def few_cases(_device: Any) -> list[Any]:
+def few_cases(device: Any) -> list[Any]:
     """A few real microbenchmarks, so that a calibration takes seconds."""
     from profilers.collect import cases
 
@@ -174,7 +174,7 @@ def few_cases(_device: Any) -> list[Any]:
         cases.prefill_attention(1, 96, 4, 2, 64),
         cases.decode_attention(1, 192, 4, 2, 64),
         *(cases.add(2**power * 96) for power in (5, 10, 13)),
-        cases.stream("read", 2**28),
+        cases.stream("read", device),
     ]
 
 
