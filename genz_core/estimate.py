@@ -6,14 +6,14 @@ parts that sum to it, and the operators, the pipeline's wait and the host's time
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from genz_core.configurations import length, stack
 from genz_core.latency import Pricer
 from genz_core.latency.roofline import arithmetic_of, roofline
-from genz_core.types import Array, EngineProfile, Graph, Num, Parallelism, Step, System
+from genz_core.types import DEGREES, Array, EngineProfile, Graph, Num, Parallelism, Step, System
 
 #: The parts that an operator's expected latency falls into, in the order they are drawn.
 PARTS = ("compute", "memory", "communication", "overhead")
@@ -26,8 +26,8 @@ class StepEstimate:
     runs: times each operator runs in the step, [ops].  compute_s, memory_s, communication_s:
     least time of one run per resource, expected_s: what to expect of it, [ops, configs].
     stage_s, bound_stage_s: time of the slowest pipeline stage for one micro-batch, [configs].
-    micro_batches, overlap: how often a stage runs, see `total_s`.  host_s: host time, [configs].
-    sequences, tokens: what the step serves.
+    micro_batches: how often a stage runs; pipelined: see `price`.  host_s: host time, [configs].
+    flops, bytes: of one run, [ops, configs].
     """
 
     graph: Graph
@@ -139,12 +139,12 @@ def price(
     """
     size = _configurations(step, parallelism, micro_batches)
     least = [roofline(op, system) for op in graph.ops]
-    compute = _stack((least_of.compute_s for least_of in least), size)
-    memory = _stack((least_of.memory_s for least_of in least), size)
-    communication = _stack((least_of.communication_s for least_of in least), size)
+    compute = stack((least_of.compute_s for least_of in least), size)
+    memory = stack((least_of.memory_s for least_of in least), size)
+    communication = stack((least_of.communication_s for least_of in least), size)
     bound = np.maximum(np.maximum(compute, memory), communication)
     pricer = Pricer(system, engine)
-    expected = np.maximum(_stack((pricer.expected_s(op) for op in graph.ops), size), bound)
+    expected = np.maximum(stack((pricer.expected_s(op) for op in graph.ops), size), bound)
     runs = np.array([op.count for op in graph.ops], dtype=float)
     stages = np.broadcast_to(np.asarray(parallelism.pp, dtype=float), (size,))
     host = engine.host_step_s + engine.sampling_s + engine.host_sequence_s * step.sequences
@@ -162,8 +162,8 @@ def price(
         micro_batches=np.broadcast_to(np.asarray(micro_batches, dtype=float), (size,)),
         pipelined=pipelined,
         host_s=np.broadcast_to(np.asarray(host, dtype=float), (size,)),
-        flops=_stack((op.flops for op in graph.ops), size),
-        bytes=_stack((op.memory_bytes for op in graph.ops), size),
+        flops=stack((op.flops for op in graph.ops), size),
+        bytes=stack((op.memory_bytes for op in graph.ops), size),
     )
 
 
@@ -206,13 +206,8 @@ def _wait_s(operators: Array, stage: Array, micro_batches: Array, pipelined: boo
 
 
 def _configurations(step: Step, parallelism: Parallelism, micro_batches: Num) -> int:
-    fields = [getattr(parallelism, name) for name in ("tp", "pp", "dp", "ep", "cp")]
-    fields += [micro_batches, 1.0 if parallelism.moe_tp is None else parallelism.moe_tp]
+    fields = [*(getattr(parallelism, name) for name in DEGREES), micro_batches]
+    fields += [1.0 if parallelism.moe_tp is None else parallelism.moe_tp]
     for group in step.groups:
         fields += [group.sequences, group.new_tokens, group.cached_tokens]
-    return int(np.broadcast(*(np.atleast_1d(field) for field in fields)).size)
-
-
-def _stack(rows: Iterable[Num], size: int) -> Array:
-    """Rows that are scalars or arrays of configurations -> [ops, configs]."""
-    return np.stack([np.broadcast_to(np.asarray(row, dtype=float), (size,)) for row in rows])
+    return length(*fields)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from genz_core.configurations import columns, stack
 from genz_core.estimate import slowest_stage
 from genz_core.types import (
     Array,
@@ -18,7 +19,6 @@ from genz_core.types import (
     Graph,
     Mask,
     Model,
-    Num,
     Parallelism,
     Step,
     System,
@@ -88,8 +88,8 @@ def memory(
     tokens = np.ceil((np.asarray(workload.isl) + workload.osl) / block) * block
     held = model.graph(Step.decode(workload.batch, tokens - 1.0), parallelism)
     busiest = model.graph(prefill_chunk(workload, engine), parallelism)
-    size = _size(workload, parallelism)
-    stages = np.broadcast_to(np.asarray(parallelism.pp, dtype=float), (size,))
+    stages = columns(workload, parallelism)["pp"]
+    size = stages.size
     return Memory(
         weights_bytes=slowest_stage(held, stages, _column(held, "held_weight_bytes", size)),
         kv_bytes=slowest_stage(held, stages, _column(held, "held_kv_bytes", size)),
@@ -161,15 +161,8 @@ def _largest(fits: Callable[[Array], Mask]) -> int:
 
 
 def _column(graph: Graph, name: str, size: int) -> Array:
-    return np.stack(
-        [np.broadcast_to(np.asarray(getattr(op, name), float), (size,)) for op in graph.ops]
-    )
-
-
-def _size(workload: Workload, parallelism: Parallelism) -> int:
-    fields: list[Num] = [workload.batch, workload.isl, workload.osl]
-    fields += [getattr(parallelism, name) for name in ("tp", "pp", "dp", "ep", "cp")]
-    return int(np.broadcast(*(np.atleast_1d(field) for field in fields)).size)
+    """One field of every operator, [ops, configs]."""
+    return stack((getattr(op, name) for op in graph.ops), size)
 
 
 def _gb(size: float) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from genz_core.errors import InvalidParallelism
+from genz_core.types import DEGREES
 
-_NAMES = ("tp", "pp", "dp", "ep", "cp")
 _ENTRY = re.compile(r"([a-z]+)\{?(\d+)\}?", re.IGNORECASE)
 
 
@@ -20,17 +20,10 @@ def parse_degrees(text: str) -> dict[str, int]:
     for part in filter(None, re.split(r"[_\-\s,x]+", text.strip())):
         match = _ENTRY.fullmatch(part)
         name = match.group(1).lower() if match else ""
-        if match is None or name not in _NAMES or name in degrees or int(match.group(2)) < 1:
+        if match is None or name not in DEGREES or name in degrees or int(match.group(2)) < 1:
             raise InvalidParallelism(
                 f"{text!r}: cannot read {part!r}; write each of tp, pp, dp, ep, cp at most once "
                 "with a degree of at least 1, as in TP{4}_EP{2}_PP{1}"
             )
         degrees[name] = int(match.group(2))
     return degrees
-
-
-def format_degrees(degrees: dict[str, int]) -> str:
-    """The same in the braces form, degrees of one left out but for tp."""
-    kept = [(name, degrees.get(name, 1)) for name in _NAMES]
-    parts = [f"{name.upper()}{{{n}}}" for name, n in kept if n > 1 or name == "tp"]
-    return "_".join(parts)

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from genz_core.errors import InvalidValue
 from genz_core.stages import Estimate, estimate
-from genz_core.types import Array, EngineProfile, Model, Parallelism, System, Workload
+from genz_core.types import DEGREES, Array, EngineProfile, Model, Parallelism, System, Workload
 
 _WORKLOAD = ("batch", "isl", "osl")
-_DEGREES = ("tp", "pp", "dp", "ep", "cp")
 _LARGEST = 2_000_000
 
 
@@ -25,8 +24,8 @@ def grid(axes: Mapping[str, Sequence[float]]) -> dict[str, Array]:
         InvalidValue: an axis nobody knows, an empty one, or more than two million combinations.
     """
     for name, values in axes.items():
-        if name not in (*_WORKLOAD, *_DEGREES):
-            known = ", ".join((*_WORKLOAD, *_DEGREES))
+        if name not in (*_WORKLOAD, *DEGREES):
+            known = ", ".join((*_WORKLOAD, *DEGREES))
             raise InvalidValue(f"cannot sweep {name!r}; axes are {known}")
         if not len(values):
             raise InvalidValue(f"the axis {name!r} has no values")
@@ -48,19 +47,9 @@ def sweep(
     if all(len(column) == 1 for column in columns.values()):
         columns = {name: np.repeat(column, 2) for name, column in columns.items()}
     load = Workload(**{name: columns[name] for name in _WORKLOAD if name in columns})
-    degrees: dict[str, Any] = {name: columns[name] for name in _DEGREES if name in columns}
+    degrees: dict[str, Any] = {name: columns[name] for name in DEGREES if name in columns}
     split = Parallelism(**degrees)
     return estimate(model, system, load, split, engine)
-
-
-def degrees_for(devices: int) -> list[dict[str, int]]:
-    """Every way to write `devices` as tp * pp * dp, and every ep that divides tp * dp."""
-    found = []
-    for tp, pp in product(_divisors(devices), repeat=2):
-        if devices % (tp * pp) == 0:
-            dp = devices // (tp * pp)
-            found += [{"tp": tp, "pp": pp, "dp": dp, "ep": ep} for ep in _divisors(tp * dp)]
-    return found
 
 
 def pareto(costs: Array, gains: Array) -> NDArray[np.bool_]:
@@ -75,7 +64,3 @@ def pareto(costs: Array, gains: Array) -> NDArray[np.bool_]:
     chosen = np.zeros(len(costs), dtype=bool)
     chosen[order[first]] = True
     return chosen
-
-
-def _divisors(number: int) -> list[int]:
-    return [d for d in range(1, number + 1) if number % d == 0]

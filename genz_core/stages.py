@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genz_core.errors import InvalidParallelism, InvalidValue
+from genz_core.configurations import check, columns, split_of
 from genz_core.estimate import StepEstimate, price
 from genz_core.memory import Memory, memory
 from genz_core.offload import Offload, What, offload
@@ -46,7 +46,6 @@ _AVERAGED = (
     "flops",
     "bytes",
 )
-_DEGREES = ("tp", "pp", "dp", "ep", "cp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,24 +134,24 @@ def estimate(
     """
     workload, parallelism = workload or Workload(), parallelism or Parallelism()
     engine = engine or EngineProfile()
-    status, complaints = check(model, workload, parallelism)
-    safe_load, safe_split = runnable_only(workload, parallelism, status == "ok")
-    weighed = memory(model, system, safe_load, safe_split, engine)
+    checked = check(model, workload, parallelism)
+    load, split = checked.workload, checked.parallelism
+    weighed = memory(model, system, load, split, engine)
     moved = offload(weighed, system, spill) if spill else None
     held = weighed.fits if moved is None else moved.fits
-    status[(status == "ok") & ~held] = OUT_OF_MEMORY
+    status = np.where((checked.status == "ok") & ~held, OUT_OF_MEMORY, checked.status)
     return Estimate(
         model=model,
         system=system,
         engine=engine,
         workload=workload,
         parallelism=parallelism,
-        prefill=_with(prefill(model, system, safe_load, safe_split, engine), moved),
-        decode=_with(decode(model, system, safe_load, safe_split, engine), moved),
+        prefill=_with(prefill(model, system, load, split, engine), moved),
+        decode=_with(decode(model, system, load, split, engine), moved),
         memory=weighed,
         offload=moved,
         status=status,
-        complaints=complaints,
+        complaints=checked.complaints,
     )
 
 
@@ -192,15 +191,12 @@ def decode(
     The context is one more array axis: three nodes of a Gauss-Legendre rule, averaged.
     """
     parallelism = parallelism or Parallelism()
-    batch, isl, osl, *degrees = aligned(workload, parallelism)
-    span = np.maximum(osl - 2.0, 0.0)
-    contexts = np.concatenate([isl + node * span for node in _NODES])
-    tiled: dict[str, Any] = {n: np.tile(d, 3) for n, d in zip(_DEGREES, degrees, strict=True)}
-    spread = replace(parallelism, **tiled)
-    if parallelism.moe_tp is not None:
-        even = np.broadcast_to(np.asarray(parallelism.moe_tp, dtype=float), isl.shape)
-        spread = replace(spread, moe_tp=np.tile(even, 3))
-    return _mean(decode_step(model, system, np.tile(batch, 3), contexts, spread, engine))
+    asked = columns(workload, parallelism)
+    span = np.maximum(asked["osl"] - 2.0, 0.0)
+    contexts = np.concatenate([asked["isl"] + node * span for node in _NODES])
+    thrice = {name: np.tile(column, len(_NODES)) for name, column in asked.items()}
+    split = split_of(parallelism, thrice)
+    return _mean(decode_step(model, system, thrice["batch"], contexts, split, engine))
 
 
 def mixed(
@@ -249,73 +245,3 @@ def _mean(nodes: StepEstimate) -> StepEstimate:
 
     averaged: dict[str, Any] = {name: average(getattr(nodes, name)) for name in _AVERAGED}
     return replace(nodes, **averaged)
-
-
-# ------------------------------------------------------------------------------- what can run
-
-
-def check(
-    model: Model, workload: Workload, parallelism: Parallelism
-) -> tuple[NDArray[np.str_], dict[int, str]]:
-    """Reason code per configuration and its sentence; raises instead where there is only one."""
-    columns = aligned(workload, parallelism)
-    bad = np.any([(column < 1) | (column != np.floor(column)) for column in columns], axis=0)
-    status = np.where(bad, InvalidValue.code, "ok").astype("U24")
-    complaints = {int(at): _size_complaint(columns, int(at)) for at in np.flatnonzero(bad)}
-    for at, message in _split_complaints(model, parallelism, columns, ~bad).items():
-        status[at], complaints[at] = InvalidParallelism.code, message
-    if len(status) == 1 and complaints:
-        raise (InvalidValue if bad[0] else InvalidParallelism)(complaints[0])
-    return status, complaints
-
-
-def _size_complaint(columns: Sequence[Array], at: int) -> str:
-    names = ("batch", "isl", "osl", *_DEGREES)
-    wrong = [
-        f"{name} = {column[at]:g}"
-        for name, column in zip(names, columns, strict=True)
-        if column[at] < 1 or column[at] != np.floor(column[at])
-    ]
-    return f"{', '.join(wrong)}: sizes and degrees are whole numbers of at least 1"
-
-
-def _split_complaints(
-    model: Model, parallelism: Parallelism, columns: Sequence[Array], sound: Array
-) -> dict[int, str]:
-    """Sentence per configuration whose degrees do not divide the model, one look per kind."""
-    moe_tp = 0.0 if parallelism.moe_tp is None else parallelism.moe_tp
-    rows = np.stack([*columns[3:], np.broadcast_to(np.asarray(moe_tp, float), sound.shape)])
-    kinds, of = np.unique(rows, axis=1, return_inverse=True)
-    complaints: dict[int, str] = {}
-    for kind in range(kinds.shape[1]):
-        *split, expert_tp = (int(value) for value in kinds[:, kind])
-        if min(split) < 1:
-            continue
-        values: dict[str, Any] = dict(zip(_DEGREES, split, strict=True))
-        message = model.invalid(replace(parallelism, **values, moe_tp=expert_tp or None))
-        if message:
-            complaints |= {int(at): message for at in np.flatnonzero((of.ravel() == kind) & sound)}
-    return complaints
-
-
-def runnable_only(
-    workload: Workload, parallelism: Parallelism, good: NDArray[np.bool_]
-) -> tuple[Workload, Parallelism]:
-    """The same configurations with those that cannot run replaced by ones that can."""
-    safe = [np.where(good, column, 1.0) for column in aligned(workload, parallelism)]
-    known = np.minimum(np.asarray(workload.cached, dtype=float), safe[1] - 1.0)
-    degrees: dict[str, Any] = dict(zip(_DEGREES, safe[3:], strict=True))
-    split = replace(parallelism, **degrees)
-    if parallelism.moe_tp is not None:
-        split = replace(split, moe_tp=np.where(good, parallelism.moe_tp, 1.0))
-    return Workload(safe[0], safe[1], safe[2], np.where(good, known, 0.0)), split
-
-
-def aligned(workload: Workload, parallelism: Parallelism) -> list[Array]:
-    """batch, isl, osl and the degrees as arrays of one length."""
-    fields = [workload.batch, workload.isl, workload.osl]
-    fields += [getattr(parallelism, name) for name in _DEGREES]
-    arrays = [np.atleast_1d(np.asarray(field, dtype=float)) for field in fields]
-    extra = [workload.cached, parallelism.moe_tp if parallelism.moe_tp is not None else 1.0]
-    shape = np.broadcast_shapes(*(np.shape(np.atleast_1d(f)) for f in [*arrays, *extra]))
-    return [np.broadcast_to(array, shape) for array in arrays]

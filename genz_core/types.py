@@ -106,6 +106,9 @@ class Step:
         return sum((g.sequences * 1.0 for g in self.groups), start=np.float64(0.0))
 
 
+DEGREES = ("tp", "pp", "dp", "ep", "cp")
+
+
 @dataclass(frozen=True, slots=True)
 class Parallelism:
     """How a model is split over devices; degrees may be arrays.

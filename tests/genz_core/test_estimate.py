@@ -82,16 +82,16 @@ def test_an_array_of_configurations_gives_what_scalars_give(model, system):
         np.array([10, 1000, 128, 7]),
         np.array([1, 2, 50, 9]),
     )
-    tp, pp = np.array([1, 2, 4, 8]), np.array([1, 2, 1, 4])
+    tp, pp, parts = np.array([1, 2, 4, 8]), np.array([1, 2, 1, 4]), np.array([0, 3, 1, 5])
     together = genz_core.estimate(
-        model, system, Workload(batch, isl, osl), Parallelism(tp=tp, pp=pp)
+        model, system, Workload(batch, isl, osl), Parallelism(tp=tp, pp=pp, micro_batches=parts)
     )
     for at in range(4):
         alone = genz_core.estimate(
             model,
             system,
             Workload(int(batch[at]), int(isl[at]), int(osl[at])),
-            Parallelism(tp=int(tp[at]), pp=int(pp[at])),
+            Parallelism(tp=int(tp[at]), pp=int(pp[at]), micro_batches=int(parts[at])),
         )
         for name in ("ttft_s", "tpot_s", "e2e_s", "output_tokens_per_s", "bound_tpot_s"):
             assert getattr(together, name)[at] == pytest.approx(getattr(alone, name)[0], rel=1e-9)

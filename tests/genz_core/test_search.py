@@ -1,4 +1,4 @@
-"""Grids, degrees, frontiers, money and energy."""
+"""Grids, frontiers, degrees in short form, money and energy."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from genz_core.economics import joules_per_token, usd_per_million_tokens
 from genz_core.errors import InvalidParallelism, InvalidValue
-from genz_core.parallelism import format_degrees, parse_degrees
-from genz_core.search import degrees_for, grid, pareto, sweep
+from genz_core.parallelism import parse_degrees
+from genz_core.search import grid, pareto, sweep
 
 
 def test_a_grid_holds_every_combination():
@@ -32,12 +32,6 @@ def test_a_sweep_prices_good_and_bad_points_alike(model, system):
     assert result.status.tolist() == ["ok", "invalid_parallelism"] * 2
 
 
-def test_degrees_multiply_to_the_devices():
-    found = degrees_for(8)
-    assert all(d["tp"] * d["pp"] * d["dp"] == 8 for d in found)
-    assert {"tp": 8, "pp": 1, "dp": 1, "ep": 8} in found
-
-
 points = st.lists(st.tuples(st.floats(0, 1e3), st.floats(0, 1e3)), min_size=1, max_size=40)
 
 
@@ -56,10 +50,9 @@ def test_points_that_are_no_numbers_are_never_best():
     assert pareto(np.array([np.nan, 1.0]), np.array([1e9, 1.0])).tolist() == [False, True]
 
 
-def test_degrees_read_and_write_in_the_braces_form():
+def test_degrees_are_read_in_the_braces_form():
     assert parse_degrees("TP{4}_EP{2}_PP{1}") == {"tp": 4, "ep": 2, "pp": 1}
     assert parse_degrees("tp8-pp2") == {"tp": 8, "pp": 2}
-    assert format_degrees({"tp": 4, "ep": 2, "pp": 1}) == "TP{4}_EP{2}"
 
 
 @pytest.mark.parametrize("text", ["XP{2}", "TP{0}", "TP{2}_TP{4}", "TP"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from genz_core.errors import InvalidValue
-from genz_core.serving import Traffic, sequences_that_fit, serve
+from genz_core.serving import Recipe, Traffic, sequences_that_fit, serve
 from genz_core.types import EngineProfile, Parallelism, Workload
 
 ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
@@ -82,12 +82,43 @@ def test_an_array_gives_what_scalars_give(model, system):
         assert together.tpot_s[at] == pytest.approx(alone.tpot_s[0], rel=1e-9)
 
 
+def test_one_rate_over_several_lengths_is_priced_as_each_alone(model, system):
+    lengths = np.array([100, 2000, 300])
+    together = serve(model, system, Traffic(isl=lengths, osl=50, rate_per_s=5.0), engine=ENGINE)
+    for at, isl in enumerate(lengths):
+        alone = serve(model, system, Traffic(isl=int(isl), osl=50, rate_per_s=5.0), engine=ENGINE)
+        assert together.ttft_s[at] == pytest.approx(alone.ttft_s[0], rel=1e-9)
+        assert together.tpot_s[at] == pytest.approx(alone.tpot_s[0], rel=1e-9)
+
+
 @pytest.mark.parametrize("traffic", [Traffic(), Traffic(concurrency=1, rate_per_s=1.0)])
 def test_a_load_is_a_concurrency_or_a_rate(model, system, traffic):
     with pytest.raises(InvalidValue, match="one of them"):
         serve(model, system, traffic)
 
 
+def test_half_a_user_is_refused_as_a_concurrency(model, system):
+    with pytest.raises(InvalidValue, match=r"concurrency = 0\.5"):
+        serve(model, system, Traffic(concurrency=0.5))
+
+
 def test_a_rate_of_nothing_is_refused(model, system):
     with pytest.raises(InvalidValue, match="above 0"):
         serve(model, system, Traffic(rate_per_s=0.0))
+
+
+@pytest.mark.parametrize("ratio", [0.0, -1.0, 1.5, float("nan")])
+def test_lengths_beyond_the_nominal_ones_are_refused(model, system, ratio):
+    with pytest.raises(InvalidValue, match=f"length_ratio = {ratio:g}"):
+        serve(model, system, Traffic(concurrency=4, length_ratio=ratio))
+
+
+@pytest.mark.parametrize("asked", [{"concurrency": 16}, {"rate_per_s": 20.0}])
+def test_a_recipe_scales_what_users_see_down_to_the_bound_and_no_further(model, system, asked):
+    plain, slower, least = (
+        serve(model, system, Traffic(**asked), engine=ENGINE, recipe=Recipe(tpot, ttft))
+        for tpot, ttft in ((1.0, 1.0), (1.25, 1.5), (1e-6, 1.0))
+    )
+    assert slower.tpot_s == pytest.approx(1.25 * plain.tpot_s)
+    assert slower.ttft_s == pytest.approx(1.5 * plain.ttft_s)
+    assert least.tpot_s == pytest.approx(least.bound_decode_step_s)

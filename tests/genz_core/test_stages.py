@@ -25,10 +25,19 @@ def test_a_prefix_in_the_cache_saves_its_prefill(model, system):
 
 
 @pytest.mark.parametrize("field", ["batch", "isl", "osl"])
-@pytest.mark.parametrize("value", [0, -3, 1.5])
+@pytest.mark.parametrize("value", [0, -3, 1.5, float("nan"), float("inf")])
 def test_a_size_below_one_is_refused_by_name(model, system, field, value):
     with pytest.raises(InvalidValue, match=rf"{field} = {value}"):
         genz_core.estimate(model, system, Workload(**{field: value}))
+
+
+def test_what_may_be_nothing_is_not_less_than_nothing(model, system):
+    with pytest.raises(InvalidValue, match="cached = -5"):
+        genz_core.estimate(model, system, Workload(cached=-5))
+    with pytest.raises(InvalidValue, match="micro_batches = -1"):
+        genz_core.estimate(model, system, Workload(), Parallelism(pp=2, micro_batches=-1))
+    with pytest.raises(InvalidValue, match=r"moe_tp = 0\.5"):
+        genz_core.estimate(model, system, Workload(), Parallelism(moe_tp=0.5))
 
 
 def test_degrees_that_do_not_divide_are_refused_with_the_nearest_that_do(model, system):

@@ -1,0 +1,91 @@
+"""What a deployment is asked to serve, and what it makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genz_core.memory import Memory
+from genz_core.types import Array, Num
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Who asks: `concurrency` open requests over the deployment, or `rate_per_s` arrivals.
+
+    isl, osl: nominal lengths.  length_ratio: real ones are uniform in [ratio, 1] of them.
+    waves: requests a slot of a closed loop serves in all; 0 for a loop without a start.
+    """
+
+    isl: Num = 1024
+    osl: Num = 128
+    concurrency: Num | None = None
+    rate_per_s: Num | None = None
+    length_ratio: Num = 1.0
+    waves: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Measured over predicted for one engine, model, system and weight format.
+
+    queue_scale: of the decode steps that a new request waits for.  points: measured runs behind
+    the scales.
+    """
+
+    tpot_scale: float = 1.0
+    ttft_scale: float = 1.0
+    queue_scale: float = 1.0
+    points: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ServingEstimate:
+    """Serving figures, [configs] each; times in seconds.
+
+    ttft_s, tpot_s: means; *_median_s: medians.  running: sequences in a steady step.
+    capacity: sequences whose cache fits.  ranks: attention data parallel ranks they spread over.
+    memory: with one sequence a rank.  utilisation: share of time spent on prompts (closed
+    loop) or of the highest rate the deployment sustains (open loop).
+    prefill_s: one prompt alone; decode_step_s: the steady step.
+    """
+
+    ttft_s: Array
+    tpot_s: Array
+    ttft_median_s: Array
+    tpot_median_s: Array
+    prefill_s: Array
+    decode_step_s: Array
+    bound_prefill_s: Array
+    bound_decode_step_s: Array
+    running: Array
+    capacity: Array
+    utilisation: Array
+    output_tokens_per_s: Array
+    osl: Array
+    devices: Array
+    ranks: Array
+    memory: Memory
+    status: NDArray[np.str_]
+    messages: dict[int, str]
+
+    @property
+    def e2e_s(self) -> Array:
+        return self.ttft_s + self.tpot_s * (self.osl - 1.0)
+
+    @property
+    def memory_bytes(self) -> Array:
+        """On the fullest device, with the caches of all that run."""
+        alone = self.memory.total_bytes - self.memory.kv_bytes
+        return alone + self.memory.kv_bytes * np.ceil(self.running / self.ranks)
+
+    @property
+    def output_tokens_per_s_per_device(self) -> Array:
+        return self.output_tokens_per_s / self.devices
+
+    @property
+    def interactivity(self) -> Array:
+        """Tokens per second that one user sees."""
+        return 1.0 / self.tpot_s
