@@ -5,17 +5,26 @@ Four steps from a name to a count: `structure`, `missing_modules`, `populated`, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genz_core.errors import InvalidValue
-from genz_core.types import COLLECTIVES, Graph, Group, Model, Op, Parallelism, Step
-from model_registry.modules.polynomial import fit_grid
+from genz_core.precision import bytes_of
+from genz_core.types import COLLECTIVES, Graph, Group, Model, Op, Parallelism, Precision, Step
+from model_registry.modules.polynomial import Polynomial, fit_grid
 from model_registry.sources import Source, checkpoint
 
 SYMBOLS = ("batch", "new_tokens", "context")
+#: Bytes an element of an operator's weights, activations and cache.
+BYTES = ("w_bytes", "a_bytes", "kv_bytes")
+Points = NDArray[np.float64]
 _FIGURES = (
     "flops",
     "weight_bytes",
@@ -51,8 +60,8 @@ def structure(source: Source, trace: bool = False) -> dict[str, Any]:
     return {
         "name": model.name,
         "source": origin,
-        "parameters": model.parameters,
-        "active_parameters": model.active_parameters,
+        "parameters": round(model.parameters),
+        "active_parameters": round(model.active_parameters),
         "max_context": model.max_context,
         "layer_count": graph.layers,
         "precision": {"weights": dict(model.precision.weights), "kv": model.precision.kv},
@@ -104,37 +113,95 @@ def missing_modules(source: Source) -> list[str]:
 
 
 def populated(source: Source, trace: bool = False) -> dict[str, Any]:
-    """The structure with every figure as a formula in {batch}, {new_tokens} and {context}.
+    """The structure with every figure as a formula in `SYMBOLS` and `BYTES`.
 
+    Each operator says how many bytes its weights, activations and cache have an element.
     Formulas are exact inside the windows and top-k limits of the model: a figure that is no
     polynomial there is None, and `analysed` counts it at values.
     """
     model, origin = open_model(source, trace=trace)
-    axes = ((1.0, 2.0, 3.0), (1.0, 2.0, 3.0, 4.0), (8.0, 16.0, 24.0))
-    points = np.array([(b, n, c) for b in axes[0] for n in axes[1] for c in axes[2]])
-    graph = model.graph(_step(points), Parallelism())
+    symbolic = _symbolic(model)
     operators = [
         {
             "name": op.name,
             "kind": op.kind,
             "count": op.count,
-            "formulas": {name: _formula(getattr(op, name), points) for name in _FIGURES},
+            "bytes": {
+                "w_bytes": bytes_of(op.weights),
+                "a_bytes": bytes_of(op.activations),
+                "kv_bytes": bytes_of(op.kv),
+            },
+            "formulas": formulas,
         }
-        for op in graph.ops
+        for op, formulas in _matched(model.graph(Step.decode(1.0, 8.0), Parallelism()), symbolic)
         if op.kind not in COLLECTIVES
     ]
-    return {"name": model.name, "source": origin, "symbols": SYMBOLS, "operators": operators}
+    symbols = (*SYMBOLS, *BYTES)
+    return {"name": model.name, "source": origin, "symbols": symbols, "operators": operators}
 
 
-def _step(points: np.ndarray[Any, Any]) -> Step:
+Formulas = dict[str, str | None]
+
+
+def _matched(graph: Graph, symbolic: list[tuple[Op, Formulas]]) -> Iterator[tuple[Op, Formulas]]:
+    """Each operator with the formulas of its namesake in a graph whose layers are all of one
+    format, where one operator may stand for more layers.
+    """
+    seen: Counter[tuple[str, tuple[int, ...]]] = Counter()
+    for op in graph.ops:
+        namesakes = [
+            found
+            for other, found in symbolic
+            if other.name == op.name and set(op.layers) <= set(other.layers)
+        ]
+        key = (op.name, op.layers)
+        yield op, namesakes[min(seen[key], len(namesakes) - 1)]
+        seen[key] += 1
+
+
+def _symbolic(model: Any) -> list[tuple[Op, Formulas]]:
+    """The operators of a model in uniform formats, with a formula for each figure."""
+    axes = ((1.0, 2.0, 3.0), (1.0, 2.0, 3.0, 4.0), (8.0, 16.0, 24.0))
+    points = np.array(list(product(*axes)))
+    step = _step(points)
+
+    def laid(weights: str, activations: str, cache: str) -> tuple[Op, ...]:
+        formats = Precision({"default": weights}, kv=cache, activations=activations)
+        ops: tuple[Op, ...] = replace(model, precision=formats).graph(step, Parallelism()).ops
+        return ops
+
+    plain = laid("bf16", "bf16", "bf16")
+    wide = laid("fp32", "bf16", "bf16"), laid("bf16", "fp32", "bf16"), laid("bf16", "bf16", "fp32")
+    return [
+        (op, {figure: _formula(figure, points, op, *others) for figure in _FIGURES})
+        for op, *others in zip(plain, *wide, strict=True)
+    ]
+
+
+def _formula(figure: str, points: Points, plain: Op, *wide: Op) -> str | None:
+    """A figure as a polynomial of `SYMBOLS`, and linear in the bytes of each of `BYTES`.
+
+    plain: the operator where all tensors have two bytes an element; wide: the same where the
+    weights, the activations or the cache have four.
+    """
+    two, *four = (
+        np.broadcast_to(np.asarray(getattr(op, figure), dtype=float), (len(points),))
+        for op in (plain, *wide)
+    )
+    slopes = [(one - two) / 2.0 for one in four]
+    terms: dict[tuple[int, ...], Fraction] = {}
+    for at, values in enumerate((*slopes, two - 2.0 * sum(slopes))):
+        fitted = fit_grid(SYMBOLS, points, values)
+        if fitted is None:
+            return None
+        powers = tuple(int(at == place) for place in range(len(BYTES)))
+        terms |= {(*own, *powers): factor for own, factor in fitted.terms.items()}
+    return Polynomial((*SYMBOLS, *BYTES), terms).text()
+
+
+def _step(points: Points) -> Step:
     batch, new, context = points.T
     return Step((Group(batch, new, context),))
-
-
-def _formula(values: Any, points: np.ndarray[Any, Any]) -> str | None:
-    column = np.broadcast_to(np.asarray(values, dtype=float), (len(points),))
-    fitted = fit_grid(SYMBOLS, points, column)
-    return None if fitted is None else fitted.text()
 
 
 def analysed(

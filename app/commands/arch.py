@@ -17,7 +17,7 @@ def arch(
     model: opt.ModelName,
     trace: Annotated[bool, typer.Option("--trace", help="Trace the model's own code.")] = False,
     symbols: Annotated[
-        bool, typer.Option("--symbols", help="Formulas in {batch}, {new_tokens}, {context}.")
+        bool, typer.Option("--symbols", help="Formulas in {batch}, {new_tokens}, {context} ...")
     ] = False,
     at: Annotated[
         str, typer.Option(help='Figures at values: "batch=1,new_tokens=1,context=1024".')
@@ -57,7 +57,7 @@ def _values(text: str) -> dict[str, int]:
 def _text(found: dict[str, Any]) -> str:
     from app.tables import Format, render
 
-    head = {key: value for key, value in found.items() if not isinstance(value, (list, dict))}
+    head = {key: value for key, value in found.items() if isinstance(value, (str, int, float))}
     lines = [f"{key:18} {value}" for key, value in head.items()]
     if "layers" in found:
         for group in found["layers"]:
@@ -70,9 +70,12 @@ def _text(found: dict[str, Any]) -> str:
             lines += ["", title, render(rows, Format.text)]
     else:
         rows = [
-            {key: value for key, value in op.items() if key != "formulas"} | op.get("formulas", {})
+            {key: value for key, value in op.items() if key not in ("bytes", "formulas")}
+            | op.get("bytes", {})
+            | op.get("formulas", {})
             for op in found["operators"]
         ]
-        lines += ["", render(rows, Format.text)]
+        total = [{"name": "total", **found["total"]}] if "total" in found else []
+        lines += ["", render([*rows, *total], Format.text)]
     lines += ["", *found.get("notes", ())]
     return "\n".join(lines).rstrip()

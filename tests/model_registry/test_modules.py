@@ -156,16 +156,39 @@ def test_classes_that_the_database_lacks_are_named() -> None:
     assert missing_modules(tiny("qwen3")) == []
 
 
-def test_populated_formulas_give_what_analysis_counts() -> None:
-    config = tiny("llama")
-    at = {"batch": 3, "new_tokens": 6, "context": 77}
-    symbols = populated(config, trace=True)["operators"]
-    counted = analysed(config, trace=True, **at)["operators"]
-    for formula, count in zip(symbols, counted, strict=True):
-        for figure, text in formula["formulas"].items():
-            assert text is not None
-            value = eval(text.format(**at))
-            assert value == pytest.approx(count[figure], abs=1e-6), (formula["name"], figure)
+AT = {"batch": 3, "new_tokens": 6, "context": 77}
+
+
+def evaluated(operator: dict[str, Any]) -> dict[str, float]:
+    """The formulas of an operator with values and its own bytes put in."""
+    values = {**AT, **operator["bytes"]}
+    return {name: eval(text.format(**values)) for name, text in operator["formulas"].items()}
+
+
+@pytest.mark.parametrize(
+    ("source", "trace"),
+    [
+        (tiny("llama"), True),
+        (tiny("llama"), False),
+        ("Qwen/Qwen3-32B-FP8", False),
+        ("nvidia/Llama-3.1-70B-Instruct-FP8", False),
+        ("nvidia/Qwen3.6-27B-NVFP4", False),
+        ("openai-community/gpt2", False),
+    ],
+    ids=["traced", "built", "fp8_block", "fp8 cache", "formats by layer", "biases"],
+)
+def test_populated_formulas_give_what_analysis_counts(source: Any, trace: bool) -> None:
+    symbols = populated(source, trace=trace)["operators"]
+    counted = analysed(source, trace=trace, **AT)["operators"]
+    for operator, count in zip(symbols, counted, strict=True):
+        for figure, value in evaluated(operator).items():
+            assert value == pytest.approx(count[figure], rel=1e-9), (operator["name"], figure)
+
+
+def test_weights_and_activations_are_symbols_of_their_own() -> None:
+    (product,) = [op for op in populated(tiny("llama"))["operators"] if op["name"] == "down_proj"]
+    assert product["formulas"]["weight_bytes"] == "6144*{w_bytes}"
+    assert product["formulas"]["input_bytes"] == "96*{batch}*{new_tokens}*{a_bytes}"
 
 
 def test_analysis_refuses_no_tokens() -> None:
