@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import pricing, report, text
+from app import intervals, pricing, report, text
 from app.pricing import Setup
 from app.scenario import Resolved
 from genz_core import Estimate
@@ -86,14 +86,11 @@ def assumptions(asked: Resolved) -> None:
         st.markdown("\n".join(f"- {note}" for note in found) or "None.")
 
 
-def intervals(estimate: Estimate) -> str:
+def trust(estimate: Estimate) -> str:
     """The 80 % intervals of TTFT and TPOT, and whose constants priced the operators."""
+    known = intervals.of_batch(estimate)
     words = []
     for name, label in (("ttft_s", "TTFT"), ("tpot_s", "TPOT")):
-        found, value = report.interval(estimate, name), float(getattr(estimate, name)[0])
-        if found is None:
-            words.append(f"{label} not validated")
-        else:
-            low, high = text.seconds(value * found.low), text.seconds(value * found.high)
-            words.append(f"{label} {low} to {high} ({found.points} held-out points)")
+        points = f" ({found.points:,} held-out points)" if (found := known[name]) else ""
+        words.append(f"{label} {intervals.latency(estimate, name).trust}{points}")
     return f"80 % intervals: {'; '.join(words)}. Latency profile {report.profile_words(estimate)}."

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import nan
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from app import text
-from app.charts.style import CLASS_NAMES, CLASSES
-from app.pricing import classes_of, step_of
+from app import intervals, text
+from app.charts.style import CLASS_NAMES, CLASSES, HOST
+from app.intervals import Latency
+from app.pricing import step_of
 from app.text import GIGABYTE, MICROSECOND
 from genz_core import Estimate, economics
 
+_TRUST = "Four of five held-out measurements of such operators lie between low and high"
 #: How a figure is written, by the unit that a comparison's row carries.
 _WRITERS: Mapping[str, Callable[[float], str]] = {
     "s": text.seconds,
@@ -25,7 +30,7 @@ _WRITERS: Mapping[str, Callable[[float], str]] = {
 
 
 def operators(table: Mapping[str, Sequence[object]], phase: str) -> pd.DataFrame:
-    """Rows of `StepEstimate.table` in display units, one an operator, the costliest first.
+    """Rows of `intervals.operator_table` in display units, one an operator, the costliest first.
 
     Operators that take no time here (a collective over one device) are left out.  The first
     column is the row's id on the roofline.
@@ -35,6 +40,8 @@ def operators(table: Mapping[str, Sequence[object]], phase: str) -> pd.DataFrame
     raw.insert(1, "phase", phase)
     shown = raw[["id", "phase", "name", "class", "share"]].copy()
     shown["predicted [µs]"] = raw["predicted_s"] / MICROSECOND
+    shown["80 % low [µs]"] = raw["low_s"] / MICROSECOND
+    shown["80 % high [µs]"] = raw["high_s"] / MICROSECOND
     shown["bound [µs]"] = raw["bound_s"] / MICROSECOND
     shown["of bound"] = (raw["bound_s"] / raw["predicted_s"]).where(raw["predicted_s"] > 0)
     shown["limited by"] = raw["bound"]
@@ -58,6 +65,8 @@ def columns() -> dict[str, Any]:
         "runs": number("runs", format="localized", help="Times it runs in one step"),
         "share": bar("share", format="percent", min_value=0, max_value=1),
         "predicted [µs]": number(format="%.1f", help="All its runs in one step"),
+        "80 % low [µs]": number(format="%.1f", help=_TRUST),
+        "80 % high [µs]": number(format="%.1f", help=_TRUST),
         "bound [µs]": number(format="%.1f", help=bound),
         "of bound": bar("bound / predicted", format="percent", min_value=0, max_value=1),
         "GFLOP": number(format="%.3g", help="All runs, one device"),
@@ -66,77 +75,123 @@ def columns() -> dict[str, Any]:
     }
 
 
-def figures(estimate: Estimate) -> dict[str, tuple[float, str]]:
-    """The figures of one estimate by name: value in SI units, and the unit."""
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of an estimate: its value in SI units, and an interval where it is a latency."""
+
+    value: float
+    unit: str
+    latency: Latency | None = None
+
+    @classmethod
+    def of(cls, latency: Latency) -> Figure:
+        return cls(latency.seconds, "s", latency)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return (self.latency.low_s, self.latency.high_s) if self.latency else (nan, nan)
+
+
+def figures(estimate: Estimate) -> dict[str, Figure]:
+    """The figures of one estimate by name."""
     rate, devices = float(estimate.output_tokens_per_s[0]), float(estimate.devices)
+    held = estimate.memory
     found = {
-        "TTFT": (float(estimate.ttft_s[0]), "s"),
-        "TTFT, bound": (float(estimate.bound_ttft_s[0]), "s"),
-        "TPOT": (float(estimate.tpot_s[0]), "s"),
-        "TPOT, bound": (float(estimate.bound_tpot_s[0]), "s"),
-        "End to end": (float(estimate.e2e_s[0]), "s"),
-        "Output throughput": (rate, "tok/s"),
-        "Output throughput per device": (rate / devices, "tok/s"),
-        "Devices": (devices, ""),
-        "Memory per device": (float(estimate.memory.total_bytes[0]), "bytes"),
-        "Weights per device": (float(estimate.memory.weights_bytes[0]), "bytes"),
-        "KV cache per device": (float(estimate.memory.kv_bytes[0]), "bytes"),
+        "TTFT": Figure.of(intervals.latency(estimate, "ttft_s")),
+        "TTFT, bound": Figure(float(estimate.bound_ttft_s[0]), "s"),
+        "TPOT": Figure.of(intervals.latency(estimate, "tpot_s")),
+        "TPOT, bound": Figure(float(estimate.bound_tpot_s[0]), "s"),
+        "End to end": Figure.of(intervals.latency(estimate, "e2e_s")),
+        "Output throughput": Figure(rate, "tok/s"),
+        "Output throughput per device": Figure(rate / devices, "tok/s"),
+        "Devices": Figure(devices, ""),
+        "Memory per device": Figure(float(held.total_bytes[0]), "bytes"),
+        "Weights per device": Figure(float(held.weights_bytes[0]), "bytes"),
+        "KV cache per device": Figure(float(held.kv_bytes[0]), "bytes"),
     }
     cost = economics.usd_per_million_tokens(estimate.system, devices, rate)
     if cost is not None:
-        found["Cost per million output tokens"] = (float(cost), "USD")
+        found["Cost per million output tokens"] = Figure(float(cost), "USD")
     return found
 
 
 def summary(estimate: Estimate) -> pd.DataFrame:
-    """`figures` as a table, a row a figure."""
-    rows = [(name, value, unit) for name, (value, unit) in figures(estimate).items()]
-    return pd.DataFrame(rows, columns=["figure", "value", "unit"])
+    """`figures` as a table, a row a figure, with the ends of the interval of what has one."""
+    rows = [(name, f.value, f.unit, *f.ends) for name, f in figures(estimate).items()]
+    return pd.DataFrame(rows, columns=["figure", "value", "unit", "80 % low", "80 % high"])
 
 
-def comparison(names: Sequence[str], estimates: Sequence[Estimate]) -> pd.DataFrame:
-    """A row a figure, a column a scenario, in SI units."""
-    tables = [figures(estimate) for estimate in estimates]
-    known = {name: unit for table in tables for name, (_, unit) in table.items()}
+Comparison = Mapping[str, Mapping[str, Figure]]  # {scenario: {figure: ...}}
+
+
+def comparison(names: Sequence[str], estimates: Sequence[Estimate]) -> dict[str, dict[str, Figure]]:
+    """The figures of each scenario."""
+    return dict(zip(names, map(figures, estimates), strict=True))
+
+
+def class_changes(
+    names: Sequence[str], estimates: Sequence[Estimate], phase: str
+) -> dict[str, dict[str, Figure]]:
+    """The time of a phase by operator class in each scenario."""
+    tables = [intervals.by_class(step_of(estimate, phase)) for estimate in estimates]
+    shown = [
+        kind for kind in (*CLASSES, "host") if any(t[kind].seconds for t in tables if kind in t)
+    ]
+    return {
+        name: {
+            f"{phase}: {CLASS_NAMES.get(kind, HOST)}": Figure.of(table.get(kind, Latency(0.0)))
+            for kind in shown
+        }
+        for name, table in zip(names, tables, strict=True)
+    }
+
+
+def numbers(found: Comparison) -> pd.DataFrame:
+    """A comparison in SI units: a row a figure, for each scenario its value and interval."""
     return pd.DataFrame(
-        [
-            {"figure": figure, "unit": unit}
-            | {
-                n: t.get(figure, (float("nan"), unit))[0]
-                for n, t in zip(names, tables, strict=True)
-            }
-            for figure, unit in known.items()
-        ]
+        {"figure": figure, "unit": next(f.unit for f in scenarios.values())}
+        | {
+            column: value
+            for name, f in scenarios.items()
+            for column, value in zip(
+                (name, f"{name}, 80 % low", f"{name}, 80 % high"), (f.value, *f.ends), strict=True
+            )
+        }
+        for figure, scenarios in _by_figure(found).items()
     )
 
 
-def class_changes(names: Sequence[str], estimates: Sequence[Estimate], phase: str) -> pd.DataFrame:
-    """Seconds of a phase by operator class, a column a scenario."""
-    tables = [classes_of(step_of(estimate, phase)) for estimate in estimates]
-    rows = []
-    for kind in (*CLASSES, "host"):
-        values = [table.get(kind, 0.0) for table in tables]
-        if any(values):
-            label = f"{phase}: {CLASS_NAMES.get(kind, 'Host and pipeline')}"
-            rows.append({"figure": label, "unit": "s"} | dict(zip(names, values, strict=True)))
-    return pd.DataFrame(rows)
+def readable(found: Comparison) -> pd.DataFrame:
+    """A comparison in words: value, interval, and the change against the first scenario."""
+    first = next(iter(found))
+    return pd.DataFrame(
+        {"figure": figure}
+        | {
+            name: _written(f) + _beside(scenarios[first].value if first in scenarios else nan, f)
+            for name, f in scenarios.items()
+        }
+        for figure, scenarios in _by_figure(found).items()
+    )
 
 
-def readable(table: pd.DataFrame) -> pd.DataFrame:
-    """A comparison in words: values with their unit, and the change against the first scenario."""
-    names = [name for name in table.columns if name not in ("figure", "unit")]
-    first = table[names[0]]
-    shown = table[["figure"]].copy()
-    for name in names:
-        shown[name] = [
-            _WRITERS[unit](value) + _beside(before, value)
-            for unit, before, value in zip(table["unit"], first, table[name], strict=True)
-        ]
-    return shown
+def _by_figure(found: Comparison) -> dict[str, dict[str, Figure]]:
+    """{figure: {scenario: ...}}; a scenario without a figure (no price) is left out there."""
+    figures = dict.fromkeys(figure for table in found.values() for figure in table)
+    return {
+        figure: {name: table[figure] for name, table in found.items() if figure in table}
+        for figure in figures
+    }
 
 
-def _beside(before: float, value: float) -> str:
+def _written(figure: Figure) -> str:
+    """A value with its unit, and a latency that takes time with its interval."""
+    words = _WRITERS[figure.unit](figure.value)
+    return f"{words} [{figure.latency.trust}]" if figure.latency and figure.value else words
+
+
+def _beside(before: float, figure: Figure) -> str:
     """The change against the first scenario in brackets; nothing where there is none to state."""
-    if not (before and value) or abs(value / before - 1) < 5e-4:
+    value = figure.value
+    if not (before and value) or math.isnan(before * value) or abs(value / before - 1) < 5e-4:
         return ""
-    return f"  ({text.change(before, value)})" if value == value else ""
+    return f"  ({text.change(before, value)})"

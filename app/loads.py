@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 
 import hardware_db
-from app import pricing
+from app import intervals, pricing
 from app.pricing import Setup
 from app.report import SERVING_FIGURES
 from app.scenario import bulk_format
@@ -49,7 +49,7 @@ def closed_loop(setup: Setup, length_ratio: float) -> pd.DataFrame:
         RidgelineError: as `pricing.resolved`, and degrees that do not divide the model.
     """
     users = 2.0 ** np.arange(_MOST_POWER + 1)
-    return _frame(_served(setup, length_ratio, concurrency=users), "concurrency", users)
+    return _frame(setup, _served(setup, length_ratio, concurrency=users), "concurrency", users)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -58,7 +58,7 @@ def open_loop(setup: Setup, length_ratio: float) -> pd.DataFrame:
     probe = _served(setup, length_ratio, rate_per_s=np.array([1e-6, 1e9]))
     highest = 1e9 / max(float(probe.utilisation[1]), 1e-300)
     rates = highest * _RATE_SHARES
-    return _frame(_served(setup, length_ratio, rate_per_s=rates), "rate_per_s", rates)
+    return _frame(setup, _served(setup, length_ratio, rate_per_s=rates), "rate_per_s", rates)
 
 
 def _served(setup: Setup, length_ratio: float, **load: Any) -> ServingEstimate:
@@ -67,10 +67,19 @@ def _served(setup: Setup, length_ratio: float, **load: Any) -> ServingEstimate:
     return serve(asked.model, asked.system, traffic, s.parallelism, asked.engine, recipe(setup))
 
 
-def _frame(result: ServingEstimate, name: str, loads: np.ndarray) -> pd.DataFrame:
-    columns = {key: np.asarray(getattr(result, key), dtype=float) for key in SERVING_FIGURES}
+def known(setup: Setup) -> intervals.Known:
+    """The intervals of the latencies under load."""
+    asked = pricing.resolved(setup)
+    return intervals.of_load(asked.system, asked.engine)
+
+
+def _frame(setup: Setup, result: ServingEstimate, name: str, loads: np.ndarray) -> pd.DataFrame:
+    found = known(setup)
+    values = {key: np.asarray(getattr(result, key), dtype=float) for key in SERVING_FIGURES}
+    latencies = intervals.beside({key: values.pop(key) for key in found if key in values}, found)
     words = [result.messages.get(at, "") for at in range(len(loads))]
-    return pd.DataFrame({name: loads, "status": result.status, **columns, "message": words})
+    columns = {name: loads, "status": result.status, **latencies, **values, "message": words}
+    return pd.DataFrame(columns)
 
 
 def without_waiting(table: pd.DataFrame, name: str) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from app import intervals
 from app.scenario import Resolved, Scenario, estimate_resolved, resolve
 from genz_core import Parallelism, Workload, decode_step
 from genz_core.errors import InvalidParallelism, InvalidValue, RidgelineError
@@ -21,20 +22,19 @@ from genz_core.stages import OUT_OF_MEMORY
 
 Row = dict[str, str]
 
+_LATENCIES = ("prefill_s", "decode_step_s", "ttft_s", "tpot_s", "e2e_s")
 COLUMNS = (
     "id",
     "status",
     "message",
-    "prefill_s",
-    "decode_step_s",
-    "ttft_s",
-    "tpot_s",
-    "e2e_s",
+    *_LATENCIES,
     "output_tokens_per_s",
     "fits",
     "memory_bytes_per_device",
     "bound_prefill_s",
     "bound_decode_step_s",
+    *(end for name in _LATENCIES for end in intervals.ends(name)),
+    "not_validated",
 )
 _NAMES = ("model", "system", "engine", "weights", "moe_weights", "kv", "activations", "compute")
 _DEGREES = ("tp", "pp", "dp")
@@ -232,6 +232,7 @@ def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
             "; ".join(filter(None, [figures.message(at), *resolved.notes, *point.notes])),
             {name: column[at] for name, column in figures.columns.items()},
             bool(figures.fits[at]),
+            figures.known,
         )
         for at, point in enumerate(points)
     ]
@@ -239,12 +240,13 @@ def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class _Figures:
-    """What a group's rows say: output columns, and why a row is not "ok"."""
+    """What a group's rows say: output columns, their intervals, and why a row is not "ok"."""
 
     status: np.ndarray
     message: Callable[[int], str]
     columns: Mapping[str, np.ndarray]
     fits: np.ndarray
+    known: intervals.Known
 
 
 def _static(resolved: Resolved, points: Sequence[Point]) -> _Figures:
@@ -261,6 +263,7 @@ def _static(resolved: Resolved, points: Sequence[Point]) -> _Figures:
         status=result.status,
         message=result.message,
         fits=result.memory.fits,
+        known=intervals.of_batch(result),
         columns={
             "prefill_s": result.prefill.total_s,
             "decode_step_s": step.total_s,
@@ -293,6 +296,7 @@ def _served(resolved: Resolved, points: Sequence[Point]) -> _Figures:
         status=result.status,
         message=lambda at: result.messages.get(at, ""),
         fits=result.capacity >= 1.0,
+        known=intervals.of_load(resolved.system, resolved.engine),
         columns={
             "prefill_s": result.prefill_s,
             "decode_step_s": result.decode_step_s,
@@ -327,14 +331,24 @@ def _sound(load: Workload, split: Parallelism, valid: np.ndarray) -> tuple[Workl
     return Workload(*sizes), replace(split, **fields, moe_tp=moe_tp)
 
 
-def _row(identity: str, status: str, message: str, values: Mapping[str, float], fits: bool) -> Row:
+def _row(
+    identity: str,
+    status: str,
+    message: str,
+    values: Mapping[str, float],
+    fits: bool,
+    known: intervals.Known,
+) -> Row:
     row = dict.fromkeys(COLUMNS, "")
     row |= {"id": identity, "status": status, "message": message}
     if status in ("ok", OUT_OF_MEMORY):
-        row |= {name: f"{float(value):.9g}" for name, value in values.items()}
+        trusted = intervals.beside({name: values[name] for name in _LATENCIES}, known)
+        row["not_validated"] = trusted.pop("not_validated")
+        row |= {name: f"{float(v):.9g}" for name, v in values.items()}
+        row |= {name: f"{float(v):.9g}" for name, v in trusted.items() if not np.isnan(v)}
         row["fits"] = str(fits).lower()
     return row
 
 
 def _failed(identity: str, error: RidgelineError) -> Row:
-    return _row(identity, error.code, str(error), {}, False)
+    return _row(identity, error.code, str(error), {}, False, {})

@@ -168,14 +168,6 @@ def parts_of(step: StepEstimate, config: int = 0) -> dict[str, float]:
     return {name: value if value > noise else 0.0 for name, value in parts.items()}
 
 
-def classes_of(step: StepEstimate, config: int = 0) -> dict[str, float]:
-    """Seconds of a step by operator class, and "host" for host and pipeline; they sum to it."""
-    found: dict[str, float] = {}
-    for op, seconds in zip(step.graph.ops, step.operators_s[:, config], strict=True):
-        found[op.operator_class] = found.get(op.operator_class, 0.0) + float(seconds)
-    return found | {"host": float(step.host_s[config] + step.pipeline_s[config])}
-
-
 # ------------------------------------------------------------------------------- what would help
 
 

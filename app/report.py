@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import hardware_db
+from app import intervals
 from app.scenario import Resolved
 from genz_core import Estimate
 from genz_core.economics import joules_per_token, usd_per_million_tokens
@@ -18,7 +18,9 @@ def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, An
     cost = usd_per_million_tokens(result.system, devices, rate)
     energy = joules_per_token(result.system, devices, rate)
     memory = result.memory
-    spans = {name: span(result, name, config) for name in METRICS}
+    latencies = {
+        name: float(getattr(result, name)[config]) for name in ("ttft_s", "tpot_s", "e2e_s")
+    }
     return {
         "model": resolved.model.name,
         "system": result.system.slug,
@@ -29,12 +31,9 @@ def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, An
         "osl": resolved.scenario.osl,
         "status": str(result.status[config]),
         "message": "; ".join(filter(None, [result.message(config), *resolved.notes])),
-        "ttft_s": float(result.ttft_s[config]),
-        "tpot_s": float(result.tpot_s[config]),
-        "e2e_s": float(result.e2e_s[config]),
+        **intervals.beside(latencies, intervals.of_batch(result)),
         "output_tokens_per_s": rate,
         "output_tokens_per_s_per_device": rate / float(devices),
-        **{key: value for found in spans.values() for key, value in found.items()},
         "profile": profile_words(result),
         "bound_ttft_s": float(result.bound_ttft_s[config]),
         "bound_tpot_s": float(result.bound_tpot_s[config]),
@@ -67,33 +66,6 @@ SERVING_FIGURES = (
     "capacity",
     "utilisation",
 )
-#: Which held-out points say how far off a figure of a static batch may be.
-METRICS = {"ttft_s": ("prefill",), "tpot_s": ("decode", "e2e")}
-
-
-def interval(result: Estimate, name: str) -> hardware_db.Interval | None:
-    """The interval of "ttft_s" or "tpot_s"; whole requests, which are mostly decode, stand in
-    where too few decode steps were measured.  None where nobody validated it."""
-    known = (
-        hardware_db.load_interval(metric, tier(result), result.engine.name)
-        for metric in METRICS[name]
-    )
-    return next((found for found in known if found is not None), None)
-
-
-def span(result: Estimate, name: str, config: int = 0) -> dict[str, Any]:
-    """The 80 % interval of a figure: low and high in seconds, None where nobody validated it."""
-    plain, found = name.removesuffix("_s"), interval(result, name)
-    value = float(getattr(result, name)[config])
-    return {
-        f"{plain}_low_s": None if found is None else value * found.low,
-        f"{plain}_high_s": None if found is None else value * found.high,
-    }
-
-
-def tier(result: Estimate) -> str:
-    """Whose constants priced the operators: "measured", "sibling" or "default"."""
-    return result.system.latency.tier if result.system.latency else "default"
 
 
 def profile_words(result: Estimate) -> str:
@@ -103,8 +75,8 @@ def profile_words(result: Estimate) -> str:
 
 
 def operator_rows(step: StepEstimate, config: int = 0) -> list[dict[str, Any]]:
-    """One row an operator that does something in this step."""
-    table = step.table(config)
+    """One row an operator that does something in this step, with its interval."""
+    table = intervals.operator_table(step, config)
     names = list(table)
     rows = [dict(zip(names, values, strict=True)) for values in zip(*table.values(), strict=True)]
     return [row for row in rows if float(row["predicted_s"]) > 0.0]

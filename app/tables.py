@@ -38,11 +38,12 @@ def to_json(value: Any) -> str:
 
 
 def to_csv(rows: Rows) -> str:
+    """CSV at full precision; what is unknown (None, NaN) is an empty cell."""
     text = io.StringIO()
     if rows:
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({k: "" if v != v else v for k, v in row.items()} for row in rows)
     return text.getvalue().rstrip("\n")
 
 

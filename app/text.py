@@ -9,6 +9,9 @@ _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0,
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 MICROSECOND, MILLISECOND, GIGABYTE = 1e-6, 1e-3, 1e9
 
+#: Said in place of an interval where nothing was measured that could give one.
+NOT_VALIDATED = "not validated"
+
 #: What binds an operator, as a reader says it.
 BOUND_WORDS: Mapping[str, str] = {
     "compute": "arithmetic",
@@ -55,6 +58,15 @@ def seconds(value: float, places: int = 3) -> str:
         if abs(value) >= factor * (1 - 5e-4):
             return f"{digits(value / factor, places)} {prefix}s"
     return "0 s" if value == 0 else f"{digits(value / 1e-9, places)} ns"
+
+
+def span(low: float, high: float) -> str:
+    """An interval of a latency: "18.3 to 41.7 ms"; "not validated" where its ends are unknown."""
+    if math.isnan(low):
+        return NOT_VALIDATED
+    first, last = seconds(low), seconds(high)
+    number, _, unit = first.rpartition(" ")
+    return f"{number if last.endswith(f' {unit}') else first} to {last}"
 
 
 def size(value: float) -> str:

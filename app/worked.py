@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from app import text
+from app import intervals, text
+from app.intervals import Latency
 from genz_core import Estimate
 from genz_core.estimate import StepEstimate
 from genz_core.latency import Pricer
@@ -23,12 +22,12 @@ from genz_core.latency.collectives import collective_s
 from genz_core.latency.gemm import gemm_s
 from genz_core.latency.moe import moe_s
 from genz_core.latency.pointwise import pointwise_s
-from genz_core.latency.profile import Fit, GemmParameters, Parameters, describe, product_format
+from genz_core.latency.profile import Fit, GemmParameters, Parameters, describe
 from genz_core.latency.roofline import arithmetic_of
 from genz_core.latency.state_space import scan_s
 from genz_core.precision import bytes_of
 from genz_core.types import Op
-from hardware_db.profiles import residual_quantiles
+from hardware_db import Interval
 
 _MODELS: Mapping[str, Callable[..., Any]] = {
     "gemm": gemm_s,
@@ -55,7 +54,7 @@ class Worked:
 
     model: class of its latency model and format of its constants, as a profile keys them.
     terms: seconds of the parts of a matrix product, empty for other operators.
-    low_s, high_s: 80 % interval from held-out residuals, None where there are none.
+    interval: 80 % interval from held-out residuals, None where there are none.
     """
 
     op: Op
@@ -75,8 +74,12 @@ class Worked:
     floor_s: float
     runs: float
     terms: Mapping[str, float]
-    low_s: float | None
-    high_s: float | None
+    interval: Interval | None
+
+    @property
+    def expected(self) -> Latency:
+        """The expected time of one run with its interval."""
+        return Latency.of(self.expected_s, self.interval)
 
     @property
     def bound_s(self) -> float:
@@ -93,12 +96,12 @@ def worked(step: StepEstimate, row: int, config: int = 0) -> Worked:
     op = step.graph.ops[row]
     pricer = Pricer(step.system, step.engine)
     configs = step.expected_s.shape[1]
-    dims = {name: _at(value, config, configs) for name, value in op.dims.items()}
-    model = _model(op, dims, pricer)
+    dims = intervals.dims_of(step, op, config)
+    model = intervals.latency_model(op, dims, pricer)
     parameters = pricer.profile.constants(*model)
     fit = pricer.profile.fit(*model)
     expected = float(step.expected_s[row, config])
-    low, high = _interval(model[0], fit, expected)
+    interval = intervals.of_operator(pricer, op, dims)
     return Worked(
         op=op,
         dims=dims,
@@ -107,7 +110,7 @@ def worked(step: StepEstimate, row: int, config: int = 0) -> Worked:
         fit=fit,
         flops=float(step.flops[row, config]),
         bytes=float(step.bytes[row, config]),
-        message_bytes=_at(op.message_bytes, config, configs),
+        message_bytes=intervals.value_at(op.message_bytes, config, configs),
         peak_flops_per_s=step.system.peak(arithmetic_of(op, step.system)),
         memory_bytes_per_s=step.system.memory_bytes_per_s,
         compute_s=float(step.compute_s[row, config]),
@@ -117,8 +120,7 @@ def worked(step: StepEstimate, row: int, config: int = 0) -> Worked:
         floor_s=step.engine.kernel_floor_s,
         runs=float(step.runs[row]),
         terms=_product_terms(pricer, op, dims) if model[0] == "gemm" else {},
-        low_s=low,
-        high_s=high,
+        interval=interval,
     )
 
 
@@ -134,45 +136,6 @@ def equation(model: Callable[..., Any]) -> str:
             break
         lines.append(line)
     return inspect.cleandoc("\n".join(lines)).strip()
-
-
-def _at(value: Any, config: int, configs: int) -> float:
-    """The value of one configuration; a decode step's several contexts are averaged."""
-    flat = np.atleast_1d(np.asarray(value, dtype=float))
-    if flat.size == 1:
-        return float(flat[0])
-    return float(flat.reshape(-1, configs)[:, config].mean())
-
-
-def _model(op: Op, dims: Mapping[str, float], pricer: Pricer) -> tuple[str, str]:
-    """Class of the latency model that prices an operator, and the format of its constants."""
-    compute = arithmetic_of(op, pricer.system)
-    if op.kind in ("gemm", "einsum", "convolution"):
-        return "gemm", product_format(op.weights, compute)
-    if op.kind == "moe":
-        return "moe", product_format(op.weights, compute)
-    if op.kind in ("attention", "mla_attention", "sparse_attention"):
-        phase = "decode" if dims["new_tokens"] <= 1 else "prefill"
-        shared = dims.get("shared_kv", 0.0) > 0
-        written_out = dims["value_dim"] < dims["head_dim"] and dims["heads"] == dims["kv_heads"]
-        latent = shared or (phase == "prefill" and written_out)
-        cache = "fp8" if bytes_of(op.kv) < 1.07 else "bf16"
-        pair = f"{'fp8' if compute == 'fp8' else 'bf16'}/{cache}"
-        return (f"mla_{phase}" if latent else f"{phase}_attention"), pair
-    if op.kind in ("ssm", "linear_attention"):
-        return "scan", "decode" if dims["new_tokens"] <= 1 else "prefill"
-    if op.operator_class == "collective":
-        algorithm = pricer.engine.all_reduce if op.kind == "all_reduce" else "nccl"
-        return "collective", f"{algorithm}.{op.kind}"
-    return "pointwise", "default"
-
-
-def _interval(operator: str, fit: Fit, expected: float) -> tuple[float | None, float | None]:
-    """80 % interval of one operator's time; none where no residual was held out."""
-    quantiles = residual_quantiles().get(operator, {}).get(fit.tier)
-    if not quantiles:
-        return None, None
-    return expected * math.exp(quantiles[0.1]), expected * math.exp(quantiles[0.9])
 
 
 def _product_terms(pricer: Pricer, op: Op, dims: Mapping[str, float]) -> dict[str, float]:
@@ -283,13 +246,13 @@ def _origin(work: Worked) -> str:
             f"; {fit.points:,} points fitted, held-out error "
             f"{text.percent(fit.held_out_mape)} on {fit.held_out_points:,} others ({fit.date})"
         )
-    if work.low_s and work.high_s:
+    if work.interval is not None:
         lines.append(
-            f"Four of five measurements of this class lie within {text.seconds(work.low_s)} to "
-            f"{text.seconds(work.high_s)} (held-out residuals)"
+            f"Four of five measurements lie within {work.expected.trust}: "
+            f"{work.interval.points:,} held-out points of this class on devices of this tier"
         )
     else:
-        lines.append("Not validated: no measurement of this class was held out")
+        lines.append("Not validated: no such kernel was measured and held out")
     return "\n\n".join(lines)
 
 

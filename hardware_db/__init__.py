@@ -15,11 +15,16 @@ from typing import Any
 from genz_core.types import System
 from hardware_db import document, library
 from hardware_db.engine_schema import engine_facts, engine_names, load_engine
-from hardware_db.intervals import Interval, load_interval
+from hardware_db.intervals import (
+    Interval,
+    load_interval,
+    load_operator_interval,
+    validated_tier,
+)
 from hardware_db.profiles import load_profile
 from hardware_db.recipes import load_recipe
 from hardware_db.schema import Fact, Record, Source, unit_of
-from hardware_db.what_if import what_if
+from hardware_db.what_if import is_hypothetical, what_if
 
 __all__ = [
     "Fact",
@@ -29,14 +34,17 @@ __all__ = [
     "engine_facts",
     "engine_names",
     "facts",
+    "is_hypothetical",
     "load",
     "load_engine",
     "load_interval",
+    "load_operator_interval",
     "load_profile",
     "load_recipe",
     "load_yaml",
     "names",
     "unit_of",
+    "validated_tier",
     "what_if",
 ]
 

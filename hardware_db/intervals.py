@@ -1,27 +1,45 @@
 """How far off a prediction may be: quantiles of measured / predicted on held-out points.
 
-The table is written by the fit of the engines (`app/engine_fit.py`); its coverage on points that
-drew neither the model nor the interval stands beside it in `coverage.csv`.
+Those of steps and requests are written by the fit of the engines (`app/engine_fit.py`); their
+coverage on points that drew neither the model nor the interval stands beside them in
+`coverage.csv`.  Those of single operators are written by the fit of the profiles
+(`python -m hardware_db.fit`).
 """
 
 from __future__ import annotations
 
 import csv
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+import yaml
+
+from genz_core.latency.profile import Fit, LatencyProfile
+from hardware_db import profiles
+
 LEVEL = 0.8
 _POOLED = "*"
+#: The engines whose kernels the operator tables time, and the one that is priced with them.
+_TIMED = ("generic", "sglang", "trtllm", "vllm")
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An 80 % interval as factors of the prediction, and the held-out points behind it."""
+    """An 80 % interval as factors of the prediction, and the held-out points behind it.
+
+    It holds the prediction: where most points lay on one side, it is widened to the other.
+    """
 
     low: float
     high: float
     points: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "low", min(self.low, 1.0))
+        object.__setattr__(self, "high", max(self.high, 1.0))
 
 
 def load_interval(metric: str, tier: str, engine: str) -> Interval | None:
@@ -33,6 +51,49 @@ def load_interval(metric: str, tier: str, engine: str) -> Interval | None:
     """
     table = _table()
     return table.get((metric, tier, engine)) or table.get((metric, tier, _POOLED))
+
+
+def load_operator_interval(operator: str, fit: Fit, engine: str) -> Interval | None:
+    """The interval of one run of an operator; None where no residual was held out for it.
+
+    operator: class of its latency model.  fit: the record of the constants that price it; those
+    that someone fitted on points of their own were tried on no others.  engine: a profile's name;
+    engines that bring kernels of their own were not timed operator by operator.
+    """
+    if engine not in _TIMED or not _published(fit):
+        return None
+    return _residuals()[1].get((operator, fit.tier))
+
+
+def validated_tier(profile: LatencyProfile | None) -> str:
+    """The tier whose measured steps speak for a profile; "" for one with constants of one's own."""
+    if profile is None or not all(map(_published, profile.fits.values())):
+        return ""
+    return profile.tier
+
+
+def _published(fit: Fit) -> bool:
+    """Whether constants were fitted on the tables whose held-out points made the residuals."""
+    source = _residuals()[0]
+    return all(part.startswith(source) for part in fit.data_set.split("; "))
+
+
+@cache
+def _residuals() -> tuple[str, Mapping[tuple[str, str], Interval]]:
+    """The data set of the residuals, and the interval of each operator class and tier."""
+    file = profiles.FOLDER / f"{profiles.RESIDUALS}.yaml"
+    data = yaml.safe_load(file.read_text(encoding="utf-8"))
+    tail = (1.0 - LEVEL) / 2.0
+    found = {
+        (operator, tier): Interval(
+            math.exp(entry["quantiles"][round(tail, 2)]),
+            math.exp(entry["quantiles"][round(1.0 - tail, 2)]),
+            int(entry["points"]),
+        )
+        for operator, tiers in data["classes"].items()
+        for tier, entry in tiers.items()
+    }
+    return data["data_set"], found
 
 
 @cache

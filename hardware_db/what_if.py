@@ -8,6 +8,8 @@ from dataclasses import replace
 from genz_core.errors import InvalidValue
 from genz_core.types import System
 
+_SAID = "what if: "
+
 
 def what_if(
     system: System,
@@ -38,5 +40,10 @@ def what_if(
         memory_bytes_per_s=system.memory_bytes_per_s * bandwidth,
         memory_bytes=system.memory_bytes * capacity,
         links=tuple(replace(tier, bytes_per_s=tier.bytes_per_s * link) for tier in system.links),
-        assumptions=(*system.assumptions, f"what if: {said}"),
+        assumptions=(*system.assumptions, f"{_SAID}{said}"),
     )
+
+
+def is_hypothetical(system: System) -> bool:
+    """Whether a system is one that `what_if` scaled: nobody can have measured it."""
+    return any(note.startswith(_SAID) for note in system.assumptions)

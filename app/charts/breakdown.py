@@ -2,56 +2,59 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from math import nan
 from typing import Any
 
 import plotly.graph_objects as go
 
 from app import text
-from app.charts.style import CLASS_NAMES, CLASSES, PART_NAMES, Look, blank
+from app.charts.style import CLASS_NAMES, CLASSES, HOST, PART_NAMES, Look, blank
+from app.intervals import Latency, of_rows
 from app.text import MILLISECOND
 
 Table = Mapping[str, Sequence[Any]]
-_COLUMNS = ("name", "module", "class", "predicted_s")
+Latencies = Mapping[str, Latency]
 _ENDS = "ends of the model"
 PARTS = ("compute", "memory", "communication", "overhead", "host", "pipeline")
 
 
-def by_class(tables: Mapping[str, Table], outside: Mapping[str, float], look: Look) -> go.Figure:
+def by_class(steps: Mapping[str, Latencies], totals: Latencies, look: Look) -> go.Figure:
     """Stacked bars, one per step, an operator class a colour.
 
-    tables: operator table by step name.  outside: seconds of host and pipeline by step name.
-    Steps differ by orders of magnitude, so bars are shares of their step.
+    steps: for each step its latency by class, "host" for host and pipeline, which sum to it.
+    totals: each step with the interval of the whole.  Steps differ by orders of magnitude, so bars
+    are shares of their step.
     """
-    figure = blank(look, "Time by operator class", 190 + 62 * len(tables))
-    totals = {
-        step: sum(map(float, table["predicted_s"])) + outside.get(step, 0.0)
-        for step, table in tables.items()
-    }
-    for name in CLASSES:
-        values = {step: _sum(table, "class", name) for step, table in tables.items()}
-        if any(values.values()):
-            figure.add_trace(_bar(values, totals, CLASS_NAMES[name], look.class_color(name)))
-    if any(outside.values()):
-        figure.add_trace(_bar(outside, totals, "Host and pipeline", look.grid))
+    figure = blank(look, "Time by operator class", 200 + 76 * len(totals))
+    for name in (*CLASSES, "host"):
+        parts = {step: classes.get(name, Latency(0.0)) for step, classes in steps.items()}
+        if any(part.seconds for part in parts.values()):
+            color = look.grid if name == "host" else look.class_color(name)
+            figure.add_trace(_bar(parts, totals, CLASS_NAMES.get(name, HOST), color))
     return _finish_shares(figure)
 
 
-def by_part(parts: Mapping[str, Mapping[str, float]], look: Look) -> go.Figure:
-    """Stacked bars, one per step: compute, memory, communication, overhead, host, pipeline."""
-    figure = blank(look, "Time by cause", 176 + 62 * len(parts))
-    totals = {step: sum(values.values()) for step, values in parts.items()}
+def by_part(parts: Mapping[str, Mapping[str, float]], totals: Latencies, look: Look) -> go.Figure:
+    """Stacked bars, one per step: compute, memory, communication, overhead, host, pipeline.
+
+    parts: seconds by cause for each step.  totals: each step with its interval.  Causes split a
+    prediction and are measured by nobody, so they have no interval of their own.
+    """
+    figure = blank(look, "Time by cause", 200 + 76 * len(totals))
     for part in PARTS:
-        values = {step: found.get(part, 0.0) for step, found in parts.items()}
-        if any(values.values()):
+        values = {step: Latency(found.get(part, 0.0)) for step, found in parts.items()}
+        if any(value.seconds for value in values.values()):
             figure.add_trace(_bar(values, totals, PART_NAMES[part], look.part_color(part)))
     return _finish_shares(figure)
 
 
-def _bar(values: Mapping[str, float], totals: Mapping[str, float], name: str, color: str) -> go.Bar:
-    shares = [values.get(step, 0.0) / totals[step] for step in totals]
+def _bar(values: Latencies, totals: Latencies, name: str, color: str) -> go.Bar:
+    """A part of every step: its share, and in the hover its time and interval."""
+    shares = [values[step].seconds / totals[step].seconds for step in totals]
     return go.Bar(
-        y=[f"{step}<br><b>{text.seconds(totals[step])}</b>" for step in totals],
+        y=[_step_words(step, total) for step, total in totals.items()],
         x=shares,
         orientation="h",
         name=name,
@@ -60,19 +63,26 @@ def _bar(values: Mapping[str, float], totals: Mapping[str, float], name: str, co
         textposition="inside",
         insidetextanchor="middle",
         textangle=0,
-        customdata=[text.seconds(values.get(step, 0.0)) for step in totals],
-        hovertemplate=f"<b>{name}</b>: %{{customdata}} (%{{x:.1%}})<extra>%{{y}}</extra>",
+        customdata=[[text.seconds(values[s].seconds), values[s].trust] for s in totals],
+        hovertemplate=f"<b>{name}</b>: %{{customdata[0]}} (%{{x:.1%}})<br>80 %: %{{customdata[1]}}"
+        "<extra></extra>",
     )
+
+
+def _step_words(step: str, total: Latency) -> str:
+    return f"{step} <b>{text.seconds(total.seconds)}</b><br>80 %: {total.trust}"
 
 
 def _finish_shares(figure: go.Figure) -> go.Figure:
     figure.update_layout(
         barmode="stack",
         bargap=0.35,
-        margin={"t": 44, "b": 70, "r": 24},
+        margin={"t": 44, "b": 96, "r": 24},
         uniformtext={"minsize": 11, "mode": "hide"},
     )
-    figure.update_xaxes(tickformat=".0%", range=[0, 1], tick0=0, dtick=0.25)
+    figure.update_xaxes(
+        title_text="Share of the step", tickformat=".0%", range=[0, 1], tick0=0, dtick=0.25
+    )
     figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look_ink(figure))
     return figure
 
@@ -82,16 +92,14 @@ def look_ink(figure: go.Figure) -> str:
     return figure.layout.template.layout.font.color
 
 
-def _sum(table: Table, column: str, value: str) -> float:
-    pairs = zip(table[column], table["predicted_s"], strict=True)
-    return sum(float(seconds) for key, seconds in pairs if key == value)
+def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look) -> go.Figure:
+    """From compute to the whole latency, one step a cause; the whole has its error bar.
 
-
-def waterfall(parts: Mapping[str, float], title: str, look: Look) -> go.Figure:
-    """From compute to the whole latency, one step a cause.  parts: seconds."""
+    parts: seconds that sum to `whole`.
+    """
     kept = [part for part in PARTS if parts.get(part)]
     figure = blank(look, title, 380)
-    total = sum(parts[part] for part in kept)
+    total = whole.seconds
     values = [parts[part] / MILLISECOND for part in kept]
     starts = [sum(values[:at]) for at in range(len(values))]
     colors = [look.part_color(part) for part in kept]
@@ -103,20 +111,28 @@ def waterfall(parts: Mapping[str, float], title: str, look: Look) -> go.Figure:
             base=[*starts, 0.0],
             marker={"color": [*colors, look.faint]},
             text=[text.seconds(parts[part]) for part in kept] + [text.seconds(total)],
-            textposition="outside",
+            textposition=["outside"] * len(kept) + ["none"],  # the total's is above its error bar
             cliponaxis=False,
-            customdata=[text.percent(parts[part] / total) for part in kept] + ["100 %"],
-            hovertemplate="%{x}: %{text} (%{customdata})<extra></extra>",
+            customdata=[
+                *(f"{text.seconds(parts[p])} ({text.percent(parts[p] / total)})" for p in kept),
+                f"{text.seconds(total)}<br>80 %: {whole.trust}",
+            ],
+            hovertemplate="%{x}: %{customdata}<extra></extra>",
+            error_y=error_bar([Latency(nan)] * len(kept) + [whole], MILLISECOND, look),
             showlegend=False,
         )
     )
+    figure.add_annotation(**above("Total", whole, look))
     figure.update_yaxes(title_text="Time [ms]", rangemode="tozero", tickformat="~g")
     figure.update_xaxes(showgrid=False, tickfont_color=look.ink)
     return figure
 
 
 def icicle(table: Table, title: str, look: Look) -> go.Figure:
-    """Model -> layer group -> operator, width by predicted time."""
+    """Model -> layer group -> operator, width by predicted time.
+
+    table: of `intervals.operator_table`.
+    """
     nodes = _tree(table, title, look)
     figure = blank(look, "", 420)
     figure.add_trace(
@@ -124,7 +140,7 @@ def icicle(table: Table, title: str, look: Look) -> go.Figure:
             ids=[node["id"] for node in nodes],
             labels=[node["label"] for node in nodes],
             parents=[node["parent"] for node in nodes],
-            values=[node["seconds"] for node in nodes],
+            values=[node["latency"].seconds for node in nodes],
             branchvalues="total",
             marker={
                 "colors": [node["color"] for node in nodes],
@@ -134,8 +150,11 @@ def icicle(table: Table, title: str, look: Look) -> go.Figure:
             pathbar={"visible": False},
             leaf={"opacity": 1.0},
             texttemplate="%{label}<br>%{percentRoot:.0%}",
-            customdata=[text.seconds(node["seconds"]) for node in nodes],
-            hovertemplate="<b>%{label}</b><br>%{customdata}, %{percentRoot:.1%}<extra></extra>",
+            customdata=[
+                [text.seconds(node["latency"].seconds), node["latency"].trust] for node in nodes
+            ],
+            hovertemplate="<b>%{label}</b><br>%{customdata[0]}, %{percentRoot:.1%}<br>"
+            "80 %: %{customdata[1]}<extra></extra>",
         )
     )
     figure.update_layout(
@@ -146,52 +165,91 @@ def icicle(table: Table, title: str, look: Look) -> go.Figure:
 
 def _tree(table: Table, title: str, look: Look) -> list[dict[str, Any]]:
     """The icicle's nodes: the model, its layer groups, their operators that take time."""
-    rows = [row for row in zip(*(table[name] for name in _COLUMNS), strict=True) if row[3]]
-    groups: dict[str, float] = {}
-    for _, module, _, seconds in rows:
-        groups[module or _ENDS] = groups.get(module or _ENDS, 0.0) + seconds
+    named = zip(table["name"], table["module"], table["class"], of_rows(table), strict=True)
+    rows = [(name, module or _ENDS, kind, one) for name, module, kind, one in named if one.seconds]
+    groups: dict[str, list[Latency]] = {}
+    for _, module, _, one in rows:
+        groups.setdefault(module, []).append(one)
 
-    def node(place: str, label: str, parent: str, seconds: float, color: str) -> dict[str, Any]:
-        return {"id": place, "label": label, "parent": parent, "seconds": seconds, "color": color}
+    def node(place: str, label: str, parent: str, one: Latency, color: str) -> dict[str, Any]:
+        return {"id": place, "label": label, "parent": parent, "latency": one, "color": color}
 
-    nodes = [node("model", title, "", sum(groups.values()), look.panel)]
-    nodes += [node(group, group, "model", seconds, look.grid) for group, seconds in groups.items()]
+    whole = Latency.total(one for *_, one in rows)
+    nodes = [node("model", title, "", whole, look.panel)]
     nodes += [
-        node(f"op{at}", name, module or _ENDS, seconds, look.class_color(kind))
-        for at, (name, module, kind, seconds) in enumerate(rows)
+        node(g, g, "model", Latency.total(members), look.grid) for g, members in groups.items()
+    ]
+    nodes += [
+        node(f"op{at}", name, module, one, look.class_color(kind))
+        for at, (name, module, kind, one) in enumerate(rows)
     ]
     return nodes
 
 
-def bound_and_predicted(rows: Mapping[str, Mapping[str, float]], look: Look) -> go.Figure:
+def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> go.Figure:
     """A panel per latency, a bar per value: its bound, its prediction, what was measured.
 
-    rows: {"TTFT": {"bound": s, "predicted": s, ...}, ...}.  Latencies differ by orders of
-    magnitude, so every panel has its own axis.
+    rows: {"TTFT": {"bound": ..., "predicted": ...}, ...}; error bars where an interval is known.
+    Latencies differ by orders of magnitude, so every panel has its own axis.
     """
-    figure = blank(look, "Speed of light and prediction", 300)
+    figure = blank(look, "Speed of light and prediction", 320)
     figure.update_layout(grid={"rows": 1, "columns": len(rows), "pattern": "independent"})
     for at, (name, values) in enumerate(rows.items()):
         suffix = "" if at == 0 else str(at + 1)
         figure.add_trace(_panel(name, values, suffix, look))
-        top = max(values.values()) / MILLISECOND * 1.18
+        for kind, one in values.items():
+            axes = {"xref": f"x{suffix}", "yref": f"y{suffix}"}
+            figure.add_annotation(**above(kind, one, look), **axes)
+        top = max(top_of(one) for one in values.values()) / MILLISECOND * 1.18
         upward = {"title": {"text": "Time [ms]"}, "range": [0, top], "tickformat": "~g"}
         across = {"title": {"text": name}, "showgrid": False}
         figure.update_layout({f"xaxis{suffix}": across, f"yaxis{suffix}": upward})
     return figure
 
 
-def _panel(name: str, values: Mapping[str, float], suffix: str, look: Look) -> go.Bar:
+def _panel(name: str, values: Latencies, suffix: str, look: Look) -> go.Bar:
     colors = {"bound": look.faint, "predicted": look.classes[0]}
+    said = [
+        text.seconds(one.seconds) + ("" if kind == "bound" else f"<br>80 %: {one.trust}")
+        for kind, one in values.items()
+    ]
     return go.Bar(
         x=list(values),
-        y=[value / MILLISECOND for value in values.values()],
+        y=[one.seconds / MILLISECOND for one in values.values()],
         marker={"color": [colors.get(kind, look.classes[1]) for kind in values]},
-        text=[text.seconds(value) for value in values.values()],
-        textposition="outside",
-        cliponaxis=False,
+        error_y=error_bar(list(values.values()), MILLISECOND, look),
         xaxis=f"x{suffix}",
         yaxis=f"y{suffix}",
-        hovertemplate=name + " %{x}: %{text}<extra></extra>",
+        customdata=said,
+        hovertemplate=name + " %{x}: %{customdata}<extra></extra>",
         showlegend=False,
     )
+
+
+# ------------------------------------------------------------------------------- error bars
+
+
+def error_bar(latencies: Sequence[Latency], unit: float, look: Look) -> dict[str, Any]:
+    """Error bars of latencies drawn in `unit` [s]; none where one is not validated."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [(one.high_s - one.seconds) / unit for one in latencies],
+        "arrayminus": [(one.seconds - one.low_s) / unit for one in latencies],
+        "color": look.ink,
+        "thickness": 1.2,
+        "width": 6,
+    }
+
+
+def top_of(one: Latency) -> float:
+    """Where a bar with its error bar ends [s]."""
+    return one.seconds if math.isnan(one.high_s) else one.high_s
+
+
+def above(place: str, one: Latency, look: Look) -> dict[str, Any]:
+    """The label over a bar in milliseconds, clear of its error bar."""
+    return {
+        "x": place, "y": top_of(one) / MILLISECOND, "text": text.seconds(one.seconds),
+        "showarrow": False, "yanchor": "bottom", "font": {"size": 13, "color": look.ink},
+    }  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from app import text
-from app.charts.style import Look, blank
+from app.charts.style import Look, blank, translucent
 
 Point = Mapping[str, Any]
 REST = "all others"
@@ -118,7 +118,7 @@ def _band(limits: tuple[float, float], width: float, look: Look) -> go.Scatter:
         x=[low, high, high, low],
         y=rim,
         fill="toself",
-        fillcolor=f"rgba({_rgb(look.good)},{0.12 if width > 0.15 else 0.2})",
+        fillcolor=translucent(look.good, 0.12 if width > 0.15 else 0.2),
         line={"width": 0},
         mode="lines",
         name=f"within {width:.0%}",
@@ -162,7 +162,3 @@ def _cloud(name: str, points: Sequence[Point], at: int, look: Look) -> go.Scatte
         hovertemplate="%{customdata[0]}<br>predicted %{customdata[1]}, measured %{customdata[2]} "
         "(%{customdata[3]})<extra></extra>",
     )
-
-
-def _rgb(color: str) -> str:
-    return ",".join(str(int(color[at : at + 2], 16)) for at in (1, 3, 5))

@@ -34,7 +34,7 @@ class Frame:
 def points(table: Mapping[str, Sequence[Any]], phase: str) -> list[dict[str, Any]]:
     """The rows of a step's operator table that do arithmetic, with their FLOP/s.
 
-    The table is that of `StepEstimate.table`; `id` is stable while sizes change.
+    The table is that of `intervals.operator_table`; `id` is stable while sizes change.
     """
     rows = [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
     for at, row in enumerate(rows):
@@ -74,6 +74,15 @@ def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> 
         hovermode="closest",
         clickmode="event+select",
     )
+    return figure
+
+
+def only(figure: go.Figure, name: str) -> go.Figure:
+    """The figure with every point faint but the one whose row has the id `name`."""
+    for cloud in figure.data:
+        ids = [row[0] for row in cloud.customdata] if cloud.customdata is not None else []
+        if ids:
+            cloud.selectedpoints = [at for at, one in enumerate(ids) if one == name]
     return figure
 
 
@@ -169,6 +178,7 @@ def _clouds(rows: Sequence[Row], system: System, look: Look) -> Iterable[go.Scat
             yield go.Scatter(
                 x=[row["flops_per_byte"] for row in here],
                 y=[row["flops_per_s"] for row in here],
+                error_y=_error_bars(here, color),
                 mode="markers",
                 name=CLASS_NAMES[name],
                 legendgroup=name,
@@ -188,6 +198,21 @@ def _clouds(rows: Sequence[Row], system: System, look: Look) -> Iterable[go.Scat
             named.add(name)
 
 
+def _error_bars(rows: Sequence[Row], color: str) -> dict[str, Any]:
+    """The 80 % interval of each time as one of its rate; none where it is not validated."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [row["flops_per_s"] * (row["predicted_s"] / row["low_s"] - 1) for row in rows],
+        "arrayminus": [
+            row["flops_per_s"] * (1 - row["predicted_s"] / row["high_s"]) for row in rows
+        ],
+        "color": color,
+        "thickness": 1,
+        "width": 3,
+    }
+
+
 def _diameter(share: float) -> float:
     """Area in proportion to the share of time, with a least size that can be clicked."""
     return max(_SMALLEST, _LARGEST * math.sqrt(max(share, 0.0)))
@@ -202,6 +227,8 @@ def hover(row: Row, system: System) -> str:
     return (
         f"<b>{row['name']}</b> · {row['phase']} · {text.percent(row['share'])} of the step<br>"
         f"{text.count(float(row['runs']))} × {text.seconds(run_s)} predicted<br>"
+        f"all runs {text.seconds(row['predicted_s'])}, 80 %: "
+        f"{text.span(row['low_s'], row['high_s'])}<br>"
         f"{text.flops(flops)} / {text.size(moved)} = "
         f"{text.digits(row['flops_per_byte'])} FLOP/byte<br>"
         f"bound = max({text.flops(flops)} / {text.flops_rate(peak)},<br>"

@@ -10,7 +10,8 @@ import plotly.graph_objects as go
 
 from app import text
 from app.charts.parity import seconds_ticks
-from app.charts.style import Look, blank
+from app.charts.style import Look, blank, translucent
+from app.intervals import ends
 
 Table = Mapping[str, Sequence[Any]]
 LOADS: Mapping[str, str] = {
@@ -22,15 +23,17 @@ LOADS: Mapping[str, str] = {
 def latencies(table: Table, load: str, title: str, look: Look) -> go.Figure:
     """TTFT and TPOT over the load, mean and median, on logarithmic axes.
 
-    table: columns `load`, ttft_s, ttft_median_s, tpot_s, tpot_median_s, status.
+    table: columns `load`, ttft_s, ttft_median_s, tpot_s, tpot_median_s, status, and the ends of
+    the intervals, drawn as a band around the mean where they are known.
     """
     figure = blank(look, title, 420)
     for at, (column, name) in enumerate({"ttft": "TTFT", "tpot": "TPOT"}.items()):
+        figure.add_traces(_band(table, load, column, name, look.classes[at]))
         for suffix, words, dash in (("_s", "mean", "solid"), ("_median_s", "median", "dot")):
             figure.add_trace(
                 _line(table, load, column + suffix, f"{name} {words}", dash, look.classes[at])
             )
-    finite = [s for trace in figure.data for s in trace.y if s is not None]
+    finite = [s for trace in figure.data for s in trace.y if s is not None and s == s]
     figure.update_xaxes(title_text=LOADS[load], **_across(table[load]))
     figure.update_yaxes(
         title_text="Time", type="log", **seconds_ticks((min(finite) / 1.5, max(finite) * 1.5))
@@ -105,9 +108,44 @@ def _line(table: Table, load: str, column: str, name: str, dash: str, color: str
         mode="lines+markers" if dash == "solid" else "lines",
         name=name,
         line={"color": color, "width": 2, "dash": dash},
-        customdata=[text.seconds(value) for value in seconds],
+        customdata=_said(table, column, seconds),
         hovertemplate="%{customdata}",
     )
+
+
+def _said(table: Table, column: str, seconds: Sequence[float]) -> list[str]:
+    """What the hover says of each point: the time and its interval."""
+    low, high = ends(column)
+    return [
+        f"{text.seconds(value)}, 80 %: {text.span(*pair)}"
+        for value, *pair in zip(seconds, table[low], table[high], strict=True)
+    ]
+
+
+def _band(table: Table, load: str, column: str, name: str, color: str) -> list[go.Scatter]:
+    """The 80 % interval around a mean; nothing where it is not validated."""
+    rows = [
+        (x, low, high)
+        for x, low, high in zip(
+            table[load], table[f"{column}_low_s"], table[f"{column}_high_s"], strict=True
+        )
+        if math.isfinite(low) and math.isfinite(high)
+    ]
+    if not rows:
+        return []
+    loads, lows, highs = (list(side) for side in zip(*rows, strict=True))
+    return [
+        go.Scatter(
+            x=[*loads, *reversed(loads)],
+            y=[*highs, *reversed(lows)],
+            fill="toself",
+            fillcolor=translucent(color, 0.15),
+            line={"width": 0},
+            mode="lines",
+            name=f"{name} 80 %",
+            hoverinfo="skip",
+        )
+    ]
 
 
 def _mark(table: Table, row: int, look: Look) -> go.Scatter:

@@ -32,6 +32,7 @@ CLASS_NAMES: Mapping[str, str] = {
     "convolution": "Convolution",
     "collective": "Collectives",
 }
+HOST = "Host and pipeline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,12 @@ PART_NAMES: Mapping[str, str] = {
 }
 
 FONT = "Source Sans, Source Sans Pro, Segoe UI, Helvetica, Arial, sans-serif"
+
+
+def translucent(color: str, opacity: float) -> str:
+    """A colour "#rrggbb" as CSS with an opacity of 0 to 1."""
+    red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity})"
 
 
 def look(appearance: str | None) -> Look:

@@ -95,6 +95,7 @@ def _stderr() -> Any:
 
 
 def _print(scenario: Any, chosen: Format) -> None:
+    from app import intervals
     from app.report import facts, operator_rows
     from app.scenario import estimate_resolved, resolve
     from app.tables import render, to_json
@@ -110,11 +111,15 @@ def _print(scenario: Any, chosen: Format) -> None:
         rows = [{"phase": phase, **row} for phase, table in operators.items() for row in table]
         typer.echo(render(rows, chosen))
         return
-    typer.echo(render([{"figure": k, "value": v} for k, v in summary.items()], chosen))
+    lines = [{"figure": k, "value": v} for k, v in intervals.folded(summary).items()]
+    typer.echo(render(lines, chosen))
     for phase, rows in operators.items():
         typer.echo(f"\n{phase}\n" + render([_brief(row) for row in rows], chosen))
 
 
 def _brief(row: dict[str, Any]) -> dict[str, Any]:
-    keys = ("name", "runs", "flops_per_byte", "bound_s", "predicted_s", "share", "bound")
-    return {key: row[key] for key in keys}
+    from app import text
+
+    keys = ("name", "runs", "flops_per_byte", "bound_s", "predicted_s")
+    trusted = {"80 %": text.span(row["low_s"], row["high_s"])}
+    return {key: row[key] for key in keys} | trusted | {k: row[k] for k in ("share", "bound")}

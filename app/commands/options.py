@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -35,3 +36,13 @@ Osl = Annotated[int, typer.Option(help="Output tokens.")]
 def form(chosen: Format, json: bool) -> Format:
     """--json is short for --format json."""
     return Format.json if json else chosen
+
+
+def rendered(rows: Sequence[Mapping[str, Any]], chosen: Format) -> str:
+    """Rows of predictions: numbers for a program, intervals in one cell for a reader."""
+    from app import intervals
+    from app.tables import render
+
+    if chosen in (Format.text, Format.markdown):
+        rows = [intervals.folded(row) for row in rows]
+    return render(rows, chosen)

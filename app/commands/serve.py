@@ -37,7 +37,6 @@ def serve(
     format_: opt.Form = Format.text,
 ) -> None:
     from app.scenario import Scenario
-    from app.tables import render
 
     degrees: dict[str, Any] = {"tp": tp, "pp": pp, "dp": dp, "ep": ep, "moe_tp": moe_tp}
     scenario = Scenario(
@@ -52,7 +51,7 @@ def serve(
         **degrees,
     )
     rows = table(scenario, concurrency, rate, length_ratio)
-    typer.echo(render(rows, opt.form(format_, json)))
+    typer.echo(opt.rendered(rows, opt.form(format_, json)))
 
 
 def table(
@@ -104,18 +103,15 @@ def _rates(text: str) -> list[float]:
 
 
 def _row(result: Any, at: int, name: str, load: float, resolved: Any) -> dict[str, Any]:
-    import hardware_db
+    from app import intervals
     from app.report import SERVING_FIGURES
 
-    engine, notes = resolved.engine.name, list(resolved.notes)
-    tier = resolved.system.latency.tier if resolved.system.latency else "default"
+    notes = list(resolved.notes)
     if resolved.recipe is not None:
         notes.append(f"corrected by a measured recipe ({resolved.recipe.points} points)")
     figures = {key: float(getattr(result, key)[at]) for key in SERVING_FIGURES}
-    for metric in ("ttft_s", "tpot_s"):
-        found = hardware_db.load_interval(metric, tier, engine)
-        plain, value = metric.removesuffix("_s"), figures[metric]
-        figures[f"{plain}_low_s"] = value * found.low if found else float("nan")
-        figures[f"{plain}_high_s"] = value * found.high if found else float("nan")
+    known = intervals.of_load(resolved.system, resolved.engine)
+    latencies = {key: figures.pop(key) for key in list(figures) if key in known}
+    figures = intervals.beside(latencies, known) | figures
     message = "; ".join(filter(None, [result.messages.get(at, ""), *notes]))
     return {name: float(load), "status": str(result.status[at]), **figures, "message": message}

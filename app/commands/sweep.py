@@ -35,7 +35,6 @@ def sweep(
     format_: opt.Form = Format.text,
 ) -> None:
     from app.scenario import Scenario, resolve
-    from app.tables import render
     from genz_core.search import sweep as price
 
     resolved = resolve(Scenario(model=model, system=system, engine=engine, weights=weights, kv=kv))
@@ -45,7 +44,7 @@ def sweep(
     rows = table(result, axes)
     if frontier:
         rows = best(rows)
-    typer.echo(render(rows, opt.form(format_, json)))
+    typer.echo(opt.rendered(rows, opt.form(format_, json)))
 
 
 def parse_values(name: str, text: str) -> list[float]:
@@ -81,18 +80,21 @@ def table(result: Any, axes: dict[str, list[float]]) -> list[dict[str, Any]]:
     """One row a configuration: the axes that vary, then the figures."""
     import numpy as np
 
+    from app import intervals
     from genz_core.search import grid
 
     columns = grid(axes)
     size = len(next(iter(columns.values())))
+    known = intervals.of_batch(result)
     devices = np.broadcast_to(np.asarray(result.devices, float), (len(result.status),))
     rate = result.output_tokens_per_s
     return [
         {
             **{name: int(column[at]) for name, column in columns.items()},
             "status": str(result.status[at]),
-            "ttft_s": float(result.ttft_s[at]),
-            "tpot_s": float(result.tpot_s[at]),
+            **intervals.beside(
+                {n: float(getattr(result, n)[at]) for n in ("ttft_s", "tpot_s")}, known
+            ),
             "output_tokens_per_s": float(rate[at]),
             "output_tokens_per_s_per_device": float(rate[at] / devices[at]),
             "memory_bytes_per_device": float(result.memory.total_bytes[at]),

@@ -2,28 +2,35 @@
 
 import streamlit as st
 
-from app import exports, frames, inputs, pricing, text
+from app import exports, frames, inputs, intervals, pricing, text
 from app.charts import breakdown
 
 setup, asked, estimate = inputs.answer()
 look = exports.look()
-NAMES = {"prefill": "Prefill (TTFT)", "decode": "Decode step (TPOT)"}
+NAMES = {"prefill": "Prefill step", "decode": "Decode step"}
 
 st.title("Breakdown", anchor=False)
 st.caption(inputs.describe(setup))
 
 steps = {phase: pricing.step_of(estimate, phase) for phase in pricing.PHASES}
 parts = {phase: pricing.parts_of(step) for phase, step in steps.items()}
-outside = {NAMES[p]: found["host"] + found["pipeline"] for p, found in parts.items()}
-classes = breakdown.by_class({NAMES[p]: s.table() for p, s in steps.items()}, outside, look)
+totals = {NAMES[p]: intervals.step_latency(estimate, p) for p in steps}
+by_class = {NAMES[p]: intervals.by_class(step) for p, step in steps.items()}
+classes = breakdown.by_class(by_class, totals, look)
 exports.chart(classes, "classes", "Share of prefill and decode by operator class")
+request = text.seconds(asked.engine.host_request_s)
+st.caption(
+    f"TTFT is the prefill step and {request} of host time for the request; TPOT is the mean decode "
+    "step over the output. A class's interval is under the pointer."
+)
 
 phase = st.segmented_control(
     "Phase", pricing.PHASES, default="decode", required=True,
     key="phase", bind="query-params", label_visibility="collapsed",
 )  # fmt: skip
-table = steps[phase].table()
-fall = breakdown.waterfall(parts[phase], f"{NAMES[phase]} by cause", look)
+table = intervals.operator_table(steps[phase])
+whole = totals[NAMES[phase]]
+fall = breakdown.waterfall(parts[phase], whole, f"{NAMES[phase]} by cause", look)
 tree = breakdown.icicle(table, asked.model.name.rpartition("/")[2], look)
 left, right = st.columns(2, gap="medium")
 with left:
@@ -33,9 +40,14 @@ with right:
 
 st.subheader("Operators", anchor=False)
 shown = frames.operators(table, phase)
-st.dataframe(shown, hide_index=True, column_config=frames.columns(), key="operators")
-total = text.seconds(float(steps[phase].total_s[0]))
-st.caption(f"Operators, host and pipeline wait sum to {total}; times are of all runs in one step.")
+st.dataframe(
+    shown, hide_index=True, column_config=frames.columns(), key="operators",
+    placeholder=text.NOT_VALIDATED,
+)  # fmt: skip
+st.caption(
+    f"Operators, host and pipeline wait sum to {text.seconds(whole.seconds)} (80 %: "
+    f"{whole.trust}); times are of all runs in one step."
+)
 figures = {"classes": classes, "waterfall": fall, "layer groups": tree}
 with st.container(horizontal=True):
     with st.popover("How to read this", icon=":material/function:"):
@@ -44,6 +56,10 @@ with st.container(horizontal=True):
             "memory bandwidth, or message / link bandwidth. What the prediction adds is **launch "
             "and inefficiency**: launches, tiles that do not fill, bandwidth that is not reached. "
             "**Host** is the scheduler's time a step, **pipeline wait** the time a micro-batch "
-            "waits for the others. All parts sum to the step."
+            "waits for the others. All parts sum to the step.\n\n"
+            "**80 %**: four of five measurements that fitted nothing lie inside. An operator's "
+            "interval comes from kernels of its class, a class adds those of its operators as if "
+            "all erred the same way, the whole step's comes from measured runs and is wider. "
+            "Causes and host time were measured by nobody: not validated."
         )
     exports.downloads(f"breakdown-{phase}", figures, shown.drop(columns="id"), setup)

@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from app import brought, exports, frames, inputs, pins, pricing
+from app import brought, exports, frames, inputs, intervals, pins, pricing
 from app.charts import comparison
 from genz_core.errors import RidgelineError
 
@@ -46,22 +46,32 @@ for name, (setup, _) in zip(names, found, strict=True):
                 on_click=pins.remove, args=(ord(name) - ord("A"),),
             )  # fmt: skip
 
-table = frames.comparison(names, [estimate for _, estimate in found])
+estimates = [estimate for _, estimate in found]
+table = frames.comparison(names, estimates)
 st.dataframe(frames.readable(table), hide_index=True, height="content", key="comparison")
-st.caption(f"Changes are against {names[0]}.")
+st.caption(
+    f"In square brackets the 80 % interval from held-out measurements, in round ones the change "
+    f"against {names[0]}."
+)
 
 figures = {}
 for phase, title in (
-    ("prefill", "Prefill (TTFT) by operator class"),
-    ("decode", "Decode step (TPOT) by operator class"),
+    ("prefill", "Prefill step by operator class"),
+    ("decode", "Decode step by operator class"),
 ):
-    seconds = [pricing.classes_of(pricing.step_of(e, phase)) for _, e in found]
-    figures[phase] = comparison.stacked_by_class(names, seconds, title, look)
+    totals = {n: intervals.step_latency(e, phase) for n, e in zip(names, estimates, strict=True)}
+    classes = [intervals.by_class(pricing.step_of(e, phase)) for e in estimates]
+    figures[phase] = comparison.stacked_by_class(totals, classes, title, look)
     exports.chart(figures[phase], f"compare-{phase}", title)
-classes = pd.concat(
-    [frames.class_changes(names, [e for _, e in found], phase) for phase in pricing.PHASES],
-    ignore_index=True,
-)
+changes = {
+    name: {
+        figure: one
+        for phase in pricing.PHASES
+        for figure, one in frames.class_changes(names, estimates, phase)[name].items()
+    }
+    for name in names
+}
 st.subheader("Per operator class", anchor=False)
-st.dataframe(frames.readable(classes), hide_index=True, height="content", key="class_changes")
-exports.downloads("compare", figures, pd.concat([table, classes], ignore_index=True), current)
+st.dataframe(frames.readable(changes), hide_index=True, height="content", key="class_changes")
+everything = pd.concat([frames.numbers(table), frames.numbers(changes)], ignore_index=True)
+exports.downloads("compare", figures, everything, current)

@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from app import explain, exports, frames, inputs, pins, pricing, text
+from app import explain, exports, frames, inputs, intervals, pins, pricing, text
 from app.charts import breakdown
+from app.intervals import Latency
 from genz_core import economics
 
 setup, asked, estimate = inputs.answer()
@@ -64,7 +65,7 @@ with st.grid(5, min_column_width=150):
         help="Rent of all devices over the output tokens they produce in that time.",
     )
 
-st.caption(explain.intervals(estimate))
+st.caption(explain.trust(estimate))
 
 levers = pricing.levers(setup)
 for phase, metric in (("prefill", "TTFT"), ("decode", "TPOT")):
@@ -73,13 +74,17 @@ for phase, metric in (("prefill", "TTFT"), ("decode", "TPOT")):
     st.markdown(f"{limit}; {text.advice(metric, levers[phase])}.")
 
 look = exports.look()
-parts = {phase: pricing.parts_of(pricing.step_of(estimate, phase)) for phase in pricing.PHASES}
+parts = {f"{p} step": pricing.parts_of(pricing.step_of(estimate, p)) for p in pricing.PHASES}
+totals = {f"{p} step": intervals.step_latency(estimate, p) for p in pricing.PHASES}
 latencies = {
-    "TTFT": {"bound": float(estimate.bound_ttft_s[0]), "predicted": float(estimate.ttft_s[0])},
-    "TPOT": {"bound": float(estimate.bound_tpot_s[0]), "predicted": float(estimate.tpot_s[0])},
+    name.upper(): {
+        "bound": Latency(float(getattr(estimate, f"bound_{name}_s")[0])),
+        "predicted": intervals.latency(estimate, f"{name}_s"),
+    }
+    for name in ("ttft", "tpot")
 }
 bars = breakdown.bound_and_predicted(latencies, look)
-causes = breakdown.by_part(parts, look)
+causes = breakdown.by_part(parts, totals, look)
 left, right = st.columns([2, 3], gap="medium")
 with left:
     exports.chart(bars, "bound-predicted", "Bound and predicted time of TTFT and TPOT")

@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from app import exports, frames, inputs, pricing, text
+from app import exports, frames, inputs, intervals, pricing, text
 from app.charts import roofline
 from genz_core import Estimate
 
@@ -17,7 +17,8 @@ EXPLANATION = """
 at the ridge, peak / bandwidth. Below the ridge memory decides, beyond it arithmetic. Dotted
 diagonals belong to links: read across as FLOP per byte *sent*.
 **Points**: shape is the phase, colour the operator class, area the share of the phase's time.
-The gap to the roof is what launch, tiles and real bandwidth cost.
+The gap to the roof is what launch, tiles and real bandwidth cost. The bar through a point is its
+80 % interval from held-out measurements of such kernels; a point without one is not validated.
 A larger batch lets decode use each weight it reads more often: its matrix products move to the
 right and up the diagonal, its attention stays.
 """
@@ -45,14 +46,17 @@ def controls() -> tuple[list[str], str, tuple[int, ...], int]:
 
 
 def points(sweep: Estimate, phases: list[str], config: int) -> list[dict]:
-    tables = ((phase, pricing.step_of(sweep, phase).table(config)) for phase in phases)
+    tables = (
+        (phase, intervals.operator_table(pricing.step_of(sweep, phase), config)) for phase in phases
+    )
     return [row for phase, table in tables for row in roofline.points(table, phase)]
 
 
 def listing(sweep: Estimate, phases: list[str], config: int, chosen: set[str]) -> pd.DataFrame:
     """The operator table of these phases, or of the clicked operators alone."""
     found = [
-        frames.operators(pricing.step_of(sweep, phase).table(config), phase) for phase in phases
+        frames.operators(intervals.operator_table(pricing.step_of(sweep, phase), config), phase)
+        for phase in phases
     ]
     table = pd.concat(found, ignore_index=True)
     return table[table["id"].isin(chosen)] if chosen else table
@@ -74,7 +78,10 @@ def picture() -> None:
         st.caption(f"{len(table)} clicked. Double-click the empty chart to see all operators.")
     else:
         st.caption("Click a point to see it alone. Operators without arithmetic have no point.")
-    st.dataframe(table, hide_index=True, column_config=frames.columns(), key="roofline_table")
+    st.dataframe(
+        table, hide_index=True, column_config=frames.columns(), key="roofline_table",
+        placeholder=text.NOT_VALIDATED,
+    )  # fmt: skip
     with st.container(horizontal=True):
         with st.popover("How to read this", icon=":material/function:"):
             st.markdown(EXPLANATION)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import exports, inputs, loads, text
+from app import exports, inputs, intervals, loads, text
 from app.charts import serving
 from genz_core.errors import RidgelineError
 
@@ -75,11 +75,23 @@ else:
     at = int((table["utilisation"] - 0.7).abs().argmin())
     words = f"{table[load][at]:.3g} requests/s, {text.percent(table['utilisation'][at])} of most"
 row = table.iloc[at]
+LATENCIES = {"TTFT": "Mean, queueing included.", "TPOT": "Mean gap between tokens."}
 st.markdown(f"At **{words}**:")
 with st.grid(4, min_column_width=160):
-    st.metric("TTFT", text.seconds(row["ttft_s"]), border=True, help="Mean, queueing included.")
-    st.metric("TPOT", text.seconds(row["tpot_s"]), border=True, help="Mean gap between tokens.")
-    st.metric("Tokens a user sees", text.tokens_rate(row["interactivity"]), border=True)
+    for name, meaning in LATENCIES.items():
+        low, high = (row[end] for end in intervals.ends(f"{name.lower()}_s"))
+        st.metric(
+            name,
+            text.seconds(row[f"{name.lower()}_s"]),
+            f"80 %: {text.span(low, high)}",
+            delta_color="off", delta_arrow="off", border=True, help=meaning,
+        )  # fmt: skip
+    st.metric(
+        "Tokens a user sees",
+        text.tokens_rate(row["interactivity"]),
+        f"{text.seconds(row['tpot_s'])} between two",
+        delta_color="off", delta_arrow="off", border=True, help="One over TPOT.",
+    )  # fmt: skip
     st.metric(
         "Throughput per device",
         text.tokens_rate(row["output_tokens_per_s_per_device"]),
@@ -112,7 +124,10 @@ st.caption(
     "user; the circle is the load above. Loads at which requests wait are left out."
 )
 with st.expander("Table", icon=":material/table:"):
-    st.dataframe(table, hide_index=True, key="serving_table")
+    st.dataframe(
+        table, hide_index=True, key="serving_table", placeholder=text.NOT_VALIDATED,
+        column_config={"not_validated": None},
+    )  # fmt: skip
 with st.container(horizontal=True):
     with st.popover("How these numbers come about", icon=":material/function:"):
         st.markdown(EXPLANATION)

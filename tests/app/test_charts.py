@@ -9,8 +9,9 @@ import plotly.graph_objects as go
 import pytest
 
 import hardware_db
-from app import exports, frames, pricing
+from app import exports, frames, intervals, pricing, text
 from app.charts import breakdown, comparison, hardware, memory, roofline, style
+from app.intervals import Latency
 from app.pricing import Setup
 from app.scenario import Scenario
 
@@ -20,7 +21,11 @@ CONFIG = tomllib.loads(
 )
 ESTIMATE = pricing.priced(Setup())
 H100 = hardware_db.load("h100")
-LATENCIES = {"TTFT": {"bound": 0.01, "predicted": 0.02}, "TPOT": {"bound": 0.001}}
+WHOLE = Latency(0.0075, 0.006, 0.01)
+LATENCIES = {
+    "TTFT": {"bound": Latency(0.01), "predicted": Latency(0.02, 0.015, 0.03)},
+    "TPOT": {"bound": Latency(0.001), "predicted": Latency(0.002)},
+}
 FALL = {"compute": 0.002, "memory": 0.004, "overhead": 0.001, "host": 0.0005, "pipeline": 0.0}
 
 
@@ -29,12 +34,16 @@ def rows(batch: int = 1) -> list[dict]:
     return [
         row
         for phase in pricing.PHASES
-        for row in roofline.points(pricing.step_of(estimate, phase).table(), phase)
+        for row in roofline.points(
+            intervals.operator_table(pricing.step_of(estimate, phase)), phase
+        )
     ]
 
 
 def figures(look: style.Look) -> dict[str, go.Figure]:
-    table, found = ESTIMATE.decode.table(), rows()
+    table, found = intervals.operator_table(ESTIMATE.decode), rows()
+    classes = intervals.by_class(ESTIMATE.decode)
+    step = intervals.step_latency(ESTIMATE, "decode")
     held = {name: getattr(ESTIMATE.memory, name).tolist() for name in memory.PARTS}
     limits = {"usable": 79e9, "capacity": 86e9}
     now = {name: values[0] for name, values in held.items()}
@@ -42,14 +51,14 @@ def figures(look: style.Look) -> dict[str, go.Figure]:
                 "memory_bytes_per_s": 3.35e12, "peak_flops_per_s": 1e15}]  # fmt: skip
     return {
         "roofline": roofline.roofline(found, H100, roofline.frame(found, H100), look),
-        "by class": breakdown.by_class({"decode": table}, {"decode": 0.001}, look),
-        "by part": breakdown.by_part({"decode": FALL}, look),
-        "waterfall": breakdown.waterfall(FALL, "Decode", look),
+        "by class": breakdown.by_class({"decode": classes}, {"decode": step}, look),
+        "by part": breakdown.by_part({"decode": FALL}, {"decode": WHOLE}, look),
+        "waterfall": breakdown.waterfall(FALL, WHOLE, "Decode", look),
         "icicle": breakdown.icicle(table, "model", look),
         "bound": breakdown.bound_and_predicted(LATENCIES, look),
         "memory over": memory.stacked({"at": [1], **held}, "Batch", limits, look),
         "memory now": memory.single(now, limits, look),
-        "comparison": comparison.stacked_by_class(["A"], [{"gemm": 0.1, "host": 0.01}], "t", look),
+        "comparison": comparison.stacked_by_class({"A": step}, [classes], "t", look),
         "hardware": hardware.plane(systems, look),
     }
 
@@ -232,7 +241,7 @@ def test_the_bars_of_a_step_sum_to_one():
 
 
 def test_the_waterfall_ends_where_its_parts_do():
-    bars = breakdown.waterfall(FALL, "Decode", style.LIGHT).data[0]
+    bars = breakdown.waterfall(FALL, WHOLE, "Decode", style.LIGHT).data[0]
     assert bars.y[-1] == pytest.approx(sum(FALL.values()) * 1e3)
     assert bars.base[-2] + bars.y[-2] == pytest.approx(bars.y[-1])
     assert len(bars.x) == 5  # a part of no time has no bar
@@ -254,7 +263,7 @@ def test_the_icicle_adds_up_from_operator_to_model():
 
 
 def test_the_operator_table_leaves_out_only_what_takes_no_time():
-    raw = ESTIMATE.decode.table()
+    raw = intervals.operator_table(ESTIMATE.decode)
     shown = frames.operators(raw, "decode")
     assert shown["predicted [µs]"].sum() == pytest.approx(sum(raw["predicted_s"]) * 1e6)
     assert shown["predicted [µs]"].is_monotonic_decreasing
@@ -264,10 +273,35 @@ def test_the_operator_table_leaves_out_only_what_takes_no_time():
 def test_a_comparison_puts_the_change_beside_the_value():
     other = pricing.priced(Setup(bandwidth=2.0))
     table = frames.comparison(["A", "B"], [ESTIMATE, other])
-    row = table.set_index("figure").loc["TPOT, bound"]
+    row = frames.numbers(table).set_index("figure").loc["TPOT, bound"]
     assert row["B"] == pytest.approx(row["A"] / 2)
-    words = frames.readable(table).set_index("figure").loc["TPOT, bound", "B"]
-    assert words.endswith("(−50 %)")
+    words = frames.readable(table).set_index("figure")["B"]
+    assert words["TPOT, bound"].endswith("(−50 %)")
+    assert "[not validated]" in words["TPOT"]  # twice the bandwidth: nobody measured that
+    assert "[" not in words["TPOT, bound"]
+
+
+def test_the_error_bar_of_a_prediction_ends_where_its_interval_does():
+    bars = figures(style.LIGHT)["bound"].data
+    assert bars[0].error_y.array[1] == pytest.approx(10.0)  # 20 to 30 ms
+    assert bars[0].error_y.arrayminus[1] == pytest.approx(5.0)
+    assert math.isnan(bars[1].error_y.array[1])  # not validated
+    assert "not validated" in bars[1].customdata[1]
+    assert "80 %" not in bars[1].customdata[0]  # a bound needs no interval
+
+
+def test_a_point_of_the_roofline_spans_the_rates_of_its_interval():
+    by_name = {row["id"]: row for row in rows()}
+    for trace in figures(style.LIGHT)["roofline"].data:
+        if trace.customdata is None:
+            continue
+        for (name, said), rate, up, down in zip(
+            trace.customdata, trace.y, trace.error_y.array, trace.error_y.arrayminus, strict=True
+        ):
+            row = by_name[name]
+            assert rate + up == pytest.approx(row["flops"] * row["runs"] / row["low_s"])
+            assert rate - down == pytest.approx(row["flops"] * row["runs"] / row["high_s"])
+            assert text.span(row["low_s"], row["high_s"]) in said
 
 
 def test_a_bar_beyond_what_is_usable_is_marked_as_not_fitting():
@@ -279,7 +313,7 @@ def test_a_bar_beyond_what_is_usable_is_marked_as_not_fitting():
 
 @pytest.mark.skipif(not exports.can_draw(), reason="no kaleido, or no browser to draw with")
 def test_an_svg_drawn_on_the_server_has_the_colours_of_the_page():
-    drawn = exports.image(breakdown.waterfall(FALL, "Decode", style.DARK), "svg").decode()
+    drawn = exports.image(breakdown.waterfall(FALL, WHOLE, "Decode", style.DARK), "svg").decode()
     assert "<svg" in drawn
     assert "rgb(84, 140, 245)" in drawn  # compute, as the dark palette has it
     assert "rgb(17, 22, 29)" in drawn  # the paper
@@ -292,7 +326,9 @@ def test_every_system_has_a_roofline_with_its_points_under_it(name: str):
     found = [
         row
         for phase in pricing.PHASES
-        for row in roofline.points(pricing.step_of(estimate, phase).table(), phase)
+        for row in roofline.points(
+            intervals.operator_table(pricing.step_of(estimate, phase)), phase
+        )
     ]
     figure = roofline.roofline(found, system, roofline.frame(found, system), style.DARK)
     drawn = sum(len(trace.customdata) for trace in figure.data if trace.customdata is not None)

@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import model_registry
-from app import inputs, pins, pricing
+from app import inputs, intervals, pins, pricing
 from app.pricing import NUMBERS, Setup, setup_from
 from app.scenario import Scenario
 from genz_core.errors import InvalidValue, RidgelineError
@@ -113,7 +113,8 @@ def test_parts_and_classes_of_a_step_sum_to_its_latency():
     for phase in pricing.PHASES:
         step = pricing.step_of(estimate, phase)
         assert sum(pricing.parts_of(step).values()) == pytest.approx(float(step.total_s[0]))
-        assert sum(pricing.classes_of(step).values()) == pytest.approx(float(step.total_s[0]))
+        classes = intervals.by_class(step).values()
+        assert sum(one.seconds for one in classes) == pytest.approx(float(step.total_s[0]))
 
 
 # ------------------------------------------------------------------------------- links and pins

@@ -90,3 +90,9 @@ def test_advice_names_the_two_best_and_admits_when_nothing_helps():
         "twice the bandwidth would cut TPOT by **40 %**, fp8 weights by 30 %"
     )
     assert "no single change" in text.advice("TPOT", [("twice the peak", 0.004)])
+
+
+def test_an_interval_shares_its_unit_where_both_ends_have_it():
+    assert text.span(0.0183, 0.0417) == "18.3 to 41.7 ms"
+    assert text.span(0.742, 1.36) == "742 ms to 1.36 s"
+    assert text.span(float("nan"), 1.0) == "not validated"
