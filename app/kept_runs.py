@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from app import measuring
+import numpy as np
+
+from app.live_runs import Outcome, run_live
 from app.measuring import Setting
+from app.nsight_runs import asked as nsight_asked
+from app.nsight_runs import run_inside
 from genz_core import Estimate, Workload, estimate
 from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
+from genz_core.types import Parallelism, Step
 from hardware_db import library
 from profilers import Measurement, compare
 from profilers.artifacts import Material, write
@@ -40,61 +48,77 @@ def execute(tree: Mapping[str, Any], progress: Progress = silent, cancelled: Can
     The store is opened first: a run of minutes must not end at a folder that cannot be written.
 
     Raises:
-        MeasurementError: the run failed, or nothing of it can be kept.
+        MeasurementError: the run failed or ran out of memory, or nothing of it can be kept.
         Cancelled: it was stopped before anything was complete.
     """
-    from profilers.collect.building import RunSettings
-    from profilers.collect.model import run_model, run_scaled
-
-    if tree["nsys"]["enable"] or tree["ncu"]["enable"]:
-        raise InvalidValue("runs inside Nsight are started by `ridgeline collect nsys` and `ncu`")
-    kept, model, run = store(), tree["model"], tree["run"]
-    if not model["name"]:
-        raise InvalidValue("name a model: model=qwen2.5-0.5b, or model.name=...")
-    settings = RunSettings(
-        measuring.raw_config(model["name"], model["checkpoint"]),
-        **{name: run[name] for name in ("batch", "isl", "osl", "device", "dtype", "attention")},
-        compile=run["compile"], layers=model["layers"], warmup=run["warmup"],
-        repeats=run["repeats"], profile=tree["torch_profiler"]["enable"],
-    )  # fmt: skip
-    _use_threads(settings.device, run["threads"])
-    done = (run_scaled if settings.layers else run_model)(settings, progress, cancelled)
-    if done.out_of_memory:
-        raise MeasurementError(done.measurement.notes[0])
-    measurement = done.measurement
-    if done.use is not None:
-        facts = {**measurement.facts, **done.use.summary()}
-        measurement = dataclasses.replace(measurement, facts=facts)
-    name = measurement.system.name if measurement.system else settings.device
-    return keep(
-        kept, measurement, tree, measuring.setting(settings, name, tree["predict"]["system"])
-    )
+    with scratch() as folder:
+        outcome = perform(tree, folder, progress, cancelled)
+        if outcome.out_of_memory:
+            raise MeasurementError(outcome.measurement.notes[0])
+        return keep(outcome, tree, folder)
 
 
-def _use_threads(device: str, threads: int) -> None:
-    from profilers.collect.building import pick_device
-    from profilers.collect.clock import use_threads
+@contextmanager
+def scratch(kept: bool = True) -> Iterator[Path]:
+    """A folder for what a run writes, beside the runs if it is to be kept.
 
-    use_threads(pick_device(device), threads)
+    Raises:
+        MeasurementError: it cannot be made.
+    """
+    if kept:
+        with store().scratch() as folder:
+            yield folder
+    else:
+        with tempfile.TemporaryDirectory(prefix="ridgeline-") as name:
+            yield Path(name)
 
 
-def keep(kept: Store, measurement: Measurement, tree: Mapping[str, Any], known: Setting) -> str:
-    """Keep a measurement with its artifacts; returns its id."""
+def perform(
+    tree: Mapping[str, Any], scratch: Path, progress: Progress = silent, cancelled: Cancel = never
+) -> Outcome:
+    """Measure what a resolved run file asks, here or inside Nsight; files go to `scratch`.
+
+    Raises:
+        MeasurementError: the run failed.  Cancelled: it was stopped too early.
+    """
+    run = run_inside if nsight_asked(tree) else run_live
+    return run(tree, scratch, progress, cancelled)
+
+
+def keep(outcome: Outcome, tree: Mapping[str, Any], folder: Path, tags: Sequence[str] = ()) -> str:
+    """Keep a run with its artifacts; returns its id.  Its files move there from `folder`."""
+    measurement, known = outcome.measurement, outcome.known
     predicted, found, notes = None, None, list(known.notes)
     try:
         predicted = prediction(measurement, known)
-        found = compare(predicted, measurement) if predicted else None
+        found = compare(predicted, measurement, reports=outcome.reports) if predicted else None
     except RidgelineError as error:
         notes.append(f"no prediction: {error}")
     material = Material(
         measurement, tree, found,
-        static=static_rows(predicted) if tree["static_analysis"]["enable"] else (),
-        assumptions=[*notes, *(known.system.assumptions if known.system else ())],
+        static=static_rows(measurement, known) if tree["static_analysis"]["enable"] else (),
+        kernels=outcome.kernels,
+        assumptions=[*_basis(tree, known), *notes],
+        commands=outcome.commands,
+        metrics=outcome.metrics,
     )  # fmt: skip
-    with kept.draft(measurement) as folder:
-        write(folder, material)
-        identity = kept.identity(folder)
+    kept = store()
+    with kept.draft(measurement) as draft:
+        write(draft, material)
+        _move(outcome.files, folder, draft)
+        identity = kept.identity(draft)
+    kept.tag(identity, *tags)
     return identity
+
+
+def _move(files: Sequence[Path], source: Path, target: Path) -> None:
+    try:
+        for file in files:
+            place = target / file.relative_to(source)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(file, place)
+    except OSError as error:
+        raise MeasurementError(f"{target} cannot be written: {error.strerror}") from None
 
 
 def prediction(measurement: Measurement, known: Setting) -> Estimate | None:
@@ -112,14 +136,33 @@ def _sizes(load: Workload) -> tuple[float, float, float]:
     return float(load.batch), float(load.isl), float(load.osl)  # type: ignore[arg-type]
 
 
-def static_rows(predicted: Estimate | None) -> list[dict[str, Any]]:
-    """Operators of both phases with their FLOPs and bytes."""
-    if predicted is None:
+def _basis(tree: Mapping[str, Any], known: Setting) -> list[str]:
+    """What the figures of a run rest on, in sentences."""
+    weights = "a checkpoint" if tree["model"]["checkpoint"] else "random weights of its true shapes"
+    found = [f"the model ran with {weights}; times do not depend on their values"]
+    if tree["model"]["layers"]:
+        found.append(f"it was cut to {tree['model']['layers']} layers and its times scaled to all")
+    if known.system is not None:
+        found.append(f"predicted for {known.system.name} with the engine {known.engine.name}")
+        found += known.system.assumptions
+    return found
+
+
+def static_rows(measurement: Measurement, known: Setting) -> list[dict[str, Any]]:
+    """Operators of a prefill and of the middle decode step with their FLOPs and bytes.
+
+    No hardware enters; a model that is not known has no rows.
+    """
+    if known.model is None or measurement.workload is None:
         return []
-    keys = ("name", "kind", "class", "module", "runs", "flops", "bytes")
-    rows = []
-    for phase in ("prefill", "decode"):
-        table = getattr(predicted, phase).table()
-        for values in zip(*(table[key] for key in keys), strict=True):
-            rows.append({"phase": phase, **dict(zip(keys, values, strict=True))})
-    return rows
+    batch, isl, osl = _sizes(measurement.workload)
+    steps = {"prefill": Step.prefill(batch, isl), "decode": Step.decode(batch, isl + osl / 2.0)}
+    return [
+        {
+            "phase": phase, "name": op.name, "kind": op.kind, "class": op.operator_class,
+            "module": op.module, "runs": op.count, "flops": float(np.max(op.flops)),
+            "bytes": float(np.max(op.memory_bytes)),
+        }
+        for phase, step in steps.items()
+        for op in known.model.graph(step, Parallelism()).ops
+    ]  # fmt: skip

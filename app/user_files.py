@@ -53,9 +53,10 @@ def _draft(path: Path) -> Iterator[Path]:
     draft = path.with_suffix(f".{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        yield draft
-        os.replace(draft, path)
+        try:
+            yield draft
+            os.replace(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
     except OSError as error:
         raise MeasurementError(f"{path.parent} cannot be written: {error.strerror}") from None
-    finally:
-        draft.unlink(missing_ok=True)

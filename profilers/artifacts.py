@@ -153,7 +153,7 @@ def stakeholder_summary(material: Material) -> str:
         batch = float(np.max(m.workload.batch)) if m.workload else 1.0
         lines.append(
             f"- After that one word follows every {seconds(step.median_s)}; "
-            f"{batch:.0f} answer{'s' if batch > 1 else ''} at once make "
+            f"{f'{batch:.0f} answers at once make' if batch > 1 else 'one answer makes'} "
             f"{batch / step.median_s:,.0f} tokens a second."
         )
     if material.comparison is not None:
@@ -172,7 +172,7 @@ def _gap_in_words(row: Mapping[str, Any]) -> str:
     )  # fmt: skip
     return (
         f"- {str(row['phase']).capitalize()} ran {pace}; the hardware alone would allow "
-        f"{room:.2g} times the speed."
+        f"{f'{room:.2g}' if room < 100 else f'{room:,.0f}'} times the speed."
     )
 
 

@@ -98,6 +98,21 @@ class Store:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A folder for what a run writes before it is kept; gone when the block ends.
+
+        Raises:
+            MeasurementError: the store cannot be written.
+        """
+        folder = self.folder / f"{_DRAFT}{uuid.uuid4().hex}"
+        with _sentences(self.folder):
+            folder.mkdir()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
     def save(self, measurement: Measurement, label: str = "") -> str:
         """Keep a measurement; returns the id of the run."""
         with self.draft(measurement, label) as folder:

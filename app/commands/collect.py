@@ -42,18 +42,18 @@ def nsys(
     json: Json = False,
 ) -> None:
     from genz_core.errors import InvalidValue
-    from profilers.collect import nsight
+    from profilers.collect import nsight, nsight_runner
 
     if capture not in ("none", "nvtx", "cudaProfilerApi"):
         raise InvalidValue(f"unknown capture {capture!r}; give none, nvtx or cudaProfilerApi")
     argv = nsight.build_nsys_cmd(
-        output / "run", _work(workload, program), trace=trace, sample=sample,
+        output / "run", _work(workload, program, print_), trace=trace, sample=sample,
         capture=capture, nvtx_capture=nvtx_capture,  # type: ignore[arg-type]
     )  # fmt: skip
     if print_:
         typer.echo(nsight.shell_line(argv))
         return
-    _report(nsight.run_nsys(argv, output), json)
+    _report(nsight_runner.run_nsys(argv, output), json)
 
 
 def ncu(
@@ -70,10 +70,10 @@ def ncu(
     print_: Dry = False,
     json: Json = False,
 ) -> None:
-    from profilers.collect import nsight
+    from profilers.collect import nsight, nsight_runner
     from profilers.collect.top_kernels import ncu_commands, read_yaml
 
-    work = _work(workload, program)
+    work = _work(workload, program, print_)
     if kernels is not None:
         commands = ncu_commands(read_yaml(kernels), output, work)
     else:
@@ -89,13 +89,13 @@ def ncu(
         return
     for argv in commands:
         folder = Path(argv[argv.index("-o") + 1]).parent
-        _report(nsight.run_ncu(argv, folder), json)
+        _report(nsight_runner.run_ncu(argv, folder), json)
 
 
-def _work(workload: list[str], program: bool) -> list[str]:
+def _work(workload: list[str], program: bool, elsewhere: bool) -> list[str]:
     from profilers.collect.nsight import work_argv
 
-    return workload if program else work_argv(workload)
+    return workload if program else work_argv(workload, elsewhere)
 
 
 def _report(captured: Any, json: bool) -> None:

@@ -67,23 +67,45 @@ def run(
     threads: Threads = 0,
     system: System = "auto",
     checkpoint: Checkpoint = False,
+    keep: Annotated[bool, typer.Option(help="Keep the run with its artifacts.")] = True,
+    tag: Annotated[list[str] | None, typer.Option(help="Tag of the kept run.")] = None,
     json: Json = False,
 ) -> None:
+    from app import kept_runs
     from app.commands.running import running
-    from app.measuring import raw_config, setting
-    from profilers.collect.building import RunSettings
-    from profilers.collect.model import run_model, run_scaled
+    from profilers import runfile
 
-    settings = RunSettings(
-        raw_config(model, checkpoint), batch, isl, osl, device, dtype, attention, compile_,
-        layers, warmup, repeats, profile, str(trace or ""), nvtx,
+    tree = runfile.compose()
+    tree["model"].update(name=model, checkpoint=checkpoint, layers=layers)
+    tree["run"].update(
+        batch=batch, isl=isl, osl=osl, device=device, dtype=dtype, attention=attention,
+        compile=compile_, nvtx=nvtx, warmup=warmup, repeats=repeats, threads=threads,
     )  # fmt: skip
-    _prepare(device, threads)
-    with running("measuring") as way:
-        done = (run_scaled if layers else run_model)(settings, way.progress, way.cancelled)
-    name = done.measurement.system.name if done.measurement.system else device
-    used = int(done.facts.get("threads", 0))
-    _print_run(done, setting(settings, name, system, used), json)
+    tree["torch_profiler"].update(enable=profile, trace=trace is not None)
+    tree["predict"]["system"] = system
+    with kept_runs.scratch(keep) as scratch:
+        with running("measuring") as way:
+            outcome = kept_runs.perform(tree, scratch, way.progress, way.cancelled)
+        if trace is not None:
+            _copy_trace(scratch, trace)
+        whole = keep and not outcome.out_of_memory
+        kept = kept_runs.keep(outcome, tree, scratch, tag or ()) if whole else ""
+    _print_run(outcome, kept, json)
+
+
+def _copy_trace(scratch: Path, target: Path) -> None:
+    """Leave the profiler's trace where the user wants it."""
+    import shutil
+
+    from app.live_runs import TRACE
+    from genz_core.errors import MeasurementError
+
+    if not (scratch / TRACE).is_file():
+        return
+    try:
+        shutil.copyfile(scratch / TRACE, target)
+    except OSError as error:
+        raise MeasurementError(f"{target} cannot be written: {error.strerror}") from None
 
 
 def sweep(
@@ -222,13 +244,14 @@ def _prepare(device: str, threads: int) -> None:
         use_threads(chosen)
 
 
-def _print_run(done: Any, known: Any, json: bool) -> None:
+def _print_run(outcome: Any, kept: str, json: bool) -> None:
     from app.measuring import phase_rows
     from app.tables import Format, render, to_json
 
+    done, known = outcome.live, outcome.known
     rows = phase_rows(done, known)
     operators = done.measurement.operators
-    notes = [*done.measurement.notes, *known.notes]
+    notes = [*outcome.measurement.notes, *known.notes]
     status = "out_of_memory" if done.out_of_memory else "ok"
     if json:
         table = operators.astype(object).where(operators.notna(), None)
@@ -247,6 +270,7 @@ def _print_run(done: Any, known: Any, json: bool) -> None:
             "use": done.use.summary() if done.use else None,
             "facts": dict(done.facts),
             "notes": notes,
+            "run": kept or None,
         }
         typer.echo(to_json(facts))
         return
@@ -259,6 +283,8 @@ def _print_run(done: Any, known: Any, json: bool) -> None:
         typer.echo("\n" + render([done.use.summary()], Format.text))
     for note in notes:
         typer.echo(f"note: {note}")
+    if kept:
+        typer.echo(f"kept as {kept[:8]}: `ridgeline runs show {kept[:8]}`")
 
 
 def _print_ranks(done: Any, json: bool) -> None:

@@ -27,6 +27,7 @@ def start(
         list[str] | None, typer.Argument(help="model=NAME profile=quick run.batch=4 ...")
     ] = None,
     file: Annotated[Path | None, typer.Option(help="A run file to start from.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Tag of the kept run.")] = None,
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print the resolved run file and stop.")
     ] = False,
@@ -42,6 +43,7 @@ def start(
         return
     with running("measuring") as way:
         identity = kept_runs.execute(tree, way.progress, way.cancelled)
+    kept_runs.store().tag(identity, *(tag or ()))
     folder = kept_runs.store().path(identity)
     typer.echo((folder / "report.md").read_text(encoding="utf-8"))
     typer.echo(f"kept as {identity[:8]} in {folder}")

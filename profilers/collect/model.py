@@ -35,6 +35,10 @@ from profilers.schema import OPERATOR_COLUMNS, Measurement, PhaseTiming, table
 
 __all__ = ["Cancelled", "ModelRun", "RunSettings", "one_request", "run_model", "run_scaled"]
 
+PHASES = ("prefill", "decode")
+#: Warm-up belongs to no phase: Nsight would count it in.
+_WARM_UP = ("warm-up", "warm-up")
+
 
 @dataclass(frozen=True, slots=True)
 class ModelRun:
@@ -190,7 +194,7 @@ def _timed(
             break
         kept = number >= settings.warmup
         progress(number / rounds, f"{'run' if kept else 'warm-up'} {number + 1} of {rounds}")
-        first, steps = one_request(model, settings, clock)
+        first, steps = one_request(model, settings, clock, PHASES if kept else _WARM_UP)
         if kept:
             prefills.append(first)
             decodes.extend(steps)
@@ -201,20 +205,25 @@ def _timed(
     return _Timed(phases, len(prefills), stopped, basis)
 
 
-def one_request(model: Any, settings: RunSettings, clock: Clock) -> tuple[float, list[float]]:
-    """One batch from prompt to last token: seconds of the prefill and of each decode step."""
+def one_request(
+    model: Any, settings: RunSettings, clock: Clock, names: tuple[str, str] = PHASES
+) -> tuple[float, list[float]]:
+    """One batch from prompt to last token: seconds of the prefill and of each decode step.
+
+    names: of the ranges that a profiler sees around the prefill and each step.
+    """
     import torch
 
     shape = (settings.batch, settings.isl)
     tokens = torch.randint(0, vocabulary(model), shape, device=clock.device)
-    with torch.inference_mode(), phase_range("prefill"):
+    with torch.inference_mode(), phase_range(names[0]):
         start = clock.now()
         out = model(tokens, use_cache=True, logits_to_keep=1)
         token = out.logits[:, -1:].argmax(-1)
         prefill = clock.now() - start
     cache, steps = out.past_key_values, []
     for _ in range(settings.osl - 1):
-        with torch.inference_mode(), phase_range("decode"):
+        with torch.inference_mode(), phase_range(names[1]):
             start = clock.now()
             out = model(token, past_key_values=cache, use_cache=True)
             token = out.logits[:, -1:].argmax(-1)

@@ -1,4 +1,4 @@
-"""Nsight Systems and Nsight Compute: command lines, and the run that leaves an imported report.
+"""Nsight Systems and Nsight Compute: command lines.
 
 Commands are argument lists and never go through a shell.  The workload is a program of its own,
 run with torch's profiler off: both use CUPTI, which serves one at a time.
@@ -6,18 +6,14 @@ run with torch's profiler off: both use CUPTI, which serves one at a time.
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from genz_core.errors import MeasurementError
-from profilers.collect.doctor import find_tool
 
 Capture = Literal["none", "nvtx", "cudaProfilerApi"]
 
@@ -38,10 +34,6 @@ NCU_METRICS = (
     "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
 )
 _STATS = ("cuda_gpu_kern_sum", "cuda_gpu_trace", "nvtx_kern_sum", "nvtx_gpu_proj_sum")
-_WHERE = {
-    "nsys": "Nsight Systems, developer.nvidia.com/nsight-systems",
-    "ncu": "Nsight Compute, developer.nvidia.com/nsight-compute",
-}
 
 
 def build_nsys_cmd(
@@ -151,9 +143,14 @@ def build_ncu_csv_cmd(report: Path) -> list[str]:
     return ["ncu", "--import", str(report), "--csv", "--page=raw", "--print-units=base"]
 
 
-def work_argv(arguments: Sequence[str]) -> list[str]:
-    """The program that Nsight watches: this package's `measure`, without its own profiler."""
-    return [sys.executable, "-m", "app.cli", "measure", "run", *arguments, "--no-profile", "--nvtx"]
+def work_argv(arguments: Sequence[str], elsewhere: bool = False) -> list[str]:
+    """The program that Nsight watches: `ridgeline measure`, which leaves the profiling and the
+    keeping to its caller.
+
+    elsewhere: on another machine, where this Python is not.
+    """
+    program = ["ridgeline"] if elsewhere else [sys.executable, "-m", "app.cli"]
+    return [*program, "measure", "run", *arguments, "--no-profile", "--no-keep", "--nvtx"]
 
 
 def shell_line(argv: Sequence[str]) -> str:
@@ -164,132 +161,6 @@ def shell_line(argv: Sequence[str]) -> str:
 def _check_work(argv: Sequence[str]) -> None:
     if not argv or isinstance(argv, str):
         raise MeasurementError("give the program to profile as a list of its arguments")
-
-
-# ------------------------------------------------------------------------------- running
-
-
-@dataclass(frozen=True, slots=True)
-class Captured:
-    """What a run left in its folder.
-
-    report: what to import: the SQLite database of nsys, the .ncu-rep of ncu.
-    files: everything.  commands: what ran, in order.
-    """
-
-    report: Path
-    files: tuple[Path, ...]
-    commands: tuple[tuple[str, ...], ...]
-
-
-def run_nsys(argv: Sequence[str], folder: Path, timeout_s: float = 3600.0) -> Captured:
-    """Run a command of `build_nsys_cmd`, then export statistics and the database.
-
-    The folder keeps commands.json and a log a command.
-
-    Raises:
-        MeasurementError: nsys is not installed (with the command to run elsewhere), the workload
-            failed, or no report appeared.
-    """
-    base = _output_of(argv)
-    room = _Folder(folder, "nsys", timeout_s)
-    room.run("profile", argv)
-    report = base.with_name(base.name + ".nsys-rep")
-    room.must_exist(report, "profile")
-    database = base.with_name(base.name + ".sqlite")
-    room.run("export", build_nsys_export_cmd(report, database))
-    room.run("stats", build_nsys_stats_cmd(report, base), required=False)
-    room.must_exist(database, "export")
-    return room.captured(database)
-
-
-def run_ncu(argv: Sequence[str], folder: Path, timeout_s: float = 3600.0) -> Captured:
-    """Run a command of `build_ncu_cmd`; where no kernel matched its NVTX range, run without it.
-
-    Raises:
-        MeasurementError: as `run_nsys`.
-    """
-    base = _output_of(argv)
-    room = _Folder(folder, "ncu", timeout_s)
-    log = room.run("profile", argv)
-    report = base.with_name(base.name + ".ncu-rep")
-    if not report.is_file() and "No kernels were profiled" in log:
-        own = list(argv).index("-o")  # what follows belongs to the workload
-        kept = [part for part in argv[:own] if not part.startswith("--nvtx")]
-        if len(kept) < own:
-            room.run("profile-without-nvtx", [*kept, *argv[own:]])
-    room.must_exist(report, "profile")
-    table = room.run("csv", build_ncu_csv_cmd(report), required=False)
-    (folder / "ncu.csv").write_text(table, encoding="utf-8")
-    return room.captured(report)
-
-
-@dataclass(slots=True)
-class _Folder:
-    """A folder that keeps what ran and what it said."""
-
-    path: Path
-    tool: str
-    timeout_s: float
-    commands: tuple[tuple[str, ...], ...] = ()
-
-    def run(self, step: str, argv: Sequence[str], required: bool = True) -> str:
-        """Run a command of the tool, its output into `<step>.log`; returns the output."""
-        tool = find_tool(self.tool)
-        if tool is None:
-            raise MeasurementError(
-                f"{self.tool} is not installed here ({_WHERE[self.tool]}); on a machine that has "
-                f"it run: {shell_line(argv)}"
-            )
-        self.path.mkdir(parents=True, exist_ok=True)
-        self.commands += (tuple(argv),)
-        self._keep_commands()
-        try:
-            done = subprocess.run(
-                [tool, *argv[1:]],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                timeout=self.timeout_s,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise MeasurementError(
-                f"{self.tool} {step} did not end within {self.timeout_s:g} s"
-            ) from None
-        except OSError as error:
-            raise MeasurementError(f"{tool} cannot be run: {error.strerror}") from None
-        (self.path / f"{step}.log").write_text(done.stdout, encoding="utf-8")
-        if done.returncode != 0 and required:
-            last = (done.stdout.strip().splitlines() or ["no output"])[-1][:200]
-            raise MeasurementError(
-                f"{self.tool} {step} ended with code {done.returncode}: {last} "
-                f"(whole log in {self.path / f'{step}.log'})"
-            )
-        return done.stdout
-
-    def _keep_commands(self) -> None:
-        text = json.dumps([list(command) for command in self.commands], indent=2)
-        (self.path / "commands.json").write_text(text + "\n", encoding="utf-8")
-
-    def must_exist(self, report: Path, step: str) -> None:
-        if not report.is_file():
-            raise MeasurementError(
-                f"{self.tool} left no {report.name}; see {self.path / f'{step}.log'}"
-            )
-
-    def captured(self, report: Path) -> Captured:
-        files = tuple(sorted(path for path in self.path.iterdir() if path.is_file()))
-        return Captured(report, files, self.commands)
-
-
-def _output_of(argv: Sequence[str]) -> Path:
-    """The path after -o."""
-    try:
-        return Path(argv[list(argv).index("-o") + 1])
-    except (ValueError, IndexError):
-        raise MeasurementError("the command names no output; build it with build_*_cmd") from None
 
 
 def kernel_pattern(name: str) -> str:

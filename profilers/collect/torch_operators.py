@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from profilers.kernel_classes import class_of_name
+from profilers.kernel_classes import ENGINE_CLASS, class_of_name
 from profilers.schema import OPERATOR_COLUMNS, table
 
 _PHASES = ("prefill", "decode")
@@ -52,13 +52,15 @@ def _rows(events: Any, on_device: bool) -> pd.DataFrame:
         entry[2] += float(event.flops or 0.0)
     ordered = sorted(sums.items(), key=lambda item: -item[1][1])
     names = [name for (_, name), _ in ordered]
+    kinds = [_kind(name) for name in names]
     counts = [entry[0] for _, entry in ordered]
     return table(
         OPERATOR_COLUMNS,
         {
             "phase": [phase for (phase, _), _ in ordered],
             "name": names,
-            "kind": [_kind(name) for name in names],
+            "kind": kinds,
+            "class": [ENGINE_CLASS.get(kind) for kind in kinds],
             "count": [int(count) for count in counts],
             "flops": [
                 e[2] / c if e[2] else float("nan")
@@ -85,7 +87,7 @@ _CLASS_OF_OPERATOR: Mapping[str, str] = {
     **dict.fromkeys(("_grouped_mm", "_scaled_grouped_mm"), "moe"),
     **dict.fromkeys(("embedding", "index_select"), "embedding"),
     **dict.fromkeys(("silu", "gelu", "relu"), "activation"),
-    **dict.fromkeys(("mul", "add", "neg", "sub", "div"), "pointwise"),
+    **dict.fromkeys(("mul", "add", "neg", "sub", "div"), "elementwise"),
     **dict.fromkeys(("rsqrt", "mean", "pow", "native_layer_norm", "rms_norm"), "norm"),
     **dict.fromkeys(("copy_", "_to_copy", "clone", "contiguous"), "memory"),
     "cat": "kv_cache",

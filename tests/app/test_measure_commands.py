@@ -84,9 +84,34 @@ def test_a_named_system_brings_prediction_mfu_and_mbu(ridgeline, tiny: str) -> N
         assert row["bound_s"] <= row["predicted_s"]
 
 
+def test_a_run_is_kept_with_its_tag_unless_told_not_to(ridgeline, tiny: str) -> None:
+    from app import kept_runs
+
+    arguments = (
+        "measure", tiny, "--isl", "16", "--osl", "2", "--repeats", "1", "--threads", "1",
+        "--device", "cpu", "--no-profile", "--json",
+    )  # fmt: skip
+    assert answer(ridgeline(*arguments, "--no-keep"))["run"] is None
+    assert kept_runs.store().runs() == []
+    kept = answer(ridgeline(*arguments, "--tag", "one", "--tag", "two"))["run"]
+    (run,) = kept_runs.store().runs("two")
+    assert run.id == kept and run.tags == ("one", "two")
+
+
+def test_the_trace_goes_where_it_is_asked_and_with_the_run(
+    ridgeline, tiny: str, tmp_path: Path
+) -> None:
+    from app import kept_runs
+
+    trace = tmp_path / "mine.json.gz"
+    arguments = ("--isl", "16", "--osl", "2", "--repeats", "1", "--threads", "1", "--device", "cpu")
+    kept = answer(ridgeline("measure", tiny, *arguments, "--trace", str(trace), "--json"))["run"]
+    assert trace.read_bytes() == (kept_runs.store().path(kept) / "trace.json.gz").read_bytes()
+
+
 def test_running_out_of_memory_is_reported_and_exits_well(ridgeline, tiny: str) -> None:
     run = answer(ridgeline("measure", tiny, "--batch", str(2**44), "--device", "cpu", "--json"))
-    assert run["status"] == "out_of_memory" and run["phases"] == []
+    assert run["status"] == "out_of_memory" and run["phases"] == [] and run["run"] is None
 
 
 def test_a_sweep_gives_rows_agreement_and_a_csv(ridgeline, tiny: str, tmp_path: Path) -> None:

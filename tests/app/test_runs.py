@@ -1,15 +1,22 @@
 """Runs from a run file: measured, kept with their artifacts, listed; jobs that end in any way."""
 
+import gzip
 import json
 import os
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import profilers
 from app import cli, jobs, kept_runs
 from genz_core.errors import MeasurementError, RidgelineError
+from profilers import runfile
+from profilers.collect.progress import Cancelled
+
+REPORTS = Path(__file__).parents[1] / "fixtures" / "reports"
 
 TINY = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
@@ -61,10 +68,98 @@ def test_a_run_is_measured_kept_tagged_compared_exported_and_deleted(data: Path)
     assert "# tiny on" in ridgeline("show", run.id)
 
 
-@pytest.mark.parametrize("profile", ["nsys", "ncu"])
-def test_a_run_inside_nsight_is_sent_to_its_own_command(data: Path, profile: str):
-    with pytest.raises(RidgelineError, match="collect nsys"):
-        ridgeline("start", "model=qwen3-8b", f"profile={profile}")
+@pytest.mark.parametrize(("profile", "tool"), [("nsys", "nsys profile"), ("ncu", "ncu --target")])
+def test_a_missing_tool_says_how_to_get_it_and_what_to_run_elsewhere(
+    data: Path, monkeypatch, profile: str, tool: str
+):
+    monkeypatch.setenv("PATH", str(data))
+    with pytest.raises(MeasurementError) as refused:
+        ridgeline("start", "model=qwen3-8b", f"profile={profile}", "isl=64")
+    said = str(refused.value)
+    assert f"{profile} is not installed" in said and "developer.nvidia.com/nsight-" in said
+    assert tool in said and "ridgeline measure run Qwen/Qwen3-8B" in said and "--isl 64" in said
+    assert "--no-profile" in said and not kept_runs.store().runs()
+
+
+@pytest.fixture
+def nsys(data: Path, monkeypatch) -> Path:
+    """An nsys that runs its workload's words into a log and exports a real database."""
+    database = data / "real.sqlite"
+    database.write_bytes(gzip.decompress((REPORTS / "nsys" / "mock.sqlite.gz").read_bytes()))
+    tools = data / "tools"
+    tools.mkdir()
+    tool = tools / "nsys"
+    tool.write_text(
+        f"""#!/bin/sh
+case "$1" in
+profile) echo "watched $*"; while [ "$1" != "-o" ]; do shift; done; : > "$2.nsys-rep";;
+export) for part; do case "$part" in --output=*) cp {database} "${{part#--output=}}";; esac; done;;
+esac
+"""
+    )
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    return tool
+
+
+def test_a_run_inside_nsys_keeps_the_report_its_kernels_and_the_logs(data: Path, nsys: Path):
+    settings = (f"model={data / 'tiny.json'}", "profile=nsys", "isl=16", "compile=true")
+    ridgeline("start", *settings, "--tag", "inside")
+    (run,) = kept_runs.store().runs("inside")
+    folder = kept_runs.store().path(run.id)
+    assert run.source == "nsys-sqlite" and run.system == "NVIDIA GeForce RTX 3080"
+    assert len(pd.read_parquet(folder / "kernels.parquet")) == 2
+    watched = (folder / "nsys" / "profile.log").read_text()
+    for part in ("--no-profile", "--no-keep", "--nvtx", "--isl 16", "--compile", "--capture"):
+        assert (part in watched) is (part != "--capture")
+    commands = (folder / "cmd.txt").read_text()
+    assert "-o nsys/run" in commands and ".draft" not in commands
+    assert json.loads((folder / "static_compute.json").read_text())["operators"] == []
+    assert not list((data / "runs").glob(".draft*"))
+
+
+def test_a_cancelled_run_inside_nsys_ends_the_tool_and_keeps_nothing(data: Path, nsys: Path):
+    nsys.write_text("#!/bin/sh\nsleep 600\n")
+    tree = runfile.compose([f"model={data / 'tiny.json'}", "profile=nsys"])
+    with pytest.raises(Cancelled):
+        kept_runs.execute(tree, cancelled=lambda: True)
+    assert not kept_runs.store().runs() and not list((data / "runs").glob(".draft*"))
+
+
+def test_a_run_leaves_every_artifact(data: Path):
+    pytest.importorskip("transformers")
+    settings = (f"model={data / 'tiny.json'}", "profile=full", "isl=16", "osl=3", "repeats=2")
+    ridgeline("start", *settings, "warmup=1", "threads=1", "device=cpu", "system=epyc-9654")
+    (run,) = kept_runs.store().runs()
+    folder = kept_runs.store().path(run.id)
+    assert {path.name for path in folder.iterdir()} >= {
+        "report.md", "operators.md", "kernels.md", "metrics.json", "static_compute.json",
+        "stakeholder_summary.md", "env.json", "inputs.yaml", "assumptions.md", "cmd.txt",
+        "trace.json.gz", "kernels.parquet", "operators.parquet",
+    }  # fmt: skip
+    again = runfile.compose(file=folder / "inputs.yaml")
+    assert again["run"]["isl"] == 16 and again["predict"]["system"] == "epyc-9654"
+    figures = json.loads((folder / "metrics.json").read_text())
+    assert 0 < figures["efficiency"]["decode"]["mbu"] < 1
+    phase = profilers.read_report(folder / "trace.json.gz").ranges["name"].astype(str)
+    assert {"prefill", "decode"} <= set(phase)
+
+
+def test_static_figures_need_no_hardware(data: Path):
+    """2 layers of 4 products, the LM head, tied embeddings: 2 flops a parameter and token."""
+    pytest.importorskip("transformers")
+    settings = (f"model={data / 'tiny.json'}", "isl=16", "osl=1", "repeats=1", "warmup=0")
+    ridgeline("start", *settings, "threads=1", "device=cpu", "torch_profiler.enable=false")
+    (run,) = kept_runs.store().runs()
+    found = json.loads((kept_runs.store().path(run.id) / "static_compute.json").read_text())
+    linear = 2 * 16 * 2 * (64 * 64 * 2 + 2 * 64 * 32 + 3 * 64 * 128) + 2 * 64 * 256
+    attention = 2 * 4 * 64 * (16 * 17 / 2)
+    products = {"gemm", "attention"}
+    assert sum(
+        row["flops"] * row["runs"]
+        for row in found["operators"]
+        if row["phase"] == "prefill" and row["class"] in products
+    ) == pytest.approx(linear + attention)
 
 
 def test_a_run_without_a_model_is_refused_before_anything_starts(data: Path):

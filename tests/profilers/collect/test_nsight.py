@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from genz_core.errors import MeasurementError, ReportError
-from profilers.collect import nsight
+from profilers.collect import nsight, nsight_runner
 from profilers.collect.doctor import Check, examine, find_tool
 from profilers.collect.top_kernels import ncu_commands, read_yaml, to_yaml, top_kernels
 
@@ -74,7 +74,7 @@ def test_a_missing_tool_says_how_to_get_it_and_what_to_run_elsewhere(
     if find_tool("nsys"):
         pytest.skip("nsys is installed here")
     with pytest.raises(MeasurementError) as caught:
-        nsight.run_nsys(nsight.build_nsys_cmd(tmp_path / "run", ["true"]), tmp_path)
+        nsight_runner.run_nsys(nsight.build_nsys_cmd(tmp_path / "run", ["true"]), tmp_path)
     assert "developer.nvidia.com/nsight-systems" in str(caught.value)
     assert "nsys profile --trace=" in str(caught.value)
 
@@ -110,7 +110,7 @@ def test_the_runner_exports_and_keeps_logs_and_commands(tmp_path: Path, stand_in
 
     stand_in("nsys", NSYS)
     folder = tmp_path / "capture"
-    captured = nsight.run_nsys(nsight.build_nsys_cmd(folder / "run", ["true"]), folder)
+    captured = nsight_runner.run_nsys(nsight.build_nsys_cmd(folder / "run", ["true"]), folder)
     assert read_report(captured.report).kernels["count"].sum() == 2
     commands = json.loads((folder / "commands.json").read_text())
     assert [command[1] for command in commands] == ["profile", "export", "stats"]
@@ -121,14 +121,14 @@ def test_a_failed_workload_ends_in_its_last_line(tmp_path: Path, stand_in) -> No
     stand_in("nsys", "echo first; echo 'no GPU found'; exit 3")
     argv = nsight.build_nsys_cmd(tmp_path / "run", ["true"])
     with pytest.raises(MeasurementError, match="code 3: no GPU found"):
-        nsight.run_nsys(argv, tmp_path / "logs")
+        nsight_runner.run_nsys(argv, tmp_path / "logs")
 
 
 def test_a_run_that_leaves_no_report_says_where_the_log_is(tmp_path: Path, stand_in) -> None:
     stand_in("nsys", "exit 0")
     argv = nsight.build_nsys_cmd(tmp_path / "run", ["true"])
     with pytest.raises(MeasurementError, match=r"left no run\.nsys-rep"):
-        nsight.run_nsys(argv, tmp_path / "logs")
+        nsight_runner.run_nsys(argv, tmp_path / "logs")
 
 
 def test_ncu_runs_again_without_a_range_that_matched_nothing(tmp_path: Path, stand_in) -> None:
@@ -144,7 +144,7 @@ esac
     )
     folder = tmp_path / "capture"
     argv = nsight.build_ncu_cmd(folder / "run", ["work", "--nvtx"], nvtx_expr="decode/")
-    captured = nsight.run_ncu(argv, folder)
+    captured = nsight_runner.run_ncu(argv, folder)
     assert [command[0] for command in captured.commands] == ["ncu"] * 3
     assert captured.commands[1][-2:] == ("work", "--nvtx")
     assert (folder / "ncu.csv").read_text().startswith('"ID"')

@@ -1,0 +1,191 @@
+"""Nsight run around a program: commands, logs and the report of it in one folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from genz_core.errors import MeasurementError
+from profilers.collect.doctor import find_tool
+from profilers.collect.nsight import (
+    build_ncu_csv_cmd,
+    build_nsys_export_cmd,
+    build_nsys_stats_cmd,
+    shell_line,
+)
+from profilers.collect.progress import Cancel, Cancelled, never
+
+_WHERE = {
+    "nsys": "Nsight Systems, developer.nvidia.com/nsight-systems",
+    "ncu": "Nsight Compute, developer.nvidia.com/nsight-compute",
+}
+#: How often a caller is asked whether to stop, and what a tool gets to end by itself.
+_ASK_S, _GRACE_S = 0.2, 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What a run left in its folder.
+
+    report: what to import: the SQLite database of nsys, the .ncu-rep of ncu.
+    files: everything.  commands: what ran, in order.
+    """
+
+    report: Path
+    files: tuple[Path, ...]
+    commands: tuple[tuple[str, ...], ...]
+
+
+def refuse_missing(tool: str, argv: Sequence[str]) -> str:
+    """The path of nsys or ncu.
+
+    Raises:
+        MeasurementError: it is not installed here, with the command to run where it is.
+    """
+    found = find_tool(tool)
+    if found is None:
+        raise MeasurementError(
+            f"{tool} is not installed here ({_WHERE[tool]}); on a machine that has it run: "
+            f"{shell_line(argv)}"
+        )
+    return found
+
+
+def run_nsys(
+    argv: Sequence[str], folder: Path, timeout_s: float = 3600.0, cancelled: Cancel = never
+) -> Captured:
+    """Run a command of `build_nsys_cmd`, then export statistics and the database.
+
+    The folder keeps commands.json and a log a command.
+
+    Raises:
+        MeasurementError: nsys is not installed (with the command to run elsewhere), the workload
+            failed, or no report appeared.
+        Cancelled: `cancelled` returned True.
+    """
+    base = _output_of(argv)
+    room = _Folder(folder, "nsys", timeout_s, cancelled)
+    room.run("profile", argv)
+    report = base.with_name(base.name + ".nsys-rep")
+    room.must_exist(report, "profile")
+    database = base.with_name(base.name + ".sqlite")
+    room.run("export", build_nsys_export_cmd(report, database))
+    room.run("stats", build_nsys_stats_cmd(report, base), required=False)
+    room.must_exist(database, "export")
+    return room.captured(database)
+
+
+def run_ncu(
+    argv: Sequence[str], folder: Path, timeout_s: float = 3600.0, cancelled: Cancel = never
+) -> Captured:
+    """Run a command of `build_ncu_cmd`; where no kernel matched its NVTX range, run without it.
+
+    Raises:
+        MeasurementError, Cancelled: as `run_nsys`.
+    """
+    base = _output_of(argv)
+    room = _Folder(folder, "ncu", timeout_s, cancelled)
+    log = room.run("profile", argv)
+    report = base.with_name(base.name + ".ncu-rep")
+    if not report.is_file() and "No kernels were profiled" in log:
+        own = list(argv).index("-o")  # what follows belongs to the workload
+        kept = [part for part in argv[:own] if not part.startswith("--nvtx")]
+        if len(kept) < own:
+            room.run("profile-without-nvtx", [*kept, *argv[own:]])
+    room.must_exist(report, "profile")
+    table = room.run("csv", build_ncu_csv_cmd(report), required=False)
+    (folder / "ncu.csv").write_text(table, encoding="utf-8")
+    return room.captured(report)
+
+
+@dataclass(slots=True)
+class _Folder:
+    """A folder that keeps what ran and what it said."""
+
+    path: Path
+    tool: str
+    timeout_s: float
+    cancelled: Cancel = never
+    commands: tuple[tuple[str, ...], ...] = ()
+
+    def run(self, step: str, argv: Sequence[str], required: bool = True) -> str:
+        """Run a command of the tool, its output into `<step>.log`; returns the output."""
+        tool = refuse_missing(self.tool, argv)
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.commands += (tuple(argv),)
+        self._keep_commands()
+        log = self.path / f"{step}.log"
+        code = self._wait([tool, *argv[1:]], log, step)
+        said = log.read_text(encoding="utf-8", errors="replace")
+        if code != 0 and required:
+            last = (said.strip().splitlines() or ["no output"])[-1][:200]
+            raise MeasurementError(
+                f"{self.tool} {step} ended with code {code}: {last} (whole log in {log})"
+            )
+        return said
+
+    def _wait(self, argv: Sequence[str], log: Path, step: str) -> int:
+        """Run a command with its output in a file; returns its exit code."""
+        deadline = time.monotonic() + self.timeout_s
+        try:
+            with log.open("wb") as out:
+                child = subprocess.Popen(
+                    argv, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+                )
+        except OSError as error:
+            raise MeasurementError(f"{argv[0]} cannot be run: {error.strerror}") from None
+        try:
+            while True:
+                try:
+                    return child.wait(_ASK_S)
+                except subprocess.TimeoutExpired:
+                    if self.cancelled():
+                        raise Cancelled(f"{self.tool} {step}") from None
+                    if time.monotonic() > deadline:
+                        raise MeasurementError(
+                            f"{self.tool} {step} did not end within {self.timeout_s:g} s"
+                        ) from None
+        finally:
+            _end(child)
+
+    def _keep_commands(self) -> None:
+        text = json.dumps([list(command) for command in self.commands], indent=2)
+        (self.path / "commands.json").write_text(text + "\n", encoding="utf-8")
+
+    def must_exist(self, report: Path, step: str) -> None:
+        if not report.is_file():
+            raise MeasurementError(
+                f"{self.tool} left no {report.name}; see {self.path / f'{step}.log'}"
+            )
+
+    def captured(self, report: Path) -> Captured:
+        files = tuple(sorted(path for path in self.path.iterdir() if path.is_file()))
+        return Captured(report, files, self.commands)
+
+
+def _output_of(argv: Sequence[str]) -> Path:
+    """The path after -o."""
+    try:
+        return Path(argv[list(argv).index("-o") + 1])
+    except (ValueError, IndexError):
+        raise MeasurementError("the command names no output; build it with build_*_cmd") from None
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Stop a tool and all that it started; one that is over already is left alone."""
+    for ask in (signal.SIGTERM, signal.SIGKILL):
+        if child.poll() is not None:
+            return
+        try:
+            os.killpg(child.pid, ask)
+            child.wait(_GRACE_S)
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue
