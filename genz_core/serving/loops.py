@@ -152,12 +152,13 @@ class _Deployment:
         sequences = np.maximum(np.round(running), 1.0)
         steady = decode(*given, Workload(sequences, isl, self.osl), split, engine)
         alone = prefill(*given, Workload(1.0, isl, 1.0), split, engine)
-        own = added = alone.total_s * engine.prefill_share
+        least = alone.bound_total_s
+        own = added = np.maximum(alone.total_s * engine.prefill_share, least)
         if engine.mixed_steps:
             others = Group(np.maximum(sequences - 1.0, 0.0), 1.0, isl + self.osl / 2.0)
             together = mixed(*given, [Group(1.0, isl, 0.0), others], split, engine).total_s
             added = np.maximum(together - steady.total_s, 0.0) * engine.prefill_share
-        return Steps(steady.total_s, steady.bound_total_s, added, own, alone.bound_total_s)
+        return Steps(steady.total_s, steady.bound_total_s, added, alone.total_s, own, least)
 
     def served_per_s(self, running: Array) -> Array:
         """Requests per second that `running` sequences complete."""
@@ -169,8 +170,8 @@ class _Deployment:
         """What a request sees, scaled as measured, and never below the bound."""
         plain = latencies(steps, load, self.engine, waves)
         return Latencies(
-            plain.ttft_s * recipe.ttft_scale,
-            plain.ttft_median_s * recipe.ttft_scale,
+            np.maximum(plain.ttft_s * recipe.ttft_scale, steps.bound_alone_s),
+            np.maximum(plain.ttft_median_s * recipe.ttft_scale, steps.bound_alone_s),
             np.maximum(plain.tpot_s * recipe.tpot_scale, steps.bound_decode_s),
             plain.share,
         )
@@ -189,9 +190,9 @@ class _Deployment:
             tpot_s=shown(seen.tpot_s),
             ttft_median_s=shown(seen.ttft_median_s),
             tpot_median_s=shown(seen.tpot_s),
-            prefill_s=shown(steps.own_s),
+            prefill_s=shown(steps.alone_s),
             decode_step_s=shown(steps.decode_s),
-            bound_prefill_s=shown(steps.bound_own_s),
+            bound_prefill_s=shown(steps.bound_alone_s),
             bound_decode_step_s=shown(steps.bound_decode_s),
             running=running,
             capacity=self.capacity,

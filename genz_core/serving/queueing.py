@@ -34,15 +34,16 @@ _RHO_MAX = 0.95
 class Steps:
     """The steps that a load is made of, in seconds, [configs].
 
-    decode_s: t(D).  added_s: W.  own_s: prefill of one prompt under load.
-    bound_decode_s, bound_own_s: the least that t(D) and a prompt alone can take.
+    decode_s: t(D).  added_s: W.  alone_s: prefill of one prompt; own_s: the same under load.
+    bound_decode_s, bound_alone_s: the least that t(D) and a prompt alone can take.
     """
 
     decode_s: Array
     bound_decode_s: Array
     added_s: Array
+    alone_s: Array
     own_s: Array
-    bound_own_s: Array
+    bound_alone_s: Array
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,16 @@ def test_lengths_beyond_the_nominal_ones_are_refused(model, system, ratio):
         serve(model, system, Traffic(concurrency=4, length_ratio=ratio))
 
 
+@pytest.mark.parametrize("asked", [{"concurrency": 16}, {"rate_per_s": 2.0}])
+@pytest.mark.parametrize("mixed_steps", [True, False])
+def test_no_fitted_share_or_scale_serves_faster_than_physics(model, system, asked, mixed_steps):
+    eager = replace(ENGINE, prefill_share=1e-3, queue_steps=0.0, mixed_steps=mixed_steps)
+    load = serve(model, system, Traffic(isl=4000, **asked), engine=eager, recipe=Recipe(1e-3, 1e-3))
+    assert load.ttft_median_s >= load.bound_prefill_s and load.ttft_s >= load.bound_prefill_s
+    assert load.tpot_s >= load.bound_decode_step_s
+    assert load.prefill_s > load.bound_prefill_s
+
+
 @pytest.mark.parametrize("asked", [{"concurrency": 16}, {"rate_per_s": 20.0}])
 def test_a_recipe_scales_what_users_see_down_to_the_bound_and_no_further(model, system, asked):
     plain, slower, least = (
