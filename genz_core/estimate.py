@@ -170,13 +170,16 @@ def price(
 def stage_runs(graph: Graph, stages: int) -> Array:
     """How often each operator runs on each pipeline stage, [stages, ops].
 
-    Layer l of L sits on stage floor(l * stages / L); the ends of the model on first and last.
+    Layer l of L sits on stage floor(l * stages / L); the ends of the model on first and last.  Of
+    the chain of messages between stages, each but the last sends one.
     """
     runs = np.zeros((stages, len(graph.ops)))
     for column, op in enumerate(graph.ops):
         if op.layers:
             at = np.asarray(op.layers) * stages // max(graph.layers, 1)
             np.add.at(runs[:, column], at, op.repeat)
+        elif op.kind == "send_recv":
+            runs[:-1, column] = op.repeat / max(stages - 1, 1)
         else:
             runs[0 if op.stage == "first" else -1, column] = op.repeat
     return runs

@@ -14,9 +14,10 @@ import numpy as np
 
 from genz_core.errors import InvalidValue
 from genz_core.latency.attention import decode_attention_s, prefill_attention_s
-from genz_core.latency.collectives import collective_s, traffic
+from genz_core.latency.collectives import collective_s
 from genz_core.latency.device import Device
 from genz_core.latency.gemm import gemm_s
+from genz_core.latency.links import traffic
 from genz_core.latency.moe import busiest_rank_rows, moe_s
 from genz_core.latency.parameters import CLASSES, MoeParameters, Parameters
 from genz_core.latency.pointwise import pointwise_s

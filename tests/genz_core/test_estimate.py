@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import genz_core
-from genz_core.estimate import PARTS
+from genz_core.estimate import PARTS, stage_runs
 from genz_core.types import EngineProfile, Parallelism, Workload
 
 relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -129,6 +129,12 @@ def test_a_pipeline_of_one_micro_batch_takes_the_sum_of_its_stages(model, system
         float(two.expected_s[at, 0]) for at, op in enumerate(two.graph.ops) if op.name == "stage"
     ]
     assert two.total_s == pytest.approx(one.total_s + hop)
+
+
+def test_each_stage_but_the_last_sends_one_message_on(model, system):
+    step = genz_core.prefill(model, system, Workload(1, 512), Parallelism(pp=4))
+    sends = stage_runs(step.graph, 4)[:, [op.name for op in step.graph.ops].index("stage")]
+    assert sends == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0])
 
 
 def test_micro_batches_wait_for_the_slowest_stage(model, system):

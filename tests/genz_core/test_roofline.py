@@ -8,7 +8,8 @@ import pytest
 
 from genz_core import operators as op
 from genz_core.errors import MissingSpec
-from genz_core.latency.roofline import arithmetic_of, roofline, tiers
+from genz_core.latency.links import tiers
+from genz_core.latency.roofline import arithmetic_of, roofline
 
 
 def test_a_large_product_is_bound_by_compute_and_a_thin_one_by_memory(system):
@@ -40,7 +41,7 @@ def test_switches_that_reduce_halve_the_traffic(system):
 
 def test_a_group_beyond_the_domain_reduces_inside_first(system):
     """16 devices in two domains of 8: the outer link carries an eighth of the message."""
-    inner, outer = tiers(op.all_reduce("r", 8e6, 16), system)
+    inner, outer = tiers("all_reduce", 8e6, 16, 1, system.links)
     assert (inner.group, outer.group) == (8, 2)
     assert outer.message_bytes == pytest.approx(1e6)
 

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genz_core.latency.collectives import OPERATIONS, collective_s
+from genz_core.latency.collectives import collective_s
+from genz_core.latency.links import OPERATIONS, tiers
 from genz_core.latency.parameters import CollectiveParameters
 
 message = st.floats(1.0, 1e10)
@@ -60,6 +61,23 @@ def test_a_stride_that_reaches_over_nodes_uses_the_slow_link_alone(device):
     near = float(price(device, "all_reduce", 1e8, 2))
     far = float(price(device, "all_reduce", 1e8, 2, stride=8))
     assert far > 5 * near
+
+
+def test_a_chain_of_stages_makes_its_hops_one_after_another(device):
+    """Nodes of eight: sixteen stages hop seven times in each and once between them."""
+    hop = float(price(device, "send_recv", 1e7, 2))
+    crossing = float(price(device, "send_recv", 1e7, 2, stride=8))
+    chain = price(device, "send_recv", 1e7, np.array([2.0, 4.0, 8.0, 16.0]))
+    assert chain == pytest.approx([hop, 3 * hop, 7 * hop, 14 * hop + crossing])
+
+
+@given(size=message, members=group, stride=st.sampled_from([1, 2, 8, 16]))
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_tier_together_makes_the_group(device, operation, size, members, stride):
+    parts = tiers(operation, size, members, stride, device.links)
+    assert np.prod([part.group for part in parts], axis=0) == pytest.approx(members)
+    hops = sum((part.group - 1) * part.times for part in parts)
+    assert operation != "send_recv" or hops == pytest.approx(members - 1)
 
 
 def test_arrays_of_groups_and_messages_are_priced_as_each_alone(device):
