@@ -106,10 +106,10 @@ def _number(value: Any) -> float:
 
 
 def missing_modules(source: Source) -> list[str]:
-    """Classes of the model's module tree that the module database does not hold."""
-    from model_registry.modules import known, module_classes
+    """Module classes of a model that the module database does not hold at the model's sizes."""
+    from model_registry.modules import missing
 
-    return sorted(set(module_classes(checkpoint(source).config)) - set(known()))
+    return missing(checkpoint(source).config)
 
 
 def populated(source: Source, trace: bool = False) -> dict[str, Any]:

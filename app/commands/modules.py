@@ -17,6 +17,9 @@ def register(cli: typer.Typer) -> None:
     cli.add_typer(group, name="modules")
 
 
+Model = Annotated[str, typer.Option(help="Of this model, at its sizes.")]
+
+
 def list_(json: opt.Json = False) -> None:
     from app.tables import to_json
     from model_registry.modules import known
@@ -27,31 +30,35 @@ def list_(json: opt.Json = False) -> None:
 
 def show(
     name: Annotated[str, typer.Argument(help="Full path or bare name of a class.")],
+    model: Model = "",
     json: opt.Json = False,
 ) -> None:
-    from model_registry.modules import read
+    from model_registry.modules import model_key, read
+    from model_registry.sources import checkpoint
 
-    _print(read(name), json)
+    _print(read(name, model_key(checkpoint(model).config) if model else ""), json)
 
 
 def derive(
     name: Annotated[str, typer.Argument(help="Class, as torch.nn.modules.activation.SiLU.")] = "",
-    model: Annotated[str, typer.Option(help="Derive what this model's modules lack.")] = "",
+    model: Model = "",
+    again: Annotated[bool, typer.Option("--again", help="Though the database has them.")] = False,
     json: opt.Json = False,
 ) -> None:
     from genz_core.errors import InvalidValue
     from model_registry import modules
+    from model_registry.sources import checkpoint
 
     if bool(name) == bool(model):
         raise InvalidValue("name a class, or a model with --model, one of them")
     if name:
-        entry = modules.derive(name)
-        modules.save(entry)
-        _print(entry, json)
+        _print(modules.class_entry(name, again=again), json)
         return
-    entries = _of_model(model)
-    for entry in entries:
-        modules.save(entry)
+    config = checkpoint(model).config
+    if again or modules.missing(config):
+        entries = modules.model_entries(config, again=True)
+    else:
+        entries = []
     if json:
         from app.tables import to_json
 
@@ -60,27 +67,20 @@ def derive(
         typer.echo("\n".join(entry.module for entry in entries) or "nothing is missing")
 
 
-def _of_model(model: str) -> list[Any]:
-    from model_registry import modules
-    from model_registry.sources import checkpoint
-    from model_registry.structure import missing_modules
-
-    missing = set(missing_modules(model))
-    if not missing:
-        return []
-    return [
-        entry for entry in modules.derive_model(checkpoint(model).config) if entry.module in missing
-    ]
-
-
 def _print(entry: Any, json: bool) -> None:
     from app.tables import to_json
 
     if json:
         typer.echo(to_json(entry.to_json()))
         return
-    typer.echo(f"{entry.module}\n  from {entry.source}\n  in {', '.join(entry.symbols)}")
-    for figure, formula in entry.formulas.items():
-        typer.echo(f"  {figure:20} {formula.text()}")
+    by = " by {by} on {on}".format(**entry.validated) if entry.validated else ": by nobody yet"
+    typer.echo(f"{entry.module}\n  from {entry.source}\n  validated{by}")
+    sizes = {**entry.sizes, "parameters": f"{entry.parameters:,.0f}" if entry.parameters else ""}
+    lines = {"symbols": ", ".join(entry.symbols), **sizes}
+    lines |= {figure: formula.text() for figure, formula in entry.formulas.items()}
+    lines["operators"] = ", ".join(f"{n} {name}" for name, n in entry.operators.items())
+    for label, words in lines.items():
+        if words:
+            typer.echo(f"  {label:20} {words}")
     for child in entry.children:
         typer.echo(f"  child {child.name} ({child.module}) x {child.count}")

@@ -4,7 +4,19 @@ A leaf (Linear, SiLU, RMSNorm ...) has formulas in its own sizes; a module of a 
 batch, new tokens and context at that model's sizes, with its children and their counts.
 """
 
-from model_registry.modules.derive import derive, derive_model, module_classes
-from model_registry.modules.store import known, read, save
+from model_registry.modules.derivation import derive, derive_model, module_classes
+from model_registry.modules.lookup import class_entry, missing, model_entries
+from model_registry.modules.store import known, model_key, read, save
 
-__all__ = ["derive", "derive_model", "known", "module_classes", "read", "save"]
+__all__ = [
+    "class_entry",
+    "derive",
+    "derive_model",
+    "known",
+    "missing",
+    "model_entries",
+    "model_key",
+    "module_classes",
+    "read",
+    "save",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model_registry.modules.derive import derive, derive_model
+from model_registry.modules.derivation import derive, derive_model
 from model_registry.modules.store import SHIPPED, save
 
 LEAVES = (

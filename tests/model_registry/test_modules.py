@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genz_core.errors import InvalidValue, RidgelineError, UnknownName, UnsupportedModel
-from model_registry.modules import derive, derive_model, known, module_classes, read, save
+from model_registry.modules import (
+    class_entry,
+    derive,
+    derive_model,
+    known,
+    model_entries,
+    model_key,
+    module_classes,
+    read,
+    save,
+)
 from model_registry.modules.costs import figures
 from model_registry.modules.polynomial import fit_grid
 from model_registry.structure import analysed, missing_modules, populated
@@ -112,6 +123,62 @@ def test_entries_survive_the_disk_and_are_found_by_their_bare_name(tmp_path: Pat
     assert read("ReLU") == entry
     with pytest.raises(UnknownName, match="near: "):
         read("RELUU")
+
+
+def test_the_database_answers_without_torch_where_it_has_the_class(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    derived = class_entry("torch.nn.modules.activation.SiLU", again=True)
+    monkeypatch.setattr("model_registry.modules.derivation.derive", None)
+    assert class_entry("torch.nn.modules.activation.SiLU") == derived
+
+
+def test_an_entry_of_another_version_is_derived_anew() -> None:
+    name = "torch.nn.modules.activation.ReLU"
+    entry = derive(name)
+    save(replace(entry, source="torch/nn/modules/activation.py:1 (torch 1.0.0)"))
+    assert class_entry(name).source == entry.source
+
+
+def test_a_person_who_validated_formulas_stays_named_while_they_are_the_same() -> None:
+    entry = derive("torch.nn.modules.activation.ReLU")
+    assert entry.validated == {}
+    save(replace(entry, validated={"by": "A. Turing", "on": "2026-11-21"}))
+    save(entry)
+    assert read("ReLU").validated == {"by": "A. Turing", "on": "2026-11-21"}
+    save(replace(entry, formulas={**entry.formulas, "flops": entry.formulas["read_bytes"]}))
+    assert read("ReLU").validated == {}
+
+
+def test_a_damaged_entry_is_said_in_one_sentence(tmp_path: Path) -> None:
+    path = save(derive("torch.nn.modules.activation.ReLU"))
+    path.write_text("{")
+    with pytest.raises(InvalidValue, match="no entry of the module database"):
+        read("ReLU")
+
+
+def test_modules_have_the_sizes_of_the_model_they_were_derived_in() -> None:
+    narrow, wide = tiny("llama"), {**tiny("llama"), "intermediate_size": 192}
+    for config in (narrow, wide):
+        model_entries(config)
+    flops = [read("LlamaMLP", model_key(config)).formulas["flops"] for config in (narrow, wide)]
+    at = {"batch": 1, "new_tokens": 1, "context": 8}
+    assert flops[1](at) - flops[0](at) == 96 * (3 * 2 * 64 + 5)
+    assert read("Linear").symbols == ("batch", "new_tokens", "in_features", "out_features")
+
+
+def test_a_second_derivation_of_a_model_comes_from_the_database(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = model_entries(tiny("llama"))
+    monkeypatch.setattr("model_registry.modules.derivation.build", None)
+    again = model_entries(tiny("llama"))
+    assert {e.module: e.formulas for e in again} == {e.module: e.formulas for e in first}
+
+
+@pytest.mark.parametrize("name", ["LlamaRotaryEmbedding", "LlamaAttention", "LlamaRMSNorm"])
+def test_leaves_of_models_ship(name: str) -> None:
+    assert read(name).formulas["flops"].terms
 
 
 def test_what_ships_is_what_is_derived() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from genz_core.errors import InvalidValue, UnsupportedModel
 from model_registry.modules import costs
 from model_registry.modules.entry import FIGURES, Child, Entry
 from model_registry.modules.polynomial import Polynomial, fit_grid
+from model_registry.modules.store import model_key
 from model_registry.tracing.building import build, quiet, require_torch
 from model_registry.tracing.capture import record, record_module
 from model_registry.tracing.records import Record
@@ -155,7 +156,7 @@ def _source(kind: Any) -> str:
     parts = Path(file or "").parts
     package = kind.__module__.partition(".")[0]
     below = parts[parts.index(package) :] if package in parts else parts[-1:]
-    version = importlib.import_module(package).__version__
+    version = str(importlib.import_module(package).__version__).partition("+")[0]
     return f"{'/'.join(below)}:{line} ({package} {version})"
 
 
@@ -171,12 +172,13 @@ def derive_model(config: Mapping[str, Any]) -> list[Entry]:
     points = list(product(*_MODEL_AXES))
     with quiet():
         runs = [_layers(instance.model, *point) for point in points]
+    sizes = {"model": model_key(config), "model_type": instance.model.config.model_type}
     entries: dict[str, Entry] = {}
     for path, name in _paths(instance.model, runs[0]).items():
         if name not in entries:
             entry = _within(instance.model, path, name, points, runs)
             if entry is not None:
-                entries[name] = entry
+                entries[name] = replace(entry, sizes={**sizes, "path": path})
     return list(entries.values())
 
 
@@ -189,10 +191,21 @@ def module_classes(config: Mapping[str, Any]) -> list[str]:
 
 
 def _layers(model: Any, batch: int, new_tokens: int, context: int) -> list[Record]:
-    """Records of the layers for `new_tokens` that follow `context` cached ones."""
+    """Records of the layers, and of the rotary embedding that runs before them, for `new_tokens`
+    that follow `context` cached ones.
+    """
     _, cache = record(model, batch, context)
     segments, _ = record(model, batch, new_tokens, cache)
-    return [one for segment in segments if segment.layers for one in segment.records]
+    return [
+        one
+        for segment in segments
+        for one in segment.records
+        if segment.layers or _is_rotary(one.path)
+    ]
+
+
+def _is_rotary(path: str) -> bool:
+    return "rotary" in path.rpartition(".")[2].lower()
 
 
 def _paths(model: Any, records: list[Record]) -> dict[str, str]:
@@ -203,7 +216,7 @@ def _paths(model: Any, records: list[Record]) -> dict[str, str]:
         paths |= {".".join(steps[:end]) for end in range(1, len(steps) + 1)}
     modules = dict(model.named_modules())
     ordered = sorted((p for p in paths if p in modules), key=lambda p: (-p.count("."), p))
-    inner = [p for p in ordered if any(c.isdigit() for c in p)]
+    inner = [p for p in ordered if any(c.isdigit() for c in p) or _is_rotary(p)]
     return {
         p: _path_of(type(modules[p])) for p in inner if "ModuleList" not in str(type(modules[p]))
     }
@@ -233,7 +246,6 @@ def _within(
         parameters=float(sum(p.numel() for p in module.parameters())),
         children=_children(module),
         operators=costs.operators(_inside(runs[0], path)),
-        sizes={"model_type": model.config.model_type, "path": path},
     )
 
 
