@@ -141,28 +141,6 @@ def difference(before: Report, after: Report) -> pd.DataFrame:
     return joined.loc[order].reset_index()
 
 
-def roofline_points(report: Report) -> pd.DataFrame:
-    """Kernels whose FLOPs and memory traffic the counters tell, summed by name.
-
-    Columns: name, operator_class, count, time_s, flops, bytes, flops_per_byte, flops_per_s,
-    compute_pct, dram_pct.
-    """
-    kernels = report.kernels.dropna(subset=["flops", "dram_bytes", "duration_s"])
-    kernels = kernels[(kernels["flops"] > 0) & (kernels["dram_bytes"] > 0)]
-    grouped = kernels.groupby("name", observed=True).agg(
-        operator_class=("operator_class", "first"),
-        count=("count", "sum"),
-        time_s=("duration_s", "sum"),
-        flops=("flops", "sum"),
-        bytes=("dram_bytes", "sum"),
-        compute_pct=("compute_pct", "mean"),
-        dram_pct=("dram_pct", "mean"),
-    )
-    grouped["flops_per_byte"] = grouped["flops"] / grouped["bytes"]
-    grouped["flops_per_s"] = grouped["flops"] / grouped["time_s"]
-    return grouped.reset_index().astype({"name": str, "operator_class": str})
-
-
 # ------------------------------------------------------------------------------- traces
 
 

@@ -20,6 +20,7 @@ SAMPLES: Mapping[str, str] = {
     "Qwen3-8B decode, SGLang on an MI300X (PyTorch)": "mi300x_qwen3-8b_decode_sglang.json.gz",
     "DeepSeek-OCR decode on an RTX 5090 (nsys stats)": "rtx5090_deepseek-ocr_decode.csv",
     "One kernel of it (ncu)": "rtx5090_gemv_ncu.csv",
+    "The roofline of that kernel (ncu)": "rtx5090_gemv_ncu_roofline.csv",
 }
 _FOLDER = Path(__file__).parent / "samples"
 

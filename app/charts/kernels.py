@@ -11,7 +11,6 @@ import plotly.graph_objects as go
 from app import text
 from app.charts.style import CLASS_NAMES, CLASSES, Look, blank
 from app.text import MILLISECOND
-from genz_core.types import System
 from profilers.kernel_classes import ENGINE_CLASS
 
 
@@ -49,23 +48,21 @@ def by_class(tables: Mapping[str, Mapping[str, float]], title: str, look: Look) 
 
 
 def counter_roofline(
-    points: pd.DataFrame, bandwidth: float | None, system: System | None, look: Look
+    points: pd.DataFrame, rate: float | None, peaks: Mapping[str, float], look: Look
 ) -> go.Figure:
     """Kernels under the roofs of their device, from hardware counters.
 
-    points: see `app.reports.roofline_points`.  bandwidth: of the report's device [bytes/s], used
-    where no datasheet is known.  A kernel above a roof is drawn in the colour of an alarm.
+    points: see `profilers.roofline`.  rate: of the device's memory [bytes/s], None where unknown.
+    peaks: FLOP/s by number format.  A kernel above a roof is drawn in the colour of an alarm, one
+    whose tensor cores were not counted as a ring.
     """
     figure = blank(look, "", 480)
     xs, ys = points["flops_per_byte"].to_numpy(), points["flops_per_s"].to_numpy()
-    rate = system.memory_bytes_per_s if system else bandwidth
-    peaks = dict(system.peak_flops_per_s) if system else {}
     low, high = float(xs.min()) / 4, float(xs.max()) * 4
     if rate:
         high = max([high, *(2 * peak / rate for peak in peaks.values())])
         _roofs(figure, low, high, rate, peaks, look)
-    top = max([*peaks.values(), float("inf")], key=lambda v: v if np.isfinite(v) else 0.0)
-    limit = np.minimum(xs * rate, top if np.isfinite(top) else np.inf) if rate else np.inf * ys
+    limit = np.minimum(xs * (rate or np.inf), max(peaks.values(), default=np.inf))
     share = points["time_s"] / max(float(points["time_s"].sum()), 1e-300)
     colors = [
         look.alarm if y > 1.02 * most else look.class_color(engine_class(kind))
@@ -75,8 +72,9 @@ def counter_roofline(
         go.Scatter(
             x=xs, y=ys, mode="markers", showlegend=False,
             marker={
+                "symbol": ["circle-open" if ring else "circle" for ring in points["at_least"]],
                 "size": [max(8.0, 34.0 * float(part) ** 0.5) for part in share],
-                "color": colors, "opacity": 0.85, "line": {"color": look.paper, "width": 1},
+                "color": colors, "opacity": 0.85, "line": {"width": 1.5},
             },
             customdata=[_hover(row) for row in points.to_dict("records")],
             hovertemplate="%{customdata}<extra></extra>",
@@ -131,11 +129,19 @@ def speed_of_light(kernels: pd.DataFrame, look: Look) -> go.Figure:
 
 def _hover(row: Mapping[str, object]) -> str:
     name = str(row["name"])[:80].replace("<", "&lt;").replace(">", "&gt;")
+    time_s = float(str(row["time_s"]))
+    took = f", {text.seconds(time_s)}" if time_s else ""
     return (
-        f"<b>{name}</b><br>{text.count(float(str(row['count'])))} launches, "
-        f"{text.seconds(float(str(row['time_s'])))}<br>"
+        f"<b>{name}</b><br>{text.count(float(str(row['count'])))} launches{took}<br>"
+        f"{'at least ' if row['at_least'] else ''}"
         f"{text.flops_rate(float(str(row['flops_per_s'])))} at "
-        f"{text.digits(float(str(row['flops_per_byte'])))} FLOP/byte<br>"
-        f"compute {text.digits(float(str(row['compute_pct'])))} %, "
-        f"DRAM {text.digits(float(str(row['dram_pct'])))} % of peak"
+        f"{text.digits(float(str(row['flops_per_byte'])))} FLOP/byte"
+        + "".join(
+            f"<br>{words} {text.digits(value)} % of peak"
+            for words, value in (
+                ("compute", float(str(row["compute_pct"]))),
+                ("DRAM", float(str(row["dram_pct"]))),
+            )
+            if np.isfinite(value)
+        )
     )

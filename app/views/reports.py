@@ -5,7 +5,7 @@ import streamlit as st
 from app import exports, reports, text, uploads
 from app.charts import kernels as kernel_charts
 from app.charts import timeline
-from profilers import Report, summarise
+from profilers import Report, roofline, summarise
 
 NONE = "–"
 SECONDS = st.column_config.NumberColumn(format="%.4g")
@@ -83,6 +83,16 @@ def one(name: str, report: Report) -> None:
                 st.dataframe(ranges.drop(columns=["path", "depth"]), hide_index=True, height=430)
 
 
+def roofs(report: Report) -> tuple[float | None, dict[str, float]]:
+    """Memory bandwidth and peaks: of the datasheet, else as the counters state them."""
+    system, stated = reports.system_of(report), roofline.roofs(report)
+    if system:
+        return system.memory_bytes_per_s, dict(system.peak_flops_per_s)
+    if stated:
+        return stated.bytes_per_s, {"fp32": stated.flops_per_s}
+    return next((d.memory_bytes_per_s for d in report.devices if d.memory_bytes_per_s), None), {}
+
+
 def draw_timeline(report: Report) -> None:
     activity = timeline.bars(report.kernels, report.copies)
     ranges = timeline.range_bars(report.ranges)
@@ -103,12 +113,15 @@ def draw_timeline(report: Report) -> None:
 
 
 def draw_roofline(report: Report) -> None:
-    points = reports.roofline_points(report)
+    points = roofline.roofline(report)
     if len(points):
-        rate = next((d.memory_bytes_per_s for d in report.devices if d.memory_bytes_per_s), None)
-        system = reports.system_of(report)
-        roof = kernel_charts.counter_roofline(points, rate, system, exports.look())
-        exports.chart(roof, "counter-roofline", "Kernels under the roofs of their device")
+        rate, peaks = roofs(report)
+        figure = kernel_charts.counter_roofline(points, rate, peaks, exports.look())
+        exports.chart(figure, "counter-roofline", "Kernels under the roofs of their device")
+        if points["at_least"].any():
+            st.caption(
+                "A ring counts the CUDA cores alone: its counters leave out what tensor cores did."
+            )
     counted = report.kernels.dropna(subset=["compute_pct", "dram_pct"], how="all")
     if len(counted):
         light = kernel_charts.speed_of_light(counted, exports.look())

@@ -167,7 +167,9 @@ def _flops(result: KernelResult) -> float:
     if not tensor and busy > 0:
         return math.nan
     scalar = _scalar_flops(result)
-    return math.fsum([*tensor, scalar]) if scalar else math.fsum(tensor) if tensor else math.nan
+    if scalar is None and not any(tensor):
+        return math.nan  # tensor cores did nothing, and what the others did is not counted
+    return math.fsum([*tensor, scalar or 0.0])
 
 
 def _scalar_flops(result: KernelResult) -> float | None:

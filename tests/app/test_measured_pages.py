@@ -233,6 +233,16 @@ def test_a_run_from_the_page_is_measured_and_kept(tmp_path: Path, monkeypatch):
     assert len(app.dataframe[0].value) == 1
 
 
+def test_the_roofline_of_a_report_is_drawn_under_the_roofs_it_states():
+    app = opened("reports")
+    app.pills("report_samples").set_value(["The roofline of that kernel (ncu)"]).run()
+    app.session_state["report_tabs"] = "Roofline"
+    app.run()
+    assert not app.exception
+    assert any("CUDA cores alone" in caption.value for caption in app.caption)
+    assert len(app.get("plotly_chart")) == 2
+
+
 def test_the_calibrate_page_says_what_it_will_do_and_has_fitted_nothing():
     app = opened("calibrate")
     assert not app.exception and not app.error

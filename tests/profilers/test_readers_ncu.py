@@ -159,6 +159,8 @@ BUSY = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
             200_000.0,
         ),
         ({"dram__bytes_read.sum": 5.0}, math.nan),
+        ({TENSOR: 4096.0, BUSY: 80.0}, 4096.0),
+        ({TENSOR: 0.0}, math.nan),  # a kernel of the CUDA cores, whose work is not counted
     ],
 )
 def test_flops_are_those_of_all_counters_or_unknown(counters, flops, report_file):
