@@ -14,8 +14,9 @@ from model_registry.blocks.frame import Frame
 from model_registry.quantization import resolve_precision
 from model_registry.spec import ModelSpec
 from model_registry.tracing import cache
-from model_registry.tracing.building import build, checked, quiet
+from model_registry.tracing.building import build, quiet
 from model_registry.tracing.calls import Call, Program
+from model_registry.tracing.checks import checked
 from model_registry.tracing.lowering import lower
 from model_registry.tracing.rewrites import REWRITES
 

@@ -207,6 +207,20 @@ def test_keys_that_the_class_ignores_or_fills_in_are_told() -> None:
     assert any("moonbeams" in note for note in model.notes)
 
 
+def test_a_key_that_only_the_model_reads_is_not_called_ignored() -> None:
+    # Qwen3MoeConfig does not declare head_dim; its attention asks for it all the same.
+    wide = trace({**tiny("qwen3_moe"), "head_dim": 32}, use_cache=False)
+    assert wide.parameters > trace(tiny("qwen3_moe"), use_cache=False).parameters
+    assert "head_dim" not in wide.program.ignored
+
+
+def test_keys_of_a_text_model_that_stands_alone_are_read_as_its_own() -> None:
+    config = {**records()["stepfun-ai/Step-3.7-Flash"].config(), "moonbeams": 7}
+    text = {**config.pop("text_config", {}), **config}
+    ignored = trace(text, use_cache=False).program.ignored
+    assert "moonbeams" in ignored and "hidden_size" not in ignored
+
+
 def test_a_second_trace_comes_from_disk(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = trace(tiny("llama"))
     monkeypatch.setattr("model_registry.tracing.model.build", None)

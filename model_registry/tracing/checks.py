@@ -1,0 +1,95 @@
+"""What a config that nobody vouches for must not hold, and what a model of it must not become."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from genz_core.errors import InvalidValue
+
+#: Largest value of a key whose name ends so; a model beyond it is a typing mistake or an attack.
+LIMITS: Mapping[str, float] = {
+    "layers": 2_000,
+    "layer": 2_000,
+    "blocks": 2_000,
+    "experts": 20_000,
+    "heads": 20_000,
+    "head": 20_000,
+    "stages": 2_000,
+}
+LARGEST_SIZE = 2**31
+LARGEST_CONFIG_BYTES = 4_000_000
+LARGEST_MODULES = 60_000
+
+
+def checked(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A deep copy of `config` that holds plain JSON of bounded size.
+
+    Raises:
+        InvalidValue: not JSON, NaN, nested too deep, or a size beyond any model.
+    """
+    if not isinstance(config, Mapping):
+        raise InvalidValue(f"a model config is a JSON object, not {type(config).__name__}")
+    try:
+        text = json.dumps(config)
+    except RecursionError:
+        raise InvalidValue("the config refers to itself or is nested too deep") from None
+    except (TypeError, ValueError) as error:
+        raise InvalidValue(f"the config is not plain JSON: {error}") from None
+    if len(text) > LARGEST_CONFIG_BYTES:
+        raise InvalidValue(f"the config has {len(text)} characters; no model needs so many")
+    plain: dict[str, Any] = json.loads(text, object_hook=_number)
+    _check_sizes(plain, "")
+    return plain
+
+
+def _number(entry: dict[str, Any]) -> Any:
+    """transformers 5 writes infinity as {"__float__": "Infinity"}."""
+    text = entry.get("__float__")
+    return float(text) if text in ("Infinity", "-Infinity", "NaN") else entry
+
+
+def _check_sizes(value: Any, key: str) -> None:
+    """Refuse numbers that no model has, at any depth."""
+    if isinstance(value, dict):
+        for name, entry in value.items():
+            _check_sizes(entry, str(name))
+    elif isinstance(value, list):
+        if len(value) > LARGEST_SIZE // 2**15:
+            raise InvalidValue(f"{key} lists {len(value)} entries; no model has so many")
+        for entry in value:
+            _check_sizes(entry, key)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        if value != value:
+            raise InvalidValue(f"{key} is NaN, which no model has; correct the config")
+        limit = LIMITS.get(key.rpartition("_")[2], math.inf)
+        if abs(value) > min(limit, math.inf if isinstance(value, float) else 2.0**62):
+            raise InvalidValue(
+                f"{key} = {value:g} is beyond any model (at most {limit:g}); correct the config"
+            )
+
+
+@contextlib.contextmanager
+def bounded_modules() -> Iterator[None]:
+    """Stop a model that would fill the memory with modules before it has any weight."""
+    import torch
+
+    original, made = torch.nn.Module.__init__, 0
+
+    def counting(self: Any, *args: Any, **kwargs: Any) -> None:
+        nonlocal made
+        made += 1
+        if made > LARGEST_MODULES:
+            raise InvalidValue(
+                f"the config makes more than {LARGEST_MODULES} modules; no model has so many"
+            )
+        original(self, *args, **kwargs)
+
+    torch.nn.Module.__init__ = counting
+    try:
+        yield
+    finally:
+        torch.nn.Module.__init__ = original

@@ -1,0 +1,80 @@
+"""Which keys of a config shaped the model: those ignored, those filled in, those read."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+#: Keys that are taken out before a class sees the config: formats are applied afterwards.
+DROPPED = ("quantization_config", "compression_config", "auto_map", "torch_dtype", "dtype")
+_SHAPELESS = (
+    *("architectures", "model_type", "transformers_version", "auto_map", "use_cache", "prefix"),
+    *("is_decoder", "add_cross_attention", "cross_attention_hidden_size", "finetuning_task"),
+    *("torchscript", "pruned_heads", "use_bfloat16", "tf_legacy_loss", "tie_encoder_decoder"),
+    *("tokenizer_class", "task_specific_params", "sep_token_id", "decoder_start_token_id"),
+    *("bad_words_ids", "suppress_tokens", "begin_suppress_tokens", "rope_theta", "rope_scaling"),
+    *("exponential_decay_length_penalty", "forced_bos_token_id", "forced_eos_token_id"),
+)
+
+
+def key_report(given: Mapping[str, Any], settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Keys of `given` that the class of `settings` ignores, and keys it takes a default for."""
+    generic = _base_keys()
+    aliases = set(getattr(type(settings), "attribute_map", {}))
+    own = {key for key in _declared(type(settings)) if key not in generic}
+    strange = sorted(k for k in given if k not in own | aliases | generic | set(DROPPED))
+    matter = _matters(strange, given, settings)
+    ignored = tuple(k for k in strange if not (matter and _matters([k], given, settings)))
+    targets = {type(settings).attribute_map.get(key, key) for key in given}
+    rotary = {"rope_parameters"} if {"rope_theta", "rope_scaling"} & set(given) else set()
+    defaulted = tuple(sorted(own - targets - set(given) - rotary))
+    return ignored, defaulted
+
+
+def _matters(keys: list[str], given: Mapping[str, Any], settings: Any) -> bool:
+    """Whether undeclared keys change anything but themselves in the config that is read."""
+    entries = {k: v for k, v in given.items() if k not in (*DROPPED, "model_type")}
+    fewer = {k: v for k, v in entries.items() if k not in keys}
+    try:
+        whole, less = (type(settings)(**e).to_dict() for e in (entries, fewer))
+    except Exception:  # noqa: BLE001
+        return True
+    return any(whole.get(k) != less.get(k) for k in set(whole) | set(less) if k not in keys)
+
+
+def _declared(kind: type) -> set[str]:
+    """Names that a config class declares."""
+    import inspect
+
+    names = set(getattr(kind, "__dataclass_fields__", {})) | set(inspect.signature(kind).parameters)
+    return {name for name in names if not name.startswith("_") and name != "kwargs"}
+
+
+def _base_keys() -> set[str]:
+    """Keys that say nothing of a model's shape: of the base class, of generation, of old files."""
+    from transformers import GenerationConfig, PretrainedConfig
+
+    base = _declared(PretrainedConfig) | set(PretrainedConfig().to_dict())
+    return base | set(GenerationConfig().to_dict()) | set(_SHAPELESS)
+
+
+@contextlib.contextmanager
+def keys_read() -> Iterator[set[str]]:
+    """The names that a model asks its config for while it is built: declared ones or not.
+
+    Changes a class of transformers for as long; the caller sees to it that one runs at a time.
+    """
+    from transformers import PretrainedConfig
+
+    original, found = PretrainedConfig.__getattribute__, set()
+
+    def noting(self: Any, name: str) -> Any:
+        found.add(name)
+        return original(self, name)
+
+    PretrainedConfig.__getattribute__ = noting
+    try:
+        yield found
+    finally:
+        PretrainedConfig.__getattribute__ = original
