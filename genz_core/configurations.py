@@ -23,7 +23,11 @@ def length(*values: Num) -> int:
 
 def stack(rows: Iterable[Num], size: int) -> Array:
     """Rows that are scalars or arrays of configurations -> [rows, configs]."""
-    return np.stack([np.broadcast_to(np.asarray(row, dtype=float), (size,)) for row in rows])
+    given = list(rows)
+    stacked = np.empty((len(given), size))
+    for at, row in enumerate(given):
+        stacked[at] = row
+    return stacked
 
 
 def columns(workload: Workload, parallelism: Parallelism) -> dict[str, Array]:

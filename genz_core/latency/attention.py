@@ -8,7 +8,8 @@ import numpy as np
 
 from genz_core.latency.device import Device
 from genz_core.latency.parameters import DecodeAttentionParameters, PrefillAttentionParameters
-from genz_core.latency.smooth import causal_pairs, chunked, p_norm
+from genz_core.latency.smooth import chunked, p_norm
+from genz_core.operators import attended_pairs
 from genz_core.types import Array, Num
 
 _ROWS = 128.0  # query rows of one block in prefill
@@ -146,7 +147,7 @@ def _block_pairs(new: Array, cached: Array, window: Array, causal: bool, beyond:
     if not causal:
         return np.asarray(rows * (rows + old) * block * block)
     reach = np.where(window > 0, np.ceil(window / block) + beyond * _ROWS / block, 0.0)
-    return causal_pairs(rows, old, reach) * block * block
+    return attended_pairs(rows, old, reach) * block * block
 
 
 def decode_attention_s(

@@ -21,8 +21,8 @@ from genz_core.latency.links import traffic
 from genz_core.latency.moe import busiest_rank_rows, moe_s
 from genz_core.latency.parameters import CLASSES, MoeParameters, Parameters
 from genz_core.latency.pointwise import pointwise_s
-from genz_core.latency.smooth import causal_pairs
 from genz_core.latency.state_space import scan_s
+from genz_core.operators import attended_pairs
 from genz_core.precision import bytes_of
 from genz_core.types import Array, Num
 
@@ -185,7 +185,7 @@ def _prefill_work(points: OperatorPoints, device: Device) -> tuple[Array, Array]
     compute, kv_bytes = _attention_kind(points.fmt)
     d = points.arrays()
     width, window = d["head_dim"] + _values(d), d.get("window", np.zeros(()))
-    pairs = causal_pairs(d["new_tokens"], d["cached_tokens"], window)
+    pairs = attended_pairs(d["new_tokens"], d["cached_tokens"], window)
     flops = 2.0 * d["sequences"] * d["heads"] * width * pairs
     seen = np.where(window > 0, np.minimum(d["cached_tokens"], window), d["cached_tokens"])
     rows = d["new_tokens"] * (d["heads"] + d["kv_heads"]) * 2.0 + seen * d["kv_heads"] * kv_bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from genz_core.latency.device import Device
-from genz_core.latency.parameters import PointwiseParameters
+from genz_core.latency.parameters import PointwiseParameters, ScanParameters
 from genz_core.latency.smooth import warm_share
 from genz_core.types import Array, Num
 
@@ -27,9 +27,23 @@ def pointwise_s(
     """
     moved = np.asarray(moved_bytes, np.float64)
     launch = parameters.launch_s if floor_s is None else floor_s
-    stream = moved / (parameters.memory_efficiency * device.memory_bytes_per_s)
-    if warm_cache:
-        warm = warm_share(moved, device.l2_bytes)
-        cached = moved / (parameters.cache_share * device.cache_bytes_per_s)
-        stream = (1.0 - warm) * stream + warm * np.minimum(cached, stream)
+    stream = streamed_s(moved, device, parameters, warm_cache)
     return np.where(moved > 0, launch + stream, 0.0)
+
+
+def streamed_s(
+    moved_bytes: Array,
+    device: Device,
+    parameters: ScanParameters | PointwiseParameters,
+    warm_cache: bool,
+) -> Array:
+    """Time to stream operands once at the fitted shares of the device's bandwidths [s].
+
+    warm_cache: what the last-level cache still holds comes from there.
+    """
+    stream = moved_bytes / (parameters.memory_efficiency * device.memory_bytes_per_s)
+    if not warm_cache:
+        return stream
+    warm = warm_share(moved_bytes, device.l2_bytes)
+    cached = moved_bytes / (parameters.cache_share * device.cache_bytes_per_s)
+    return np.asarray((1.0 - warm) * stream + warm * np.minimum(cached, stream))

@@ -24,22 +24,6 @@ def p_norm(p: float, *times: Num) -> Array:
     return np.asarray(peak * np.maximum(total, 1.0) ** (1.0 / p))
 
 
-def causal_pairs(new: Num, cached: Num, window: Num = 0) -> Array:
-    """(query, key) pairs of one sequence whose `new` tokens follow `cached` ones.
-
-    Query i sees min(cached + i, window) keys; window 0 is none.  Exact for whole tokens.
-    """
-    new, cached = np.asarray(new, np.float64), np.asarray(cached, np.float64)
-    reach = np.where(np.asarray(window) > 0, window, np.inf)
-    growing = np.clip(reach - cached, 0.0, new)
-    beyond = new - growing
-    return (
-        growing * cached
-        + growing * (growing + 1) / 2
-        + np.where(beyond > 0, beyond, 0.0) * (np.where(np.isfinite(reach), reach, 0.0))
-    )
-
-
 def chunked(function: Callable[..., Array], *axes: Num, chunk: int = 2048) -> Array:
     """`function(*axes)` over broadcast axes, a cache-sized piece at a time.
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from genz_core.latency.device import Device
 from genz_core.latency.parameters import ScanParameters
-from genz_core.latency.smooth import p_norm, warm_share
+from genz_core.latency.pointwise import streamed_s
+from genz_core.latency.smooth import p_norm
 from genz_core.types import Array, Num
 
 _CHUNK = 64.0  # tokens of one chunk of a chunked scan
@@ -50,16 +51,11 @@ def scan_s(
     flops = rows * (inner + 4.0 * np.asarray(key_dim) * value_dim)
     moved = rows * (2.0 * np.asarray(key_dim) + 2.0 * np.asarray(value_dim)) * 2.0
     moved = moved + 2.0 * sequences * heads * key_dim * value_dim * state_bytes
-    stream = moved / (parameters.memory_efficiency * device.memory_bytes_per_s)
-    if warm_cache:
-        warm = warm_share(moved, device.l2_bytes)
-        cached = moved / (parameters.cache_share * device.cache_bytes_per_s)
-        stream = (1.0 - warm) * stream + warm * np.minimum(cached, stream)
     waves = np.maximum(sequences * heads / device.units, 1.0)
     time = p_norm(
         parameters.overlap,
         flops / (parameters.compute_efficiency * peak_flops_per_s),
-        stream,
+        streamed_s(moved, device, parameters, warm_cache),
         parameters.chunk_s * np.ceil(new / _CHUNK) * waves,
     )
     launch = parameters.launch_s if floor_s is None else floor_s

@@ -16,14 +16,12 @@ def attended_pairs(new_tokens: Num, cached_tokens: Num, window: Num = 0.0) -> Nu
     """(query, key) pairs of one causal sequence.
 
     Query i of `new_tokens` (from 1) sees min(cached + i, window) keys; window 0 is none.
-    Without a window: n*c + n(n+1)/2.
+    Without a window: n*c + n(n+1)/2.  Exact for whole tokens, or whole blocks of them.
     """
     n, c = np.asarray(new_tokens, dtype=float), np.asarray(cached_tokens, dtype=float)
-    full = n * c + n * (n + 1.0) / 2.0
     w = np.asarray(window, dtype=float)
-    growing = np.clip(w - c, 0.0, n)  # queries that still see everything
-    windowed = growing * c + growing * (growing + 1.0) / 2.0 + (n - growing) * w
-    return np.where(w > 0, np.minimum(full, windowed), full)
+    growing = np.where(w > 0, np.clip(w - c, 0.0, n), n)  # queries that still see everything
+    return growing * c + growing * (growing + 1.0) / 2.0 + (n - growing) * w
 
 
 def kept_tokens(tokens: Num, window: Num = 0.0) -> Num:

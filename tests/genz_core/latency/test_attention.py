@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from genz_core.latency.attention import decode_attention_s, prefill_attention_s, sparse_context
 from genz_core.latency.parameters import DecodeAttentionParameters, PrefillAttentionParameters
-from genz_core.latency.smooth import causal_pairs
+from genz_core.operators import attended_pairs
 
 PEAK = 989.4e12
 batch, tokens, window = st.integers(1, 64), st.integers(1, 9000), st.sampled_from([0, 128, 4096])
@@ -46,7 +46,7 @@ def test_prefill_is_never_faster_than_the_roofline(device, sequences, new, cache
     ideal = PrefillAttentionParameters(
         efficiency_64=1.0, efficiency_128=1.0, efficiency_256=1.0, memory_efficiency=1.0
     )
-    flops = 4.0 * 128 * 32 * sequences * causal_pairs(new, cached, reach)
+    flops = 4.0 * 128 * 32 * sequences * attended_pairs(new, cached, reach)
     assert prefill(device, sequences, new, cached, ideal, window=reach) >= flops / PEAK
 
 
@@ -86,7 +86,7 @@ def test_an_array_is_priced_as_each_alone(device, rows):
 
 def test_long_prefill_reaches_the_share_that_products_and_exponentials_allow(device):
     parameters = PrefillAttentionParameters()
-    flops = 4.0 * 128 * 32 * causal_pairs(32768, 0)
+    flops = 4.0 * 128 * 32 * attended_pairs(32768, 0)
     share = flops / PEAK / float(prefill(device, 1, 32768))
     assert 0.5 * parameters.efficiency_128 < share < parameters.efficiency_128
 

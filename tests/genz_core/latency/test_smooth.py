@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genz_core.latency.smooth import causal_pairs, chunked, distinct, p_norm
+from genz_core.latency.smooth import chunked, distinct, p_norm
 
 times = st.floats(1e-7, 1.0)
 
@@ -18,12 +18,6 @@ def test_no_overlap_is_the_sum_and_a_stage_of_no_time_changes_nothing():
     assert p_norm(1.0, 2.0, 3.0) == pytest.approx(5.0)
     assert p_norm(2.5, 3.0, 0.0) == pytest.approx(3.0)
     assert p_norm(2.0, 0.0, 0.0) == 0.0
-
-
-@given(st.integers(1, 60), st.integers(0, 60), st.integers(0, 80))
-def test_causal_pairs_equal_the_count_one_query_at_a_time(new, cached, window):
-    counted = sum(min(cached + i, window) if window else cached + i for i in range(1, new + 1))
-    assert causal_pairs(new, cached, window) == counted
 
 
 def test_chunks_and_distinct_values_change_no_result():
