@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
 from app import text
+from app.charts import parity
 from app.charts.style import CLASS_NAMES, Look, blank
 from app.text import MILLISECOND
+from profilers.collect.agreement import Agreement
 
 _WORDS = {"host": "Host and gaps", "other": "Unclassified"}
 
@@ -41,6 +47,32 @@ def three_bars(classes: pd.DataFrame, title: str, look: Look) -> go.Figure:
     figure.update_xaxes(title_text="Time of a step [ms]", tickformat="~g")
     figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
     figure.update_layout(barmode="group", bargap=0.3, margin={"t": 44, "b": 92})
+    return figure
+
+
+def sweep(
+    rows: Sequence[Mapping[str, Any]], agreed: Mapping[str, Agreement], look: Look
+) -> go.Figure:
+    """Predicted over measured steps of a sweep, and the fitted line of each phase.
+
+    rows: see `app.measuring.step_rows`.  agreed: by phase; its line says measured = slope x
+    predicted + intercept.
+    """
+    points = [{**row, "label": f"{row['batch']} × {row['length']}"} for row in rows]
+    figure = parity.parity(points, "phase", "Steps, predicted and measured", look)
+    clouds = {trace.name: trace for trace in figure.data if trace.mode == "markers"}
+    for phase, cloud in clouds.items():
+        fit = agreed[phase]
+        ends = np.geomspace(min(cloud.y), max(cloud.y), 50)
+        line = fit.slope * ends + fit.intercept_s
+        if np.isfinite(line).all():
+            figure.add_trace(
+                go.Scatter(
+                    x=line[line > 0], y=ends[line > 0], mode="lines", hoverinfo="skip",
+                    name=f"{phase}: line, R² {fit.r2_line:.3f}",
+                    line={"color": cloud.marker.color, "width": 1.4, "dash": "dot"},
+                )
+            )  # fmt: skip
     return figure
 
 

@@ -125,26 +125,20 @@ def sweep(
     json: Json = False,
 ) -> None:
     from app.commands.running import running
-    from app.measuring import agreements, cut, raw_config, setting, step_rows
+    from app.measured_sweep import sweep as measure
     from app.tables import to_csv
-    from profilers.collect.building import RunSettings, device_facts, pick_device
-    from profilers.collect.steps import measure_steps
+    from profilers import runfile
 
-    settings = RunSettings(
-        raw_config(model, checkpoint), device=device, dtype=dtype, attention=attention,
-        layers=layers,
-    )  # fmt: skip
-    points = sweep_points(batches, lengths, phases)
-    _prepare(device, threads)
+    tree = runfile.compose()
+    tree["model"].update(name=model, checkpoint=checkpoint, layers=layers)
+    tree["run"].update(device=device, dtype=dtype, attention=attention, threads=threads)
+    tree["predict"]["system"] = system
+    asked = {"tree": tree, "batches": batches, "lengths": lengths, "phases": phases}
     with running("sweeping") as way:
-        done = measure_steps(settings, points, rounds, way.progress, way.cancelled)
-    name = device_facts(pick_device(device)).name
-    known = setting(cut(settings), name, system, done.threads)
-    rows = step_rows(done.steps, known)
+        done = measure({**asked, "rounds": rounds}, way.progress, way.cancelled)
     if output is not None:
-        output.write_text(to_csv(rows) + "\n", encoding="utf-8")
-    notes = [*known.notes, *(["cancelled: complete points only"] if done.cancelled else [])]
-    _print_sweep(rows, agreements(rows), notes, json)
+        output.write_text(to_csv(done.rows) + "\n", encoding="utf-8")
+    _print_sweep(done, json)
 
 
 def ranks(
@@ -207,41 +201,6 @@ def infer(
     rate = done.output_tokens / max(done.seconds, 1e-9)
     stopped = " before it was stopped" if done.cancelled else ""
     typer.echo(f"{done.count} answers{stopped}, {rate:.1f} tokens/s -> {done.path}")
-
-
-def sweep_points(batches: str, lengths: str, phases: str) -> list[Any]:
-    """Every batch at every length, small ones first, phase by phase.
-
-    Raises:
-        InvalidValue: values or phases that do not read.
-    """
-    from app.commands.sweep import parse_values
-    from genz_core.errors import InvalidValue
-    from profilers.collect.steps import StepPoint
-
-    wanted = [phase.strip() for phase in phases.split(",")]
-    unknown = [phase for phase in wanted if phase not in ("prefill", "decode")]
-    if unknown:
-        raise InvalidValue(f"unknown phase {unknown[0]!r}; give prefill, decode or prefill,decode")
-    sizes = parse_values("batches", batches), parse_values("lengths", lengths)
-    pairs = sorted(
-        ((int(b), int(n)) for b in sizes[0] for n in sizes[1]), key=lambda p: p[0] * p[1]
-    )
-    small = [pair for pair in pairs if min(pair) < 1]
-    if small:
-        raise InvalidValue(f"batch {small[0][0]} x length {small[0][1]}: sizes start at 1")
-    return [StepPoint(phase, b, n) for phase in wanted for b, n in pairs]  # type: ignore[arg-type]
-
-
-def _prepare(device: str, threads: int) -> None:
-    from profilers.collect.building import pick_device
-    from profilers.collect.clock import set_threads, use_threads
-
-    chosen = pick_device(device)
-    if threads:
-        set_threads(threads)
-    else:
-        use_threads(chosen)
 
 
 def _print_run(outcome: Any, kept: str, json: bool) -> None:
@@ -319,9 +278,10 @@ def _print_ranks(done: Any, json: bool) -> None:
         typer.echo("\n" + render(shown, Format.text))
 
 
-def _print_sweep(rows: Any, agreed: Any, notes: list[str], json: bool) -> None:
+def _print_sweep(done: Any, json: bool) -> None:
     from app.tables import Format, render, to_json
 
+    rows, agreed, notes = done.rows, done.agreement, list(done.notes)
     if json:
         fits = {name: found.row() for name, found in agreed.items()}
         typer.echo(to_json({"rows": rows, "agreement": fits, "notes": notes}))

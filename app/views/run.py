@@ -3,7 +3,8 @@
 import pandas as pd
 import streamlit as st
 
-from app import jobs, kept_runs, text
+from app import jobs, kept_runs, sweep_panel, text
+from app.measured_sweep import Swept, sweep
 from genz_core.errors import RidgelineError
 from profilers import runfile
 from profilers.store import Run
@@ -11,38 +12,47 @@ from profilers.store import Run
 MODEL_HELP = (
     "A preset, a registry name, or hf:owner/name. Files of the server: `ridgeline runs start`."
 )
+ONE, SWEEP = "One run", "Sweep"
 DTYPES, DEVICES = ("bfloat16", "float16", "float32"), ("auto", "cpu", "cuda", "mps")
 
 
-def form() -> dict:
+def form(mode: str) -> dict:
     """The settings as typed, resolved; a field that cannot be is refused in a sentence."""
-    with st.form("run_form"):
+    with st.form(f"run_form_{mode}"):
         typed = st.text_input("Model", "qwen2.5-0.5b", key="run_model", help=MODEL_HELP)
-        profile = st.segmented_control(
-            "Profile", ["quick", "full"], default="quick", required=True, key="run_profile"
-        )
+        grid = sweep_panel.fields() if mode == SWEEP else {}
+        overrides = [] if grid else workload()
         with st.grid(4, min_column_width=150):
-            batch = st.number_input("Batch", 1, 1024, 1, key="run_batch")
-            isl = st.number_input("Prompt tokens", 1, 131_072, 128, key="run_isl")
-            osl = st.number_input("Output tokens", 1, 4096, 4, key="run_osl")
-            repeats = st.number_input("Repeats", 1, 100, 2, key="run_repeats")
             layers = st.number_input(
                 "Layers", 0, 500, 0, 2, key="run_layers",
-                help="Cut to so many (an even number) and scaled back; 0: all.",
+                help="Cut to so many; a single run (an even number) is scaled back; 0: all.",
             )  # fmt: skip
             device = st.selectbox("Device", DEVICES, key="run_device")
             dtype = st.selectbox("Type", DTYPES, key="run_dtype")
-        more = st.text_input("Further fields", key="run_more", placeholder="compile=true warmup=3")
+        more = st.text_input("Further fields", key="run_more", placeholder="threads=1 warmup=3")
         sent = st.form_submit_button("Measure", icon=":material/play_arrow:", disabled=busy())
-    overrides = [
-        f"model={typed}", f"profile={profile}", f"batch={batch}", f"isl={isl}", f"osl={osl}",
-        f"repeats={repeats}", f"layers={layers}", f"device={device}", f"dtype={dtype}",
-    ]  # fmt: skip
     if not sent:
         return {}
+    overrides += [f"model={typed}", f"layers={layers}", f"device={device}", f"dtype={dtype}"]
     tree = runfile.compose([*overrides, *more.split()])
     kept_runs.refuse_path(tree["model"]["name"])
-    return tree
+    return {"tree": tree, **grid} if grid else tree
+
+
+def workload() -> list[str]:
+    """The fields of a single run, as overrides of the run file."""
+    profile = st.segmented_control(
+        "Profile", runfile.presets("profile"), default="quick", required=True, key="run_profile",
+        help="nsys and ncu run the model inside Nsight, where it is installed.",
+    )  # fmt: skip
+    with st.grid(4, min_column_width=150):
+        batch = st.number_input("Batch", 1, 1024, 1, key="run_batch")
+        isl = st.number_input("Prompt tokens", 1, 131_072, 128, key="run_isl")
+        osl = st.number_input("Output tokens", 1, 4096, 4, key="run_osl")
+        repeats = st.number_input("Repeats", 1, 100, 2, key="run_repeats")
+    return [
+        f"profile={profile}", f"batch={batch}", f"isl={isl}", f"osl={osl}", f"repeats={repeats}",
+    ]  # fmt: skip
 
 
 def busy() -> bool:
@@ -109,10 +119,11 @@ def kept() -> None:
 
 st.title("Run", anchor=False)
 st.caption("A model with random weights of its true shapes, timed on the machine of this server.")
+mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True, key="run_mode")
 try:
-    asked = form()
+    asked = form(mode)
     if asked and not busy():
-        st.session_state["job"] = jobs.start(kept_runs.execute, asked)
+        st.session_state["job"] = jobs.start(sweep if mode == SWEEP else kept_runs.execute, asked)
         st.rerun()
     if busy():
         watch()
@@ -120,6 +131,8 @@ try:
     if job is not None and job.over:
         if job.error:
             st.error(job.error, icon=":material/error:")
+        elif isinstance(job.result, Swept):
+            sweep_panel.show(job.result)
         else:
             st.success(f"Kept as {str(job.result)[:8]}.", icon=":material/check:")
     kept()

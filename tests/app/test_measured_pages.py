@@ -10,7 +10,9 @@ from streamlit.testing.v1 import AppTest
 
 import profilers
 from app import reports, uploads
+from app.charts import measured as measured_chart
 from app.charts import style, timeline
+from app.measuring import agreements
 
 ROOT = Path(__file__).parents[2]
 MAIN = ROOT / "app" / "main.py"
@@ -231,6 +233,42 @@ def test_a_run_from_the_page_is_measured_and_kept(tmp_path: Path, monkeypatch):
     app.run()
     assert not app.exception
     assert len(app.dataframe[0].value) == 1
+
+
+@pytest.mark.slow
+def test_a_sweep_from_the_page_shows_points_agreement_and_lines(tmp_path: Path, monkeypatch):
+    pytest.importorskip("transformers")
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
+    app = opened("run")
+    app.segmented_control("run_mode").set_value("Sweep").run()
+    app.number_input("run_layers").set_value(1)
+    app.text_input("sweep_batches").set_value("1,2")
+    app.text_input("sweep_lengths").set_value("16,32")
+    app.number_input("sweep_rounds").set_value(1)
+    app.selectbox("run_device").set_value("cpu")
+    app.text_input("run_more").set_value("threads=1 predict.system=epyc-9654")
+    next(b for b in app.button if b.label == "Measure").click().run()
+    job = app.session_state["job"]
+    for _ in range(600):
+        job.poll()
+        if job.over:
+            break
+        time.sleep(0.2)
+    assert job.error == ""
+    app.run()
+    assert not app.exception and not app.error
+    assert {"Prefill: MAPE", "Decode: MAPE", "All: MAPE"} <= set(cards(app))
+    assert len(app.dataframe[0].value) == 8
+
+
+def test_the_line_of_a_sweep_passes_where_its_fit_says():
+    rows = [
+        {"phase": "decode", "batch": 1, "length": n, "predicted_s": n * 1e-3,
+         "measured_s": 2e-3 * n + 1e-3} for n in (1, 2, 4, 8)
+    ]  # fmt: skip
+    figure = measured_chart.sweep(rows, agreements(rows), style.LIGHT)
+    (line,) = (trace for trace in figure.data if trace.name and "line" in trace.name)
+    assert list(line.x) == pytest.approx([2 * y + 1e-3 for y in line.y])
 
 
 def test_the_roofline_of_a_report_is_drawn_under_the_roofs_it_states():
