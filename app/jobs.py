@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import queue
+import signal
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,10 +58,11 @@ class Job:
         self.stop.set()
 
     def end(self) -> None:
-        """Stop the process at once."""
-        if self.process.is_alive():
-            self.process.terminate()
-            self.process.join(_GRACE_S)
+        """Stop the process now: it may end its own programs and files, and is killed if it lags."""
+        for stop in (self.process.terminate, self.process.kill):
+            if self.process.is_alive():
+                stop()
+                self.process.join(_GRACE_S)
 
 
 def start(work: Callable[..., Any], argument: Mapping[str, Any]) -> Job:
@@ -75,6 +78,8 @@ def start(work: Callable[..., Any], argument: Mapping[str, Any]) -> Job:
 
 def _run(work: Callable[..., Any], argument: dict[str, Any], messages: Any, stop: Any) -> None:
     from profilers.collect.progress import Cancelled
+
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
     def progress(share: float, what: str) -> None:
         messages.put(("progress", share, what))

@@ -201,6 +201,12 @@ def wait(argument: dict, progress, cancelled) -> str:
     return "kept what was complete"
 
 
+def hold(argument: dict, progress, cancelled) -> None:
+    with kept_runs.scratch() as folder:
+        progress(0.5, folder.name)
+        time.sleep(600)
+
+
 def ended(job: jobs.Job) -> jobs.Job:
     deadline = time.monotonic() + 60
     while not job.over and time.monotonic() < deadline:
@@ -233,3 +239,14 @@ def test_a_job_that_is_ended_at_once_is_over():
     job = jobs.start(wait, {})
     job.end()
     assert "before it was complete" in ended(job).error
+
+
+def test_a_job_that_is_ended_leaves_no_draft_behind(data: Path):
+    job = jobs.start(hold, {})
+    deadline = time.monotonic() + 60
+    while job.share == 0.0 and time.monotonic() < deadline:
+        job.poll()
+        time.sleep(0.02)
+    assert (data / "runs" / job.what).is_dir()
+    job.end()
+    assert not (data / "runs" / job.what).exists()
