@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from math import nan
 from typing import Any
 
 import plotly.graph_objects as go
@@ -54,7 +53,7 @@ def _bar(values: Latencies, totals: Latencies, name: str, color: str) -> go.Bar:
     """A part of every step: its share, and in the hover its time and interval."""
     shares = [values[step].seconds / totals[step].seconds for step in totals]
     return go.Bar(
-        y=[_step_words(step, total) for step, total in totals.items()],
+        y=[labelled(step, total) for step, total in totals.items()],
         x=shares,
         orientation="h",
         name=name,
@@ -69,8 +68,9 @@ def _bar(values: Latencies, totals: Latencies, name: str, color: str) -> go.Bar:
     )
 
 
-def _step_words(step: str, total: Latency) -> str:
-    return f"{step} <b>{text.seconds(total.seconds)}</b><br>80 %: {total.trust}"
+def labelled(name: str, total: Latency) -> str:
+    """The name of a bar with its time and interval, as the label of its axis."""
+    return f"{name} <b>{text.seconds(total.seconds)}</b><br>80 %: {total.trust}"
 
 
 def _finish_shares(figure: go.Figure) -> go.Figure:
@@ -103,7 +103,7 @@ def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look
     values = [parts[part] / MILLISECOND for part in kept]
     starts = [sum(values[:at]) for at in range(len(values))]
     colors = [look.part_color(part) for part in kept]
-    names = [PART_NAMES[part].replace(" ", "<br>", 1) for part in kept]
+    names = [PART_NAMES[part].replace(" ", "<br>") for part in kept]
     figure.add_trace(
         go.Bar(
             x=[*names, "Total"],
@@ -118,13 +118,16 @@ def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look
                 f"{text.seconds(total)}<br>80 %: {whole.trust}",
             ],
             hovertemplate="%{x}: %{customdata}<extra></extra>",
-            error_y=error_bar([Latency(nan)] * len(kept) + [whole], MILLISECOND, look),
             showlegend=False,
         )
     )
-    figure.add_annotation(**above("Total", whole, look))
+    figure.add_trace(error_bars({"Total": whole}, look))
+    figure.add_annotation(
+        x="Total", y=top_of(whole) / MILLISECOND, yanchor="bottom", showarrow=False,
+        text=f"<b>{text.seconds(total)}</b><br>80 %: {whole.trust}", font={"color": look.ink},
+    )  # fmt: skip
     figure.update_yaxes(title_text="Time [ms]", rangemode="tozero", tickformat="~g")
-    figure.update_xaxes(showgrid=False, tickfont_color=look.ink)
+    figure.update_xaxes(showgrid=False, tickfont_color=look.ink, tickangle=0)
     return figure
 
 
@@ -195,33 +198,33 @@ def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> go.Figure:
     figure = blank(look, "Speed of light and prediction", 320)
     figure.update_layout(grid={"rows": 1, "columns": len(rows), "pattern": "independent"})
     for at, (name, values) in enumerate(rows.items()):
-        suffix = "" if at == 0 else str(at + 1)
-        figure.add_trace(_panel(name, values, suffix, look))
-        for kind, one in values.items():
-            axes = {"xref": f"x{suffix}", "yref": f"y{suffix}"}
-            figure.add_annotation(**above(kind, one, look), **axes)
-        top = max(top_of(one) for one in values.values()) / MILLISECOND * 1.18
+        axes = {"xaxis": f"x{at + 1}" if at else "x", "yaxis": f"y{at + 1}" if at else "y"}
+        figure.add_trace(_panel(name, values, look).update(axes))
+        figure.add_trace(error_bars(values, look).update(axes))
+        top = max(map(top_of, values.values())) / MILLISECOND * 1.1
         upward = {"title": {"text": "Time [ms]"}, "range": [0, top], "tickformat": "~g"}
-        across = {"title": {"text": name}, "showgrid": False}
-        figure.update_layout({f"xaxis{suffix}": across, f"yaxis{suffix}": upward})
+        said = [_under(kind, one) for kind, one in values.items()]
+        across = {"title": {"text": name}, "showgrid": False, "tickangle": 0}
+        across |= {"tickvals": list(values), "ticktext": said, "tickfont": {"color": look.ink}}
+        place = str(at + 1) if at else ""
+        figure.update_layout({f"xaxis{place}": across, f"yaxis{place}": upward})
     return figure
 
 
-def _panel(name: str, values: Latencies, suffix: str, look: Look) -> go.Bar:
+def _under(kind: str, one: Latency) -> str:
+    """What stands under a bar: what it is, its time, and a prediction's interval."""
+    words = f"{kind}<br><b>{text.seconds(one.seconds)}</b>"
+    return words if kind == "bound" else f"{words}<br>{one.trust}"
+
+
+def _panel(name: str, values: Latencies, look: Look) -> go.Bar:
     colors = {"bound": look.faint, "predicted": look.classes[0]}
-    said = [
-        text.seconds(one.seconds) + ("" if kind == "bound" else f"<br>80 %: {one.trust}")
-        for kind, one in values.items()
-    ]
     return go.Bar(
         x=list(values),
         y=[one.seconds / MILLISECOND for one in values.values()],
         marker={"color": [colors.get(kind, look.classes[1]) for kind in values]},
-        error_y=error_bar(list(values.values()), MILLISECOND, look),
-        xaxis=f"x{suffix}",
-        yaxis=f"y{suffix}",
-        customdata=said,
-        hovertemplate=name + " %{x}: %{customdata}<extra></extra>",
+        customdata=[_under(kind, one) for kind, one in values.items()],
+        hovertemplate=name + " %{customdata}<extra></extra>",
         showlegend=False,
     )
 
@@ -229,27 +232,34 @@ def _panel(name: str, values: Latencies, suffix: str, look: Look) -> go.Bar:
 # ------------------------------------------------------------------------------- error bars
 
 
-def error_bar(latencies: Sequence[Latency], unit: float, look: Look) -> dict[str, Any]:
-    """Error bars of latencies drawn in `unit` [s]; none where one is not validated."""
-    return {
+def error_bars(bars: Latencies, look: Look, *, lying: bool = False) -> go.Scatter:
+    """Error bars in milliseconds over the bars of these names; none where not validated.
+
+    lying: the bars lie, their names are those of the upward axis.
+    """
+    known = {name: one for name, one in bars.items() if not math.isnan(one.low_s)}
+    ends = {
         "type": "data",
         "symmetric": False,
-        "array": [(one.high_s - one.seconds) / unit for one in latencies],
-        "arrayminus": [(one.seconds - one.low_s) / unit for one in latencies],
+        "array": [(one.high_s - one.seconds) / MILLISECOND for one in known.values()],
+        "arrayminus": [(one.seconds - one.low_s) / MILLISECOND for one in known.values()],
         "color": look.ink,
         "thickness": 1.2,
         "width": 6,
     }
+    names, values = list(known), [one.seconds / MILLISECOND for one in known.values()]
+    across, upward = (values, names) if lying else (names, values)
+    return go.Scatter(
+        x=across,
+        y=upward,
+        mode="markers",
+        marker={"size": 1, "color": look.ink},
+        hoverinfo="skip",
+        showlegend=False,
+        **{"error_x" if lying else "error_y": ends},
+    )
 
 
 def top_of(one: Latency) -> float:
     """Where a bar with its error bar ends [s]."""
     return one.seconds if math.isnan(one.high_s) else one.high_s
-
-
-def above(place: str, one: Latency, look: Look) -> dict[str, Any]:
-    """The label over a bar in milliseconds, clear of its error bar."""
-    return {
-        "x": place, "y": top_of(one) / MILLISECOND, "text": text.seconds(one.seconds),
-        "showarrow": False, "yanchor": "bottom", "font": {"size": 13, "color": look.ink},
-    }  # fmt: skip

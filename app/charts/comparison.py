@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 
 from app import text
-from app.charts.breakdown import error_bar, top_of
+from app.charts.breakdown import error_bars, labelled, top_of
 from app.charts.style import CLASS_NAMES, CLASSES, HOST, Look, blank
 from app.intervals import Latency
 from app.text import MILLISECOND
@@ -24,19 +24,15 @@ def stacked_by_class(
     totals: the step of each scenario with its interval, drawn as an error bar.  tables: latency by
     class, "host" for host and pipeline, one mapping a scenario.
     """
-    figure = blank(look, title, 120 + 70 * len(totals))
+    figure = blank(look, title, 170 + 76 * len(totals))
+    places = {labelled(name, total): total for name, total in totals.items()}
     for kind in (*CLASSES, "host"):
         values = [table.get(kind, Latency(0.0)) for table in tables]
         if any(value.seconds for value in values):
-            figure.add_trace(_bar(list(totals), values, kind, look))
-    figure.add_trace(_ends(totals, look))
-    for name, total in totals.items():
-        figure.add_annotation(
-            y=name, x=top_of(total) / MILLISECOND, showarrow=False, xanchor="left", xshift=8,
-            text=f"<b>{text.seconds(total.seconds)}</b>", font={"size": 13, "color": look.ink},
-        )  # fmt: skip
+            figure.add_trace(_bar(list(places), values, kind, look))
+    figure.add_trace(error_bars(places, look, lying=True))
     longest = max(map(top_of, totals.values()), default=0.0) / MILLISECOND
-    figure.update_xaxes(title_text="Time [ms]", range=[0, longest * 1.15], tickformat="~g")
+    figure.update_xaxes(title_text="Time [ms]", range=[0, longest * 1.05], tickformat="~g")
     figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
     figure.update_layout(barmode="stack", bargap=0.4, margin={"t": 44, "b": 84})
     return figure
@@ -51,20 +47,5 @@ def _bar(names: Sequence[str], values: Sequence[Latency], kind: str, look: Look)
         name=words,
         marker={"color": look.grid if kind == "host" else look.class_color(kind)},
         customdata=[[text.seconds(value.seconds), value.trust] for value in values],
-        hovertemplate=f"{words}: %{{customdata[0]}}<br>80 %: %{{customdata[1]}}"
-        "<extra>%{y}</extra>",
-    )
-
-
-def _ends(totals: Mapping[str, Latency], look: Look) -> go.Scatter:
-    """The error bars at the ends of the bars."""
-    return go.Scatter(
-        y=list(totals),
-        x=[total.seconds / MILLISECOND for total in totals.values()],
-        mode="markers",
-        marker={"size": 1, "color": look.ink},
-        error_x=error_bar(list(totals.values()), MILLISECOND, look),
-        customdata=[[text.seconds(total.seconds), total.trust] for total in totals.values()],
-        hovertemplate="Whole step: %{customdata[0]}<br>80 %: %{customdata[1]}<extra>%{y}</extra>",
-        showlegend=False,
+        hovertemplate=f"{words}: %{{customdata[0]}}<br>80 %: %{{customdata[1]}}<extra></extra>",
     )

@@ -45,14 +45,14 @@ def stacked(
                 hovertemplate=f"{words}: %{{customdata}}<extra>%{{x}}</extra>",
             )
         )
-    _limits(figure, limits, look)
     totals = [sum(table[name][at] for name in PARTS) for at in range(len(labels))]
+    _limits(figure, limits, look)
     _overflow(figure, labels, totals, min(limits.values()), look)
     top = max(limits.values())
-    seen = [total for total in totals if total <= 3 * top]
+    seen = max([total for total in totals if total <= 3 * top], default=min(totals))
     figure.update_yaxes(
         title_text="Memory per device [GB]",
-        range=[0, max([*seen, top]) / GIGABYTE * 1.08],
+        range=[0, max(seen, top) / GIGABYTE * 1.12],
         tickformat="~g",
     )
     marks = ["<b>▲</b>" if here is not None and value == here else "" for value in table["at"]]
@@ -76,11 +76,7 @@ def _limits(figure: go.Figure, limits: Mapping[str, float], look: Look) -> None:
     for name, value in limits.items():
         figure.add_hline(
             y=value / GIGABYTE,
-            line={
-                "color": look.ink,
-                "width": 1.5,
-                "dash": "solid" if name == "capacity" else "dash",
-            },
+            line=_rule(name, look),
             annotation={
                 "text": f"{name} {text.size(value)}",
                 "font": {"size": 12, "color": look.ink},
@@ -104,9 +100,11 @@ def _overflow(
             opacity=0.10,
             line_width=0,
             layer="below",
-            annotation={"text": "does not fit", "font": {"size": 12, "color": look.alarm}},
-            annotation_position="top left",
         )
+        figure.add_annotation(
+            x=1, xref="paper", y=1, yref="paper", xanchor="right", yanchor="bottom",
+            text="shaded: does not fit", showarrow=False, font={"size": 12, "color": look.alarm},
+        )  # fmt: skip
 
 
 def single(parts: Mapping[str, float], limits: Mapping[str, float], look: Look) -> go.Figure:

@@ -14,7 +14,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from app import text
-from app.charts.style import CLASS_NAMES, CLASSES, Look, blank
+from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, translucent
 from genz_core.types import System
 
 Row = Mapping[str, Any]
@@ -261,8 +261,8 @@ def _annotate(
         if used & set(names.split(", ")):
             figure.add_annotation(
                 x=math.log10(limits.x[1]), y=math.log10(peak), xanchor="right", yanchor="bottom",
-                text=f"{names} {text.flops_rate(peak)}", showarrow=False,
-                font={"size": 12, "color": look.ink},
+                text=f"{names} {text.flops_rate(peak)}", showarrow=False, borderpad=0,
+                font={"size": 12, "color": look.ink}, bgcolor=translucent(look.paper, 0.75),
             )  # fmt: skip
             ridge = peak / system.memory_bytes_per_s
             figure.add_annotation(
@@ -303,6 +303,6 @@ def _label_points(figure: go.Figure, rows: Sequence[Row], look: Look) -> None:
             placed.append((x, y))
             figure.add_annotation(
                 x=x, y=y, text=str(row["name"]), showarrow=False, xanchor="center", yanchor="top",
-                yshift=-_diameter(row["share"]) / 2 - 1,
-                font={"size": 11, "color": look.faint},
+                yshift=-_diameter(row["share"]) / 2 - 3, borderpad=0,
+                font={"size": 11, "color": look.faint}, bgcolor=translucent(look.paper, 0.75),
             )  # fmt: skip

@@ -18,6 +18,8 @@ LOADS: Mapping[str, str] = {
     "concurrency": "Concurrency [open requests]",
     "rate_per_s": "Arrivals [requests/s]",
 }
+#: Share of a chart's side that a point's words need to themselves.
+_LEAST_APART = 0.08
 
 
 def latencies(table: Table, load: str, title: str, look: Look) -> go.Figure:
@@ -80,7 +82,7 @@ def trade(curves: Mapping[str, Table], load: str, here: Mapping[str, int], look:
                 x=list(table["interactivity"]),
                 y=list(table["output_tokens_per_s_per_device"]),
                 mode="lines+markers+text" if marked else "lines+markers",
-                text=[words if at % 2 == 0 else "" for at, words in enumerate(loads)],
+                text=_spaced(table, loads),
                 textposition="top right",
                 textfont={"size": 11, "color": look.faint},
                 line={"color": look.classes[at % 10], "width": 2},
@@ -98,6 +100,20 @@ def trade(curves: Mapping[str, Table], load: str, here: Mapping[str, int], look:
     figure.update_yaxes(title_text="Output throughput per device [tok/s]", rangemode="tozero")
     figure.update_layout(margin={"t": 44, "b": 96, "r": 40})
     return figure
+
+
+def _spaced(table: Table, words: Sequence[str]) -> list[str]:
+    """The words of points that have room for theirs: not too near the last that was written."""
+    xs, ys = table["interactivity"], table["output_tokens_per_s_per_device"]
+    wide, high = max(xs) or 1.0, max(ys) or 1.0
+    kept: list[str] = []
+    last = (math.inf, math.inf)
+    for x, y, word in zip(xs, ys, words, strict=True):
+        place = (float(x) / wide, float(y) / high)
+        far = math.dist(place, last) > _LEAST_APART
+        kept.append(word if far else "")
+        last = place if far else last
+    return kept
 
 
 def _line(table: Table, load: str, column: str, name: str, dash: str, color: str) -> go.Scatter:

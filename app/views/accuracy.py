@@ -1,5 +1,7 @@
 """How far off the predictions are, in public: errors by what the points were to the fit."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
@@ -13,7 +15,16 @@ GROUPS = {
     "Batch points": ("phase", "system", "engine", "model", "weights", "source"),
     "Serving": ("system", "engine", "model", "weights", "concurrency", "origin"),
 }
+NAMES = {"fmt": "format", "tpot_s": "TPOT", "ttft_s": "TTFT"}
 look = exports.look()
+
+
+def choice(label: str, options: Sequence[str], key: str) -> str:
+    """One of some columns or figures, said as a reader knows them; kept in the address."""
+    return st.segmented_control(
+        label, options, default=options[0], required=True, key=key, bind="query-params",
+        format_func=lambda name: NAMES.get(name, name),
+    )  # fmt: skip
 
 
 def operators() -> None:
@@ -29,10 +40,7 @@ def operators() -> None:
     meaning = "; ".join(f"**{name}**: {words}" for name, words in accuracy.OPERATOR_SPLITS.items())
     table("Mean absolute error by split [%]", matrix, "operator_matrix", meaning)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        by = st.segmented_control(
-            "By", ["system", "fmt", "family"], default="system", required=True,
-            key="accuracy_operators_by", bind="query-params",
-        )  # fmt: skip
+        by = choice("By", ["system", "fmt", "family"], "accuracy_operators_by")
         split = st.selectbox(
             "Split", list(accuracy.OPERATOR_SPLITS), index=2,
             key="accuracy_split", bind="query-params",
@@ -53,10 +61,7 @@ def operator_parity(points: Points) -> dict[str, go.Figure]:
     """Predicted over measured on held-out shapes, where the draw of points is there."""
     if not points:
         return {}
-    by = st.segmented_control(
-        "Colour", ["operator", "system", "fmt"], default="operator", required=True,
-        key="accuracy_colour", bind="query-params",
-    )  # fmt: skip
+    by = choice("Colour", ["operator", "system", "fmt"], "accuracy_colour")
     figures = pair(points, by, "Held-out shapes", "operators")
     st.caption(
         f"{len(points):,} points, up to twelve of every operator, device and format, spread over "
@@ -68,17 +73,8 @@ def operator_parity(points: Points) -> dict[str, go.Figure]:
 def measured(area: str) -> None:
     rows = validated.rows(area.casefold())
     serving = area == "Serving"
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        metric = None
-        if serving:
-            metric = st.segmented_control(
-                "Figure", ["tpot_s", "ttft_s"], default="tpot_s", required=True,
-                key="accuracy_metric", bind="query-params",
-            )  # fmt: skip
-        by = st.segmented_control(
-            "By", GROUPS[area], default=GROUPS[area][0], required=True,
-            key=f"accuracy_by_{'serving' if serving else 'batch'}", bind="query-params",
-        )  # fmt: skip
+    metric = choice("Figure", ["tpot_s", "ttft_s"], "accuracy_metric") if serving else None
+    by = choice("By", GROUPS[area], f"accuracy_by_{'serving' if serving else 'batch'}")
     shown = [row for row in rows if metric in (None, row["metric"])]
     metrics = (metric,) if metric else accuracy.BATCH_METRICS
     splits = accuracy.fit_errors(metrics)

@@ -7,6 +7,8 @@ from app import brought, catalogue, exports, inputs
 from app.charts import hardware
 from genz_core.errors import RidgelineError
 
+SHOWN = 6  # assumptions beside the chart
+
 setup = inputs.asked()
 systems = catalogue.systems()
 
@@ -68,13 +70,18 @@ with right:
         key="use_system",
         icon=":material/check:",
     )
-    for note in systems[name].assumptions[:6]:
-        st.caption(f"Assumed: {note}")
+    notes = systems[name].assumptions
+    if notes:
+        st.caption("Assumed, where the datasheet says nothing:")
+        st.caption("\n".join(f"- {note}" for note in notes[:SHOWN]))
+    if len(notes) > SHOWN:
+        st.caption(f"and {len(notes) - SHOWN} more, of kind *assumed* in the table below.")
 try:
     facts = pd.DataFrame() if name in brought.own("systems") else catalogue.facts(name)
 except RidgelineError as error:
     inputs.stop(error)
 if len(facts):
+    st.subheader("Every figure and its source", anchor=False)
     st.dataframe(
         facts, hide_index=True, key="facts", height=360, placeholder="",
         column_config={

@@ -20,30 +20,36 @@ st.caption(
     inputs.describe(setup) + f" · fullest device, {text.count(s.isl + s.osl)} tokens a sequence"
 )
 if estimate.message():
-    st.warning(f"{estimate.message()}.".capitalize(), icon=":material/memory:")
+    message = estimate.message()
+    st.warning(f"{message[0].upper()}{message[1:]}.", icon=":material/memory:")
 
 most_batch = genz_core.max_batch(asked.model, asked.system, s.workload, s.parallelism, asked.engine)
 most_input = genz_core.max_context(
     asked.model, asked.system, s.workload, s.parallelism, asked.engine
 )
 trained = getattr(asked.model, "max_context", None)
-with st.grid(4, min_column_width=170):
-    st.metric("In use", text.size(float(held.total_bytes[0])), border=True)
-    st.metric(
-        "Free of the usable", text.size(float(held.usable_bytes - held.total_bytes[0])), border=True
-    )
-    st.metric(
-        "Largest batch",
-        text.count(most_batch),
-        f"at {text.tokens(s.isl)} in, {text.tokens(s.osl)} out",
-        delta_color="off", delta_arrow="off", border=True,
-    )  # fmt: skip
-    st.metric(
-        "Longest input",
-        f"{text.count(most_input)} tokens",
-        f"batch {s.batch}" + (f"; trained to {text.tokens(trained)}" if trained else ""),
-        delta_color="off", delta_arrow="off", border=True,
-    )  # fmt: skip
+used = float(held.total_bytes[0])
+free = held.usable_bytes - used
+with st.grid(4, min_column_width=150):
+    for label, value, beside in (
+        ("In use", text.size(used), f"{text.percent(used / held.usable_bytes)} of the usable"),
+        (
+            "Free" if free >= 0 else "Missing",
+            text.size(abs(free)),
+            f"usable {text.size(held.usable_bytes)}",
+        ),
+        (
+            "Largest batch",
+            text.count(most_batch),
+            f"at {text.tokens(s.isl)} in, {text.tokens(s.osl)} out",
+        ),
+        (
+            "Longest input [tokens]",
+            text.count(most_input),
+            f"batch {s.batch}" + (f"; trained to {text.tokens(trained)}" if trained else ""),
+        ),
+    ):
+        st.metric(label, value, beside, delta_color="off", delta_arrow="off", border=True)
 
 parts = {name: float(getattr(held, name)[0]) for name in memory.PARTS}
 bar = memory.single(parts, limits, look)
@@ -60,10 +66,9 @@ sweep = pricing.swept(setup, axis, values).memory
 table = {"at": list(values)} | {n: getattr(sweep, n).tolist() for n in memory.PARTS}
 over = memory.stacked(table, AXES[axis], limits, look, here=now)
 exports.chart(over, "memory-over", f"Memory per device over {axis}")
-st.caption(
-    f"▲ the scenario. It stops fitting beyond {text.count(most)} "
-    f"{'sequences' if axis == 'batch' else 'input tokens'}."
-)
+what = "sequences" if axis == "batch" else "input tokens"
+stops = f"It stops fitting beyond {text.count(most)} {what}" if most else "It fits nowhere here"
+st.caption(f"▲ the scenario. {stops}.")
 
 frame = pd.DataFrame(table).rename(columns={"at": axis})
 frame["total_bytes"], frame["fits"] = sweep.total_bytes, sweep.fits

@@ -56,7 +56,7 @@ with st.grid(5, min_column_width=150):
         help="Weights, KV cache, activations and runtime reserve of the fullest device.",
     )
     st.metric(
-        "Cost per million tokens",
+        "Cost per 1M tokens",
         text.dollars(float(cost)) if cost is not None else "no price",
         explain.price(asked.system),
         delta_color="off",

@@ -106,7 +106,7 @@ def test_colours_follow_the_column_that_a_link_names():
 
 
 def test_splits_stand_apart_and_name_what_was_left_out():
-    app = opened("Serving", accuracy_metric="ttft_s")
+    app = opened("Serving", accuracy_metric="TTFT")
     splits = app.dataframe[0].value
     assert set(splits["split"]) == set(accuracy.SERVING_SPLITS)
     assert set(splits["metric"]) == {"ttft_s"}

@@ -282,12 +282,14 @@ def test_a_comparison_puts_the_change_beside_the_value():
 
 
 def test_the_error_bar_of_a_prediction_ends_where_its_interval_does():
-    bars = figures(style.LIGHT)["bound"].data
-    assert bars[0].error_y.array[1] == pytest.approx(10.0)  # 20 to 30 ms
-    assert bars[0].error_y.arrayminus[1] == pytest.approx(5.0)
-    assert math.isnan(bars[1].error_y.array[1])  # not validated
-    assert "not validated" in bars[1].customdata[1]
-    assert "80 %" not in bars[1].customdata[0]  # a bound needs no interval
+    figure = figures(style.LIGHT)["bound"]
+    known, unknown = (trace for trace in figure.data if trace.type == "scatter")
+    assert list(known.x) == ["predicted"]  # a bound needs no interval
+    assert known.error_y.array == pytest.approx([10.0])  # 20 to 30 ms
+    assert known.error_y.arrayminus == pytest.approx([5.0])
+    assert not unknown.x
+    assert "15.0 to 30.0 ms" in figure.layout.xaxis.ticktext[1]
+    assert "not validated" in figure.layout.xaxis2.ticktext[1]
 
 
 def test_a_point_of_the_roofline_spans_the_rates_of_its_interval():
@@ -307,8 +309,14 @@ def test_a_point_of_the_roofline_spans_the_rates_of_its_interval():
 def test_a_bar_beyond_what_is_usable_is_marked_as_not_fitting():
     table = {"at": [1, 2]} | {name: [30e9, 60e9] for name in memory.PARTS}
     figure = memory.stacked(table, "Batch", {"usable": 150e9, "capacity": 160e9}, style.LIGHT)
-    assert "does not fit" in [note.text for note in figure.layout.annotations]
+    assert "shaded: does not fit" in [note.text for note in figure.layout.annotations]
     assert math.isclose(figure.layout.shapes[-1].x0, 0.5)
+
+
+def test_where_nothing_fits_the_least_bar_is_still_seen_whole():
+    table = {"at": [1, 2]} | {name: [100e9, 200e9] for name in memory.PARTS}
+    figure = memory.stacked(table, "Batch", {"usable": 23e9, "capacity": 26e9}, style.LIGHT)
+    assert figure.layout.yaxis.range[1] > 400  # GB: four parts of 100
 
 
 @pytest.mark.skipif(not exports.can_draw(), reason="no kaleido, or no browser to draw with")
