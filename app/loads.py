@@ -11,34 +11,22 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-import hardware_db
 from app import intervals, pricing
 from app.pricing import Setup
 from app.report import SERVING_FIGURES
-from app.scenario import bulk_format
-from genz_core.serving import Recipe, ServingEstimate, Traffic, serve
+from genz_core.serving import ServingEstimate, Traffic, serve
 
 #: Share of the highest rate that rates run up to: beyond 1 the queue grows without end.
 _RATE_SHARES = np.concatenate([np.geomspace(0.02, 0.5, 12), np.linspace(0.55, 0.98, 14), [1.1]])
 _MOST_POWER = 12
 
 
-def recipe(setup: Setup) -> Recipe | None:
-    """The measured scales of a scenario; none for what a visitor brought or scaled."""
-    asked = pricing.resolved(setup)
-    if setup.system_yaml or setup.changed() != setup.scenario.changed():
-        return None
-    return hardware_db.load_recipe(
-        asked.engine.name, asked.model.parameters, asked.system.slug, bulk_format(asked.model)
-    )
-
-
 def basis(setup: Setup) -> str:
     """What the figures stand on, in words."""
-    found = recipe(setup)
-    if found is None:
-        return f"from the engine's profile ({pricing.resolved(setup).engine.name}), not measured"
-    return f"measured recipe ({found.points} points)"
+    asked = pricing.resolved(setup)
+    if asked.recipe is None:
+        return f"from the engine's profile ({asked.engine.name}), not measured"
+    return f"measured recipe ({asked.recipe.points} points)"
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -64,7 +52,7 @@ def open_loop(setup: Setup, length_ratio: float) -> pd.DataFrame:
 def _served(setup: Setup, length_ratio: float, **load: Any) -> ServingEstimate:
     asked, s = pricing.resolved(setup), setup.scenario
     traffic = Traffic(isl=s.isl, osl=s.osl, length_ratio=length_ratio, **load)
-    return serve(asked.model, asked.system, traffic, s.parallelism, asked.engine, recipe(setup))
+    return serve(asked.executed, asked.system, traffic, s.parallelism, asked.engine, asked.recipe)
 
 
 def known(setup: Setup) -> intervals.Known:

@@ -258,7 +258,8 @@ def _static(resolved: Resolved, points: Sequence[Point]) -> _Figures:
     result = estimate_resolved(resolved, **column)
     load, split = _sound(result.workload, result.parallelism, result.valid)
     context = load.isl + np.where(np.asarray(load.osl) > 1, np.asarray(load.osl) / 2.0, 0.0)
-    step = decode_step(resolved.model, resolved.system, load.batch, context, split, resolved.engine)
+    model, system = resolved.executed, resolved.system
+    step = decode_step(model, system, load.batch, context, split, resolved.engine)
     return _Figures(
         status=result.status,
         message=result.message,
@@ -290,7 +291,7 @@ def _served(resolved: Resolved, points: Sequence[Point]) -> _Figures:
     degrees: dict[str, Any] = dict(column)
     split = replace(resolved.scenario.parallelism, **degrees)
     result = serve(
-        resolved.model, resolved.system, traffic, split, resolved.engine, resolved.recipe
+        resolved.executed, resolved.system, traffic, split, resolved.engine, resolved.recipe
     )
     return _Figures(
         status=result.status,

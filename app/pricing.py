@@ -17,7 +17,7 @@ import streamlit as st
 import genz_core
 import hardware_db
 import model_registry
-from app.scenario import Resolved, Scenario, engine_notes, estimate_resolved
+from app.scenario import Resolved, Scenario, combined, estimate_resolved
 from genz_core import Estimate
 from genz_core.errors import InvalidValue
 from genz_core.estimate import StepEstimate
@@ -135,9 +135,8 @@ def resolved(setup: Setup) -> Resolved:
     """
     scenario = setup.scenario
     model = model_of(scenario.model, setup.model_config, tuple(scenario.precisions.items()))
-    engine = hardware_db.load_engine(scenario.engine)
-    notes = (*getattr(model, "notes", ()), *engine_notes(scenario.engine, engine))
-    return Resolved(scenario, model, system_of(setup), engine, notes)
+    found = combined(scenario, model, system_of(setup))
+    return replace(found, recipe=None) if setup.system_yaml else found
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

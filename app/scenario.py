@@ -82,6 +82,13 @@ class Resolved:
     notes: tuple[str, ...]
     recipe: Recipe | None = None
 
+    @property
+    def executed(self) -> Model:
+        """The model as its engine runs it: what is priced, whoever asks."""
+        from profilers.collect.eager import as_run
+
+        return as_run(self.model, self.engine)
+
 
 def resolve(scenario: Scenario) -> Resolved:
     """Look up model, system and engine.
@@ -90,10 +97,18 @@ def resolve(scenario: Scenario) -> Resolved:
         RidgelineError: an unknown name or precision; the message names the near ones.
     """
     model = model_registry.load(scenario.model, **scenario.precisions)
-    system = hardware_db.load(scenario.system)
+    return combined(scenario, model, hardware_db.load(scenario.system))
+
+
+def combined(scenario: Scenario, model: Model, system: System) -> Resolved:
+    """A scenario with the model and the system that it means; its engine is looked up.
+
+    A recipe belongs to a system as it was measured, so a scaled one has none.
+    """
     engine = hardware_db.load_engine(scenario.engine)
     notes = (*getattr(model, "notes", ()), *engine_notes(scenario.engine, engine))
-    recipe = hardware_db.load_recipe(engine.name, model.parameters, system.slug, bulk_format(model))
+    key = (engine.name, model.parameters, system.slug, bulk_format(model))
+    recipe = None if hardware_db.is_hypothetical(system) else hardware_db.load_recipe(*key)
     return Resolved(scenario, model, system, engine, notes, recipe)
 
 
@@ -130,10 +145,8 @@ def estimate_resolved(resolved: Resolved, **arrays: Any) -> Estimate:
         raise InvalidValue(
             f"offload = {scenario.offload!r}: choose weights or kv, or leave it empty"
         )
-    from profilers.collect.eager import as_run
-
     return genz_core.estimate(
-        as_run(resolved.model, resolved.engine),
+        resolved.executed,
         resolved.system,
         workload,
         parallelism,

@@ -81,7 +81,7 @@ def table(
     traffic = Traffic(isl=scenario.isl, osl=scenario.osl, length_ratio=length_ratio, **load)
     resolved = resolve(scenario)
     result = price(
-        resolved.model,
+        resolved.executed,
         resolved.system,
         traffic,
         scenario.parallelism,

@@ -23,10 +23,8 @@ if estimate.message():
     message = estimate.message()
     st.warning(f"{message[0].upper()}{message[1:]}.", icon=":material/memory:")
 
-most_batch = genz_core.max_batch(asked.model, asked.system, s.workload, s.parallelism, asked.engine)
-most_input = genz_core.max_context(
-    asked.model, asked.system, s.workload, s.parallelism, asked.engine
-)
+case = (asked.executed, asked.system, s.workload, s.parallelism, asked.engine)
+most_batch, most_input = genz_core.max_batch(*case), genz_core.max_context(*case)
 trained = getattr(asked.model, "max_context", None)
 used = float(held.total_bytes[0])
 free = held.usable_bytes - used

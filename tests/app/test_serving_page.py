@@ -97,12 +97,6 @@ def test_a_measured_recipe_is_named_with_its_points():
     assert f"measured recipe ({recipe.points} points)" in captions(app)
 
 
-def test_hardware_that_nobody_has_gets_no_measured_recipe():
-    faster = Setup(Scenario(model="openai/gpt-oss-120b", engine="vllm"), bandwidth=2.0)
-    assert loads.recipe(faster) is None
-    assert "engine's profile" in loads.basis(faster)
-
-
 def test_degrees_that_do_not_divide_are_one_sentence():
     app = opened(tp=3)
     assert not app.exception

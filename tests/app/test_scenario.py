@@ -1,0 +1,57 @@
+"""A scenario means the same wherever it is asked: the estimate, a sweep, a load, a points file."""
+
+from dataclasses import replace
+
+import pytest
+
+import hardware_db
+from app import loads, points, pricing
+from app.commands import serve, sweep
+from app.pricing import Setup
+from app.scenario import Resolved, Scenario, estimate_resolved, resolve
+from genz_core.search import sweep as price_sweep
+from profilers.collect.eager import EagerFacts
+
+EAGER = EagerFacts(2e-3, 1e-3, norm_passes=3.0, rope_passes=3.0, activation_passes=2.0)
+#: A recipe that ships: this model, system, engine and format were measured.
+MEASURED = Scenario(model="openai/gpt-oss-120b", system="h100-sxm5-80gb", engine="vllm", tp=2)
+
+
+@pytest.fixture
+def eager() -> Resolved:
+    """The default scenario under an engine that runs the model unfused, as calibration writes."""
+    asked = resolve(Scenario())
+    return replace(asked, engine=EAGER.engine(hardware_db.load_engine("hf")))
+
+
+def test_an_eager_engine_costs_the_same_whoever_asks(eager: Resolved, monkeypatch):
+    expected = estimate_resolved(eager)
+    plain = estimate_resolved(replace(eager, engine=hardware_db.load_engine("hf")))
+    assert expected.tpot_s[0] > 1.2 * plain.tpot_s[0]
+
+    monkeypatch.setattr("app.scenario.resolve", lambda scenario: eager)
+    axes = {"batch": [1.0], "isl": [1024.0], "osl": [128.0], "tp": [1.0]}
+    (row, *_) = sweep.table(price_sweep(eager.executed, eager.system, axes, eager.engine), axes)
+    assert row["tpot_s"] == pytest.approx(expected.tpot_s[0])
+    (batch,) = points.price_group(eager, [points.Point("a", eager.scenario)])
+    assert float(batch["tpot_s"]) == pytest.approx(expected.tpot_s[0])
+    assert float(batch["decode_step_s"]) == pytest.approx(expected.tpot_s[0], rel=0.01)
+    (alone,) = serve.table(eager.scenario, concurrency="1")
+    assert alone["tpot_s"] == pytest.approx(expected.tpot_s[0], rel=0.05)
+    (served,) = points.price_group(eager, [points.Point("a", eager.scenario, concurrency=1)])
+    assert float(served["tpot_s"]) == pytest.approx(alone["tpot_s"])
+
+
+def test_a_recipe_is_found_by_whoever_asks_and_a_rent_does_not_lose_it():
+    recipe = resolve(MEASURED).recipe
+    assert recipe is not None and recipe.points >= 3
+    for setup in (Setup(MEASURED), Setup(MEASURED, price=2.0)):
+        assert pricing.resolved(setup).recipe == recipe
+        assert loads.basis(setup).startswith("measured recipe")
+
+
+def test_what_a_visitor_scaled_or_brought_has_no_recipe():
+    sheet = "include: h100-sxm5-80gb\nid: my-h100\nname: My H100\n"
+    for setup in (Setup(MEASURED, bandwidth=2.0), Setup(MEASURED, system_yaml=sheet)):
+        assert pricing.resolved(setup).recipe is None
+        assert "not measured" in loads.basis(setup)
