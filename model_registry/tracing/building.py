@@ -132,7 +132,7 @@ def _settings(plain: dict[str, Any], model_type: str) -> Any:
         return AutoConfig.for_model(known, **entries)
     except Exception as error:  # noqa: BLE001
         raise InvalidValue(
-            f"transformers refuses this {model_type} config: {_first_line(error)}"
+            f"transformers refuses this {model_type} config: {one_line(error)}"
         ) from None
 
 
@@ -174,7 +174,7 @@ def _instantiate(settings: Any, model_type: str) -> tuple[Any, set[str]]:
             "give the config of a causal language model"
         )
     raise InvalidValue(
-        f"the sizes of this {model_type} config do not make a model: {_first_line(refusal)}"
+        f"the sizes of this {model_type} config do not make a model: {one_line(refusal)}"
     ) from None
 
 
@@ -190,10 +190,14 @@ def _key_report(
     plain: dict[str, Any], settings: Any, model_type: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Keys that the language model's config class does not know, and those it fills in."""
-    nested = isinstance(plain.get("text_config"), dict) and hasattr(settings, "text_config")
-    if nested:
-        return key_report(plain["text_config"], settings.text_config)
-    return key_report(plain, settings.text_config if model_type in WRAPPED else settings)
+    from transformers import PretrainedConfig
+
+    inner, given = getattr(settings, "text_config", None), plain.get("text_config")
+    if not isinstance(inner, PretrainedConfig):
+        return key_report(plain, settings)
+    if isinstance(given, dict):
+        return key_report(given, inner)
+    return key_report(plain, inner if model_type in WRAPPED else settings)
 
 
 def _vouch(model_type: str, model: Any) -> None:
@@ -228,6 +232,6 @@ def language_parameters(model: Any) -> tuple[float, float]:
     return float(language), float(towers)
 
 
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip().splitlines()
-    return (text[0] if text else type(error).__name__)[:200]
+def one_line(error: BaseException) -> str:
+    """What an error of a library says, cut to a part of a sentence."""
+    return (" ".join(str(error).split()) or type(error).__name__)[:200]

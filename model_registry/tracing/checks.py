@@ -12,13 +12,13 @@ from genz_core.errors import InvalidValue
 
 #: Largest value of a key whose name ends so; a model beyond it is a typing mistake or an attack.
 LIMITS: Mapping[str, float] = {
-    "layers": 2_000,
-    "layer": 2_000,
-    "blocks": 2_000,
+    "layers": 1_000,
+    "layer": 1_000,
+    "blocks": 1_000,
     "experts": 20_000,
     "heads": 20_000,
     "head": 20_000,
-    "stages": 2_000,
+    "stages": 1_000,
 }
 LARGEST_SIZE = 2**31
 LARGEST_CONFIG_BYTES = 4_000_000

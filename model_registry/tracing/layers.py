@@ -19,7 +19,8 @@ class Layers:
         self.model, self.recorder, self.replay = model, recorder, replay
         self.segments: list[Segment] = []
         self._seen: dict[Any, tuple[int, Any]] = {}
-        self._sharing = _sharing_layers(model)
+        self.layers = decoder_layers(model)
+        self._sharing = _sharing_layers(self.layers)
 
     @contextlib.contextmanager
     def hooked(self) -> Iterator[None]:
@@ -30,7 +31,7 @@ class Layers:
                 module.register_forward_pre_hook(enter),
                 module.register_forward_hook(leave),
             ]
-        for path, index, layer in decoder_layers(self.model):
+        for path, index, layer in self.layers:
             layer.forward = self._layer(path, index, layer, layer.forward)
             replaced.append(layer)
         try:
@@ -80,19 +81,21 @@ def decoder_layers(model: Any) -> list[tuple[str, int, Any]]:
     import torch
 
     found: list[tuple[str, int, Any]] = []
+    lists: tuple[str, ...] = ()
     for name, module in model.named_modules():
-        inside = any(name.startswith(path + ".") for path, _, _ in found)
         repeats = isinstance(module, torch.nn.ModuleList) and len(module) > 0
-        if repeats and not inside and name.rpartition(".")[2] in _LAYER_LISTS:
+        listed = repeats and name.rpartition(".")[2] in _LAYER_LISTS
+        if listed and not name.startswith(lists):
+            lists = (*lists, f"{name}.")
             found += [(f"{name}.{index}", index, layer) for index, layer in enumerate(module)]
     return found
 
 
-def _sharing_layers(model: Any) -> set[str]:
+def _sharing_layers(layers: list[tuple[str, int, Any]]) -> set[str]:
     """Paths of layers that have a parameter in common with another."""
     owner: dict[int, str] = {}
     sharing: set[str] = set()
-    for path, _, layer in decoder_layers(model):
+    for path, _, layer in layers:
         for parameter in layer.parameters():
             first = owner.setdefault(id(parameter), path)
             if first != path:

@@ -14,7 +14,7 @@ from model_registry.blocks.frame import Frame
 from model_registry.quantization import resolve_precision
 from model_registry.spec import ModelSpec
 from model_registry.tracing import cache
-from model_registry.tracing.building import build, quiet
+from model_registry.tracing.building import build, one_line, quiet
 from model_registry.tracing.calls import Call, Program
 from model_registry.tracing.checks import checked
 from model_registry.tracing.lowering import lower
@@ -155,9 +155,8 @@ def _program(plain: dict[str, Any], without: Collection[str]) -> Program:
     except RidgelineError:
         raise
     except Exception as error:  # noqa: BLE001
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
         raise UnsupportedModel(
-            f"{type(instance.model).__name__} cannot be run without weights: {first}"
+            f"{type(instance.model).__name__} cannot be run without weights: {one_line(error)}"
         ) from None
 
 

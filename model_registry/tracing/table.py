@@ -42,7 +42,7 @@ _CLASSES = ("gemm", "moe", "attention", "ssm", "convolution")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One config: its trace's figures, or the sentence that refused it."""
+    """One config: its trace's figures, or the sentence that refused it.  seconds: of one core."""
 
     name: str
     model_type: str
@@ -56,12 +56,12 @@ class Result:
 
 def result(name: str, config: Mapping[str, Any]) -> Result:
     """Trace one config, without the cache."""
-    kind, start = str(config.get("model_type", "")), time.perf_counter()
+    kind, start = str(config.get("model_type", "")), time.process_time()
     try:
         model = trace(config, name=name, use_cache=False)
     except RidgelineError as error:
         return Result(name, kind, refusal=str(error))
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     gflop = _gflop(model)
     agreed = _beside_builder(config, model)
     return Result(name, kind, model.parameters, model.active_parameters, gflop, agreed, seconds)
@@ -128,7 +128,7 @@ def markdown(results: list[Result]) -> str:
     times = [one.seconds for one in done]
     lines = [
         f"{len(done)} of {len(results)} configs trace; the others are refused with the reason. "
-        f"Median trace {median(times):.2f} s, longest {max(times):.2f} s."
+        f"Median trace {median(times):.2f} s of one core, longest {max(times):.2f} s."
         if done
         else "None.",
         "",

@@ -54,6 +54,7 @@ BAD: dict[str, Any] = {
     "null": None,
     "no JSON": {**LLAMA, "x": object()},
     "an alias of other size": {**LLAMA, "model_type": "mimo"},
+    "a text config in a text model": {**LLAMA, "text_config": {"model_type": "llama"}},
     "an empty text config": {"model_type": "llama4", "text_config": {"hidden_size": {}}},
 }
 
@@ -70,6 +71,11 @@ def test_a_bad_config_is_refused_in_one_sentence(what: str) -> None:
 def test_remote_code_is_named_as_the_reason() -> None:
     with pytest.raises(UnsupportedModel, match="never run"):
         trace(BAD["remote code"])
+
+
+def test_a_size_of_the_wrong_kind_is_named_with_what_it_should_be() -> None:
+    with pytest.raises(InvalidValue, match="'hidden_size'.*expected int"):
+        trace(BAD["a width that is text"])
 
 
 def test_an_auto_map_beside_a_known_type_runs_the_known_class() -> None:
