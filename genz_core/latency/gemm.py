@@ -121,9 +121,9 @@ def _least_area(m: Array, n: Array, units: float, least_rows: int) -> Array:
     """Smallest work of the busiest unit over tiles, as output elements; [splits, shapes]."""
     allowed = _TILES[_TILES[:, 0] >= least_rows]
     rows, columns = allowed[:, :1], allowed[:, 1:]
-    tiles = np.ceil(m / rows) * np.ceil(n / columns)
-    waves = np.maximum(tiles[:, None, :] * (_SPLITS[:, None] / units), 1.0)
-    return np.asarray((waves * (rows * columns)[:, None, :]).min(axis=0))
+    one_wave = rows * columns
+    area = np.ceil(m / rows) * np.ceil(n / columns) * (one_wave / units)
+    return np.stack([np.maximum(area * split, one_wave).min(axis=0) for split in _SPLITS])
 
 
 def _memory_s(

@@ -54,10 +54,10 @@ def tiers(
     the outer tier carries 1/g0 of the message per device; every token of an all-to-all may go
     anywhere.
     """
-    message, group, stride = np.broadcast_arrays(
-        *(np.asarray(value, np.float64) for value in (message_bytes, group, stride))
+    message, group, stride = (
+        np.asarray(value, np.float64) for value in (message_bytes, group, stride)
     )
-    parts, inner = [], np.ones_like(group)
+    parts, inner = [], np.ones(())
     for position, link in enumerate(links):
         endless = position == len(links) - 1 or link.domain == 0
         room = np.inf if endless else np.maximum(link.domain // stride, 1.0)
@@ -65,6 +65,6 @@ def tiers(
         whole = operation in ("all_to_all", "send_recv")
         part = message if whole else message / inner
         inner = inner * here
-        times = group / inner if operation == "send_recv" else np.ones_like(group)
+        times = group / inner if operation == "send_recv" else np.ones(())
         parts.append(Tier(link, here, part, times))
     return tuple(parts)

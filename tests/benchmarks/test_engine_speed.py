@@ -1,10 +1,12 @@
 """How many configurations the engine prices a second, and in how much memory.
 
-Run with ``pytest -m benchmark tests/benchmarks/test_engine_speed.py``.
+Run with ``pytest -m benchmark tests/benchmarks/test_engine_speed.py``.  Seconds of processor time,
+so that neighbours on the machine do not count.
 """
 
 from __future__ import annotations
 
+import time
 import tracemalloc
 
 import numpy as np
@@ -17,7 +19,7 @@ from genz_core.latency.roofline import roofline
 from genz_core.serving import Traffic, serve
 from genz_core.types import Parallelism, Step, Workload
 
-pytestmark = pytest.mark.benchmark
+pytestmark = pytest.mark.benchmark(timer=time.process_time)
 SIZE = 100_000
 
 
@@ -67,7 +69,8 @@ def test_calibrated_prices_of_a_hundred_thousand_configurations(benchmark, llama
         return float((prefill.total_s + decode.total_s).sum())
 
     assert benchmark(price) > 0
-    benchmark.extra_info["configurations_per_s"] = SIZE / benchmark.stats["mean"]
+    benchmark.extra_info["configurations_per_s"] = per_second = SIZE / benchmark.stats["min"]
+    assert per_second > 25_000, "of one core; configurations split evenly over cores"
 
 
 def test_memory_of_a_hundred_thousand_configurations(llama, many):
@@ -89,4 +92,5 @@ def test_serving_points_a_second(benchmark, llama, many):
         return float(np.nansum(found.tpot_s))
 
     assert benchmark(price) > 0
-    benchmark.extra_info["points_per_s"] = 20_000 / benchmark.stats["mean"]
+    benchmark.extra_info["points_per_s"] = per_second = 20_000 / benchmark.stats["min"]
+    assert per_second > 10_000
