@@ -21,11 +21,13 @@ import numpy as np
 
 import hardware_db
 from app import points, validation
+from app.point import Point, parse
 from app.scenario import Resolved, bulk_format, resolve
 from genz_core.accuracy import Accuracy, accuracy
 from genz_core.serving import Recipe
 from genz_core.types import Array, EngineProfile, Mask
 from hardware_db.engine_schema import prior_engine
+from hardware_db.intervals import GENERIC, NO_RECIPE
 
 ENGINES = Path(hardware_db.__file__).parent / "engines"
 
@@ -94,7 +96,7 @@ class Data:
     """The measured figures of one engine, its rows grouped for pricing."""
 
     engine: str
-    rows: list[points.Point]
+    rows: list[Point]
     groups: list[tuple[Resolved, list[int]]]
     targets: list[Target]
 
@@ -119,7 +121,7 @@ def load() -> dict[str, Data]:
             name = hardware_db.load_engine(row["engine"]).name
             data = found.setdefault(name, Data(name, [], [], []))
             at = len(data.rows)
-            data.rows.append(points.parse(row, row["id"]))
+            data.rows.append(parse(row, row["id"]))
             data.targets += [Target(at, m, s, _facts(row)) for m, s in _measured(row)]
     for data in found.values():
         together: dict[Any, list[int]] = defaultdict(list)
@@ -417,6 +419,30 @@ def interval_table(targets: Sequence[Target], logs: Array) -> list[dict[str, Any
     ]
 
 
+def as_generic(everything: Sequence[Fitted]) -> tuple[list[Target], Array]:
+    """Every figure as the generic engine predicts it, which no point fitted.
+
+    It stands for all engines that nobody measured.  Serving figures have no recipe then.
+    """
+    engine = hardware_db.load_engine(GENERIC)
+    targets = [_without_recipe(t, GENERIC) for one in everything for t in one.data.targets]
+    return targets, np.concatenate([one.data.logs(engine) for one in everything])
+
+
+def as_strangers(everything: Sequence[Fitted]) -> tuple[list[Target], Array]:
+    """Serving figures of models that neither the engine's fit nor a recipe saw."""
+    logs, targets = _held_out(everything, "model")
+    serving = np.array([t.facts["set"] == "serving" for t in targets])
+    kept = [_without_recipe(t, t.facts["engine"]) for t in targets if t.facts["set"] == "serving"]
+    return kept, logs[serving]
+
+
+def _without_recipe(target: Target, engine: str) -> Target:
+    served = target.facts["set"] == "serving"
+    name = f"{target.metric}{NO_RECIPE}" if served else target.metric
+    return replace(target, metric=name, facts={**target.facts, "engine": engine})
+
+
 def coverage_table(targets: Sequence[Target], logs: Array) -> list[dict[str, Any]]:
     """Share of points inside intervals that were drawn from other configurations' points."""
     folds = _folds([t.facts["configuration"] for t in targets], 5)
@@ -519,7 +545,9 @@ def main() -> None:
     held_out, targets = _held_out(fitted, "configuration")
     tables = {
         "fit_errors": table,
-        "intervals": interval_table(targets, held_out),
+        "intervals": interval_table(targets, held_out)
+        + interval_table(*as_strangers(fitted))
+        + [row for row in interval_table(*as_generic(fitted)) if row["engine"] == GENERIC],
         "coverage": coverage_table(targets, held_out),
     }
     for name, rows in tables.items():

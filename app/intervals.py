@@ -21,8 +21,10 @@ from genz_core.latency import Pricer
 from genz_core.latency.profile import product_format
 from genz_core.latency.roofline import arithmetic_of
 from genz_core.precision import bytes_of
+from genz_core.serving import Recipe
 from genz_core.types import Array, EngineProfile, Op, System
 from hardware_db import Interval
+from hardware_db.intervals import NO_RECIPE
 
 #: Which held-out points say how far off a figure is, the nearest first.  Whole requests, which are
 #: mostly decode, stand in where too few decode steps were measured.
@@ -36,8 +38,8 @@ OF_BATCH: Mapping[str, tuple[str, ...]] = {
     "tpot_s": ("decode", "e2e"),
     "e2e_s": ("e2e",),
 }
+#: Under load nobody measured whole requests.
 OF_LOAD: Mapping[str, tuple[str, ...]] = {
-    **_STEPS,
     "ttft_s": ("ttft_s",),
     "ttft_median_s": ("ttft_s",),
     "tpot_s": ("tpot_s",),
@@ -90,9 +92,17 @@ def of_batch(estimate: Estimate) -> dict[str, Interval | None]:
     return _known(OF_BATCH, estimate.system, estimate.engine)
 
 
-def of_load(system: System, engine: EngineProfile) -> dict[str, Interval | None]:
-    """The intervals of latencies under load."""
-    return _known(OF_LOAD, system, engine)
+def of_load(
+    system: System, engine: EngineProfile, recipe: Recipe | None
+) -> dict[str, Interval | None]:
+    """The intervals of latencies under load, and of one prompt or step alone.
+
+    recipe: the measured correction of this case; without one the figures miss as those of models
+    that nobody measured.
+    """
+    suffix = "" if recipe else NO_RECIPE
+    served = {name: [f"{metric}{suffix}" for metric in of] for name, of in OF_LOAD.items()}
+    return _known({**_STEPS, **served}, system, engine)
 
 
 def _known(

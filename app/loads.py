@@ -58,7 +58,7 @@ def _served(setup: Setup, length_ratio: float, **load: Any) -> ServingEstimate:
 def known(setup: Setup) -> intervals.Known:
     """The intervals of the latencies under load."""
     asked = pricing.resolved(setup)
-    return intervals.of_load(asked.system, asked.engine)
+    return intervals.of_load(asked.system, asked.engine, asked.recipe)
 
 
 def _frame(setup: Setup, result: ServingEstimate, name: str, loads: np.ndarray) -> pd.DataFrame:

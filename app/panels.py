@@ -1,4 +1,4 @@
-"""What the parts of a page on accuracy share: a titled table, and parity beside its errors."""
+"""What pages share: a card, a titled table of errors, and parity beside its errors."""
 
 from __future__ import annotations
 
@@ -31,6 +31,14 @@ HEADINGS: Mapping[str, tuple[str, str]] = {
     "median half-width %": ("half-width %", "Median of half the interval over the prediction"),
     "series": ("series", "Operator, device and format together are one series of points"),
 }
+
+
+def card(label: str, value: str, beside: str, meaning: str = "", *, alarming: bool = False) -> None:
+    """A figure on a card: its name, its value, and what to hold it against."""
+    st.metric(
+        label, value, beside, border=True, help=meaning or None,
+        delta_color="inverse" if alarming else "off", delta_arrow="off",
+    )  # fmt: skip
 
 
 def table(title: str, rows: Points, key: str, caption: str = "") -> None:

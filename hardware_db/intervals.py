@@ -21,9 +21,13 @@ from genz_core.latency.profile import Fit, LatencyProfile
 from hardware_db import profiles
 
 LEVEL = 0.8
+#: The engine that no point fitted: how far it misses says how far others do that nobody measured.
+GENERIC = "generic"
+#: Added to a serving figure's name: of a model that no recipe corrects.
+NO_RECIPE = "_no_recipe"
 _POOLED = "*"
 #: The engines whose kernels the operator tables time, and the one that is priced with them.
-_TIMED = ("generic", "sglang", "trtllm", "vllm")
+_TIMED = (GENERIC, "sglang", "trtllm", "vllm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +49,15 @@ class Interval:
 def load_interval(metric: str, tier: str, engine: str) -> Interval | None:
     """The interval of a figure; None where too few points were measured to state one.
 
-    metric: "prefill", "decode", "e2e" (static batches), "ttft_s" or "tpot_s" (serving).
-    tier: of the latency profile ("measured", "sibling", "default").  engine: a profile's name;
-    all engines are pooled where this one has too few points.
+    metric: "prefill", "decode", "e2e" (static batches), "ttft_s" or "tpot_s" (serving; with
+    `NO_RECIPE` where no recipe corrects it).  tier: of the latency profile ("measured", "sibling",
+    "default").  engine: a profile's name; where it has too few points all measured engines are
+    pooled, and one that was never measured misses as the generic one does.
     """
     table = _table()
-    return table.get((metric, tier, engine)) or table.get((metric, tier, _POOLED))
+    measured = {name for _, _, name in table} - {GENERIC, _POOLED}
+    stand_in = _POOLED if engine in measured else GENERIC
+    return table.get((metric, tier, engine)) or table.get((metric, tier, stand_in))
 
 
 def load_operator_interval(operator: str, fit: Fit, engine: str) -> Interval | None:

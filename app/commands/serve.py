@@ -110,7 +110,7 @@ def _row(result: Any, at: int, name: str, load: float, resolved: Any) -> dict[st
     if resolved.recipe is not None:
         notes.append(f"corrected by a measured recipe ({resolved.recipe.points} points)")
     figures = {key: float(getattr(result, key)[at]) for key in SERVING_FIGURES}
-    known = intervals.of_load(resolved.system, resolved.engine)
+    known = intervals.of_load(resolved.system, resolved.engine, resolved.recipe)
     latencies = {key: figures.pop(key) for key in list(figures) if key in known}
     figures = intervals.beside(latencies, known) | figures
     message = "; ".join(filter(None, [result.messages.get(at, ""), *notes]))

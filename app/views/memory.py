@@ -6,6 +6,7 @@ import streamlit as st
 import genz_core
 from app import exports, inputs, pricing, text
 from app.charts import memory
+from app.panels import card
 
 setup, asked, estimate = inputs.answer()
 look = exports.look()
@@ -29,25 +30,22 @@ trained = getattr(asked.model, "max_context", None)
 used = float(held.total_bytes[0])
 free = held.usable_bytes - used
 with st.grid(4, min_column_width=150):
-    for label, value, beside in (
-        ("In use", text.size(used), f"{text.percent(used / held.usable_bytes)} of the usable"),
-        (
-            "Free" if free >= 0 else "Missing",
-            text.size(abs(free)),
-            f"usable {text.size(held.usable_bytes)}",
-        ),
-        (
-            "Largest batch",
-            text.count(most_batch),
-            f"at {text.tokens(s.isl)} in, {text.tokens(s.osl)} out",
-        ),
-        (
-            "Longest input [tokens]",
-            text.count(most_input),
-            f"batch {s.batch}" + (f"; trained to {text.tokens(trained)}" if trained else ""),
-        ),
-    ):
-        st.metric(label, value, beside, delta_color="off", delta_arrow="off", border=True)
+    card("In use", text.size(used), f"{text.percent(used / held.usable_bytes)} of the usable")
+    card(
+        "Free" if free >= 0 else "Missing",
+        text.size(abs(free)),
+        f"usable {text.size(held.usable_bytes)}",
+    )
+    card(
+        "Largest batch",
+        text.count(most_batch),
+        f"at {text.tokens(s.isl)} in, {text.tokens(s.osl)} out",
+    )
+    card(
+        "Longest input [tokens]",
+        text.count(most_input),
+        f"batch {s.batch}" + (f"; trained to {text.tokens(trained)}" if trained else ""),
+    )
 
 parts = {name: float(getattr(held, name)[0]) for name in memory.PARTS}
 bar = memory.single(parts, limits, look)

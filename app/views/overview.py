@@ -5,6 +5,7 @@ import streamlit as st
 from app import explain, exports, frames, inputs, intervals, pins, pricing, text
 from app.charts import breakdown
 from app.intervals import Latency
+from app.panels import card
 from genz_core import economics
 
 setup, asked, estimate = inputs.answer()
@@ -19,50 +20,36 @@ memory = estimate.memory
 rate = float(estimate.output_tokens_per_s[0])
 cost = economics.usd_per_million_tokens(asked.system, estimate.devices, rate)
 with st.grid(5, min_column_width=150):
-    st.metric(
+    card(
         "TTFT",
         text.seconds(float(estimate.ttft_s[0])),
         f"bound {text.seconds(float(estimate.bound_ttft_s[0]))}",
-        delta_color="off",
-        delta_arrow="off",
-        border=True,
-        help="Time to first token: one prefill of the whole batch.",
+        "Time to first token: one prefill of the whole batch.",
     )
-    st.metric(
+    card(
         "TPOT",
         text.seconds(float(estimate.tpot_s[0])),
         f"bound {text.seconds(float(estimate.bound_tpot_s[0]))}",
-        delta_color="off",
-        delta_arrow="off",
-        border=True,
-        help="Time per output token after the first: the mean decode step.",
+        "Time per output token after the first: the mean decode step.",
     )
-    st.metric(
+    card(
         "Output throughput",
         text.tokens_rate(rate),
         f"{text.tokens_rate(rate / float(estimate.devices))} per device",
-        delta_color="off",
-        delta_arrow="off",
-        border=True,
-        help="Output tokens of the whole deployment per second, prefill included.",
+        "Output tokens of the whole deployment per second, prefill included.",
     )
-    st.metric(
+    card(
         "Memory per device",
         text.size(float(memory.total_bytes[0])),
         f"{'fits in' if memory.fits[0] else 'exceeds'} {text.size(memory.usable_bytes)}",
-        delta_color="off" if memory.fits[0] else "inverse",
-        delta_arrow="off",
-        border=True,
-        help="Weights, KV cache, activations and runtime reserve of the fullest device.",
+        "Weights, KV cache, activations and runtime reserve of the fullest device.",
+        alarming=not memory.fits[0],
     )
-    st.metric(
+    card(
         "Cost per 1M tokens",
         text.dollars(float(cost)) if cost is not None else "no price",
         explain.price(asked.system),
-        delta_color="off",
-        delta_arrow="off",
-        border=True,
-        help="Rent of all devices over the output tokens they produce in that time.",
+        "Rent of all devices over the output tokens they produce in that time.",
     )
 
 st.caption(explain.trust(estimate))

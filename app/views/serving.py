@@ -8,6 +8,7 @@ import streamlit as st
 
 from app import exports, inputs, intervals, loads, text
 from app.charts import serving
+from app.panels import card
 from genz_core.errors import RidgelineError
 
 LOOPS = {"closed loop (concurrency)": "concurrency", "open loop (arrival rate)": "rate_per_s"}
@@ -79,25 +80,20 @@ LATENCIES = {"TTFT": "Mean, queueing included.", "TPOT": "Mean gap between token
 st.markdown(f"At **{words}**:")
 with st.grid(4, min_column_width=160):
     for name, meaning in LATENCIES.items():
-        low, high = (row[end] for end in intervals.ends(f"{name.lower()}_s"))
-        st.metric(
-            name,
-            text.seconds(row[f"{name.lower()}_s"]),
-            f"80 %: {text.span(low, high)}",
-            delta_color="off", delta_arrow="off", border=True, help=meaning,
-        )  # fmt: skip
-    st.metric(
+        figure = f"{name.lower()}_s"
+        trust = text.span(*(row[end] for end in intervals.ends(figure)))
+        card(name, text.seconds(row[figure]), f"80 %: {trust}", meaning)
+    card(
         "Tokens a user sees",
         text.tokens_rate(row["interactivity"]),
         f"{text.seconds(row['tpot_s'])} between two",
-        delta_color="off", delta_arrow="off", border=True, help="One over TPOT.",
-    )  # fmt: skip
-    st.metric(
+        "One over TPOT.",
+    )
+    card(
         "Throughput per device",
         text.tokens_rate(row["output_tokens_per_s_per_device"]),
         f"{row['running']:,.0f} running, cache holds {row['capacity']:,.0f}",
-        delta_color="off", delta_arrow="off", border=True,
-    )  # fmt: skip
+    )
 
 figures = {
     "latency": serving.latencies(table, load, "Latency over the load", look),

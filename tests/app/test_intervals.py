@@ -139,7 +139,7 @@ def test_constants_fitted_on_points_of_one_s_own_are_not_validated():
     mine = replace(system.latency, fits={**system.latency.fits, "gemm.bf16": own})
     assert hardware_db.validated_tier(system.latency) == "measured"
     assert hardware_db.validated_tier(mine) == ""
-    known = intervals.of_load(replace(system, latency=mine), resolve(Scenario()).engine)
+    known = intervals.of_load(replace(system, latency=mine), resolve(Scenario()).engine, None)
     assert set(known.values()) == {None}
 
 
@@ -157,6 +157,25 @@ def test_what_nobody_can_have_measured_is_not_validated():
     assert not_validated(fast.decode) == busy_operators(fast.decode)
     large = Scenario(model="meta-llama/Llama-3.1-70B", system="l4", offload="weights")
     assert set(intervals.of_batch(estimate(large)).values()) == {None}
+
+
+def test_an_engine_that_nobody_measured_misses_as_the_generic_one_does():
+    for metric in ("prefill", "e2e", "tpot_s_no_recipe"):
+        unknown = hardware_db.load_interval(metric, "measured", "mlx")
+        assert unknown == hardware_db.load_interval(metric, "measured", "generic")
+        assert unknown != hardware_db.load_interval(metric, "measured", "trtllm")
+
+
+def test_a_model_that_no_recipe_corrects_is_known_less_well():
+    measured = resolve(Scenario(model="openai/gpt-oss-120b", engine="vllm"))
+    other = resolve(Scenario(engine="vllm"))
+    assert measured.recipe and not other.recipe
+    for name in ("ttft_s", "tpot_s"):
+        known, unknown = (
+            intervals.of_load(asked.system, asked.engine, asked.recipe)[name]
+            for asked in (measured, other)
+        )
+        assert unknown.high / unknown.low > known.high / known.low
 
 
 def test_a_step_is_known_no_better_than_measured_steps_say():
