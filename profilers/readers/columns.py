@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,11 @@ from profilers.intervals import MAX_DEPTH
 _CALL_DETAILS = (", seq = ", ", op_id = ", ", sizes = ", ", input_op_ids = ")
 MAX_NAME_CHARS = 8192
 _MAX_PATH_CHARS = 2000
+#: Different labels of ranges that a report keeps: a module of every layer and expert is fewer.
+MAX_LABELS = 50_000
+_OTHER = "further ranges"
+#: An id in hexadecimal, or the first digit of a number.
+_NUMBER = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{6,}|(\d)\d*", re.IGNORECASE)
 
 
 def label_of(path: Path) -> str:
@@ -41,6 +47,41 @@ def range_name(label: str) -> str:
     for detail in _CALL_DETAILS:
         label = label.partition(detail)[0]
     return label
+
+
+class Labels:
+    """Codes of the labels of ranges.
+
+    Programs that name each request leave a label a range.  Beyond `MAX_LABELS` different ones the
+    numbers in all of them are folded (a number to its first digit, an id to "#"), and what still
+    differs is one label.
+    """
+
+    def __init__(self, short: Callable[[str], str]) -> None:
+        """short: what is kept of a text."""
+        self._short = short
+        self._codes: dict[str, int] = {"": 0}
+
+    def code(self, text: str) -> int:
+        name = self._short(text)
+        known = self._codes.get(name)
+        if known is None:
+            if len(self._codes) > MAX_LABELS:
+                name = _folded(name) if len(self._codes) < 2 * MAX_LABELS else _OTHER
+            known = self._codes.setdefault(name, len(self._codes))
+        return known
+
+    def settled(self) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+        """The final code of each code given so far, and the label of each final code."""
+        names = list(self._codes)
+        if len(names) > MAX_LABELS:
+            names = [_folded(name) for name in names]
+        unique = {name: code for code, name in enumerate(dict.fromkeys(names))}
+        return np.array([unique[name] for name in names], dtype=np.int64), tuple(unique)
+
+
+def _folded(label: str) -> str:
+    return _NUMBER.sub(lambda found: found[1] or "#", label)
 
 
 def range_paths(

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profilers import intervals
-from profilers.readers.columns import known, range_name
+from profilers.readers.columns import Labels, known, range_name
 from profilers.readers.database import ABSENT, Database
 from profilers.schema import RANGE_COLUMNS, table
 
@@ -101,11 +101,11 @@ def _labels(
     database: Database, rowid: Ints, text_id: Ints, label: Callable[[str], str]
 ) -> tuple[Ints, tuple[str, ...]]:
     """Code and label of each range: of its own text, else of the string it points to."""
-    names: dict[str, int] = {"": 0}
+    labels = Labels(label)
     codes = np.zeros(len(rowid), dtype=np.int64)
     registered = set(text_id[text_id != ABSENT].tolist())
     by_id = {
-        number: names.setdefault(label(text), len(names))
+        number: labels.code(text)
         for number, text in (database.texts("StringIds", "id", "value") if registered else ())
         if number in registered
     }
@@ -113,14 +113,15 @@ def _labels(
         unique, place = np.unique(text_id, return_inverse=True)
         codes = np.array([by_id.get(i, 0) for i in unique.tolist()], dtype=np.int64)[place]
     pairs = database.texts(_NVTX, "rowid", "text", 'WHERE "text" IS NOT NULL')
-    coded = ((number, names.setdefault(label(text), len(names))) for number, text in pairs)
+    coded = ((number, labels.code(text)) for number, text in pairs)
     own = np.fromiter(chain.from_iterable(coded), np.int64).reshape(-1, 2)
     if len(own) and len(rowid):
         order = intervals.stable_order(rowid)
         at = np.minimum(np.searchsorted(rowid[order], own[:, 0]), len(order) - 1)
         same = rowid[order[at]] == own[:, 0]
         codes[order[at[same]]] = own[same, 1]
-    return codes, tuple(names)
+    settled, names = labels.settled()
+    return settled[codes], names
 
 
 def _parents(thread: Ints, start: Ints, end: Ints, on_thread: Bools) -> tuple[Ints, Ints]:

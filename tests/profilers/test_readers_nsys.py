@@ -347,3 +347,33 @@ def test_an_nsys_too_old_for_the_capture_is_said(tmp_path, monkeypatch):
     capture.write_bytes(b"NVIDIA Tegra Profiler Report 2026@1@1@204-1v0.\0")
     with pytest.raises(ReportError, match=r"2026\.1\.1\.204.*older nsys"):
         profilers.read_report(capture)
+
+
+def test_labels_that_differ_from_range_to_range_are_folded_beyond_a_bound(monkeypatch):
+    from profilers.readers import columns
+
+    monkeypatch.setattr(columns, "MAX_LABELS", 100)
+    labels = columns.Labels(columns.range_name)
+    texts = [f"request_{i:06x}a1 step {i} context_{i}_generation_0" for i in range(90, 900)]
+    codes = [labels.code(text) for text in texts]
+    settled, names = labels.settled()
+    assert set(names) == {""} | {
+        f"request_# step {d} context_{d}_generation_0" for d in range(1, 10)
+    }
+    for text, code in zip(texts, codes, strict=True):
+        assert names[settled[code]] == columns._folded(text)
+
+
+def test_labels_without_numbers_share_one_beyond_a_bound(monkeypatch):
+    from profilers.readers import columns
+
+    monkeypatch.setattr(columns, "MAX_LABELS", 100)
+    labels = columns.Labels(columns.range_name)
+    letters = [chr(97 + i // 26 % 26) + chr(97 + i % 26) + "x" * (i // 676) for i in range(1000)]
+    codes = [labels.code(text) for text in letters]
+    settled, names = labels.settled()
+    assert (
+        names[settled[codes[50]]] == letters[50] and names[settled[codes[-1]]] == "further ranges"
+    )
+    assert len(names) <= 202 and "further ranges" in names
+    assert len(settled) == len(names)
