@@ -85,14 +85,16 @@ def _read(tensor: Tensor, record: Record) -> float:
 def figures(records: Sequence[Record]) -> dict[str, float]:
     """A module as one fused operator: what enters, what leaves, what stays inside.
 
-    Read: parameters and tensors made elsewhere, each once.  Written: the last result.
-    Intermediate: what is written by one of its operators and read by another.
+    Read: parameters and tensors made elsewhere, each once.  Written: results that none of its own
+    operators reads.  Intermediate: what is written by one of its operators and read by another.
     """
-    made: set[int] = set()
     read: dict[int, float] = {}
+    left: dict[int, float] = {}
+    made: set[int] = set()
     inside = 0.0
     for record in records:
         for tensor in record.inputs:
+            left.pop(tensor.storage, None)
             if tensor.storage in made:
                 inside += tensor.elements * ELEMENT_BYTES
             elif record.operator == "experts" and tensor.parameter:
@@ -101,11 +103,12 @@ def figures(records: Sequence[Record]) -> dict[str, float]:
                 size = _read(tensor, record)
                 read[tensor.storage] = max(read.get(tensor.storage, 0.0), size)
         made |= {tensor.storage for tensor in record.outputs}
-    last = records[-1].outputs if records else ()
+        for tensor in record.outputs[: 1 if "norm" in record.operator else None]:  # not its moments
+            left[tensor.storage] = float(tensor.elements * ELEMENT_BYTES)
     return {
         "flops": sum(flops(record) for record in records),
         "read_bytes": sum(read.values()),
-        "write_bytes": float(sum(t.elements for t in last) * ELEMENT_BYTES),
+        "write_bytes": sum(left.values()),
         "intermediate_bytes": inside,
     }
 

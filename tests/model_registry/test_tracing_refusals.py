@@ -74,7 +74,7 @@ def test_remote_code_is_named_as_the_reason() -> None:
 
 
 def test_a_size_of_the_wrong_kind_is_named_with_what_it_should_be() -> None:
-    with pytest.raises(InvalidValue, match="'hidden_size'.*expected int"):
+    with pytest.raises(InvalidValue, match=r"'hidden_size'.*expected int"):
         trace(BAD["a width that is text"])
 
 
