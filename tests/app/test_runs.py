@@ -141,6 +141,9 @@ def test_a_run_leaves_every_artifact(data: Path):
     assert again["run"]["isl"] == 16 and again["predict"]["system"] == "epyc-9654"
     figures = json.loads((folder / "metrics.json").read_text())
     assert 0 < figures["efficiency"]["decode"]["mbu"] < 1
+    classes = {(row["phase"], row["class"]): row for row in figures["comparison"]["classes"]}
+    for kind in ("gemm", "attention"):
+        assert classes["decode", kind]["measured_s"] > 0 < classes["decode", kind]["predicted_s"]
     phase = profilers.read_report(folder / "trace.json.gz").ranges["name"].astype(str)
     assert {"prefill", "decode"} <= set(phase)
 
