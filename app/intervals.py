@@ -65,8 +65,9 @@ class Latency:
         return text.span(self.low_s, self.high_s)
 
     @classmethod
-    def of(cls, seconds: float, interval: Interval | None) -> Latency:
-        return cls(seconds, *(seconds * factor for factor in _factors(interval)))
+    def of(cls, seconds: float, interval: Interval | None, bound_s: float = 0.0) -> Latency:
+        low, high = _ends(seconds, interval, bound_s)
+        return cls(seconds, float(low), float(high))
 
     @classmethod
     def total(cls, parts: Iterable[Latency]) -> Latency:
@@ -78,8 +79,12 @@ class Latency:
         return cls(*(sum(getattr(part, end) for part in timed) for end in cls.__slots__))
 
 
-def _factors(interval: Interval | None) -> tuple[float, float]:
-    return (math.nan, math.nan) if interval is None else (interval.low, interval.high)
+def _ends(seconds: Any, interval: Interval | None, bound_s: Any = 0.0) -> tuple[Any, Any]:
+    """Ends of an interval, of a number or an array [s]; nothing is faster than its bound."""
+    if interval is None:
+        return seconds * math.nan, seconds * math.nan
+    low = np.maximum(seconds * interval.low, bound_s)
+    return np.minimum(low, seconds), seconds * interval.high
 
 
 # ------------------------------------------------------------------------------- whole figures
@@ -118,17 +123,30 @@ def _known(
     }
 
 
-def beside(latencies: Mapping[str, Any], known: Known) -> dict[str, Any]:
+def bounds_of(estimate: Estimate) -> dict[str, Array]:
+    """The bounds of a static batch's latencies [s], [configs]."""
+    ttft, tpot = estimate.bound_ttft_s, estimate.bound_tpot_s
+    return {
+        "prefill_s": ttft,
+        "decode_step_s": tpot,
+        "ttft_s": ttft,
+        "tpot_s": tpot,
+        "e2e_s": ttft + tpot * (np.asarray(estimate.workload.osl) - 1.0),
+    }
+
+
+def beside(
+    latencies: Mapping[str, Any], known: Known, bounds: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Each latency followed by the low and high end of its interval, NaN where it has none.
 
     {"ttft_s": 0.02} becomes ttft_s, ttft_low_s, ttft_high_s; `not_validated` names those without.
-    latencies: seconds, or arrays of them, by names that `known` has.
+    latencies: seconds, or arrays of them, by names that `known` has.  bounds: of some of them.
     """
     found: dict[str, Any] = {}
     for name, value in latencies.items():
-        factors = _factors(known[name])
-        found[name] = value
-        found |= {end: value * by for end, by in zip(ends(name), factors, strict=True)}
+        pair = _ends(value, known[name], (bounds or {}).get(name, 0.0))
+        found |= {name: value, **dict(zip(ends(name), pair, strict=True))}
     missing = [name for name in latencies if known[name] is None]
     return found | {"not_validated": " ".join(missing)}
 
@@ -154,14 +172,16 @@ def folded(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def latency(estimate: Estimate, name: str, config: int = 0) -> Latency:
     """A latency of a static batch by the name of its property, "ttft_s"."""
-    return Latency.of(float(getattr(estimate, name)[config]), of_batch(estimate)[name])
+    bound = float(bounds_of(estimate)[name][config])
+    return Latency.of(float(getattr(estimate, name)[config]), of_batch(estimate)[name], bound)
 
 
 def step_latency(estimate: Estimate, phase: str, config: int = 0) -> Latency:
     """The whole step of "prefill" or "decode"."""
     step = estimate.prefill if phase == "prefill" else estimate.decode
     name = "prefill_s" if phase == "prefill" else "decode_step_s"
-    return Latency.of(float(step.total_s[config]), of_batch(estimate)[name])
+    bound = float(step.bound_total_s[config])
+    return Latency.of(float(step.total_s[config]), of_batch(estimate)[name], bound)
 
 
 # ------------------------------------------------------------------------------- operators
@@ -172,7 +192,8 @@ def operator_table(step: StepEstimate, config: int = 0) -> Table:
     table: Table = step.table(config)
     pricer = Pricer(step.system, step.engine)
     found = [of_operator(pricer, op, dims_of(step, op, config)) for op in step.graph.ops]
-    rows = [Latency.of(*pair) for pair in zip(table["predicted_s"], found, strict=True)]
+    columns = (table["predicted_s"], found, table["bound_s"])
+    rows = [Latency.of(*row) for row in zip(*columns, strict=True)]
     return table | {end: [getattr(row, end) for row in rows] for end in ("low_s", "high_s")}
 
 

@@ -146,8 +146,7 @@ def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
             str(figures.status[at]),
             "; ".join(filter(None, [figures.message(at), *resolved.notes, *point.notes])),
             {name: column[at] for name, column in figures.columns.items()},
-            bool(figures.fits[at]),
-            figures.known,
+            {"fits": str(bool(figures.fits[at])).lower(), "not_validated": figures.not_validated},
         )
         for at, point in enumerate(points)
     ]
@@ -155,13 +154,13 @@ def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class _Figures:
-    """What a group's rows say: output columns, their intervals, and why a row is not "ok"."""
+    """What a group's rows say: output columns, intervals among them, and why one is not "ok"."""
 
     status: np.ndarray
     message: Callable[[int], str]
     columns: Mapping[str, np.ndarray]
     fits: np.ndarray
-    known: intervals.Known
+    not_validated: str
 
 
 def _static(resolved: Resolved, points: Sequence[Point]) -> _Figures:
@@ -175,17 +174,22 @@ def _static(resolved: Resolved, points: Sequence[Point]) -> _Figures:
     context = load.isl + np.where(np.asarray(load.osl) > 1, np.asarray(load.osl) / 2.0, 0.0)
     model, system = resolved.executed, resolved.system
     step = decode_step(model, system, load.batch, context, split, resolved.engine)
+    latencies = {
+        "prefill_s": result.prefill.total_s,
+        "decode_step_s": step.total_s,
+        "ttft_s": result.ttft_s,
+        "tpot_s": result.tpot_s,
+        "e2e_s": result.e2e_s,
+    }
+    bounds = {**intervals.bounds_of(result), "decode_step_s": step.bound_total_s}
+    columns = intervals.beside(latencies, intervals.of_batch(result), bounds)
     return _Figures(
         status=result.status,
         message=result.message,
         fits=result.memory.fits,
-        known=intervals.of_batch(result),
+        not_validated=columns.pop("not_validated"),
         columns={
-            "prefill_s": result.prefill.total_s,
-            "decode_step_s": step.total_s,
-            "ttft_s": result.ttft_s,
-            "tpot_s": result.tpot_s,
-            "e2e_s": result.e2e_s,
+            **columns,
             "output_tokens_per_s": result.output_tokens_per_s,
             "memory_bytes_per_device": result.memory.total_bytes,
             "bound_prefill_s": result.prefill.bound_total_s,
@@ -208,21 +212,22 @@ def _served(resolved: Resolved, points: Sequence[Point]) -> _Figures:
     result = serve(
         resolved.executed, resolved.system, traffic, split, resolved.engine, resolved.recipe
     )
+    bounds = {"prefill_s": result.bound_prefill_s, "decode_step_s": result.bound_decode_step_s}
+    columns = intervals.beside(
+        {name: getattr(result, name) for name in _LATENCIES},
+        intervals.of_load(resolved.system, resolved.engine, resolved.recipe),
+        bounds,
+    )
     return _Figures(
         status=result.status,
         message=lambda at: result.messages.get(at, ""),
         fits=result.capacity >= 1.0,
-        known=intervals.of_load(resolved.system, resolved.engine, resolved.recipe),
+        not_validated=columns.pop("not_validated"),
         columns={
-            "prefill_s": result.prefill_s,
-            "decode_step_s": result.decode_step_s,
-            "ttft_s": result.ttft_s,
-            "tpot_s": result.tpot_s,
-            "e2e_s": result.e2e_s,
+            **columns,
             "output_tokens_per_s": result.output_tokens_per_s,
             "memory_bytes_per_device": result.memory_bytes,
-            "bound_prefill_s": result.bound_prefill_s,
-            "bound_decode_step_s": result.bound_decode_step_s,
+            **{f"bound_{name}": bound for name, bound in bounds.items()},
         },
     )
 
@@ -252,19 +257,15 @@ def _row(
     status: str,
     message: str,
     values: Mapping[str, float],
-    fits: bool,
-    known: intervals.Known,
+    words: Mapping[str, str],
 ) -> Row:
     row = dict.fromkeys(COLUMNS, "")
     row |= {"id": identity, "status": status, "message": message}
     if status in ("ok", OUT_OF_MEMORY):
-        trusted = intervals.beside({name: values[name] for name in _LATENCIES}, known)
-        row["not_validated"] = trusted.pop("not_validated")
-        row |= {name: f"{float(v):.9g}" for name, v in values.items()}
-        row |= {name: f"{float(v):.9g}" for name, v in trusted.items() if not np.isnan(v)}
-        row["fits"] = str(fits).lower()
+        row |= {name: f"{float(v):.9g}" for name, v in values.items() if not np.isnan(v)}
+        row |= words
     return row
 
 
 def _failed(identity: str, error: RidgelineError) -> Row:
-    return _row(identity, error.code, str(error), {}, False, {})
+    return _row(identity, error.code, str(error), {}, {})

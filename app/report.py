@@ -21,6 +21,7 @@ def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, An
     latencies = {
         name: float(getattr(result, name)[config]) for name in ("ttft_s", "tpot_s", "e2e_s")
     }
+    bounds = {name: float(b[config]) for name, b in intervals.bounds_of(result).items()}
     return {
         "model": resolved.model.name,
         "system": result.system.slug,
@@ -31,7 +32,7 @@ def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, An
         "osl": resolved.scenario.osl,
         "status": str(result.status[config]),
         "message": "; ".join(filter(None, [result.message(config), *resolved.notes])),
-        **intervals.beside(latencies, intervals.of_batch(result)),
+        **intervals.beside(latencies, intervals.of_batch(result), bounds),
         "output_tokens_per_s": rate,
         "output_tokens_per_s_per_device": rate / float(devices),
         "profile": profile_words(result),

@@ -79,7 +79,7 @@ class Worked:
     @property
     def expected(self) -> Latency:
         """The expected time of one run with its interval."""
-        return Latency.of(self.expected_s, self.interval)
+        return Latency.of(self.expected_s, self.interval, self.bound_s)
 
     @property
     def bound_s(self) -> float:

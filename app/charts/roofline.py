@@ -303,6 +303,6 @@ def _label_points(figure: go.Figure, rows: Sequence[Row], look: Look) -> None:
             placed.append((x, y))
             figure.add_annotation(
                 x=x, y=y, text=str(row["name"]), showarrow=False, xanchor="center", yanchor="top",
-                yshift=-_diameter(row["share"]) / 2 - 3, borderpad=0,
-                font={"size": 11, "color": look.faint}, bgcolor=translucent(look.paper, 0.75),
+                yshift=-_diameter(row["share"]) / 2 - 1,
+                font={"size": 11, "color": look.faint},
             )  # fmt: skip

@@ -85,16 +85,18 @@ def table(result: Any, axes: dict[str, list[float]]) -> list[dict[str, Any]]:
 
     columns = grid(axes)
     size = len(next(iter(columns.values())))
-    known = intervals.of_batch(result)
+    latencies = {name: getattr(result, name) for name in ("ttft_s", "tpot_s")}
+    bounds = intervals.bounds_of(result)
+    trusted = intervals.beside(latencies, intervals.of_batch(result), bounds)
+    missing = trusted.pop("not_validated")
     devices = np.broadcast_to(np.asarray(result.devices, float), (len(result.status),))
     rate = result.output_tokens_per_s
     return [
         {
             **{name: int(column[at]) for name, column in columns.items()},
             "status": str(result.status[at]),
-            **intervals.beside(
-                {n: float(getattr(result, n)[at]) for n in ("ttft_s", "tpot_s")}, known
-            ),
+            **{name: float(values[at]) for name, values in trusted.items()},
+            "not_validated": missing,
             "output_tokens_per_s": float(rate[at]),
             "output_tokens_per_s_per_device": float(rate[at] / devices[at]),
             "memory_bytes_per_device": float(result.memory.total_bytes[at]),

@@ -179,10 +179,23 @@ def test_a_model_that_no_recipe_corrects_is_known_less_well():
 
 
 def test_a_step_is_known_no_better_than_measured_steps_say():
-    found = intervals.step_latency(estimate(Scenario()), "prefill")
-    measured = hardware_db.load_interval("prefill", "measured", "generic")
+    found = intervals.step_latency(estimate(Scenario(batch=8, engine="trtllm")), "decode")
+    measured = hardware_db.load_interval("e2e", "measured", "trtllm")
     assert found.low_s / found.seconds == pytest.approx(measured.low)
     assert found.high_s / found.seconds == pytest.approx(measured.high)
+
+
+def test_no_interval_reaches_below_the_speed_of_light():
+    priced = estimate(Scenario())
+    measured = hardware_db.load_interval("prefill", "measured", "generic")
+    found = intervals.latency(priced, "ttft_s")
+    assert found.seconds * measured.low < priced.bound_ttft_s[0]
+    assert found.low_s == pytest.approx(priced.bound_ttft_s[0])
+    for step in (priced.prefill, priced.decode):
+        table = intervals.operator_table(step)
+        rows = zip(intervals.of_rows(table), table["bound_s"], strict=True)
+        assert all(row.low_s >= bound for row, bound in rows if row.seconds)
+    assert Latency.of(2.0, Interval(0.5, 1.5, 20), 3.0).low_s == 2.0  # it holds its prediction
 
 
 def test_every_latency_of_an_estimate_has_its_ends_or_is_named_as_not_validated():
