@@ -44,12 +44,12 @@ _OWN = frozenset({"q_absorb", "value_up", "kv_b_proj"})
 
 def core_ops(call: Call, frame: Frame) -> Iterator[Op]:
     """The operators of a block's core on one device."""
-    for op in block_ops(_block(call), frame):
+    for op in block_ops(spec_block(call), frame):
         if op.kind in _KINDS or op.name in _OWN:
             yield replace(op, module=call.module or op.module)
 
 
-def _block(call: Call) -> Any:
+def spec_block(call: Call) -> Any:
     """The block that a call names, from its sizes; `index_*` sizes make its indexer."""
     kind = CORES[call.block]
     known = {entry.name: entry.type for entry in fields(kind)}

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
-import numpy as np
 
 from genz_core.errors import InvalidValue, RidgelineError, UnsupportedModel
 from genz_core.types import Graph, Parallelism, Precision, Step
 from model_registry.blocks.frame import Frame
 from model_registry.quantization import resolve_precision
-from model_registry.spec import ModelSpec
+from model_registry.spec import Block as SpecBlock
+from model_registry.spec import FeedForward, Layer, ModelSpec
+from model_registry.split import reason
 from model_registry.tracing import cache
 from model_registry.tracing.building import build, one_line, quiet
 from model_registry.tracing.calls import Call, Program
 from model_registry.tracing.checks import checked
+from model_registry.tracing.cores import spec_block
 from model_registry.tracing.lowering import lower
 from model_registry.tracing.rewrites import REWRITES
 
@@ -45,7 +46,8 @@ class TracedModel:
         stream = next(
             (c.size("width") for c in _calls(self.program) if c.name == "pipeline_send"), width
         )
-        spec = ModelSpec(self.name, self.program.model_type, int(stream), int(rows), ())
+        layers = _layers(self.program)
+        spec = ModelSpec(self.name, self.program.model_type, int(stream), int(rows), layers)
         object.__setattr__(self, "_spec", spec)
 
     @property
@@ -77,35 +79,23 @@ class TracedModel:
 
     def invalid(self, parallelism: Parallelism) -> str | None:
         """Why these (scalar) degrees cannot split the model, with the nearest that can."""
-        degrees = {name: _degree(parallelism, name) for name in ("tp", "pp", "dp", "ep", "cp")}
-        for name, degree in degrees.items():
-            if degree < 1 or degree != int(degree):
-                return f"{name} {degree:g} is no degree of parallelism; use a whole number from 1"
-        if degrees["pp"] > self.program.layers:
-            return f"pp {degrees['pp']:g} exceeds the {self.program.layers} layers of {self.name}"
-        for name, what, count in self._limits():
-            if count % degrees[name]:
-                fine = [d for d in range(1, int(count) + 1) if count % d == 0]
-                near = min(fine, key=lambda d: abs(d - degrees[name]))
-                return (
-                    f"{name} {degrees[name]:g} does not divide the {count:g} {what} of "
-                    f"{self.name}; nearest: {name} {near}"
-                )
-        return None
-
-    def _limits(self) -> list[tuple[str, str, float]]:
-        """(degree, what it divides, how many) of the traced operators."""
-        limits: list[tuple[str, str, float]] = []
-        for call in _calls(self.program):
-            if call.operator == "attention" or call.block.endswith("Attention"):
-                limits.append(("tp", "attention heads", call.size("heads")))
-            elif call.block == "Mixture":
-                limits.append(("ep", "experts", call.size("experts")))
-        return sorted(set(limits))
+        return reason(self._spec, parallelism)
 
 
-def _degree(parallelism: Parallelism, name: str) -> float:
-    return float(np.asarray(getattr(parallelism, name), dtype=float).reshape(-1)[0])
+def _layers(program: Program) -> tuple[Layer, ...]:
+    """What a split has to divide: the blocks of every layer, as a builder would describe them."""
+    found: dict[int, Layer] = {}
+    for block in program.blocks:
+        parts = tuple(part for call in block.calls for part in _divided(call))
+        found |= dict.fromkeys(block.layers, Layer(parts))
+    return tuple(found[at] for at in sorted(found))
+
+
+def _divided(call: Call) -> Iterator[SpecBlock]:
+    if call.block:
+        yield spec_block(call)
+    elif call.operator == "gemm" and call.role == "mlp.down":
+        yield FeedForward(int(call.size("k")))
 
 
 def _calls(program: Program) -> list[Call]:

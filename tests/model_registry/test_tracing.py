@@ -3,6 +3,7 @@
 import json
 import os
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -272,6 +273,14 @@ def test_degrees_that_do_not_divide_are_named_with_the_nearest() -> None:
     assert said is not None and "4 attention heads" in said and "nearest: tp" in said
     assert trace(tiny("mixtral")).invalid(Parallelism(tp=2, dp=1, ep=2)) is None
     assert "layers" in str(trace(tiny("llama")).invalid(Parallelism(pp=3)))
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_a_trace_refuses_the_degrees_that_its_builder_refuses(name: str) -> None:
+    built, traced = both(name)
+    for degrees in product((1, 2, 3, 8, 128), (1, 4), (1, 2), (1, 2, 5)):
+        split = Parallelism(**dict(zip(("tp", "pp", "dp", "ep"), degrees, strict=True)))
+        assert (built.invalid(split) is None) == (traced.invalid(split) is None), split
 
 
 @pytest.mark.parametrize("origin", ["builder", "trace"])
