@@ -13,8 +13,9 @@ from genz_core.types import Model, Precision
 from model_registry.catalog import records
 from model_registry.lookup import resolve
 from model_registry.model import DecoderModel
+from model_registry.overrides import override, schemes
 from model_registry.published import published
-from model_registry.quantization import override, resolve_precision, schemes
+from model_registry.quantization import resolve_precision
 from model_registry.registry import model_types, read
 from model_registry.sources import Checkpoint, Source, checkpoint
 

@@ -12,7 +12,8 @@ from dataclasses import replace
 from genz_core.precision import canonical
 from genz_core.types import Precision
 from model_registry.catalog import records
-from model_registry.quantization import resolve_precision, schemes
+from model_registry.overrides import schemes
+from model_registry.quantization import resolve_precision
 
 
 def published(model_id: str, weights: str) -> Precision | None:

@@ -1,6 +1,6 @@
 """What a traced weight is for, told from its module's name and surroundings.
 
-The roles are those of `model_registry.quantization`; a role fixes the number format of a weight
+The roles are those of `model_registry.roles`; a role fixes the number format of a weight
 and how tensor parallelism divides it.
 """
 

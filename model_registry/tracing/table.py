@@ -77,10 +77,13 @@ def _gflop(model: Model) -> dict[str, float]:
 def _beside_builder(config: Mapping[str, Any], traced: Model) -> str:
     """Largest difference of the builder from the trace, in per cent; "" without a builder."""
     from model_registry.loading import load
+    from model_registry.model import DecoderModel
 
     try:
         built = load(config)
     except RidgelineError:
+        return ""
+    if not isinstance(built, DecoderModel):
         return ""
     worst = abs(built.parameters / traced.parameters - 1.0)
     for step in _STEPS.values():

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from genz_core.errors import InvalidValue, RidgelineError, UnknownPrecision
 from genz_core.types import Precision
 from model_registry.catalog import Record, records
+from model_registry.overrides import override
 from model_registry.published import published
-from model_registry.quantization import LINEAR_ROLES, ROLES, override, resolve_precision
+from model_registry.quantization import resolve_precision
+from model_registry.roles import LINEAR_ROLES, ROLES
 
 LLAMA = {"model_type": "llama", "num_hidden_layers": 4, "torch_dtype": "bfloat16"}
 BF16 = resolve_precision(LLAMA)

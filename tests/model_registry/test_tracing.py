@@ -18,7 +18,7 @@ from model_registry.tracing import REWRITES, TracedModel, trace
 from model_registry.tracing import cache as trace_cache
 from model_registry.tracing.building import build, language_parameters
 from model_registry.tracing.capture import record
-from model_registry.tracing.table import FURTHER, default
+from model_registry.tracing.table import FURTHER, default, result
 from tests.model_registry.tracing_cases import STEPS, TINY, facts, tiny
 
 pytest.importorskip("torch")
@@ -305,6 +305,12 @@ def test_a_type_that_no_builder_describes_loads_as_its_trace() -> None:
     assert model.precision.kv == "fp8"
     notes = getattr(model, "notes", ())
     assert notes[0].startswith("weights: fp8") and "traced from Exaone4ForCausalLM" in notes
+
+
+def test_the_table_compares_a_trace_with_a_builder_and_never_with_itself() -> None:
+    config = {**tiny("llama"), "layer_types": ["full_attention"] * 2}
+    assert result("built", tiny("llama")).builder == "0.000 %"
+    assert result("traced", {**config, "model_type": "exaone4"}).builder == ""
 
 
 def test_a_key_that_a_builder_refuses_is_not_traced_around() -> None:
