@@ -13,6 +13,7 @@ from genz_core.errors import InvalidParallelism, InvalidValue
 from genz_core.types import DEGREES, Array, Mask, Model, Num, Parallelism, Workload
 
 _SIZES = ("batch", "isl", "osl", "cached")
+_SPLIT = (*DEGREES, "micro_batches", "expert_imbalance")
 _MAY_BE_ZERO = ("cached", "micro_batches")
 
 
@@ -36,7 +37,7 @@ def columns(workload: Workload, parallelism: Parallelism) -> dict[str, Array]:
     `moe_tp` is among them where it is given.
     """
     values = {name: getattr(workload, name) for name in _SIZES}
-    values |= {name: getattr(parallelism, name) for name in (*DEGREES, "micro_batches")}
+    values |= {name: getattr(parallelism, name) for name in _SPLIT}
     if parallelism.moe_tp is not None:
         values["moe_tp"] = parallelism.moe_tp
     size = length(*values.values())
@@ -48,7 +49,7 @@ def columns(workload: Workload, parallelism: Parallelism) -> dict[str, Array]:
 
 def split_of(parallelism: Parallelism, numbers: Mapping[str, Array]) -> Parallelism:
     """The same way to split with the numbers of other configurations, named as in `columns`."""
-    names = (*DEGREES, "micro_batches", "moe_tp")
+    names = (*_SPLIT, "moe_tp")
     changed: dict[str, Any] = {name: numbers[name] for name in names if name in numbers}
     return replace(parallelism, **changed)
 
@@ -94,14 +95,17 @@ def check(
 
 def _unsound(name: str, column: Array) -> Mask:
     least = 0.0 if name in _MAY_BE_ZERO else 1.0
-    return ~(np.isfinite(column) & (column >= least) & (column == np.floor(column)))
+    whole = (column == np.floor(column)) | (name == "expert_imbalance")
+    return ~(np.isfinite(column) & (column >= least) & whole)
 
 
 def _size_complaint(asked: Mapping[str, Array], at: int, batch_is: str) -> str:
     wrong = {name: column[at] for name, column in asked.items() if _unsound(name, column)[at]}
-    least = 0 if set(wrong) <= set(_MAY_BE_ZERO) else 1
     names = {"batch": batch_is}
     listed = ", ".join(f"{names.get(name, name)} = {value:g}" for name, value in wrong.items())
+    if set(wrong) == {"expert_imbalance"}:
+        return f"{listed}: the busiest rank has the mean of all ranks at least, which is 1"
+    least = 0 if set(wrong) <= set(_MAY_BE_ZERO) else 1
     return f"{listed}: sizes and degrees are whole numbers of at least {least}"
 
 

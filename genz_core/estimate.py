@@ -6,13 +6,14 @@ parts that sum to it, and the operators, the pipeline's wait and the host's time
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from genz_core.configurations import length, stack
 from genz_core.latency import Pricer
 from genz_core.latency.roofline import arithmetic_of, roofline
+from genz_core.operators import on_the_busiest_rank
 from genz_core.types import DEGREES, Array, EngineProfile, Graph, Num, Parallelism, Step, System
 
 #: The parts that an operator's expected latency falls into, in the order they are drawn.
@@ -138,6 +139,7 @@ def price(
     pipelined: micro-batches of consecutive steps follow each other without a gap (decode).
     """
     size = _configurations(step, parallelism, micro_batches)
+    graph = _as_balanced(graph, parallelism)
     least = [roofline(op, system) for op in graph.ops]
     compute = stack((least_of.compute_s for least_of in least), size)
     memory = stack((least_of.memory_s for least_of in least), size)
@@ -165,6 +167,15 @@ def price(
         flops=stack((op.flops for op in graph.ops), size),
         bytes=stack((op.memory_bytes for op in graph.ops), size),
     )
+
+
+def _as_balanced(graph: Graph, parallelism: Parallelism) -> Graph:
+    """The graph of the device that the others wait for: the busiest rank of the experts."""
+    imbalance = parallelism.expert_imbalance
+    if np.all(np.asarray(imbalance) == 1.0):
+        return graph
+    ops = (on_the_busiest_rank(op, imbalance) if op.kind == "moe" else op for op in graph.ops)
+    return replace(graph, ops=tuple(ops))
 
 
 def stage_runs(graph: Graph, stages: int) -> Array:
@@ -210,6 +221,7 @@ def _wait_s(operators: Array, stage: Array, micro_batches: Array, pipelined: boo
 
 def _configurations(step: Step, parallelism: Parallelism, micro_batches: Num) -> int:
     fields = [*(getattr(parallelism, name) for name in DEGREES), micro_batches]
+    fields += [parallelism.expert_imbalance]
     fields += [1.0 if parallelism.moe_tp is None else parallelism.moe_tp]
     for group in step.groups:
         fields += [group.sequences, group.new_tokens, group.cached_tokens]

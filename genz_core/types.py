@@ -118,7 +118,8 @@ class Parallelism:
     moe_tp * ep = tp * dp; moe_tp None means tp * dp / ep.  cp: context parallel (sequence of one
     request split over devices).  sequence_parallel: norms and residuals split over tp, the
     all-reduce done as reduce-scatter and all-gather.  micro_batches: of a pipelined step;
-    0 means one per stage.
+    0 means one per stage.  expert_imbalance: routed rows of the busiest ep rank over the mean of
+    all ranks (1: even); the others wait for it.
     """
 
     tp: Num = 1
@@ -129,6 +130,7 @@ class Parallelism:
     cp: Num = 1
     sequence_parallel: bool = False
     micro_batches: Num = 0
+    expert_imbalance: Num = 1.0
 
     @property
     def devices(self) -> Num:

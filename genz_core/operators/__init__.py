@@ -24,7 +24,7 @@ from genz_core.operators.elementwise import (
     route,
     sampling,
 )
-from genz_core.operators.experts import Experts, activated_experts, moe
+from genz_core.operators.experts import Experts, activated_experts, moe, on_the_busiest_rank
 from genz_core.operators.formats import BF16, Types
 from genz_core.operators.heads import (
     Heads,
@@ -67,6 +67,7 @@ __all__ = [
     "linear_attention",
     "moe",
     "norm",
+    "on_the_busiest_rank",
     "pointwise",
     "reduce_scatter",
     "residual",

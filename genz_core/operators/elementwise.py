@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from genz_core.operators.formats import BF16, Types
 from genz_core.precision import bytes_of
 from genz_core.types import Num, Op
@@ -30,7 +32,7 @@ def pointwise(
         name,
         kind,
         flops=elements * flops_per_element,
-        weight_bytes=held,
+        weight_bytes=np.where(np.asarray(elements) > 0, held, 0.0),
         input_bytes=elements * reads * types.a,
         output_bytes=elements * writes * types.a,
         held_weight_bytes=held,

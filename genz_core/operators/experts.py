@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -79,4 +79,27 @@ def moe(name: str, tokens: Num, experts: Experts, types: Types = BF16, **where: 
         },
         **types.fields(),
         **where,
+    )
+
+
+def on_the_busiest_rank(op: Op, imbalance: Num) -> Op:
+    """The routed experts of `moe` as the busiest expert-parallel rank runs them.
+
+    imbalance: its rows over the mean of all ranks; at most, it gets every row.  It works like an
+    even rank that is sent `imbalance` times the tokens: more rows, and more of its experts reached.
+    """
+    d = op.dims
+    ranks = np.asarray(d["experts_total"], dtype=float) / d["experts"]
+    busy = np.clip(imbalance, 1.0, ranks)
+    rows, mean = d["rows"] * busy, np.maximum(d["rows"], 1e-300)
+    active = activated_experts(d["experts_total"], d["top_k"], d["tokens"] * busy) / ranks
+    more = active / np.maximum(d["active_experts"], 1e-300)
+    streamed = np.minimum(rows, d["tokens"]) / np.minimum(mean, np.maximum(d["tokens"], 1e-300))
+    return replace(
+        op,
+        flops=op.flops * busy,
+        weight_bytes=op.weight_bytes * more,
+        input_bytes=op.input_bytes * streamed,
+        output_bytes=op.output_bytes * streamed,
+        dims={**d, "rows": rows, "active_experts": active},
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def einsum(
     left, right = operands.split(",")
 
     def volume(labels: str) -> Num:
-        return np.prod([np.asarray(sizes[label], dtype=float) for label in labels], axis=0)
+        return prod((np.asarray(sizes[label], dtype=float) for label in labels), start=np.ones(()))
 
     inner = "".join(sorted(set(left) & set(right) - set(result)))
     rows = "".join(label for label in result if label in left)
@@ -75,7 +76,7 @@ def einsum(
         name,
         "einsum",
         flops=2.0 * volume("".join(sorted(set(left + right)))),
-        weight_bytes=volume(right) * types.w,
+        weight_bytes=np.where(volume(rows) > 0, volume(right) * types.w, 0.0),
         input_bytes=volume(left) * types.a,
         output_bytes=volume(result) * types.a,
         held_weight_bytes=volume(right) * types.w,
@@ -108,7 +109,7 @@ def convolution(
         name,
         "convolution",
         flops=2.0 * positions * out_channels * in_channels / groups * kernel,
-        weight_bytes=weights,
+        weight_bytes=np.where(np.asarray(positions) > 0, weights, 0.0),
         input_bytes=positions * in_channels * types.a,
         output_bytes=positions * out_channels * types.a,
         kv_read_bytes=state,

@@ -140,6 +140,20 @@ def test_expert_parallel_ranks_share_flops_and_weights():
     assert part.held_weight_bytes == whole.held_weight_bytes / 4
 
 
+@given(st.integers(0, 512), st.sampled_from([1, 2, 8]), st.floats(1.0, 20.0))
+def test_the_busiest_rank_works_as_an_even_one_on_more_tokens(tokens, ranks, imbalance):
+    def even(count):
+        return op.moe("experts", count, op.Experts(64, 64 / ranks, 4, 512, 256))
+
+    busy, most = op.on_the_busiest_rank(even(tokens), imbalance), min(imbalance, ranks)
+    for figure in ("flops", "weight_bytes"):
+        wanted = getattr(even(tokens * most), figure)
+        assert getattr(busy, figure) == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+    assert busy.input_bytes == pytest.approx(min(busy.dims["rows"], tokens) * 512 * 2)
+    assert busy.dims["rows"] <= tokens * 4 * (1 + 1e-12)
+    assert busy.held_weight_bytes == even(tokens).held_weight_bytes
+
+
 def test_a_scan_keeps_a_state_that_does_not_grow_with_the_context():
     short, long = (op.ssm_scan("s", 2, n, 5120, 16) for n in (1, 4096))
     assert short.held_kv_bytes == long.held_kv_bytes == 2 * 5120 * 16 * 4

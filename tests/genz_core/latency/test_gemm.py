@@ -49,6 +49,25 @@ def test_more_rows_never_take_less_time(device, m, more, n, k):
     assert high >= low * (1 - 1e-12)
 
 
+@given(size, features, features, st.integers(1, 8))
+def test_more_features_never_take_less_time(device, m, n, k, times):
+    base = price(device, m, n, k) * (1 - 1e-12)
+    assert price(device, m, n * times, k) >= base
+    assert price(device, m, n, k * times) >= base
+
+
+@given(st.integers(1, 128), features, features, st.sampled_from([1.0, 0.5625]))
+def test_fewer_bits_a_weight_never_stream_slower(device, m, n, k, weight_bytes):
+    assert price(device, m, n, k, weight_bytes=weight_bytes) <= price(device, m, n, k)
+
+
+def test_a_long_k_is_split_over_units_that_few_tiles_leave_idle(device):
+    """Two tiles on 132 units: one pass along K costs its latency, splits share it."""
+    parameters = GemmParameters()
+    alone = 28672 * parameters.k_step_s * 2.0 / 128.0
+    assert price(device, 64, 128, 28672, floor_s=0.0) < 0.5 * alone
+
+
 @given(st.lists(size, min_size=1, max_size=12), features, features)
 def test_an_array_of_shapes_is_priced_as_each_alone(device, rows, n, k):
     together = price(device, np.array(rows, float), n, k)

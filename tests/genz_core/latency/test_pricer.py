@@ -1,0 +1,194 @@
+"""From an operator to its latency: what an engine changes, and the laws that every kind obeys."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genz_core import operators as op
+from genz_core.estimate import price
+from genz_core.latency import LatencyProfile, Pricer
+from genz_core.latency.parameters import CLASSES, CollectiveParameters
+from genz_core.latency.roofline import roofline
+from genz_core.types import (
+    CLASS_OF_KIND,
+    EngineProfile,
+    Graph,
+    Link,
+    Parallelism,
+    Step,
+    System,
+)
+
+SYSTEM = System(
+    slug="round",
+    name="Round Numbers",
+    vendor="nobody",
+    kind="gpu",
+    family="round",
+    peak_flops_per_s={"bf16": 1000e12, "fp8": 2000e12, "int8": 2000e12, "fp4": 4000e12},
+    memory_bytes=80e9,
+    memory_bytes_per_s=3e12,
+    l2_bytes=50e6,
+    units=128,
+    clock_hz=1.8e9,
+    links=(Link("inner", 450e9, 1e-6, 8), Link("outer", 50e9, 5e-6, 0)),
+)
+PLAIN = EngineProfile(host_step_s=0.0, host_sequence_s=0.0)
+HEADS = op.Heads(32, 8, 128)
+LATENT = op.Heads(16, 1, 576, 512, shared_kv=True)
+BANK = op.Experts(64, 64, 4, 2048, 1024)
+
+#: One operator of every kind, for so many tokens; in a prompt of them for `b` sequences.
+OF_TOKENS = {
+    "gemm": lambda n: op.gemm("x", n, 4096, 4096),
+    "einsum": lambda n: op.einsum("x", "mk,kn->mn", {"m": n, "k": 4096, "n": 512}),
+    "convolution": lambda n: op.convolution("x", n, 4096, 4096, 4, groups=4096),
+    "attention": lambda n, b=1: op.attention("x", b, n, 100, HEADS),
+    "mla_attention": lambda n, b=1: op.attention("x", b, n, 100, LATENT, kind="mla_attention"),
+    "sparse_attention": lambda n, b=1: op.sparse_attention("x", b, n, 100, LATENT, 64),
+    "moe": lambda n: op.moe("x", n, BANK),
+    "ssm": lambda n, b=1: op.ssm_scan("x", b, n, 4096, 128),
+    "linear_attention": lambda n, b=1: op.linear_attention("x", b, n, 32, 128, 128),
+    "norm": lambda n: op.norm("x", n, 4096),
+    "rope": lambda n: op.rope("x", n, 32, 8, 128),
+    "activation": lambda n: op.gated_activation("x", n, 14336),
+    "residual": lambda n: op.residual("x", n, 4096),
+    "routing": lambda n: op.route("x", n, 64, 4),
+    "copy": lambda n: op.pointwise("x", "copy", n * 4096, 0.0),
+    "embedding": lambda n: op.embedding("x", n, 128256, 4096),
+    "sampling": lambda n: op.sampling("x", n, 128256),
+    "all_reduce": lambda n: op.all_reduce("x", n * 8192, 8),
+    "all_gather": lambda n: op.all_gather("x", n * 8192, 8),
+    "reduce_scatter": lambda n: op.reduce_scatter("x", n * 8192, 8),
+    "all_to_all": lambda n: op.all_to_all("x", n * 8192, 8),
+    "send_recv": lambda n: op.send_recv("x", n * 8192, 4),
+}
+OF_SEQUENCES = ("attention", "mla_attention", "sparse_attention", "ssm", "linear_attention")
+kinds = pytest.mark.parametrize("kind", OF_TOKENS)
+tokens = st.integers(2, 20_000)
+
+
+def expected_s(operator, engine=PLAIN, system=SYSTEM):
+    return Pricer(system, engine).expected_s(operator)
+
+
+def test_every_kind_of_operator_is_here():
+    assert set(OF_TOKENS) == set(CLASS_OF_KIND)
+    assert all(make(2.0).kind == kind for kind, make in OF_TOKENS.items())
+
+
+@kinds
+@given(count=tokens, more=tokens)
+def test_more_tokens_never_take_less_time(kind, count, more):
+    few, many = expected_s(OF_TOKENS[kind](np.array([count, count + more], float)))
+    assert many >= few * (1 - 1e-9)
+
+
+@kinds
+def test_nothing_to_do_takes_no_time(kind):
+    counts = np.array([0.0, 5.0])
+    idle = OF_TOKENS[kind](*((64.0, counts) if kind in OF_SEQUENCES else (counts,)))
+    assert expected_s(idle, replace(PLAIN, launch_s=1e-3))[0] == 0.0
+    assert np.broadcast_to(roofline(idle, SYSTEM).bound_s, (2,))[0] == 0.0
+
+
+@kinds
+def test_a_host_slower_than_the_device_is_what_one_waits_for(kind):
+    one = OF_TOKENS[kind](np.array([2.0]))
+    assert expected_s(one, replace(PLAIN, launch_s=1.0)) == pytest.approx(1.0)
+    assert expected_s(one, replace(PLAIN, launch_s=1e-9)) == expected_s(one)
+
+
+@kinds
+def test_kernels_of_half_the_rates_are_never_faster_and_at_most_twice_as_slow(kind):
+    one = OF_TOKENS[kind](np.array([2.0, 700.0, 9000.0]))
+    slow = expected_s(one, replace(PLAIN, compute_efficiency=0.5, memory_efficiency=0.5))
+    fast = expected_s(one)
+    assert np.all(slow >= fast * (1 - 1e-12)) and np.all(slow <= 2 * fast * (1 + 1e-9))
+
+
+@given(st.integers(1, 64), st.sampled_from([128, 1024, 4096]))
+def test_weights_are_cold_even_where_the_cache_would_hold_them(rows, width):
+    product = op.gemm("x", rows, width, width)
+    assert product.weight_bytes < SYSTEM.l2_bytes
+    assert expected_s(product) > product.weight_bytes / SYSTEM.memory_bytes_per_s
+
+
+def test_prompts_and_decodes_in_one_array_are_priced_as_each_alone():
+    new, cached = np.array([1.0, 512.0, 1.0]), np.array([4096.0, 0.0, 17.0])
+    together = expected_s(op.attention("x", 4, new, cached, HEADS))
+    alone = [
+        float(expected_s(op.attention("x", 4, n, c, HEADS)))
+        for n, c in zip(new, cached, strict=True)
+    ]
+    assert together == pytest.approx(alone, rel=1e-12)
+
+
+def test_decode_over_a_latent_cache_beats_the_same_heads_with_keys_of_their_own():
+    own = op.Heads(16, 16, 192, 128)
+    latent, expanded = (expected_s(op.attention("x", 64, 1, 8192, h)) for h in (LATENT, own))
+    assert latent < 0.5 * expanded
+
+
+def test_sparse_attention_stops_growing_with_the_context():
+    near, far = expected_s(op.sparse_attention("x", 8, 1, np.array([4e3, 4e5]), LATENT, 2048))
+    assert far == pytest.approx(near, rel=1e-9)
+
+
+def test_quantising_the_activations_costs_a_second_kernel():
+    eight = op.gemm("x", 1, 64, 64, op.Types(weights="fp8"))
+    held = op.gemm("x", 1, 64, 64, op.Types(weights="fp8", activations="fp8"))
+    cost = expected_s(eight) - expected_s(held)
+    assert cost == pytest.approx(PLAIN.kernel_floor_s, rel=0.2)
+
+
+def test_thin_products_waste_fewer_rows_where_an_engine_has_kernels_for_them():
+    """A compute-bound device, so that rows count: a tile of 8 rows, not of 64."""
+    wide = replace(SYSTEM, memory_bytes_per_s=300e12)
+    thin, thick = (
+        expected_s(op.gemm("x", 8, 16384, 4096), replace(PLAIN, thin_products=own), wide)
+        for own in (True, False)
+    )
+    assert thin < 0.7 * thick
+
+
+def test_each_all_reduce_algorithm_has_constants_of_its_own():
+    sets = {name: {"default": kind(), "bf16": kind()} for name, kind in CLASSES.items()}
+    algorithms = {"nccl": 20e-6, "custom": 5e-6, "in_network": 9e-6}
+    sets["collective"] = {
+        f"{name}.all_reduce": CollectiveParameters(base_s=base) for name, base in algorithms.items()
+    }
+    fitted = replace(SYSTEM, latency=LatencyProfile("x", "measured", sets))
+    for name, base in algorithms.items():
+        engine = replace(PLAIN, all_reduce=name)
+        assert expected_s(op.all_reduce("x", 2.0, 2), engine, fitted) == pytest.approx(base, 0.01)
+        gather = expected_s(op.all_gather("x", 2.0, 2), engine, fitted)
+        assert gather == pytest.approx(algorithms["nccl"], 0.01)
+
+
+@pytest.mark.parametrize("count", [4, 64, 16384])
+def test_everyone_waits_for_the_busiest_rank_of_the_experts(count):
+    """Eight ranks of eight experts: at worst one gets all rows, as one device with its share."""
+    rank = op.moe("x", count, replace(BANK, local=8))
+    step = Step.prefill(1, count)
+
+    def time(imbalance):
+        split = Parallelism(ep=8, expert_imbalance=imbalance)
+        return float(price(Graph((rank,), 1), step, SYSTEM, split, PLAIN).total_s[0])
+
+    even, double, worst, beyond = (time(imbalance) for imbalance in (1.0, 2.0, 8.0, 100.0))
+    assert even < double < worst == beyond
+    together = price(
+        Graph((rank,), 1),
+        step,
+        SYSTEM,
+        Parallelism(ep=8, expert_imbalance=np.array([1.0, 2.0, 8.0])),
+        PLAIN,
+    )
+    assert together.total_s == pytest.approx([even, double, worst], rel=1e-12)
+    assert np.all(together.total_s >= together.bound_total_s)
