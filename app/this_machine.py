@@ -121,7 +121,7 @@ def measure_pieces(
     """Run the microbenchmarks; arguments and errors as `calibrate`."""
     from profilers.collect.building import pick_device
     from profilers.collect.clock import use_threads
-    from profilers.collect.eager import measure_eager
+    from profilers.collect.eager_pieces import measure_eager
     from profilers.collect.microbenchmarks import run_suite
 
     chosen = pick_device(device)

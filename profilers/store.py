@@ -14,21 +14,18 @@ import shutil
 import sqlite3
 import time
 import uuid
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
-from genz_core.errors import MeasurementError, RidgelineError, UnknownName
-from genz_core.types import Workload
-from profilers.schema import Device, Measurement, PhaseTiming
+from genz_core.errors import UnknownName
+from profilers import run_files
+from profilers.schema import Measurement
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -42,12 +39,7 @@ CREATE TABLE IF NOT EXISTS tags (
 """
 _DRAFT = ".draft-"
 _DRAFT_AGE_S = 24 * 3600.0
-_RUN, _OPERATORS = "run.json", "operators.parquet"
-_MAX_FILES, _MAX_BYTES, _MAX_RATIO = 200, 1 << 30, 400
 _BUSY_S = 30.0
-#: What a damaged file may raise; a known error passes as it is.
-_DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError,
-           pa.ArrowException)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +64,7 @@ class Store:
     folder: Path
 
     def __post_init__(self) -> None:
-        with _sentences(self.folder):
+        with run_files.in_words(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             with self._index() as index:
                 index.executescript(_SCHEMA)
@@ -87,16 +79,13 @@ class Store:
         Raises:
             MeasurementError: the disk is full or the folder cannot be written; nothing is kept.
         """
-        folder = self.folder / f"{_DRAFT}{uuid.uuid4().hex}"
-        try:
-            with _sentences(self.folder):
-                folder.mkdir()
-                _write(folder, measurement, label or measurement.model or measurement.source)
+        with self.scratch() as folder:
+            with run_files.in_words(self.folder):
+                name = label or measurement.model or measurement.source
+                run_files.write(folder, measurement, name)
             yield folder
-            with _sentences(self.folder):
+            with run_files.in_words(self.folder):
                 self._keep(folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
@@ -106,7 +95,7 @@ class Store:
             MeasurementError: the store cannot be written.
         """
         folder = self.folder / f"{_DRAFT}{uuid.uuid4().hex}"
-        with _sentences(self.folder):
+        with run_files.in_words(self.folder):
             folder.mkdir()
         try:
             yield folder
@@ -120,11 +109,11 @@ class Store:
 
     def identity(self, folder: Path) -> str:
         """The id that the run in a draft's folder has."""
-        return str(_document(folder)["id"])
+        return str(run_files.document(folder)["id"])
 
     def _keep(self, folder: Path) -> None:
         """A whole draft becomes a run: synced, renamed, indexed."""
-        identity = str(_document(folder)["id"])
+        identity = str(run_files.document(folder)["id"])
         for path in folder.rglob("*"):
             if path.is_file():
                 with path.open("rb") as opened:
@@ -135,7 +124,7 @@ class Store:
     def _enter(self, identities: Iterable[str]) -> None:
         with self._index() as index:
             for identity in identities:
-                d = _document(self.folder / identity)
+                d = run_files.document(self.folder / identity)
                 medians = {
                     name: float(np.median(entry["samples_s"]))
                     for name, entry in d["phases"].items()
@@ -150,13 +139,15 @@ class Store:
 
     def _recover(self) -> None:
         """Index whole folders it does not know, forget rows without one, drop old drafts."""
-        there = {p.name for p in self.folder.iterdir() if p.is_dir() and (p / _RUN).exists()}
+        there = {
+            p.name for p in self.folder.iterdir() if p.is_dir() and (p / run_files.RUN).exists()
+        }
         whole = {name for name in there if not name.startswith(_DRAFT)}
         known = set(self._ids())
-        readable = [name for name in whole - known if _is_whole(self.folder / name)]
+        readable = [name for name in whole - known if run_files.is_whole(self.folder / name)]
         if readable:
             self._enter(readable)
-        gone = [(i,) for i in known - whole if not (self.folder / i / _RUN).exists()]
+        gone = [(i,) for i in known - whole if not (self.folder / i / run_files.RUN).exists()]
         if gone:
             with self._index() as index:
                 index.executemany("DELETE FROM runs WHERE id = ?", gone)
@@ -167,13 +158,13 @@ class Store:
     def tag(self, identity: str, *tags: str) -> None:
         """Add tags to a run."""
         run = self.find(identity)
-        with _sentences(self.folder), self._index() as index:
+        with run_files.in_words(self.folder), self._index() as index:
             rows = [(run.id, tag.strip()) for tag in tags if tag.strip()]
             index.executemany("INSERT OR IGNORE INTO tags VALUES (?,?)", rows)
 
     def untag(self, identity: str, *tags: str) -> None:
         run = self.find(identity)
-        with _sentences(self.folder), self._index() as index:
+        with run_files.in_words(self.folder), self._index() as index:
             rows = [(run.id, tag) for tag in tags]
             index.executemany("DELETE FROM tags WHERE run = ? AND tag = ?", rows)
 
@@ -181,7 +172,7 @@ class Store:
         """Remove a run and its files: first out of sight, then out of the index."""
         run = self.find(identity)
         doomed = self.folder / f"{_DRAFT}{uuid.uuid4().hex}"
-        with _sentences(self.folder):
+        with run_files.in_words(self.folder):
             os.rename(self.folder / run.id, doomed)
             with self._index() as index:
                 index.execute("DELETE FROM runs WHERE id = ?", (run.id,))
@@ -191,7 +182,7 @@ class Store:
 
     def runs(self, tag: str = "") -> list[Run]:
         """All runs, or those with a tag, latest first."""
-        with _sentences(self.folder), self._index() as index:
+        with run_files.in_words(self.folder), self._index() as index:
             rows = index.execute("SELECT * FROM runs ORDER BY created DESC, id").fetchall()
             tags: dict[str, list[str]] = {}
             for run, name in index.execute("SELECT run, tag FROM tags ORDER BY tag"):
@@ -223,8 +214,8 @@ class Store:
             UnknownName: no such run.  MeasurementError: its files are damaged.
         """
         folder = self.path(identity)
-        with _sentences(folder):
-            return _measurement(folder)
+        with run_files.in_words(folder):
+            return run_files.measurement_of(folder)
 
     def compare(self, *identities: str) -> pd.DataFrame:
         """A row an operator class and phase with seconds of each run, and the phases' medians."""
@@ -247,11 +238,8 @@ class Store:
         folder = self.path(identity)
         draft = target.with_name(f"{target.name}.{uuid.uuid4().hex[:8]}.tmp")
         try:
-            with _sentences(target.parent):
-                with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
-                    for path in sorted(folder.rglob("*")):
-                        if path.is_file():
-                            archive.write(path, path.relative_to(folder).as_posix())
+            with run_files.in_words(target.parent):
+                run_files.pack(folder, draft)
                 os.replace(draft, target)
         finally:
             draft.unlink(missing_ok=True)
@@ -263,17 +251,12 @@ class Store:
         Raises:
             MeasurementError: the file is no such run, or is damaged.
         """
-        folder = self.folder / f"{_DRAFT}{uuid.uuid4().hex}"
-        try:
-            with _sentences(self.folder):
-                folder.mkdir()
-                _unpack(io.BytesIO(source) if isinstance(source, bytes) else source, folder)
-                identity = str(_document(folder)["id"])
-                if identity not in self._ids():
-                    _measurement(folder)
-                    self._keep(folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        with self.scratch() as folder, run_files.in_words(self.folder):
+            run_files.unpack(io.BytesIO(source) if isinstance(source, bytes) else source, folder)
+            identity = str(run_files.document(folder)["id"])
+            if identity not in self._ids():
+                run_files.measurement_of(folder)
+                self._keep(folder)
         return identity
 
     # --------------------------------------------------------------------------- the index
@@ -295,119 +278,3 @@ class Store:
 def _row(row: tuple[Any, ...], tags: tuple[str, ...]) -> Run:
     identity, created, label, source, model, system, engine, phases = row
     return Run(identity, created, label, source, model, system, engine, json.loads(phases), tags)
-
-
-# ------------------------------------------------------------------------------- the files
-
-
-def _write(folder: Path, measurement: Measurement, label: str) -> None:
-    m = measurement
-    load = m.workload
-    document: dict[str, Any] = {
-        "version": 1,
-        "id": uuid.uuid4().hex,
-        "created": time.time(),
-        "label": label,
-        "source": m.source,
-        "model": m.model,
-        "engine": m.engine,
-        "system": asdict(m.system) if m.system else None,
-        "workload": None if load is None else [float(np.max(v)) for v in _sizes(load)],
-        "phases": {
-            name: {"basis": timing.basis, "samples_s": list(timing.samples_s)}
-            for name, timing in m.phases.items()
-        },
-        "facts": dict(m.facts),
-        "notes": list(m.notes),
-    }
-    m.operators.to_parquet(folder / _OPERATORS, index=False)
-    text = json.dumps(document, indent=1, allow_nan=True, default=str)
-    (folder / _RUN).write_text(text, encoding="utf-8")
-
-
-def _sizes(load: Workload) -> tuple[Any, Any, Any]:
-    return load.batch, load.isl, load.osl
-
-
-def _document(folder: Path) -> dict[str, Any]:
-    """run.json, checked.
-
-    Raises:
-        ValueError: it is no run.
-    """
-    document = json.loads((folder / _RUN).read_text(encoding="utf-8"))
-    identity = document.get("id", "") if isinstance(document, dict) else ""
-    if not (isinstance(identity, str) and len(identity) == 32 and identity.isalnum()):
-        raise ValueError("it has no id")
-    if document.get("version") != 1:
-        raise ValueError(f"its version is {document.get('version')!r}, this program reads 1")
-    float(document["created"])
-    for entry in document["phases"].values():
-        [float(sample) for sample in entry["samples_s"]]
-    return document
-
-
-def _is_whole(folder: Path) -> bool:
-    try:
-        return _document(folder)["id"] == folder.name
-    except (OSError, ValueError, TypeError, LookupError, AttributeError):
-        return False
-
-
-def _measurement(folder: Path) -> Measurement:
-    d = _document(folder)
-    phases = {
-        name: PhaseTiming(name, tuple(map(float, entry["samples_s"])), entry["basis"])
-        for name, entry in d["phases"].items()
-    }
-    return Measurement(
-        source=str(d["source"]),
-        operators=pd.read_parquet(folder / _OPERATORS),
-        phases=phases,
-        system=Device(**d["system"]) if d["system"] else None,
-        model=d["model"],
-        engine=d["engine"],
-        workload=Workload(*d["workload"]) if d["workload"] else None,
-        facts=d["facts"],
-        notes=tuple(d["notes"]),
-    )
-
-
-def _unpack(source: Path | io.BytesIO, folder: Path) -> None:
-    """Unpack an exported run: plain names, bounded in number and size.
-
-    Raises:
-        ValueError: names that lead out of the folder, too much, or no run.
-    """
-    with zipfile.ZipFile(source) as archive:
-        entries = [entry for entry in archive.infolist() if not entry.is_dir()]
-        size, packed = sum(e.file_size for e in entries), sum(e.compress_size for e in entries)
-        if len(entries) > _MAX_FILES or size > min(_MAX_BYTES, _MAX_RATIO * max(packed, 1)):
-            raise ValueError("it is larger than any run")
-        if not {_RUN, _OPERATORS} <= {entry.filename for entry in entries}:
-            raise ValueError("it holds no run")
-        for entry in entries:
-            target = (folder / entry.filename).resolve()
-            if not target.is_relative_to(folder.resolve()):
-                raise ValueError("a name in it leads out of the folder")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with archive.open(entry) as packed_file, target.open("wb") as out:
-                shutil.copyfileobj(packed_file, out)
-
-
-@contextmanager
-def _sentences(place: Path) -> Iterator[None]:
-    """What the disk, SQLite or a damaged file say, as one sentence."""
-    try:
-        yield
-    except RidgelineError:
-        raise
-    except OSError as error:
-        reason = error.strerror or "a file is damaged"
-        raise MeasurementError(f"the run store in {place} cannot be used: {reason}") from None
-    except sqlite3.Error as error:
-        raise MeasurementError(f"the index of runs in {place} cannot be used: {error}") from None
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError) as error:
-        raise MeasurementError(f"the file is no exported run, or is cut off: {error}") from None
-    except _DAMAGE as error:
-        raise MeasurementError(f"this is no run that can be read: {error}") from None

@@ -100,7 +100,7 @@ def test_a_longer_cache_costs_more_only_by_what_is_appended_and_attended(model) 
 
 def test_facts_are_measured_on_this_machine() -> None:
     from profilers.collect.building import pick_device
-    from profilers.collect.eager import measure_eager
+    from profilers.collect.eager_pieces import measure_eager
 
     facts = measure_eager(pick_device("cpu"), 2e10)
     assert 0 < facts.kernel_s < facts.host_layer_s

@@ -1,0 +1,155 @@
+"""The folder of a kept run: run.json and its operator table, and the run as one zip file."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sqlite3
+import time
+import uuid
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from genz_core.errors import MeasurementError, RidgelineError
+from genz_core.types import Workload
+from profilers.schema import Device, Measurement, PhaseTiming
+
+RUN, _OPERATORS = "run.json", "operators.parquet"
+_MAX_FILES, _MAX_BYTES, _MAX_RATIO = 200, 1 << 30, 400
+#: What a damaged file may raise; a known error passes as it is.
+_DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError,
+           pa.ArrowException)  # fmt: skip
+
+
+def write(folder: Path, measurement: Measurement, label: str) -> None:
+    """A measurement as run.json, under a new id, and its operator table."""
+    m = measurement
+    load = m.workload
+    facts: dict[str, Any] = {
+        "version": 1,
+        "id": uuid.uuid4().hex,
+        "created": time.time(),
+        "label": label,
+        "source": m.source,
+        "model": m.model,
+        "engine": m.engine,
+        "system": asdict(m.system) if m.system else None,
+        "workload": None if load is None else [float(np.max(v)) for v in _sizes(load)],
+        "phases": {
+            name: {"basis": timing.basis, "samples_s": list(timing.samples_s)}
+            for name, timing in m.phases.items()
+        },
+        "facts": dict(m.facts),
+        "notes": list(m.notes),
+    }
+    m.operators.to_parquet(folder / _OPERATORS, index=False)
+    text = json.dumps(facts, indent=1, allow_nan=True, default=str)
+    (folder / RUN).write_text(text, encoding="utf-8")
+
+
+def _sizes(load: Workload) -> tuple[Any, Any, Any]:
+    return load.batch, load.isl, load.osl
+
+
+def document(folder: Path) -> dict[str, Any]:
+    """run.json, checked.
+
+    Raises:
+        ValueError: it is no run.
+    """
+    found = json.loads((folder / RUN).read_text(encoding="utf-8"))
+    identity = found.get("id", "") if isinstance(found, dict) else ""
+    if not (isinstance(identity, str) and len(identity) == 32 and identity.isalnum()):
+        raise ValueError("it has no id")
+    if found.get("version") != 1:
+        raise ValueError(f"its version is {found.get('version')!r}, this program reads 1")
+    float(found["created"])
+    for entry in found["phases"].values():
+        [float(sample) for sample in entry["samples_s"]]
+    return found
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether a folder is a run that `document` reads, under its own id."""
+    try:
+        return document(folder)["id"] == folder.name
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
+        return False
+
+
+def measurement_of(folder: Path) -> Measurement:
+    """The measurement in a run's folder; whatever a damaged file raises, see `in_words`."""
+    d = document(folder)
+    phases = {
+        name: PhaseTiming(name, tuple(map(float, entry["samples_s"])), entry["basis"])
+        for name, entry in d["phases"].items()
+    }
+    return Measurement(
+        source=str(d["source"]),
+        operators=pd.read_parquet(folder / _OPERATORS),
+        phases=phases,
+        system=Device(**d["system"]) if d["system"] else None,
+        model=d["model"],
+        engine=d["engine"],
+        workload=Workload(*d["workload"]) if d["workload"] else None,
+        facts=d["facts"],
+        notes=tuple(d["notes"]),
+    )
+
+
+def pack(folder: Path, target: Path) -> None:
+    """Write a run's folder as one zip file."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                archive.write(path, path.relative_to(folder).as_posix())
+
+
+def unpack(source: Path | io.BytesIO, folder: Path) -> None:
+    """Unpack an exported run: plain names, bounded in number and size.
+
+    Raises:
+        ValueError: names that lead out of the folder, too much, or no run.
+    """
+    with zipfile.ZipFile(source) as archive:
+        entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+        size, packed = sum(e.file_size for e in entries), sum(e.compress_size for e in entries)
+        if len(entries) > _MAX_FILES or size > min(_MAX_BYTES, _MAX_RATIO * max(packed, 1)):
+            raise ValueError("it is larger than any run")
+        if not {RUN, _OPERATORS} <= {entry.filename for entry in entries}:
+            raise ValueError("it holds no run")
+        for entry in entries:
+            target = (folder / entry.filename).resolve()
+            if not target.is_relative_to(folder.resolve()):
+                raise ValueError("a name in it leads out of the folder")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with archive.open(entry) as packed_file, target.open("wb") as out:
+                shutil.copyfileobj(packed_file, out)
+
+
+@contextmanager
+def in_words(place: Path) -> Iterator[None]:
+    """What the disk, SQLite or a damaged file say, as one sentence."""
+    try:
+        yield
+    except RidgelineError:
+        raise
+    except OSError as error:
+        reason = error.strerror or "a file is damaged"
+        raise MeasurementError(f"the run store in {place} cannot be used: {reason}") from None
+    except sqlite3.Error as error:
+        raise MeasurementError(f"the index of runs in {place} cannot be used: {error}") from None
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError) as error:
+        raise MeasurementError(f"the file is no exported run, or is cut off: {error}") from None
+    except _DAMAGE as error:
+        raise MeasurementError(f"this is no run that can be read: {error}") from None
