@@ -21,8 +21,9 @@ from genz_core.latency.attention import decode_attention_s, prefill_attention_s
 from genz_core.latency.collectives import collective_s
 from genz_core.latency.gemm import gemm_s
 from genz_core.latency.moe import moe_s
+from genz_core.latency.parameters import GemmParameters, Parameters, describe
 from genz_core.latency.pointwise import pointwise_s
-from genz_core.latency.profile import Fit, GemmParameters, Parameters, describe
+from genz_core.latency.profile import Fit
 from genz_core.latency.roofline import arithmetic_of
 from genz_core.latency.state_space import scan_s
 from genz_core.precision import bytes_of

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from genz_core.errors import InvalidValue
+from genz_core.latency.device import Device
+from genz_core.latency.parameters import Parameters, describe
 from genz_core.latency.points import OperatorPoints, bound_s, price_s
-from genz_core.latency.profile import Device, Fit, LatencyProfile, Parameters, Tier, describe
+from genz_core.latency.profile import Fit, LatencyProfile, Tier
 from genz_core.types import Array
 
 #: Log residuals beyond this count linearly, not squared: one bad point must not bend a profile.

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from genz_core.errors import MissingSpec
-from genz_core.latency.device import Device
 from genz_core.latency.parameters import (
-    CLASSES,
     CollectiveParameters,
     DecodeAttentionParameters,
     GemmParameters,
@@ -18,27 +16,8 @@ from genz_core.latency.parameters import (
     PointwiseParameters,
     PrefillAttentionParameters,
     ScanParameters,
-    describe,
 )
 from genz_core.precision import format_of
-
-__all__ = [
-    "CLASSES",
-    "CollectiveParameters",
-    "DecodeAttentionParameters",
-    "Device",
-    "Fit",
-    "GemmParameters",
-    "LatencyProfile",
-    "MoeParameters",
-    "Parameters",
-    "PointwiseParameters",
-    "PrefillAttentionParameters",
-    "ScanParameters",
-    "Tier",
-    "describe",
-    "product_format",
-]
 
 Tier = Literal["measured", "sibling", "default"]
 
