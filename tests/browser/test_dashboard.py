@@ -123,7 +123,7 @@ def test_a_link_restores_the_scenario_and_the_view(open_page):
     drawn(page)
     assert page.locator('.st-key-system input[role="combobox"]').input_value() == "mi300x"
     assert page.locator(".st-key-batch input").input_value() == "8"
-    assert "Prefill (TTFT) by cause" in page.locator(".gtitle").all_text_contents()
+    assert "Prefill step by cause" in page.locator(".gtitle").all_text_contents()
     assert query(page)["tp"] == ["2"]
 
 
@@ -145,7 +145,7 @@ def test_pins_travel_in_the_link(open_page):
     page = open_page("compare", pins=json.dumps([{}, {"tp": 2}]))
     drawn(page)
     bars = page.locator(".js-plotly-plot .ytick text").all_text_contents()
-    assert sorted(bars) == ["A", "A", "B", "B"]
+    assert sorted(bar[0] for bar in bars) == ["A", "A", "B", "B"]
     page.get_by_role("button", name="Unpin all").click()
     page.wait_for_selector("text=Nothing is pinned yet")
     settled(page)
