@@ -50,6 +50,7 @@ class EngineRecord(BaseModel):
     four_bit_efficiency: Fact | None = None
     queue_steps: Fact | None = None
     prefill_share: Fact | None = None
+    sampling_us: Fact | None = None
     host_step_us: Fact
     host_sequence_us: Fact
     host_request_ms: Fact
@@ -79,6 +80,7 @@ class EngineRecord(BaseModel):
                 ("four_bit_efficiency", self.four_bit_efficiency, 1.0),
                 ("queue_steps", self.queue_steps, 1.0),
                 ("prefill_share", self.prefill_share, 1.0),
+                ("sampling_s", self.sampling_us, MICRO),
             )
             if fact is not None
         }

@@ -11,8 +11,8 @@ import profilers
 from app import calibrating, report_calibration
 from app.cli import cli
 from genz_core.errors import InvalidValue
-from genz_core.latency.points import bound_s
 from genz_core.latency.device import Device
+from genz_core.latency.points import bound_s
 
 TRACES = Path(__file__).parents[1] / "fixtures" / "reports" / "torch"
 H100 = TRACES / "h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"

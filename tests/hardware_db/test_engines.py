@@ -47,3 +47,10 @@ def test_names_are_understood_as_tables_print_them(written, meant):
 def test_an_unknown_engine_is_said_to_be_unknown_where_it_matters():
     with pytest.raises(UnknownEngine, match=r"near: .*vllm"):
         hardware_db.engine_facts("vlm")
+
+
+def test_what_only_some_engines_state_reaches_the_profile_in_seconds():
+    facts = hardware_db.engine_facts("vllm")
+    assert facts.profile().sampling_s == 0.0
+    stated = {"sampling_us": Fact(value=40.0, source="fit", kind="measured")}
+    assert facts.model_copy(update=stated).profile().sampling_s == pytest.approx(40e-6)
