@@ -4,13 +4,35 @@ import pandas as pd
 import streamlit as st
 
 import profilers
-from app import exports, inputs, reports, text, uploads
+from app import exports, inputs, kept_runs, reports, text, uploads
 from app.charts import measured, parity
 from app.text import MICROSECOND
 from genz_core.errors import RidgelineError
-from profilers.compare import in_phase
+from profilers import Measurement, Report
+from profilers.compare import in_phase, step_count
 
 TIMES = {"bound_s": "bound", "predicted_s": "predicted", "measured_s": "measured"}
+
+REPORTS, RUN = "Reports", "A kept run"
+
+
+def kept_run() -> Measurement:
+    """The run that is chosen, with what it ran said; the page stops where there is none."""
+    store = kept_runs.store()
+    runs = store.runs()
+    if not runs:
+        st.info("No run is kept yet: measure one on the page Run.", icon=":material/timer:")
+        st.stop()
+    run = st.selectbox(
+        "Run", runs, format_func=lambda run: f"{run.label} on {run.system} · {run.id[:8]}",
+        key="measured_run",
+    )  # fmt: skip
+    chosen = store.load(run.id)
+    load = chosen.workload
+    sizes = f", batch {load.batch:g}, {load.isl:g} + {load.osl:g} tokens" if load else ""
+    st.caption(f"It ran {run.model or run.label} with the engine {run.engine}{sizes}.")
+    return chosen
+
 
 setup, asked, estimate = inputs.answer()
 st.title("Predicted vs measured", anchor=False)
@@ -18,18 +40,23 @@ st.caption(
     f"The prediction is the sidebar's: {inputs.describe(setup)}. Set it to what ran: model, "
     "system, engine, batch and lengths."
 )
-uploads.patterns()
-found = list(uploads.picker("measured").values())
-if not found:
-    st.info(
-        "Upload the reports of one run (stages, ranks), or try a sample.",
-        icon=":material/upload_file:",
-    )
-    st.stop()
+source = st.segmented_control(
+    "Measured in", (REPORTS, RUN), default=REPORTS, required=True, key="measured_source"
+)
+found: list[Report] = []
+if source == REPORTS:
+    uploads.patterns()
+    found = list(uploads.picker("measured").values())
+    if not found:
+        st.info(
+            "Upload the reports of one run (stages, ranks), or try a sample.",
+            icon=":material/upload_file:",
+        )
+        st.stop()
 
 steps: dict[str, int] = {}
 try:
-    measurement = profilers.measure_from(found)
+    measurement = profilers.measure_from(found) if found else kept_run()
     told = [p for p in ("prefill", "decode") if p in measurement.phases]
     if not told:
         phase = st.segmented_control(
@@ -37,13 +64,13 @@ try:
             ["prefill", "decode"], default="prefill", required=True, key="measured_phase",
         )  # fmt: skip
         measurement, told = in_phase(measurement, str(phase)), [str(phase)]
+    which = "" if found else f"_{st.session_state['measured_run'].id}"
     with st.container(horizontal=True):
         for phase in told:
-            kept = len(measurement.phases[phase].samples_s)
             steps[phase] = int(
                 st.number_input(
-                    f"Steps of {phase} in the reports", 1, 1_000_000, max(kept, 1),
-                    key=f"steps_{phase}", width=220,
+                    f"Steps of {phase} measured", 1, 1_000_000, step_count(measurement, phase),
+                    key=f"steps_{phase}{which}", width=220,
                     help="A summary adds up all its steps: one a generated token in decode.",
                 )
             )  # fmt: skip

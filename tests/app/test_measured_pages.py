@@ -9,10 +9,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import profilers
-from app import reports, uploads
+from app import kept_runs, reports, uploads
 from app.charts import measured as measured_chart
 from app.charts import style, timeline
 from app.measuring import agreements
+from genz_core.types import Workload
+from profilers.schema import PhaseTiming
 
 ROOT = Path(__file__).parents[2]
 MAIN = ROOT / "app" / "main.py"
@@ -190,6 +192,34 @@ def test_reports_of_ncu_do_not_mix_with_others():
     app = measured(DECODE, REPORTS / "ncu" / "a100_pcie_extrap.ncu-rep")
     assert not app.exception
     assert "ncu times kernels alone" in app.error[0].value
+
+
+def test_a_kept_run_stands_beside_the_prediction_of_the_sidebar(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
+    app = measured(model="Qwen/Qwen2.5-0.5B", batch=1, isl=64, osl=3)
+    app.segmented_control("measured_source").set_value("A kept run").run()
+    assert "No run is kept yet" in app.info[0].value
+    operators = profilers.schema.table(
+        profilers.schema.OPERATOR_COLUMNS,
+        {
+            "phase": ["prefill", "decode"], "name": ["aten::mm"] * 2, "kind": ["gemm"] * 2,
+            "class": ["gemm"] * 2, "count": [10, 20], "time_s": [0.02, 0.01],
+        },
+    )  # fmt: skip
+    run = profilers.Measurement(
+        source="live", operators=operators, model="Qwen/Qwen2.5-0.5B", engine="hf",
+        workload=Workload(1, 64, 3),
+        phases={
+            "prefill": PhaseTiming("prefill", (0.03,)), "decode": PhaseTiming("decode", (0.008,)),
+        },
+    )  # fmt: skip
+    identity = kept_runs.store().save(run)
+    app.run()
+    assert not app.exception and not app.error
+    assert cards(app)["Decode, measured"] == "8.00 ms"
+    assert cards(app)["Prefill, measured"] == "30.0 ms"
+    assert app.number_input(f"steps_decode_{identity}").value == 2  # tokens after the first
+    assert any("batch 1, 64 + 3 tokens" in caption.value for caption in app.caption)
 
 
 def test_the_run_page_invites_and_lists_nothing_yet(tmp_path: Path, monkeypatch):
