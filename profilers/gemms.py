@@ -23,6 +23,8 @@ Shape = tuple[int, int, int, int]
 _PLAIN = re.compile(r"::(mm|addmm|bmm|baddbmm|matmul|_scaled_mm|_int_mm|addmv|mv)$")
 _WITH_BIAS_FIRST = re.compile(r"::(addmm|baddbmm)$")
 _GEMM = re.compile(r"gemm|::(linear|.*_mm)$", re.IGNORECASE)
+#: No tensor has so many.
+_MOST_ELEMENTS = 1 << 48
 #: Kernels that only gather the parts of a multiplication split along k.
 _GATHERS = re.compile(r"reduce", re.IGNORECASE)
 #: Sequences of a decode step in the step names of vLLM and SGLang.
@@ -38,7 +40,7 @@ def gemm_shape(operator: str | None, input_shapes: str | None) -> Shape | None:
     plain = bool(operator and _PLAIN.search(operator))
     if not operator or not input_shapes or not (plain or _GEMM.search(operator)):
         return None
-    shapes = [shape for shape in json.loads(input_shapes) if _is_shape(shape)]
+    shapes = [shape for shape in json.loads(input_shapes) if is_shape(shape)]
     if _WITH_BIAS_FIRST.search(operator):
         shapes = shapes[1:]
     if len(shapes) < 2 or len(shapes[0]) < 2 or len(shapes[1]) < 2:
@@ -52,12 +54,13 @@ def gemm_shape(operator: str | None, input_shapes: str | None) -> Shape | None:
     return batch, math.prod(x[:-1]) // max(batch, 1), n, k
 
 
-def _is_shape(shape: Any) -> bool:
-    """A list of positive sizes; lists of tensors and scalars are none."""
+def is_shape(shape: Any) -> bool:
+    """A list of positive sizes of a tensor that can be; lists of tensors and scalars are none."""
     return (
         bool(shape)
         and isinstance(shape, list)
-        and all(isinstance(size, int) and 0 < size < 1 << 40 for size in shape)
+        and all(isinstance(size, int) and 0 < size < _MOST_ELEMENTS for size in shape)
+        and math.prod(shape) < _MOST_ELEMENTS
     )
 
 

@@ -20,7 +20,7 @@ import pandas as pd
 
 from genz_core.errors import ReportError
 from genz_core.latency.points import OperatorPoints
-from profilers.gemms import gemm_shape, gemm_table_of_graph
+from profilers.gemms import gemm_shape, gemm_table_of_graph, is_shape
 from profilers.schema import Report
 
 _HALF = frozenset({"c10::BFloat16", "c10::Half"})
@@ -136,12 +136,12 @@ class _Call:
     def tensors(self) -> list[tuple[list[int], str]]:
         """(sizes, type) of the inputs that are tensors."""
         pairs = zip(self.shapes, self.types, strict=False)
-        return [(sizes, kind) for sizes, kind in pairs if sizes and _are_sizes(sizes)]
+        return [(sizes, kind) for sizes, kind in pairs if is_shape(sizes)]
 
     def whole(self, at: int) -> int:
         """A number among the inputs, 0 where there is none."""
         text = str(self.values[at]) if at < len(self.values) else ""
-        return int(text) if text.isdecimal() else 0
+        return int(text) if text.isdecimal() and len(text) < 13 else 0
 
 
 _Described = tuple[str, str, dict[str, float]]
@@ -150,10 +150,6 @@ _Described = tuple[str, str, dict[str, float]]
 def _list(text: Any) -> list[Any]:
     found = json.loads(text) if isinstance(text, str) else []
     return found if isinstance(found, list) else []
-
-
-def _are_sizes(sizes: Any) -> bool:
-    return isinstance(sizes, list) and all(isinstance(n, int) and 0 < n < 1 << 40 for n in sizes)
 
 
 def _product(call: _Call) -> _Described | None:
@@ -222,7 +218,7 @@ def _padded(place: _Attention, q: list[int], k: list[int]) -> tuple[int, int, in
 def _packed(call: _Call, place: _Attention, rows: int) -> tuple[int, int, int] | None:
     """The same of sequences one after the other, where all of them are as long as the longest."""
     bounds = call.shapes[place.bounds] if 0 <= place.bounds < len(call.shapes) else None
-    if not bounds or not _are_sizes(bounds) or len(bounds) != 1:
+    if not is_shape(bounds) or len(bounds) != 1:
         return None
     sequences, new = bounds[0] - 1, call.whole(place.longest)
     context = call.whole(place.longest + 1)

@@ -120,6 +120,22 @@ def test_attention_counts_where_its_mask_and_lengths_are_sure(
     assert (point.operator, context) == (operator, 100)
 
 
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("aten::mm", [[2**39] * 40 + [64], [64, 32]]),
+        ("aten::silu", [[2**39] * 40]),
+        ("aten::silu", [[0, 5]]),
+        ("aten::silu", [["x", 5]]),
+        (FLASH, [[2**47, 1, 8, 64], [2**47, 5, 8, 64], [2**47, 5, 8, 64]]),
+    ],
+)
+def test_tensors_that_cannot_be_are_no_points(tmp_path: Path, name: str, shapes: list):
+    values = [""] * 5 + ["9" * 900, "9" * 900, "0.", "True", "False"]
+    with pytest.raises(ReportError):
+        points(trace(tmp_path, name, shapes, values, [[9.0]]))
+
+
 def test_points_are_grouped_as_a_calibration_takes_them():
     found = points(H100)
     entries = operator_points(found, "a trace")
