@@ -9,6 +9,8 @@ from genz_core.errors import InvalidValue
 from model_registry.keys import Config
 from model_registry.spec import ModelSpec, Projection, VisionTower
 
+#: Keys of the encoder that stand beside `vision_config`.
+_OUTER = ("spatial_merge_size", "multimodal_projector_bias")
 Tower = Callable[[Config, int], VisionTower]
 
 
@@ -21,7 +23,8 @@ def with_vision(spec: ModelSpec, config: Config) -> ModelSpec:
     if tower is None:
         note = "the image encoder is not described; image tokens count as part of the prompt"
         return replace(spec, notes=(*spec.notes, note))
-    vision = tower(Config(found, f"{config.name} vision"), spec.hidden)
+    outer = {key: config.raw[key] for key in _OUTER if key in config.raw}
+    vision = tower(Config({**outer, **found}, f"{config.name} vision"), spec.hidden)
     return replace(spec, vision=vision)
 
 
@@ -145,6 +148,30 @@ def _gemma3(config: Config, text_hidden: int) -> VisionTower:
     )
 
 
+def _pixtral(config: Config, text_hidden: int) -> VisionTower:
+    """Pixtral in Mistral 3: rotary positions, 2 x 2 patches joined to one, then two layers."""
+    hidden, heads = config.integer("hidden_size"), config.integer("num_attention_heads")
+    merge = config.integer("spatial_merge_size", 2) ** 2
+    bias = config.flag("multimodal_projector_bias")
+    joined = Projection(merge, merge * hidden, 0, hidden, bias=False, norm=hidden)
+    last = Projection(merge, hidden, text_hidden, text_hidden, bias=bias)
+    return VisionTower(
+        layers=config.integer("num_hidden_layers"),
+        hidden=hidden,
+        heads=heads,
+        head_dim=config.integer("head_dim", 0) or hidden // heads,
+        intermediate=config.integer("intermediate_size"),
+        patch=config.integer("num_channels", 3) * config.integer("patch_size") ** 2,
+        projections=(joined, last),
+        patches_per_token=merge,
+        gated=True,
+        bias=False,
+        patch_bias=False,
+        norm="rms",
+        extra_norms=1,
+    )
+
+
 _TOWERS: Mapping[str, Tower] = {
     "qwen3_vl": _qwen3_vl,
     "qwen3_vl_moe": _qwen3_vl,
@@ -154,4 +181,5 @@ _TOWERS: Mapping[str, Tower] = {
     "gemma3": _gemma3,
     "gemma4": _gemma4,
     "minimax_m3_vl": _minimax_m3,
+    "mistral3": _pixtral,
 }

@@ -8,6 +8,7 @@ import pytest
 import model_registry
 from genz_core.errors import UnsupportedModel
 from genz_core.types import Graph, Parallelism
+from model_registry.catalog import records
 from model_registry.model import DecoderModel
 
 ONE = Parallelism()
@@ -17,6 +18,7 @@ MODELS = [
     "google/gemma-4-26B-A4B",
     "moonshotai/Kimi-K2.5",
     "nvidia/MiniMax-M3-NVFP4",
+    "mistralai/Mistral-Small-3.1-24B-Base-2503",
 ]
 
 
@@ -37,6 +39,22 @@ def test_the_products_of_an_image_are_worked_out_by_hand() -> None:
     assert flops(graph, "attention") == 24 * 4 * 1024 * 1024 * 1024  # every patch sees every other
     assert flops(graph, "up_proj") == 24 * 1024 * (2 * 1024 * 4096 + 4096)
     assert flops(graph, "projection_1_out") == 256 * (2 * 4096 * 2048 + 2048)
+
+
+def test_pixtral_has_the_parameters_of_transformers_own_encoder_and_projector() -> None:
+    config = records()["mistralai/Mistral-Small-3.1-24B-Base-2503"].config()
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers", minversion="5.0")
+    with torch.device("meta"):
+        model = transformers.AutoModelForImageTextToText.from_config(
+            transformers.AutoConfig.for_model(**config)
+        )
+    counted = sum(
+        parameter.numel()
+        for name, parameter in model.named_parameters()
+        if "vision_tower" in name or "multi_modal_projector" in name
+    )
+    assert loaded("mistralai/Mistral-Small-3.1-24B-Base-2503").vision_parameters == counted
 
 
 def test_patches_are_merged_into_tokens_of_the_prompt() -> None:
