@@ -280,16 +280,17 @@ def step_words(estimate: Estimate, phase: str) -> str:
     wait = float(step.pipeline_s[0])
     words = f"**6. Step** = operators {text.seconds(operators)}"
     words += f" + pipeline wait {text.seconds(wait)}" if wait else ""
-    words += f" + host {text.seconds(host)} = **{text.seconds(float(step.total_s[0]))}**"
+    whole = intervals.step_latency(estimate, phase)
+    words += f" + host {text.seconds(host)} = {_trusted(whole)}"
     if phase == "prefill":
-        request = step.engine.host_request_s
-        last = (
-            f"**7. TTFT** = prefill step + request {text.seconds(request)} = "
-            f"**{text.seconds(float(estimate.ttft_s[0]))}**"
-        )
+        request = text.seconds(step.engine.host_request_s)
+        ttft = _trusted(intervals.latency(estimate, "ttft_s"))
+        last = f"**7. TTFT** = prefill step + request {request} = {ttft}"
     else:
-        last = (
-            "**7. TPOT** = mean of the decode step over the output = "
-            f"**{text.seconds(float(estimate.tpot_s[0]))}**"
-        )
+        tpot = _trusted(intervals.latency(estimate, "tpot_s"))
+        last = f"**7. TPOT** = mean of the decode step over the output = {tpot}"
     return f"{words}\n\n{last}"
+
+
+def _trusted(one: Latency) -> str:
+    return f"**{text.seconds(one.seconds)}** (80 %: {one.trust})"

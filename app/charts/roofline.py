@@ -14,6 +14,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from app import text
+from app.charts import ceilings
 from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, translucent
 from genz_core.types import System
 
@@ -59,7 +60,7 @@ def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> 
     """Draw points under the ceilings of a system."""
     figure = blank(look, "", 560)
     used = {str(row["compute"]) for row in rows}
-    for trace in _ceilings(system, limits, used, look):
+    for trace in ceilings.lines(system, limits.x, used, look):
         figure.add_trace(trace)
     for trace in _clouds(rows, system, look):
         figure.add_trace(trace)
@@ -78,11 +79,14 @@ def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> 
 
 
 def only(figure: go.Figure, name: str) -> go.Figure:
-    """The figure with every point faint but the one whose row has the id `name`."""
+    """The figure with every point faint and bare but the one whose row has the id `name`."""
     for cloud in figure.data:
         ids = [row[0] for row in cloud.customdata] if cloud.customdata is not None else []
         if ids:
             cloud.selectedpoints = [at for at, one in enumerate(ids) if one == name]
+            for side in ("array", "arrayminus"):
+                ends = zip(ids, cloud.error_y[side], strict=True)
+                cloud.error_y[side] = [end if one == name else math.nan for one, end in ends]
     return figure
 
 
@@ -100,68 +104,6 @@ def _axis(limits: tuple[float, float], unit: str) -> dict[str, object]:
         "tickvals": decades,
         "ticktext": [text.scaled(value, unit, 1) if unit else f"{value:,g}" for value in decades],
     }
-
-
-# ------------------------------------------------------------------------------- ceilings
-
-
-def _peaks(system: System) -> list[tuple[str, float]]:
-    """Peaks with the names that share one: [("bf16, fp16", 989e12), ...], highest first."""
-    names: dict[float, list[str]] = {}
-    for name, peak in system.peak_flops_per_s.items():
-        names.setdefault(peak, []).append(name)
-    return [(", ".join(names[peak]), peak) for peak in sorted(names, reverse=True)]
-
-
-def _levels(system: System) -> list[tuple[str, float, str]]:
-    """Diagonals: name, bytes/s, dash."""
-    levels = [("memory", system.memory_bytes_per_s, "solid")]
-    if system.l2_bytes_per_s:
-        levels.insert(0, ("L2 cache", system.l2_bytes_per_s, "dash"))
-    links = [(link.name, link.bytes_per_s, "dot") for link in system.links]
-    if system.host_bytes_per_s:
-        links.append(("host", system.host_bytes_per_s, "dot"))
-    return levels + links
-
-
-def _ceilings(system: System, limits: Frame, used: set[str], look: Look) -> Iterable[go.Scatter]:
-    top = max(system.peak_flops_per_s.values())
-    for names, peak in _peaks(system):
-        chosen = bool(used & set(names.split(", ")))
-        start = max(peak / system.memory_bytes_per_s, limits.x[0])
-        yield _line(
-            [start, limits.x[1]],
-            [peak, peak],
-            look.ink if chosen else look.faint,
-            1.8 if chosen else 0.8,
-            f"{names} peak, dense: {text.flops_rate(peak)}",
-            "solid" if chosen else "dash",
-        )
-    for name, rate, dash in _levels(system):
-        end = min(top / rate, limits.x[1])
-        main = name == "memory"
-        yield _line(
-            [limits.x[0], end],
-            [limits.x[0] * rate, end * rate],
-            look.ink if main else look.faint,
-            1.8 if main else 1.0,
-            f"{name}: {text.bandwidth(rate)}"
-            + ("" if dash != "dot" else " per direction (FLOP per byte sent)"),
-            dash,
-        )
-
-
-def _line(
-    xs: list[float], ys: list[float], color: str, width: float, words: str, dash: str
-) -> go.Scatter:
-    return go.Scatter(
-        x=xs,
-        y=ys,
-        mode="lines",
-        line={"color": color, "width": width, "dash": dash},
-        showlegend=False,
-        hovertemplate=words + "<extra></extra>",
-    )
 
 
 # ------------------------------------------------------------------------------- points
@@ -257,7 +199,7 @@ def _annotate(
     figure: go.Figure, rows: Sequence[Row], system: System, limits: Frame, look: Look
 ) -> None:
     used = {str(row["compute"]) for row in rows}
-    for names, peak in _peaks(system):
+    for names, peak in ceilings.peaks(system):
         if used & set(names.split(", ")):
             figure.add_annotation(
                 x=math.log10(limits.x[1]), y=math.log10(peak), xanchor="right", yanchor="bottom",
@@ -278,7 +220,7 @@ def _annotate(
 def _label_diagonals(figure: go.Figure, system: System, limits: Frame, look: Look) -> None:
     """Name the diagonals where they enter the frame; neighbours share a label."""
     groups: list[list[tuple[str, float]]] = []
-    for name, rate, _ in sorted(_levels(system), key=lambda level: -level[1]):
+    for name, rate, _ in sorted(ceilings.levels(system), key=lambda level: -level[1]):
         if groups and groups[-1][-1][1] < 2 * rate:
             groups[-1].append((name, rate))
         else:

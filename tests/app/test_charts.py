@@ -203,6 +203,19 @@ def test_areas_are_in_proportion_to_time():
     assert max(areas) == pytest.approx(min(areas))
 
 
+def test_the_one_chosen_point_alone_keeps_its_error_bar():
+    chosen = rows()[0]["id"]
+    figure = roofline.only(figures(style.LIGHT)["roofline"], chosen)
+    kept = [
+        row[0]
+        for trace in figure.data
+        if trace.customdata is not None
+        for row, end in zip(trace.customdata, trace.error_y.array, strict=True)
+        if not math.isnan(end)
+    ]
+    assert kept == [chosen]
+
+
 def test_the_ridge_is_peak_over_bandwidth():
     notes = [note.text for note in figures(style.LIGHT)["roofline"].layout.annotations]
     assert "ridge 295 FLOP/byte" in notes  # 989.4e12 / 3.35e12

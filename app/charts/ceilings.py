@@ -1,0 +1,76 @@
+"""What the hardware allows on a roofline: flat peaks, and diagonals of memory, caches and links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import plotly.graph_objects as go
+
+from app import text
+from app.charts.style import Look
+from genz_core.types import System
+
+
+def peaks(system: System) -> list[tuple[str, float]]:
+    """Peaks with the names that share one: [("bf16, fp16", 989e12), ...], highest first."""
+    names: dict[float, list[str]] = {}
+    for name, peak in system.peak_flops_per_s.items():
+        names.setdefault(peak, []).append(name)
+    return [(", ".join(names[peak]), peak) for peak in sorted(names, reverse=True)]
+
+
+def levels(system: System) -> list[tuple[str, float, str]]:
+    """Diagonals: name, bytes/s, dash."""
+    levels = [("memory", system.memory_bytes_per_s, "solid")]
+    if system.l2_bytes_per_s:
+        levels.insert(0, ("L2 cache", system.l2_bytes_per_s, "dash"))
+    links = [(link.name, link.bytes_per_s, "dot") for link in system.links]
+    if system.host_bytes_per_s:
+        links.append(("host", system.host_bytes_per_s, "dot"))
+    return levels + links
+
+
+def lines(
+    system: System, across: tuple[float, float], used: set[str], look: Look
+) -> Iterable[go.Scatter]:
+    """The roofs and diagonals; those of the arithmetic that is used are drawn stronger.
+
+    across: limits of the intensity axis [FLOP/byte].  used: number formats of the operators.
+    """
+    top = max(system.peak_flops_per_s.values())
+    for names, peak in peaks(system):
+        chosen = bool(used & set(names.split(", ")))
+        start = max(peak / system.memory_bytes_per_s, across[0])
+        yield _line(
+            [start, across[1]],
+            [peak, peak],
+            look.ink if chosen else look.faint,
+            1.8 if chosen else 0.8,
+            f"{names} peak, dense: {text.flops_rate(peak)}",
+            "solid" if chosen else "dash",
+        )
+    for name, rate, dash in levels(system):
+        end = min(top / rate, across[1])
+        main = name == "memory"
+        yield _line(
+            [across[0], end],
+            [across[0] * rate, end * rate],
+            look.ink if main else look.faint,
+            1.8 if main else 1.0,
+            f"{name}: {text.bandwidth(rate)}"
+            + ("" if dash != "dot" else " per direction (FLOP per byte sent)"),
+            dash,
+        )
+
+
+def _line(
+    xs: list[float], ys: list[float], color: str, width: float, words: str, dash: str
+) -> go.Scatter:
+    return go.Scatter(
+        x=xs,
+        y=ys,
+        mode="lines",
+        line={"color": color, "width": width, "dash": dash},
+        showlegend=False,
+        hovertemplate=words + "<extra></extra>",
+    )
