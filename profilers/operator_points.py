@@ -136,7 +136,7 @@ class _Call:
     def tensors(self) -> list[tuple[list[int], str]]:
         """(sizes, type) of the inputs that are tensors."""
         pairs = zip(self.shapes, self.types, strict=False)
-        return [(sizes, kind) for sizes, kind in pairs if is_shape(sizes)]
+        return [(sizes, str(kind)) for sizes, kind in pairs if is_shape(sizes)]
 
     def whole(self, at: int) -> int:
         """A number among the inputs, 0 where there is none."""

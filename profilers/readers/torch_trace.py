@@ -157,8 +157,8 @@ def _extent(value: Any) -> str | None:
 
 
 def _compact(events: TraceEvents, value: Any) -> str | None:
-    """JSON of an operator's inputs."""
-    if not value:
+    """JSON of a list about an operator's inputs."""
+    if not value or not isinstance(value, list):
         return None
     shown = repr(value)[:_MAX_SHOWN_CHARS]
     if shown not in events.inputs:

@@ -136,6 +136,21 @@ def test_tensors_that_cannot_be_are_no_points(tmp_path: Path, name: str, shapes:
         points(trace(tmp_path, name, shapes, values, [[9.0]]))
 
 
+@pytest.mark.parametrize("odd", [True, "x", {"a": 1}, [["c10::BFloat16"]], [{}], [None], 5])
+@pytest.mark.parametrize("key", ["Input Dims", "Input type", "Concrete Inputs"])
+def test_inputs_of_no_known_form_are_no_points(tmp_path: Path, key: str, odd: object):
+    file = trace(tmp_path, "aten::silu", [[8, 64]], [""], [[9.0]])
+    document = json.loads(file.read_text())
+    for event in document["traceEvents"]:
+        event["args"] |= {key: odd} if event["cat"] == "cpu_op" else {}
+    file.write_text(json.dumps(document), encoding="utf-8")
+    if key == "Concrete Inputs":
+        assert len(points(file)) == 1  # silu has no use for them
+        return
+    with pytest.raises(ReportError):
+        points(file)
+
+
 def test_points_are_grouped_as_a_calibration_takes_them():
     found = points(H100)
     entries = operator_points(found, "a trace")

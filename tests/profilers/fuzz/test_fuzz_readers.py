@@ -15,13 +15,15 @@ import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 import profilers
 from genz_core.errors import ReportError
+from profilers import roofline
+from profilers.operator_points import points_of
 from profilers.readers import UNFORESEEN
 
 from .mutations import mutated
@@ -106,6 +108,9 @@ def outcome(path: Path) -> str:
         return "refused"
     json.dumps(profilers.summarise(report), allow_nan=False)
     profilers.measure_from([report])
+    roofline.roofline(report)
+    with suppress(ReportError):
+        points_of([report])
     return "read"
 
 
