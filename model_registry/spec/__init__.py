@@ -1,0 +1,43 @@
+"""The facts that shape a decoder's graph, one layer plan for every architecture.
+
+A layer is a tuple of blocks, each a residual branch behind a norm: an attention, a recurrence, a
+feed-forward.  Window and full interleave, dense layers before the experts, hybrids, layers that do
+nothing and head counts that differ from layer to layer are all the same thing here: a plan in
+which not every layer is equal.  Sizes are of the whole model, before any split.
+"""
+
+from model_registry.spec.feed_forwards import FeedForward, LayerInput, Mixture
+from model_registry.spec.mixers import (
+    Attention,
+    CompressedAttention,
+    DeltaNet,
+    Indexer,
+    LatentAttention,
+    Mamba,
+    Mamba2,
+    SharedTransformer,
+)
+from model_registry.spec.model import Block, Layer, Mixer, ModelSpec
+from model_registry.spec.norms import Norm
+from model_registry.spec.towers import Projection, VisionTower
+
+__all__ = [
+    "Attention",
+    "Block",
+    "CompressedAttention",
+    "DeltaNet",
+    "FeedForward",
+    "Indexer",
+    "LatentAttention",
+    "Layer",
+    "LayerInput",
+    "Mamba",
+    "Mamba2",
+    "Mixer",
+    "Mixture",
+    "ModelSpec",
+    "Norm",
+    "Projection",
+    "SharedTransformer",
+    "VisionTower",
+]

@@ -1,0 +1,47 @@
+"""What works on each token alone: dense feed-forwards, mixtures of experts, layer inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FeedForward:
+    """A dense feed-forward: up (and gate), activation, down."""
+
+    intermediate: int
+    gated: bool = True
+    bias: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """A mixture of experts: router, routed experts, shared experts that see every token.
+
+    shared: width of all shared experts together, 0 for none; shared_gate: a sigmoid gate on
+    them.  bias: of the experts' projections.  router_bias: a bias on the router's logits, kept
+    as a parameter.  latent: width that tokens are projected to before the routed experts and
+    back from after them, 0 for none; latent_norm: a norm there.  router_norm: weights of the
+    model's width in front of the router.  expert_scale: one weight an expert on its output.
+    """
+
+    experts: int
+    top_k: int
+    intermediate: int
+    gated: bool = True
+    shared: int = 0
+    shared_gated: bool = True
+    shared_gate: bool = False
+    bias: bool = False
+    router_bias: bool = False
+    latent: int = 0
+    latent_norm: bool = False
+    router_norm: bool = False
+    expert_scale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LayerInput:
+    """A token's own input to each layer (Gemma 3n and 4), gated into the stream behind the rest."""
+
+    width: int

@@ -1,0 +1,81 @@
+"""Layers of blocks, and the whole decoder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from model_registry.spec.feed_forwards import FeedForward, LayerInput, Mixture
+from model_registry.spec.mixers import (
+    Attention,
+    CompressedAttention,
+    DeltaNet,
+    LatentAttention,
+    Mamba,
+    Mamba2,
+    SharedTransformer,
+)
+from model_registry.spec.norms import Norm
+from model_registry.spec.towers import VisionTower
+
+Mixer = (
+    Attention
+    | LatentAttention
+    | CompressedAttention
+    | SharedTransformer
+    | Mamba
+    | Mamba2
+    | DeltaNet
+)
+Block = Mixer | FeedForward | Mixture | LayerInput
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Blocks that follow each other through the residual stream.
+
+    parallel: all blocks read one norm's output and are added together (one all-reduce).
+    norms: in front of every block ("before"), behind it ("after"), or "both";
+    parallel_norms: how many norms a parallel layer has in front.
+    extra_norms: further norms of the model's width.
+    """
+
+    blocks: tuple[Block, ...]
+    parallel: bool = False
+    norms: Literal["before", "after", "both"] = "before"
+    parallel_norms: int = 1
+    extra_norms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """One decoder, normalised.
+
+    positions: rows of a learned position table, 0 for none.  embedding_dim: width of the token
+    table where a projection follows it (OPT-350M), 0 for the model's.  embedding_norm: a norm
+    right behind the table.  head_bias: of the LM head.  final_norm: before the head.
+    mtp_layers: multi-token-prediction layers that the config announces, not in the graph.
+    layer_input_rows: rows of the table of layer inputs (see `LayerInput`), 0 for none.
+    vision: the image encoder, None where there is none or nobody has described it.
+    streams: residual streams side by side (hyper-connections, arXiv:2409.19606), 0 for one.
+    max_context: tokens the positions are made for, None where nothing limits them.
+    """
+
+    name: str
+    model_type: str
+    hidden: int
+    vocabulary: int
+    layers: tuple[Layer, ...]
+    tied: bool = False
+    norm: Norm = "rms"
+    max_context: int | None = None
+    positions: int = 0
+    embedding_dim: int = 0
+    embedding_norm: bool = False
+    head_bias: bool = False
+    final_norm: bool = True
+    mtp_layers: int = 0
+    layer_input_rows: int = 0
+    streams: int = 0
+    vision: VisionTower | None = None
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,52 @@
+"""An image encoder and the projections behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from model_registry.spec.norms import Norm
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """Two linear layers, or one, that carry patches into the language model's width.
+
+    patches: joined into one row (of `inputs` columns).  hidden: between the layers, 0 for one
+    layer.  norm: elements of a norm in front, 0 for none.
+    """
+
+    patches: int
+    inputs: int
+    hidden: int
+    outputs: int
+    bias: bool = True
+    norm: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class VisionTower:
+    """An image encoder: patches through a stack of bidirectional layers, then projections.
+
+    patch: pixels of a patch over all channels and frames.  positions: elements of learned
+    position tables.  norms: around a layer's blocks, as in `Layer`.  bias: of all its linear
+    layers.  extra_norms: norms before and after the stack.  patches_per_token: patches that the
+    language model sees as one token.
+    """
+
+    layers: int
+    hidden: int
+    heads: int
+    head_dim: int
+    intermediate: int
+    patch: int
+    projections: tuple[Projection, ...]
+    patches_per_token: int
+    gated: bool = False
+    bias: bool = True
+    patch_bias: bool = True
+    positions: int = 0
+    norm: Norm = "layer"
+    norms: Literal["before", "both"] = "before"
+    head_norms: bool = False
+    extra_norms: int = 0
