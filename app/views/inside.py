@@ -1,6 +1,7 @@
 """A model's layers, folded and unfolded; any operator with its formula, tensors and roofline."""
 
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from app import anatomy, exports, inputs, inside, intervals, layer_tree, pricing, text, worked
@@ -12,6 +13,7 @@ from model_registry.model import DecoderModel
 setup, asked, _ = inputs.answer()
 look = exports.look()
 BUILT, TRACED = "builder", "trace"
+figures: dict[str, go.Figure] = {}
 
 st.title("Model inside", anchor=False)
 st.caption(inputs.describe(setup) + " · one device")
@@ -64,6 +66,7 @@ def graph(side: str, step: StepEstimate, chosen: str) -> None:
                 unfolded.clear()
                 unfolded.update(names)
                 st.rerun()
+    figures[f"layers {side}"] = figure
     points = exports.chart(figure, f"layers-{side}-{clicks}", f"Layers, {side}", select=True)
     for point in points[:1]:
         name = point["customdata"][0]
@@ -112,8 +115,9 @@ def detail(known: dict[str, tuple[StepEstimate, int]]) -> None:
     )  # fmt: skip
     rows = roofline.points(intervals.operator_table(step, 0), phase)
     limits = roofline.frame(rows, asked.system)
-    figure = roofline.roofline(rows, asked.system, limits, look)
-    exports.chart(roofline.only(figure, f"{phase}:{row}"), "inside_roofline", f"{op.name} on it")
+    figure = roofline.only(roofline.roofline(rows, asked.system, limits, look), f"{phase}:{row}")
+    exports.chart(figure, "inside_roofline", f"{op.name} on the roofline")
+    figures["roofline"] = figure
     with st.expander("How its time is predicted", icon=":material/function:"):
         st.markdown(worked.markdown(worked.worked(step, row), phase))
 
@@ -140,4 +144,4 @@ notes = [note for step in steps.values() for note in step.graph.notes]
 with st.expander(f"{len(notes)} notes on how the graph was made", icon=":material/info:"):
     st.markdown("\n".join(f"- {note}" for note in notes) or "None.")
 table = pd.concat([pd.DataFrame(step.table()).assign(side=side) for side, step in steps.items()])
-exports.downloads(f"inside-{phase}", {}, table, setup)
+exports.downloads(f"inside-{phase}", figures, table, setup)

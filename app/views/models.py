@@ -68,12 +68,14 @@ if facts:
         height="content",
         key="model_facts",
     )
-    st.button(
-        "Use it in the scenario",
-        on_click=brought.choose("models", name),
-        key="use_model",
-        icon=":material/check:",
-    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            "Use it in the scenario",
+            on_click=brought.choose("models", name),
+            key="use_model",
+            icon=":material/check:",
+        )
+        st.page_link("views/inside.py", label="See inside the scenario's model")
 
 st.subheader("Add your own", anchor=False)
 st.caption("A Hugging Face config.json; nothing of it is run, and it stays in this session.")
