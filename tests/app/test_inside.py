@@ -14,7 +14,8 @@ from app.charts.style import LIGHT
 from app.scenario import Scenario, resolve
 from genz_core.estimate import StepEstimate
 from genz_core.types import Op, Parallelism, Step
-from tests.app.test_pages import opened
+from tests.app.test_pages import MAIN, opened
+from tests.model_registry.tracing_cases import tiny
 
 #: One model of each kind of block.
 SOME = (
@@ -156,6 +157,25 @@ def test_builder_and_trace_stand_side_by_side_and_agree(tmp_path, monkeypatch) -
     beside = app.dataframe[1].value
     assert set(beside["trace against builder"]) == {"same"}
     assert "q_norm" in " ".join(shown_lines(app, 1))
+
+
+def test_a_visitors_config_of_a_type_without_a_builder_is_shown_as_its_trace(
+    tmp_path, monkeypatch
+) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers", minversion="5.0")
+    monkeypatch.setenv("RIDGELINE_CACHE", str(tmp_path))
+    config = {**tiny("llama"), "model_type": "exaone4", "layer_types": ["full_attention"] * 2}
+    app = AppTest.from_file(str(MAIN), default_timeout=60)
+    app.session_state["own_models"] = {"mine (yours)": json.dumps(config)}
+    app.query_params["model"] = "mine (yours)"
+    app.switch_page("views/inside.py")
+    app.run()
+    assert not app.exception
+    assert not app.error
+    assert "with_trace" not in {toggle.key for toggle in app.toggle}
+    assert "Trace" in app.markdown[0].value
+    assert any("qkv_proj" in line for line in shown_lines(app))
 
 
 def test_a_model_that_cannot_be_traced_says_so_and_keeps_its_builder() -> None:
