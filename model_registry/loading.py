@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -60,16 +60,21 @@ def load(
     return _traced_instead(found, precision, notes)
 
 
-def traced(source: Source, quant_config: Source | None = None, **formats: str | None) -> Model:
+def traced(
+    source: Source,
+    quant_config: Source | None = None,
+    without: Collection[str] = (),
+    **formats: str | None,
+) -> Model:
     """The same model as transformers' own code runs it, whether or not a builder describes it.
 
-    formats: as `load` names them.
+    without: names of `tracing.REWRITES` to leave out.  formats: as `load` names them.
 
     Raises:
-        RidgelineError: as `load`.
+        RidgelineError: as `load`; no rewrite of that name.
     """
     found = checkpoint(source, quant_config)
-    return _traced(found, *_in_formats(found, **formats))
+    return _traced(found, *_in_formats(found, **formats), without)
 
 
 def _in_formats(found: Checkpoint, **wishes: str | None) -> tuple[Precision, tuple[str, ...]]:
@@ -82,10 +87,16 @@ def _in_formats(found: Checkpoint, **wishes: str | None) -> tuple[Precision, tup
     return precision, (*found.notes, *said)
 
 
-def _traced(found: Checkpoint, precision: Precision, notes: tuple[str, ...]) -> Model:
+def _traced(
+    found: Checkpoint,
+    precision: Precision,
+    notes: tuple[str, ...],
+    without: Collection[str] = (),
+) -> Model:
     from model_registry.tracing import trace
 
-    return replace(trace(found.config, name=found.name), precision=precision, remarks=notes)
+    model = trace(found.config, name=found.name, without=without)
+    return replace(model, precision=precision, remarks=notes)
 
 
 def _traced_instead(found: Checkpoint, precision: Precision, notes: tuple[str, ...]) -> Model:

@@ -6,7 +6,7 @@ Four steps from a name to a count: `structure`, `missing_modules`, `populated`, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -35,10 +35,14 @@ _FIGURES = (
 )
 
 
-def open_model(source: Source, *, trace: bool = False, **formats: str) -> tuple[Model, str]:
+def open_model(
+    source: Source, *, trace: bool = False, without: Collection[str] = (), **formats: str
+) -> tuple[Model, str]:
     """(model, "builder" or "trace"): built by hand where its type is described, else traced.
 
-    formats: number formats that replace the checkpoint's, as `loading.load` names them.
+    trace: trace it though it is described.  without: rewrites to leave out of its trace, which is
+    then asked for.  formats: number formats that replace the checkpoint's, as `loading.load` names
+    them.
 
     Raises:
         RidgelineError: as `loading.load`.
@@ -46,16 +50,18 @@ def open_model(source: Source, *, trace: bool = False, **formats: str) -> tuple[
     from model_registry import loading
     from model_registry.model import DecoderModel
 
-    model = (loading.traced if trace else loading.load)(source, **formats)
+    if trace or without:
+        return loading.traced(source, without=without, **formats), "trace"
+    model = loading.load(source, **formats)
     return model, "builder" if isinstance(model, DecoderModel) else "trace"
 
 
-def structure(source: Source, trace: bool = False) -> dict[str, Any]:
+def structure(source: Source, trace: bool = False, without: Collection[str] = ()) -> dict[str, Any]:
     """Source, parameters, active parameters and the layers of a model.
 
     layers: groups of equal layers with their operators; indices empty for the ends of the model.
     """
-    model, origin = open_model(source, trace=trace)
+    model, origin = open_model(source, trace=trace, without=without)
     graph = model.graph(Step.decode(1.0, 1024.0), Parallelism())
     return {
         "name": model.name,
@@ -66,7 +72,7 @@ def structure(source: Source, trace: bool = False) -> dict[str, Any]:
         "layer_count": graph.layers,
         "precision": {"weights": dict(model.precision.weights), "kv": model.precision.kv},
         "layers": _layers(graph),
-        "notes": list(graph.notes) or list(getattr(model, "notes", ())),
+        "notes": list(dict.fromkeys((*getattr(model, "notes", ()), *graph.notes))),
     }
 
 
@@ -112,14 +118,14 @@ def missing_modules(source: Source) -> list[str]:
     return missing(checkpoint(source).config)
 
 
-def populated(source: Source, trace: bool = False) -> dict[str, Any]:
+def populated(source: Source, trace: bool = False, without: Collection[str] = ()) -> dict[str, Any]:
     """The structure with every figure as a formula in `SYMBOLS` and `BYTES`.
 
     Each operator says how many bytes its weights, activations and cache have an element.
     Formulas are exact inside the windows and top-k limits of the model: a figure that is no
     polynomial there is None, and `analysed` counts it at values.
     """
-    model, origin = open_model(source, trace=trace)
+    model, origin = open_model(source, trace=trace, without=without)
     symbolic = _symbolic(model)
     operators = [
         {
@@ -205,7 +211,12 @@ def _step(points: Points) -> Step:
 
 
 def analysed(
-    source: Source, batch: int = 1, new_tokens: int = 1, context: int = 1024, trace: bool = False
+    source: Source,
+    batch: int = 1,
+    new_tokens: int = 1,
+    context: int = 1024,
+    trace: bool = False,
+    without: Collection[str] = (),
 ) -> dict[str, Any]:
     """Every figure at values: context counts the tokens cached before the step."""
     for name, value in (("batch", batch), ("new_tokens", new_tokens), ("context", context)):
@@ -213,7 +224,7 @@ def analysed(
             raise InvalidValue(
                 f"{name} is {value}; give {'0' if name == 'context' else '1'} or more"
             )
-    model, origin = open_model(source, trace=trace)
+    model, origin = open_model(source, trace=trace, without=without)
     step = Step((Group(float(batch), float(new_tokens), float(context)),))
     graph = model.graph(step, Parallelism())
     rows: list[dict[str, Any]] = [

@@ -8,6 +8,8 @@ import typer
 
 from app.commands import options as opt
 
+WITHOUT = 'Rewrites to leave out of the trace: "mla_absorbed,scan".'
+
 
 def register(cli: typer.Typer) -> None:
     cli.command("arch", help="The structure of a model: layers, operators, formulas.")(arch)
@@ -22,21 +24,28 @@ def arch(
     at: Annotated[
         str, typer.Option(help='Figures at values: "batch=1,new_tokens=1,context=1024".')
     ] = "",
+    without: Annotated[str, typer.Option(help=WITHOUT)] = "",
     json: opt.Json = False,
 ) -> None:
     from app.tables import to_json
     from model_registry import structure
 
+    left = names(without)
     if at:
-        found = structure.analysed(model, **_values(at), trace=trace)
+        found = structure.analysed(model, **_values(at), trace=trace, without=left)
     elif symbols:
-        found = structure.populated(model, trace=trace)
+        found = structure.populated(model, trace=trace, without=left)
     else:
-        found = structure.structure(model, trace=trace)
+        found = structure.structure(model, trace=trace, without=left)
     if json:
         typer.echo(to_json(found))
         return
     typer.echo(_text(found))
+
+
+def names(text: str) -> list[str]:
+    """Read "scan,rotary"."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _values(text: str) -> dict[str, int]:

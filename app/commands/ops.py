@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from app.commands import options as opt
+from app.commands.arch import WITHOUT, names
 from app.tables import Format
 
 
@@ -27,6 +28,7 @@ def ops(
     weights: opt.Weights = "",
     kv: opt.Kv = "",
     trace: Annotated[bool, typer.Option("--trace", help="Trace the model's own code.")] = False,
+    without: Annotated[str, typer.Option(help=WITHOUT)] = "",
     json: opt.Json = False,
     format_: opt.Form = Format.text,
 ) -> None:
@@ -35,7 +37,7 @@ def ops(
     from model_registry import static
     from model_registry.structure import open_model
 
-    opened, _ = open_model(model, trace=trace, weights=weights, kv=kv)
+    opened, _ = open_model(model, trace=trace, without=names(without), weights=weights, kv=kv)
     if message := opened.invalid(Parallelism(tp=tp)):
         raise InvalidParallelism(message)
     table = static.static_table(

@@ -13,7 +13,7 @@ import model_registry
 from genz_core.errors import InvalidValue, RidgelineError, UnsupportedModel
 from genz_core.types import Model, Parallelism, Precision, Step
 from model_registry.catalog import records
-from model_registry.structure import structure, sums
+from model_registry.structure import analysed, structure, sums
 from model_registry.tracing import REWRITES, TracedModel, trace
 from model_registry.tracing import cache as trace_cache
 from model_registry.tracing.building import build, language_parameters
@@ -175,6 +175,13 @@ def test_rewrites_are_named_and_switched_off_one_by_one() -> None:
     for name in engine.program.rewrites:
         assert any(note.startswith(f"{name}: ") for note in engine.notes)
         assert name not in trace(config, without=[name]).program.rewrites
+
+
+def test_leaving_a_rewrite_out_asks_for_the_trace() -> None:
+    config, at = tiny("mixtral"), {"batch": 1, "new_tokens": 1, "context": 8}
+    whole, less = (analysed(config, **at, without=w) for w in ((), ("routed_experts",)))
+    assert (whole["source"], less["source"]) == ("builder", "trace")
+    assert less["total"]["flops"] > whole["total"]["flops"]
 
 
 def test_an_unknown_rewrite_is_refused() -> None:
