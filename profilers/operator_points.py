@@ -218,7 +218,7 @@ def _padded(place: _Attention, q: list[int], k: list[int]) -> tuple[int, int, in
 def _packed(call: _Call, place: _Attention, rows: int) -> tuple[int, int, int] | None:
     """The same of sequences one after the other, where all of them are as long as the longest."""
     bounds = call.shapes[place.bounds] if 0 <= place.bounds < len(call.shapes) else None
-    if not is_shape(bounds) or len(bounds) != 1:
+    if bounds is None or not is_shape(bounds) or len(bounds) != 1:
         return None
     sequences, new = bounds[0] - 1, call.whole(place.longest)
     context = call.whole(place.longest + 1)
