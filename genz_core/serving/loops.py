@@ -158,7 +158,13 @@ class _Deployment:
             others = Group(np.maximum(sequences - 1.0, 0.0), 1.0, isl + self.osl / 2.0)
             together = mixed(*given, [Group(1.0, isl, 0.0), others], split, engine).total_s
             added = np.maximum(together - steady.total_s, 0.0) * engine.prefill_share
+            own = own + (self._chunks(isl) - 1.0) * steady.total_s
         return Steps(steady.total_s, steady.bound_total_s, added, alone.total_s, own, least)
+
+    def _chunks(self, isl: Num) -> Array:
+        """Steps that a prompt takes: one for every `chunk_tokens` of it."""
+        tokens = self.engine.chunk_tokens
+        return np.ceil(np.asarray(isl) / tokens) if tokens else np.ones_like(isl, dtype=float)
 
     def served_per_s(self, running: Array) -> Array:
         """Requests per second that `running` sequences complete."""

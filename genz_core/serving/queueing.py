@@ -7,7 +7,7 @@ once per osl tokens of its predecessor::
     D     = min(C, sequences whose cache fits, sequences the engine runs)
     TPOT  = t(D) + W (D - 1) / osl / dp^0.7
     rho   = W (D - 1) / (osl TPOT)                    share of time spent on others' prompts
-    TTFT  = request + queue_steps t(D) + own prefill
+    TTFT  = request + queue_steps t(D) + own prefill + (chunks - 1) t(D)
             + W [first_wave (D - 1) / 2  +  (1 - first_wave) rho / (2 (1 - rho)) (1 - 1/D)]
             + (C / D - 1)+ 0.8 osl TPOT               waiting for cache that others hold
 
@@ -34,7 +34,8 @@ _RHO_MAX = 0.95
 class Steps:
     """The steps that a load is made of, in seconds, [configs].
 
-    decode_s: t(D).  added_s: W.  alone_s: prefill of one prompt; own_s: the same under load.
+    decode_s: t(D).  added_s: W.  alone_s: prefill of one prompt; own_s: the same under load, with
+    the decode steps that its further chunks ride on.
     bound_decode_s, bound_alone_s: the least that t(D) and a prompt alone can take.
     """
 

@@ -53,6 +53,15 @@ def test_an_engine_that_prefills_first_stalls_its_decodes(model, system):
     assert stalled.tpot_s[0] > mixed.tpot_s[0]
 
 
+@pytest.mark.parametrize(("isl", "chunks"), [(100, 1), (1024, 1), (1025, 2), (4000, 4)])
+def test_each_further_chunk_of_a_prompt_rides_on_a_decode_step(model, system, isl, chunks):
+    whole = closed(model, system, 8, replace(ENGINE, chunk_tokens=0), isl=isl, osl=50)
+    chunked = closed(model, system, 8, replace(ENGINE, chunk_tokens=1024), isl=isl, osl=50)
+    later = (chunks - 1) * chunked.decode_step_s[0]
+    assert chunked.ttft_s[0] - whole.ttft_s[0] == pytest.approx(later, abs=1e-9)
+    assert chunked.tpot_s[0] == pytest.approx(whole.tpot_s[0])
+
+
 def test_arrivals_balance_with_what_runs(model, system):
     """Little's law: sequences running = rate x time each one runs."""
     load = serve(model, system, Traffic(isl=500, osl=200, rate_per_s=20.0), engine=ENGINE)
