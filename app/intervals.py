@@ -21,10 +21,8 @@ from genz_core.latency import Pricer
 from genz_core.latency.profile import product_format
 from genz_core.latency.roofline import arithmetic_of
 from genz_core.precision import bytes_of
-from genz_core.serving import Recipe
 from genz_core.types import Array, EngineProfile, Op, System
 from hardware_db import Interval
-from hardware_db.intervals import NO_RECIPE
 
 #: Which held-out points say how far off a figure is, the nearest first.  Whole requests, which are
 #: mostly decode, stand in where too few decode steps were measured.
@@ -97,17 +95,9 @@ def of_batch(estimate: Estimate) -> dict[str, Interval | None]:
     return _known(OF_BATCH, estimate.system, estimate.engine)
 
 
-def of_load(
-    system: System, engine: EngineProfile, recipe: Recipe | None
-) -> dict[str, Interval | None]:
-    """The intervals of latencies under load, and of one prompt or step alone.
-
-    recipe: the measured correction of this case; without one the figures miss as those of models
-    that nobody measured.
-    """
-    suffix = "" if recipe else NO_RECIPE
-    served = {name: [f"{metric}{suffix}" for metric in of] for name, of in OF_LOAD.items()}
-    return _known({**_STEPS, **served}, system, engine)
+def of_load(system: System, engine: EngineProfile) -> dict[str, Interval | None]:
+    """The intervals of latencies under load, and of one prompt or step alone."""
+    return _known({**_STEPS, **OF_LOAD}, system, engine)
 
 
 def _known(
@@ -117,7 +107,7 @@ def _known(
     tier = "" if hypothetical else hardware_db.validated_tier(system.latency)
     return {
         figure: next(
-            filter(None, (hardware_db.load_interval(m, tier, engine.name) for m in metrics)), None
+            filter(None, (hardware_db.load_interval(m, tier, engine) for m in metrics)), None
         )
         for figure, metrics in figures.items()
     }

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import intervals, pricing
+from app import intervals, pricing, scenario
 from app.pricing import Setup
 from app.report import SERVING_FIGURES
 from genz_core.serving import ServingEstimate, Traffic, serve
@@ -23,10 +23,7 @@ _MOST_POWER = 12
 
 def basis(setup: Setup) -> str:
     """What the figures stand on, in words."""
-    asked = pricing.resolved(setup)
-    if asked.recipe is None:
-        return f"from the engine's profile ({asked.engine.name}), not measured"
-    return f"measured recipe ({asked.recipe.points} points)"
+    return scenario.basis(pricing.resolved(setup))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -58,7 +55,7 @@ def _served(setup: Setup, length_ratio: float, **load: Any) -> ServingEstimate:
 def known(setup: Setup) -> intervals.Known:
     """The intervals of the latencies under load."""
     asked = pricing.resolved(setup)
-    return intervals.of_load(asked.system, asked.engine, asked.recipe)
+    return intervals.of_load(asked.system, asked.engine)
 
 
 def _frame(setup: Setup, result: ServingEstimate, name: str, loads: np.ndarray) -> pd.DataFrame:

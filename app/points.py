@@ -215,7 +215,7 @@ def _served(resolved: Resolved, points: Sequence[Point]) -> _Figures:
     bounds = {"prefill_s": result.bound_prefill_s, "decode_step_s": result.bound_decode_step_s}
     columns = intervals.beside(
         {name: getattr(result, name) for name in _LATENCIES},
-        intervals.of_load(resolved.system, resolved.engine, resolved.recipe),
+        intervals.of_load(resolved.system, resolved.engine),
         bounds,
     )
     return _Figures(

@@ -135,8 +135,7 @@ def resolved(setup: Setup) -> Resolved:
     """
     scenario = setup.scenario
     model = model_of(scenario.model, setup.model_config, tuple(scenario.precisions.items()))
-    found = combined(scenario, model, system_of(setup))
-    return replace(found, recipe=None) if setup.system_yaml else found
+    return combined(scenario, model, system_of(setup), measured=not setup.system_yaml)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
@@ -153,6 +152,12 @@ def priced(setup: Setup) -> Estimate:
 def swept(setup: Setup, axis: str, values: tuple[int, ...]) -> Estimate:
     """The estimate of a setup with `axis` ("batch" or "isl") running over `values`."""
     return estimate_resolved(resolved(setup), **{axis: np.array(values, dtype=float)})
+
+
+def forget() -> None:
+    """Drop all that is kept: something that predictions stand on has changed."""
+    st.cache_resource.clear()
+    st.cache_data.clear()
 
 
 def step_of(estimate: Estimate, phase: str) -> StepEstimate:

@@ -17,6 +17,7 @@ from genz_core import EngineProfile, Estimate, Parallelism, System, Workload
 from genz_core.errors import InvalidValue
 from genz_core.serving import Recipe
 from genz_core.types import Model, Step
+from hardware_db import RecipeKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +101,50 @@ def resolve(scenario: Scenario) -> Resolved:
     return combined(scenario, model, hardware_db.load(scenario.system))
 
 
-def combined(scenario: Scenario, model: Model, system: System) -> Resolved:
+def combined(
+    scenario: Scenario, model: Model, system: System, *, measured: bool = True
+) -> Resolved:
     """A scenario with the model and the system that it means; its engine is looked up.
 
-    A recipe belongs to a system as it was measured, so a scaled one has none.
+    measured: whether what was measured on a system of that slug holds for it; not so for one that
+    a visitor brought.
     """
     engine = hardware_db.load_engine(scenario.engine)
     notes = (*getattr(model, "notes", ()), *engine_notes(scenario.engine, engine))
-    key = (engine.name, model.parameters, system.slug, bulk_format(model))
-    recipe = None if hardware_db.is_hypothetical(system) else hardware_db.load_recipe(*key)
+    if not measured:
+        return Resolved(scenario, model, system, engine, notes)
+    engine, recipe = as_measured(engine, model, system)
     return Resolved(scenario, model, system, engine, notes, recipe)
+
+
+def as_measured(
+    engine: EngineProfile, model: Model, system: System
+) -> tuple[EngineProfile, Recipe | None]:
+    """The engine as it was measured on this system and with this model, and the scales left."""
+    found = hardware_db.load_recipe(recipe_key(engine, model, system))
+    return hardware_db.tuned(engine, system.slug, found), found.scales if found else None
+
+
+def recipe_key(engine: EngineProfile, model: Model, system: System) -> RecipeKey:
+    """What measured runs of this engine, model and system are looked up by."""
+    return RecipeKey(engine.name, round(model.parameters), system.slug, bulk_format(model))
+
+
+def basis(asked: Resolved) -> str:
+    """What of this engine and system was measured, in words."""
+    found = _BASIS[asked.engine.measured_on].format(
+        engine=asked.engine.name, points=asked.recipe.points if asked.recipe else 0
+    )
+    carried = asked.engine.measured_on and hardware_db.is_hypothetical(asked.system)
+    return f"{found}, carried over to hardware that nobody has" if carried else found
+
+
+_BASIS = {
+    "own": "calibrated with your own runs ({points} figures)",
+    "recipe": "measured recipe ({points} runs)",
+    "device": "{engine} as measured on this device with other models",
+    "": "{engine}'s profile, not measured on this device",
+}
 
 
 def bulk_format(model: Model) -> str:

@@ -1,143 +1,246 @@
-"""Calibration from a few whole phases: one to five measured prefills or decode steps.
+"""What whole steps and requests say about an engine: a maximum-a-posteriori fit of its constants.
 
-Whole phases cannot tell thirty constants apart, so they move four things that any phase mixes:
-how much of the bandwidth and of the peak the kernels reach, how long their smallest run takes,
-and what the host adds to every phase.  Each stays near what the profile says unless the points
-speak against it (a maximum-a-posteriori fit, as in `genz_core.calibration`).
+A measured step cannot tell thirty constants of kernels apart, but it can tell whether this engine
+reaches less bandwidth here, or spends more on the host, than its profile says.  Close to a
+profile, r = ln(predicted / measured) is linear in the logarithms x of its constants, so a
+Gauss-Newton step d solves a ridge problem with Huber's weights w::
+
+    min  sum_i w_i (r_i + J_i d)^2 / spread_i^2  +  sum_c (x_c + d_c)^2 / width_c^2
+
+The same step serves the fit of every engine on all that was measured (`app/engine_fit`) and the
+calibration from one to five points of one's own.  TTFT and TPOT under load also get a scale each,
+for what no constant describes: flags, streaming intervals, versions.
+Source of the weights: Huber, Robust Estimation of a Location Parameter (1964).
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from scipy.optimize import least_squares
+from numpy.typing import NDArray
 
-from genz_core.calibration import ROBUST_SCALE, TOLERANCE, ErrorSummary
+from genz_core.calibration import TOLERANCE, ErrorSummary
 from genz_core.errors import InvalidValue
-from genz_core.latency.profile import LatencyProfile, Parameters, describe
-from genz_core.types import Array
+from genz_core.types import Array, EngineProfile
 
-#: Prior widths: of the logarithms of the three factors, and of the host's time per phase [s].
-_SPREAD: Mapping[str, float] = {"memory": 0.25, "compute": 0.25, "launch": 0.5, "host_s": 1e-3}
-_FIELDS: Mapping[str, tuple[str, ...]] = {
-    "memory": ("memory_efficiency",),
-    "compute": ("compute_efficiency", "efficiency_64", "efficiency_128", "efficiency_256"),
-    "launch": ("launch_s",),
-}
-#: Factors stay within a power of this; beyond it something else than a constant is wrong.
-_MOST = 4.0
-_MOST_HOST_S = 0.05
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """One constant of an engine that whole steps speak for.
+
+    engine, device, recipe: how far its logarithm is expected to move between what is assumed of
+    an engine and what holds for it; from there to one of its devices; from there to one model and
+    format on that device.  0: it does not differ there.  least: where it starts when it was zero.
+    most: how far its logarithm may rise in an engine; a rate cannot pass what the hardware has.
+    """
+
+    field: str
+    engine: float
+    device: float = 0.0
+    recipe: float = 0.0
+    least: float = 1e-9
+    most: float = 3.0
+
+
+CONSTANTS = (
+    Constant("kernel_floor_s", 0.06, 0.3, 0.4),
+    Constant("host_step_s", 0.1, 0.4, 0.7),
+    Constant("host_sequence_s", 0.1, 0.0, 0.7, least=0.5e-6),
+    Constant("moe_floor_s", 0.1),
+    Constant("expert_s", 0.1),
+    Constant("compute_efficiency", 0.05, 0.3, 0.3, most=0.1),
+    Constant("memory_efficiency", 0.02, 0.15, 0.15, most=0.1),
+    Constant("attention_efficiency", 0.05, 0.2, 0.2, most=0.1),
+    Constant("four_bit_efficiency", 0.5),
+    Constant("expert_efficiency", 0.5),
+    Constant("host_request_s", 1.0, least=1e-4),
+    Constant("queue_steps", 1.0, least=0.1),
+    Constant("prefill_share", 0.2),
+)
+FIELDS = tuple(constant.field for constant in CONSTANTS)
+#: Expected spread of ln(predicted / measured) by what is measured, once its constants are right.
+SPREAD: Mapping[str, float] = {
+    "tpot_s": 0.15, "ttft_s": 0.45, "prefill": 0.2, "decode": 0.15, "e2e": 0.15,
+}  # fmt: skip
+#: Expected spread of the scales of figures under load.
+SCALES: Mapping[str, float] = {"tpot_s": 0.1, "ttft_s": 0.15}
+STEP = 0.05  # of a logarithm, in a numerical derivative
+_HUBER = 2.0  # standard deviations beyond which a point's weight falls
+_ROUNDS = 4
+_MOST_STEP = 1.0  # of a logarithm, in one round
+_STEPS_GRID = np.array([0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 1, 1.4, 2, 3, 4, 6, 8, 12])
+_DOUBT = 0.1  # cost of steps that differ e-fold from the engine's, per point missing
+_SHRINK = 4.0  # points that the scale of a TTFT is worth before it is believed
+
+
+def moved(engine: EngineProfile, moves: Array) -> EngineProfile:
+    """The engine with its constants' logarithms moved, [constants] as in `CONSTANTS`."""
+    fields = {
+        constant.field: max(getattr(engine, constant.field), constant.least) * float(np.exp(move))
+        for constant, move in zip(CONSTANTS, moves, strict=True)
+        if move
+    }
+    return replace(engine, **fields)
+
+
+def map_step(logs: Array, design: Array, spread: Array, at: Array, width: Array) -> Array:
+    """The step to the optimum of the linearised problem at the top, [parameters].
+
+    logs: r, [points].  design: its derivatives, [points, parameters].  at: x, where the prior is
+    zero.  Points that are not finite say nothing; parameters of no width stay.
+    """
+    usable = np.isfinite(logs) & np.isfinite(design).all(1)
+    r, j, s = logs[usable], design[usable], spread[usable]
+    free = width > 0
+    j, x, precision = j[:, free], at[free], width[free] ** -2.0
+    step: NDArray[Any] = np.zeros(int(free.sum()))
+    for _ in range(8):
+        weight = 1.0 / np.maximum(np.abs((r + j @ step) / s) / _HUBER, 1.0) / s**2
+        left = (j.T * weight) @ j + np.diag(precision)
+        step = np.linalg.solve(left, -(j.T * weight) @ r - precision * x)
+    whole = np.zeros(width.size)
+    whole[free] = step
+    return whole
+
+
+def first_token(logs: Array, waiting: Array) -> tuple[float, float]:
+    """Scale of the decode steps waited for, and of the whole TTFT, of runs that share both.
+
+    logs: ln(predicted / measured) TTFT, [runs].  waiting: the share of each prediction that is
+    steps waited for.  The steps are chosen on a grid, with the scale that then remains; both are
+    pulled towards one, the more the fewer the runs.
+    """
+    belief = logs.size / (logs.size + _SHRINK)
+
+    def cost(steps: float) -> tuple[float, float, float]:
+        after = logs + waited(waiting, steps)
+        scale = -float(np.median(after)) * belief
+        doubt = _DOUBT * abs(float(np.log(steps))) * (1.0 - belief) / belief
+        return float(np.abs(after + scale).mean()) + doubt, steps, scale
+
+    _, steps, scale = min(cost(steps) for steps in _STEPS_GRID)
+    return float(steps**belief), float(np.exp(scale))
+
+
+def waited(waiting: Array, steps: float) -> Array:
+    """Change of ln TTFT when the share of it that waits for steps is scaled."""
+    return np.log1p(np.clip(waiting, 0.0, 0.98) * (steps - 1.0))
 
 
 @dataclass(frozen=True, slots=True)
 class EndToEnd:
-    """A profile that agrees with measured phases.
+    """An engine that agrees with measured steps and requests of one model on one device.
 
-    factors: what memory and compute rates and launch times were multiplied by.  host_s: to add
-    to every phase of the kind that was measured.  uncertainty: standard deviation of the
-    logarithm of each factor, and of host_s [s].  before, after: errors on the points given.
+    engine: with the fitted constants.  factors: what each was multiplied by; uncertainty: the
+    standard deviation of the logarithm of each.  tpot_scale, ttft_scale: to multiply figures
+    under load with, on top.  before, after: errors on the points given.
     """
 
-    profile: LatencyProfile
+    engine: EngineProfile
     factors: Mapping[str, float]
-    host_s: float
     uncertainty: Mapping[str, float]
+    tpot_scale: float
+    ttft_scale: float
     before: ErrorSummary
     after: ErrorSummary
 
 
-def scaled(profile: LatencyProfile, factors: Mapping[str, float]) -> LatencyProfile:
-    """The profile with its rates and launch times multiplied, inside their physical bounds."""
-    parameters = {
-        operator: {fmt: _scaled(values, factors) for fmt, values in formats.items()}
-        for operator, formats in profile.parameters.items()
-    }
-    return dataclasses.replace(profile, parameters=parameters)
-
-
-def _scaled(parameters: Parameters, factors: Mapping[str, float]) -> Parameters:
-    changed = {}
-    for constant in describe(type(parameters)):
-        for name, fields in _FIELDS.items():
-            if constant.name in fields:
-                value = getattr(parameters, constant.name) * factors[name]
-                changed[constant.name] = min(max(value, constant.low), constant.high)
-    return dataclasses.replace(parameters, **changed)  # type: ignore[type-var]
-
-
 def calibrate_end_to_end(
-    profile: LatencyProfile,
-    predict_s: Callable[[LatencyProfile], Array],
+    engine: EngineProfile,
+    predict_s: Callable[[EngineProfile], Array],
     measured_s: Array,
+    metrics: Sequence[str],
     *,
     bound_s: Array | None = None,
+    progress: Callable[[float], None] = lambda share: None,
 ) -> EndToEnd:
-    """Fit a profile to whole phases of one model on one device and engine.
+    """Fit an engine's constants to a few figures measured with one model on one device.
 
     Args:
-        profile: the prior.
-        predict_s: prices the measured phases with a given profile, one value per point [s].
-        measured_s: what they took [s], in the same order.
-        bound_s: the least that they can take; points more than 5 % below it are refused.
+        engine: the prior.
+        predict_s: what an engine predicts for the points [s], [points].
+        measured_s: what was measured [s], in the same order.
+        metrics: what each point is, one of `SPREAD`.
+        bound_s: the least each can take [s], NaN where unknown; a point more than 5 % below it
+            is refused.
+        progress: told the share that is done.
 
     Raises:
-        InvalidValue: no points, a time that is not positive, or one that contradicts physics.
+        InvalidValue: no points, a metric that does not exist, a time that is not positive, or one
+            that contradicts physics.
     """
     measured = np.atleast_1d(np.asarray(measured_s, np.float64))
-    _refuse(measured, bound_s)
-    names = tuple(_SPREAD)
-    width = np.array([_SPREAD[name] for name in names])
+    _refuse(measured, metrics, bound_s)
+    width = np.array([np.hypot(c.device, c.recipe) or c.engine for c in CONSTANTS])
+    width = np.append(width, list(SCALES.values()))
+    scaled = np.stack([np.array(metrics) == metric for metric in SCALES], axis=1).astype(float)
+    spread = np.array([SPREAD[metric] for metric in metrics])
 
-    def unpack(vector: Array) -> tuple[dict[str, float], float]:
-        factors = dict(
-            zip(names[:3], (float(v) for v in np.exp(vector[:3] * width[:3])), strict=True)
-        )
-        return factors, float(vector[3] * width[3])
+    def logs(moves: Array) -> Array:
+        predicted = np.atleast_1d(predict_s(moved(engine, moves)))
+        return np.asarray(np.log(predicted) - np.log(measured))
 
-    def predicted(vector: Array) -> Array:
-        factors, host_s = unpack(vector)
-        kernels = np.atleast_1d(predict_s(scaled(profile, factors)))
-        return np.maximum(kernels + host_s, 0.1 * kernels)
-
-    def residuals(vector: Array) -> Array:
-        error = (np.log(predicted(vector)) - np.log(measured)) / ROBUST_SCALE
-        return np.concatenate([error, vector])
-
-    limit = np.append(np.log(_MOST) / width[:3], _MOST_HOST_S / width[3])
-    start = np.zeros(len(names))
-    best = least_squares(residuals, start, bounds=(-limit, limit), max_nfev=40, diff_step=1e-2)
-    factors, host_s = unpack(best.x)
-    deviation = np.sqrt(np.diag(np.linalg.inv(best.jac.T @ best.jac))) * width
+    at = np.zeros(width.size)
+    start = logs(at[: len(CONSTANTS)])
+    design = np.zeros((measured.size, width.size))
+    for number in range(_ROUNDS):
+        progress(number / _ROUNDS)
+        here = logs(at[: len(CONSTANTS)])
+        design = np.hstack([slopes(logs, at[: len(CONSTANTS)], here), scaled])
+        step = map_step(here + scaled @ at[len(CONSTANTS) :], design, spread, at, width)
+        at = np.clip(at + np.clip(step, -_MOST_STEP, _MOST_STEP), -3 * width, 3 * width)
+    moves = at[: len(CONSTANTS)]
+    after = logs(moves) + scaled @ at[len(CONSTANTS) :]
+    scale = dict(zip(SCALES, np.exp(at[len(CONSTANTS) :]), strict=True))
+    deviation = _deviation(design, spread, width)[: len(CONSTANTS)]
     return EndToEnd(
-        dataclasses.replace(
-            scaled(profile, factors),
-            tier="measured",
-            note=f"calibrated with {measured.size} whole phases; prior: {profile.note}",
-        ),
-        factors,
-        host_s,
-        dict(zip(names, (float(value) for value in deviation), strict=True)),
-        ErrorSummary.of(predicted(start), measured),
-        ErrorSummary.of(predicted(best.x), measured),
+        engine=moved(engine, moves),
+        factors=dict(zip(FIELDS, (float(v) for v in np.exp(moves)), strict=True)),
+        uncertainty=dict(zip(FIELDS, (float(v) for v in deviation), strict=True)),
+        tpot_scale=float(scale["tpot_s"]),
+        ttft_scale=float(scale["ttft_s"]),
+        before=ErrorSummary.of(np.exp(start), np.ones(measured.size)),
+        after=ErrorSummary.of(np.exp(after), np.ones(measured.size)),
     )
 
 
-def _refuse(measured: Array, bound_s: Array | None) -> None:
+def slopes(logs: Callable[[Array], Array], moves: Array, here: Array) -> Array:
+    """Derivatives of `logs` by the logarithm of each constant at `moves`, [points, constants]."""
+    columns = []
+    for number in range(len(CONSTANTS)):
+        nudge = np.zeros(len(CONSTANTS))
+        nudge[number] = STEP
+        columns.append((logs(moves + nudge) - here) / STEP)
+    return np.stack(columns, axis=1)
+
+
+def _deviation(design: Array, spread: Array, width: Array) -> Array:
+    """Standard deviations of the parameters around the optimum, [parameters]."""
+    scaled = design / spread[:, None]
+    return np.sqrt(np.diag(np.linalg.inv(scaled.T @ scaled + np.diag(width**-2.0))))
+
+
+def _refuse(measured: Array, metrics: Sequence[str], bound_s: Array | None) -> None:
     if measured.size == 0:
-        raise InvalidValue("end-to-end calibration got no points; give one to five phases")
+        raise InvalidValue("end-to-end calibration got no points; give one to five")
+    unknown = sorted(set(metrics) - set(SPREAD))
+    if unknown or len(metrics) != measured.size:
+        raise InvalidValue(
+            f"every point needs a metric, one of {', '.join(SPREAD)}; got {', '.join(metrics)}"
+        )
     if not np.all(np.isfinite(measured) & (measured > 0)):
-        raise InvalidValue("phases must have taken a positive number of seconds")
+        raise InvalidValue("points must have taken a positive number of seconds")
     if bound_s is None:
         return
     bound = np.broadcast_to(np.asarray(bound_s, np.float64), measured.shape)
-    beaten = np.flatnonzero(measured < bound / (1.0 + TOLERANCE))
+    beaten = np.flatnonzero(measured < np.nan_to_num(bound) / (1.0 + TOLERANCE))
     if beaten.size:
-        first = int(beaten[0])
+        at = int(beaten[0])
         raise InvalidValue(
-            f"phase {first} took {measured[first] * 1e3:.3f} ms where {bound[first] * 1e3:.3f} ms "
-            "is the least this device needs: check the unit, the model, its precision and the "
-            "device"
+            f"point {at} ({metrics[at]}) took {measured[at] * 1e3:.3f} ms where "
+            f"{bound[at] * 1e3:.3f} ms is the least this device needs: check the unit, the model, "
+            "its precision, the degrees and the device"
         )

@@ -36,6 +36,7 @@ OperatorClass = Literal[
     "collective",
 ]
 Bound = Literal["compute", "memory", "communication", "overhead"]
+MeasuredOn = Literal["", "device", "recipe", "own"]
 
 #: The class an operator kind is drawn and validated under.
 CLASS_OF_KIND: Mapping[str, OperatorClass] = {
@@ -361,8 +362,9 @@ class EngineProfile:
     compute_efficiency, memory_efficiency: rates of its kernels over those that the system's
     latency profile was fitted on.
     attention_efficiency: the same of its prefill attention, on top of compute_efficiency.
-    four_bit_efficiency: the same of its products with 4-bit blocks, where the hardware multiplies
-    them.
+    four_bit_efficiency: the rate at which its products read 4-bit blocks, over the profile's,
+    where the hardware multiplies them.  expert_efficiency: the same of experts with 4-bit weights,
+    whatever multiplies them.
     products: arithmetic type whose peak its products work against, where the system states one
     ("int8" for kernels that quantise activations themselves); "" for their own.
     moe_floor_s: routing, permutation and grouped products of one layer at their smallest.
@@ -382,10 +384,13 @@ class EngineProfile:
     ends (batching window, streaming interval).  prefill_share: measured prefill time under load
     over the priced one.
     source: where the figures come from; assumptions: those nobody measured.
+    measured_on: what of the system at hand was measured with this engine: "own" (the user's runs),
+    "recipe" (this model and format), "device", or "" for none.
     """
 
     name: str = "generic"
     versions: str = ""
+    measured_on: MeasuredOn = ""
     kernel_floor_s: float = 2.5e-6
     launch_s: float = 0.0
     thin_products: bool = False
@@ -393,6 +398,7 @@ class EngineProfile:
     memory_efficiency: float = 1.0
     attention_efficiency: float = 1.0
     four_bit_efficiency: float = 1.0
+    expert_efficiency: float = 1.0
     products: str = ""
     moe_floor_s: float = 10e-6
     expert_s: float = 0.03e-6

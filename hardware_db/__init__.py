@@ -22,19 +22,23 @@ from hardware_db.intervals import (
     validated_tier,
 )
 from hardware_db.profiles import load_profile
-from hardware_db.recipes import load_recipe
+from hardware_db.recipes import Measured, RecipeKey, forget_recipe, keep_recipe, load_recipe, tuned
 from hardware_db.schema import Fact, Record, Source, unit_of
 from hardware_db.what_if import is_hypothetical, what_if
 
 __all__ = [
     "Fact",
     "Interval",
+    "Measured",
+    "RecipeKey",
     "Record",
     "Source",
     "engine_facts",
     "engine_names",
     "facts",
+    "forget_recipe",
     "is_hypothetical",
+    "keep_recipe",
     "load",
     "load_engine",
     "load_interval",
@@ -43,6 +47,7 @@ __all__ = [
     "load_recipe",
     "load_yaml",
     "names",
+    "tuned",
     "unit_of",
     "validated_tier",
     "what_if",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -48,6 +48,7 @@ class EngineRecord(BaseModel):
     memory_efficiency: Fact | None = None
     attention_efficiency: Fact | None = None
     four_bit_efficiency: Fact | None = None
+    expert_efficiency: Fact | None = None
     queue_steps: Fact | None = None
     prefill_share: Fact | None = None
     sampling_us: Fact | None = None
@@ -68,7 +69,7 @@ class EngineRecord(BaseModel):
 
     def profile(self) -> EngineProfile:
         """The same in the engine's terms, SI units."""
-        optional = {
+        optional: dict[str, Any] = {
             name: fact.value * unit
             for name, fact, unit in (
                 ("launch_s", self.launch_us, MICRO),
@@ -78,6 +79,7 @@ class EngineRecord(BaseModel):
                 ("memory_efficiency", self.memory_efficiency, 1.0),
                 ("attention_efficiency", self.attention_efficiency, 1.0),
                 ("four_bit_efficiency", self.four_bit_efficiency, 1.0),
+                ("expert_efficiency", self.expert_efficiency, 1.0),
                 ("queue_steps", self.queue_steps, 1.0),
                 ("prefill_share", self.prefill_share, 1.0),
                 ("sampling_s", self.sampling_us, MICRO),

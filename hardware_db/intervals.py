@@ -1,6 +1,6 @@
 """How far off a prediction may be: quantiles of measured / predicted on held-out points.
 
-Those of steps and requests are written by the fit of the engines (`app/engine_fit.py`); their
+Those of steps and requests are written by the fit of the engines (`app/engine_fit`); their
 coverage on points that drew neither the model nor the interval stands beside them in
 `coverage.csv`.  Those of single operators are written by the fit of the profiles
 (`python -m hardware_db.fit`).
@@ -18,13 +18,14 @@ from importlib.resources import files
 import yaml
 
 from genz_core.latency.profile import Fit, LatencyProfile
+from genz_core.types import EngineProfile
 from hardware_db import profiles
+from hardware_db.engine_schema import GENERIC
 
 LEVEL = 0.8
-#: The engine that no point fitted: how far it misses says how far others do that nobody measured.
-GENERIC = "generic"
-#: Added to a serving figure's name: of a model that no recipe corrects.
-NO_RECIPE = "_no_recipe"
+#: Which held-out points speak for a figure, by what was measured of its engine and system.
+_OF_LOAD = {"recipe": "recipe", "own": "few", "device": "none", "": "none"}
+_OF_BATCH = {"recipe": "device", "own": "device", "device": "device", "": "none"}
 _POOLED = "*"
 #: The engines whose kernels the operator tables time, and the one that is priced with them.
 _TIMED = (GENERIC, "sglang", "trtllm", "vllm")
@@ -46,18 +47,21 @@ class Interval:
         object.__setattr__(self, "high", max(self.high, 1.0))
 
 
-def load_interval(metric: str, tier: str, engine: str) -> Interval | None:
+def load_interval(metric: str, tier: str, engine: EngineProfile) -> Interval | None:
     """The interval of a figure; None where too few points were measured to state one.
 
-    metric: "prefill", "decode", "e2e" (static batches), "ttft_s" or "tpot_s" (serving; with
-    `NO_RECIPE` where no recipe corrects it).  tier: of the latency profile ("measured", "sibling",
-    "default").  engine: a profile's name; where it has too few points all measured engines are
-    pooled, and one that was never measured misses as the generic one does.
+    metric: "prefill", "decode", "e2e" (static batches), "ttft_s" or "tpot_s" (serving).
+    tier: of the latency profile ("measured", "sibling", "default").  engine: as it was measured
+    on the system (`hardware_db.tuned`): what was measured decides which held-out points speak for
+    the figure.  Where they are too few all measured engines are pooled, and an engine that was
+    never measured misses as the generic one does.
     """
+    known = (_OF_LOAD if metric in ("ttft_s", "tpot_s") else _OF_BATCH)[engine.measured_on]
     table = _table()
-    measured = {name for _, _, name in table} - {GENERIC, _POOLED}
-    stand_in = _POOLED if engine in measured else GENERIC
-    return table.get((metric, tier, engine)) or table.get((metric, tier, stand_in))
+    measured = {name for *_, name in table} - {GENERIC, _POOLED}
+    stand_in = _POOLED if engine.name in measured else GENERIC
+    found = (table.get((metric, tier, known, name)) for name in (engine.name, stand_in))
+    return next(filter(None, found), None)
 
 
 def load_operator_interval(operator: str, fit: Fit, engine: str) -> Interval | None:
@@ -104,13 +108,13 @@ def _residuals() -> tuple[str, Mapping[tuple[str, str], Interval]]:
 
 
 @cache
-def _table() -> dict[tuple[str, str, str], Interval]:
+def _table() -> dict[tuple[str, str, str, str], Interval]:
     source = files("hardware_db").joinpath("engines", "intervals.csv")
     if not source.is_file():
         return {}
     rows = csv.DictReader(source.read_text(encoding="utf-8").splitlines())
     return {
-        (row["metric"], row["tier"], row["engine"]): Interval(
+        (row["metric"], row["tier"], row["known"], row["engine"]): Interval(
             float(row["low"]), float(row["high"]), int(row["points"])
         )
         for row in rows

@@ -105,12 +105,11 @@ def _rates(text: str) -> list[float]:
 def _row(result: Any, at: int, name: str, load: float, resolved: Any) -> dict[str, Any]:
     from app import intervals
     from app.report import SERVING_FIGURES
+    from app.scenario import basis
 
-    notes = list(resolved.notes)
-    if resolved.recipe is not None:
-        notes.append(f"corrected by a measured recipe ({resolved.recipe.points} points)")
+    notes = [*resolved.notes, basis(resolved)]
     figures = {key: float(getattr(result, key)[at]) for key in SERVING_FIGURES}
-    known = intervals.of_load(resolved.system, resolved.engine, resolved.recipe)
+    known = intervals.of_load(resolved.system, resolved.engine)
     latencies = {key: figures.pop(key) for key in list(figures) if key in known}
     figures = intervals.beside(latencies, known) | figures
     message = "; ".join(filter(None, [result.messages.get(at, ""), *notes]))

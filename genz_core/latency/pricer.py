@@ -34,6 +34,7 @@ _PLAIN = LatencyProfile(
     },
     note="typical constants; the system came without a profile",
 )
+_FOUR_BITS = 0.7  # bytes of a weight below which a format has 4 bits and its scales
 _CHANNELS_PER_HEAD = 64.0  # Mamba-2's head size: how a channel-wise scan is tiled
 
 
@@ -63,8 +64,12 @@ class Pricer:
 
     def device_for(self, op: Op) -> Device:
         """The device as this engine's kernels for `op` reach it."""
-        share = self.engine.four_bit_efficiency
-        if share == 1.0 or not self.multiplies_four_bits(op):
+        share = 1.0
+        if op.kind == "moe" and bytes_of(op.weights) < _FOUR_BITS:
+            share = self.engine.expert_efficiency
+        elif self.multiplies_four_bits(op):
+            share = self.engine.four_bit_efficiency
+        if share == 1.0:
             return self.device
         return replace(self.device, memory_bytes_per_s=self.device.memory_bytes_per_s * share)
 

@@ -11,7 +11,7 @@ from app.commands.options import rendered
 from app.commands.serve import table as serve_table
 from app.intervals import Latency
 from app.pricing import Setup
-from app.scenario import Scenario, estimate, resolve
+from app.scenario import Scenario, estimate, estimate_resolved, resolve
 from app.tables import Format
 from genz_core.latency import Pricer
 from genz_core.latency.profile import Fit, LatencyProfile
@@ -139,7 +139,7 @@ def test_constants_fitted_on_points_of_one_s_own_are_not_validated():
     mine = replace(system.latency, fits={**system.latency.fits, "gemm.bf16": own})
     assert hardware_db.validated_tier(system.latency) == "measured"
     assert hardware_db.validated_tier(mine) == ""
-    known = intervals.of_load(replace(system, latency=mine), resolve(Scenario()).engine, None)
+    known = intervals.of_load(replace(system, latency=mine), resolve(Scenario()).engine)
     assert set(known.values()) == {None}
 
 
@@ -160,10 +160,11 @@ def test_what_nobody_can_have_measured_is_not_validated():
 
 
 def test_an_engine_that_nobody_measured_misses_as_the_generic_one_does():
-    for metric in ("prefill", "e2e", "tpot_s_no_recipe"):
-        unknown = hardware_db.load_interval(metric, "measured", "mlx")
-        assert unknown == hardware_db.load_interval(metric, "measured", "generic")
-        assert unknown != hardware_db.load_interval(metric, "measured", "trtllm")
+    mlx, generic, trtllm = map(hardware_db.load_engine, ("mlx", "generic", "trtllm"))
+    for metric in ("prefill", "e2e", "tpot_s"):
+        unknown = hardware_db.load_interval(metric, "measured", mlx)
+        assert unknown == hardware_db.load_interval(metric, "measured", generic)
+        assert unknown != hardware_db.load_interval(metric, "measured", trtllm)
 
 
 def test_a_model_that_no_recipe_corrects_is_known_less_well():
@@ -172,15 +173,16 @@ def test_a_model_that_no_recipe_corrects_is_known_less_well():
     assert measured.recipe and not other.recipe
     for name in ("ttft_s", "tpot_s"):
         known, unknown = (
-            intervals.of_load(asked.system, asked.engine, asked.recipe)[name]
+            intervals.of_load(asked.system, asked.engine)[name]
             for asked in (measured, other)
         )
         assert unknown.high / unknown.low > known.high / known.low
 
 
 def test_a_step_is_known_no_better_than_measured_steps_say():
-    found = intervals.step_latency(estimate(Scenario(batch=8, engine="trtllm")), "decode")
-    measured = hardware_db.load_interval("e2e", "measured", "trtllm")
+    asked = resolve(Scenario(batch=8, engine="trtllm"))
+    found = intervals.step_latency(estimate_resolved(asked), "decode")
+    measured = hardware_db.load_interval("e2e", "measured", asked.engine)
     assert found.low_s / found.seconds == pytest.approx(measured.low)
     assert found.high_s / found.seconds == pytest.approx(measured.high)
 

@@ -50,8 +50,13 @@ def test_a_recipe_is_found_by_whoever_asks_and_a_rent_does_not_lose_it():
         assert loads.basis(setup).startswith("measured recipe")
 
 
-def test_what_a_visitor_scaled_or_brought_has_no_recipe():
-    sheet = "include: h100-sxm5-80gb\nid: my-h100\nname: My H100\n"
-    for setup in (Setup(MEASURED, bandwidth=2.0), Setup(MEASURED, system_yaml=sheet)):
-        assert pricing.resolved(setup).recipe is None
-        assert "not measured" in loads.basis(setup)
+def test_what_a_visitor_brought_has_no_recipe():
+    brought = Setup(MEASURED, system_yaml="include: h100-sxm5-80gb\nid: my-h100\nname: My H100\n")
+    assert pricing.resolved(brought).recipe is None
+    assert "not measured" in loads.basis(brought)
+
+
+def test_what_a_visitor_scaled_keeps_the_recipe_and_is_said_to():
+    scaled = Setup(MEASURED, bandwidth=2.0)
+    assert pricing.resolved(scaled).recipe == resolve(MEASURED).recipe
+    assert "nobody has" in loads.basis(scaled)

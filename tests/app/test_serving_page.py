@@ -1,6 +1,7 @@
 """The page Serving: the curves are those of the engine, and regions are said in words."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -92,9 +93,18 @@ def test_a_measured_recipe_is_named_with_its_points():
     measured = Scenario(model="openai/gpt-oss-120b", engine="vllm")
     recipe = resolve(measured).recipe
     assert recipe is not None
-    assert loads.basis(Setup(measured)) == f"measured recipe ({recipe.points} points)"
+    assert loads.basis(Setup(measured)) == f"measured recipe ({recipe.points} runs)"
     app = opened(model="openai/gpt-oss-120b", engine="vllm")
-    assert f"measured recipe ({recipe.points} points)" in captions(app)
+    assert f"measured recipe ({recipe.points} runs)" in captions(app)
+
+
+def test_what_was_measured_is_carried_over_to_hardware_that_nobody_has_and_is_not_validated():
+    measured = Setup(Scenario(model="openai/gpt-oss-120b", engine="vllm"))
+    faster = replace(measured, bandwidth=1.0001)
+    assert "nobody has" in loads.basis(faster)
+    real, tried = (loads.closed_loop(setup, 1.0)["tpot_s"] for setup in (measured, faster))
+    assert tried.to_numpy() == pytest.approx(real.to_numpy(), rel=1e-3)
+    assert set(loads.known(faster).values()) == {None}
 
 
 def test_degrees_that_do_not_divide_are_one_sentence():

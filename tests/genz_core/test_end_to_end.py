@@ -1,93 +1,167 @@
-"""A few whole phases: what they move, and what they leave alone."""
+"""A few whole steps: what they move in an engine, and what they leave alone."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from genz_core.end_to_end import calibrate_end_to_end, scaled
-from genz_core.errors import InvalidValue
-from genz_core.latency.device import Device
-from genz_core.latency.gemm import gemm_s
-from genz_core.latency.parameters import GemmParameters
-from genz_core.latency.profile import Fit, LatencyProfile
-
-DEVICE = Device({"bf16": 312e12}, 2.039e12, 108.0, 1.41e9, 41.9e6)
-PRIOR = LatencyProfile(
-    "prior", "default", {"gemm": {"bf16": GemmParameters()}}, {"gemm.bf16": Fit("default")}, "prior"
+from genz_core.end_to_end import (
+    CONSTANTS,
+    FIELDS,
+    calibrate_end_to_end,
+    first_token,
+    map_step,
+    moved,
+    waited,
 )
-ROWS = np.array([1.0, 16.0, 8192.0])
+from genz_core.errors import InvalidValue
+from genz_core.types import EngineProfile
+
+PRIOR = EngineProfile(host_step_s=1e-3)
+BATCH = np.array([1.0, 4.0, 16.0, 64.0, 256.0])
+METRICS = ["decode"] * BATCH.size
 
 
-def phases(profile, rows=ROWS):
-    """A small decode step, a larger one, and a prefill of 32 layers of one product each."""
-    return 32.0 * gemm_s(
-        rows,
-        28672,
-        8192,
-        weight_bytes=2.0,
-        activation_bytes=2.0,
-        peak_flops_per_s=312e12,
-        device=DEVICE,
-        parameters=profile.gemm("bf16"),
+def steps(engine: EngineProfile, batch=BATCH):
+    """Decode steps of 16 GB of weights at 3 TB/s, 2 GFLOP a token at 500 TFLOP/s, 300 kernels."""
+    memory = (16e9 + 0.2e9 * batch) / (3e12 * engine.memory_efficiency)
+    compute = 16e9 * batch / (500e12 * engine.compute_efficiency)
+    return (
+        memory
+        + compute
+        + 300 * engine.kernel_floor_s
+        + engine.host_step_s
+        + engine.host_sequence_s * batch
     )
 
 
-def device(memory=0.8, compute=0.85, launch=1.0, host_s=0.0):
-    factors = {"memory": memory, "compute": compute, "launch": launch}
-    return phases(scaled(PRIOR, factors)) + host_s
+def device(**factors):
+    fields = {name: getattr(PRIOR, name) * factor for name, factor in factors.items()}
+    return replace(PRIOR, **fields)
 
 
-def test_three_phases_find_the_rates_of_the_device():
-    found = calibrate_end_to_end(PRIOR, phases, device(memory=0.8, compute=0.85))
-    assert found.factors["memory"] == pytest.approx(0.8, rel=0.05)
-    assert found.factors["compute"] == pytest.approx(0.85, rel=0.05)
-    assert found.after.mape < 0.03 < found.before.mape
-    assert found.profile.tier == "measured"
+def test_steps_find_the_constants_that_they_speak_of():
+    measured = steps(device(memory_efficiency=0.8))
+    found = calibrate_end_to_end(PRIOR, steps, measured, METRICS)
+    assert found.after.mape < 0.03 < 0.1 < found.before.mape
+    assert found.factors["memory_efficiency"] < 0.9
+    assert found.engine.memory_efficiency == pytest.approx(found.factors["memory_efficiency"])
 
 
 def test_what_was_calibrated_on_some_batches_predicts_others_better():
-    unseen = np.array([4.0, 64.0, 4096.0])
-    truth = phases(scaled(PRIOR, {"memory": 0.75, "compute": 0.9, "launch": 1.0}), unseen)
-    found = calibrate_end_to_end(PRIOR, phases, device(memory=0.75, compute=0.9))
-    before = np.abs(phases(PRIOR, unseen) / truth - 1).mean()
-    after = np.abs((phases(found.profile, unseen) + found.host_s) / truth - 1).mean()
-    assert after < 0.4 * before
+    unseen = np.array([2.0, 32.0, 128.0])
+    here = device(memory_efficiency=0.75, host_step_s=2.0)
+    found = calibrate_end_to_end(PRIOR, steps, steps(here), METRICS)
+    truth = steps(here, unseen)
+    before = np.abs(steps(PRIOR, unseen) / truth - 1.0).max()
+    assert np.abs(steps(found.engine, unseen) / truth - 1.0).max() < before / 4
 
 
-def test_one_phase_moves_the_profile_part_of_the_way_and_stays_uncertain():
-    one = calibrate_end_to_end(PRIOR, lambda p: phases(p, ROWS[:1]), device(memory=0.7)[:1])
-    three = calibrate_end_to_end(PRIOR, phases, device(memory=0.7))
-    assert 0.7 < one.factors["memory"] < 1.0
-    assert one.uncertainty["compute"] == pytest.approx(0.25, rel=0.05)  # nothing was said of it
-    assert three.uncertainty["compute"] < 0.5 * one.uncertainty["compute"]
+def test_one_step_moves_part_of_the_way_and_stays_uncertain():
+    here = steps(device(memory_efficiency=0.7))
+    one = calibrate_end_to_end(PRIOR, lambda e: steps(e)[:1], here[:1], METRICS[:1])
+    all_ = calibrate_end_to_end(PRIOR, steps, here, METRICS)
+    assert 0 < one.after.mape < one.before.mape
+    assert one.uncertainty["memory_efficiency"] > all_.uncertainty["memory_efficiency"]
 
 
-def test_phases_that_agree_with_the_profile_change_nothing():
-    found = calibrate_end_to_end(PRIOR, phases, phases(PRIOR))
-    assert found.host_s == pytest.approx(0.0, abs=1e-6)
-    assert all(factor == pytest.approx(1.0, rel=1e-3) for factor in found.factors.values())
+def test_steps_that_agree_with_the_profile_change_nothing():
+    found = calibrate_end_to_end(PRIOR, steps, steps(PRIOR), METRICS)
+    assert found.factors == pytest.approx(dict.fromkeys(FIELDS, 1.0), rel=1e-6)
+    assert (found.tpot_scale, found.ttft_scale) == pytest.approx((1.0, 1.0))
 
 
-def test_a_constant_host_time_is_found_as_such():
-    rows = np.array([1.0, 2.0, 4.0, 1024.0, 8192.0])
-    slow = phases(PRIOR, rows) + 2e-3
-    found = calibrate_end_to_end(PRIOR, lambda p: phases(p, rows), slow)
-    assert found.after.mape < 0.5 * found.before.mape
-    assert found.host_s > 0.2e-3
+def test_constants_that_no_point_depends_on_stay():
+    found = calibrate_end_to_end(PRIOR, steps, 1.5 * steps(PRIOR), METRICS)
+    assert found.factors["expert_efficiency"] == 1.0
 
 
-def test_rates_never_leave_their_physical_bounds():
-    fast = scaled(PRIOR, {"memory": 4.0, "compute": 4.0, "launch": 1.0}).gemm("bf16")
-    assert (fast.memory_efficiency, fast.compute_efficiency) == (1.0, 1.0)
+def test_a_step_far_off_bends_the_others_little():
+    measured = steps(device(memory_efficiency=0.8))
+    wrong = measured * np.array([1.0, 1.0, 1.0, 1.0, 6.0])
+    clean = calibrate_end_to_end(PRIOR, steps, measured, METRICS).engine
+    bent = calibrate_end_to_end(PRIOR, steps, wrong, METRICS).engine
+    assert np.abs(steps(bent) / steps(clean) - 1.0)[:3].max() < 0.15
 
 
-def test_phases_that_contradict_physics_are_refused_with_both_times():
-    with pytest.raises(InvalidValue, match=r"phase 1 took .* ms where .* ms is the least"):
+def test_a_scale_under_load_is_told_apart_from_constants():
+    """TPOT and TTFT are twice the prediction while static steps agree: no constant does that."""
+
+    def figures(engine):
+        return np.concatenate([steps(engine), steps(engine), 3.0 * steps(engine)])
+
+    metrics = [*METRICS, *(["tpot_s"] * BATCH.size), *(["ttft_s"] * BATCH.size)]
+    truth = figures(PRIOR) * np.repeat([1.0, 1.2, 2.0], BATCH.size)
+    found = calibrate_end_to_end(PRIOR, figures, truth, metrics)
+    assert found.tpot_scale > 1.08 and found.ttft_scale > 1.3
+    assert np.abs(steps(found.engine) / steps(PRIOR) - 1.0).max() < 0.12
+
+
+def test_steps_that_contradict_physics_are_refused_with_both_times():
+    with pytest.raises(InvalidValue, match=r"point 1 \(decode\) took .* ms where .* ms is the"):
         calibrate_end_to_end(
-            PRIOR, phases, phases(PRIOR), bound_s=phases(PRIOR) * np.array([0.5, 1.2, 0.5])
-        )
+            PRIOR, steps, np.where(BATCH == 4, 0.5, 1.0) * steps(PRIOR), METRICS,
+            bound_s=0.9 * steps(PRIOR),
+        )  # fmt: skip
 
 
-@pytest.mark.parametrize("wrong", [[], [0.0], [-1.0], [np.nan]])
-def test_times_that_are_none_are_refused(wrong):
-    with pytest.raises(InvalidValue):
-        calibrate_end_to_end(PRIOR, phases, np.array(wrong))
+@pytest.mark.parametrize(
+    ("measured", "metrics", "named"),
+    [
+        ([], [], "no points"),
+        ([1.0], ["speed"], "speed"),
+        ([1.0, 2.0], ["decode"], "metric"),
+        ([0.0], ["decode"], "positive"),
+        ([np.nan], ["decode"], "positive"),
+        ([np.inf], ["decode"], "positive"),
+    ],
+)
+def test_points_that_are_none_are_refused(measured, metrics, named):
+    with pytest.raises(InvalidValue, match=named):
+        calibrate_end_to_end(PRIOR, steps, np.array(measured), metrics)
+
+
+# ------------------------------------------------------------------------------- its parts
+
+
+def test_moves_are_of_logarithms_and_none_keeps_the_profile():
+    assert moved(PRIOR, np.zeros(len(CONSTANTS))) == PRIOR
+    doubled = moved(PRIOR, np.full(len(CONSTANTS), np.log(2.0)))
+    assert doubled.host_step_s == pytest.approx(2e-3)
+    assert doubled.host_request_s == pytest.approx(2e-4)  # from the least it starts at
+
+
+def test_every_constant_is_a_field_of_an_engine_once():
+    assert len(set(FIELDS)) == len(FIELDS)
+    assert all(hasattr(PRIOR, name) for name in FIELDS)
+
+
+def test_a_step_solves_the_ridge_problem():
+    rng = np.random.default_rng(0)
+    design, logs = rng.normal(size=(40, 3)), rng.normal(size=40) * 0.1
+    width = np.array([0.5, 0.1, 1.0])
+    step = map_step(logs, design, np.ones(40), np.zeros(3), width)
+    exact = np.linalg.solve(design.T @ design + np.diag(width**-2), -design.T @ logs)
+    np.testing.assert_allclose(step, exact, rtol=1e-10)
+
+
+def test_points_that_are_not_finite_and_parameters_of_no_width_say_nothing():
+    design = np.ones((3, 2))
+    logs = np.array([0.1, np.nan, 0.1])
+    step = map_step(logs, design, np.ones(3), np.zeros(2), np.array([1.0, 0.0]))
+    assert step[1] == 0.0 and step[0] == pytest.approx(-0.2 / 3.0)
+
+
+@pytest.mark.parametrize("steps_waited", [0.2, 1.0, 4.0])
+def test_the_steps_that_requests_wait_are_found_from_where_waiting_weighs(steps_waited):
+    waiting = np.linspace(0.05, 0.9, 60)
+    logs = -waited(waiting, steps_waited)
+    found, scale = first_token(logs, waiting)
+    assert found == pytest.approx(steps_waited, rel=0.12)
+    assert scale == pytest.approx(1.0, abs=0.06)
+
+
+def test_few_requests_move_the_scale_part_of_the_way():
+    one = first_token(np.array([-np.log(2.0)]), np.array([0.0]))[1]
+    many = first_token(np.full(100, -np.log(2.0)), np.zeros(100))[1]
+    assert 1.0 < one < many < 2.0

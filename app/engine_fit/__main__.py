@@ -1,0 +1,53 @@
+"""Fit every engine and write what was found; see the package."""
+
+from __future__ import annotations
+
+import datetime
+
+from app.engine_fit.data import load
+from app.engine_fit.held_out import (
+    OWN_RUNS,
+    SPLITS,
+    as_generic,
+    in_sample,
+    left_out,
+    own_runs_table,
+    splits,
+    with_own_runs,
+)
+from app.engine_fit.hierarchy import fit
+from app.engine_fit.spread import GENERIC, OWN, coverage_table, interval_table
+from app.engine_fit.writing import (
+    ENGINES,
+    write_devices,
+    write_engine,
+    write_recipes,
+    write_table,
+)
+from app.tables import Format, render
+
+
+def main() -> None:
+    """Write engines, devices and recipes, and the tables of errors and intervals."""
+    day = datetime.date.today()
+    fitted = [fit(data, print) for data in load()]
+    for one in fitted:
+        write_engine(one, day)
+    print(write_devices(fitted, ENGINES / "devices.csv"), "devices")
+    print(write_recipes(fitted, ENGINES / "recipes.csv"), "recipes")
+    residuals = {label: left_out(fitted, by) for label, by in SPLITS.items()}
+    own = {count: with_own_runs(fitted, count) for count in OWN_RUNS}
+    spread = {**residuals, OWN: own[3], GENERIC: as_generic(fitted)}
+    tables = {
+        "fit_errors": splits({"in sample": in_sample(fitted), **residuals}),
+        "own_runs": own_runs_table(own),
+        "intervals": interval_table(spread),
+        "coverage": coverage_table(spread),
+    }
+    for name, rows in tables.items():
+        write_table(ENGINES / f"{name}.csv", rows, day)
+        print(f"\n{name}\n" + render(rows, Format.text))
+
+
+if __name__ == "__main__":
+    main()

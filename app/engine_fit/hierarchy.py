@@ -1,0 +1,203 @@
+"""The fit of one engine: its constants on three levels, solved together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.engine_fit.data import Data, Target
+from genz_core.end_to_end import (
+    CONSTANTS,
+    FIELDS,
+    SCALES,
+    SPREAD,
+    first_token,
+    map_step,
+    slopes,
+    waited,
+)
+from genz_core.serving import Recipe
+from genz_core.types import Array, Mask
+
+_ROUNDS = 4
+_MOST_STEP = 1.0  # of a logarithm, in one round
+_MOST_WIDTHS = 3.0  # that a device or a recipe may lie from the level above
+#: Share of a device's prior widths by the tier of its latency profile: what its kernels reach is
+#: known where they were timed.
+_OF_TIER = {"measured": 0.5, "sibling": 0.7, "default": 1.0}
+_QUEUE = FIELDS.index("queue_steps")
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """Which parameter acts on which target.
+
+    levels, labels: of each parameter: "engine", "device", "recipe" with its name, or "scale" with
+    metric and recipe.  constants: the constant it moves, -1 for a scale.  widths: of its prior.
+    All [parameters].  acts: [targets, parameters].
+    """
+
+    levels: tuple[str, ...]
+    labels: tuple[str, ...]
+    constants: NDArray[np.int_]
+    widths: Array
+    acts: Mask
+
+    @classmethod
+    def of(cls, targets: Sequence[Target]) -> Design:
+        """Constants of the engine, of each device, and of each recipe that was measured serving."""
+        systems = np.array([t.facts["system"] for t in targets])
+        tiers = {t.facts["system"]: t.facts["tier"] for t in targets}
+        recipes = np.array([t.facts["recipe"] for t in targets])
+        metrics = np.array([t.metric for t in targets])
+        serving = np.array([t.facts["set"] == "serving" for t in targets])
+        rows: list[tuple[str, str, int, float, Mask]] = []
+        for at, constant in enumerate(CONSTANTS):
+            rows.append(("engine", "", at, constant.engine, np.ones(len(targets), dtype=bool)))
+            if constant.device:
+                for name in np.unique(systems):
+                    width = constant.device * _OF_TIER[tiers[name]]
+                    rows.append(("device", name, at, width, systems == name))
+            if constant.recipe:
+                for name in np.unique(recipes[serving]):
+                    rows.append(("recipe", name, at, constant.recipe, recipes == name))
+        for metric, width in SCALES.items():
+            for name in np.unique(recipes[serving]):
+                acts = (recipes == name) & (metrics == metric)
+                rows.append(("scale", f"{metric}|{name}", -1, width, acts))
+        levels, labels, constants, widths, acted = zip(*rows, strict=True)
+        return cls(levels, labels, np.array(constants), np.array(widths), np.stack(acted, axis=1))
+
+    def moves(self, at: Array) -> Array:
+        """Where each target's constants are, relative to the prior, [targets, constants]."""
+        total = np.zeros((self.acts.shape[0], len(CONSTANTS)))
+        for number in range(len(CONSTANTS)):
+            chosen = self.constants == number
+            total[:, number] = self.acts[:, chosen] @ at[chosen]
+        return total
+
+    def scales(self, at: Array) -> Array:
+        """What the scales add to each log, [targets]."""
+        chosen = self.constants < 0
+        return np.asarray(self.acts[:, chosen] @ at[chosen])
+
+    def matrix(self, slope: Array) -> Array:
+        """Derivatives by every parameter, [targets, parameters].
+
+        slope: derivatives by the constants, [targets, constants].
+        """
+        padded = np.hstack([slope, np.ones((slope.shape[0], 1))])
+        return np.asarray(padded[:, self.constants] * self.acts)
+
+    def limited(self, at: Array) -> Array:
+        """The parameters, each no further than it may lie from the level above."""
+        most = [
+            CONSTANTS[constant].most if level == "engine" else _MOST_WIDTHS * width
+            for level, constant, width in zip(self.levels, self.constants, self.widths, strict=True)
+        ]
+        return np.clip(at, -_MOST_WIDTHS * np.maximum(self.widths, 1.0), most)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A fit: its parameters, the logs there without any scale, and their derivatives.
+
+    at: [parameters].  logs: ln(predicted / measured), [targets].  matrix: [targets, parameters].
+    slope: [targets, constants].
+    """
+
+    data: Data
+    design: Design
+    at: Array
+    logs: Array
+    matrix: Array
+    slope: Array
+
+    @property
+    def waiting(self) -> Array:
+        """Share of each TTFT that is decode steps waited for, [targets]."""
+        return self.slope[:, _QUEUE]
+
+    def refitted(self, kept: Mask) -> Array:
+        """The parameters that the kept targets alone give: one step from the whole fit."""
+        if kept.all():
+            return self.at
+        here = self.logs + self.design.scales(self.at)
+        step = map_step(
+            here[kept], self.matrix[kept], _spread(self.data)[kept], self.at, self.design.widths
+        )
+        return self.design.limited(self.at + step)
+
+    def priced(self, kept: Mask) -> Array:
+        """All logs with what the kept targets alone give: constants, and recipes where known."""
+        at = self.refitted(kept)
+        logs = self.logs if kept.all() else self.data.logs(self.design.moves(at))
+        return with_recipes(self, logs, recipes(self, logs, at, kept))
+
+
+def fit(data: Data, say: Callable[[str], None] = lambda text: None) -> Fitted:
+    """Gauss-Newton on the logs, around the engine's prior."""
+    design = Design.of(data.targets)
+    at = np.zeros(design.widths.size)
+    logs, slope = _around(data, design, at)
+    for number in range(_ROUNDS):
+        here = logs + design.scales(at)
+        step = map_step(here, design.matrix(slope), _spread(data), at, design.widths)
+        at = design.limited(at + np.clip(step, -_MOST_STEP, _MOST_STEP))
+        logs, slope = _around(data, design, at)
+        typical = np.nanmedian(np.abs(np.expm1(logs + design.scales(at))))
+        say(f"{data.engine} round {number + 1}: median {typical:.1%}")
+    return Fitted(data, design, at, logs, design.matrix(slope), slope)
+
+
+def _around(data: Data, design: Design, at: Array) -> tuple[Array, Array]:
+    """The logs at some parameters, and their derivatives by the constants."""
+    moves = design.moves(at)
+    logs = data.logs(moves)
+    return logs, slopes(lambda nudge: data.logs(moves + nudge), np.zeros(len(CONSTANTS)), logs)
+
+
+def _spread(data: Data) -> Array:
+    return np.array([SPREAD[target.metric] for target in data.targets])
+
+
+# ------------------------------------------------------------------------------- recipes
+
+
+def recipes(fitted: Fitted, logs: Array, at: Array, kept: Mask) -> dict[str, Recipe]:
+    """The scales of every recipe with a kept serving point.
+
+    logs: with the constants of the recipes and without their scales.  TPOT takes the scale that
+    was fitted; TTFT its own, with the steps waited for.
+    """
+    design, targets = fitted.design, fitted.data.targets
+    found = {
+        label.partition("|")[2]: float(np.exp(value))
+        for level, label, value in zip(design.levels, design.labels, at, strict=True)
+        if level == "scale" and label.startswith("tpot_s|")
+    }
+    members: dict[str, list[int]] = {}
+    for row in (int(row) for row in np.flatnonzero(kept & np.isfinite(logs))):
+        if targets[row].metric == "ttft_s":
+            members.setdefault(targets[row].facts["recipe"], []).append(row)
+    known = {}
+    for name, rows in members.items():
+        steps, scale = first_token(logs[rows], fitted.waiting[rows])
+        known[name] = Recipe(found[name], scale, steps, len(rows))
+    return known
+
+
+def with_recipes(fitted: Fitted, logs: Array, known: dict[str, Recipe]) -> Array:
+    """The logs after each serving target's recipe, where it has one."""
+    after = logs.copy()
+    for at, target in enumerate(fitted.data.targets):
+        recipe = known.get(target.facts["recipe"])
+        if recipe is not None and target.metric == "tpot_s":
+            after[at] += np.log(recipe.tpot_scale)
+        elif recipe is not None and target.metric == "ttft_s":
+            after[at] += np.log(recipe.ttft_scale)
+            after[at] += waited(fitted.waiting[at : at + 1], recipe.queue_scale)[0]
+    return after

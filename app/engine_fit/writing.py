@@ -1,0 +1,117 @@
+"""The fit as files: engines' YAML, the CSVs of devices and recipes, the tables of errors."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import hardware_db
+from app.engine_fit.hierarchy import Fitted, recipes
+from genz_core.end_to_end import CONSTANTS, FIELDS, moved
+from genz_core.types import Array
+
+ENGINES = Path(hardware_db.__file__).parent / "engines"
+SOURCE = '  fit: {title: "Fit on hardware_db/measurements by python -m app.engine_fit"}'
+#: Key in an engine's YAML and the SI value of its unit, of each constant.
+_KEYS: Mapping[str, tuple[str, float]] = {
+    "kernel_floor_s": ("kernel_floor_us", 1e-6),
+    "host_step_s": ("host_step_us", 1e-6),
+    "host_sequence_s": ("host_sequence_us", 1e-6),
+    "moe_floor_s": ("moe_floor_us", 1e-6),
+    "expert_s": ("expert_us", 1e-6),
+    "host_request_s": ("host_request_ms", 1e-3),
+    **{name: (name, 1.0) for name in FIELDS if not name.endswith("_s")},
+}
+_DEVICE = tuple(c.field for c in CONSTANTS if c.device)
+_RECIPE = tuple(c.field for c in CONSTANTS if c.recipe)
+
+
+def write_engine(fitted: Fitted, day: datetime.date) -> None:
+    """Put an engine's constants into its YAML, each with the points behind it."""
+    path = ENGINES / f"{fitted.data.engine}.yaml"
+    text = path.read_text(encoding="utf-8")
+    text = re.sub(r"^  fit: \{.*\}\n", "", text, flags=re.MULTILINE)
+    text = text.replace("sources:\n", f"sources:\n{SOURCE}\n")
+    engine = moved(fitted.data.prior, _level(fitted, "engine", ""))
+    count = int(np.isfinite(fitted.logs).sum())
+    for constant in CONSTANTS:
+        key, unit = _KEYS[constant.field]
+        fact = (
+            f"{key}: {{value: {getattr(engine, constant.field) / unit:.4g}, source: fit, "
+            f'kind: derived, note: "fit on {count} measured figures, {day}"}}'
+        )
+        pattern = re.compile(rf"^{key}: .*$", re.MULTILINE)
+        text = (
+            pattern.sub(fact, text) if pattern.search(text) else text.rstrip("\n") + f"\n{fact}\n"
+        )
+    path.write_text(text, encoding="utf-8")
+
+
+def write_devices(fitted: Sequence[Fitted], path: Path) -> int:
+    """What differs on each device of an engine, as factors; returns how many there are."""
+    rows = []
+    for one in fitted:
+        systems = [target.facts["system"] for target in one.data.targets]
+        for system in sorted(set(systems)):
+            factors = _factors(_level(one, "device", system), _DEVICE)
+            row = {"engine": one.data.engine, "system": system, "points": systems.count(system)}
+            rows.append({**row, **factors})
+    return _write(path, rows, ("engine", "system"))
+
+
+def write_recipes(fitted: Sequence[Fitted], path: Path) -> int:
+    """What differs for each recipe, as factors and scales; returns how many there are."""
+    rows = []
+    for one in fitted:
+        targets = one.data.targets
+        everyone = np.ones(len(targets), dtype=bool)
+        for name, recipe in recipes(one, one.logs, one.at, everyone).items():
+            parameters, system, weights = name.split("|")
+            rows.append(
+                {
+                    "engine": one.data.engine,
+                    "parameters": parameters,
+                    "system": system,
+                    "weights": weights,
+                    "model": min(t.facts["named"] for t in targets if t.facts["recipe"] == name),
+                    "points": recipe.points,
+                    "tpot_scale": round(recipe.tpot_scale, 4),
+                    "ttft_scale": round(recipe.ttft_scale, 4),
+                    "queue_scale": round(recipe.queue_scale, 4),
+                    **_factors(_level(one, "recipe", name), _RECIPE),
+                }
+            )
+    return _write(path, rows, ("engine", "parameters", "system", "weights"))
+
+
+def write_table(path: Path, rows: Sequence[Mapping[str, Any]], day: datetime.date) -> None:
+    """A table of errors, each row with the day it was made."""
+    _write(path, [{**row, "date": str(day)} for row in rows])
+
+
+def _level(fitted: Fitted, level: str, label: str) -> Array:
+    """Moves of the constants on one level, [constants]."""
+    design, moves = fitted.design, np.zeros(len(CONSTANTS))
+    for at, (of, name) in enumerate(zip(design.levels, design.labels, strict=True)):
+        if (of, name) == (level, label):
+            moves[design.constants[at]] = fitted.at[at]
+    return moves
+
+
+def _factors(moves: Array, fields: Iterable[str]) -> dict[str, float]:
+    return {field: round(float(np.exp(moves[FIELDS.index(field)])), 4) for field in fields}
+
+
+def _write(path: Path, rows: Sequence[Mapping[str, Any]], order: Sequence[str] = ()) -> int:
+    ordered = sorted(rows, key=lambda row: [row[name] for name in order])
+    with path.open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.DictWriter(handle, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(ordered)
+    return len(rows)

@@ -1,0 +1,123 @@
+"""What was measured of an engine: by device, by recipe, and by the user."""
+
+from dataclasses import replace
+
+import pytest
+
+import hardware_db
+from genz_core.end_to_end import CONSTANTS, FIELDS
+from genz_core.errors import InvalidValue
+from genz_core.serving import Recipe
+from genz_core.types import EngineProfile
+from hardware_db import Measured, RecipeKey
+from hardware_db.recipes import own_file
+
+KEY = RecipeKey("vllm", 123456789, "h100-sxm5-80gb", "fp8")
+MINE = Measured(Recipe(0.9, 1.2, 1.0, 3), {"memory_efficiency": 0.8, "host_step_s": 2.0})
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path, monkeypatch):
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path / "data"))
+
+
+def shipped_key():
+    """A recipe that ships."""
+    from hardware_db.recipes import _shipped
+
+    return next(iter(_shipped()))
+
+
+def test_an_engine_that_nobody_measured_stays_as_it_is():
+    engine = hardware_db.load_engine("mlx")
+    assert hardware_db.tuned(engine, "m4-max-40core") == engine
+    assert engine.measured_on == ""
+
+
+def test_a_measured_device_moves_the_constants_and_says_so():
+    engine = hardware_db.load_engine("llama.cpp")
+    there = hardware_db.tuned(engine, "gb10")
+    assert there.measured_on == "device"
+    moved = {name for name in FIELDS if getattr(there, name) != getattr(engine, name)}
+    assert moved and moved <= {constant.field for constant in CONSTANTS if constant.device}
+
+
+def test_a_recipe_moves_them_further():
+    key = shipped_key()
+    engine, found = hardware_db.load_engine(key.engine), hardware_db.load_recipe(key)
+    there = hardware_db.tuned(engine, key.system)
+    tuned = hardware_db.tuned(engine, key.system, found)
+    assert tuned.measured_on == "recipe" and found.scales.points > 0
+    for name, factor in found.factors.items():
+        assert getattr(tuned, name) == pytest.approx(getattr(there, name) * factor)
+
+
+def test_every_factor_that_ships_is_of_a_constant_and_within_reason():
+    from hardware_db.recipes import _devices, _shipped
+
+    factors = [*_devices().values(), *(found.factors for found in _shipped().values())]
+    assert len(factors) > 40
+    for row in factors:
+        assert set(row) <= set(FIELDS)
+        assert all(0.05 < value < 20 for value in row.values())
+
+
+# ------------------------------------------------------------------------------- one's own
+
+
+def test_a_recipe_of_ones_own_is_kept_found_and_forgotten():
+    assert hardware_db.load_recipe(KEY) is None
+    assert hardware_db.keep_recipe(KEY, MINE, "My model") == own_file()
+    found = hardware_db.load_recipe(KEY)
+    assert found.own and found.scales == MINE.scales
+    assert found.factors == pytest.approx(dict.fromkeys(FIELDS, 1.0) | dict(MINE.factors))
+    engine = EngineProfile(name="vllm", host_step_s=1e-3)
+    assert hardware_db.tuned(engine, "nowhere", found).measured_on == "own"
+    assert hardware_db.tuned(engine, "nowhere", found).host_step_s == pytest.approx(2e-3)
+    assert hardware_db.forget_recipe(KEY)
+    assert hardware_db.load_recipe(KEY) is None
+    assert not hardware_db.forget_recipe(KEY)
+
+
+def test_ones_own_stands_in_for_a_shipped_one_and_keeps_the_others():
+    key = shipped_key()
+    hardware_db.keep_recipe(KEY, MINE, "My model")
+    hardware_db.keep_recipe(key, MINE, "Theirs")
+    assert hardware_db.load_recipe(key).own
+    assert not hardware_db.load_recipe(key, own=False).own
+    assert hardware_db.load_recipe(KEY).own
+    hardware_db.forget_recipe(key)
+    assert hardware_db.load_recipe(key) and not hardware_db.load_recipe(key).own
+
+
+def test_the_last_calibration_of_a_recipe_counts():
+    hardware_db.keep_recipe(KEY, MINE, "My model")
+    later = replace(MINE, scales=replace(MINE.scales, tpot_scale=1.1))
+    hardware_db.keep_recipe(KEY, later, "My model")
+    assert hardware_db.load_recipe(KEY).scales.tpot_scale == 1.1
+
+
+@pytest.mark.parametrize(
+    "text", ["engine,parameters\nvllm,many\n", "engine,parameters,system,weights\nvllm,1,h,fp8\n"]
+)
+def test_a_broken_file_of_ones_own_is_one_sentence(text):
+    own_file().parent.mkdir(parents=True)
+    own_file().write_text(text)
+    with pytest.raises(InvalidValue, match="cannot be read as recipes"):
+        hardware_db.load_recipe(KEY)
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence_and_loses_nothing(tmp_path, monkeypatch):
+    hardware_db.keep_recipe(KEY, MINE, "My model")
+    before = own_file().read_text()
+
+    def full(*_args, **_kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("csv.DictWriter.writerows", full)
+    with pytest.raises(InvalidValue, match="No space left"):
+        hardware_db.keep_recipe(replace(KEY, parameters=7), MINE, "Other")
+    monkeypatch.undo()
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path / "data"))
+    assert own_file().read_text() == before
+    assert [path.name for path in own_file().parent.iterdir()] == ["recipes.csv"]
