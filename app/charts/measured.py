@@ -15,6 +15,10 @@ from app.charts.style import CLASS_NAMES, Look, blank
 from app.text import MILLISECOND
 from profilers.collect.agreement import Agreement
 
+METRIC_NAMES = {
+    "ttft_s": "TTFT", "tpot_s": "TPOT", "prefill": "prefill", "decode": "decode step",
+    "e2e": "whole batch",
+}  # fmt: skip
 _WORDS = {"host": "Host and gaps", "other": "Unclassified"}
 
 
@@ -73,6 +77,32 @@ def sweep(
                     line={"color": cloud.marker.color, "width": 1.4, "dash": "dot"},
                 )
             )  # fmt: skip
+    return figure
+
+
+def before_after(rows: Sequence[Mapping[str, Any]], look: Look) -> go.Figure:
+    """Error of each measured figure before and after a calibration.
+
+    rows: see `app.own_runs.table`.
+    """
+    names = [f"{row['run']}, {METRIC_NAMES.get(row['figure'], row['figure'])}" for row in rows]
+    figure = blank(look, "Runs of your own, before and after", 150 + 52 * len(rows))
+    for state, color in (("before", look.grid), ("after", look.classes[0])):
+        values = [100.0 * row[f"error_{state}"] for row in rows]
+        figure.add_trace(
+            go.Bar(
+                y=names,
+                x=values,
+                orientation="h",
+                name=state.capitalize(),
+                marker={"color": color, "line": {"color": look.faint, "width": 0.5}},
+                customdata=[text.seconds(row[f"{state}_s"]) for row in rows],
+                hovertemplate=f"{state}: %{{customdata}} (%{{x:+.1f}} %)<extra>%{{y}}</extra>",
+            )
+        )
+    figure.update_xaxes(title_text="Predicted over measured, minus one [%]", zeroline=True)
+    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
+    figure.update_layout(barmode="group", bargap=0.3, margin={"t": 44, "b": 92})
     return figure
 
 

@@ -16,6 +16,7 @@ def register(cli: typer.Typer) -> None:
         machine
     )
     group.command("report", help="Kernels of profiler reports -> a system and a profile.")(report)
+    group.command("runs", help="One to five runs of your own -> an engine for that recipe.")(runs)
     cli.add_typer(group, name="calibrate")
 
 
@@ -159,3 +160,49 @@ def report(
     )  # fmt: skip
     for path in paths:
         typer.echo(f"  {path}")
+
+
+def runs(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="A points file with measured_ttft_s and measured_tpot_s (rows with a concurrency) "
+            "or measured_prefill_s, measured_decode_step_s, measured_e2e_s (rows with a batch)."
+        ),
+    ],
+    save: Annotated[bool, typer.Option(help="Use it in every later prediction.")] = True,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Drop what was kept for the recipes of the file.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    from app import own_runs
+    from app.commands.running import running
+    from app.tables import Format, render, to_json
+
+    if forget:
+        for key, dropped in own_runs.forget(file).items():
+            typer.echo(f"{own_runs.named(key)}: {'forgotten' if dropped else 'nothing was kept'}")
+        return
+    with running("calibrating") as run:
+        found = own_runs.read(file, run.progress)
+    path = next(own_runs.keep(one) for one in found) if save else None
+    if json:
+        facts = [
+            {
+                "recipe": own_runs.named(one.key),
+                "model": one.model,
+                "runs": own_runs.table(one),
+                "constants": own_runs.constants(one),
+                "file": str(path or ""),
+            }
+            for one in found
+        ]
+        typer.echo(to_json(facts))
+        return
+    for one in found:
+        typer.echo(f"{one.model}, {own_runs.named(one.key)}\n")
+        typer.echo(render(own_runs.table(one), Format.text) + "\n")
+        typer.echo(render(own_runs.constants(one), Format.text) + "\n")
+        typer.echo(own_runs.sentence(one) + "\n")
+    typer.echo(f"kept in {path}" if path else "not kept")

@@ -1,20 +1,22 @@
-"""Fit a system's latency model: what it was before, what it is after, and keep it."""
+"""Calibrate: fit this machine, a reported device, or an engine; before and after, and keep it."""
 
-from collections.abc import Callable
-from pathlib import Path
-
-import pandas as pd
 import streamlit as st
 
 import hardware_db
-from app import calibrating, exports, jobs, report_calibration, text, this_machine, uploads
-from app.charts import parity
+from app import (
+    calibrating,
+    fit_panel,
+    jobs,
+    own_runs_panel,
+    report_calibration,
+    text,
+    this_machine,
+    uploads,
+)
 from app.reports import system_of
 from genz_core.errors import RidgelineError
 
-MACHINE, REPORTS = "This machine", "Profiler reports"
-SHARE = st.column_config.NumberColumn(format="percent")
-NUMBER = st.column_config.NumberColumn(format="%.4g")
+MACHINE, REPORTS, RUNS = "This machine", "Profiler reports", "Runs of an engine"
 
 
 def busy() -> bool:
@@ -47,41 +49,6 @@ def form() -> dict:
     return {"device": device, "threads": int(threads)} if sent else {}
 
 
-def show(found: calibrating.Fitted, fact: tuple[str, str], save: Callable[[], list[Path]]) -> None:
-    """Errors of the fit before and after, the points, and the button that keeps it.
-
-    fact: a figure of this kind of calibration, as a card.
-    """
-    rows = calibrating.errors(found)
-    median = [float(pd.Series([row[key] for row in rows]).median()) for key in ("before", "after")]
-    with st.grid(4, min_column_width=160):
-        st.metric("Mean error, before", text.percent(median[0]), border=True)
-        st.metric("Mean error, after", text.percent(median[1]), border=True)
-        st.metric("Memory", text.bandwidth(found.system.memory_bytes_per_s), border=True)
-        st.metric(*fact, border=True)
-    st.dataframe(
-        pd.DataFrame(rows), hide_index=True,
-        column_config={"before": SHARE, "after": SHARE, "p90": SHARE},
-    )  # fmt: skip
-    points = calibrating.points(found)
-    for state in ("before", "after"):
-        here = [point for point in points if point["state"] == state]
-        title = f"Operators, predicted {state} the fit"
-        exports.chart(parity.parity(here, "operator", title, exports.look()), f"fit-{state}", title)
-    with st.expander("Constants, and how well the points tell them"):
-        st.dataframe(
-            pd.DataFrame(calibrating.constants(found)), hide_index=True, key="fit_constants",
-            column_config={"before": NUMBER, "after": NUMBER, "uncertainty": SHARE},
-        )  # fmt: skip
-    if st.button("Save as a system", key="save_fit", icon=":material/save:"):
-        paths = save()
-        st.success(
-            f"Kept in {len(paths)} files of your data folder; choose {found.system.slug} in the "
-            "sidebar.",
-            icon=":material/check:",
-        )
-
-
 def from_machine() -> None:
     st.caption(
         "One to two minutes of microbenchmarks on the machine of this server: matrix products, "
@@ -100,7 +67,7 @@ def from_machine() -> None:
         st.error(job.error, icon=":material/error:")
     elif job.over:
         noise = ("Noise of the points", text.percent(job.result.suite.spread))
-        show(job.result, noise, lambda: this_machine.save(job.result))
+        fit_panel.panel(job.result, noise, lambda: this_machine.save(job.result))
 
 
 def from_reports() -> None:
@@ -137,14 +104,14 @@ def from_reports() -> None:
     for sentence in fitted.refused:
         st.warning(sentence, icon=":material/block:")
     covered = ("Kernel time fitted on", text.percent(fitted.share))
-    show(fitted, covered, lambda: report_calibration.save(fitted))
+    fit_panel.panel(fitted, covered, lambda: report_calibration.save(fitted))
 
 
 st.title("Calibrate", anchor=False)
 source = st.segmented_control(
-    "Fit to", (MACHINE, REPORTS), default=MACHINE, required=True, key="fit_source"
+    "Fit to", (MACHINE, REPORTS, RUNS), default=MACHINE, required=True, key="fit_source"
 )
 try:
-    from_machine() if source == MACHINE else from_reports()
+    {MACHINE: from_machine, REPORTS: from_reports, RUNS: own_runs_panel.panel}[source]()
 except RidgelineError as error:
     st.error(str(error), icon=":material/error:")

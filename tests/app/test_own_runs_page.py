@@ -1,0 +1,77 @@
+"""Page Calibrate, runs of an engine: figures typed in, the fit shown, kept and forgotten."""
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import hardware_db
+from app import own_runs
+from app.scenario import Scenario, recipe_key, resolve
+
+MAIN = Path(__file__).parents[2] / "app" / "main.py"
+SCENARIO = Scenario(model="Qwen/Qwen3-8B", engine="vllm")
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path, monkeypatch):
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path / "data"))
+
+
+def opened(**query: object) -> AppTest:
+    app = AppTest.from_file(str(MAIN), default_timeout=120)
+    for name, value in {"model": SCENARIO.model, "engine": "vllm", **query}.items():
+        app.query_params[name] = str(value)
+    app = app.switch_page("views/calibrate.py").run()
+    return app.segmented_control("fit_source").set_value("Runs of an engine").run()
+
+
+def press(app: AppTest, label: str) -> AppTest:
+    return next(button for button in app.button if button.label == label).click().run()
+
+
+def typed(app: AppTest, **figures: float) -> AppTest:
+    for key, value in figures.items():
+        app.number_input(f"own_{key}_0").set_value(value)
+    return press(app, "Calibrate")
+
+
+def kept():
+    found = resolve(SCENARIO)
+    return hardware_db.load_recipe(recipe_key(found.engine, found.model, found.system))
+
+
+def test_figures_of_a_run_are_fitted_kept_and_forgotten():
+    app = typed(opened(), measured_ttft_s=60.0, measured_tpot_s=12.0)
+    assert not app.exception and not app.error
+    cards = {metric.label: metric.value for metric in app.metric}
+    assert cards["Figures"] == "2"
+    assert len(app.get("plotly_chart")) == 1
+    app = press(app, "Use in later predictions")
+    assert kept().own and kept().scales.points == 2
+    app = press(app, "Forget them")
+    assert kept() is None
+
+
+def test_static_batches_are_asked_for_their_own_figures():
+    app = opened()
+    app = app.segmented_control("own_kind").set_value("Static batch").run()
+    labels = {box.label for box in app.number_input}
+    assert {own_runs.LABELS[name] for name in own_runs.KINDS["Static batch"]} <= labels
+    app = typed(app, measured_decode_step_s=9.0)
+    assert not app.exception and not app.error
+    assert {metric.label: metric.value for metric in app.metric}["Figures"] == "1"
+
+
+def test_nothing_measured_and_nothing_possible_are_sentences():
+    app = press(opened(), "Calibrate")
+    assert "measures nothing" in app.error[0].value
+    app = typed(opened(), measured_tpot_s=0.001)
+    assert "the least this device needs" in app.error[0].value
+
+
+def test_a_row_left_empty_is_no_run():
+    """Only the first of three rows is filled."""
+    app = typed(opened(), measured_tpot_s=12.0)
+    assert not app.error
+    assert {metric.label: metric.value for metric in app.metric}["Figures"] == "1"
