@@ -2,10 +2,9 @@
 
 import streamlit as st
 
-from app import exports, reports, text, uploads
+from app import exports, report_charts, reports, text, uploads
 from app.charts import kernels as kernel_charts
-from app.charts import timeline
-from profilers import Report, roofline, summarise
+from profilers import Report, summarise
 
 NONE = "–"
 SECONDS = st.column_config.NumberColumn(format="%.4g")
@@ -57,7 +56,7 @@ def one(name: str, report: Report) -> None:
     )
     if time.open:
         with time:
-            draw_timeline(report)
+            report_charts.timeline(report)
     if kernels.open:
         with kernels:
             table = reports.kernels_table(report.kernels)
@@ -72,7 +71,7 @@ def one(name: str, report: Report) -> None:
             )  # fmt: skip
     if roof.open:
         with roof:
-            draw_roofline(report)
+            report_charts.counters(report)
     if tree.open:
         with tree:
             ranges = reports.ranges_table(report)
@@ -81,53 +80,6 @@ def one(name: str, report: Report) -> None:
             else:
                 ranges["name"] = ["\u2003" * d + n for d, n in ranges[["depth", "name"]].to_numpy()]
                 st.dataframe(ranges.drop(columns=["path", "depth"]), hide_index=True, height=430)
-
-
-def roofs(report: Report) -> tuple[float | None, dict[str, float]]:
-    """Memory bandwidth and peaks: of the datasheet, else as the counters state them."""
-    system, stated = reports.system_of(report), roofline.roofs(report)
-    if system:
-        return system.memory_bytes_per_s, dict(system.peak_flops_per_s)
-    if stated:
-        return stated.bytes_per_s, {"fp32": stated.flops_per_s}
-    return next((d.memory_bytes_per_s for d in report.devices if d.memory_bytes_per_s), None), {}
-
-
-def draw_timeline(report: Report) -> None:
-    activity = timeline.bars(report.kernels, report.copies)
-    ranges = timeline.range_bars(report.ranges)
-    if not len(activity):
-        st.info("This report is a summary: it says how long kernels took and not when.")
-        return
-    shown = timeline.timeline(activity, ranges, exports.look())
-    exports.chart(shown, "timeline", "What each stream of the device did when")
-    merged = int(activity["events"].sum())
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.download_button(
-            "Open in Perfetto", lambda: reports.chrome_trace(report),
-            f"{reports.file_stem(report)}.perfetto.json", "application/json",
-            on_click="ignore", key="perfetto", icon=":material/open_in_new:",
-            help="Saves a trace; drop it on ui.perfetto.dev or chrome://tracing.",
-        )  # fmt: skip
-        st.caption(f"{merged:,} events in {len(activity):,} bars")
-
-
-def draw_roofline(report: Report) -> None:
-    points = roofline.roofline(report)
-    if len(points):
-        rate, peaks = roofs(report)
-        figure = kernel_charts.counter_roofline(points, rate, peaks, exports.look())
-        exports.chart(figure, "counter-roofline", "Kernels under the roofs of their device")
-        if points["at_least"].any():
-            st.caption(
-                "A ring counts the CUDA cores alone: its counters leave out what tensor cores did."
-            )
-    counted = report.kernels.dropna(subset=["compute_pct", "dram_pct"], how="all")
-    if len(counted):
-        light = kernel_charts.speed_of_light(counted, exports.look())
-        exports.chart(light, "speed-of-light", "Share of peak that each kernel sustains")
-    if not (len(points) or len(counted)):
-        st.info("No kernel here has hardware counters; `ncu --set roofline` takes them.")
 
 
 st.title("Reports", anchor=False)
