@@ -117,6 +117,16 @@ def _percent(name: str) -> str:
     return f"{name} %"
 
 
+def own_runs(metrics: Iterable[str]) -> list[Row]:
+    """Errors on a model nobody measured, after a calibration with some runs of it; percent."""
+    wanted = tuple(metrics)
+    return [
+        {_percent(name) if name in _FIGURES else name: value for name, value in row.items()}
+        for row in _numbers("engines", "own_runs.csv")
+        if row["metric"] in wanted
+    ]
+
+
 def coverage(metrics: Iterable[str]) -> list[Row]:
     """How often the stated 80 % intervals hold, on points that fitted neither."""
     wanted = tuple(metrics)
@@ -139,6 +149,11 @@ def peers(area: str, metric: str = "") -> list[Row]:
     ]
 
 
+_WORDS = (
+    "metric", "tier", "known", "engine", "date", "area", "peer", "rows", "kind", "source",
+)  # fmt: skip
+
+
 def _numbers(folder: str, name: str) -> list[Row]:
     """A table with its numbers read; an empty cell is None."""
     return [
@@ -148,7 +163,7 @@ def _numbers(folder: str, name: str) -> list[Row]:
 
 
 def _value(column: str, text: str) -> Any:
-    if column in ("metric", "tier", "engine", "date", "area", "peer", "rows", "kind", "source"):
+    if column in _WORDS:
         return text
     return float(text) if text else None
 
@@ -216,8 +231,18 @@ def split_sentence(splits: Sequence[Row], metric: str) -> str:
 
 #: Why two in-sample figures stand beside each other.
 AS_SHIPPED = (
-    "Priced with the constants as they ship. The table by split solves a linearised fit again "
-    "without the points left out, so its row in sample is near this one and not the same."
+    "Priced with the constants as they ship, rounded in their files. The table by split solves the "
+    "fit again without the points left out, a step from the whole fit, and prices what it leads to."
+)
+OWN_RUNS = (
+    "One model left out of the fit; then some runs of it, drawn at random from each recipe of "
+    "eight or more, calibrate it as `ridgeline calibrate runs` does. Two draws; judged on the runs "
+    "that no draw of theirs took, all rows."
+)
+KNOWN = (
+    "**recipe**: this model and format were measured on the device; **few**: calibrated with three "
+    "runs of one's own; **device**: static batches of an engine that was measured there; **none**: "
+    "nothing of it."
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from app import points
+from app import intervals, points
 from genz_core.accuracy import Accuracy, accuracy
 from genz_core.errors import InvalidValue
 
@@ -38,7 +38,7 @@ def serving(progress: Callable[[int, int], None] = lambda done, of: None) -> lis
     rows = measured_rows("serving")
     priced = points.price(rows, progress)
     return [
-        _record(row, out, metric, out[metric], row[f"measured_{metric}"])
+        _record(row, out, metric, metric, row[f"measured_{metric}"])
         for metric in SERVING_METRICS
         for row, out in zip(rows, priced, strict=True)
     ]
@@ -49,15 +49,17 @@ def published(progress: Callable[[int, int], None] = lambda done, of: None) -> l
     rows = measured_rows("published")
     priced = points.price(rows, progress)
     return [
-        _record(row, out, row["phase"], out[_PHASES[row["phase"]]], row["measured_s"])
+        _record(row, out, row["phase"], _PHASES[row["phase"]], row["measured_s"])
         for row, out in zip(rows, priced, strict=True)
     ]
 
 
 def _record(
-    row: Mapping[str, str], out: Mapping[str, str], metric: str, predicted: str, measured: str
+    row: Mapping[str, str], out: Mapping[str, str], metric: str, column: str, measured: str
 ) -> Row:
-    value, truth = _number(predicted), float(measured)
+    """A measured row with what was predicted for it in `column`, and the ends of its interval."""
+    value, truth = _number(out[column]), float(measured)
+    low, high = (_number(out[end]) for end in intervals.ends(column))
     facts = {key: text for key, text in row.items() if not key.startswith("measured_")}
     return {
         **facts,
@@ -66,6 +68,8 @@ def _record(
         "message": out["message"],
         "predicted_s": value,
         "measured_s": truth,
+        "low_s": low,
+        "high_s": high,
         "error": value / truth - 1.0,
     }
 

@@ -116,8 +116,11 @@ def _common(records: Sequence[Row], metrics: Sequence[str], columns: Sequence[st
     parts.append(_table(validation.summary(records)))
     for name in columns:
         parts += [f"In sample, by {name}:", _table(validation.summary(records, (name,)))]
+    if own := accuracy.own_runs(metrics):
+        parts += [f"After runs of one's own. {accuracy.OWN_RUNS}", _table(own)]
     held = accuracy.coverage(metrics)
-    return [*parts, "80 % intervals on points that made neither:", _table(_filled(held))]
+    words = f"80 % intervals on points that made neither, by what was known. {accuracy.KNOWN}"
+    return [*parts, words, _table(_filled(held))]
 
 
 def _meaning(splits: Mapping[str, str]) -> str:

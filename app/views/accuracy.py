@@ -85,8 +85,12 @@ def measured(area: str) -> None:
     table("All rows, in sample [%]", validation.summary(shown, ("metric",)), "all_rows",
           accuracy.AS_SHIPPED)  # fmt: skip
     table(f"By {by}, in sample [%]", validation.summary(shown, (by,)), "by_column")
+    if serving:
+        table("After runs of your own [%]", accuracy.own_runs(metrics), "own_runs",
+              accuracy.OWN_RUNS)  # fmt: skip
     table("80 % intervals, do they hold?", accuracy.coverage(metrics), "coverage",
-          "On points that fitted neither the prediction nor the interval.")  # fmt: skip
+          "On points that fitted neither the prediction nor the interval. By what was known: "
+          + accuracy.KNOWN)  # fmt: skip
     table("Peers", accuracy.peers("serving" if serving else "published", metric or ""), "peers",
           "As their sources state them; their rows are not always ours.")  # fmt: skip
     worst = suspicions.of_worst(rows, validation.worst(shown))
