@@ -1,6 +1,7 @@
 """What every test runs under: one thread a process, no network, no file of the user's."""
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,21 +16,18 @@ settings.register_profile("repeatable", deadline=None, derandomize=True, databas
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
+# An empty place for user data and caches, before anything is collected with what lies in the real.
+_USER = tempfile.TemporaryDirectory(prefix="ridgeline-tests-")
+os.environ.pop("RIDGELINE_DATA", None)
+for variable in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+    os.environ[variable] = str(Path(_USER.name) / variable.lower())
+
 TESTS = Path(__file__).parent
 FOLDER_MARKS = {
     "benchmarks": (pytest.mark.benchmark,),
     # One worker, so one server and one browser, when the tests run in parallel.
     "browser": (pytest.mark.browser, pytest.mark.xdist_group("browser")),
 }
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _own_user_folders(tmp_path_factory: pytest.TempPathFactory):
-    """Point the folders of user data and caches at an empty place."""
-    with pytest.MonkeyPatch.context() as patch:
-        for variable in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
-            patch.setenv(variable, str(tmp_path_factory.mktemp(variable.lower())))
-        yield
 
 
 @pytest.hookimpl(tryfirst=True)
