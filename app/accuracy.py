@@ -96,7 +96,7 @@ def operator_matrix(series: Sequence[Row], by: str = "operator") -> list[Row]:
 
 def fit_errors(metrics: Iterable[str]) -> list[Row]:
     """Errors of the engine fits by split, for these metrics; percent."""
-    wanted = tuple(metrics)
+    wanted = _and_possible(metrics)
     return [
         {
             "split": row["split"],
@@ -110,6 +110,17 @@ def fit_errors(metrics: Iterable[str]) -> list[Row]:
     ]
 
 
+#: What "possible" rows are.
+POSSIBLE = (
+    "**possible**: without the runs of which a figure lies below the bound of the load that they "
+    "state, so that load cannot have run."
+)
+
+
+def _and_possible(metrics: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name for metric in metrics for name in (metric, f"{metric}, possible"))
+
+
 _FIGURES = ("mape", "median", "p90", "bias", "within_10", "within_20", "within_30")
 
 
@@ -119,7 +130,7 @@ def _percent(name: str) -> str:
 
 def own_runs(metrics: Iterable[str]) -> list[Row]:
     """Errors on a model nobody measured, after a calibration with some runs of it; percent."""
-    wanted = tuple(metrics)
+    wanted = _and_possible(metrics)
     return [
         {_percent(name) if name in _FIGURES else name: value for name, value in row.items()}
         for row in _numbers("engines", "own_runs.csv")
@@ -247,7 +258,8 @@ KNOWN = (
 
 
 def split_words() -> str:
-    return "; ".join(f"**{name}**: {words}" for name, words in SERVING_SPLITS.items())
+    words = "; ".join(f"**{name}**: {words}" for name, words in SERVING_SPLITS.items())
+    return f"{words}. {POSSIBLE}"
 
 
 def operator_intervals() -> list[Row]:

@@ -110,7 +110,7 @@ def _common(records: Sequence[Row], metrics: Sequence[str], columns: Sequence[st
     parts = ["By what the points were to the fit:"]
     parts += [
         _table(accuracy.fit_errors(metrics)),
-        _meaning(accuracy.SERVING_SPLITS),
+        _meaning(accuracy.SERVING_SPLITS) + f"\n- {accuracy.POSSIBLE}",
         f"All rows. {accuracy.AS_SHIPPED}",
     ]
     parts.append(_table(validation.summary(records)))

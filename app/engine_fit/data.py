@@ -13,6 +13,7 @@ import hardware_db
 from app import points, validation
 from app.point import Point, parse
 from app.scenario import Resolved, bulk_format, resolve
+from genz_core.calibration import TOLERANCE
 from genz_core.end_to_end import moved
 from genz_core.serving import Recipe
 from genz_core.types import Array, EngineProfile
@@ -22,6 +23,11 @@ _COLUMN: Mapping[str, str] = {
     "tpot_s": "tpot_s", "ttft_s": "ttft_s",
     "prefill": "prefill_s", "decode": "decode_step_s", "e2e": "e2e_s",
 }  # fmt: skip
+#: The least that a figure can be; whole requests take their prompt at least.
+_BOUND: Mapping[str, str] = {
+    "tpot_s": "bound_decode_step_s", "ttft_s": "bound_prefill_s",
+    "prefill": "bound_prefill_s", "decode": "bound_decode_step_s", "e2e": "bound_prefill_s",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +35,8 @@ class Target:
     """One measured figure: the row it belongs to and the facts that splits leave out by.
 
     facts: model, system, configuration, set ("serving" or "published"), engine, recipe (the key
-    of `hardware_db.load_recipe`, joined by "|"), tier of the latency profile, named (the model).
+    of `hardware_db.load_recipe`, joined by "|"), tier of the latency profile, named (the model),
+    possible ("no" where a figure of its row lies below the bound of the load that it states).
     """
 
     row: int
@@ -90,7 +97,11 @@ class Data:
 
 
 def _figure(row: points.Row, target: Target) -> float:
-    return float(row.get(_COLUMN[target.metric]) or "nan")
+    return _number(row, _COLUMN[target.metric])
+
+
+def _number(row: points.Row, column: str) -> float:
+    return float(row.get(column) or "nan")
 
 
 def load(only: str = "") -> list[Data]:
@@ -111,6 +122,7 @@ def load(only: str = "") -> list[Data]:
             together[points.group_of(point)].append(at)
         data.groups = [(resolve(data.rows[m[0]].scenario), m) for m in together.values()]
         _name(data)
+        _doubt(data)
     return list(found.values())
 
 
@@ -128,6 +140,23 @@ def _name(data: Data) -> None:
         }
         names |= dict.fromkeys(members, facts)
     data.targets = [replace(t, facts={**t.facts, **names[t.row]}) for t in data.targets]
+
+
+def _doubt(data: Data) -> None:
+    """Say of every target whether its row can have been measured at the load that it states."""
+    bounds: dict[int, points.Row] = {}
+    for resolved, members in data.groups:
+        bounds |= data._price(resolved, members, data.prior, None)
+    broken = {
+        target.row
+        for target in data.targets
+        if target.measured_s * (1.0 + TOLERANCE)
+        < _number(bounds[target.row], _BOUND[target.metric])
+    }
+    data.targets = [
+        replace(t, facts={**t.facts, "possible": "no" if t.row in broken else "yes"})
+        for t in data.targets
+    ]
 
 
 def _measured(row: Mapping[str, str]) -> list[tuple[str, float]]:

@@ -36,9 +36,11 @@ class Residuals:
     targets: list[Target]
     logs: Array
 
-    def of_metric(self, metric: str) -> Array:
-        """The logs of one metric."""
-        return self.logs[np.array([target.metric == metric for target in self.targets])]
+    def of_metric(self, metric: str, *, possible: bool = False) -> Array:
+        """The logs of one metric; possible: without rows that contradict physics."""
+        kept = ("yes",) if possible else ("yes", "no")
+        chosen = [t.metric == metric and t.facts["possible"] in kept for t in self.targets]
+        return self.logs[np.array(chosen)]
 
     def of_set(self, name: str) -> Array:
         """The logs of "serving" or "published" points."""
@@ -100,9 +102,14 @@ def splits(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
     rows = []
     for label, found in residuals.items():
         logs = {metric: found.of_metric(metric) for metric in SPREAD}
+        logs |= {_possible(metric): found.of_metric(metric, possible=True) for metric in SCALES}
         logs["published, all"] = found.of_set("published")
         rows += [{"split": label, "metric": name, **figures(them)} for name, them in logs.items()]
     return rows
+
+
+def _possible(metric: str) -> str:
+    return f"{metric}, possible"
 
 
 def figures(logs: Array) -> dict[str, float]:
@@ -158,9 +165,10 @@ def _calibrated(data: Data, engine: EngineProfile, own: Array, judged: Sequence[
 def own_runs_table(by_count: Mapping[int, Residuals]) -> list[dict[str, Any]]:
     """A row a count of own runs and metric: the errors that remain, in percent."""
     return [
-        {"own runs": count, "metric": metric, **figures(found.of_metric(metric))}
+        {"own runs": count, "metric": name, **figures(found.of_metric(metric, possible=possible))}
         for count, found in by_count.items()
         for metric in SCALES
+        for name, possible in ((metric, False), (_possible(metric), True))
     ]
 
 

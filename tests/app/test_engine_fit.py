@@ -64,7 +64,7 @@ def known(slow=(), scale=1.0, serving=True):
                         "set": "serving" if serving else "published",
                         "model": model, "system": system, "engine": "known", "tier": "measured",
                         "recipe": f"{len(model)}|{system}|fp8", "named": model,
-                        "configuration": f"{model}|{system}|{batch}", "batch": str(batch),
+                        "configuration": f"{model}|{system}|{batch}", "batch": str(batch), "possible": "yes",
                     }  # fmt: skip
                     targets.append(Target(row, metric, time * scale, facts))
     return Known(targets)
@@ -153,7 +153,9 @@ def spread_out(sigma, metric="tpot_s", count=2000):
     targets = []
     for at in range(count):
         names = {name: f"{name}{at // 8}" for name in ("configuration", "model", "system")}
-        targets.append(Target(at, metric, 1.0, {**names, "engine": "e", "tier": "measured"}))
+        targets.append(
+            Target(at, metric, 1.0, {**names, "engine": "e", "tier": "measured", "possible": "yes"})
+        )
     found = Residuals(targets, rng.normal(0.0, sigma, count))
     splits = ("configurations held out", "one model left out", "one GPU left out")
     return dict.fromkeys((*splits, OWN, GENERIC), found)
