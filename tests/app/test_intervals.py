@@ -173,8 +173,7 @@ def test_a_model_that_no_recipe_corrects_is_known_less_well():
     assert measured.recipe and not other.recipe
     for name in ("ttft_s", "tpot_s"):
         known, unknown = (
-            intervals.of_load(asked.system, asked.engine)[name]
-            for asked in (measured, other)
+            intervals.of_load(asked.system, asked.engine)[name] for asked in (measured, other)
         )
         assert unknown.high / unknown.low > known.high / known.low
 
@@ -189,7 +188,7 @@ def test_a_step_is_known_no_better_than_measured_steps_say():
 
 def test_no_interval_reaches_below_the_speed_of_light():
     priced = estimate(Scenario())
-    measured = hardware_db.load_interval("prefill", "measured", "generic")
+    measured = hardware_db.load_interval("prefill", "measured", hardware_db.load_engine("generic"))
     found = intervals.latency(priced, "ttft_s")
     assert found.seconds * measured.low < priced.bound_ttft_s[0]
     assert found.low_s == pytest.approx(priced.bound_ttft_s[0])
