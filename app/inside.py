@@ -11,12 +11,13 @@ import streamlit as st
 
 import genz_core
 import model_registry
-from app import pricing, text
+from app import intervals, layer_tree, pricing, text
+from app.intervals import Latency
 from app.pricing import Setup
 from app.scenario import Resolved
 from genz_core.errors import InvalidParallelism
 from genz_core.estimate import StepEstimate
-from genz_core.types import Model
+from genz_core.types import Model, Op
 from model_registry.structure import sums
 
 #: What builder and trace are compared in: name, field of an operator, its classes, unit.
@@ -62,6 +63,31 @@ def step(asked: Resolved, model: Model, phase: str) -> StepEstimate:
     return genz_core.decode_step(runs, asked.system, scenario.batch, context, degrees, asked.engine)
 
 
+def operators(steps: Mapping[str, StepEstimate]) -> dict[str, tuple[StepEstimate, int]]:
+    """Every operator that takes time by "side op:row", the costliest of each side first."""
+    return {
+        f"{side} op:{row}": (step, row)
+        for side, step in steps.items()
+        for row in np.argsort(-step.operators_s[:, 0], kind="stable")
+        if step.operators_s[row, 0] > 0
+    }
+
+
+def called(name: str, step: StepEstimate, row: int, *, with_side: bool) -> str:
+    """An operator as a list names it: "qkv_proj · layers 0–31, trace".
+
+    name: its key in `operators`.  with_side: say whether it is of the builder or of the trace.
+    """
+    op = step.graph.ops[row]
+    side = f", {name.partition(' ')[0]}" if with_side else ""
+    return f"{op.name} · {place(op)}{side}"
+
+
+def place(op: Op) -> str:
+    """Where in the model an operator runs: its layers, or the stage before or after them."""
+    return layer_tree.ranges(op.layers) if op.layers else f"{op.stage} stage"
+
+
 def beside(built: Model, trace: Model, one: StepEstimate, other: StepEstimate) -> pd.DataFrame:
     """Builder and trace, a row a figure; per device and step."""
     rows = [_row("Parameters", built.parameters, trace.parameters, text.parameters)]
@@ -71,9 +97,19 @@ def beside(built: Model, trace: Model, one: StepEstimate, other: StepEstimate) -
     for name, field, classes, words in _FIGURES:
         built_sum, traced_sum = (sums(priced.graph, field, classes) for priced in (one, other))
         rows.append(_row(name, built_sum, traced_sum, words))
-    mine, theirs = (float(np.sum(priced.operators_s)) for priced in (one, other))
-    rows.append(_row("Predicted time of the operators", mine, theirs, text.seconds))
-    return pd.DataFrame(rows)
+    mine, theirs = operators_latency(one), operators_latency(other)
+    timed = _row("Predicted time of the operators", mine.seconds, theirs.seconds, text.seconds)
+    trusted = {side: said(one) for side, one in (("builder", mine), ("trace", theirs))}
+    return pd.DataFrame([*rows, {**timed, **trusted}])
+
+
+def said(one: Latency) -> str:
+    return f"{text.seconds(one.seconds)} (80 %: {one.trust})"
+
+
+def operators_latency(step: StepEstimate) -> Latency:
+    """All operators of a step, without the host."""
+    return Latency.total(intervals.of_rows(intervals.operator_table(step)))
 
 
 def _row(

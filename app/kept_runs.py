@@ -15,11 +15,12 @@ from app.live_runs import Outcome, run_live
 from app.measuring import Setting
 from app.nsight_runs import asked as nsight_asked
 from app.nsight_runs import run_inside
+from app.reports import compared
 from genz_core import Estimate, Workload, estimate
 from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
 from genz_core.types import Parallelism, Step
 from hardware_db import library
-from profilers import Measurement, compare
+from profilers import Measurement
 from profilers.artifacts import Material, write
 from profilers.collect.progress import Cancel, Progress, never, silent
 from profilers.store import Store
@@ -91,7 +92,7 @@ def keep(outcome: Outcome, tree: Mapping[str, Any], folder: Path, tags: Sequence
     predicted, found, notes = None, None, list(known.notes)
     try:
         predicted = prediction(measurement, known)
-        found = compare(predicted, measurement, reports=outcome.reports) if predicted else None
+        found = compared(predicted, measurement, outcome.reports) if predicted else None
     except RidgelineError as error:
         notes.append(f"no prediction: {error}")
     material = Material(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from app import intervals
+from app.intervals import Latency
 from genz_core.estimate import StepEstimate
 from genz_core.types import Op
 
@@ -14,7 +16,7 @@ class Line:
     """One line of the layer graph.
 
     id: "op:7" for the operator in row 7 of the step, else of what folds.  level: of indentation.
-    detail: how often it runs.  row: of an operator, -1 for what folds.  seconds: of all its runs.
+    detail: how often it runs.  row: of an operator, -1 for what folds.  latency: of all its runs.
     open: whether what folds shows its lines.
     """
 
@@ -24,8 +26,12 @@ class Line:
     level: int
     row: int
     operator_class: str
-    seconds: float
+    latency: Latency
     open: bool = False
+
+    @property
+    def seconds(self) -> float:
+        return self.latency.seconds
 
     @property
     def folds(self) -> bool:
@@ -101,17 +107,20 @@ def _part(op: Op) -> str:
 
 def lines(step: StepEstimate, opened: Collection[str]) -> list[Line]:
     """What is shown when the groups and parts named in `opened` are unfolded."""
+    known = intervals.of_rows(intervals.operator_table(step))
+    ops = [_operator(*one) for one in zip(step.graph.ops, range(len(known)), known, strict=True)]
     found: list[Line] = []
     for at, group in enumerate(groups(step)):
+        members = [ops[row] for part in group.parts for row in part.rows]
         if not group.layers:
-            found += [_operator(step, row, 0) for part in group.parts for row in part.rows]
+            found += members
             continue
-        name, rows = f"layers:{at}", [row for part in group.parts for row in part.rows]
-        title, count = ranges(group.layers).capitalize(), f"{len(group.layers)} ×"
-        found.append(_fold(step, name, title, count, 0, rows, opened))
-        if name in opened:
-            for place, part in enumerate(group.parts):
-                found += _part_lines(step, part, f"{name}.{place}", opened)
+        name, count = f"layers:{at}", f"{len(group.layers)} ×"
+        head = _fold(name, ranges(group.layers).capitalize(), count, members, opened)
+        found.append(head)
+        for place, part in enumerate(group.parts if head.open else ()):
+            inside = [replace(ops[row], level=2) for row in part.rows]
+            found += _part_lines(part.name, f"{name}.{place}", inside, opened)
     return found
 
 
@@ -128,30 +137,26 @@ def foldable(step: StepEstimate) -> dict[str, str]:
     return found
 
 
-def _part_lines(step: StepEstimate, part: Part, name: str, opened: Collection[str]) -> list[Line]:
-    if len(part.rows) == 1:
-        return [_operator(step, part.rows[0], 1)]
-    head = _fold(step, name, part.name, "", 1, part.rows, opened)
-    return [head, *(_operator(step, row, 2) for row in part.rows if head.open)]
+def _part_lines(
+    title: str, name: str, members: Sequence[Line], opened: Collection[str]
+) -> list[Line]:
+    """A part of a layer; one operator needs no heading."""
+    if len(members) == 1:
+        return [replace(members[0], level=1)]
+    head = replace(_fold(name, title, "", members, opened), level=1)
+    return [head, *(members if head.open else ())]
 
 
 def _fold(
-    step: StepEstimate,
-    name: str,
-    title: str,
-    detail: str,
-    level: int,
-    rows: Sequence[int],
-    opened: Collection[str],
+    name: str, title: str, detail: str, members: Sequence[Line], opened: Collection[str]
 ) -> Line:
-    seconds = float(step.operators_s[list(rows), 0].sum())
-    return Line(name, title, detail, level, -1, "", seconds, name in opened)
+    whole = Latency.total(line.latency for line in members)
+    return Line(name, title, detail, 0, -1, "", whole, name in opened)
 
 
-def _operator(step: StepEstimate, row: int, level: int) -> Line:
-    op, seconds = step.graph.ops[row], float(step.operators_s[row, 0])
+def _operator(op: Op, row: int, latency: Latency) -> Line:
     runs = f"{op.count:,.0f} ×" if op.count != 1 else ""
-    return Line(f"op:{row}", op.name, runs, level, row, op.operator_class, seconds)
+    return Line(f"op:{row}", op.name, runs, 0, row, op.operator_class, latency)
 
 
 def ranges(layers: Sequence[int]) -> str:

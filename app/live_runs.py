@@ -122,7 +122,7 @@ def _kernels(trace: Path) -> tuple[pd.DataFrame, str]:
 
 def _metrics(done: ModelRun, known: Setting) -> dict[str, Any]:
     """Figures beside the timings: parameters, bounds, MFU and MBU, power and clocks."""
-    beside = ("bound_s", "predicted_s", "error", "mfu", "mbu")
+    beside = ("bound_s", "predicted_s", "low_s", "high_s", "inside", "error", "mfu", "mbu")
     rows = measuring.phase_rows(done, known)
     return {
         "parameters": done.parameters,

@@ -12,7 +12,8 @@ import numpy as np
 import genz_core
 import hardware_db
 import model_registry
-from app import this_machine
+from app import intervals, this_machine
+from app.intervals import Latency
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.stages import decode_step, prefill
 from genz_core.types import EngineProfile, Model, Parallelism, System, Workload
@@ -23,6 +24,7 @@ from profilers.collect.eager import as_run
 from profilers.collect.machine import SLUG
 from profilers.collect.model import ModelRun
 from profilers.collect.steps import MeasuredStep
+from profilers.compare import lies_inside
 
 _WEIGHT_FILES = ("*.safetensors", "*.bin", "*.safetensors.index.json")
 _FORMATS: Mapping[str, str] = {
@@ -156,7 +158,7 @@ def phase_rows(run: ModelRun, known: Setting) -> list[dict[str, Any]]:
             "p99_s": timing.percentile_s(99),
         }
         if name in predicted:
-            rows.append(row | _beside(predicted[name], timing.median_s, known))
+            rows.append(row | _beside(name, predicted[name], timing.median_s, known))
         else:
             rows.append(row)
     return rows
@@ -177,7 +179,7 @@ def _predictions(run: ModelRun, known: Setting) -> dict[str, tuple[Any, Any]]:
     }
 
 
-def _beside(steps: tuple[Any, Any], measured_s: float, known: Setting) -> dict[str, Any]:
+def _beside(name: str, steps: tuple[Any, Any], measured_s: float, known: Setting) -> dict[str, Any]:
     as_engine, plain = steps
     assert known.system is not None
     runs = plain.runs
@@ -186,11 +188,26 @@ def _beside(steps: tuple[Any, Any], measured_s: float, known: Setting) -> dict[s
     peak = known.system.peak_flops_per_s.get(_compute(known), float("nan"))
     predicted = float(as_engine.total_s[0])
     return {
-        "bound_s": float(plain.bound_total_s[0]),
-        "predicted_s": predicted,
+        **_trusted(name, predicted, float(plain.bound_total_s[0]), measured_s, known),
         "error": predicted / measured_s - 1.0,
         "mfu": flops / (measured_s * peak),
         "mbu": moved / (measured_s * known.system.memory_bytes_per_s),
+    }
+
+
+def _trusted(
+    phase: str, predicted_s: float, bound_s: float, measured_s: float, known: Setting
+) -> dict[str, Any]:
+    """Bound and prediction of a step, its 80 % interval and whether the measurement is inside."""
+    name = "prefill_s" if phase == "prefill" else "decode_step_s"
+    found = intervals.of_load(known.system, known.engine)[name] if known.system else None
+    one = Latency.of(predicted_s, found, bound_s)
+    return {
+        "bound_s": bound_s,
+        "predicted_s": predicted_s,
+        "low_s": one.low_s,
+        "high_s": one.high_s,
+        "inside": lies_inside(one.low_s, one.high_s, measured_s),
     }
 
 
@@ -220,8 +237,7 @@ def _step_row(step: MeasuredStep, known: Setting) -> dict[str, Any]:
         "measured_s": measured,
         "spread": step.spread,
         "repeats": len(step.samples_s),
-        "bound_s": bound,
-        "predicted_s": predicted,
+        **_trusted(step.point.phase, predicted, bound, measured, known),
         "error": predicted / measured - 1.0,
     }
 

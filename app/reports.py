@@ -5,20 +5,27 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 import hardware_db
 import profilers
+from app import intervals, text
 from app.scenario import Scenario, estimate
+from genz_core import Estimate
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import System
-from profilers import Comparison, PhasePattern, Report
-from profilers.compare import in_phase
+from profilers import Comparison, Measurement, PhasePattern, Report
+from profilers.compare import Expected, in_phase
 
 #: Events of an exported trace at most; browsers hold no more with ease.
 MAX_EVENTS = 200_000
+
+#: Columns of a compared row as a reader sees them, and whether a measurement lies inside.
+_READ = {"low_s": "80 %", "inside": "inside 80 %"}
+_INSIDE = {True: "yes", False: "no", None: ""}
 
 
 def device_name(reports: Sequence[Report]) -> str:
@@ -64,10 +71,72 @@ def beside(
         if phase not in ("prefill", "decode"):
             raise InvalidValue(f"{phase!r} is no phase; choose prefill or decode")
         measurement = in_phase(measurement, phase)
-    devices = device_count(reports)
+    return compared(estimate(scenario), measurement, reports, steps)
+
+
+def compared(
+    estimate: Estimate,
+    measurement: Measurement,
+    reports: Sequence[Report] = (),
+    steps: Mapping[str, int] | None = None,
+) -> Comparison:
+    """`profilers.compare` with the 80 % interval of every operator and step that has one.
+
+    Raises:
+        InvalidValue: see `profilers.compare`.
+    """
     return profilers.compare(
-        estimate(scenario), measurement, reports=reports, steps=steps, devices=devices
+        estimate,
+        measurement,
+        reports=reports,
+        steps=steps,
+        devices=device_count(reports),
+        expected={phase: _expected(estimate, phase) for phase in ("prefill", "decode")},
     )
+
+
+def _expected(estimate: Estimate, phase: str) -> Expected:
+    step = getattr(estimate, phase)
+    whole = intervals.step_latency(estimate, phase)
+    operators = intervals.operator_table(step)
+    return replace(Expected.of(step), operators=operators, low_s=whole.low_s, high_s=whole.high_s)
+
+
+def trust(row: Mapping[str, Any]) -> str:
+    """The 80 % interval of a compared row in words; nothing where nothing is predicted."""
+    return text.span(row["low_s"], row["high_s"]) if row["predicted_s"] > 0 else ""
+
+
+def folded(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A compared row for a reader: both ends in one cell, and whether the measurement lies inside.
+
+    row: predicted_s, low_s, high_s, inside and more; where nothing was predicted it has none.
+    """
+    if "low_s" not in row:
+        return dict(row)
+    said = {"low_s": trust(row), "inside": _INSIDE[row["inside"]]}
+    return {
+        _READ.get(key, key): said.get(key, value) for key, value in row.items() if key != "high_s"
+    }
+
+
+def verdict(row: Mapping[str, Any], classes: pd.DataFrame) -> str:
+    """Where the measurement of a phase lies, and how many of its operator classes lie inside.
+
+    row: of `Comparison.phases`.  classes: `Comparison.classes`.
+    """
+    words = f"{str(row['phase']).capitalize()}: "
+    if row["inside"] is None:
+        words += text.NOT_VALIDATED
+    elif row["inside"]:
+        words += f"the measurement lies inside the 80 % interval, {trust(row)}"
+    else:
+        side = "above" if row["measured_s"] > row["high_s"] else "below"
+        words += f"the measurement lies {side} the 80 % interval, {trust(row)}"
+    known = classes["inside"][classes["phase"] == row["phase"]].dropna()
+    if len(known):
+        words += f"; {int(known.sum())} of {len(known)} operator classes lie inside theirs"
+    return f"{words}."
 
 
 def device_count(reports: Sequence[Report]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -11,6 +10,7 @@ import streamlit as st
 from app import exports, text
 from app.charts import measured
 from app.measured_sweep import Swept
+from app.reports import folded
 
 
 def fields() -> dict[str, Any]:
@@ -40,11 +40,8 @@ def show(done: Swept) -> None:
         exports.chart(figure, "sweep", "Steps of a sweep, predicted and measured")
     for note in done.notes:
         st.caption(f"Note: {note}")
-    table = pd.DataFrame([_plain(row) for row in done.rows])
-    st.dataframe(table, hide_index=True, key="sweep_rows", height="auto")
+    table = pd.DataFrame(done.rows)
+    shown = pd.DataFrame(map(folded, done.rows)).drop(columns="bound_s")
+    st.dataframe(shown, hide_index=True, key="sweep_rows", height="auto")
     st.download_button("CSV", table.to_csv(index=False), "sweep.csv", "text/csv",
                        on_click="ignore", icon=":material/download:")  # fmt: skip
-
-
-def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name != "bound_s"}

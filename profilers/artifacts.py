@@ -91,7 +91,10 @@ def report(material: Material) -> str:
     m = material.measurement
     parts = [f"# {m.model or 'Run'} on {_device(m)}", _table(_phase_rows(material))]
     if material.comparison is not None:
-        columns = ["phase", "class", "bound_s", "predicted_s", "measured_s", "ratio", "gap_share"]
+        columns = [
+            "phase", "class", "bound_s", "predicted_s", "low_s", "high_s", "measured_s", "inside",
+            "ratio", "gap_share",
+        ]  # fmt: skip
         rows = material.comparison.classes[columns].to_dict("records")
         parts += ["## By operator class", _table(rows)]
         said = [f"- {finding.sentence}" for finding in material.comparison.findings]
@@ -200,9 +203,16 @@ def _phase_rows(material: Material) -> list[dict[str, Any]]:
             row |= {
                 "bound": seconds(compared[name]["bound_s"]),
                 "predicted": seconds(compared[name]["predicted_s"]),
+                "80 %": _interval(compared[name]),
             }
         rows.append(row)
     return rows
+
+
+def _interval(row: Mapping[str, Any]) -> str:
+    if math.isnan(row["low_s"]):
+        return "not validated"
+    return f"{seconds(row['low_s'])} to {seconds(row['high_s'])}"
 
 
 # ------------------------------------------------------------------------------- for programs

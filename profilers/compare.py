@@ -1,13 +1,17 @@
 """Predicted beside measured: by phase, by operator class, by operator, and what stands out.
 
 All times are of one step.  ratio is measured over predicted; gap_s is measured minus predicted,
-and gap_share its part of all gaps of the phase: signed, their absolute values sum to one.
+and gap_share its part of all gaps of the phase: signed, their absolute values sum to one.  low_s
+and high_s are the ends of the prediction's interval, NaN where there is none, and inside says
+whether the measurement lies in it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +20,7 @@ from genz_core.errors import InvalidValue
 from genz_core.estimate import StepEstimate
 from genz_core.stages import Estimate
 from profilers.findings import Finding, find
-from profilers.matching import match, split_by_shape
+from profilers.matching import ENDS, match, split_by_shape, whole_sum
 from profilers.schema import Measurement, PhaseTiming, Report
 
 #: Bases of a timing that hold the device's time alone.
@@ -26,10 +30,34 @@ HOST, OTHER = "host", "other"
 
 
 @dataclass(frozen=True, slots=True)
+class Expected:
+    """One predicted step: its operators, and what takes time beside them [s].
+
+    operators: `StepEstimate.table`, with low_s and high_s where the operators have intervals.
+    low_s, high_s: ends of the interval of the whole step on a wall clock, NaN where there is none.
+    """
+
+    operators: Mapping[str, Sequence[Any]]
+    bound_s: float
+    host_s: float
+    wait_s: float
+    low_s: float = math.nan
+    high_s: float = math.nan
+
+    @classmethod
+    def of(cls, step: StepEstimate, config: int = 0) -> Expected:
+        """A step without intervals."""
+        bound, host, wait = step.bound_total_s, step.host_s, step.pipeline_s
+        found = (float(values[config]) for values in (bound, host, wait))
+        return cls(step.table(config), *found)
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """What was predicted beside what was measured.
 
-    phases: phase, basis, steps, bound_s, predicted_s, measured_s, ratio, gap_s, gap_share.
+    phases: phase, basis, steps, bound_s, predicted_s, low_s, high_s, measured_s, inside, ratio,
+    gap_s, gap_share.
     classes: phase, class, bound_s ... as above; "host" is what no operator accounts for,
     "other" what nothing classifies.
     operators: phase, class, name, measured_as, matched_by, runs, launches, bound_s ... as above.
@@ -50,6 +78,7 @@ def compare(
     steps: Mapping[str, int] | None = None,
     devices: int = 1,
     config: int = 0,
+    expected: Mapping[str, Expected] | None = None,
 ) -> Comparison:
     """Set a measurement beside the prediction of the same work.
 
@@ -58,6 +87,7 @@ def compare(
         steps: steps that each phase of the measurement holds, where it does not say (a summary).
         devices: that ran side by side and whose operator times the measurement sums.
         config: the configuration of the estimate.
+        expected: its steps by phase with their intervals; without them none has one.
 
     Raises:
         InvalidValue: the measurement has no phase that the estimate prices.
@@ -68,13 +98,13 @@ def compare(
             "the measurement has neither a prefill nor a decode phase; say which one it is"
         )
     operators = split_by_shape(measurement.operators, reports)
+    steps_of = expected or {p: Expected.of(getattr(estimate, p), config) for p in counts}
     parts = [
         _compare_phase(
-            getattr(estimate, phase), measurement.phases.get(phase), operators, phase,
-            count, devices, config,
+            steps_of[phase], measurement.phases.get(phase), operators, phase, count, devices
         )
         for phase, count in counts.items()
-    ]  # fmt: skip
+    ]
     tables = [pd.concat(tables, ignore_index=True) for tables in zip(*parts, strict=True)]
     phases, classes, matched = (_with_ratios(table) for table in tables)
     found = find(phases, classes, matched, estimate, measurement, reports, config)
@@ -113,39 +143,47 @@ def _phases(measurement: Measurement) -> list[str]:
 
 
 def _compare_phase(
-    step: StepEstimate,
+    step: Expected,
     timing: PhaseTiming | None,
     operators: pd.DataFrame,
     phase: str,
     steps: int,
     devices: int,
-    config: int,
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """Tables of one phase: the phase, its classes, its operators."""
-    predicted = pd.DataFrame(step.table(config))
+    predicted = pd.DataFrame(dict.fromkeys(ENDS, math.nan) | dict(step.operators))
+    predicted = predicted[predicted["predicted_s"] > 0]
     measured = operators[operators["phase"] == phase].copy()
     measured["time_s"] /= steps * devices
     measured["launches"] = measured["count"] / (steps * devices)
     basis = timing.basis if timing and timing.samples_s else "kernels"
     on_device = basis in DEVICE_BASES
     total = _total_s(timing, measured, steps, devices, basis)
-    host = 0.0 if on_device else float(step.host_s[config])
-    waits = float(step.pipeline_s[config])
+    beside = step.wait_s + (0.0 if on_device else step.host_s)
     classes = _classes(predicted, measured)
     rest = total - float(classes["measured_s"].sum()) if len(measured) else float("nan")
-    if not on_device or waits or abs(rest) > 1e-12:
-        row = {"class": HOST, "bound_s": 0.0, "predicted_s": host + waits, "measured_s": rest}
+    if not on_device or step.wait_s or abs(rest) > 1e-12:
+        row = {"class": HOST, "bound_s": 0.0, "predicted_s": beside, "measured_s": rest}
         classes = pd.concat([classes, pd.DataFrame([row])], ignore_index=True)
+    ends = _operators_ends(predicted, beside) if on_device else (step.low_s, step.high_s)
     whole = {
-        "phase": phase, "basis": basis, "steps": steps,
-        "bound_s": float(step.bound_total_s[config]),
-        "predicted_s": float(predicted["predicted_s"].sum()) + host + waits,
+        "phase": phase, "basis": basis, "steps": steps, "bound_s": step.bound_s,
+        "predicted_s": float(predicted["predicted_s"].sum()) + beside,
+        **dict(zip(ENDS, ends, strict=True)),
         "measured_s": total,
     }  # fmt: skip
     matched = match(predicted, measured)
     classes.insert(0, "phase", phase)
     matched.insert(0, "phase", phase)
     return pd.DataFrame([whole]), classes, matched
+
+
+def _operators_ends(predicted: pd.DataFrame, beside_s: float) -> tuple[float, float]:
+    """The interval of all operators, as if all erred the same way; none with time beside them."""
+    if beside_s:
+        return math.nan, math.nan
+    low, high = (whole_sum(predicted[end]) for end in ENDS)
+    return low, high
 
 
 def _total_s(
@@ -163,9 +201,12 @@ def _total_s(
 
 def _classes(predicted: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
     """Seconds by operator class; a class that only one side has is 0 on the other."""
-    expected = predicted.groupby("class")[["bound_s", "predicted_s"]].sum()
+    grouped = predicted.groupby("class")
+    sums = {name: grouped[name].sum() for name in ("bound_s", "predicted_s")}
+    sums |= {end: grouped[end].agg(whole_sum) for end in ENDS}
     happened = measured.groupby(measured["class"].fillna(OTHER))["time_s"].sum()
-    table = expected.join(happened.rename("measured_s"), how="outer").fillna(0.0)
+    table = pd.DataFrame(sums).join(happened.rename("measured_s"), how="outer")
+    table = table.fillna({"bound_s": 0.0, "predicted_s": 0.0, "measured_s": 0.0})
     if not len(measured):
         table["measured_s"] = np.nan
     table = table[(table["predicted_s"] > 0) | (table["measured_s"] > 0)]
@@ -176,8 +217,20 @@ def _classes(predicted: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
 
 def _with_ratios(table: pd.DataFrame) -> pd.DataFrame:
     table = table.copy()
+    for end in ENDS:
+        table[end] = table[end].where(table["predicted_s"] > 0)
+    rows = zip(table["low_s"], table["high_s"], table["measured_s"], strict=True)
+    inside = pd.Series([lies_inside(*row) for row in rows], table.index, dtype=object)
+    table.insert(table.columns.get_loc("measured_s") + 1, "inside", inside)
     table["ratio"] = (table["measured_s"] / table["predicted_s"]).where(table["predicted_s"] > 0)
     table["gap_s"] = table["measured_s"] - table["predicted_s"]
     gaps = table["gap_s"].abs().groupby(table["phase"]).transform("sum")
     table["gap_share"] = (table["gap_s"] / gaps).where(gaps > 0, 0.0)
     return table
+
+
+def lies_inside(low_s: float, high_s: float, measured_s: float) -> bool | None:
+    """Whether a measurement lies in an interval; None without an interval or a measurement."""
+    if math.isnan(low_s) or not measured_s > 0:
+        return None
+    return bool(low_s <= measured_s <= high_s)

@@ -27,9 +27,11 @@ _MODULES: Mapping[str, str] = {
     "act_fn": "act_mul",
 }
 _SAME_FLOPS = 0.02
+#: Ends of a prediction's interval, NaN where it has none.
+ENDS = ("low_s", "high_s")
 _COLUMNS = (
     "class", "name", "measured_as", "matched_by", "runs", "launches",
-    "bound_s", "predicted_s", "measured_s",
+    "bound_s", "predicted_s", *ENDS, "measured_s",
 )  # fmt: skip
 
 
@@ -37,7 +39,7 @@ def match(predicted: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
     """Predicted operators of a step with what was measured of each.
 
     Args:
-        predicted: columns of `StepEstimate.table`.
+        predicted: columns of `StepEstimate.table`, low_s and high_s.
         measured: columns of a measured operator table and `launches`; time_s of one step.
     """
     expected = _by_name(predicted)
@@ -59,7 +61,13 @@ def _by_name(predicted: pd.DataFrame) -> pd.DataFrame:
         flops=("flops", "first"),
         bound_s=("bound_s", "sum"),
         predicted_s=("predicted_s", "sum"),
+        **{end: (end, whole_sum) for end in ENDS},
     )
+
+
+def whole_sum(values: pd.Series) -> float:
+    """The sum, NaN where one is: a part without an interval leaves the whole without one."""
+    return float(values.sum(skipna=False))
 
 
 def _match_class(name: str, ours: pd.DataFrame, theirs: pd.DataFrame) -> list[dict[str, object]]:
@@ -108,6 +116,7 @@ def _row(name: str, ours: pd.DataFrame, theirs: pd.DataFrame, way: str) -> dict[
         "launches": float(theirs["launches"].sum()),
         "bound_s": float(ours["bound_s"].sum()),
         "predicted_s": float(ours["predicted_s"].sum()),
+        **{end: whole_sum(ours[end]) for end in ENDS},
         "measured_s": float(theirs["time_s"].sum()),
     }
 

@@ -83,6 +83,7 @@ def _label(line: Line, chosen: str) -> str:
 
 def _hover(line: Line, total: float) -> str:
     share = f"{text.seconds(line.seconds)}, {text.percent(line.seconds / total)} of the operators"
+    share += f"<br>80 %: {line.latency.trust}"
     if line.folds:
         return f"<b>{line.label}</b><br>{share}<br>Click to {'fold' if line.open else 'unfold'}"
     kind = CLASS_NAMES.get(line.operator_class, line.operator_class)

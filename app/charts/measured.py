@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from app import text
+from app import reports, text
 from app.charts import parity
+from app.charts.breakdown import error_bars
 from app.charts.style import CLASS_NAMES, Look, blank
+from app.intervals import Latency
 from app.text import MILLISECOND
 from profilers.collect.agreement import Agreement
 
@@ -19,16 +21,19 @@ METRIC_NAMES = {
     "ttft_s": "TTFT", "tpot_s": "TPOT", "prefill": "prefill", "decode": "decode step",
     "e2e": "whole batch",
 }  # fmt: skip
+_LATENCY = ("predicted_s", "low_s", "high_s")
+_SIDES = {True: ", inside", False: ", outside", None: ""}
 _WORDS = {"host": "Host and gaps", "other": "Unclassified"}
 
 
 def three_bars(classes: pd.DataFrame, title: str, look: Look) -> go.Figure:
-    """Three bars an operator class: bound, predicted, measured.
+    """Three bars an operator class: bound, predicted with its error bar, measured.
 
     classes: rows of one phase of `Comparison.classes`; overlap, which is negative, is not drawn.
     """
     shown = classes[(classes["predicted_s"] > 0) | (classes["measured_s"] > 0)]
-    names = [_WORDS.get(name, CLASS_NAMES.get(name, name)) for name in shown["class"]]
+    rows = shown.to_dict("records")
+    predicted = {_labelled(row): Latency(*(row[key] for key in _LATENCY)) for row in rows}
     figure = blank(look, title, 150 + 62 * len(shown))
     bars = (
         ("bound_s", "Bound", look.grid),
@@ -39,7 +44,7 @@ def three_bars(classes: pd.DataFrame, title: str, look: Look) -> go.Figure:
         values = shown[column].clip(lower=0.0)
         figure.add_trace(
             go.Bar(
-                y=names,
+                y=list(predicted),
                 x=(values / MILLISECOND).tolist(),
                 orientation="h",
                 name=words,
@@ -48,10 +53,22 @@ def three_bars(classes: pd.DataFrame, title: str, look: Look) -> go.Figure:
                 hovertemplate=f"{words}: %{{customdata}}<extra>%{{y}}</extra>",
             )
         )
+    figure.add_trace(error_bars(predicted, look, lying=True))  # the middle bar is the prediction
     figure.update_xaxes(title_text="Time of a step [ms]", tickformat="~g")
     figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
     figure.update_layout(barmode="group", bargap=0.3, margin={"t": 44, "b": 92})
     return figure
+
+
+def _labelled(row: Mapping[str, Any]) -> str:
+    """The name of a class, the interval of its prediction and whether the measurement is inside."""
+    name = _WORDS.get(row["class"], CLASS_NAMES.get(row["class"], row["class"]))
+    return "<br>".join(filter(None, (name, _trusted(row))))
+
+
+def _trusted(row: Mapping[str, Any]) -> str:
+    """ "80 %: 18.3 to 41.7 ms, inside", of a row of a comparison; "" where nothing is predicted."""
+    return f"80 %: {reports.trust(row)}{_SIDES[row['inside']]}" if reports.trust(row) else ""
 
 
 def sweep(
@@ -62,7 +79,9 @@ def sweep(
     rows: see `app.measuring.step_rows`.  agreed: by phase; its line says measured = slope x
     predicted + intercept.
     """
-    points = [{**row, "label": f"{row['batch']} × {row['length']}"} for row in rows]
+    points = [
+        {**row, "label": f"{row['batch']} × {row['length']}<br>{_trusted(row)}"} for row in rows
+    ]
     figure = parity.parity(points, "phase", "Steps, predicted and measured", look)
     clouds = {trace.name: trace for trace in figure.data if trace.mode == "markers"}
     for phase, cloud in clouds.items():
@@ -113,7 +132,7 @@ def points(operators: pd.DataFrame) -> list[dict[str, object]]:
         {
             "predicted_s": float(row["predicted_s"]),
             "measured_s": float(row["measured_s"]),
-            "label": f"{row['phase']}: {str(row['name'])[:60]}",
+            "label": f"{row['phase']}: {str(row['name'])[:60]}<br>{_trusted(row)}",
             "class": CLASS_NAMES.get(str(row["class"]), str(row["class"])),
         }
         for row in rows.to_dict("records")

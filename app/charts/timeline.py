@@ -133,7 +133,7 @@ def timeline(activity: pd.DataFrame, ranges: pd.DataFrame, look: Look) -> go.Fig
 def _kinds(look: Look) -> Iterator[tuple[str, str, str]]:
     for name in CLASSES:
         yield name, CLASS_NAMES[name], look.class_color(name)
-    yield "copy", "Copies and sets", look.alarm
+    yield "copy", "Copies and sets", look.ink
     yield _OTHER, "Unclassified", look.faint
 
 

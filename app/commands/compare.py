@@ -10,7 +10,9 @@ import typer
 from app.commands import options as opt
 from app.tables import Format
 
-_TIMES = ("bound_s", "predicted_s", "measured_s", "ratio", "gap_share")
+_TIMES = (
+    "bound_s", "predicted_s", "low_s", "high_s", "measured_s", "inside", "ratio", "gap_share",
+)  # fmt: skip
 
 
 def register(cli: typer.Typer) -> None:
@@ -68,6 +70,7 @@ def _steps(asked: list[str]) -> dict[str, int]:
 
 
 def _print(found: Any, chosen: Format) -> None:
+    from app.reports import folded
     from app.tables import render, to_json
 
     tables = {name: getattr(found, name) for name in ("phases", "classes", "operators")}
@@ -82,6 +85,8 @@ def _print(found: Any, chosen: Format) -> None:
     for name, table in tables.items():
         named = [c for c in ("phase", "class", "name") if c in table.columns]
         rows = table[[*named, *_TIMES]].to_dict("records")
+        if chosen is not Format.csv:
+            rows = list(map(folded, rows))
         typer.echo(f"{name}\n{render(rows, chosen)}\n")
     for finding in found.findings:
         typer.echo(f"- {finding.sentence}")

@@ -205,6 +205,7 @@ def infer(
 
 def _print_run(outcome: Any, kept: str, json: bool) -> None:
     from app.measuring import phase_rows
+    from app.reports import folded
     from app.tables import Format, render, to_json
 
     done, known = outcome.live, outcome.known
@@ -234,7 +235,7 @@ def _print_run(outcome: Any, kept: str, json: bool) -> None:
         typer.echo(to_json(facts))
         return
     if rows:
-        typer.echo(render(rows, Format.text))
+        typer.echo(render(list(map(folded, rows)), Format.text))
     if len(operators):
         columns = ["phase", "name", "kind", "count", "time_s"]
         typer.echo("\n" + render(operators[columns].head(12).to_dict("records"), Format.text))
@@ -279,6 +280,7 @@ def _print_ranks(done: Any, json: bool) -> None:
 
 
 def _print_sweep(done: Any, json: bool) -> None:
+    from app.reports import folded
     from app.tables import Format, render, to_json
 
     rows, agreed, notes = done.rows, done.agreement, list(done.notes)
@@ -286,7 +288,7 @@ def _print_sweep(done: Any, json: bool) -> None:
         fits = {name: found.row() for name, found in agreed.items()}
         typer.echo(to_json({"rows": rows, "agreement": fits, "notes": notes}))
         return
-    typer.echo(render(rows, Format.text))
+    typer.echo(render(list(map(folded, rows)), Format.text))
     shown = [{"phase": name, **found.row()} for name, found in agreed.items() if found.points]
     if shown:
         typer.echo("\n" + render(shown, Format.text))

@@ -59,7 +59,8 @@ def graph(side: str, step: StepEstimate, chosen: str) -> None:
     here = chosen.partition(" ")[2] if chosen.startswith(f"{side} ") else ""
     figure = layers.layer_graph(layer_tree.lines(step, unfolded), here, look)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{side.capitalize()}**")
+        whole = inside.said(inside.operators_latency(step))
+        st.markdown(f"**{side.capitalize()}** operators take {whole}")
         everything = set(layer_tree.foldable(step))
         for words, names in (("Unfold all", everything), ("Fold all", set())):
             if st.button(words, key=f"{words} {side}", type="tertiary"):
@@ -78,29 +79,17 @@ def graph(side: str, step: StepEstimate, chosen: str) -> None:
         st.rerun()
 
 
-def operators(steps: dict[str, StepEstimate]) -> dict[str, tuple[StepEstimate, int]]:
-    """Every operator that takes time by "side op:row", the costliest of each side first."""
-    return {
-        f"{side} op:{row}": (step, row)
-        for side, step in steps.items()
-        for row in sorted(
-            (line.row for line in layer_tree.lines(step, layer_tree.foldable(step))
-             if not line.folds),
-            key=lambda row: -float(step.operators_s[row, 0]),
-        )
-    }  # fmt: skip
-
-
 def detail(known: dict[str, tuple[StepEstimate, int]]) -> None:
     """The chosen operator: formula, tensors, its place on the roofline, how its time comes."""
     name = st.selectbox(
         "Operator", list(known), key="inside_operator",
-        format_func=lambda one: f"{known[one][0].graph.ops[known[one][1]].name} ({one})",
+        format_func=lambda one: inside.called(one, *known[one], with_side=bool(with_trace)),
     )  # fmt: skip
     step, row = known[name]
     op = step.graph.ops[row]
-    where = layer_tree.ranges(op.layers) if op.layers else f"{op.stage} stage"
-    st.caption(f"{op.kind} · {where} · {op.count:,.0f} × a step · `{op.module or 'model'}`")
+    st.caption(
+        f"{op.kind} · {inside.place(op)} · {op.count:,.0f} × a step · `{op.module or 'model'}`"
+    )
     flops = anatomy.formula(op)
     if flops:
         value = text.flops(anatomy.number(op.flops))
@@ -123,11 +112,11 @@ def detail(known: dict[str, tuple[StepEstimate, int]]) -> None:
 
 
 steps = priced()
-known = operators(steps)
+known = inside.operators(steps)
 if st.session_state.get("inside_operator") not in known:
     st.session_state["inside_operator"] = next(iter(known))
 left, right = st.columns(2, gap="medium")
-places = {side: place for side, place in zip(steps, (left, right), strict=False)}
+places = dict(zip(steps, (left, right), strict=False))
 for side, step in steps.items():
     with places[side]:
         graph(side, step, st.session_state["inside_operator"])
@@ -141,7 +130,9 @@ if len(steps) == 2:
         hide_index=True, height="content", key="inside_beside",
     )  # fmt: skip
 notes = [note for step in steps.values() for note in step.graph.notes]
-with st.expander(f"{len(notes)} notes on how the graph was made", icon=":material/info:"):
-    st.markdown("\n".join(f"- {note}" for note in notes) or "None.")
-table = pd.concat([pd.DataFrame(step.table()).assign(side=side) for side, step in steps.items()])
+if notes:
+    with st.expander("How the graph was made", icon=":material/info:"):
+        st.markdown("\n".join(f"- {note}" for note in notes))
+tables = {side: pd.DataFrame(intervals.operator_table(step)) for side, step in steps.items()}
+table = pd.concat([rows.assign(side=side) for side, rows in tables.items()])
 exports.downloads(f"inside-{phase}", figures, table, setup)

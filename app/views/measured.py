@@ -11,6 +11,13 @@ from genz_core.errors import RidgelineError
 from profilers import Measurement, Report
 from profilers.compare import in_phase, step_count
 
+HELP = {
+    "measured_as": "Modules, operators or kernels that the reports name",
+    "matched_by": "How both met: the module around the kernels, the FLOPs of one run, or as the "
+    "rest of their class; none: one side has nothing",
+    "80 %": "Four of five held-out measurements of such operators lie within",
+    "inside 80 %": "Whether this measurement lies within",
+}
 TIMES = {"bound_s": "bound", "predicted_s": "predicted", "measured_s": "measured"}
 
 REPORTS, RUN = "Reports", "A kept run"
@@ -74,9 +81,7 @@ try:
                     help="A summary adds up all its steps: one a generated token in decode.",
                 )
             )  # fmt: skip
-    comparison = profilers.compare(
-        estimate, measurement, reports=found, steps=steps, devices=reports.device_count(found)
-    )
+    comparison = reports.compared(estimate, measurement, found, steps)
 except RidgelineError as error:
     inputs.stop(error)
 
@@ -90,6 +95,9 @@ with st.grid(4, min_column_width=170):
             delta_color="off", delta_arrow="off", border=True,
             help=f"One step; bound {text.seconds(row['bound_s'])}; clock: {row['basis']}.",
         )  # fmt: skip
+
+for row in comparison.phases.to_dict("records"):
+    st.caption(reports.verdict(row, comparison.classes))
 
 st.subheader("Findings", anchor=False)
 for finding in comparison.findings[:8]:
@@ -114,13 +122,18 @@ worst = worst.nlargest(10, "size").drop(columns="size")
 shown = worst[["phase", "class", "name", "measured_as", "matched_by", "runs", "launches"]].copy()
 for column, words in TIMES.items():
     shown[f"{words} [µs]"] = worst[column] / MICROSECOND
+said = pd.DataFrame(map(reports.folded, worst.to_dict("records")), worst.index)
+shown[["80 %", "inside 80 %"]] = said[["80 %", "inside 80 %"]]
 shown["ratio"], shown["share of gap"] = worst["ratio"], worst["gap_share"]
+number, words_of = st.column_config.NumberColumn, st.column_config.TextColumn
 st.dataframe(
     shown, hide_index=True, key="worst_ten",
-    column_config={
-        name: st.column_config.NumberColumn(format="%.4g")
-        for name in shown.columns if "[µs]" in name or name == "ratio"
-    } | {"share of gap": st.column_config.NumberColumn(format="percent")},
+    column_config={name: number(format="%.4g") for name in shown.columns if "[µs]" in name}
+    | {name: words_of(help=said) for name, said in HELP.items()}
+    | {
+        "ratio": number(format="%.4g", help="Measured over predicted"),
+        "share of gap": number(format="percent", help="Of all gaps of the phase, signed"),
+    },
 )  # fmt: skip
 st.caption(
     "An operator meets its kernels by the module around them, by its FLOPs, or as the rest of its "

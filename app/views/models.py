@@ -36,7 +36,10 @@ keep = text.str.contains(find, regex=False) & parameters.between(least, most)
 if sparse != "All":
     keep &= is_sparse if sparse == "Mixture of experts" else ~is_sparse
 shown = table[keep].reset_index(drop=True)
-st.caption(f"{len(shown)} of {len(table)} models. Choose a row to see its shape.")
+st.caption(
+    f"{len(shown)} of {len(table)} models. Choose a row to see its shape. Confirmed: the shape "
+    "agrees with a published parameter count or with transformers' own model."
+)
 number = st.column_config.NumberColumn
 event = st.dataframe(
     shown, hide_index=True, key="models_table", height=380,
@@ -46,9 +49,6 @@ event = st.dataframe(
         "parameters [B]": number(format="%.4g", help="Embeddings counted once"),
         "active [B]": number(format="%.4g", help="What one token uses"),
         "context [tokens]": number(format="localized"),
-        "confirmed": st.column_config.CheckboxColumn(
-            help="The shape agrees with a published parameter count or with transformers' own model"
-        ),
     },
 )  # fmt: skip
 rows = event["selection"]["rows"]

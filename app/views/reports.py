@@ -49,8 +49,9 @@ def one(name: str, report: Report) -> None:
     seconds = report.kernels.groupby(
         report.kernels["operator_class"].astype(object).map(kernel_charts.engine_class)
     )["duration_s"].sum()
-    classes = kernel_charts.by_class({report.label[:24]: seconds.to_dict()}, "", look)
-    exports.chart(classes, "report-classes", "Kernel time by operator class")
+    title = "Kernel time by operator class"
+    classes = kernel_charts.by_class({report.label[:24]: seconds.to_dict()}, title, look)
+    exports.chart(classes, "report-classes", title)
     time, kernels, roof, tree = st.tabs(
         ["Timeline", "Kernels", "Roofline", "Ranges"], on_change="rerun", key="report_tabs"
     )

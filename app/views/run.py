@@ -118,7 +118,10 @@ def kept() -> None:
 
 
 st.title("Run", anchor=False)
-st.caption("A model with random weights of its true shapes, timed on the machine of this server.")
+st.caption(
+    "A model with random weights of its true shapes, timed on the machine of this server. The form "
+    "says what runs; the sidebar's scenario plays no part here."
+)
 mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True, key="run_mode")
 try:
     asked = form(mode)

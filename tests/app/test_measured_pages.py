@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import time
 from pathlib import Path
 
@@ -294,7 +295,8 @@ def test_a_sweep_from_the_page_shows_points_agreement_and_lines(tmp_path: Path, 
 def test_the_line_of_a_sweep_passes_where_its_fit_says():
     rows = [
         {"phase": "decode", "batch": 1, "length": n, "predicted_s": n * 1e-3,
-         "measured_s": 2e-3 * n + 1e-3} for n in (1, 2, 4, 8)
+         "low_s": math.nan, "high_s": math.nan, "inside": None, "measured_s": 2e-3 * n + 1e-3}
+        for n in (1, 2, 4, 8)
     ]  # fmt: skip
     figure = measured_chart.sweep(rows, agreements(rows), style.LIGHT)
     (line,) = (trace for trace in figure.data if trace.name and "line" in trace.name)
