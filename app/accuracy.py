@@ -113,7 +113,7 @@ def fit_errors(metrics: Iterable[str]) -> list[Row]:
 #: What "possible" rows are.
 POSSIBLE = (
     "**possible**: without the runs of which a figure lies below the bound of the load that they "
-    "state, so that load cannot have run."
+    "state, so that load cannot have run"
 )
 
 
@@ -257,9 +257,10 @@ KNOWN = (
 )
 
 
-def split_words() -> str:
-    words = "; ".join(f"**{name}**: {words}" for name, words in SERVING_SPLITS.items())
-    return f"{words}. {POSSIBLE}"
+def split_words(splits: Sequence[Row]) -> list[str]:
+    """What each split of a table is, and what its possible rows are where it has some."""
+    words = [f"**{name}**: {words}" for name, words in SERVING_SPLITS.items()]
+    return [*words, POSSIBLE] if any("possible" in row["metric"] for row in splits) else words
 
 
 def operator_intervals() -> list[Row]:

@@ -108,9 +108,10 @@ def _serving(records: Sequence[Row]) -> list[str]:
 def _common(records: Sequence[Row], metrics: Sequence[str], columns: Sequence[str]) -> list[str]:
     """By split, then as the constants ship by each column, then how often intervals hold."""
     parts = ["By what the points were to the fit:"]
+    splits = accuracy.fit_errors(metrics)
     parts += [
-        _table(accuracy.fit_errors(metrics)),
-        _meaning(accuracy.SERVING_SPLITS) + f"\n- {accuracy.POSSIBLE}",
+        _table(splits),
+        "\n".join(f"- {words}" for words in accuracy.split_words(splits)),
         f"All rows. {accuracy.AS_SHIPPED}",
     ]
     parts.append(_table(validation.summary(records)))

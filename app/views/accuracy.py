@@ -81,7 +81,8 @@ def measured(area: str) -> None:
     st.markdown(accuracy.split_sentence(splits, metrics[-1]))
     st.caption(f"Charts and the tables by {by} show the constants as they ship: in sample.")
     figures = pair(shown, by, "Predicted over measured", area)
-    table("Errors by split [%]", splits, "splits", accuracy.split_words())
+    table("Errors by split [%]", splits, "splits",
+          "; ".join(accuracy.split_words(splits)))  # fmt: skip
     table("All rows, in sample [%]", validation.summary(shown, ("metric",)), "all_rows",
           accuracy.AS_SHIPPED)  # fmt: skip
     table(f"By {by}, in sample [%]", validation.summary(shown, (by,)), "by_column")
