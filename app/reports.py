@@ -25,6 +25,10 @@ MAX_EVENTS = 200_000
 
 #: Columns of a compared row as a reader sees them, and whether a measurement lies inside.
 _READ = {"low_s": "80 %", "inside": "inside 80 %"}
+_WORST = (
+    "name", "phase", "class", "bound [µs]", "predicted [µs]", "80 %", "measured [µs]",
+    "inside 80 %", "ratio", "share of gap", "measured_as", "matched_by", "runs", "launches",
+)  # fmt: skip
 _INSIDE = {True: "yes", False: "no", None: ""}
 
 
@@ -118,6 +122,19 @@ def folded(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         _READ.get(key, key): said.get(key, value) for key, value in row.items() if key != "high_s"
     }
+
+
+def worst(operators: pd.DataFrame, count: int = 10) -> pd.DataFrame:
+    """Operators with the largest gaps, in display units.
+
+    operators: of a `Comparison`.
+    """
+    rows = operators.loc[operators["gap_s"].abs().nlargest(count).index]
+    read = pd.DataFrame(map(folded, rows.to_dict("records")))
+    for name in ("bound", "predicted", "measured"):
+        read[f"{name} [µs]"] = read[f"{name}_s"] / text.MICROSECOND
+    read["share of gap"] = read["gap_share"]
+    return read[list(_WORST)]
 
 
 def verdict(row: Mapping[str, Any], classes: pd.DataFrame) -> str:

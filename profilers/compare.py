@@ -27,6 +27,8 @@ from profilers.schema import Measurement, PhaseTiming, Report
 DEVICE_BASES = ("gpu", "kernels")
 #: Rows of `Comparison.classes` that are no operator class of the engine.
 HOST, OTHER = "host", "other"
+#: Less is what differences of sums leave.
+_ROUNDING_S = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,8 @@ class Expected:
     def of(cls, step: StepEstimate, config: int = 0) -> Expected:
         """A step without intervals."""
         bound, host, wait = step.bound_total_s, step.host_s, step.pipeline_s
-        found = (float(values[config]) for values in (bound, host, wait))
-        return cls(step.table(config), *found)
+        seconds = [float(values[config]) for values in (bound, host, wait)]
+        return cls(step.table(config), *(0.0 if s < _ROUNDING_S else s for s in seconds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,7 @@ def _compare_phase(
     beside = step.wait_s + (0.0 if on_device else step.host_s)
     classes = _classes(predicted, measured)
     rest = total - float(classes["measured_s"].sum()) if len(measured) else float("nan")
-    if not on_device or step.wait_s or abs(rest) > 1e-12:
+    if not on_device or step.wait_s or abs(rest) > _ROUNDING_S:
         row = {"class": HOST, "bound_s": 0.0, "predicted_s": beside, "measured_s": rest}
         classes = pd.concat([classes, pd.DataFrame([row])], ignore_index=True)
     ends = _operators_ends(predicted, beside) if on_device else (step.low_s, step.high_s)

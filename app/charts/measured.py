@@ -22,7 +22,7 @@ METRIC_NAMES = {
     "e2e": "whole batch",
 }  # fmt: skip
 _LATENCY = ("predicted_s", "low_s", "high_s")
-_SIDES = {True: ", inside", False: ", outside", None: ""}
+_SIDES = {True: "<br>measured inside", False: "<br>measured outside", None: ""}
 _WORDS = {"host": "Host and gaps", "other": "Unclassified"}
 
 
@@ -61,14 +61,14 @@ def three_bars(classes: pd.DataFrame, title: str, look: Look) -> go.Figure:
 
 
 def _labelled(row: Mapping[str, Any]) -> str:
-    """The name of a class, the interval of its prediction and whether the measurement is inside."""
-    name = _WORDS.get(row["class"], CLASS_NAMES.get(row["class"], row["class"]))
-    return "<br>".join(filter(None, (name, _trusted(row))))
+    """The name of a class and below it what `_trusted` says."""
+    return _WORDS.get(row["class"], CLASS_NAMES.get(row["class"], row["class"])) + _trusted(row)
 
 
 def _trusted(row: Mapping[str, Any]) -> str:
-    """ "80 %: 18.3 to 41.7 ms, inside", of a row of a comparison; "" where nothing is predicted."""
-    return f"80 %: {reports.trust(row)}{_SIDES[row['inside']]}" if reports.trust(row) else ""
+    """Lines below a name: the interval of a compared row, and on which side its measurement is."""
+    trust = reports.trust(row)
+    return f"<br>80 %: {trust}{_SIDES[row['inside']]}" if trust else ""
 
 
 def sweep(
@@ -79,9 +79,7 @@ def sweep(
     rows: see `app.measuring.step_rows`.  agreed: by phase; its line says measured = slope x
     predicted + intercept.
     """
-    points = [
-        {**row, "label": f"{row['batch']} × {row['length']}<br>{_trusted(row)}"} for row in rows
-    ]
+    points = [{**row, "label": f"{row['batch']} × {row['length']}{_trusted(row)}"} for row in rows]
     figure = parity.parity(points, "phase", "Steps, predicted and measured", look)
     clouds = {trace.name: trace for trace in figure.data if trace.mode == "markers"}
     for phase, cloud in clouds.items():
@@ -132,7 +130,7 @@ def points(operators: pd.DataFrame) -> list[dict[str, object]]:
         {
             "predicted_s": float(row["predicted_s"]),
             "measured_s": float(row["measured_s"]),
-            "label": f"{row['phase']}: {str(row['name'])[:60]}<br>{_trusted(row)}",
+            "label": f"{row['phase']}: {str(row['name'])[:60]}{_trusted(row)}",
             "class": CLASS_NAMES.get(str(row["class"]), str(row["class"])),
         }
         for row in rows.to_dict("records")

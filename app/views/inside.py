@@ -60,7 +60,7 @@ def graph(side: str, step: StepEstimate, chosen: str) -> None:
     figure = layers.layer_graph(layer_tree.lines(step, unfolded), here, look)
     with st.container(horizontal=True, vertical_alignment="center"):
         whole = inside.said(inside.operators_latency(step))
-        st.markdown(f"**{side.capitalize()}** operators take {whole}")
+        st.markdown(f"**{side.capitalize()}:** operators take {whole}")
         everything = set(layer_tree.foldable(step))
         for words, names in (("Unfold all", everything), ("Fold all", set())):
             if st.button(words, key=f"{words} {side}", type="tertiary"):

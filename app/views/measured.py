@@ -6,7 +6,6 @@ import streamlit as st
 import profilers
 from app import exports, inputs, kept_runs, reports, text, uploads
 from app.charts import measured, parity
-from app.text import MICROSECOND
 from genz_core.errors import RidgelineError
 from profilers import Measurement, Report
 from profilers.compare import in_phase, step_count
@@ -18,7 +17,6 @@ HELP = {
     "80 %": "Four of five held-out measurements of such operators lie within",
     "inside 80 %": "Whether this measurement lies within",
 }
-TIMES = {"bound_s": "bound", "predicted_s": "predicted", "measured_s": "measured"}
 
 REPORTS, RUN = "Reports", "A kept run"
 
@@ -85,7 +83,7 @@ try:
 except RidgelineError as error:
     inputs.stop(error)
 
-with st.grid(4, min_column_width=170):
+with st.grid(4, min_column_width=230):
     for row in comparison.phases.to_dict("records"):
         st.metric(
             f"{row['phase'].capitalize()}, measured",
@@ -117,20 +115,14 @@ figures["parity"] = parity.parity(
 exports.chart(figures["parity"], "measured-parity", "Parity of operators with 10 and 20 % bands")
 
 st.subheader("Worst ten", anchor=False)
-worst = comparison.operators.assign(size=comparison.operators["gap_s"].abs())
-worst = worst.nlargest(10, "size").drop(columns="size")
-shown = worst[["phase", "class", "name", "measured_as", "matched_by", "runs", "launches"]].copy()
-for column, words in TIMES.items():
-    shown[f"{words} [µs]"] = worst[column] / MICROSECOND
-said = pd.DataFrame(map(reports.folded, worst.to_dict("records")), worst.index)
-shown[["80 %", "inside 80 %"]] = said[["80 %", "inside 80 %"]]
-shown["ratio"], shown["share of gap"] = worst["ratio"], worst["gap_share"]
-number, words_of = st.column_config.NumberColumn, st.column_config.TextColumn
+shown = reports.worst(comparison.operators)
+number, words = st.column_config.NumberColumn, st.column_config.TextColumn
 st.dataframe(
     shown, hide_index=True, key="worst_ten",
     column_config={name: number(format="%.4g") for name in shown.columns if "[µs]" in name}
-    | {name: words_of(help=said) for name, said in HELP.items()}
+    | {name: words(name.replace("_", " "), help=said) for name, said in HELP.items()}
     | {
+        "name": words("operator", width="medium"),
         "ratio": number(format="%.4g", help="Measured over predicted"),
         "share of gap": number(format="percent", help="Of all gaps of the phase, signed"),
     },

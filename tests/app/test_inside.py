@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import model_registry
-from app import anatomy, inside, layer_tree
+from app import anatomy, inside, intervals, layer_tree
 from app.charts import layers
 from app.charts.style import LIGHT
 from app.scenario import Scenario, resolve
@@ -111,6 +111,32 @@ def test_every_line_is_a_point_that_carries_its_id() -> None:
     figure = layers.layer_graph(lines, lines[4].id, LIGHT)
     points = next(t for t in figure.data if t.type == "scatter" and t.mode == "markers+text")
     assert [one[0] for one in points.customdata] == [line.id for line in lines]
+
+
+@pytest.mark.parametrize("system", ["h100-sxm5-80gb", "epyc-9654"])
+def test_the_tree_carries_the_intervals_of_its_operators(system: str) -> None:
+    step = step_of("mistralai/Mixtral-8x7B-v0.1", system=system)
+    rows = intervals.of_rows(intervals.operator_table(step))
+    whole = layer_tree.lines(step, layer_tree.foldable(step))
+    assert all(line.latency == rows[line.row] for line in whole if not line.folds)
+    parts = [line.latency for line in whole if line.level == 0]
+    total, operators = intervals.Latency.total(parts), inside.operators_latency(step)
+    assert total.trust == operators.trust
+    assert total.seconds == pytest.approx(operators.seconds)
+    points = next(t for t in layers.layer_graph(whole, "", LIGHT).data if t.hovertext)
+    assert all(f"80 %: {line.latency.trust}" in said
+               for line, said in zip(whole, points.hovertext, strict=True))  # fmt: skip
+
+
+def test_operators_are_listed_by_cost_and_named_by_where_they_run() -> None:
+    step = step_of("meta-llama/Llama-3.1-8B")
+    known = inside.operators({"builder": step})
+    costs = [float(one.operators_s[row, 0]) for one, row in known.values()]
+    assert costs == sorted(costs, reverse=True) and costs[-1] > 0
+    names = [inside.called(key, *one, with_side=False) for key, one in known.items()]
+    assert "qkv_proj · layers 0–31" in names and "lm_head · last stage" in names
+    key, one = next(iter(known.items()))
+    assert inside.called(key, *one, with_side=True).endswith(", builder")
 
 
 def test_an_operator_without_arithmetic_has_no_formula() -> None:

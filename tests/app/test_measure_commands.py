@@ -82,6 +82,12 @@ def test_a_named_system_brings_prediction_mfu_and_mbu(ridgeline, tiny: str) -> N
         assert 0 < row["mfu"] < 1 and 0 < row["mbu"] < 1
         assert row["error"] == pytest.approx(row["predicted_s"] / row["p50_s"] - 1)
         assert row["bound_s"] <= row["predicted_s"]
+        ends, inside = (row["low_s"], row["high_s"]), row["inside"]
+        if None in ends:
+            assert ends == (None, None) and inside is None
+        else:
+            assert ends[0] <= row["predicted_s"] <= ends[1]
+            assert inside is (ends[0] <= row["p50_s"] <= ends[1])
 
 
 def test_a_run_is_kept_with_its_tag_unless_told_not_to(ridgeline, tiny: str) -> None:

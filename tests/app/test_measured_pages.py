@@ -3,18 +3,24 @@
 import gzip
 import json
 import math
+import re
 import time
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
+from typer.testing import CliRunner
 
 import profilers
-from app import kept_runs, reports, uploads
+from app import intervals, kept_runs, reports, uploads
 from app.charts import measured as measured_chart
 from app.charts import style, timeline
+from app.cli import cli
 from app.measuring import agreements
+from app.scenario import Scenario, estimate
 from genz_core.types import Workload
+from profilers import Comparison
+from profilers.compare import lies_inside
 from profilers.schema import PhaseTiming
 
 ROOT = Path(__file__).parents[2]
@@ -170,8 +176,75 @@ def test_predicted_beside_measured_shows_bars_parity_and_findings():
     assert cards(app)["Prefill, measured"] == "493 ms"
     assert len(app.get("plotly_chart")) == 2
     assert any("Matrix products in prefill reach" in said.value for said in app.markdown)
+    assert any("the measurement lies above the 80 % interval" in c.value for c in app.caption)
     worst = app.dataframe[0].value
     assert worst["name"].iloc[0] == "gate_up_proj" and len(worst) <= 10
+    assert worst["inside 80 %"].iloc[0] == "no" and worst["80 %"].iloc[0].endswith(" ms")
+    assert "matched by" in str(app.dataframe[0].proto.columns), "explained columns have plain names"
+
+
+@pytest.fixture(scope="module")
+def of_qwen() -> Comparison:
+    """Qwen3-8B on an MI300X: a trace beside its prediction, measured more slowly."""
+    name = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
+    scenario = Scenario(model="Qwen/Qwen3-8B", system="mi300x", batch=15)
+    return reports.beside(scenario, [profilers.read_report(REPORTS / "torch" / name)])
+
+
+def test_the_interval_of_a_class_is_that_of_its_operators(of_qwen: Comparison):
+    step = estimate(Scenario(model="Qwen/Qwen3-8B", system="mi300x", batch=15)).prefill
+    for row in of_qwen.classes.to_dict("records"):
+        if row["predicted_s"]:
+            one = intervals.by_class(step)[row["class"]]
+            assert (row["low_s"], row["high_s"]) == pytest.approx((one.low_s, one.high_s))
+            assert row["inside"] is (one.low_s <= row["measured_s"] <= one.high_s)
+
+
+def test_the_middle_of_three_bars_has_the_error_bar(of_qwen: Comparison):
+    figure = measured_chart.three_bars(of_qwen.classes, "", style.LIGHT)
+    bars = {trace.name: trace for trace in figure.data if trace.type == "bar"}
+    assert list(bars) == ["Bound", "Predicted", "Measured"]
+    (points,) = (trace for trace in figure.data if trace.type == "scatter")
+    ends = dict(zip(points.y, zip(points.x, points.error_x.array, strict=True), strict=True))
+    known = of_qwen.classes[of_qwen.classes["low_s"].notna()]
+    assert len(ends) == len(known)
+    assert sorted(x + up for x, up in ends.values()) == pytest.approx(sorted(known["high_s"] * 1e3))
+    labels = list(bars["Predicted"].y)
+    assert any("80 %" in label and label.endswith("outside") for label in labels)
+    assert any(label == "Unclassified" for label in labels), "nothing predicted, nothing to trust"
+
+
+def test_a_phase_is_said_to_lie_inside_above_or_below(of_qwen: Comparison):
+    (row,) = of_qwen.phases.to_dict("records")
+    for factor, word in ((1.0, "inside"), (9.0, "above"), (0.1, "below")):
+        measured_s = factor * row["predicted_s"]
+        inside = lies_inside(row["low_s"], row["high_s"], measured_s)
+        moved = {**row, "measured_s": measured_s, "inside": inside}
+        assert f"lies {word} the 80 % interval" in reports.verdict(moved, of_qwen.classes)
+    bare = {**row, "low_s": math.nan, "high_s": math.nan, "inside": None}
+    assert reports.verdict(bare, of_qwen.classes).startswith("Prefill: not validated")
+
+
+def test_what_nobody_measured_is_said_not_to_be_validated():
+    model, system = "openai/gpt-oss-120b", "b200-sxm-180gb"  # 4-bit products, which none timed
+    scenario = Scenario(model=model, system=system, engine="trtllm", batch=15)
+    found = reports.beside(scenario, [profilers.read_report(DECODE)])
+    said = {row["class"]: reports.folded(row) for row in found.classes.to_dict("records")}
+    assert said["moe"]["80 %"] == "not validated" and said["moe"]["inside 80 %"] == ""
+    assert said["attention"]["inside 80 %"] in ("yes", "no")
+    (whole,) = found.phases.to_dict("records")
+    assert "not validated" in reports.verdict(whole, found.classes), "one part leaves its mark"
+
+
+def test_the_command_says_in_words_and_numbers_which_measurements_lie_inside():
+    call = ["compare", str(DECODE), "--model", "Qwen/Qwen3-8B", "--system", "epyc-9654"]
+    asked = [[*call, *more] for more in ((), ("--json",), ("--format", "csv"))]
+    words, document, table = (CliRunner().invoke(cli, one).stdout for one in asked)
+    assert {"80 %", "inside 80 %"} <= set(re.split(r"  +", words.splitlines()[1]))
+    for row in json.loads(document)["classes"]:
+        if row["inside"] is not None:
+            assert row["inside"] is (row["low_s"] <= row["measured_s"] <= row["high_s"])
+    assert table.splitlines()[1].split(",")[2:6] == ["predicted_s", "low_s", "high_s", "measured_s"]
 
 
 def test_the_steps_of_a_summary_divide_its_time():

@@ -11,7 +11,7 @@ import genz_core
 import profilers
 from genz_core.errors import InvalidValue
 from genz_core.types import System, Workload
-from profilers.compare import compare, in_phase, step_count
+from profilers.compare import Expected, compare, in_phase, lies_inside, step_count
 from profilers.findings import type_of_name
 from profilers.schema import OPERATOR_COLUMNS, Device, Measurement, PhaseTiming, table
 
@@ -53,6 +53,19 @@ def measured_like(estimate, factor=1.0, phase="decode", **more):
     total = float(rows["time_s"].sum())
     fields = {"phases": {phase: PhaseTiming(phase, (total,), "gpu")}} | more
     return Measurement("torch-trace", rows, **fields)
+
+
+def with_intervals(estimate, phase="decode", without="", **whole):
+    """The step of a phase, every operator known to a factor of two but those of one class."""
+    expected = Expected.of(getattr(estimate, phase))
+    rows = pd.DataFrame(expected.operators)
+    known = rows["class"] != without
+    operators = {
+        **expected.operators,
+        "low_s": (rows["predicted_s"] / 2).where(known).tolist(),
+        "high_s": (rows["predicted_s"] * 2).where(known).tolist(),
+    }
+    return {phase: dataclasses.replace(expected, operators=operators, **whole)}
 
 
 def kinds(comparison) -> set[str]:
@@ -210,3 +223,50 @@ def test_a_measurement_without_operators_still_compares_its_phases(estimate):
     found = compare(estimate, bare)
     assert found.phases["measured_s"][0] == pytest.approx(1.5e-2)
     assert math.isnan(found.classes["measured_s"].iloc[0])
+
+
+# ------------------------------------------------------------------------------- intervals
+
+
+def test_a_prediction_without_intervals_is_judged_by_nothing(estimate):
+    found = compare(estimate, measured_like(estimate))
+    for table_ in (found.phases, found.classes, found.operators):
+        assert table_[["low_s", "high_s"]].isna().all(axis=None)
+        assert table_["inside"].isna().all()
+
+
+@pytest.mark.parametrize(("factor", "inside"), [(0.4, False), (0.9, True), (2.5, False)])
+def test_a_measurement_lies_inside_its_interval_or_not(estimate, factor, inside):
+    run = measured_like(estimate, factor)
+    found = compare(estimate, run, expected=with_intervals(estimate))
+    for table_ in (found.phases, found.classes, found.operators):
+        assert set(table_["inside"]) == {inside}
+        assert np.allclose(table_["low_s"], table_["predicted_s"] / 2)
+        assert np.allclose(table_["high_s"], table_["predicted_s"] * 2)
+
+
+def test_one_class_without_an_interval_leaves_the_phase_without_one(estimate):
+    expected = with_intervals(estimate, without="norm")
+    found = compare(estimate, measured_like(estimate), expected=expected)
+    inside = found.classes.set_index("class")["inside"]
+    assert inside["norm"] is None and inside["gemm"] is True
+    assert found.phases["inside"][0] is None and math.isnan(found.phases["low_s"][0])
+
+
+def test_a_wall_clock_is_judged_by_the_interval_of_whole_steps(estimate):
+    run = measured_like(estimate)
+    total = float(run.operators["time_s"].sum())
+    wall = dataclasses.replace(run, phases={"decode": PhaseTiming("decode", (2 * total,), "wall")})
+    expected = with_intervals(estimate, low_s=1.5 * total, high_s=3 * total)
+    (whole,) = compare(estimate, wall, expected=expected).phases.to_dict("records")
+    assert (whole["low_s"], whole["high_s"], whole["inside"]) == (1.5 * total, 3 * total, True)
+
+
+def test_what_was_not_measured_lies_nowhere(estimate):
+    run = measured_like(estimate)
+    rows = run.operators[run.operators["class"] != "norm"]
+    run = dataclasses.replace(run, operators=rows)
+    found = compare(estimate, run, expected=with_intervals(estimate))
+    norm = found.classes.set_index("class").loc["norm"]
+    assert norm["high_s"] > 0 and norm["inside"] is None
+    assert lies_inside(1.0, 2.0, math.nan) is None
