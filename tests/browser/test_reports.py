@@ -8,7 +8,7 @@ import pytest
 
 SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 SAMPLES = Path(__file__).parents[2] / "app" / "samples"
-SAMPLE = '[data-testid="stButtonGroup"] button'
+SAMPLE = '[class*="_samples"] [data-testid="stButtonGroup"] button'
 BARS = ".js-plotly-plot .barlayer .point"
 
 
