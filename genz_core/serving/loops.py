@@ -220,13 +220,19 @@ def _real_lengths(load: Workload, ratio: Num) -> Workload:
 
 
 def _closed_loop(site: _Deployment, waves: float, recipe: Recipe) -> ServingEstimate:
-    """Every request that ends makes room for the next of the same number of users."""
+    """Every request that ends makes room for the next of the same number of users.
+
+    Where some wait for room, those that run set the pace: no more leaves than they complete.
+    """
     users = cast(Array, site.load.batch)
     running = np.clip(users, 1.0, site.limit)
     steps = site.steps(running)
     seen = site.seen(steps, Residents(running, users, site.osl, site.ranks), waves, recipe)
-    rate = users * site.osl / (seen.ttft_s + seen.tpot_s * (site.osl - 1.0))
-    return site.estimate(steps, seen, running, seen.share, rate)
+    later = seen.tpot_s * (site.osl - 1.0)
+    asked = users * site.osl / (seen.ttft_s + later)
+    completed = running * site.osl / (steps.own_s + later)
+    tokens = np.where(users > running, np.minimum(asked, completed), asked)
+    return site.estimate(steps, seen, running, seen.share, tokens)
 
 
 def _open_loop(site: _Deployment, rate: Array, recipe: Recipe) -> ServingEstimate:

@@ -47,6 +47,14 @@ def test_users_beyond_the_cache_wait_for_it(model, system):
     assert fit[0] == load.capacity[0] > 0 and one.fits[0]
 
 
+def test_users_who_wait_for_room_bring_no_more_tokens(model, system):
+    few = replace(ENGINE, max_sequences=16)
+    load = closed(model, system, np.array([16, 17, 64, 1024, 10**5]), few, isl=500, osl=500)
+    assert np.all(load.running == 16)
+    assert np.all(load.output_tokens_per_s <= 16 / load.tpot_s)
+    assert load.output_tokens_per_s[-1] == pytest.approx(load.output_tokens_per_s[1], rel=0.1)
+
+
 def test_an_engine_that_prefills_first_stalls_its_decodes(model, system):
     mixed = closed(model, system, 64, isl=4000, osl=50)
     stalled = closed(model, system, 64, replace(ENGINE, mixed_steps=False), isl=4000, osl=50)
