@@ -20,8 +20,8 @@ _MAX_PATH_CHARS = 2000
 #: Different labels of ranges that a report keeps: a module of every layer and expert is fewer.
 MAX_LABELS = 50_000
 _OTHER = "further ranges"
-#: An id in hexadecimal, or the first digit of a number.
-_NUMBER = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{6,}|(\d)\d*", re.IGNORECASE)
+#: What may be an id in hexadecimal, or the first digit of a number.
+_NUMBER = re.compile(r"[0-9a-f]{6,}|(\d)\d*", re.IGNORECASE)
 
 
 def label_of(path: Path) -> str:
@@ -81,7 +81,13 @@ class Labels:
 
 
 def _folded(label: str) -> str:
-    return _NUMBER.sub(lambda found: found[1] or "#", label)
+    return _NUMBER.sub(_short_number, label)
+
+
+def _short_number(found: re.Match[str]) -> str:
+    """The first digit of a number, "#" for an id of digits and letters; a word stays."""
+    text = found[0]
+    return text if text.isalpha() else text[0] if text.isdecimal() else "#"
 
 
 def range_paths(

@@ -364,6 +364,12 @@ def test_labels_that_differ_from_range_to_range_are_folded_beyond_a_bound(monkey
         assert names[settled[code]] == columns._folded(text)
 
 
+def test_a_folded_label_keeps_its_words():
+    from profilers.readers import columns
+
+    assert columns._folded("facade 128 abc12 DEADBEEF01 0123456") == "facade 1 abc1 # 0"
+
+
 def test_labels_without_numbers_share_one_beyond_a_bound(monkeypatch):
     from profilers.readers import columns
 
