@@ -54,10 +54,11 @@ def points_of(reports: Sequence[Report]) -> tuple[Point, ...]:
     Raises:
         ReportError: not one of their kernels tells its shape.
     """
-    found = [point for report in reports for point in _points(report)]
+    told = [(report, _points(report)) for report in reports]
+    found = [point for _, points in told for point in points]
     for report in reports:
         if bool(report.kernels["in_graph"].fillna(False).any()):
-            found += _borrowed(report, [other for other in reports if other is not report])
+            found += _borrowed(report, [other for other in told if other[0] is not report])
     if not found:
         labels = ", ".join(report.label for report in reports)
         raise ReportError(
@@ -106,17 +107,24 @@ def _time_of_a_call(kernels: pd.DataFrame) -> tuple[float, int]:
     return float((by_name["median"].to_numpy() * counts).sum()) / calls, calls
 
 
-def _borrowed(graph: Report, others: Sequence[Report]) -> list[Point]:
-    """Matrix products of a decode step in a graph, with the shapes of an eager trace."""
-    for eager in others:
+def _borrowed(graph: Report, others: Sequence[tuple[Report, Sequence[Point]]]) -> list[Point]:
+    """Matrix products of a decode step in a graph: those that are points of an eager trace, with
+    its shapes.
+
+    others: eager traces with their points.
+    """
+    for eager, points in others:
         try:
             table = gemm_table_of_graph(graph, eager)
         except ReportError:
             continue
+        known = {(point.name, 1, point.dims["n"], point.dims["k"])
+                 for point in points if point.operator == "gemm"}  # fmt: skip
         return [
             Point("gemm", "bf16", {axis: float(row[axis]) for axis in "mnk"},
                   row["time_s"] / row["count"], int(row["count"]), str(row["operator"]))
-            for row in table.to_dict("records") if row["batch"] == 1
+            for row in table.to_dict("records")
+            if tuple(row[key] for key in ("operator", "batch", "n", "k")) in known
         ]  # fmt: skip
     return []
 

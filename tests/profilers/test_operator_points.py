@@ -1,5 +1,6 @@
 """Points of a calibration out of reports: shapes, times of a call, and what tells none."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -74,6 +75,14 @@ def test_a_decode_graph_borrows_the_shapes_of_an_eager_trace():
     both = [p for p in points(DECODE, PREFILL) if p.operator == "gemm"]
     assert {p.dims["m"] for p in both} - alone == {32.0}
     assert len([p for p in both if p.dims["m"] == 32.0]) == 5
+
+
+def test_a_decode_graph_of_8_bit_products_is_no_point(tmp_path: Path):
+    eager = gzip.decompress(PREFILL.read_bytes()).replace(b"c10::BFloat16", b"c10::Float8_e4m3fn")
+    file = tmp_path / "eager.json"
+    file.write_bytes(eager)
+    with pytest.raises(ReportError, match="no kernel"):
+        points(DECODE, file)
 
 
 @pytest.mark.parametrize("file", [DECODE, SUMMARY])
