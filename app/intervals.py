@@ -21,6 +21,7 @@ from genz_core.latency import Pricer
 from genz_core.latency.profile import product_format
 from genz_core.latency.roofline import arithmetic_of
 from genz_core.precision import bytes_of
+from genz_core.serving import ServingEstimate
 from genz_core.types import Array, EngineProfile, Op, System
 from hardware_db import Interval
 
@@ -122,6 +123,19 @@ def bounds_of(estimate: Estimate) -> dict[str, Array]:
         "ttft_s": ttft,
         "tpot_s": tpot,
         "e2e_s": ttft + tpot * (np.asarray(estimate.workload.osl) - 1.0),
+    }
+
+
+def bounds_of_load(result: ServingEstimate) -> dict[str, Array]:
+    """The bounds of latencies under load [s], [configs]: a prompt alone and the steady step."""
+    first, step = result.bound_prefill_s, result.bound_decode_step_s
+    return {
+        "prefill_s": first,
+        "decode_step_s": step,
+        "ttft_s": first,
+        "ttft_median_s": first,
+        "tpot_s": step,
+        "tpot_median_s": step,
     }
 
 

@@ -61,9 +61,10 @@ def known(setup: Setup) -> intervals.Known:
 def _frame(setup: Setup, result: ServingEstimate, name: str, loads: np.ndarray) -> pd.DataFrame:
     found = known(setup)
     values = {key: np.asarray(getattr(result, key), dtype=float) for key in SERVING_FIGURES}
-    latencies = intervals.beside({key: values.pop(key) for key in found if key in values}, found)
+    latencies = {key: values.pop(key) for key in found if key in values}
+    trusted = intervals.beside(latencies, found, intervals.bounds_of_load(result))
     words = [result.messages.get(at, "") for at in range(len(loads))]
-    columns = {name: loads, "status": result.status, **latencies, **values, "message": words}
+    columns = {name: loads, "status": result.status, **trusted, **values, "message": words}
     return pd.DataFrame(columns)
 
 

@@ -212,11 +212,10 @@ def _served(resolved: Resolved, points: Sequence[Point]) -> _Figures:
     result = serve(
         resolved.executed, resolved.system, traffic, split, resolved.engine, resolved.recipe
     )
-    bounds = {"prefill_s": result.bound_prefill_s, "decode_step_s": result.bound_decode_step_s}
     columns = intervals.beside(
         {name: getattr(result, name) for name in _LATENCIES},
         intervals.of_load(resolved.system, resolved.engine),
-        bounds,
+        intervals.bounds_of_load(result),
     )
     return _Figures(
         status=result.status,
@@ -227,7 +226,8 @@ def _served(resolved: Resolved, points: Sequence[Point]) -> _Figures:
             **columns,
             "output_tokens_per_s": result.output_tokens_per_s,
             "memory_bytes_per_device": result.memory_bytes,
-            **{f"bound_{name}": bound for name, bound in bounds.items()},
+            "bound_prefill_s": result.bound_prefill_s,
+            "bound_decode_step_s": result.bound_decode_step_s,
         },
     )
 

@@ -111,6 +111,7 @@ def _row(result: Any, at: int, name: str, load: float, resolved: Any) -> dict[st
     figures = {key: float(getattr(result, key)[at]) for key in SERVING_FIGURES}
     known = intervals.of_load(resolved.system, resolved.engine)
     latencies = {key: figures.pop(key) for key in list(figures) if key in known}
-    figures = intervals.beside(latencies, known) | figures
+    bounds = {key: float(bound[at]) for key, bound in intervals.bounds_of_load(result).items()}
+    figures = intervals.beside(latencies, known, bounds) | figures
     message = "; ".join(filter(None, [result.messages.get(at, ""), *notes]))
     return {name: float(load), "status": str(result.status[at]), **figures, "message": message}

@@ -199,6 +199,18 @@ def test_no_interval_reaches_below_the_speed_of_light():
     assert Latency.of(2.0, Interval(0.5, 1.5, 20), 3.0).low_s == 2.0  # it holds its prediction
 
 
+def test_no_interval_under_load_reaches_below_the_speed_of_light():
+    asked, whole = Scenario(), {"isl": "1024", "osl": "128", "concurrency": "1"}
+    (row,) = points.price([{"model": asked.model, "system": asked.system} | whole])
+    bound = float(row["bound_decode_step_s"])
+    found = resolve(asked)
+    measured = intervals.of_load(found.system, found.engine)
+    assert float(row["tpot_s"]) * measured["tpot_s"].low < bound
+    assert float(row["tpot_low_s"]) == pytest.approx(bound)
+    assert loads.closed_loop(Setup(asked), 1.0)["tpot_low_s"][0] == pytest.approx(bound)
+    assert serve_table(asked, concurrency="1")[0]["tpot_low_s"] == pytest.approx(bound)
+
+
 def test_every_latency_of_an_estimate_has_its_ends_or_is_named_as_not_validated():
     for scenario in ON_THREE_TIERS.values():
         facts = report.facts(resolve(scenario), estimate(scenario))
