@@ -92,7 +92,7 @@ with st.grid(4, min_column_width=160):
     card(
         "Throughput per device",
         text.tokens_rate(row["output_tokens_per_s_per_device"]),
-        f"{row['running']:,.0f} running, cache holds {row['capacity']:,.0f}",
+        f"{row['running']:,.0f} running, {row['capacity']:,.0f} fit",
     )
 
 figures = {
