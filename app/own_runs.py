@@ -18,7 +18,7 @@ import hardware_db
 from app import points
 from app.point import NAMES, Point, parse
 from app.scenario import Resolved, Scenario, recipe_key, resolve
-from genz_core.end_to_end import EndToEnd, calibrate_end_to_end
+from genz_core.end_to_end import SCALES, EndToEnd, calibrate_end_to_end
 from genz_core.errors import InvalidValue
 from genz_core.serving import Recipe
 from genz_core.stages import OUT_OF_MEMORY
@@ -28,22 +28,17 @@ from hardware_db import Measured, RecipeKey
 Progress = Callable[[float, str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A figure that can be measured: its metric, the column it is predicted in, and its bound."""
-
-    metric: str
-    predicted: str
-    bound: str
+def _column(metric: str) -> str:
+    """Where a row says what was measured: "measured_ttft_s"."""
+    return f"measured_{points.FIGURES[metric].predicted}"
 
 
-#: By column of the CSV.
-FIGURES: Mapping[str, Figure] = {
-    "measured_ttft_s": Figure("ttft_s", "ttft_s", "bound_prefill_s"),
-    "measured_tpot_s": Figure("tpot_s", "tpot_s", "bound_decode_step_s"),
-    "measured_prefill_s": Figure("prefill", "prefill_s", "bound_prefill_s"),
-    "measured_decode_step_s": Figure("decode", "decode_step_s", "bound_decode_step_s"),
-    "measured_e2e_s": Figure("e2e", "e2e_s", "bound_prefill_s"),
+#: The metric that a column measures.
+METRICS: Mapping[str, str] = {_column(metric): metric for metric in points.FIGURES}
+#: What a run can measure, by kind.
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "Under load": tuple(_column(metric) for metric in points.FIGURES if metric in SCALES),
+    "Static batch": tuple(_column(metric) for metric in points.FIGURES if metric not in SCALES),
 }
 #: Their names for a reader.
 LABELS: Mapping[str, str] = {
@@ -53,11 +48,6 @@ LABELS: Mapping[str, str] = {
     "measured_decode_step_s": "Decode step [ms]",
     "measured_e2e_s": "Whole batch [ms]",
 }
-#: What a run can measure, by kind.
-KINDS: Mapping[str, tuple[str, ...]] = {
-    "Under load": tuple(FIGURES)[:2],
-    "Static batch": tuple(FIGURES)[2:],
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +56,7 @@ class Run:
 
     asked: Resolved
     point: Point
-    figure: Figure
+    metric: str
     measured_s: float
 
 
@@ -78,7 +68,6 @@ class Calibrated:
     """
 
     key: RecipeKey
-    model: str
     runs: tuple[Run, ...]
     fit: EndToEnd
     measured: Measured
@@ -117,7 +106,7 @@ def calibrate(
         key = recipe_key(asked.engine, asked.model, asked.system)
         together.setdefault(key, []).extend(_measured(row, point, asked))
     if not together:
-        raise InvalidValue(f"no runs: give a row a run, with {' or '.join(FIGURES)}")
+        raise InvalidValue(f"no runs: give a row a run, with {' or '.join(METRICS)}")
     found = []
     for at, (key, runs) in enumerate(together.items()):
 
@@ -130,7 +119,7 @@ def calibrate(
 
 def keep(found: Calibrated) -> Path:
     """Save a calibration among the user's own recipes."""
-    return hardware_db.keep_recipe(found.key, found.measured, found.model)
+    return hardware_db.keep_recipe(found.key, found.measured)
 
 
 def forget(path: Path) -> dict[RecipeKey, bool]:
@@ -164,7 +153,7 @@ def table(found: Calibrated) -> list[dict[str, Any]]:
     return [
         {
             "run": run.point.id,
-            "figure": run.figure.metric,
+            "figure": run.metric,
             "measured_s": run.measured_s,
             "before_s": float(before),
             "after_s": float(after),
@@ -192,8 +181,8 @@ def constants(found: Calibrated) -> list[dict[str, Any]]:
 def _measured(row: points.Row, point: Point, asked: Resolved) -> Iterator[Run]:
     """The figures that a row measures."""
     label = point.id
-    given = {name: row[name] for name in FIGURES if row.get(name)}
-    fitting = [name for name in FIGURES if (name in KINDS["Under load"]) == bool(point.concurrency)]
+    given = {name: row[name] for name in METRICS if row.get(name)}
+    fitting = KINDS["Under load" if point.concurrency else "Static batch"]
     if not given:
         raise InvalidValue(f"{label} measures nothing: give {' or '.join(fitting)}")
     for name, text in given.items():
@@ -206,7 +195,7 @@ def _measured(row: points.Row, point: Point, asked: Resolved) -> Iterator[Run]:
             seconds = float("nan")
         if not 0 < seconds < float("inf"):
             raise InvalidValue(f"{label}: {name} = {text!r} is no positive number of seconds")
-        yield Run(asked, point, FIGURES[name], seconds)
+        yield Run(asked, point, METRICS[name], seconds)
 
 
 def _fitted(key: RecipeKey, runs: list[Run], progress: Callable[[float], None]) -> Calibrated:
@@ -222,7 +211,7 @@ def _fitted(key: RecipeKey, runs: list[Run], progress: Callable[[float], None]) 
         engine,
         predicted,
         np.array([run.measured_s for run in runs]),
-        [run.figure.metric for run in runs],
+        [run.metric for run in runs],
         bound_s=_priced(runs, engine, scales, "bound"),
         progress=progress,
     )
@@ -230,15 +219,14 @@ def _fitted(key: RecipeKey, runs: list[Run], progress: Callable[[float], None]) 
         scales,
         tpot_scale=scales.tpot_scale * fit.tpot_scale,
         ttft_scale=scales.ttft_scale * fit.ttft_scale,
-        points=len(runs),
+        points=len({id(run.point) for run in runs if run.point.concurrency}),
     )
     moved = {name: factors.get(name, 1.0) * by for name, by in fit.factors.items()}
     return Calibrated(
         key=key,
-        model=runs[0].asked.model.name,
         runs=tuple(runs),
         fit=fit,
-        measured=Measured(fitted, moved, own=True),
+        measured=Measured(fitted, moved, runs[0].asked.model.name, own=True),
         before_s=predicted(engine),
         after_s=_priced(runs, fit.engine, fitted, "predicted"),
     )
@@ -260,5 +248,5 @@ def _priced(runs: Sequence[Run], engine: EngineProfile, recipe: Recipe, what: st
         for at, row in zip(members, priced, strict=True):
             if row["status"] not in ("ok", OUT_OF_MEMORY):
                 raise InvalidValue(f"{runs[at].point.id}: {row['message']}")
-            seconds[at] = float(row[getattr(runs[at].figure, what)])
+            seconds[at] = float(row[getattr(points.FIGURES[runs[at].metric], what)])
     return seconds

@@ -71,7 +71,7 @@ def panel() -> None:
 def _show(found: own_runs.Calibrated) -> None:
     """Each figure before and after, the constants, and the buttons that keep or drop it."""
     before, after = found.fit.before, found.fit.after
-    st.subheader(f"{found.model}, {own_runs.named(found.key)}", anchor=False)
+    st.subheader(f"{found.measured.model}, {own_runs.named(found.key)}", anchor=False)
     with st.grid(3, min_column_width=160):
         st.metric("Mean error, before", text.percent(before.mape), border=True)
         st.metric("Mean error, after", text.percent(after.mape), border=True)

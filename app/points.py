@@ -23,6 +23,23 @@ from genz_core.stages import OUT_OF_MEMORY
 
 Row = dict[str, str]
 
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Columns of a figure that can be measured: what is predicted, and the least it can be."""
+
+    predicted: str
+    bound: str
+
+
+#: By metric.  Whole requests take at least their prompt.
+FIGURES: Mapping[str, Figure] = {
+    "ttft_s": Figure("ttft_s", "bound_prefill_s"),
+    "tpot_s": Figure("tpot_s", "bound_decode_step_s"),
+    "prefill": Figure("prefill_s", "bound_prefill_s"),
+    "decode": Figure("decode_step_s", "bound_decode_step_s"),
+    "e2e": Figure("e2e_s", "bound_prefill_s"),
+}
 _LATENCIES = ("prefill_s", "decode_step_s", "ttft_s", "tpot_s", "e2e_s")
 COLUMNS = (
     "id",

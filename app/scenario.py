@@ -140,7 +140,8 @@ def basis(asked: Resolved) -> str:
 
 
 _BASIS = {
-    "own": "calibrated with your own runs ({points} figures)",
+    "own": "calibrated with your own runs ({points} under load)",
+    "own_few": "calibrated with few runs of your own ({points} under load)",
     "recipe": "measured recipe ({points} runs)",
     "device": "{engine} as measured on this device with other models",
     "": "{engine}'s profile, not measured on this device",

@@ -15,8 +15,6 @@ from genz_core.errors import InvalidValue
 
 Row = dict[str, Any]
 
-#: Which output column a batch-level row measures, by its phase.
-_PHASES: Mapping[str, str] = {"prefill": "prefill_s", "decode": "decode_step_s", "e2e": "e2e_s"}
 #: The figures a serving row measures.
 SERVING_METRICS = ("ttft_s", "tpot_s")
 
@@ -38,7 +36,7 @@ def serving(progress: Callable[[int, int], None] = lambda done, of: None) -> lis
     rows = measured_rows("serving")
     priced = points.price(rows, progress)
     return [
-        _record(row, out, metric, metric, row[f"measured_{metric}"])
+        _record(row, out, metric, row[f"measured_{metric}"])
         for metric in SERVING_METRICS
         for row, out in zip(rows, priced, strict=True)
     ]
@@ -49,15 +47,14 @@ def published(progress: Callable[[int, int], None] = lambda done, of: None) -> l
     rows = measured_rows("published")
     priced = points.price(rows, progress)
     return [
-        _record(row, out, row["phase"], _PHASES[row["phase"]], row["measured_s"])
+        _record(row, out, row["phase"], row["measured_s"])
         for row, out in zip(rows, priced, strict=True)
     ]
 
 
-def _record(
-    row: Mapping[str, str], out: Mapping[str, str], metric: str, column: str, measured: str
-) -> Row:
-    """A measured row with what was predicted for it in `column`, and the ends of its interval."""
+def _record(row: Mapping[str, str], out: Mapping[str, str], metric: str, measured: str) -> Row:
+    """A measured row with what was predicted for it, and the ends of its interval."""
+    column = points.FIGURES[metric].predicted
     value, truth = _number(out[column]), float(measured)
     low, high = (_number(out[end]) for end in intervals.ends(column))
     facts = {key: text for key, text in row.items() if not key.startswith("measured_")}

@@ -45,6 +45,8 @@ class Constant:
     most: float = 3.0
 
 
+#: The widths are judgement: round figures, chosen by what they gave on configurations, models and
+#: devices left out of hardware_db/measurements (docs/accuracy.md, "Limits").
 CONSTANTS = (
     Constant("kernel_floor_s", 0.06, 0.3, 0.4),
     Constant("host_step_s", 0.1, 0.4, 0.7),
@@ -67,10 +69,11 @@ SPREAD: Mapping[str, float] = {
 }  # fmt: skip
 #: Expected spread of the scales of figures under load.
 SCALES: Mapping[str, float] = {"tpot_s": 0.1, "ttft_s": 0.15}
-STEP = 0.05  # of a logarithm, in a numerical derivative
+_STEP = 0.05  # of a logarithm, in a numerical derivative
 _HUBER = 2.0  # standard deviations beyond which a point's weight falls
-_ROUNDS = 4
+ROUNDS = 4
 _MOST_STEP = 1.0  # of a logarithm, in one round
+MOST_WIDTHS = 3.0  # that a constant may lie from the level above
 _STEPS_GRID = np.array([0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 1, 1.4, 2, 3, 4, 6, 8, 12])
 _DOUBT = 0.1  # cost of steps that differ e-fold from the engine's, per point missing
 _SHRINK = 4.0  # points that the scale of a TTFT is worth before it is believed
@@ -104,6 +107,28 @@ def map_step(logs: Array, design: Array, spread: Array, at: Array, width: Array)
     whole = np.zeros(width.size)
     whole[free] = step
     return whole
+
+
+def optimum(
+    around: Callable[[Array], tuple[Array, Array]],
+    spread: Array,
+    width: Array,
+    limited: Callable[[Array], Array],
+    told: Callable[[int, Array], None] = lambda number, logs: None,
+) -> tuple[Array, Array, Array]:
+    """Gauss-Newton from the prior: the parameters, and r and its derivatives there.
+
+    around: r and its derivatives at some parameters.  limited: the parameters within their limits.
+    told: the number of each round and the r that it starts from.
+    """
+    at = np.zeros(width.size)
+    logs, design = around(at)
+    for number in range(ROUNDS):
+        told(number, logs)
+        step = map_step(logs, design, spread, at, width)
+        at = limited(at + np.clip(step, -_MOST_STEP, _MOST_STEP))
+        logs, design = around(at)
+    return at, logs, design
 
 
 def first_token(logs: Array, waiting: Array) -> tuple[float, float]:
@@ -183,18 +208,23 @@ def calibrate_end_to_end(
         predicted = np.atleast_1d(predict_s(moved(engine, moves)))
         return np.asarray(np.log(predicted) - np.log(measured))
 
-    at = np.zeros(width.size)
-    start = logs(at[: len(CONSTANTS)])
-    design = np.zeros((measured.size, width.size))
-    for number in range(_ROUNDS):
-        progress(number / _ROUNDS)
-        here = logs(at[: len(CONSTANTS)])
-        design = np.hstack([slopes(logs, at[: len(CONSTANTS)], here), scaled])
-        step = map_step(here + scaled @ at[len(CONSTANTS) :], design, spread, at, width)
-        at = np.clip(at + np.clip(step, -_MOST_STEP, _MOST_STEP), -3 * width, 3 * width)
-    moves = at[: len(CONSTANTS)]
-    after = logs(moves) + scaled @ at[len(CONSTANTS) :]
-    scale = dict(zip(SCALES, np.exp(at[len(CONSTANTS) :]), strict=True))
+    def around(at: Array) -> tuple[Array, Array]:
+        moves, scales = np.split(at, [len(CONSTANTS)])
+        here = logs(moves)
+        return here + scaled @ scales, np.hstack([slopes(logs, moves, here), scaled])
+
+    def within(at: Array) -> Array:
+        return np.clip(at, -MOST_WIDTHS * width, MOST_WIDTHS * width)
+
+    rounds: list[Array] = []
+
+    def told(number: int, here: Array) -> None:
+        rounds.append(here)
+        progress(number / ROUNDS)
+
+    at, after, design = optimum(around, spread, width, within, told)
+    moves, scales = np.split(at, [len(CONSTANTS)])
+    scale = dict(zip(SCALES, np.exp(scales), strict=True))
     deviation = _deviation(design, spread, width)[: len(CONSTANTS)]
     return EndToEnd(
         engine=moved(engine, moves),
@@ -202,7 +232,7 @@ def calibrate_end_to_end(
         uncertainty=dict(zip(FIELDS, (float(v) for v in deviation), strict=True)),
         tpot_scale=float(scale["tpot_s"]),
         ttft_scale=float(scale["ttft_s"]),
-        before=ErrorSummary.of(np.exp(start), np.ones(measured.size)),
+        before=ErrorSummary.of(np.exp(rounds[0]), np.ones(measured.size)),
         after=ErrorSummary.of(np.exp(after), np.ones(measured.size)),
     )
 
@@ -212,8 +242,8 @@ def slopes(logs: Callable[[Array], Array], moves: Array, here: Array) -> Array:
     columns = []
     for number in range(len(CONSTANTS)):
         nudge = np.zeros(len(CONSTANTS))
-        nudge[number] = STEP
-        columns.append((logs(moves + nudge) - here) / STEP)
+        nudge[number] = _STEP
+        columns.append((logs(moves + nudge) - here) / _STEP)
     return np.stack(columns, axis=1)
 
 

@@ -36,7 +36,7 @@ OperatorClass = Literal[
     "collective",
 ]
 Bound = Literal["compute", "memory", "communication", "overhead"]
-MeasuredOn = Literal["", "device", "recipe", "own"]
+MeasuredOn = Literal["", "device", "recipe", "own", "own_few"]
 
 #: The class an operator kind is drawn and validated under.
 CLASS_OF_KIND: Mapping[str, OperatorClass] = {
@@ -384,8 +384,9 @@ class EngineProfile:
     ends (batching window, streaming interval).  prefill_share: measured prefill time under load
     over the priced one.
     source: where the figures come from; assumptions: those nobody measured.
-    measured_on: what of the system at hand was measured with this engine: "own" (the user's runs),
-    "recipe" (this model and format), "device", or "" for none.
+    measured_on: what of the system at hand was measured with this engine: "own" (the user's runs
+    under load, three at least) or "own_few", "recipe" (this model and format), "device", or "" for
+    none.
     """
 
     name: str = "generic"

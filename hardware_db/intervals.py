@@ -24,8 +24,8 @@ from hardware_db.engine_schema import GENERIC
 
 LEVEL = 0.8
 #: Which held-out points speak for a figure, by what was measured of its engine and system.
-_OF_LOAD = {"recipe": "recipe", "own": "few", "device": "none", "": "none"}
-_OF_BATCH = {"recipe": "device", "own": "device", "device": "device", "": "none"}
+_OF_LOAD = {"recipe": "recipe", "own": "few", "own_few": "none", "device": "none", "": "none"}
+_OF_BATCH = {"recipe": "device", "own": "none", "own_few": "none", "device": "device", "": "none"}
 _POOLED = "*"
 #: The engines whose kernels the operator tables time, and the one that is priced with them.
 _TIMED = (GENERIC, "sglang", "trtllm", "vllm")

@@ -25,6 +25,8 @@ from genz_core.serving import Recipe
 from genz_core.types import EngineProfile, MeasuredOn
 from hardware_db import library
 
+#: Runs under load whose worth in a calibration of one's own was tried (`app/engine_fit`).
+TRIED_RUNS = 3
 _LEAST = {constant.field: constant.least for constant in CONSTANTS}
 
 
@@ -47,11 +49,12 @@ class Measured:
     """What was measured of a recipe.
 
     scales: of its serving figures.  factors: of the engine's constants, on top of its device's.
-    own: calibrated by the user, not shipped.
+    model: its name, for a reader.  own: calibrated by the user, not shipped.
     """
 
     scales: Recipe
     factors: Mapping[str, float]
+    model: str = ""
     own: bool = False
 
 
@@ -66,21 +69,27 @@ def load_recipe(key: RecipeKey, *, own: bool = True) -> Measured | None:
 def tuned(engine: EngineProfile, system: str, recipe: Measured | None = None) -> EngineProfile:
     """The engine as it was measured on a system, and with a recipe there.
 
-    system: a slug.  `measured_on` of the result says what was found: "own", "recipe", "device",
-    or "" for none of them.
+    system: a slug.  `measured_on` of the result says what was found.
     """
     device = _devices().get((engine.name, system), {})
     levels = [device, recipe.factors if recipe else {}]
-    found: MeasuredOn = "device" if device else ""
-    if recipe is not None:
-        found = "own" if recipe.own else "recipe"
-    return replace(_scaled(engine, levels), measured_on=found)
+    return replace(_scaled(engine, levels), measured_on=_found(device, recipe))
+
+
+def _found(device: Mapping[str, float], recipe: Measured | None) -> MeasuredOn:
+    if recipe is None:
+        return "device" if device else ""
+    if not recipe.own:
+        return "recipe"
+    return "own" if recipe.scales.points >= TRIED_RUNS else "own_few"
 
 
 def _scaled(engine: EngineProfile, levels: Iterable[Mapping[str, float]]) -> EngineProfile:
     fields: dict[str, Any] = {}
     for factors in levels:
         for field, factor in factors.items():
+            if factor == 1.0:
+                continue
             value = fields.get(field, max(getattr(engine, field), _LEAST[field]))
             fields[field] = value * factor
     return replace(engine, **fields)
@@ -94,39 +103,38 @@ def own_file() -> Path:
     return library.data_folder() / "recipes.csv"
 
 
-def keep_recipe(key: RecipeKey, measured: Measured, model: str) -> Path:
+def keep_recipe(key: RecipeKey, measured: Measured) -> Path:
     """Save a recipe of the user's own, in place of an earlier one of the same key.
 
     Raises:
         InvalidValue: the file cannot be written; what it held stays.
     """
-    return _write_own({**_own_rows(), key: {"model": model, **_row(measured)}})
+    return _write_own({**_own(), key: measured})
 
 
 def forget_recipe(key: RecipeKey) -> bool:
     """Remove a recipe of the user's own; whether there was one."""
-    rows = _own_rows()
-    if rows.pop(key, None) is None:
+    kept = dict(_own())
+    if kept.pop(key, None) is None:
         return False
-    _write_own(rows)
+    _write_own(kept)
     return True
 
 
-def _row(measured: Measured) -> dict[str, Any]:
-    factors = {field: measured.factors.get(field, 1.0) for field in FIELDS}
-    return {**asdict(measured.scales), **factors}
-
-
-def _write_own(rows: Mapping[RecipeKey, Mapping[str, Any]]) -> Path:
+def _write_own(recipes: Mapping[RecipeKey, Measured]) -> Path:
     path = own_file()
     draft = path.with_name(f"{path.name}.{os.getpid()}.part")
+    rows = [
+        {**asdict(key), "model": found.model, **asdict(found.scales), **found.factors}
+        for key, found in recipes.items()
+    ]
     names = [*RecipeKey.__slots__, "model", *asdict(Recipe()), *FIELDS]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with draft.open("w", newline="", encoding="utf-8") as handle:
             writer = csv.DictWriter(handle, names, lineterminator="\n")
             writer.writeheader()
-            writer.writerows({**asdict(key), **row} for key, row in rows.items())
+            writer.writerows(rows)
         draft.replace(path)
     except OSError as error:
         draft.unlink(missing_ok=True)
@@ -134,19 +142,15 @@ def _write_own(rows: Mapping[RecipeKey, Mapping[str, Any]]) -> Path:
     return path
 
 
-def _own_rows() -> dict[RecipeKey, dict[str, Any]]:
-    path = own_file()
-    return dict(_read_own(path, path.stat().st_mtime_ns)) if path.is_file() else {}
-
-
 def _own() -> Mapping[RecipeKey, Measured]:
-    return {key: replace(_measured(row), own=True) for key, row in _own_rows().items()}
+    path = own_file()
+    return _read_own(path, path.stat().st_mtime_ns) if path.is_file() else {}
 
 
 @lru_cache(maxsize=8)
-def _read_own(path: Path, _modified: int) -> Mapping[RecipeKey, dict[str, Any]]:
+def _read_own(path: Path, _modified: int) -> Mapping[RecipeKey, Measured]:
     try:
-        return _by_key(path.read_text(encoding="utf-8"))
+        return _by_key(path.read_text(encoding="utf-8"), own=True)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidValue(
             f"{path} cannot be read as recipes ({error}); mend it or move it away"
@@ -155,7 +159,7 @@ def _read_own(path: Path, _modified: int) -> Mapping[RecipeKey, dict[str, Any]]:
 
 @cache
 def _shipped() -> Mapping[RecipeKey, Measured]:
-    return {key: _measured(row) for key, row in _by_key(_text("recipes.csv")).items()}
+    return _by_key(_text("recipes.csv"), own=False)
 
 
 @cache
@@ -168,17 +172,18 @@ def _text(name: str) -> str:
     return files("hardware_db").joinpath("engines", name).read_text(encoding="utf-8")
 
 
-def _by_key(text: str) -> dict[RecipeKey, dict[str, Any]]:
+def _by_key(text: str, *, own: bool) -> dict[RecipeKey, Measured]:
     return {
-        RecipeKey(row["engine"], int(row["parameters"]), row["system"], row["weights"]): row
+        RecipeKey(row["engine"], int(row["parameters"]), row["system"], row["weights"]): Measured(
+            _scales(row), _factors(row), row["model"], own
+        )
         for row in csv.DictReader(text.splitlines())
-        if _measured(row)
     }
 
 
-def _measured(row: Mapping[str, Any]) -> Measured:
+def _scales(row: Mapping[str, Any]) -> Recipe:
     scales = {name: float(row[name]) for name in ("tpot_scale", "ttft_scale", "queue_scale")}
-    return Measured(Recipe(points=int(row["points"]), **scales), _factors(row))
+    return Recipe(points=int(row["points"]), **scales)
 
 
 def _factors(row: Mapping[str, Any]) -> dict[str, float]:

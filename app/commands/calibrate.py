@@ -186,22 +186,23 @@ def runs(
         return
     with running("calibrating") as run:
         found = own_runs.read(file, run.progress)
-    path = next(own_runs.keep(one) for one in found) if save else None
+    paths = [own_runs.keep(one) for one in found] if save else []
+    path = str(paths[0]) if paths else ""  # one file holds all recipes
     if json:
         facts = [
             {
                 "recipe": own_runs.named(one.key),
-                "model": one.model,
+                "model": one.measured.model,
                 "runs": own_runs.table(one),
                 "constants": own_runs.constants(one),
-                "file": str(path or ""),
+                "file": path,
             }
             for one in found
         ]
         typer.echo(to_json(facts))
         return
     for one in found:
-        typer.echo(f"{one.model}, {own_runs.named(one.key)}\n")
+        typer.echo(f"{one.measured.model}, {own_runs.named(one.key)}\n")
         typer.echo(render(own_runs.table(one), Format.text) + "\n")
         typer.echo(render(own_runs.constants(one), Format.text) + "\n")
         typer.echo(own_runs.sentence(one) + "\n")

@@ -16,7 +16,7 @@ from app.engine_fit.held_out import (
     with_own_runs,
 )
 from app.engine_fit.hierarchy import fit
-from app.engine_fit.spread import GENERIC, OWN, coverage_table, interval_table
+from app.engine_fit.spread import AS_GENERIC, OWN, coverage_table, interval_table
 from app.engine_fit.writing import (
     ENGINES,
     write_devices,
@@ -25,6 +25,7 @@ from app.engine_fit.writing import (
     write_table,
 )
 from app.tables import Format, render
+from hardware_db.recipes import TRIED_RUNS
 
 
 def main() -> None:
@@ -37,7 +38,7 @@ def main() -> None:
     print(write_recipes(fitted, ENGINES / "recipes.csv"), "recipes")
     residuals = {label: left_out(fitted, by) for label, by in SPLITS.items()}
     own = {count: with_own_runs(fitted, count) for count in OWN_RUNS}
-    spread = {**residuals, OWN: own[3], GENERIC: as_generic(fitted)}
+    spread = {**residuals, OWN: own[TRIED_RUNS], AS_GENERIC: as_generic(fitted)}
     tables = {
         "fit_errors": splits({"in sample": in_sample(fitted), **residuals}),
         "own_runs": own_runs_table(own),

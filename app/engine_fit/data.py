@@ -19,16 +19,6 @@ from genz_core.serving import Recipe
 from genz_core.types import Array, EngineProfile
 from hardware_db.engine_schema import prior_engine
 
-_COLUMN: Mapping[str, str] = {
-    "tpot_s": "tpot_s", "ttft_s": "ttft_s",
-    "prefill": "prefill_s", "decode": "decode_step_s", "e2e": "e2e_s",
-}  # fmt: skip
-#: The least that a figure can be; whole requests take their prompt at least.
-_BOUND: Mapping[str, str] = {
-    "tpot_s": "bound_decode_step_s", "ttft_s": "bound_prefill_s",
-    "prefill": "bound_prefill_s", "decode": "bound_decode_step_s", "e2e": "bound_prefill_s",
-}  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -97,7 +87,7 @@ class Data:
 
 
 def _figure(row: points.Row, target: Target) -> float:
-    return _number(row, _COLUMN[target.metric])
+    return _number(row, points.FIGURES[target.metric].predicted)
 
 
 def _number(row: points.Row, column: str) -> float:
@@ -151,7 +141,7 @@ def _doubt(data: Data) -> None:
         target.row
         for target in data.targets
         if target.measured_s * (1.0 + TOLERANCE)
-        < _number(bounds[target.row], _BOUND[target.metric])
+        < _number(bounds[target.row], points.FIGURES[target.metric].bound)
     }
     data.targets = [
         replace(t, facts={**t.facts, "possible": "no" if t.row in broken else "yes"})

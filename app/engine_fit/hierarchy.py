@@ -12,19 +12,18 @@ from app.engine_fit.data import Data, Target
 from genz_core.end_to_end import (
     CONSTANTS,
     FIELDS,
+    MOST_WIDTHS,
     SCALES,
     SPREAD,
     first_token,
     map_step,
+    optimum,
     slopes,
     waited,
 )
 from genz_core.serving import Recipe
 from genz_core.types import Array, Mask
 
-_ROUNDS = 4
-_MOST_STEP = 1.0  # of a logarithm, in one round
-_MOST_WIDTHS = 3.0  # that a device or a recipe may lie from the level above
 #: Share of a device's prior widths by the tier of its latency profile: what its kernels reach is
 #: known where they were timed.
 _OF_TIER = {"measured": 0.5, "sibling": 0.7, "default": 1.0}
@@ -95,10 +94,10 @@ class Design:
     def limited(self, at: Array) -> Array:
         """The parameters, each no further than it may lie from the level above."""
         most = [
-            CONSTANTS[constant].most if level == "engine" else _MOST_WIDTHS * width
+            CONSTANTS[constant].most if level == "engine" else MOST_WIDTHS * width
             for level, constant, width in zip(self.levels, self.constants, self.widths, strict=True)
         ]
-        return np.clip(at, -_MOST_WIDTHS * np.maximum(self.widths, 1.0), most)
+        return np.clip(at, -MOST_WIDTHS * np.maximum(self.widths, 1.0), most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,6 @@ class Fitted:
     """A fit: its parameters, the logs there without any scale, and their derivatives.
 
     at: [parameters].  logs: ln(predicted / measured), [targets].  matrix: [targets, parameters].
-    slope: [targets, constants].
     """
 
     data: Data
@@ -114,12 +112,13 @@ class Fitted:
     at: Array
     logs: Array
     matrix: Array
-    slope: Array
 
     @property
     def waiting(self) -> Array:
         """Share of each TTFT that is decode steps waited for, [targets]."""
-        return self.slope[:, _QUEUE]
+        design = self.design
+        of_engine = (np.array(design.levels) == "engine") & (design.constants == _QUEUE)
+        return self.matrix[:, int(np.flatnonzero(of_engine)[0])]
 
     def refitted(self, kept: Mask) -> Array:
         """The parameters that the kept targets alone give: one step from the whole fit."""
@@ -141,23 +140,20 @@ class Fitted:
 def fit(data: Data, say: Callable[[str], None] = lambda text: None) -> Fitted:
     """Gauss-Newton on the logs, around the engine's prior."""
     design = Design.of(data.targets)
-    at = np.zeros(design.widths.size)
-    logs, slope = _around(data, design, at)
-    for number in range(_ROUNDS):
-        here = logs + design.scales(at)
-        step = map_step(here, design.matrix(slope), _spread(data), at, design.widths)
-        at = design.limited(at + np.clip(step, -_MOST_STEP, _MOST_STEP))
-        logs, slope = _around(data, design, at)
-        typical = np.nanmedian(np.abs(np.expm1(logs + design.scales(at))))
-        say(f"{data.engine} round {number + 1}: median {typical:.1%}")
-    return Fitted(data, design, at, logs, design.matrix(slope), slope)
 
+    def around(at: Array) -> tuple[Array, Array]:
+        moves = design.moves(at)
+        logs = data.logs(moves)
+        start = np.zeros(len(CONSTANTS))
+        slope = slopes(lambda nudge: data.logs(moves + nudge), start, logs)
+        return logs + design.scales(at), design.matrix(slope)
 
-def _around(data: Data, design: Design, at: Array) -> tuple[Array, Array]:
-    """The logs at some parameters, and their derivatives by the constants."""
-    moves = design.moves(at)
-    logs = data.logs(moves)
-    return logs, slopes(lambda nudge: data.logs(moves + nudge), np.zeros(len(CONSTANTS)), logs)
+    def told(number: int, logs: Array) -> None:
+        typical = np.nanmedian(np.abs(np.expm1(logs)))
+        say(f"{data.engine} round {number}: median {typical:.1%}")
+
+    at, logs, matrix = optimum(around, _spread(data), design.widths, design.limited, told)
+    return Fitted(data, design, at, logs - design.scales(at), matrix)
 
 
 def _spread(data: Data) -> Array:

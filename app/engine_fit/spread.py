@@ -21,9 +21,11 @@ from app.engine_fit.data import Target
 from app.engine_fit.held_out import SPLITS, Residuals
 from genz_core.end_to_end import SCALES, SPREAD
 from genz_core.types import Array
+from hardware_db.engine_schema import GENERIC
+from hardware_db.intervals import LEVEL
 
-LEVEL = 0.8
-OWN, GENERIC = "three runs of one's own", "the generic engine"
+#: Splits beside those of `held_out.SPLITS`.
+OWN, AS_GENERIC = "three runs of one's own", "the generic engine"
 _LEAST_POINTS = 10
 _FOLDS = 5
 _BATCH = tuple(metric for metric in SPREAD if metric not in SCALES)
@@ -60,8 +62,8 @@ def interval_table(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
             engines[sample.target.facts["engine"]].append(sample)
             engines["*"].append(sample)
         if known == "none":
-            generic = _samples(residuals[GENERIC], GENERIC, metric)
-            engines["generic"] = [s for s in generic if s.target.facts["tier"] == tier]
+            generic = _samples(residuals[AS_GENERIC], AS_GENERIC, metric)
+            engines[GENERIC] = [s for s in generic if s.target.facts["tier"] == tier]
         for engine, drawn in sorted(engines.items()):
             if len(drawn) >= _LEAST_POINTS:
                 names = {"metric": metric, "tier": tier, "known": known, "engine": engine}

@@ -10,7 +10,7 @@ import hardware_db
 from app.engine_fit.data import Target, load
 from app.engine_fit.held_out import Residuals, _folds, figures, left_out, with_own_runs
 from app.engine_fit.hierarchy import Design, fit
-from app.engine_fit.spread import GENERIC, OWN, coverage_table, interval_table
+from app.engine_fit.spread import AS_GENERIC, OWN, coverage_table, interval_table
 from app.engine_fit.writing import write_devices, write_recipes
 from genz_core.end_to_end import CONSTANTS, FIELDS, moved
 from genz_core.types import EngineProfile
@@ -159,7 +159,7 @@ def spread_out(sigma, metric="tpot_s", count=2000):
         )
     found = Residuals(targets, rng.normal(0.0, sigma, count))
     splits = ("configurations held out", "one model left out", "one GPU left out")
-    return dict.fromkeys((*splits, OWN, GENERIC), found)
+    return dict.fromkeys((*splits, OWN, AS_GENERIC), found)
 
 
 def test_an_interval_is_the_middle_of_what_was_left_out():

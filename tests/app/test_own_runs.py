@@ -57,7 +57,7 @@ def test_what_was_kept_is_said_and_other_models_are_left_alone():
     other = Scenario(model="Qwen/Qwen3-14B", system="h100", engine="vllm")
     before = resolve(other).engine
     own_runs.keep(own_runs.calibrate(runs())[0])
-    assert basis(resolve(SCENARIO)) == "calibrated with your own runs (6 figures)"
+    assert basis(resolve(SCENARIO)) == "calibrated with your own runs (3 under load)"
     assert resolve(other).engine == before
 
 
@@ -126,6 +126,13 @@ def test_the_command_prints_keeps_and_forgets(tmp_path):
     assert hardware_db.load_recipe(own_runs.calibrate(runs())[0].key).own
     assert "forgotten" in command(file, "--forget").output
     assert "nothing was kept" in command(file, "--forget").output
+
+
+def test_the_command_keeps_every_recipe_of_a_file(tmp_path):
+    rows = [*runs(), *({**row, "weights": "fp8"} for row in runs())]
+    done = command(written(rows, tmp_path / "runs.csv"))
+    assert done.exit_code == 0, done.output
+    assert all(hardware_db.load_recipe(found.key).own for found in own_runs.calibrate(rows))
 
 
 def test_the_command_as_json_without_keeping(tmp_path):

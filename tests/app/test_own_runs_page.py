@@ -48,7 +48,7 @@ def test_figures_of_a_run_are_fitted_kept_and_forgotten():
     assert cards["Figures"] == "2"
     assert len(app.get("plotly_chart")) == 1
     app = press(app, "Use in later predictions")
-    assert kept().own and kept().scales.points == 2
+    assert kept().own and kept().scales.points == 1
     app = press(app, "Forget them")
     assert kept() is None
 

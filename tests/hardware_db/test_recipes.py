@@ -13,7 +13,8 @@ from hardware_db import Measured, RecipeKey
 from hardware_db.recipes import own_file
 
 KEY = RecipeKey("vllm", 123456789, "h100-sxm5-80gb", "fp8")
-MINE = Measured(Recipe(0.9, 1.2, 1.0, 3), {"memory_efficiency": 0.8, "host_step_s": 2.0})
+FACTORS = {"memory_efficiency": 0.8, "host_step_s": 2.0}
+MINE = Measured(Recipe(0.9, 1.2, 1.0, 3), FACTORS, "My model", own=True)
 
 
 @pytest.fixture(autouse=True)
@@ -67,10 +68,9 @@ def test_every_factor_that_ships_is_of_a_constant_and_within_reason():
 
 def test_a_recipe_of_ones_own_is_kept_found_and_forgotten():
     assert hardware_db.load_recipe(KEY) is None
-    assert hardware_db.keep_recipe(KEY, MINE, "My model") == own_file()
+    assert hardware_db.keep_recipe(KEY, MINE) == own_file()
     found = hardware_db.load_recipe(KEY)
-    assert found.own and found.scales == MINE.scales
-    assert found.factors == pytest.approx(dict.fromkeys(FIELDS, 1.0) | dict(MINE.factors))
+    assert found == MINE
     engine = EngineProfile(name="vllm", host_step_s=1e-3)
     assert hardware_db.tuned(engine, "nowhere", found).measured_on == "own"
     assert hardware_db.tuned(engine, "nowhere", found).host_step_s == pytest.approx(2e-3)
@@ -79,10 +79,27 @@ def test_a_recipe_of_ones_own_is_kept_found_and_forgotten():
     assert not hardware_db.forget_recipe(KEY)
 
 
+def test_fewer_than_three_runs_of_ones_own_promise_less():
+    """Held-out runs speak for calibrations with three: fewer get the interval of none."""
+    engine = hardware_db.load_engine("vllm")
+    few = replace(MINE, scales=replace(MINE.scales, points=2))
+    tried, untried = (hardware_db.tuned(engine, "h100-sxm5-80gb", own) for own in (MINE, few))
+    assert (tried.measured_on, untried.measured_on) == ("own", "own_few")
+    wide, narrow = (hardware_db.load_interval("tpot_s", "measured", e) for e in (untried, tried))
+    assert wide.high / wide.low > narrow.high / narrow.low
+    assert wide == hardware_db.load_interval("tpot_s", "measured", engine)
+
+
+def test_a_constant_that_did_not_move_stays_even_at_zero():
+    still = replace(MINE, factors={"host_request_s": 1.0})
+    engine = EngineProfile(name="vllm", host_request_s=0.0)
+    assert hardware_db.tuned(engine, "nowhere", still).host_request_s == 0.0
+
+
 def test_ones_own_stands_in_for_a_shipped_one_and_keeps_the_others():
     key = shipped_key()
-    hardware_db.keep_recipe(KEY, MINE, "My model")
-    hardware_db.keep_recipe(key, MINE, "Theirs")
+    hardware_db.keep_recipe(KEY, MINE)
+    hardware_db.keep_recipe(key, MINE)
     assert hardware_db.load_recipe(key).own
     assert not hardware_db.load_recipe(key, own=False).own
     assert hardware_db.load_recipe(KEY).own
@@ -91,9 +108,9 @@ def test_ones_own_stands_in_for_a_shipped_one_and_keeps_the_others():
 
 
 def test_the_last_calibration_of_a_recipe_counts():
-    hardware_db.keep_recipe(KEY, MINE, "My model")
+    hardware_db.keep_recipe(KEY, MINE)
     later = replace(MINE, scales=replace(MINE.scales, tpot_scale=1.1))
-    hardware_db.keep_recipe(KEY, later, "My model")
+    hardware_db.keep_recipe(KEY, later)
     assert hardware_db.load_recipe(KEY).scales.tpot_scale == 1.1
 
 
@@ -108,7 +125,7 @@ def test_a_broken_file_of_ones_own_is_one_sentence(text):
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence_and_loses_nothing(tmp_path, monkeypatch):
-    hardware_db.keep_recipe(KEY, MINE, "My model")
+    hardware_db.keep_recipe(KEY, MINE)
     before = own_file().read_text()
 
     def full(*_args, **_kwargs):
@@ -116,7 +133,7 @@ def test_a_folder_that_cannot_be_written_is_one_sentence_and_loses_nothing(tmp_p
 
     monkeypatch.setattr("csv.DictWriter.writerows", full)
     with pytest.raises(InvalidValue, match="No space left"):
-        hardware_db.keep_recipe(replace(KEY, parameters=7), MINE, "Other")
+        hardware_db.keep_recipe(replace(KEY, parameters=7), MINE)
     monkeypatch.undo()
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path / "data"))
     assert own_file().read_text() == before
