@@ -88,7 +88,7 @@ def roofline(report: Report) -> pd.DataFrame:
         axis=1,
     )
     table = table[(table["flops_per_s"] > 0) & (table["bytes_per_s"] > 0)]
-    timed = bool(table["time_s"].notna().all())
+    timed = bool((table["time_s"] > 0).all())
     table["weight"] = table["time_s"] if timed else table["count"].astype(float)
     for rate in ("flops_per_s", "bytes_per_s"):
         table[rate] *= table["weight"]

@@ -1,5 +1,6 @@
 """The kernel roofline: rates from counters, the roofs they state, what they leave out."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,14 @@ def test_a_16_bit_gemv_does_one_flop_a_byte():
     assert point["flops_per_s"] == pytest.approx((2 * 79.06 + 1.97) * 2.15e9)
     assert point["bytes_per_s"] == pytest.approx(345.14e9)
     assert point["time_s"] == 0.0
+
+
+def test_rates_need_no_duration_even_where_the_report_says_it_is_nothing():
+    report = profilers.read_report(CSV / "ncu.section_SpeedOfLight_RooflineChart.csv")
+    (known,) = roofline.roofline(report).to_dict("records")
+    instant = dataclasses.replace(report, kernels=report.kernels.assign(duration_s=0.0))
+    (point,) = roofline.roofline(instant).to_dict("records")
+    assert point["flops_per_s"] == known["flops_per_s"] > 0
 
 
 def test_the_roofs_are_those_of_the_chip_at_the_clocks_of_the_run():
