@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -105,20 +106,19 @@ def _possible(points: Sequence[Point], system: System) -> tuple[list[Point], tup
             kept.append(point)
     told = tuple(
         f"{point.operator} {point.shape} took {point.time_s * 1e6:.2f} us, and the peaks of "
-        f"{system.name} allow {least * 1e6:.2f} us at best: left out"
+        f"{system.name} allow {least * 1e6:.2f} us at best"
         for point, least in refused
     )
+    of = Counter(point.operator for point in points)
+    out = Counter(point.operator for point, _ in refused)
     for (point, _), words in zip(refused, told, strict=True):
-        out, of = (
-            sum(other.operator == point.operator for other in some)
-            for some in ((other for other, _ in refused), points)
-        )
-        if 2 * out > of:
+        operator = point.operator
+        if 2 * out[operator] > of[operator]:
             raise InvalidValue(
-                f"{out} of {of} points of {point.operator} are faster than physics allows "
-                f"({words.removesuffix(': left out')}): give the system that the reports are from"
+                f"{out[operator]} of {of[operator]} points of {operator} are faster than physics "
+                f"allows ({words}): give the system that the reports are from"
             )
-    return kept, told
+    return kept, tuple(f"{words}: left out" for words in told)
 
 
 def _labels(reports: Sequence[Report]) -> str:
