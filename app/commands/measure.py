@@ -62,7 +62,9 @@ def run(
     warmup: Annotated[int, typer.Option(help="Runs that do not count.")] = 1,
     repeats: Annotated[int, typer.Option(help="Runs that count.")] = 5,
     profile: Annotated[bool, typer.Option(help="Time operators with torch's profiler.")] = True,
-    trace: Annotated[Path | None, typer.Option(help="Where the trace goes (.json.gz).")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Where the trace goes: .json, or .json.gz.")
+    ] = None,
     nvtx: Annotated[bool, typer.Option("--nvtx", help="An NVTX range around modules.")] = False,
     threads: Threads = 0,
     system: System = "auto",
@@ -73,6 +75,7 @@ def run(
 ) -> None:
     from app import kept_runs
     from app.commands.running import running
+    from genz_core.errors import InvalidValue
     from profilers import runfile
 
     tree = runfile.compose()
@@ -83,6 +86,8 @@ def run(
     )  # fmt: skip
     tree["torch_profiler"].update(enable=profile, trace=trace is not None)
     tree["predict"]["system"] = system
+    if trace is not None and not trace.parent.is_dir():
+        raise InvalidValue(f"{trace}: {trace.parent} is no folder; make it, or name another")
     with kept_runs.scratch(keep) as scratch:
         with running("measuring") as way:
             outcome = kept_runs.perform(tree, scratch, way.progress, way.cancelled)
@@ -94,7 +99,8 @@ def run(
 
 
 def _copy_trace(scratch: Path, target: Path) -> None:
-    """Leave the profiler's trace where the user wants it."""
+    """Leave the profiler's trace where the user wants it, packed if the name says so."""
+    import gzip
     import shutil
 
     from app.live_runs import TRACE
@@ -102,8 +108,10 @@ def _copy_trace(scratch: Path, target: Path) -> None:
 
     if not (scratch / TRACE).is_file():
         return
+    opened = open if target.suffix == ".gz" else gzip.open
     try:
-        shutil.copyfile(scratch / TRACE, target)
+        with opened(scratch / TRACE, "rb") as packed, target.open("wb") as out:
+            shutil.copyfileobj(packed, out)
     except OSError as error:
         raise MeasurementError(f"{target} cannot be written: {error.strerror}") from None
 

@@ -113,6 +113,17 @@ def test_the_trace_goes_where_it_is_asked_and_with_the_run(
     arguments = ("--isl", "16", "--osl", "2", "--repeats", "1", "--threads", "1", "--device", "cpu")
     kept = answer(ridgeline("measure", tiny, *arguments, "--trace", str(trace), "--json"))["run"]
     assert trace.read_bytes() == (kept_runs.store().path(kept) / "trace.json.gz").read_bytes()
+    plain = trace.with_suffix("")
+    answer(ridgeline("measure", tiny, *arguments, "--trace", str(plain), "--no-keep", "--json"))
+    assert json.loads(plain.read_text())["traceEvents"]
+
+
+def test_a_trace_that_has_no_place_is_refused_before_the_run(
+    ridgeline, tiny: str, tmp_path: Path
+) -> None:
+    done = ridgeline("measure", tiny, "--trace", str(tmp_path / "nowhere" / "t.json.gz"))
+    assert isinstance(done.exception, RidgelineError)
+    assert "nowhere is no folder" in str(done.exception)
 
 
 def test_running_out_of_memory_is_reported_and_exits_well(ridgeline, tiny: str) -> None:
