@@ -14,6 +14,7 @@ import hardware_db
 import model_registry
 from app import intervals, this_machine
 from app.intervals import Latency
+from app.scenario import as_measured
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.stages import decode_step, prefill
 from genz_core.types import EngineProfile, Model, Parallelism, System, Workload
@@ -119,7 +120,10 @@ def setting(
     name = "hf-compile" if settings.compile else "hf"
     if found is not None and found.slug == SLUG and not settings.compile:
         name = this_machine.ENGINE
-    return Setting(model, found, hardware_db.load_engine(name), tuple(notes))
+    engine = hardware_db.load_engine(name)
+    if model is not None and found is not None:
+        engine, _ = as_measured(engine, model, found)
+    return Setting(model, found, engine, tuple(notes))
 
 
 def _system(device_name: str, asked: str) -> System | None:
