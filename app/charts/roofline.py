@@ -214,7 +214,7 @@ def _annotate(
                 font={"size": 11, "color": look.faint},
             )  # fmt: skip
     _label_diagonals(figure, system, limits, look)
-    _label_points(figure, rows, look)
+    _label_points(figure, rows, limits, look)
 
 
 def _label_diagonals(figure: go.Figure, system: System, limits: Frame, look: Look) -> None:
@@ -236,15 +236,22 @@ def _label_diagonals(figure: go.Figure, system: System, limits: Frame, look: Loo
         )  # fmt: skip
 
 
-def _label_points(figure: go.Figure, rows: Sequence[Row], look: Look) -> None:
-    """Name the operators that take most time, where their names have room."""
+def _label_points(figure: go.Figure, rows: Sequence[Row], limits: Frame, look: Look) -> None:
+    """Name the operators that take most time, where their names have room.
+
+    Beside the point: a diagonal rises there and leaves room; below it where the frame soon ends.
+    """
+    low, high = _log(limits.x)
     placed: list[tuple[float, float]] = []
     for row in sorted(rows, key=lambda row: -row["share"])[: 2 * _LABELLED]:
         x, y = math.log10(row["flops_per_byte"]), math.log10(row["flops_per_s"])
         if all(abs(x - a) > 0.35 or abs(y - b) > 0.2 for a, b in placed):
             placed.append((x, y))
+            away = _diameter(row["share"]) / 2 + 2
+            beside: dict[str, Any] = {"xanchor": "left", "yanchor": "middle", "xshift": away}
+            below: dict[str, Any] = {"xanchor": "center", "yanchor": "top", "yshift": 1 - away}
             figure.add_annotation(
-                x=x, y=y, text=str(row["name"]), showarrow=False, xanchor="center", yanchor="top",
-                yshift=-_diameter(row["share"]) / 2 - 1,
+                x=x, y=y, text=str(row["name"]), showarrow=False,
                 font={"size": 11, "color": look.faint},
+                **beside if x < low + 0.6 * (high - low) else below,
             )  # fmt: skip
