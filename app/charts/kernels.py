@@ -24,8 +24,8 @@ def class_words(name: str) -> str:
 
 
 def by_class(tables: Mapping[str, Mapping[str, float]], title: str, look: Look) -> go.Figure:
-    """Seconds by operator class, a stacked bar an entry of `tables`."""
-    figure = blank(look, title, 130 + 60 * len(tables))
+    """Seconds by operator class, a stacked bar an entry of `tables`; one alone is not named."""
+    figure = blank(look, title, 170 + 60 * len(tables))
     for name in (*CLASSES, "other"):
         values = [table.get(name, 0.0) for table in tables.values()]
         if not any(values):
@@ -42,7 +42,10 @@ def by_class(tables: Mapping[str, Mapping[str, float]], title: str, look: Look) 
             )
         )
     figure.update_xaxes(title_text="Kernel time [ms]", tickformat="~g", rangemode="tozero")
-    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
+    figure.update_yaxes(
+        autorange="reversed", showgrid=False, tickfont_color=look.ink,
+        showticklabels=len(tables) > 1,
+    )  # fmt: skip
     figure.update_layout(barmode="stack", bargap=0.45, margin={"t": 44, "b": 96})
     return figure
 
