@@ -48,7 +48,9 @@ for name, (setup, _) in zip(names, found, strict=True):
 
 estimates = [estimate for _, estimate in found]
 table = frames.comparison(names, estimates)
-st.dataframe(frames.readable(table), hide_index=True, height="content", key="comparison")
+st.dataframe(
+    frames.readable(table), hide_index=True, height="content", key="comparison", placeholder="–"
+)
 st.caption(
     f"In square brackets the 80 % interval from held-out measurements, in round ones the change "
     f"against {names[0]}."

@@ -70,13 +70,14 @@ frame = pd.DataFrame(table).rename(columns={"at": axis})
 frame["total_bytes"], frame["fits"] = sweep.total_bytes, sweep.fits
 with st.expander("Table", icon=":material/table:"):
     st.dataframe(frame, hide_index=True, key="memory_table")
-with st.popover("How these numbers come about", icon=":material/function:"):
-    st.markdown(
-        "**Weights** are what each operator holds on the fullest device, in its number format. "
-        "**KV cache** counts input + output tokens, rounded up to blocks of "
-        f"{asked.engine.kv_block_tokens}, with each layer's window, latent or state. "
-        "**Activations** are the largest operator's operands and the residual stream of a step. "
-        f"**Usable** = {text.percent(asked.engine.memory_fraction)} of "
-        f"{text.size(held.capacity_bytes)}, as the engine takes it."
-    )
-exports.downloads("memory", {"memory now": bar, f"memory over {axis}": over}, frame, setup)
+with st.container(horizontal=True):
+    with st.popover("How these numbers come about", icon=":material/function:"):
+        st.markdown(
+            "**Weights** are what each operator holds on the fullest device, in its number format. "
+            "**KV cache** counts input + output tokens, rounded up to blocks of "
+            f"{asked.engine.kv_block_tokens}, with each layer's window, latent or state. "
+            "**Activations** are the largest operator's operands and a step's residual stream. "
+            f"**Usable** = {text.percent(asked.engine.memory_fraction)} of "
+            f"{text.size(held.capacity_bytes)}, as the engine takes it."
+        )
+    exports.downloads("memory", {"memory now": bar, f"memory over {axis}": over}, frame, setup)

@@ -61,8 +61,9 @@ for phase, metric in (("prefill", "TTFT"), ("decode", "TPOT")):
     st.markdown(f"{limit}; {text.advice(metric, levers[phase])}.")
 
 look = exports.look()
-parts = {f"{p} step": pricing.parts_of(pricing.step_of(estimate, p)) for p in pricing.PHASES}
-totals = {f"{p} step": intervals.step_latency(estimate, p) for p in pricing.PHASES}
+steps = {f"{phase.capitalize()} step": phase for phase in pricing.PHASES}
+parts = {name: pricing.parts_of(pricing.step_of(estimate, p)) for name, p in steps.items()}
+totals = {name: intervals.step_latency(estimate, p) for name, p in steps.items()}
 latencies = {
     name.upper(): {
         "bound": Latency(float(getattr(estimate, f"bound_{name}_s")[0])),
