@@ -132,8 +132,11 @@ def run_scaled(
 ) -> ModelRun:
     """Run a model cut to `settings.layers` layers, and half of them, and scale to all of them.
 
-    T(L) = T(n) + (L - n) (T(n) - T(n/2)) / (n - n/2): the ends of the model are counted once.
+    T(L) = T(n) + (L - n) (T(n) - T(n/2)) / (n - n/2), of steps and of each operator in them: the
+    ends of the model are counted once.
     """
+    from profilers.collect.torch_operators import of_all_layers
+
     whole = layer_count(settings)
     many = settings.layers
     few = many // 2
@@ -145,7 +148,7 @@ def run_scaled(
     if large.out_of_memory:
         return large
     small = run_model(
-        replace(settings, layers=few, profile=False), part(progress, 0.6, 1.0), cancelled
+        replace(settings, layers=few, trace_path=""), part(progress, 0.6, 1.0), cancelled
     )
     if small.out_of_memory:
         return small
@@ -162,7 +165,9 @@ def run_scaled(
         for name, timing in large.measurement.phases.items()
     }
     note = f"measured with {many} and {few} of {whole} layers and scaled to all"
-    measured = replace(large.measurement, phases=phases, notes=(note,))
+    tables = (run.measurement.operators for run in (large, small))
+    operators = of_all_layers(*tables, factor)
+    measured = replace(large.measurement, operators=operators, phases=phases, notes=(note,))
     return replace(large, measurement=measured)
 
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from profilers.kernel_classes import ENGINE_CLASS, class_of_name
@@ -30,6 +31,24 @@ def operator_table(run: Callable[[], object], device: str, trace_path: str = "")
     if trace_path:
         profiler.export_chrome_trace(trace_path)
     return _rows(profiler.events(), on_device=device == "cuda")
+
+
+def of_all_layers(many: pd.DataFrame, few: pd.DataFrame, factor: float) -> pd.DataFrame:
+    """The table of a whole model from those of two cut ones: x becomes x + factor (x - x of few).
+
+    Of runs, seconds and FLOPs of each operator; no row where one of the tables has none.
+    """
+    if not len(few):
+        return few
+    fewer = many[["phase", "name"]].merge(few, "left", ["phase", "name"])
+
+    def grown(table: pd.DataFrame, less: pd.DataFrame, name: str) -> pd.Series:
+        return np.maximum(table[name], table[name] + factor * (table[name] - less[name].fillna(0)))
+
+    sums = [table.assign(flops=table["flops"] * table["count"]) for table in (many, fewer)]
+    found = {name: grown(*sums, name) for name in ("count", "time_s", "flops")}
+    count = found["count"].round().astype("int64")
+    return many.assign(count=count, time_s=found["time_s"], flops=found["flops"] / count)
 
 
 def _rows(events: Any, on_device: bool) -> pd.DataFrame:

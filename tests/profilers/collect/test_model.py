@@ -106,6 +106,19 @@ def test_a_cut_model_is_scaled_back_to_all_layers(settings: RunSettings) -> None
     assert scaled == pytest.approx(whole, rel=0.8)
 
 
+def test_operators_of_a_cut_model_run_as_often_as_those_of_the_whole_one(
+    settings: RunSettings,
+) -> None:
+    profiled = replace(settings, profile=True, repeats=1)
+    whole = run_model(profiled).measurement.operators
+    scaled = run_scaled(replace(profiled, layers=2)).measurement.operators
+    keys = ["phase", "name"]
+    both = scaled.merge(whole[whole["name"].isin(["aten::mm", "aten::silu"])], on=keys)
+    assert len(both) == 4 and (both["count_x"] == both["count_y"]).all()
+    assert both["flops_x"].dropna().to_numpy() == pytest.approx(both["flops_y"].dropna())
+    assert len(both["flops_x"].dropna()) == 2
+
+
 def test_eager_attention_and_fp32_run_too(settings: RunSettings) -> None:
     other = replace(settings, attention="eager", dtype="float32", repeats=1)
     assert run_model(other).measurement.facts["attention"] == "eager"
