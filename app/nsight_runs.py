@@ -13,6 +13,7 @@ from typing import Any
 
 from app import measuring
 from app.live_runs import AGAIN, Outcome, settings_of
+from genz_core.errors import InvalidValue
 from genz_core.types import Workload
 from profilers import Report, measure_from, read_report, summarise
 from profilers.collect import nsight, nsight_runner
@@ -41,10 +42,16 @@ def run_inside(
         scratch: a folder for reports, logs and statistics.
 
     Raises:
+        InvalidValue: the model is to be cut: a report cannot be scaled to all its layers.
         MeasurementError: a tool is not here (with the command to run where it is), or failed.
         Cancelled: `cancelled` returned True.
     """
     settings = settings_of(tree)
+    if settings.layers:
+        raise InvalidValue(
+            f"layers = {settings.layers}: what Nsight sees is not scaled to all layers; give "
+            "layers=0, or a config.json with so many layers"
+        )
     for tool in ("nsys", "ncu"):
         if tree[tool]["enable"]:
             there = _command(tree, tool, Path(tool), workload(tree, elsewhere=True))
@@ -79,7 +86,6 @@ def workload(tree: Mapping[str, Any], elsewhere: bool = False) -> list[str]:
     """The program to watch, here or elsewhere: `ridgeline measure` with the settings of the run."""
     run, model = tree["run"], tree["model"]
     options = [text for name in _OPTIONS for text in (f"--{name}", str(run[name]))]
-    options += ["--layers", str(model["layers"])] if model["layers"] else []
     options += ["--compile"] if run["compile"] else []
     options += ["--checkpoint"] if model["checkpoint"] else []
     return nsight.work_argv([model["name"], *options], elsewhere)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import profilers
 from app import cli, jobs, kept_runs
-from genz_core.errors import MeasurementError, RidgelineError
+from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
 from profilers import runfile
 from profilers.collect.progress import Cancelled
 
@@ -116,6 +116,11 @@ def test_a_run_inside_nsys_keeps_the_report_its_kernels_and_the_logs(data: Path,
     assert "-o nsys/run" in commands and ".draft" not in commands
     assert json.loads((folder / "static_compute.json").read_text())["operators"] == []
     assert not list((data / "runs").glob(".draft*"))
+
+
+def test_a_model_cut_to_layers_is_refused_inside_nsys(data: Path, nsys: Path):
+    with pytest.raises(InvalidValue, match=r"layers = 2: .* config\.json"):
+        ridgeline("start", f"model={data / 'tiny.json'}", "profile=nsys", "layers=2")
 
 
 def test_a_cancelled_run_inside_nsys_ends_the_tool_and_keeps_nothing(data: Path, nsys: Path):
