@@ -68,6 +68,7 @@ def from_machine() -> None:
     elif job.over:
         noise = ("Noise of the points", text.percent(job.result.suite.spread))
         fit_panel.panel(job.result, noise, lambda: this_machine.save(job.result))
+        st.caption(f"Predictions of it take the engine {job.result.engine.name}.")
 
 
 def from_reports() -> None:
@@ -96,9 +97,10 @@ def from_reports() -> None:
         st.info("The reports do not name their device: choose it.", icon=":material/memory:")
         return
     if sent:
-        st.session_state["report_fit"] = report_calibration.fit(reports, system, name)
-    fitted = st.session_state.get("report_fit")
-    if fitted is None:
+        st.session_state.pop("report_fit", None)
+        st.session_state["report_fit"] = list(found), report_calibration.fit(reports, system, name)
+    fitted_on, fitted = st.session_state.get("report_fit", (None, None))
+    if fitted_on != list(found):
         return
     st.subheader(fitted.system.name, anchor=False)
     for sentence in fitted.refused:

@@ -429,6 +429,8 @@ def test_the_calibrate_page_fits_a_sample_report_and_keeps_it(tmp_path: Path, mo
     assert not app.exception
     kept = hardware_db.load("h100-sxm5-80gb-from-report")
     assert kept.latency is not None and kept.latency.fit("gemm", "bf16").points == 4
+    app.pills("fit_samples").set_value([list(uploads.SAMPLES)[1]]).run()
+    assert "Mean error, after" not in cards(app)  # that fit was of another report
 
 
 def test_the_calibrate_page_says_that_a_report_tells_no_shapes(tmp_path: Path, monkeypatch):
