@@ -165,8 +165,7 @@ def run_scaled(
         for name, timing in large.measurement.phases.items()
     }
     note = f"measured with {many} and {few} of {whole} layers and scaled to all"
-    tables = (run.measurement.operators for run in (large, small))
-    operators = of_all_layers(*tables, factor)
+    operators = of_all_layers(large.measurement.operators, small.measurement.operators, factor)
     measured = replace(large.measurement, operators=operators, phases=phases, notes=(note,))
     return replace(large, measurement=measured)
 

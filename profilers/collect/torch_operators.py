@@ -41,14 +41,15 @@ def of_all_layers(many: pd.DataFrame, few: pd.DataFrame, factor: float) -> pd.Da
     if not len(few):
         return few
     fewer = many[["phase", "name"]].merge(few, "left", ["phase", "name"])
+    more, less = (_sums(table) for table in (many, fewer))
+    grown = np.maximum(more, more + factor * (more - less.fillna(0)))
+    count = grown["count"].round().astype("int64")
+    return many.assign(count=count, time_s=grown["time_s"], flops=grown["flops"] / count)
 
-    def grown(table: pd.DataFrame, less: pd.DataFrame, name: str) -> pd.Series:
-        return np.maximum(table[name], table[name] + factor * (table[name] - less[name].fillna(0)))
 
-    sums = [table.assign(flops=table["flops"] * table["count"]) for table in (many, fewer)]
-    found = {name: grown(*sums, name) for name in ("count", "time_s", "flops")}
-    count = found["count"].round().astype("int64")
-    return many.assign(count=count, time_s=found["time_s"], flops=found["flops"] / count)
+def _sums(table: pd.DataFrame) -> pd.DataFrame:
+    """Runs, seconds and FLOPs of an operator's runs together."""
+    return table[["count", "time_s"]].assign(flops=table["flops"] * table["count"])
 
 
 def _rows(events: Any, on_device: bool) -> pd.DataFrame:
