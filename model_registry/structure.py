@@ -24,6 +24,9 @@ from model_registry.sources import Source, checkpoint
 SYMBOLS = ("batch", "new_tokens", "context")
 #: Bytes an element of an operator's weights, activations and cache.
 BYTES = ("w_bytes", "a_bytes", "kv_bytes")
+#: Where figures are counted before they are fitted: contexts more than a polynomial needs, and not
+#: all multiples of one number, tell what is counted in blocks of tokens (compressed caches).
+_AXES = ((1.0, 2.0, 3.0), (1.0, 2.0, 3.0, 4.0), (8.0, 9.0, 16.0, 23.0))
 Points = NDArray[np.float64]
 _FIGURES = (
     "flops",
@@ -167,8 +170,7 @@ def _matched(graph: Graph, symbolic: list[tuple[Op, Formulas]]) -> Iterator[tupl
 
 def _symbolic(model: Any) -> list[tuple[Op, Formulas]]:
     """The operators of a model in uniform formats, with a formula for each figure."""
-    axes = ((1.0, 2.0, 3.0), (1.0, 2.0, 3.0, 4.0), (8.0, 16.0, 24.0))
-    points = np.array(list(product(*axes)))
+    points = np.array(list(product(*_AXES)))
     step = _step(points)
 
     def laid(weights: str, activations: str, cache: str) -> tuple[Op, ...]:

@@ -13,7 +13,7 @@ def register(cli: typer.Typer) -> None:
     group = typer.Typer(help="Formulas of module classes.", no_args_is_help=True)
     group.command("list", help="The classes that have formulas.")(list_)
     group.command("show", help="The formulas of one class.")(show)
-    group.command("derive", help="Derive the formulas of a class, or of all a model lacks.")(derive)
+    group.command("derive", help="Derive the formulas of a class, or of a model's.")(derive)
     cli.add_typer(group, name="modules")
 
 
@@ -54,17 +54,13 @@ def derive(
     if name:
         _print(modules.class_entry(name, again=again), json)
         return
-    config = checkpoint(model).config
-    if again or modules.missing(config):
-        entries = modules.model_entries(config, again=True)
-    else:
-        entries = []
+    entries = modules.model_entries(checkpoint(model).config, again=again)
     if json:
         from app.tables import to_json
 
         typer.echo(to_json([entry.to_json() for entry in entries]))
     else:
-        typer.echo("\n".join(entry.module for entry in entries) or "nothing is missing")
+        typer.echo("\n".join(entry.module for entry in entries))
 
 
 def _print(entry: Any, json: bool) -> None:

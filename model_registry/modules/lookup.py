@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from genz_core.errors import UnknownName
-from model_registry.modules import store
+from model_registry.modules import derivation, store
 from model_registry.modules.entry import Entry
 
 
@@ -18,8 +18,6 @@ def class_entry(class_path: str, *, again: bool = False) -> Entry:
     Raises:
         RidgelineError: as `derivation.derive`.
     """
-    from model_registry.modules.derivation import derive
-
     steps = class_path.split(".")
     default = steps[2] if steps[:2] == ["transformers", "models"] and len(steps) > 2 else ""
     if not again:
@@ -27,7 +25,7 @@ def class_entry(class_path: str, *, again: bool = False) -> Entry:
             found = store.read(class_path, default)
             if found.module == class_path and _is_current(found):
                 return found
-    entry = derive(class_path)
+    entry = derivation.derive(class_path)
     store.save(entry)
     return entry
 
@@ -38,12 +36,10 @@ def model_entries(config: Mapping[str, Any], *, again: bool = False) -> list[Ent
     Raises:
         RidgelineError: as `derivation.derive_model`.
     """
-    from model_registry.modules.derivation import derive_model
-
     found = store.of_model(store.model_key(config))
     if found and not again and all(map(_is_current, found)):
         return found
-    entries = derive_model(config)
+    entries = derivation.derive_model(config)
     for entry in entries:
         store.save(entry)
     return entries
@@ -51,13 +47,11 @@ def model_entries(config: Mapping[str, Any], *, again: bool = False) -> list[Ent
 
 def missing(config: Mapping[str, Any]) -> list[str]:
     """Module classes of a model that the database does not hold at the model's sizes."""
-    from model_registry.modules.derivation import module_classes
-
     held = store.of_model(store.model_key(config))
     current = {entry.module for entry in held if _is_current(entry)}
-    if held and len(current) == len({entry.module for entry in held}):
+    if held and len(current) == len(held):
         return []
-    return sorted(set(module_classes(config)) - current)
+    return sorted(set(derivation.module_classes(config)) - current)
 
 
 def _is_current(entry: Entry) -> bool:

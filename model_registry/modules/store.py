@@ -39,11 +39,15 @@ def own_folder() -> Path:
     return cache.folder().parent / "modules"
 
 
-def _files(pattern: str = "*") -> Iterator[Path]:
-    """Files of entries, the user's own before those that ship."""
+def _files(model: str = "") -> Iterator[Path]:
+    """Files of entries, the user's own before those that ship.
+
+    model: only those derived in the model of that key; "" for all.
+    """
     for folder in (own_folder(), SHIPPED):
-        if folder.is_dir():
-            yield from sorted(folder.glob(f"{pattern}.json"))
+        for path in sorted(folder.glob("*.json")):
+            if model in ("", path.stem.partition("@")[2]):
+                yield path
 
 
 def _class_of(path: Path) -> str:
@@ -79,8 +83,7 @@ def read(name: str, model: str = "") -> Entry:
         UnknownName: no such entry; near names are listed.
         InvalidValue: its file was damaged.
     """
-    paths = _files(f"*@{model}" if model else "*")
-    named = [p for p in paths if name in (_class_of(p), _class_of(p).rpartition(".")[2])]
+    named = [p for p in _files(model) if name in (_class_of(p), _class_of(p).rpartition(".")[2])]
     if named:
         return _entry(min(named, key=_rank))
     names = [bare for full in known() for bare in (full, full.rpartition(".")[2])]
@@ -88,8 +91,13 @@ def read(name: str, model: str = "") -> Entry:
 
 
 def of_model(key: str) -> list[Entry]:
-    """Entries that were derived in the model of that key; none where nobody derived them."""
-    return [_entry(path) for path in _files(f"*@{key}")] if key else []
+    """Entries that were derived in the model of that key, a user's own in place of those that
+    ship; none where nobody derived them.
+    """
+    found: dict[str, Path] = {}
+    for path in _files(key) if key else ():
+        found.setdefault(_class_of(path), path)
+    return [_entry(path) for path in found.values()]
 
 
 def save(entry: Entry, folder: Path | None = None) -> Path:

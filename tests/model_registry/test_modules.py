@@ -21,6 +21,7 @@ from model_registry.modules import (
     module_classes,
     read,
     save,
+    store,
 )
 from model_registry.modules.costs import figures
 from model_registry.modules.polynomial import fit_grid
@@ -176,6 +177,19 @@ def test_a_second_derivation_of_a_model_comes_from_the_database(
     assert {e.module: e.formulas for e in again} == {e.module: e.formulas for e in first}
 
 
+def test_entries_of_ones_own_stand_in_for_those_that_ship() -> None:
+    shipped = store.of_model("gpt2")
+    own = replace(shipped[0], source="somewhere else")
+    save(own)
+    assert sorted(e.module for e in store.of_model("gpt2")) == sorted(e.module for e in shipped)
+    assert own in store.of_model("gpt2")
+
+
+@pytest.mark.parametrize("model_type", ["**", "*", "a/../b"])
+def test_a_type_is_no_pattern_of_files(model_type: str) -> None:
+    assert store.of_model(model_key({**tiny("llama"), "model_type": model_type})) == []
+
+
 @pytest.mark.parametrize("name", ["LlamaRotaryEmbedding", "LlamaAttention", "LlamaRMSNorm"])
 def test_leaves_of_models_ship(name: str) -> None:
     assert read(name).formulas["flops"].terms
@@ -250,6 +264,13 @@ def test_populated_formulas_give_what_analysis_counts(source: Any, trace: bool) 
     for operator, count in zip(symbols, counted, strict=True):
         for figure, value in evaluated(operator).items():
             assert value == pytest.approx(count[figure], rel=1e-9), (operator["name"], figure)
+
+
+def test_what_is_counted_in_blocks_of_tokens_has_no_formula() -> None:
+    # Every fourth token makes a cached entry: a whole number of them is no polynomial.
+    operators = populated("deepseek-ai/DeepSeek-V4-Flash")["operators"]
+    reads = [op["formulas"]["kv_read_bytes"] for op in operators if op["name"] == "attention"]
+    assert reads.count(None) == 1 and len(reads) == 3
 
 
 def test_weights_and_activations_are_symbols_of_their_own() -> None:
