@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ def checkpoint(source: Source, quant: Source | None = None) -> Checkpoint:
         found = _of_file(path)
     else:
         found = _of_name(str(source))
-    return found if quant is None else _with_quant(found, parsed(quant))
+    return found if quant is None else replace(found, quant=parsed(quant))
 
 
 def parsed(source: Source) -> Mapping[str, Any]:
@@ -98,24 +98,19 @@ def _of_config(raw: Mapping[str, Any], fallback: str) -> Checkpoint:
 def _of_file(path: Path, name: str = "") -> Checkpoint:
     found = _of_config({**parsed(path), **({"_id": name} if name else {})}, path.stem)
     beside = path.with_name(_QUANT)
-    return _with_quant(found, parsed(beside)) if beside.is_file() else found
-
-
-def _with_quant(found: Checkpoint, quant: Mapping[str, Any]) -> Checkpoint:
-    return Checkpoint(found.name, found.config, quant, found.notes, found.formats, found.origin)
+    return replace(found, quant=parsed(beside)) if beside.is_file() else found
 
 
 def _of_name(name: str) -> Checkpoint:
     entry = resolve(name)
     found = _of_config(entry.config(), entry.id)
     said = {"weights": entry.weights, "kv": entry.kv, "activations": entry.activations}
-    return Checkpoint(
-        entry.id,
-        found.config,
-        found.quant,
-        (entry.note,) if entry.note else (),
-        {key: value for key, value in said.items() if value},
-        records()[entry.id].source,
+    return replace(
+        found,
+        name=entry.id,
+        notes=(entry.note,) if entry.note else (),
+        formats={key: value for key, value in said.items() if value},
+        origin=records()[entry.id].source,
     )
 
 
@@ -137,11 +132,19 @@ def _file(source: str | Path) -> Path | None:
     text = str(source)
     if "\n" in text or "{" in text or len(text) > 1024:
         return None
-    path = Path(text).expanduser()
-    if path.is_dir() and (path / "config.json").is_file():
-        return path / "config.json"
-    if path.is_file():
-        return path
+    path = Path(text)
+    if found := _existing(path):
+        return found
     if isinstance(source, Path) or path.suffix == ".json" or text.startswith(("/", "./", "~")):
         raise UnknownModel("model file", text, hint="Give the path of a config.json")
     return None
+
+
+def _existing(path: Path) -> Path | None:
+    """The file at `path` or the config.json in that folder; None for nothing there."""
+    try:
+        path = path.expanduser()
+        inside = path / "config.json"
+        return next((one for one in (inside, path) if one.is_file()), None)
+    except (OSError, RuntimeError):  # longer than a file name can be, or the home of nobody
+        return None

@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 from genz_core.errors import InvalidValue
@@ -20,7 +21,8 @@ LIMITS: Mapping[str, float] = {
     "head": 20_000,
     "stages": 1_000,
 }
-LARGEST_SIZE = 2**31
+LARGEST_INTEGER = 2.0**62
+LARGEST_LIST = 2**16
 LARGEST_CONFIG_BYTES = 4_000_000
 LARGEST_MODULES = 60_000
 
@@ -34,9 +36,14 @@ def checked(config: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(config, Mapping):
         raise InvalidValue(f"a model config is a JSON object, not {type(config).__name__}")
     try:
-        text = json.dumps(config)
+        return _plain(config)
     except RecursionError:
         raise InvalidValue("the config refers to itself or is nested too deep") from None
+
+
+def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        text = json.dumps(config)
     except (TypeError, ValueError) as error:
         raise InvalidValue(f"the config is not plain JSON: {error}") from None
     if len(text) > LARGEST_CONFIG_BYTES:
@@ -58,17 +65,19 @@ def _check_sizes(value: Any, key: str) -> None:
         for name, entry in value.items():
             _check_sizes(entry, str(name))
     elif isinstance(value, list):
-        if len(value) > LARGEST_SIZE // 2**15:
+        if len(value) > LARGEST_LIST:
             raise InvalidValue(f"{key} lists {len(value)} entries; no model has so many")
         for entry in value:
             _check_sizes(entry, key)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         if value != value:
             raise InvalidValue(f"{key} is NaN, which no model has; correct the config")
-        limit = LIMITS.get(key.rpartition("_")[2], math.inf)
-        if abs(value) > min(limit, math.inf if isinstance(value, float) else 2.0**62):
+        largest = math.inf if isinstance(value, float) else LARGEST_INTEGER
+        limit = min(LIMITS.get(key.rpartition("_")[2], math.inf), largest)
+        if abs(value) > limit:
             raise InvalidValue(
-                f"{key} = {value:g} is beyond any model (at most {limit:g}); correct the config"
+                f"{key} = {Decimal(value):.6g} is beyond any model (at most {limit:g}); "
+                "correct the config"
             )
 
 

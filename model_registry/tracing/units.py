@@ -15,6 +15,8 @@ _SCAN = re.compile(
     r"Mamba\w*Mixer|Mamba2|MambaBlock|GatedDeltaNet|DeltaAttention|LightningAttention|"
     r"Recurrent(Block|GatedLru|Lru)|RgLru|Rwkv\w*Attention|mLSTM|xLSTMBlock|ShortConv|MambaMixer"
 )
+#: Paths of activation modules: their work belongs to the module around them.
+_ACTIVATION = re.compile(r"act(_fn|ivation)?(_fn)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,8 @@ class Units:
             for record in self.segment.records
             if record.operator == "topk" and record.outputs[0].floating
         }
-        self.of = {record.path: self._unit(record.path) for record in self.segment.records}
+        paths = {record.path for record in self.segment.records}
+        self.of = {path: self._unit(path) for path in paths}
 
     def groups(self) -> Iterator[tuple[int, list[Record]]]:
         """(position, records): single products, and what ran loose in one unit.
@@ -105,7 +108,7 @@ class Units:
             kind = self.kind(one)
             if kind:
                 return kind, one
-        parent = path if path not in self._leaves() else path.rpartition(".")[0]
+        parent = path.rpartition(".")[0] if _ACTIVATION.search(path) else path
         return ("layer" if path == self.segment.path else "other"), parent
 
     def kind(self, path: str) -> str:
@@ -122,14 +125,6 @@ class Units:
         if path in self.routers:
             return "router"
         return "attention" if path in self.attention else ""
-
-    def _leaves(self) -> frozenset[str]:
-        """Paths of activation modules: their work belongs to the module around them."""
-        return frozenset(
-            path
-            for path in {record.path for record in self.segment.records}
-            if re.search(r"act(_fn|ivation)?(_fn)?$|\.act$", path)
-        )
 
 
 def is_product(record: Record) -> bool:

@@ -242,6 +242,12 @@ def test_a_path_to_nothing_says_so() -> None:
         model_registry.load("/nowhere/config.json")
 
 
+@pytest.mark.parametrize("name", ["llama" * 99, "~nobody-has-this-home/config.json"])
+def test_a_name_that_no_file_can_have_is_an_unknown_model(name: str) -> None:
+    with pytest.raises(UnknownModel):
+        model_registry.load(name)
+
+
 def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(" " * (9 * 2**20))

@@ -45,6 +45,7 @@ BAD: dict[str, Any] = {
     "no layers": {**LLAMA, "num_hidden_layers": 0},
     "a width that is text": {**LLAMA, "hidden_size": "wide"},
     "a width beyond any number": {**LLAMA, "hidden_size": 10**30},
+    "a width beyond any float": {**LLAMA, "hidden_size": 10**400},
     "a huge width": {**LLAMA, "hidden_size": 2**61, "intermediate_size": 2**61},
     "heads that do not divide": {**LLAMA, "num_attention_heads": 7, "num_key_value_heads": 3},
     "a loop without end": {"model_type": "deepseek_v4", "hc_sinkhorn_iters": 10**9},
