@@ -1,5 +1,7 @@
 """Speed of tracing: under 0.4 s in the median after import, 500 MB at most."""
 
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -38,22 +40,31 @@ def test_tracing_a_model(name: str, benchmark: Any) -> None:
     assert model.parameters > 1e9
 
 
-def test_the_median_trace_of_all_shipped_models_and_its_memory(benchmark: Any) -> None:
+def every() -> tuple[list[float], int]:
+    """Seconds of each trace after import, and the bytes that this process then holds."""
     import psutil
 
     from genz_core.errors import RidgelineError
 
-    def every() -> list[float]:
-        times = []
-        for name in records():
-            start = perf_counter()
-            try:
-                traced(name)
-            except RidgelineError:
-                continue
-            times.append(perf_counter() - start)
-        return times
+    traced(SOME[0])
+    times = []
+    for name in records():
+        start = perf_counter()
+        try:
+            traced(name)
+        except RidgelineError:
+            continue
+        times.append(perf_counter() - start)
+    return times, psutil.Process().memory_info().rss
 
-    times = benchmark.pedantic(every, rounds=1)
+
+def every_alone() -> tuple[list[float], int]:
+    """`every` in a process of its own: what ran before it in this one is not counted."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(every).result()
+
+
+def test_the_median_trace_of_all_shipped_models_and_its_memory(benchmark: Any) -> None:
+    times, held_bytes = benchmark.pedantic(every_alone, rounds=1)
     assert median(times) < 0.4
-    assert psutil.Process().memory_info().rss < 500e6
+    assert held_bytes < 500e6
