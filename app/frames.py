@@ -63,7 +63,13 @@ def columns() -> dict[str, Any]:
         "id": None,
         "name": st.column_config.TextColumn("operator", pinned=True),
         "runs": number("runs", format="localized", help="Times it runs in one step"),
-        "share": bar("share", format="percent", min_value=0, max_value=1),
+        "share": bar(
+            "share",
+            format="percent",
+            min_value=0,
+            max_value=1,
+            help="Of the operators' time in the step; host time and pipeline wait are apart",
+        ),  # fmt: skip
         "predicted [µs]": number(format="%.1f", help="All its runs in one step"),
         "80 % low [µs]": number(format="%.1f", help=_TRUST),
         "80 % high [µs]": number(format="%.1f", help=_TRUST),

@@ -30,8 +30,8 @@ def by_class(steps: Mapping[str, Latencies], totals: Latencies, look: Look) -> g
     for name in (*CLASSES, "host"):
         parts = {step: classes.get(name, Latency(0.0)) for step, classes in steps.items()}
         if any(part.seconds for part in parts.values()):
-            color = look.grid if name == "host" else look.class_color(name)
-            figure.add_trace(_bar(parts, totals, CLASS_NAMES.get(name, HOST), color))
+            color = look.rest if name == "host" else look.class_color(name)
+            figure.add_trace(_bar(parts, totals, CLASS_NAMES.get(name, HOST), color, look))
     return _finish_shares(figure)
 
 
@@ -45,11 +45,11 @@ def by_part(parts: Mapping[str, Mapping[str, float]], totals: Latencies, look: L
     for part in PARTS:
         values = {step: Latency(found.get(part, 0.0)) for step, found in parts.items()}
         if any(value.seconds for value in values.values()):
-            figure.add_trace(_bar(values, totals, PART_NAMES[part], look.part_color(part)))
+            figure.add_trace(_bar(values, totals, PART_NAMES[part], look.part_color(part), look))
     return _finish_shares(figure)
 
 
-def _bar(values: Latencies, totals: Latencies, name: str, color: str) -> go.Bar:
+def _bar(values: Latencies, totals: Latencies, name: str, color: str, look: Look) -> go.Bar:
     """A part of every step: its share, and in the hover its time and interval."""
     shares = [values[step].seconds / totals[step].seconds for step in totals]
     return go.Bar(
@@ -61,6 +61,7 @@ def _bar(values: Latencies, totals: Latencies, name: str, color: str) -> go.Bar:
         text=[text.percent(share) if share >= 0.06 else "" for share in shares],
         textposition="inside",
         insidetextanchor="middle",
+        insidetextfont={"color": look.on(color)},
         textangle=0,
         customdata=[[text.seconds(values[s].seconds), values[s].trust] for s in totals],
         hovertemplate=f"<b>{name}</b>: %{{customdata[0]}} (%{{x:.1%}})<br>80 %: %{{customdata[1]}}"
@@ -149,6 +150,7 @@ def icicle(table: Table, title: str, look: Look) -> go.Figure:
                 "colors": [node["color"] for node in nodes],
                 "line": {"color": look.paper, "width": 1},
             },
+            textfont={"color": [look.on(node["color"]) for node in nodes]},
             tiling={"orientation": "v"},
             pathbar={"visible": False},
             leaf={"opacity": 1.0},

@@ -45,7 +45,7 @@ def _bar(names: Sequence[str], values: Sequence[Latency], kind: str, look: Look)
         x=[value.seconds / MILLISECOND for value in values],
         orientation="h",
         name=words,
-        marker={"color": look.grid if kind == "host" else look.class_color(kind)},
+        marker={"color": look.rest if kind == "host" else look.class_color(kind)},
         customdata=[[text.seconds(value.seconds), value.trust] for value in values],
         hovertemplate=f"{words}: %{{customdata[0]}}<br>80 %: %{{customdata[1]}}<extra></extra>",
     )

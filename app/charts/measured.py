@@ -36,7 +36,7 @@ def three_bars(classes: pd.DataFrame, title: str, look: Look) -> go.Figure:
     predicted = {_labelled(row): Latency(*(row[key] for key in _LATENCY)) for row in rows}
     figure = blank(look, title, 150 + 62 * len(shown))
     bars = (
-        ("bound_s", "Bound", look.grid),
+        ("bound_s", "Bound", look.rest),
         ("predicted_s", "Predicted", look.classes[0]),
         ("measured_s", "Measured", look.classes[1]),
     )
@@ -104,7 +104,7 @@ def before_after(rows: Sequence[Mapping[str, Any]], look: Look) -> go.Figure:
     """
     names = [f"{row['run']}, {METRIC_NAMES.get(row['figure'], row['figure'])}" for row in rows]
     figure = blank(look, "Runs of your own, before and after", 150 + 52 * len(rows))
-    for state, color in (("before", look.grid), ("after", look.classes[0])):
+    for state, color in (("before", look.rest), ("after", look.classes[0])):
         values = [100.0 * row[f"error_{state}"] for row in rows]
         figure.add_trace(
             go.Bar(

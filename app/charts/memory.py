@@ -122,6 +122,7 @@ def single(parts: Mapping[str, float], limits: Mapping[str, float], look: Look) 
                 text=[text.size(value)],
                 textposition="inside",
                 insidetextanchor="middle",
+                insidetextfont={"color": look.on(look.classes[place])},
                 textangle=0,
                 constraintext="inside",
                 hovertemplate=f"{words}: %{{text}}<extra></extra>",

@@ -40,6 +40,7 @@ class Look:
     """The colours of one appearance.
 
     classes: ten, told apart (CIE76 above 10) under normal, deuteranope and protanope sight.
+    rest: what no class or series names (host, bounds), told apart from them too.
     """
 
     dark: bool
@@ -47,6 +48,7 @@ class Look:
     ink: str
     faint: str
     grid: str
+    rest: str
     panel: str
     alarm: str
     good: str
@@ -58,6 +60,10 @@ class Look:
     def part_color(self, name: str) -> str:
         return self.classes[PART_COLORS[name]]
 
+    def on(self, fill: str) -> str:
+        """Ink or paper, whichever is read better on a fill."""
+        return max(self.ink, self.paper, key=lambda color: contrast(color, fill))
+
 
 LIGHT = Look(
     dark=False,
@@ -65,6 +71,7 @@ LIGHT = Look(
     ink="#1b232e",
     faint="#5f6b7a",
     grid="#e6eaef",
+    rest="#8b95a1",
     panel="#f3f5f8",
     alarm="#b3261e",
     good="#1c7c54",
@@ -79,6 +86,7 @@ DARK = Look(
     ink="#e3e8ef",
     faint="#97a3b3",
     grid="#28303b",
+    rest="#5a6675",
     panel="#1b222c",
     alarm="#ff8a80",
     good="#6fd3a6",
@@ -109,10 +117,29 @@ PART_NAMES: Mapping[str, str] = {
 FONT = "Source Sans, Source Sans Pro, Segoe UI, Helvetica, Arial, sans-serif"
 
 
+def _channels(color: str) -> tuple[int, ...]:
+    return tuple(int(color[at : at + 2], 16) for at in (1, 3, 5))
+
+
 def translucent(color: str, opacity: float) -> str:
     """A colour "#rrggbb" as CSS with an opacity of 0 to 1."""
-    red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
+    red, green, blue = _channels(color)
     return f"rgba({red},{green},{blue},{opacity})"
+
+
+def contrast(one: str, other: str) -> float:
+    """Contrast ratio of two colours "#rrggbb", 1 to 21.
+
+    Source: WCAG 2.2, "contrast ratio" and "relative luminance", https://www.w3.org/TR/WCAG22.
+    """
+    dim, bright = sorted(map(_luminance, (one, other)))
+    return (bright + 0.05) / (dim + 0.05)
+
+
+def _luminance(color: str) -> float:
+    values = [channel / 255 for channel in _channels(color)]
+    red, green, blue = (v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in values)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def look(appearance: str | None) -> Look:

@@ -114,7 +114,7 @@ def timeline(activity: pd.DataFrame, ranges: pd.DataFrame, look: Look) -> go.Fig
     lanes = [*sorted(set(ranges["lane"])), *sorted(set(activity["lane"]))]
     figure = blank(look, "", 130 + 46 * max(len(lanes), 2))
     if len(ranges):
-        figure.add_trace(_trace(ranges, "Ranges", look.grid, look))
+        figure.add_trace(_trace(ranges, "Ranges", look.rest, look))
     for kind, words, color in _kinds(look):
         here = activity[activity["class"] == kind]
         if len(here):

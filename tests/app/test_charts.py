@@ -106,21 +106,33 @@ SIGHTS = {
 
 @pytest.mark.parametrize("look", LOOKS, ids=["light", "dark"])
 @pytest.mark.parametrize("sight", SIGHTS)
-def test_ten_colours_are_told_apart_under_every_sight(look: style.Look, sight: str):
-    assert len(set(look.classes)) == 10
-    seen = lab(linear(look.classes) @ SIGHTS[sight].T)
-    distance = np.linalg.norm(seen[:, None] - seen[None], axis=2) + 1e3 * np.eye(10)
+def test_colours_are_told_apart_under_every_sight(look: style.Look, sight: str):
+    colors = (*look.classes, look.rest)
+    assert len(set(colors)) == 11
+    seen = lab(linear(colors) @ SIGHTS[sight].T)
+    distance = np.linalg.norm(seen[:, None] - seen[None], axis=2) + 1e3 * np.eye(11)
     assert distance.min() > 10
 
 
 @pytest.mark.parametrize("look", LOOKS, ids=["light", "dark"])
 def test_text_contrasts_with_its_paper(look: style.Look):
-    def luminance(color: str) -> float:
-        return float(linear((color,))[0] @ np.array([0.2126, 0.7152, 0.0722]))
+    for ink, least in ((look.ink, 7.0), (look.faint, 4.5), (look.alarm, 4.5), (look.rest, 3.0)):
+        assert style.contrast(ink, look.paper) >= least
 
-    for ink, least in ((look.ink, 7.0), (look.faint, 4.5), (look.alarm, 4.5)):
-        bright, dim = sorted((luminance(ink), luminance(look.paper)), reverse=True)
-        assert (bright + 0.05) / (dim + 0.05) >= least
+
+def test_contrast_is_that_of_the_standard():
+    assert style.contrast("#000000", "#ffffff") == pytest.approx(21.0)
+    assert style.contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.005)  # WebAIM's page
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=["light", "dark"])
+def test_words_in_a_bar_are_read_on_its_colour(look: style.Look):
+    for name in ("by class", "by part", "memory now"):
+        for bar in figures(look)[name].data:
+            assert style.contrast(bar.insidetextfont.color, bar.marker.color) >= 3.9
+    (tree,) = figures(look)["icicle"].data
+    for ink, fill in zip(tree.textfont.color, tree.marker.colors, strict=True):
+        assert style.contrast(ink, fill) >= 3.9
 
 
 @pytest.mark.parametrize(("name", "look"), [("light", style.LIGHT), ("dark", style.DARK)])
