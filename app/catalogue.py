@@ -146,7 +146,7 @@ def model_facts(name: str, config: str) -> dict[str, str]:
         "Active per token": text.parameters(model.active_parameters),
         "Layers": text.count(one.layers),
         "Trained context": f"{text.count(model.max_context)} tokens" if model.max_context else "–",
-        "Written to the cache per token": text.size(cache),
+        "Cache per token": text.size(cache),
         "Weights": ", ".join(f"{role} {kind}" for role, kind in model.precision.weights.items()),
         "KV cache": model.precision.kv,
         "Precision from": model.precision.source,

@@ -14,7 +14,7 @@ import model_registry
 from app import intervals, layer_tree, pricing, text
 from app.intervals import Latency
 from app.pricing import Setup
-from app.scenario import Resolved
+from app.scenario import Resolved, Scenario
 from genz_core.errors import InvalidParallelism
 from genz_core.estimate import StepEstimate
 from genz_core.types import Model, Op
@@ -59,8 +59,13 @@ def step(asked: Resolved, model: Model, phase: str) -> StepEstimate:
         raise InvalidParallelism(message)
     if phase == "prefill":
         return genz_core.prefill(runs, asked.system, scenario.workload, degrees, asked.engine)
-    context = scenario.isl + scenario.osl // 2
+    context = halfway(scenario)
     return genz_core.decode_step(runs, asked.system, scenario.batch, context, degrees, asked.engine)
+
+
+def halfway(scenario: Scenario) -> int:
+    """Tokens in the cache of a sequence that has half of its output."""
+    return scenario.isl + scenario.osl // 2
 
 
 def operators(steps: Mapping[str, StepEstimate]) -> dict[str, tuple[StepEstimate, int]]:

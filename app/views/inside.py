@@ -16,7 +16,10 @@ BUILT, TRACED = "builder", "trace"
 figures: dict[str, go.Figure] = {}
 
 st.title("Model inside", anchor=False)
-st.caption(inputs.describe(setup) + " · one device")
+context = text.count(inside.halfway(setup.scenario))
+st.caption(
+    inputs.describe(setup) + f" · one device, decode halfway the output: {context} tokens in cache"
+)
 with st.container(horizontal=True, vertical_alignment="bottom"):
     phase = st.segmented_control(
         "Phase", pricing.PHASES, default="decode", required=True,

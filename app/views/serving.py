@@ -21,7 +21,8 @@ waiting.
 t(D) + W (D − 1) / OSL.
 **TTFT** = request + steps waited for + own prefill + half of the start-up burst in the first of
 ten rounds, a queue in the others + waiting for cache once it is full.
-**D** is the smallest of the users, what the cache holds and what the engine runs at once.
+**D** is the smallest of the users, what the cache holds and what the engine runs at once. The
+cache may hold more here than on page Memory: an engine sets aside a share of the output only.
 **Interactivity** = 1 / TPOT: tokens a second that one user sees.
 
 A **measured recipe** scales TTFT and TPOT by what this engine, model, GPU and format were
