@@ -69,7 +69,7 @@ def columns() -> dict[str, Any]:
             min_value=0,
             max_value=1,
             help="Of the operators' time in the step; host time and pipeline wait are apart",
-        ),  # fmt: skip
+        ),
         "predicted [µs]": number(format="%.1f", help="All its runs in one step"),
         "80 % low [µs]": number(format="%.1f", help=_TRUST),
         "80 % high [µs]": number(format="%.1f", help=_TRUST),
