@@ -73,7 +73,7 @@ def fit(reports: Sequence[Report], system: str = "", name: str = "") -> FromRepo
         calibration=calibration,
         points=points,
         refused=refused,
-        share=_share(found, reports),
+        share=_share(kept, reports),
         document=document,
     )
 

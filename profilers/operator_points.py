@@ -56,9 +56,11 @@ def points_of(reports: Sequence[Report]) -> tuple[Point, ...]:
     """
     told = [(report, _points(report)) for report in reports]
     found = [point for _, points in told for point in points]
-    for report in reports:
+    for report, own in told:
         if bool(report.kernels["in_graph"].fillna(False).any()):
-            found += _borrowed(report, [other for other in told if other[0] is not report])
+            lent = _borrowed(report, [other for other in told if other[0] is not report])
+            own_dims = [point.dims for point in own]  # of what ran beside the graph
+            found += [point for point in lent if point.dims not in own_dims]
     if not found:
         labels = ", ".join(report.label for report in reports)
         raise ReportError(
@@ -200,7 +202,7 @@ def _attention(call: _Call) -> _Described | None:
     if place is None or len(tensors) < 3 or not {kind for _, kind in tensors} <= _HALF:
         return None
     q, k, v = (sizes for sizes, _ in tensors)
-    lengths = _packed(call, place, q[0]) if len(q) == 3 else _padded(place, q, k)
+    lengths = _packed(call, place, q[0], k[0]) if len(q) == 3 else _padded(place, q, k)
     if lengths is None or not len(q) == len(k) == len(v):
         return None
     sequences, new, context = lengths
@@ -223,14 +225,19 @@ def _padded(place: _Attention, q: list[int], k: list[int]) -> tuple[int, int, in
     return q[0], q[place.tokens], k[place.tokens]
 
 
-def _packed(call: _Call, place: _Attention, rows: int) -> tuple[int, int, int] | None:
-    """The same of sequences one after the other, where all of them are as long as the longest."""
+def _packed(call: _Call, place: _Attention, rows: int, keys: int) -> tuple[int, int, int] | None:
+    """The same of sequences one after the other, where all of them are as long as the longest.
+
+    rows, keys: of the tensors.  Without a cache, sequences are as long as their queries.
+    """
     bounds = call.shapes[place.bounds] if 0 <= place.bounds < len(call.shapes) else None
     if bounds is None or not is_shape(bounds) or len(bounds) != 1:
         return None
     sequences, new = bounds[0] - 1, call.whole(place.longest)
     context = call.whole(place.longest + 1)
     if sequences < 1 or new < 1 or sequences * new != rows:
+        return None
+    if context != new and sequences * context != keys:
         return None
     return sequences, new, context
 

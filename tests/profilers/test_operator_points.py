@@ -85,6 +85,39 @@ def test_a_decode_graph_of_8_bit_products_is_no_point(tmp_path: Path):
         points(DECODE, file)
 
 
+def test_a_product_beside_a_graph_is_one_point(tmp_path: Path):
+    """Two products of a decode step in a graph, the head after it with shapes of its own."""
+    products = [[[4, 64], [64, 96]], [[4, 96], [96, 64]], [[4, 64], [64, 512]]]
+
+    def step(graphed: int) -> Path:
+        annotation = {"ph": "X", "cat": "user_annotation", "name": "step[DECODE bs=4]"}
+        events = [{**annotation, "ts": 0.0, "dur": 100.0, "pid": 1, "tid": 1}]
+        for at, shapes in enumerate(products):
+            launch = "cudaGraphLaunch" if at < graphed else "cudaLaunchKernel"
+            args = {"External id": at, "correlation": 9 if at < graphed else at}
+            base = {"ph": "X", "ts": 10.0 * at + 1, "dur": 5.0, "pid": 1, "tid": 1, "args": args}
+            inputs = {"Input Dims": shapes, "Input type": ["c10::BFloat16"] * 2}
+            events += [
+                {**base, "cat": "cpu_op", "name": "aten::mm", "args": {**args, **inputs}},
+                {**base, "cat": "cuda_runtime", "name": launch},
+                {
+                    **base,
+                    "cat": "kernel",
+                    "name": "gemm",
+                    "args": {**args, "device": 0, "stream": 7},
+                },
+            ]
+        path = tmp_path / f"{graphed}.json"
+        path.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
+        return path
+
+    both = points(step(graphed=2), step(graphed=0))
+    calls = {
+        shape[1][1]: [p.calls for p in both if p.dims["n"] == shape[1][1]] for shape in products
+    }
+    assert calls == {96: [1, 1], 64: [1, 1], 512: [1, 1]}
+
+
 @pytest.mark.parametrize("file", [DECODE, SUMMARY])
 def test_a_report_without_shapes_is_refused_in_a_sentence(file: Path):
     with pytest.raises(ReportError, match="record_shapes=True"):
@@ -127,6 +160,23 @@ def test_attention_counts_where_its_mask_and_lengths_are_sure(
     (point,) = points(file)
     context = point.dims["new_tokens"] + point.dims["cached_tokens"]
     assert (point.operator, context) == (operator, 100)
+
+
+@pytest.mark.parametrize(("kept", "known"), [(400, True), (399, False), (4096, False)])
+@pytest.mark.parametrize("new", [1, 20])
+def test_packed_attention_over_a_cache_counts_where_the_cache_is_packed_too(
+    tmp_path: Path, new: int, kept: int, known: bool
+):
+    """Four sequences over 100 tokens each; a cache of another length may hold any contexts."""
+    shapes = [[4 * new, 8, 64], [kept, 2, 64], [kept, 2, 64], [5], [5]] + [[]] * 5
+    values = [""] * 5 + [str(new), "100", "0.", "True", "False"]
+    file = trace(tmp_path, FLASH, shapes, values, [[9.0]])
+    if not known:
+        with pytest.raises(ReportError):
+            points(file)
+        return
+    (point,) = points(file)
+    assert point.dims["new_tokens"] + point.dims["cached_tokens"] == 100
 
 
 @pytest.mark.parametrize(
