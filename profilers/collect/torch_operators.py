@@ -36,7 +36,8 @@ def operator_table(run: Callable[[], object], device: str, trace_path: str = "")
 def of_all_layers(many: pd.DataFrame, few: pd.DataFrame, factor: float) -> pd.DataFrame:
     """The table of a whole model from those of two cut ones: x becomes x + factor (x - x of few).
 
-    Of runs, seconds and FLOPs of each operator; no row where one of the tables has none.
+    Of runs, seconds and FLOPs of each operator, the longest first; no row where one of the tables
+    has none.
     """
     if not len(few):
         return few
@@ -44,7 +45,8 @@ def of_all_layers(many: pd.DataFrame, few: pd.DataFrame, factor: float) -> pd.Da
     more, less = (_sums(table) for table in (many, fewer))
     grown = np.maximum(more, more + factor * (more - less.fillna(0)))
     count = grown["count"].round().astype("int64")
-    return many.assign(count=count, time_s=grown["time_s"], flops=grown["flops"] / count)
+    whole = many.assign(count=count, time_s=grown["time_s"], flops=grown["flops"] / count)
+    return whole.sort_values("time_s", ascending=False, kind="stable", ignore_index=True)
 
 
 def _sums(table: pd.DataFrame) -> pd.DataFrame:

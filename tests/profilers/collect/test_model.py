@@ -117,6 +117,7 @@ def test_operators_of_a_cut_model_run_as_often_as_those_of_the_whole_one(
     assert len(both) == 4 and (both["count_x"] == both["count_y"]).all()
     assert both["flops_x"].dropna().to_numpy() == pytest.approx(both["flops_y"].dropna())
     assert len(both["flops_x"].dropna()) == 2
+    assert scaled["time_s"].is_monotonic_decreasing
 
 
 def test_eager_attention_and_fp32_run_too(settings: RunSettings) -> None:
