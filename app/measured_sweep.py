@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from app.axes import parse_values
 from app.live_runs import settings_of
 from app.measuring import agreements, cut, setting, step_rows
 from genz_core.errors import InvalidValue
@@ -62,8 +63,6 @@ def sweep_points(batches: str, lengths: str, phases: str) -> list[StepPoint]:
     Raises:
         InvalidValue: values or phases that do not read.
     """
-    from app.commands.sweep import parse_values
-
     wanted = [phase.strip() for phase in phases.split(",")]
     unknown = [phase for phase in wanted if phase not in ("prefill", "decode")]
     if unknown:

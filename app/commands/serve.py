@@ -64,7 +64,7 @@ def table(
     """
     import numpy as np
 
-    from app.commands.sweep import parse_values
+    from app.axes import parse_values
     from app.scenario import resolve
     from genz_core.errors import InvalidValue
     from genz_core.serving import Traffic

@@ -34,6 +34,7 @@ def sweep(
     json: opt.Json = False,
     format_: opt.Form = Format.text,
 ) -> None:
+    from app.axes import parse_values
     from app.scenario import Scenario, resolve
     from genz_core.search import sweep as price
 
@@ -45,35 +46,6 @@ def sweep(
     if frontier:
         rows = best(rows)
     typer.echo(opt.rendered(rows, opt.form(format_, json)))
-
-
-def parse_values(name: str, text: str) -> list[float]:
-    """Read "1,2,4", "1:256:x2" (doubling) or "128:1024:128" (steps).
-
-    Raises:
-        InvalidValue: anything else, or more than 10,000 values.
-    """
-    from genz_core.errors import InvalidValue
-
-    try:
-        if ":" not in text:
-            return [float(part) for part in text.split(",")]
-        start, stop, step = text.split(":")
-        low, high = float(start), float(stop)
-        factor = float(step[1:]) if step.startswith("x") else 0.0
-        stride = 0.0 if factor else float(step)
-        if low < 1 or high < low or (factor <= 1.0 and stride <= 0.0):
-            raise ValueError
-    except ValueError:
-        raise InvalidValue(
-            f'--{name} {text!r}: give "1,2,4", "1:256:x2" for doubling or "128:1024:128" for steps'
-        ) from None
-    values = [low]
-    while values[-1] < high and len(values) <= 10_000:
-        values.append(values[-1] * factor if factor else values[-1] + stride)
-    if len(values) > 10_000:
-        raise InvalidValue(f"--{name} {text!r} is more than 10,000 values; take larger steps")
-    return [float(round(value)) for value in values if value <= high]
 
 
 def table(result: Any, axes: dict[str, list[float]]) -> list[dict[str, Any]]:

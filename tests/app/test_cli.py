@@ -117,7 +117,9 @@ def test_a_sweep_prices_every_combination_and_its_frontier_is_a_part():
         (("estimate", "gpt2", "--weights", "fp7"), "unknown precision"),
         (("estimate",), "name a model"),
         (("estimate", "--points", "absent.csv"), "cannot read"),
-        (("sweep", "gpt2", "--batch", "8:1:x2"), "--batch"),
+        (("sweep", "gpt2", "--batch", "8:1:x2"), "batch '8:1:x2': give"),
+        (("sweep", "gpt2", "--batch", "nan"), "batch 'nan': give"),
+        (("sweep", "gpt2", "--isl", "8:inf:x2"), "isl '8:inf:x2': give"),
         (("validate", "weather"), "cannot validate"),
     ],
 )
