@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +14,7 @@ import pandas as pd
 
 from app import measuring
 from app.measuring import Setting
-from genz_core.errors import InvalidValue, ReportError
+from genz_core.errors import InvalidValue, MeasurementError, ReportError
 from profilers import Measurement, Report, read_report
 from profilers.collect.progress import Cancel, Progress, never, silent
 from profilers.schema import kernel_table
@@ -108,6 +110,22 @@ def run_live(
         measurement, known, done, kernels=kernels, commands=[AGAIN],
         files=(trace,) if kept else (), metrics=_metrics(done, known),
     )  # fmt: skip
+
+
+def copy_trace(scratch: Path, target: Path) -> None:
+    """Leave the trace of a run in `scratch`, where it has one, in a file: packed if called .gz.
+
+    Raises:
+        MeasurementError: the file cannot be written.
+    """
+    if not (scratch / TRACE).is_file():
+        return
+    opened = open if target.suffix == ".gz" else gzip.open
+    try:
+        with opened(scratch / TRACE, "rb") as packed, target.open("wb") as out:
+            shutil.copyfileobj(packed, out)
+    except OSError as error:
+        raise MeasurementError(f"{target} cannot be written: {error.strerror}") from None
 
 
 def _kernels(trace: Path) -> tuple[pd.DataFrame, str]:

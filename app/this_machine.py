@@ -16,7 +16,7 @@ import hardware_db
 from app import user_files
 from genz_core.calibration import Calibration
 from genz_core.calibration import calibrate as fit
-from genz_core.errors import MeasurementError, RidgelineError
+from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
 from genz_core.latency.device import Device
 from genz_core.latency.points import OperatorPoints
 from genz_core.latency.profile import LatencyProfile
@@ -106,7 +106,8 @@ def calibrate(
     threads: of the CPU, 0 for all cores where they are free and one where they are shared.
 
     Raises:
-        MeasurementError: torch is missing, or the GPU is not in the hardware database.
+        MeasurementError: torch is missing, the GPU is not in the hardware database, or the machine
+            was too busy.
         Cancelled: `cancelled` returned True.
     """
     return fitted(measure_pieces(device, threads, progress, cancelled))
@@ -136,8 +137,8 @@ def fitted(pieces: Pieces) -> ThisMachine:
     """The machine that its pieces say it is.
 
     Raises:
-        MeasurementError: the GPU is not in the hardware database.
-        InvalidValue: points that the machine's own peaks rule out.
+        MeasurementError: the GPU is not in the hardware database, or the machine was so busy that
+            its own peaks rule out some of its points.
     """
     suite = pieces.suite
     document = _system_document(pieces.device, suite)
@@ -146,7 +147,14 @@ def fitted(pieces: Pieces) -> ThisMachine:
     if bare.latency is None:
         raise MeasurementError(f"{bare.name} has no latency profile to start the fit from")
     day = str(suite.facts["day"])
-    result = fit(bare.latency, Device.of(bare), suite.points(), date=day)
+    try:
+        result = fit(bare.latency, Device.of(bare), suite.points(), date=day)
+    except InvalidValue as error:
+        raise MeasurementError(
+            f"{error}; what was measured does not agree with itself: calibrate again while nothing "
+            f"else runs here (repeats differ by {suite.spread:.0%}, busy threads took "
+            f"{pieces.contention:.1f} times their processor time)"
+        ) from None
     engine_document = _engine_document(pieces.eager, suite)
     return ThisMachine(
         system=replace(bare, latency=result.profile),

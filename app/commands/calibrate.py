@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from app.commands import options as opt
 from app.commands.options import Json
 
 
@@ -34,13 +35,17 @@ def machine(
     ] = "",
     rounds: Annotated[int, typer.Option(help="Measurements of every validation point.")] = 3,
     output: Annotated[
-        Path | None, typer.Option(help="Where the validation goes as Markdown.")
+        Path | None,
+        typer.Option(help="Where the validation goes as Markdown.", callback=opt.target),
     ] = None,
     json: Json = False,
 ) -> None:
     from app import this_machine
     from app.commands.running import running
+    from genz_core.errors import InvalidValue
 
+    if output is not None and not validate:
+        raise InvalidValue("--output takes what --validate finds: give both, or neither")
     config = _config(model) if model else None
     with running("calibrating") as run:
         calibrated = this_machine.calibrate(device, threads, run.progress, run.cancelled)
@@ -74,7 +79,7 @@ def _validate(
             calibrated, config, rounds=rounds, progress=run.progress, cancelled=run.cancelled
         )
     if output is not None:
-        output.write_text(accuracy_report.markdown(result), encoding="utf-8")
+        opt.write(output, accuracy_report.markdown(result))
     if json:
         typer.echo(to_json(accuracy_report.summary(result)))
         return result.machine

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from app.commands import options as opt
 from app.commands.options import Json
 
 Workload = Annotated[
@@ -130,7 +131,9 @@ def top_kernels(
         int | None, typer.Option(help="Launches to pass over; default: the first tenth.")
     ] = None,
     launch_count: Annotated[int, typer.Option(help="Launches to profile of each.")] = 1,
-    output: Annotated[Path | None, typer.Option(help="Write the YAML here.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the YAML here.", callback=opt.target)
+    ] = None,
     json: Json = False,
 ) -> None:
     from dataclasses import asdict
@@ -144,7 +147,7 @@ def top_kernels(
     chosen = slowest(found.kernels, topk, launch_skip=launch_skip, launch_count=launch_count)
     text = to_yaml(chosen, found.label)
     if output is not None:
-        output.write_text(text, encoding="utf-8")
+        opt.write(output, text)
     if json:
         typer.echo(to_json([asdict(kernel) for kernel in chosen]))
     elif output is None:
@@ -157,7 +160,9 @@ def microbench(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     threads: Annotated[int, typer.Option(help="CPU threads; 0: as many as are free.")] = 0,
     budget_s: Annotated[float, typer.Option(help="Seconds that the suite may take.")] = 100.0,
-    output: Annotated[Path | None, typer.Option(help="Write the rows to this CSV.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the rows to this CSV.", callback=opt.target)
+    ] = None,
     json: Json = False,
 ) -> None:
     from app.commands.running import running
@@ -172,7 +177,7 @@ def microbench(
         suite = run_suite(chosen, budget_s=budget_s, progress=way.progress, cancelled=way.cancelled)
     rows = suite.rows()
     if output is not None:
-        output.write_text(to_csv(rows) + "\n", encoding="utf-8")
+        opt.write(output, to_csv(rows) + "\n")
     facts = {**suite.facts, "contention": busy, "spread": suite.spread}
     if json:
         typer.echo(to_json({"rows": rows, "facts": facts}))

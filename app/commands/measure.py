@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from app.commands import options as opt
 from app.commands.options import Json
 
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
@@ -63,7 +64,8 @@ def run(
     repeats: Annotated[int, typer.Option(help="Runs that count.")] = 5,
     profile: Annotated[bool, typer.Option(help="Time operators with torch's profiler.")] = True,
     trace: Annotated[
-        Path | None, typer.Option(help="Where the trace goes: .json, or .json.gz.")
+        Path | None,
+        typer.Option(help="Where the trace goes: .json, or .json.gz.", callback=opt.target),
     ] = None,
     nvtx: Annotated[bool, typer.Option("--nvtx", help="An NVTX range around modules.")] = False,
     threads: Threads = 0,
@@ -75,9 +77,14 @@ def run(
 ) -> None:
     from app import kept_runs
     from app.commands.running import running
+    from app.live_runs import copy_trace
     from genz_core.errors import InvalidValue
     from profilers import runfile
 
+    if trace is not None and not profile:
+        raise InvalidValue("--trace keeps what the profiler saw: leave out --no-profile")
+    if tag and not keep:
+        raise InvalidValue("--tag names a kept run: leave out --no-keep")
     tree = runfile.compose()
     tree["model"].update(name=model, checkpoint=checkpoint, layers=layers)
     tree["run"].update(
@@ -86,34 +93,14 @@ def run(
     )  # fmt: skip
     tree["torch_profiler"].update(enable=profile, trace=trace is not None)
     tree["predict"]["system"] = system
-    if trace is not None and not trace.parent.is_dir():
-        raise InvalidValue(f"{trace}: {trace.parent} is no folder; make it, or name another")
     with kept_runs.scratch(keep) as scratch:
         with running("measuring") as way:
             outcome = kept_runs.perform(tree, scratch, way.progress, way.cancelled)
         if trace is not None:
-            _copy_trace(scratch, trace)
+            copy_trace(scratch, trace)
         whole = keep and not outcome.out_of_memory
         kept = kept_runs.keep(outcome, tree, scratch, tag or ()) if whole else ""
     _print_run(outcome, kept, json)
-
-
-def _copy_trace(scratch: Path, target: Path) -> None:
-    """Leave the profiler's trace where the user wants it, packed if the name says so."""
-    import gzip
-    import shutil
-
-    from app.live_runs import TRACE
-    from genz_core.errors import MeasurementError
-
-    if not (scratch / TRACE).is_file():
-        return
-    opened = open if target.suffix == ".gz" else gzip.open
-    try:
-        with opened(scratch / TRACE, "rb") as packed, target.open("wb") as out:
-            shutil.copyfileobj(packed, out)
-    except OSError as error:
-        raise MeasurementError(f"{target} cannot be written: {error.strerror}") from None
 
 
 def sweep(
@@ -129,7 +116,9 @@ def sweep(
     threads: Threads = 0,
     system: System = "auto",
     checkpoint: Checkpoint = False,
-    output: Annotated[Path | None, typer.Option(help="Write the rows to this CSV.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the rows to this CSV.", callback=opt.target)
+    ] = None,
     json: Json = False,
 ) -> None:
     from app.commands.running import running
@@ -145,7 +134,7 @@ def sweep(
     with running("sweeping") as way:
         done = measure({**asked, "rounds": rounds}, way.progress, way.cancelled)
     if output is not None:
-        output.write_text(to_csv(done.rows) + "\n", encoding="utf-8")
+        opt.write(output, to_csv(done.rows) + "\n")
     _print_sweep(done, json)
 
 

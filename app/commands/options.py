@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -31,6 +33,40 @@ Parallel = Annotated[str, typer.Option(help='All degrees at once: "TP{4}_EP{2}_P
 Batch = Annotated[int, typer.Option(help="Sequences in a step.")]
 Isl = Annotated[int, typer.Option(help="Prompt tokens.")]
 Osl = Annotated[int, typer.Option(help="Output tokens.")]
+
+
+def target(path: Path | None) -> Path | None:
+    """A file to write, for the callback of an option: what has no place is refused at once, not
+    after the minutes of work that would fill it.
+
+    Raises:
+        InvalidValue: its folder is not there or cannot be written, or it is a folder.
+    """
+    from genz_core.errors import InvalidValue
+
+    if path is None:
+        return None
+    if not path.parent.is_dir():
+        raise InvalidValue(f"{path}: {path.parent} is no folder; make it, or name another")
+    if path.is_dir():
+        raise InvalidValue(f"{path} is a folder; name a file in it")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InvalidValue(f"{path} cannot be written: permission denied")
+    return path
+
+
+def write(path: Path, text: str) -> None:
+    """Write what a command was asked to leave in a file.
+
+    Raises:
+        InvalidValue: the disk says no.
+    """
+    from genz_core.errors import InvalidValue
+
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
 
 
 def form(chosen: Format, json: bool) -> Format:

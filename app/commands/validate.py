@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from app.commands import options as opt
 from app.commands.options import Form, Json, form
 from app.tables import Format
 
@@ -21,7 +22,9 @@ def validate(
     what: Annotated[str, typer.Argument(help="serving, published or operators.")] = "published",
     by: Annotated[str, typer.Option(help="Group by columns: engine,system,model ...")] = "",
     worst: Annotated[int, typer.Option(help="Show this many of the worst points.")] = 0,
-    rows: Annotated[Path | None, typer.Option(help="Write every row to this CSV.")] = None,
+    rows: Annotated[
+        Path | None, typer.Option(help="Write every row to this CSV.", callback=opt.target)
+    ] = None,
     write_docs: Annotated[
         Path | None, typer.Option(help="Write the document of all tables here, and exit.")
     ] = None,
@@ -56,7 +59,7 @@ def _operators(by: str, worst: int, rows: Path | None, shape: Format) -> None:
     columns = list(filter(None, by.split(","))) or ["operator"]
     _check(columns, series)
     if rows is not None:
-        rows.write_text(to_csv(series) + "\n", encoding="utf-8")
+        opt.write(rows, to_csv(series) + "\n")
     typer.echo(render(accuracy.operator_summary(series, [*columns, "split"]), shape))
     if worst:
         held = [row for row in series if row["split"] == "held-out shapes"]
@@ -73,7 +76,7 @@ def _measured(what: str, by: str, worst: int, rows: Path | None, shape: Format) 
     columns = ["metric", *filter(None, by.split(","))]
     _check(columns, records)
     if rows is not None:
-        rows.write_text(to_csv(records) + "\n", encoding="utf-8")
+        opt.write(rows, to_csv(records) + "\n")
     table = validation.summary(records, columns)
     if not by and what == "published":
         table = [{"metric": "all", **validation.summary(records)[0]}, *table]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -118,12 +119,32 @@ def test_the_trace_goes_where_it_is_asked_and_with_the_run(
     assert json.loads(plain.read_text())["traceEvents"]
 
 
-def test_a_trace_that_has_no_place_is_refused_before_the_run(
-    ridgeline, tiny: str, tmp_path: Path
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("measure", "no-such-model", "--trace"),
+        ("measure", "sweep", "no-such-model", "--output"),
+        ("collect", "microbench", "--device", "abacus", "--output"),
+        ("collect", "top-kernels", "no-such-report", "--output"),
+        ("calibrate", "machine", "--device", "abacus", "--validate", "--output"),
+        ("validate", "no-such-set", "--rows"),
+    ],
+)
+def test_a_file_that_has_no_place_is_refused_before_anything_else(
+    ridgeline, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
-    done = ridgeline("measure", tiny, "--trace", str(tmp_path / "nowhere" / "t.json.gz"))
-    assert isinstance(done.exception, RidgelineError)
-    assert "nowhere is no folder" in str(done.exception)
+    places = {tmp_path / "nowhere" / "file": "nowhere is no folder", tmp_path: "is a folder; name"}
+    for place, words in places.items():
+        done = ridgeline(*command, str(place))
+        assert isinstance(done.exception, RidgelineError), done.output
+        assert words in str(done.exception)
+
+
+def test_a_file_that_the_disk_refuses_is_a_sentence(tmp_path: Path) -> None:
+    from app.commands.options import write
+
+    with pytest.raises(RidgelineError, match=r"gone\.csv cannot be written: No such file"):
+        write(tmp_path / "gone" / "gone.csv", "late")
 
 
 def test_running_out_of_memory_is_reported_and_exits_well(ridgeline, tiny: str) -> None:
@@ -154,13 +175,16 @@ def test_a_sweep_gives_rows_agreement_and_a_csv(ridgeline, tiny: str, tmp_path: 
         (("measure", "TINY", "--device", "abacus"), "there is no device 'abacus'"),
         (("measure", "TINY", "--dtype", "int3"), "no floating type"),
         (("measure", "TINY", "--layers", "3"), "cut to 3 of 2 layers"),
+        (("measure", "TINY", "--trace", "t.json", "--no-profile"), "leave out --no-profile"),
+        (("measure", "TINY", "--tag", "one", "--no-keep"), "leave out --no-keep"),
+        (("calibrate", "machine", "--output", "a.md"), "give both"),
         (("measure", "sweep", "TINY", "--phases", "lunch"), "unknown phase 'lunch'"),
-        (("measure", "sweep", "TINY", "--batches", "x"), "--batches 'x'"),
+        (("measure", "sweep", "TINY", "--batches", "x"), "batches 'x': give"),
         (("measure", "sweep", "TINY", "--batches", "0.2"), "sizes start at 1"),
         (("measure", "infer", "nowhere", "no-file.txt"), "cannot be read"),
         (("collect", "nsys", "TINY", "--capture", "all"), "unknown capture 'all'"),
         (("collect", "nsys", "TINY", "--capture", "nvtx"), "needs the name of a range"),
-        (("collect", "top-kernels", "TINY"), ""),
+        (("collect", "top-kernels", "TINY"), 'no "traceEvents"'),
     ],
 )
 def test_bad_input_is_one_sentence(
@@ -294,6 +318,21 @@ def test_a_second_calibration_does_not_start_from_the_first(calibrated: Any) -> 
     this_machine.save(calibrated)
     again = hardware_db.load({**calibrated.document, "id": "uncalibrated"})
     assert again.latency is not None and again.latency.fit("gemm", "bf16").tier == "default"
+
+
+def test_a_machine_that_disagrees_with_itself_is_to_be_measured_again(calibrated: Any) -> None:
+    """Its stream ran while others used the memory, its attention did not."""
+    from app import this_machine
+
+    pieces = calibrated.pieces
+    slow = [
+        replace(result, samples_s=tuple(1e3 * s for s in result.samples_s))
+        if result.operator == "read"
+        else result
+        for result in pieces.suite.results
+    ]
+    with pytest.raises(RidgelineError, match="calibrate again while nothing else runs here"):
+        this_machine.fitted(replace(pieces, suite=replace(pieces.suite, results=tuple(slow))))
 
 
 def test_calibrating_from_the_command_line_says_what_it_kept(
