@@ -98,9 +98,9 @@ def from_reports() -> None:
         return
     if sent:
         st.session_state.pop("report_fit", None)
-        st.session_state["report_fit"] = list(found), report_calibration.fit(reports, system, name)
-    fitted_on, fitted = st.session_state.get("report_fit", (None, None))
-    if fitted_on != list(found):
+        st.session_state["report_fit"] = reports, report_calibration.fit(reports, system, name)
+    fitted_on, fitted = st.session_state.get("report_fit", ([], None))
+    if list(map(id, fitted_on)) != list(map(id, reports)):  # a name may be another report's, too
         return
     st.subheader(fitted.system.name, anchor=False)
     for sentence in fitted.refused:

@@ -247,6 +247,13 @@ def test_the_command_says_in_words_and_numbers_which_measurements_lie_inside():
     assert table.splitlines()[1].split(",")[2:6] == ["predicted_s", "low_s", "high_s", "measured_s"]
 
 
+def test_the_command_says_how_to_name_the_phase_that_a_report_does_not():
+    call = ["compare", str(QWEN), "--model", "Qwen/Qwen1.5-0.5B"]
+    refused = CliRunner().invoke(cli, call)
+    assert "--as prefill" in str(refused.exception)
+    assert "prefill" in CliRunner().invoke(cli, [*call, "--as", "prefill"]).stdout
+
+
 def test_the_steps_of_a_summary_divide_its_time():
     app = measured(DECODE, system="rtx-5090")
     app.number_input("steps_decode").set_value(64).run()
@@ -431,6 +438,21 @@ def test_the_calibrate_page_fits_a_sample_report_and_keeps_it(tmp_path: Path, mo
     assert kept.latency is not None and kept.latency.fit("gemm", "bf16").points == 4
     app.pills("fit_samples").set_value([list(uploads.SAMPLES)[1]]).run()
     assert "Mean error, after" not in cards(app)  # that fit was of another report
+
+
+def test_a_fit_is_not_shown_beside_another_report_of_the_same_name():
+    app = opened("calibrate")
+    app.segmented_control("fit_source").set_value("Profiler reports").run()
+    trace = gzip.decompress(QWEN.read_bytes())
+    app.file_uploader("fit_files").upload("trace.json", trace).run()
+    next(b for b in app.button if b.label == "Calibrate").click().run()
+    assert "Mean error, after" in cards(app)
+    app.run()
+    assert "Mean error, after" in cards(app)
+    longer = trace.replace(b"8944, 1024", b"8944, 2048")
+    assert longer != trace
+    app.file_uploader("fit_files").upload("trace.json", longer).run()
+    assert not app.exception and "Mean error, after" not in cards(app)
 
 
 def test_the_calibrate_page_says_that_a_report_tells_no_shapes(tmp_path: Path, monkeypatch):
