@@ -142,7 +142,10 @@ def _basis(tree: Mapping[str, Any], known: Setting) -> list[str]:
     weights = "a checkpoint" if tree["model"]["checkpoint"] else "random weights of its true shapes"
     found = [f"the model ran with {weights}; times do not depend on their values"]
     if tree["model"]["layers"]:
-        found.append(f"it was cut to {tree['model']['layers']} layers and its times scaled to all")
+        found.append(
+            f"it was cut to {tree['model']['layers']} layers; times and operators are scaled to "
+            "all, kernels and trace are of the cut model"
+        )
     if known.system is not None:
         found.append(f"predicted for {known.system.name} with the engine {known.engine.name}")
         found += known.system.assumptions

@@ -97,7 +97,8 @@ def compare(
     counts = {phase: step_count(measurement, phase, steps) for phase in _phases(measurement)}
     if not counts:
         raise InvalidValue(
-            "the measurement has neither a prefill nor a decode phase; say which one it is"
+            "the measurement has neither a prefill nor a decode phase; say which one it is, "
+            "as with --as prefill"
         )
     operators = split_by_shape(measurement.operators, reports)
     steps_of = expected or {p: Expected.of(getattr(estimate, p), config) for p in counts}

@@ -118,6 +118,15 @@ def test_a_run_inside_nsys_keeps_the_report_its_kernels_and_the_logs(data: Path,
     assert not list((data / "runs").glob(".draft*"))
 
 
+def test_a_cut_model_says_what_of_it_is_scaled(data: Path):
+    pytest.importorskip("transformers")
+    settings = (f"model={data / 'tiny.json'}", "isl=16", "osl=2", "device=cpu", "threads=1")
+    ridgeline("start", *settings, "profile=quick", "layers=2")
+    (run,) = kept_runs.store().runs()
+    said = (kept_runs.store().path(run.id) / "assumptions.md").read_text()
+    assert "cut to 2 layers; times and operators are scaled to all" in said
+
+
 def test_a_model_cut_to_layers_is_refused_inside_nsys(data: Path, nsys: Path):
     with pytest.raises(InvalidValue, match=r"layers = 2: .* config\.json"):
         ridgeline("start", f"model={data / 'tiny.json'}", "profile=nsys", "layers=2")

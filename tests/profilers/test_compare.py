@@ -166,6 +166,8 @@ def test_copies_clocks_and_another_device_are_found(estimate):
     assert {"copies", "clocks", "other device"} <= kinds(found)
     (clocks,) = [f.sentence for f in found.findings if f.kind == "clocks"]
     assert "1,000 MHz, 33 % below" in clocks
+    (other,) = [f.sentence for f in found.findings if f.kind == "other device"]
+    assert "whose number of units is 0.5× that of" in other
 
 
 def test_an_idle_device_is_found_in_the_report(estimate, prefill):
