@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import plotly.graph_objects as go
 
-from app.charts.style import Look, blank
+from app import text
+from app.charts.style import Look, blank, log_ticks
 
 KINDS: Mapping[str, str] = {
     "gpu": "GPU",
@@ -22,10 +25,11 @@ _SYMBOLS: Mapping[str, str] = {
     "tpu": "cross",
     "npu": "star",
 }
+_ROOM = 1.6  # between the outermost points and the frame
 
 
 def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "") -> go.Figure:
-    """A point per system, log-log; the diagonals are equal ridge points.
+    """A point per system, log-log.
 
     rows: slug, name, vendor, kind, memory_bytes_per_s, peak_flops_per_s (16 bit, or the widest
     matrix type that is stated).
@@ -56,23 +60,23 @@ def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "")
                 hovertemplate="<b>%{customdata[1]}</b><br>%{customdata[2]}<extra></extra>",
             )
         )
-    _axes(figure)
+    rates, peaks = (
+        [row[key] for row in rows] for key in ("memory_bytes_per_s", "peak_flops_per_s")
+    )
+    figure.update_xaxes(_axis(rates, "Memory bandwidth [B/s]", "B/s"))
+    figure.update_yaxes(_axis(peaks, "Dense 16-bit peak [FLOP/s]", "FLOP/s"))
     figure.update_layout(
         margin={"t": 12, "b": 90, "l": 90}, clickmode="event+select", uirevision="keep"
     )
     return figure
 
 
-def _axes(figure: go.Figure) -> None:
-    figure.update_xaxes(
-        type="log",
-        title_text="Memory bandwidth [B/s]",
-        tickvals=[3e10, 1e11, 3e11, 1e12, 3e12, 1e13],
-        ticktext=["30 GB/s", "100 GB/s", "300 GB/s", "1 TB/s", "3 TB/s", "10 TB/s"],
-    )
-    figure.update_yaxes(
-        type="log",
-        title_text="Dense 16-bit peak [FLOP/s]",
-        tickvals=[1e12, 1e13, 1e14, 1e15, 1e16],
-        ticktext=["1 TFLOP/s", "10 TFLOP/s", "100 TFLOP/s", "1 PFLOP/s", "10 PFLOP/s"],
-    )
+def _axis(values: Sequence[Any], title: str, unit: str) -> dict[str, Any]:
+    """A logarithmic axis with room about its values, and ticks however few they are."""
+    limits = (min(values) / _ROOM, max(values) * _ROOM)
+    return {
+        "type": "log",
+        "title_text": title,
+        "range": [math.log10(limit) for limit in limits],
+        **log_ticks(limits, lambda value, places: text.scaled(value, unit, places)),
+    }

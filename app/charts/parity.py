@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from app import text
-from app.charts.style import Look, blank, translucent
+from app.charts.style import Look, blank, log_ticks, translucent
 
 Point = Mapping[str, Any]
 REST = "all others"
@@ -38,7 +38,7 @@ def parity(points: Sequence[Point], by: str, title: str, look: Look) -> go.Figur
     for at, (name, members) in enumerate(groups(usable, by).items()):
         figure.add_trace(_cloud(name, members, at, look))
     axis = {"type": "log", "range": [float(np.log10(v)) for v in limits], "minor_showgrid": False}
-    axis |= seconds_ticks(limits)
+    axis |= log_ticks(limits, text.seconds)
     figure.update_xaxes(title_text="Measured", **axis)
     figure.update_yaxes(title_text="Predicted", **axis)
     figure.update_layout(hovermode="closest", margin={"t": 44, "b": 110, "l": 76})
@@ -100,15 +100,6 @@ def _positive(value: Any) -> bool:
 def _limits(points: Sequence[Point]) -> tuple[float, float]:
     values = [float(p[name]) for p in points for name in ("predicted_s", "measured_s")]
     return min(values) / 1.5, max(values) * 1.5
-
-
-def seconds_ticks(limits: tuple[float, float]) -> dict[str, Any]:
-    """Ticks of a logarithmic axis of seconds, in words ("10 ms")."""
-    low, high = (round(float(np.log10(v))) for v in limits)
-    decades = [10.0**power for power in range(low - 1, high + 2)]
-    between = decades if high - low > 2 else [d * f for d in decades for f in (1.0, 2.0, 5.0)]
-    ticks = [tick for tick in between if limits[0] <= tick <= limits[1]]
-    return {"tickvals": ticks, "ticktext": [text.seconds(tick, 1) for tick in ticks]}
 
 
 def _band(limits: tuple[float, float], width: float, look: Look) -> go.Scatter:

@@ -9,8 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from app import text
-from app.charts.parity import seconds_ticks
-from app.charts.style import Look, blank, translucent
+from app.charts.style import Look, blank, log_ticks, translucent
 from app.intervals import ends
 
 Table = Mapping[str, Sequence[Any]]
@@ -38,7 +37,9 @@ def latencies(table: Table, load: str, title: str, look: Look) -> go.Figure:
     finite = [s for trace in figure.data for s in trace.y if s is not None and s == s]
     figure.update_xaxes(title_text=LOADS[load], **_across(table[load]))
     figure.update_yaxes(
-        title_text="Time", type="log", **seconds_ticks((min(finite) / 1.5, max(finite) * 1.5))
+        title_text="Time",
+        type="log",
+        **log_ticks((min(finite) / 1.5, max(finite) * 1.5), text.seconds),
     )
     figure.update_layout(hovermode="x unified", margin={"t": 44, "b": 96})
     _shade_overload(figure, table, load, look)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -192,6 +194,21 @@ def template(look: Look) -> go.layout.Template:
         bargap=0.35,
     )
     return go.layout.Template(layout=layout)
+
+
+def log_ticks(limits: tuple[float, float], words: Callable[[float, int], str]) -> dict[str, Any]:
+    """Ticks of a logarithmic axis in words ("10 ms"): decades, and more where those are few.
+
+    limits: both above zero.  words: writes a value with so many significant digits.
+    """
+    powers = range(math.floor(math.log10(limits[0])), math.ceil(math.log10(limits[1])) + 1)
+    ticks: list[float] = []
+    for steps in ((1,), (1, 3), (1, 2, 5), range(1, 10)):
+        every = [float(f"{step}e{power}") for power in powers for step in steps]
+        ticks = [tick for tick in every if limits[0] <= tick <= limits[1]]
+        if len(ticks) > 2:
+            break
+    return {"tickvals": ticks, "ticktext": [words(tick, 1) for tick in ticks]}
 
 
 def blank(look: Look, title: str, height: int) -> go.Figure:

@@ -180,6 +180,20 @@ def test_every_axis_with_numbers_names_its_unit(name: str):
 # ------------------------------------------------------------------------------- roofline
 
 
+@pytest.mark.parametrize("limits", [(1e-6, 1.0), (2.1e-3, 4.6e-3), (3.9e12, 4.9e12), (90.0, 110.0)])
+def test_a_logarithmic_axis_has_ticks_however_narrow_it_is(limits: tuple[float, float]):
+    ticks = style.log_ticks(limits, text.seconds)["tickvals"]
+    assert ticks == sorted(set(ticks)) and len(ticks) >= 1
+    assert limits[0] <= ticks[0] and ticks[-1] <= limits[1]
+
+
+def test_one_system_alone_has_ticks_on_both_axes():
+    one = {"slug": "a", "name": "A", "vendor": "v", "kind": "gpu", "words": "",
+           "memory_bytes_per_s": 4.9e12, "peak_flops_per_s": 8.355e14}  # fmt: skip
+    figure = hardware.plane([one], style.LIGHT)
+    assert len(figure.layout.xaxis.tickvals) > 2 and len(figure.layout.yaxis.tickvals) > 2
+
+
 def test_no_point_lies_above_its_roof():
     for row in rows():
         roof = min(
