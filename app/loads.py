@@ -37,7 +37,7 @@ def closed_loop(setup: Setup, length_ratio: float) -> pd.DataFrame:
     return _frame(setup, _served(setup, length_ratio, concurrency=users), "concurrency", users)
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@st.cache_data(max_entries=64, show_spinner="Pricing every arrival rate …")
 def open_loop(setup: Setup, length_ratio: float) -> pd.DataFrame:
     """A row an arrival rate, up to just beyond the highest that is sustained."""
     probe = _served(setup, length_ratio, rate_per_s=np.array([1e-6, 1e9]))

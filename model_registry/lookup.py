@@ -282,4 +282,6 @@ def resolve(name: str) -> Entry:
     record = _base_of(stripped)
     if record:
         return _entry(name, record, "fine-tune", said)
-    raise UnknownModel("model", name, names(), "Give a config.json, or a name `models` lists.")
+    raise UnknownModel(
+        "model", name, names(), "Give a config.json, or a name that `ridgeline models` lists."
+    )
