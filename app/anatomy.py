@@ -130,7 +130,7 @@ def _shapes(op: Op) -> dict[str, str]:
     if op.kind == "moe":
         matrices, inner = 2.0 + d["gated"], _shape(d["hidden"], d["intermediate"])
         return {
-            "weights": f"{text.digits(d['active_experts'], 4)} of {text.count(d['experts'])} "
+            "weights": f"{d['active_experts']:.4g} of {text.count(d['experts'])} "
             f"experts × {matrices:.0f} {inner}",
             "input": _shape(d["tokens"], d["hidden"]),
             "output": _shape(d["tokens"], d["hidden"]),

@@ -81,6 +81,14 @@ def columns() -> dict[str, Any]:
     }
 
 
+def microseconds(table: pd.DataFrame) -> pd.DataFrame:
+    """Columns of seconds in microseconds ("mean_s" as "mean [µs]"), names without underscores."""
+    times = [name for name in table if name.endswith("_s")]
+    shown = table.assign(**{name: table[name] / MICROSECOND for name in times})
+    words = {name: f"{name[:-2]} [µs]" if name in times else name for name in table}
+    return shown.rename(columns={name: word.replace("_", " ") for name, word in words.items()})
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """One figure of an estimate: its value in SI units, and an interval where it is a latency."""

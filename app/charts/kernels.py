@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
 from app import text
-from app.charts.style import CLASS_NAMES, CLASSES, Look, blank
+from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, log_ticks
 from app.text import MILLISECOND
 from profilers.kernel_classes import ENGINE_CLASS
 
@@ -46,7 +48,7 @@ def by_class(tables: Mapping[str, Mapping[str, float]], title: str, look: Look) 
         autorange="reversed", showgrid=False, tickfont_color=look.ink,
         showticklabels=len(tables) > 1,
     )  # fmt: skip
-    figure.update_layout(barmode="stack", bargap=0.45, margin={"t": 44, "b": 96})
+    figure.update_layout(barmode="stack", bargap=0.45, showlegend=True, margin={"t": 44, "b": 96})
     return figure
 
 
@@ -83,8 +85,16 @@ def counter_roofline(
             hovertemplate="%{customdata}<extra></extra>",
         )
     )  # fmt: skip
-    figure.update_xaxes(title_text="Arithmetic intensity of DRAM traffic [FLOP/byte]", type="log")
-    figure.update_yaxes(title_text="Rate [FLOP/s]", type="log", exponentformat="SI")
+    lowest = min(float(ys.min()) / 4, low * (rate or np.inf))
+    across, upward = (low, high), (lowest, 2 * max([float(ys.max()), *peaks.values()]))
+    figure.update_xaxes(
+        title_text="Arithmetic intensity of DRAM traffic [FLOP/byte]",
+        type="log", range=np.log10(across).tolist(), **log_ticks(across, text.digits),
+    )  # fmt: skip
+    figure.update_yaxes(
+        title_text="Rate [FLOP/s]", type="log", range=np.log10(upward).tolist(),
+        **log_ticks(upward, lambda value, places: text.scaled(value, "FLOP/s", places)),
+    )  # fmt: skip
     figure.update_layout(hovermode="closest", uirevision="keep", margin={"t": 16, "l": 70})
     return figure
 
@@ -92,19 +102,26 @@ def counter_roofline(
 def _roofs(
     figure: go.Figure, low: float, high: float, rate: float, peaks: Mapping[str, float], look: Look
 ) -> None:
+    """The diagonal of the memory and the ceilings of the formats, each named on its line."""
     end = max(peaks.values()) / rate if peaks else high
-    lines: list[tuple[list[float], str, float | None, float | None]]
-    lines = [([low, min(end, high)], f"memory {text.bandwidth(rate)}", rate, None)]
-    for name, peak in peaks.items():
-        lines.append(([peak / rate, high], f"{name} {text.flops_rate(peak)}", None, peak))
-    for reach, words, slope, level in lines:
-        values = [x * slope for x in reach] if slope else [level, level]
+    beside: dict[str, Any] = {"xanchor": "left", "yanchor": "top", "xshift": 16}
+    above: dict[str, Any] = {"xanchor": "right", "yanchor": "bottom"}
+    lines = [(f"memory {text.bandwidth(rate)}", (low, min(end, high)), rate, 0, beside)]
+    for peak in sorted(set(peaks.values())):
+        names = ", ".join(name for name, one in peaks.items() if one == peak)
+        lines.append((f"{names} {text.flops_rate(peak)}", (peak / rate, high), peak, 1, above))
+    for words, reach, scale, level, place in lines:
+        values = [scale if level else scale * x for x in reach]
         figure.add_trace(
             go.Scatter(
                 x=reach, y=values, mode="lines", showlegend=False,
-                line={"color": look.faint, "width": 1.6 if slope else 1.0},
+                line={"color": look.faint, "width": 1.0 if level else 1.6},
                 hovertemplate=f"{words}<extra></extra>",
             )
+        )  # fmt: skip
+        figure.add_annotation(
+            x=math.log10(reach[level]), y=math.log10(values[level]), text=words, showarrow=False,
+            font={"size": 11, "color": look.faint}, **place,
         )  # fmt: skip
 
 

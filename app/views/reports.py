@@ -1,13 +1,15 @@
 """Profiler reports: what ran, when, and where the time went; two reports beside each other."""
 
+from typing import Any
+
+import pandas as pd
 import streamlit as st
 
-from app import exports, report_charts, reports, text, uploads
+from app import exports, frames, report_charts, reports, text, uploads
 from app.charts import kernels as kernel_charts
 from profilers import Report, summarise
 
 NONE = "–"
-SECONDS = st.column_config.NumberColumn(format="%.4g")
 
 
 def nanoseconds(value: float | None) -> str:
@@ -43,6 +45,17 @@ def cards(figures: dict) -> None:
         st.caption(f"Note: {note}")
 
 
+def show(table: pd.DataFrame, key: str) -> None:
+    """A table of times, in microseconds."""
+    shown = frames.microseconds(table)
+    number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
+    config: dict[str, Any] = {c: number(format="%.1f") for c in shown if "[µs]" in c}
+    config["share"] = bar(format="percent", min_value=0, max_value=1)
+    st.dataframe(
+        shown, hide_index=True, height=430, key=key, placeholder=NONE, column_config=config
+    )
+
+
 def one(name: str, report: Report) -> None:
     look = exports.look()
     cards(summarise(report))
@@ -60,16 +73,7 @@ def one(name: str, report: Report) -> None:
             report_charts.timeline(report)
     if kernels.open:
         with kernels:
-            table = reports.kernels_table(report.kernels)
-            st.dataframe(
-                table, hide_index=True, key="kernels_table", height=430,
-                column_config={
-                    "share": st.column_config.ProgressColumn(
-                        "share", format="percent", min_value=0, max_value=1
-                    ),
-                    "time_s": SECONDS, "mean_s": SECONDS,
-                },
-            )  # fmt: skip
+            show(reports.kernels_table(report.kernels), key="kernels_table")
     if roof.open:
         with roof:
             report_charts.counters(report)
@@ -80,7 +84,7 @@ def one(name: str, report: Report) -> None:
                 st.info("This report has no ranges around its kernels.")
             else:
                 ranges["name"] = ["\u2003" * d + n for d, n in ranges[["depth", "name"]].to_numpy()]
-                st.dataframe(ranges.drop(columns=["path", "depth"]), hide_index=True, height=430)
+                show(ranges.drop(columns=["path", "depth"]), key="ranges_table")
 
 
 st.title("Reports", anchor=False)
@@ -104,7 +108,4 @@ if others:
         f"Kernel time changes by **{text.seconds(abs(change))}** "
         f"{'less' if change < 0 else 'more'} than in {before}."
     )
-    st.dataframe(
-        table, hide_index=True, height=360,
-        column_config={c: SECONDS for c in ("before_s", "after_s", "change_s")},
-    )  # fmt: skip
+    show(table, key="difference")

@@ -7,14 +7,15 @@ import re
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
 import profilers
 from app import intervals, kept_runs, reports, uploads
+from app.charts import kernels, style, timeline
 from app.charts import measured as measured_chart
-from app.charts import style, timeline
 from app.cli import cli
 from app.measuring import agreements
 from app.scenario import Scenario, estimate
@@ -74,6 +75,8 @@ def test_an_uploaded_report_is_drawn_and_two_are_compared():
     assert not app.exception and not app.error
     assert cards(app)["Kernel launches"] == "6,660"
     assert any("Kernel time changes by **113 ms** less" in text.value for text in app.markdown)
+    table = app.dataframe[-1].value
+    assert table["change [µs]"].sum() == pytest.approx(-113e3, rel=0.01)
 
 
 def test_half_an_upload_is_a_sentence_beside_what_could_be_read(tmp_path: Path):
@@ -391,6 +394,17 @@ def test_the_roofline_of_a_report_is_drawn_under_the_roofs_it_states():
     assert not app.exception
     assert any("CUDA cores alone" in caption.value for caption in app.caption)
     assert len(app.get("plotly_chart")) == 2
+
+
+def test_roofs_are_named_on_their_lines_and_axes_have_words():
+    points = pd.DataFrame({"name": ["k"], "count": [1], "time_s": [1e-3], "at_least": [False],
+        "operator_class": ["gemm"], "compute_pct": [50.0], "dram_pct": [50.0],
+        "flops_per_s": [1e14], "flops_per_byte": [100.0]})  # fmt: skip
+    peaks = {"bf16": 1e15, "fp16": 1e15, "fp32": 6e13}
+    figure = kernels.counter_roofline(points, 3e12, peaks, style.LIGHT)
+    said = [note.text for note in figure.layout.annotations]
+    assert said == ["memory 3.00 TB/s", "fp32 60.0 TFLOP/s", "bf16, fp16 1.00 PFLOP/s"]
+    assert "100 TFLOP/s" in figure.layout.yaxis.ticktext
 
 
 def test_the_calibrate_page_says_what_it_will_do_and_has_fitted_nothing():
