@@ -66,7 +66,10 @@ def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "")
     figure.update_xaxes(_axis(rates, "Memory bandwidth [B/s]", "B/s"))
     figure.update_yaxes(_axis(peaks, "Dense 16-bit peak [FLOP/s]", "FLOP/s"))
     figure.update_layout(
-        margin={"t": 12, "b": 90, "l": 90}, clickmode="event+select", uirevision="keep"
+        margin={"t": 12, "b": 90, "l": 90},
+        clickmode="event+select",
+        uirevision="keep",
+        showlegend=True,
     )
     return figure
 
