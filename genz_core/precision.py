@@ -33,6 +33,7 @@ class Format:
 _OCP = "OCP Microscaling Formats v1.0 (2023): blocks of 32, one 8-bit scale"
 _NVFP4 = "NVIDIA NVFP4: blocks of 16, one fp8 scale (the scale per tensor is negligible)"
 _GPTQ = "GPTQ/AWQ checkpoints: groups of 128, one 16-bit scale and one 4-bit zero point"
+_PACKED = "compressed-tensors checkpoints: groups of 32, one 16-bit scale (no zero points)"
 _GGML = "ggml block layouts, ggml-common.h: bytes of a block / elements of a block"
 _LLAMA_CPP = "llama.cpp tools/quantize README, Llama-3.1-8B: bits per weight of the mixture"
 
@@ -46,6 +47,7 @@ _FORMATS = (
     Format("mxfp8", 8 + 8 / 32, "fp8", _OCP),
     Format("int8", 8, "bf16", "one scale per channel"),
     Format("int4", 4 + (16 + 4) / 128, "bf16", _GPTQ),
+    Format("int4_g32", 4 + 16 / 32, "bf16", _PACKED),
     Format("mxfp4", 4 + 8 / 32, "bf16", _OCP),
     Format("nvfp4", 4 + 8 / 16, "fp4", _NVFP4),
     Format("q4_0", 4.5, "fp16", _GGML),

@@ -114,7 +114,7 @@ def _grid(weights: Config) -> str:
     if kind == "float" and bits == 4:
         return "mxfp4" if group == 32 else "nvfp4"
     if kind == "int" and bits in (4, 8):
-        return f"int{bits}"
+        return "int4_g32" if (bits, group) == (4, 32) else f"int{bits}"
     raise UnknownPrecision("quantisation", f"{bits}-bit {kind}", FORMATS)
 
 
@@ -170,7 +170,7 @@ def _plain(config: Config, method: str) -> Scheme:
     elif method == "bitsandbytes":
         base = "int8" if config.get("load_in_8bit") else "int4"
     elif method in ("awq", "gptq", "auto-round", "autoround"):
-        base = _grid({"num_bits": bits, "type": "int"})
+        base = _grid({**config, "num_bits": bits, "type": "int"})
     else:
         known = ("fp8", "mxfp4", "awq", "gptq", "bitsandbytes", "compressed-tensors", "modelopt")
         raise UnknownPrecision("quantisation method", method, known)

@@ -9,6 +9,8 @@ from genz_core.types import Precision
 from model_registry.roles import GROUPS
 
 _FP8 = frozenset({"fp8", "fp8_block", "mxfp8"})
+#: Formats that one asks for by the name of the plainest among them.
+_FAMILIES = {"fp8": _FP8, "int4": frozenset({"int4", "int4_g32"})}
 _WIDE = frozenset({"bf16", "fp16", "fp32", "tf32"})
 
 
@@ -20,7 +22,7 @@ def schemes(precision: Precision) -> frozenset[str]:
 
 def _own(name: str, held: frozenset[str]) -> bool:
     """Whether asking for `name` asks for what the checkpoint already is."""
-    return name in held or (name == "fp8" and bool(held & _FP8))
+    return bool(held & _FAMILIES.get(name, frozenset({name})))
 
 
 def _is_gguf(name: str) -> bool:

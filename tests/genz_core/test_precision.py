@@ -23,10 +23,13 @@ def test_an_unknown_format_names_the_near_ones():
 
 
 def test_block_formats_count_their_scales():
-    """OCP MX: 32 elements and 8 bits; NVFP4: 16 and 8; ggml q8_0: 34 bytes for 32 elements."""
+    """OCP MX: 32 elements and 8 bits; NVFP4: 16 and 8; ggml q8_0: 34 bytes for 32 elements;
+    compressed-tensors: 32 elements and 16 bits.
+    """
     assert FORMATS["mxfp4"].bits == 4.25
     assert FORMATS["nvfp4"].bits == 4.5
     assert bytes_of("q8_0") == 34 / 32
+    assert FORMATS["int4_g32"].bits == 4.5
 
 
 def test_weight_only_formats_multiply_in_sixteen_bits():

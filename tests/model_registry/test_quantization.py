@@ -6,13 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import model_registry
 from genz_core.errors import InvalidValue, RidgelineError, UnknownPrecision
-from genz_core.types import Precision
+from genz_core.types import Parallelism, Precision, Step
 from model_registry.catalog import Record, records
 from model_registry.overrides import override
 from model_registry.published import published
 from model_registry.quantization import resolve_precision
 from model_registry.roles import LINEAR_ROLES, ROLES
+from model_registry.structure import sums
 
 LLAMA = {"model_type": "llama", "num_hidden_layers": 4, "torch_dtype": "bfloat16"}
 BF16 = resolve_precision(LLAMA)
@@ -64,6 +66,8 @@ def test_a_vision_model_keeps_its_dtype_in_the_text_part() -> None:
         ({"quant_method": "awq", "bits": 4}, "int4"),
         ({"quant_method": "awq", "w_bit": 4}, "int4"),
         ({"quant_method": "gptq", "bits": 8}, "int8"),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 128}, "int4"),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 32}, "int4_g32"),
         ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "int8"),
         ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "int4"),
         ({"quant_method": "mxfp4"}, "mxfp4"),
@@ -88,6 +92,7 @@ def test_a_uniform_scheme_covers_linear_layers_and_spares_the_rest(
         ({"num_bits": 4, "type": "float", "group_size": 16}, "nvfp4"),
         ({"num_bits": 4, "type": "float", "group_size": 32}, "mxfp4"),
         ({"num_bits": 4, "type": "int", "group_size": 128}, "int4"),
+        ({"num_bits": 4, "type": "int", "group_size": 32}, "int4_g32"),
         ({"num_bits": 8, "type": "int"}, "int8"),
     ],
 )
@@ -187,7 +192,14 @@ def test_kimi_k25_quantises_only_its_routed_experts() -> None:
     precision = shipped("moonshotai/Kimi-K2.5")
     kept = ("attention.o", "shared_experts.up", "mlp.up", "lm_head")
     assert formats(precision, *kept) == ("bf16",) * 4
-    assert precision.weight("experts.down", 30) == "int4"
+    assert precision.weight("experts.down", 30) == "int4_g32"
+
+
+def test_kimi_k2_thinking_holds_the_bytes_of_its_checkpoint() -> None:
+    # 594 GB on the Hugging Face hub: simonwillison.net/2025/Nov/6/kimi-k2-thinking
+    model = model_registry.load("moonshotai/Kimi-K2-Thinking")
+    graph = model.graph(Step.decode(1.0, 1.0), Parallelism())
+    assert sums(graph, "held_weight_bytes") == pytest.approx(594e9, rel=1e-3)
 
 
 def test_minimax_m3_mixes_mxfp8_and_nvfp4_by_layer() -> None:
