@@ -6,6 +6,10 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from genz_core.errors import InvalidValue
+
+#: Keys that a class does not declare; real configs have some dozens in all.
+LARGEST_UNDECLARED = 2_000
 #: Keys that are taken out before a class sees the config: formats are applied afterwards.
 DROPPED = ("quantization_config", "compression_config", "auto_map", "torch_dtype", "dtype")
 _SHAPELESS = (
@@ -19,20 +23,41 @@ _SHAPELESS = (
 
 
 def key_report(given: Mapping[str, Any], settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Keys of `given` that the class of `settings` ignores, and keys it takes a default for."""
+    """Keys of `given` that the class of `settings` ignores, and keys it takes a default for.
+
+    Raises:
+        InvalidValue: more keys that the class does not declare than any model has.
+    """
     generic = _base_keys()
     aliases = set(getattr(type(settings), "attribute_map", {}))
     own = {key for key in _declared(type(settings)) if key not in generic}
-    strange = sorted(k for k in given if k not in own | aliases | generic | set(DROPPED))
-    matter = _matters(strange, given, settings)
-    ignored = tuple(k for k in strange if not (matter and _matters([k], given, settings)))
+    strange = sorted(set(given) - own - aliases - generic - set(DROPPED))
+    if len(strange) > LARGEST_UNDECLARED:
+        raise InvalidValue(
+            f"the config has {len(strange)} keys that {type(settings).__name__} does not know "
+            f"(at most {LARGEST_UNDECLARED}); remove those that are not of its model"
+        )
+    ignored = tuple(_ignored(strange, given, settings))
     targets = {type(settings).attribute_map.get(key, key) for key in given}
     rotary = {"rope_parameters"} if {"rope_theta", "rope_scaling"} & set(given) else set()
     defaulted = tuple(sorted(own - targets - set(given) - rotary))
     return ignored, defaulted
 
 
-def _matters(keys: list[str], given: Mapping[str, Any], settings: Any) -> bool:
+def _ignored(keys: list[str], given: Mapping[str, Any], settings: Any) -> list[str]:
+    """Those of undeclared keys that change nothing.  Halves, because a class reads few of them and
+    a config may hold many.
+    """
+    if not keys or not _matters(set(keys), given, settings):
+        return keys
+    if len(keys) == 1:
+        return []
+    middle = len(keys) // 2
+    first, second = (_ignored(half, given, settings) for half in (keys[:middle], keys[middle:]))
+    return [*first, *second]
+
+
+def _matters(keys: set[str], given: Mapping[str, Any], settings: Any) -> bool:
     """Whether undeclared keys change anything but themselves in the config that is read."""
     entries = {k: v for k, v in given.items() if k not in (*DROPPED, "model_type")}
     fewer = {k: v for k, v in entries.items() if k not in keys}

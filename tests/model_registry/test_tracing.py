@@ -14,7 +14,7 @@ from genz_core.errors import InvalidValue, RidgelineError, UnsupportedModel
 from genz_core.types import Model, Parallelism, Precision, Step
 from model_registry.catalog import records
 from model_registry.structure import analysed, structure, sums
-from model_registry.tracing import REWRITES, TracedModel, trace
+from model_registry.tracing import REWRITES, TracedModel, config_keys, trace
 from model_registry.tracing import cache as trace_cache
 from model_registry.tracing.building import build, language_parameters
 from model_registry.tracing.capture import record
@@ -220,6 +220,23 @@ def test_a_key_that_only_the_model_reads_is_not_called_ignored() -> None:
     wide = trace({**tiny("qwen3_moe"), "head_dim": 32}, use_cache=False)
     assert wide.parameters > trace(tiny("qwen3_moe"), use_cache=False).parameters
     assert "head_dim" not in wide.program.ignored
+
+
+def test_the_one_key_that_a_class_reads_is_found_among_many_in_few_readings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    transformers = pytest.importorskip("transformers")
+    # BloomConfig takes n_embed for hidden_size without declaring it.
+    readings: list[str] = []
+    matters = config_keys._matters
+    monkeypatch.setattr(
+        config_keys, "_matters", lambda *given: readings.append("") or matters(*given)
+    )
+    strange = {f"key_{at}": at for at in range(256)}
+    given = {**strange, "n_embed": 128}
+    ignored, _ = config_keys.key_report(given, transformers.BloomConfig(**given))
+    assert set(ignored) == set(strange)
+    assert len(readings) < 20
 
 
 def test_keys_of_a_text_model_that_stands_alone_are_read_as_its_own() -> None:

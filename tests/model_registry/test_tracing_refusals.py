@@ -48,6 +48,7 @@ BAD: dict[str, Any] = {
     "a width beyond any float": {**LLAMA, "hidden_size": 10**400},
     "a huge width": {**LLAMA, "hidden_size": 2**61, "intermediate_size": 2**61},
     "heads that do not divide": {**LLAMA, "num_attention_heads": 7, "num_key_value_heads": 3},
+    "more keys than any model has": {**LLAMA, **{f"key_{at}": at for at in range(5_000)}},
     "a loop without end": {"model_type": "deepseek_v4", "hc_sinkhorn_iters": 10**9},
     "itself": circle(),
     "too deep": deep(),
