@@ -11,6 +11,7 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from genz_core.errors import InvalidValue
 from genz_core.types import COLLECTIVES, Graph, Group, Model, Num, Op, Parallelism, Step
 
 COLUMNS = ("Node", "Blocks", "Compute", "Weights", "Input", "Output", "KV cache", "FLOP/byte")
+#: Batches and token counts beyond this are not asked for.
+LARGEST = 10**12
 _SI = ("", "k", "M", "G", "T", "P", "E")
 _IEC = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -97,11 +100,12 @@ def static_table(
     multiple of the list's length, which is repeated; None for one of each.
 
     Raises:
-        InvalidValue: lists of different lengths, or counts that are negative, or no new token.
+        InvalidValue: lists of different lengths, counts that are negative or beyond `LARGEST`, or
+            no new token.
     """
     queries = _queries(cached_tokens, input_tokens)
     batch = len(queries) if batch_size is None else batch_size
-    if batch < 1 or batch % len(queries):
+    if bounded("batch_size", batch) % len(queries):
         raise InvalidValue(
             f"a batch of {batch} is no multiple of the {len(queries)} queries; "
             f"give {len(queries)} or {2 * len(queries)}"
@@ -122,16 +126,20 @@ def _queries(cached: Sequence[float], new: Sequence[float]) -> tuple[tuple[float
             f"{len(cached)} cached and {len(new)} input token counts do not pair up; "
             "give lists of one length, or a single number for all"
         )
-    pairs = tuple(
-        (float(cached[at % len(cached)]), float(new[at % len(new)])) for at in range(length)
+    return tuple(
+        (
+            bounded("cached_tokens", cached[at % len(cached)], 0),
+            bounded("input_tokens", new[at % len(new)]),
+        )
+        for at in range(length)
     )
-    for before, tokens in pairs:
-        if not (before >= 0 and tokens >= 1 and np.isfinite(before + tokens)):
-            raise InvalidValue(
-                f"a query of {before:g} cached and {tokens:g} input tokens cannot run; "
-                "cached is 0 or more, input 1 or more"
-            )
-    return pairs
+
+
+def bounded(name: str, value: float, least: int = 1) -> float:
+    """`value`, a count from `least` to `LARGEST`.  Raises `InvalidValue`."""
+    if not least <= value <= LARGEST:
+        raise InvalidValue(f"{name} is {Decimal(value):.6g}; give {least} to {LARGEST:.0e}")
+    return float(value)
 
 
 def _number(value: Num) -> float:

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genz_core.errors import InvalidValue
 from genz_core.precision import bytes_of
 from genz_core.types import COLLECTIVES, Graph, Group, Model, Op, Parallelism, Precision, Step
 from model_registry.modules.polynomial import Polynomial, fit_grid
 from model_registry.sources import Source, checkpoint
+from model_registry.static import bounded
 
 SYMBOLS = ("batch", "new_tokens", "context")
 #: Bytes an element of an operator's weights, activations and cache.
@@ -220,15 +220,16 @@ def analysed(
     trace: bool = False,
     without: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Every figure at values: context counts the tokens cached before the step."""
-    for name, value in (("batch", batch), ("new_tokens", new_tokens), ("context", context)):
-        if value < (0 if name == "context" else 1):
-            raise InvalidValue(
-                f"{name} is {value}; give {'0' if name == 'context' else '1'} or more"
-            )
+    """Every figure at values: context counts the tokens cached before the step.
+
+    Raises:
+        RidgelineError: as `open_model`; values below 1 (context: 0) or beyond `static.LARGEST`.
+    """
+    group = Group(
+        bounded("batch", batch), bounded("new_tokens", new_tokens), bounded("context", context, 0)
+    )
     model, origin = open_model(source, trace=trace, without=without)
-    step = Step((Group(float(batch), float(new_tokens), float(context)),))
-    graph = model.graph(step, Parallelism())
+    graph = model.graph(Step((group,)), Parallelism())
     rows: list[dict[str, Any]] = [
         {"name": op.name, "kind": op.kind, "count": op.count}
         | {name: _number(getattr(op, name)) for name in _FIGURES}

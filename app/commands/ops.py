@@ -56,11 +56,11 @@ def ops(
     typer.echo(renderers[opt.form(format_, json)](table))
 
 
-def _tokens(name: str, text: str) -> list[float]:
+def _tokens(name: str, text: str) -> list[int]:
     """Read "1048576,1024".  Raises `InvalidValue` for anything but whole numbers."""
     from genz_core.errors import InvalidValue
 
     try:
-        return [float(int(part)) for part in text.split(",")]
+        return [int(part) for part in text.split(",")]
     except ValueError:
         raise InvalidValue(f'--{name} {text!r}: give whole numbers, as in "1048576,1024"') from None

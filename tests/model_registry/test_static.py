@@ -111,7 +111,7 @@ def test_storage_names_the_experts_that_rest_and_the_table() -> None:
 @pytest.mark.parametrize(
     ("cached", "new", "batch"),
     [([1, 2], [1, 1, 1], None), ([1, 2], [1], 3), ([-1], [1], 1), ([0], [0], 1), ([], [], None),
-     ([float("nan")], [1], 1), ([0], [1], 0)],
+     ([float("nan")], [1], 1), ([0], [1], 0), ([10**400], [1], 1), ([0], [1], 10**400)],
 )  # fmt: skip
 def test_queries_that_cannot_run_are_refused(
     cached: list[float], new: list[float], batch: int | None
