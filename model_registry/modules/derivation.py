@@ -95,7 +95,7 @@ def _class(class_path: str) -> Any:
     if not class_path.startswith(_PACKAGES):
         raise InvalidValue(
             f"{class_path!r} is neither under torch.nn nor under transformers; "
-            "give a path such as torch.nn.modules.activation.SiLU"
+            "give a path such as torch.nn.modules.activation.SiLU, or a model with --model"
         )
     require_torch()
     import torch

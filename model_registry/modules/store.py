@@ -83,11 +83,13 @@ def read(name: str, model: str = "") -> Entry:
         UnknownName: no such entry; near names are listed.
         InvalidValue: its file was damaged.
     """
-    named = [p for p in _files(model) if name in (_class_of(p), _class_of(p).rpartition(".")[2])]
-    if named:
+    paths = list(_files(model))
+    spellings = {path: (_class_of(path), _class_of(path).rpartition(".")[2]) for path in paths}
+    if named := [path for path in paths if name in spellings[path]]:
         return _entry(min(named, key=_rank))
-    names = [bare for full in known() for bare in (full, full.rpartition(".")[2])]
-    raise UnknownName("module", name, names, "Derive it: ridgeline modules derive CLASS")
+    near = sorted({spelling for both in spellings.values() for spelling in both})
+    asked = "--model MODEL" if model else "CLASS"
+    raise UnknownName("module", name, near, f"Derive it: ridgeline modules derive {asked}")
 
 
 def of_model(key: str) -> list[Entry]:

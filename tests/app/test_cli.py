@@ -180,6 +180,18 @@ def test_static_tables_take_queries_of_their_own():
     assert attention["flops"] == 2 * (1048577 + 1025) * 32 * 256
 
 
+def test_modules_are_derived_of_a_class_or_of_a_model():
+    pytest.importorskip("transformers", minversion="5.0")
+    silu = json.loads(run("modules", "derive", "torch.nn.modules.activation.SiLU", "--json"))
+    assert silu["formulas"]["flops"] == "4*{batch}*{new_tokens}*{features}"
+    names = run("modules", "derive", "--model", "gpt2").split()
+    assert "transformers.models.gpt2.modeling_gpt2.GPT2MLP" in names
+    shown = run("modules", "show", "GPT2MLP", "--model", "gpt2")
+    # c_fc and c_proj: two products of 768 x 3072, their biases, and the activation between.
+    assert "child c_fc (transformers.pytorch_utils.Conv1D) x 1" in shown
+    assert f"{2 * 768 * 3072 + 768 + 3072:,}" in shown
+
+
 def test_a_structure_says_where_it_is_from():
     found = json.loads(run("arch", "deepseek-ai/DeepSeek-V3", "--json"))
     assert found["source"] == "builder" and found["layer_count"] == 61
@@ -199,6 +211,8 @@ def test_a_structure_says_where_it_is_from():
         (("arch", "gpt2", "--at", "batch"), "whole numbers"),
         (("modules", "show", "NoSuchModule"), "unknown module"),
         (("modules", "derive"), "one of them"),
+        (("modules", "derive", "SiLU", "--model", "gpt2"), "one of them"),
+        (("modules", "derive", "gpt2"), "or a model with --model"),
     ],
 )
 def test_bad_static_questions_are_one_sentence(monkeypatch, capsys, arguments, sentence):

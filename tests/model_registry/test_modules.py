@@ -190,6 +190,12 @@ def test_a_type_is_no_pattern_of_files(model_type: str) -> None:
     assert store.of_model(model_key({**tiny("llama"), "model_type": model_type})) == []
 
 
+def test_a_class_that_a_model_has_not_is_near_only_to_those_it_has() -> None:
+    with pytest.raises(UnknownName, match=r"near: GPT2MLP\. .*--model") as refusal:
+        read("LlamaMLP", "gpt2")
+    assert "near: LlamaMLP" not in str(refusal.value)
+
+
 @pytest.mark.parametrize("name", ["LlamaRotaryEmbedding", "LlamaAttention", "LlamaRMSNorm"])
 def test_leaves_of_models_ship(name: str) -> None:
     assert read(name).formulas["flops"].terms
@@ -279,9 +285,14 @@ def test_weights_and_activations_are_symbols_of_their_own() -> None:
     assert product["formulas"]["input_bytes"] == "96*{batch}*{new_tokens}*{a_bytes}"
 
 
-def test_analysis_refuses_no_tokens() -> None:
-    with pytest.raises(InvalidValue, match="new_tokens is 0"):
-        analysed(tiny("llama"), new_tokens=0)
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [({"new_tokens": 0}, "new_tokens is 0; give 1"), ({"context": -1}, "context is -1; give 0"),
+     ({"batch": 10**400}, r"batch is 1.00000e\+400; give 1 to 1e\+12")],
+)  # fmt: skip
+def test_analysis_refuses_counts_that_no_step_has(asked: dict[str, int], sentence: str) -> None:
+    with pytest.raises(InvalidValue, match=sentence):
+        analysed(tiny("llama"), **asked)
 
 
 # ------------------------------------------------------------------------------- another tool
