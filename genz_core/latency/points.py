@@ -45,6 +45,8 @@ class OperatorPoints:
     measured_s: seconds.  warm_cache: the benchmark repeated one operand set, so that small ones
     stayed in the last-level cache.  thin_products: the kernels measured fit few rows, as those of
     CPUs do (see `gemm_s`, least_rows).  source: what they were measured with.
+    least_bytes: that cross memory, where the dimensions say how often a kernel reads its operands
+    and not how large they are; None where they say the latter.
     """
 
     operator: str
@@ -54,6 +56,7 @@ class OperatorPoints:
     warm_cache: bool = False
     source: str = "own measurements"
     thin_products: bool = False
+    least_bytes: Array | None = None
 
     def __post_init__(self) -> None:
         if self.operator not in CLASSES:
@@ -112,10 +115,12 @@ def bound_s(points: OperatorPoints, device: Device) -> Array:
     """What no measurement of these points can beat.
 
     The roofline, less what may not have crossed memory or links after all: operands left in the
-    last-level cache by the run before, experts that skewed routing leaves out, and the half of an
-    all-reduce that switches can save.
+    last-level cache by the run before, operands that a kernel reads again, experts that skewed
+    routing leaves out, and the half of an all-reduce that switches can save.
     """
     compute, moved = _WORK[points.operator](points, device)
+    if points.least_bytes is not None:
+        moved = np.minimum(moved, points.least_bytes)
     if points.operator == "collective":
         saved = moved / 2.0 if points.fmt.endswith("all_reduce") else np.zeros(())
     elif points.operator == "moe":

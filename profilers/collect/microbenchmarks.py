@@ -89,8 +89,9 @@ class Suite:
         dims: dict[str, Num] = {
             name: np.array([result.dims[name] for result in found]) for name in found[0].dims
         }
+        least = None
         if on_cpu and "kv_heads" in dims:
-            dims = cpu_attention(dims)
+            dims, least = cpu_attention(dims), np.array([result.moved for result in found])
         return OperatorPoints(
             *key,
             dims,
@@ -98,6 +99,7 @@ class Suite:
             warm_cache=key[0] == "pointwise",
             thin_products=on_cpu,
             source=f"microbenchmarks with {self.facts.get('library', 'torch')}",
+            least_bytes=least,
         )
 
     def joined(self, later: Suite) -> Suite:

@@ -7,6 +7,8 @@ import math
 import pytest
 
 from genz_core.errors import InvalidValue, MeasurementError
+from genz_core.latency.device import Device
+from genz_core.latency.points import bound_s
 from profilers.collect import bench, cases
 from profilers.collect import microbenchmarks as micro
 from profilers.collect.building import pick_device
@@ -37,6 +39,15 @@ def test_a_suite_of_every_kind_gives_points_of_every_kind() -> None:
     }
     assert all(result.median_s > 0 for result in done.results)
     assert {row["format"] for row in done.rows() if row["operator"] == "gemm"} == {"bf16", "fp32"}
+
+
+def test_keys_that_heads_of_a_cpu_share_cross_memory_once() -> None:
+    """Eight query heads read the keys of two; physics wants those two from memory."""
+    done = suite(cases.decode_attention(3, 640, 8, 2, 64))
+    (entry,) = done.points()
+    slow = Device({"bf16": 1e15}, memory_bytes_per_s=1e9, units=1.0, clock_hz=1e9, l2_bytes=0.0)
+    assert entry.arrays()["kv_heads"] == 8
+    assert bound_s(entry, slow) == pytest.approx(2 * 2 * 3 * 640 * 2 * 64 / 1e9)
 
 
 def test_rows_count_flops_and_bytes_of_a_product() -> None:
