@@ -5,16 +5,27 @@ from dataclasses import replace
 import pytest
 
 import hardware_db
+import model_registry
 from app import loads, points, pricing
 from app.commands import serve, sweep
 from app.pricing import Setup
-from app.scenario import Resolved, Scenario, estimate_resolved, resolve
+from app.scenario import Resolved, Scenario, bulk_format, estimate_resolved, resolve
 from genz_core.search import sweep as price_sweep
+from hardware_db import recipes
 from profilers.collect.eager import EagerFacts
 
 EAGER = EagerFacts(2e-3, 1e-3, norm_passes=3.0, rope_passes=3.0, activation_passes=2.0)
 #: A recipe that ships: this model, system, engine and format were measured.
 MEASURED = Scenario(model="openai/gpt-oss-120b", system="h100-sxm5-80gb", engine="vllm", tp=2)
+
+
+def test_every_recipe_that_ships_is_found_by_its_model_and_format():
+    for key, measured in recipes._shipped().items():
+        model = model_registry.load(measured.model, weights=key.weights)
+        assert (round(model.parameters), bulk_format(model)) == (key.parameters, key.weights)
+
+#: A model of which an fp8 checkpoint is published, with an 8-bit cache.
+PUBLISHED = "meta-llama/Llama-3.1-70B"
 
 
 @pytest.fixture
@@ -40,6 +51,26 @@ def test_an_eager_engine_costs_the_same_whoever_asks(eager: Resolved, monkeypatc
     assert alone["tpot_s"] == pytest.approx(expected.tpot_s[0], rel=0.05)
     (served,) = points.price_group(eager, [points.Point("a", eager.scenario, concurrency=1)])
     assert float(served["tpot_s"]) == pytest.approx(alone["tpot_s"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "cache"),
+    [
+        (Scenario(engine="trtllm", model=PUBLISHED, weights="fp8"), "fp8"),
+        (Scenario(engine="vllm", model=PUBLISHED, weights="fp8"), "bf16"),
+        (Scenario(engine="vllm", model=PUBLISHED, weights="fp8", kv="fp8"), "fp8"),
+        (Scenario(engine="vllm", model="nvidia/Llama-3.1-8B-Instruct-FP8"), "fp8"),
+        (Scenario(engine="vllm", weights="q4_k_m"), "bf16"),
+    ],
+    ids=["as-published", "the-models-own", "asked", "the-checkpoints", "16-bit-as-it-is"],
+)
+def test_weights_asked_for_bring_the_cache_that_the_engine_keeps(asked: Scenario, cache: str):
+    assert resolve(asked).model.precision.kv == cache
+
+
+def test_a_cache_other_than_the_published_one_is_said():
+    notes = resolve(Scenario(engine="vllm", model=PUBLISHED, weights="fp8")).notes
+    assert "kv cache: bf16, as vllm keeps it unless told; checkpoints allow fp8" in notes
 
 
 def test_a_recipe_is_found_by_whoever_asks_and_a_rent_does_not_lose_it():
