@@ -129,7 +129,8 @@ def worst(operators: pd.DataFrame, count: int = 10) -> pd.DataFrame:
 
     operators: of a `Comparison`.
     """
-    rows = operators.loc[operators["gap_s"].abs().nlargest(count).index]
+    gaps = operators["gap_s"].abs().sort_values(ascending=False, kind="stable")
+    rows = operators.loc[gaps.index[:count]]  # those without a measurement last
     read = pd.DataFrame(map(folded, rows.to_dict("records")))
     for name in ("bound", "predicted", "measured"):
         read[f"{name} [µs]"] = read[f"{name}_s"] / text.MICROSECOND

@@ -67,7 +67,7 @@ def _aligned(header: list[str], cells: list[list[str]]) -> str:
 
 
 def _cell(value: Any, digits: int) -> str:
-    if value is None:
+    if value is None or value != value:
         return ""
     if isinstance(value, float):
         return f"{value:.{digits}g}" if abs(value) < 1e6 else f"{value:.{digits}e}"

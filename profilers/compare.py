@@ -176,6 +176,8 @@ def _compare_phase(
         "measured_s": total,
     }  # fmt: skip
     matched = match(predicted, measured)
+    if not len(measured):
+        matched["measured_s"] = math.nan  # not measured, which is not 0 s
     classes.insert(0, "phase", phase)
     matched.insert(0, "phase", phase)
     return pd.DataFrame([whole]), classes, matched

@@ -14,15 +14,16 @@ from typer.testing import CliRunner
 
 import profilers
 from app import intervals, kept_runs, reports, uploads
-from app.charts import kernels, style, timeline
+from app.charts import kernels, parity, style, timeline
 from app.charts import measured as measured_chart
 from app.cli import cli
 from app.measuring import agreements
 from app.scenario import Scenario, estimate
+from app.tables import Format, render
 from genz_core.types import Workload
-from profilers import Comparison
+from profilers import Comparison, Measurement
 from profilers.compare import lies_inside
-from profilers.schema import PhaseTiming
+from profilers.schema import OPERATOR_COLUMNS, PhaseTiming, table
 
 ROOT = Path(__file__).parents[2]
 MAIN = ROOT / "app" / "main.py"
@@ -250,6 +251,19 @@ def test_the_command_says_in_words_and_numbers_which_measurements_lie_inside():
     assert table.splitlines()[1].split(",")[2:6] == ["predicted_s", "low_s", "high_s", "measured_s"]
 
 
+def test_operators_that_nobody_measured_have_no_measurement():
+    bare = Measurement(
+        "live", table(OPERATOR_COLUMNS, {}, 0), {"decode": PhaseTiming("decode", (1e-2,), "wall")}
+    )
+    one = Scenario(model="Qwen/Qwen3-8B", system="epyc-9654")
+    found = reports.compared(estimate(one), bare)
+    worst = reports.worst(found.operators)
+    assert len(worst) == min(10, len(found.operators)) and worst["measured [µs]"].isna().all()
+    shown = render(found.operators[["name", "measured_s"]].to_dict("records"), Format.csv)
+    assert all(line.endswith(",") for line in shown.splitlines()[1:])
+    assert "nan" not in render(found.operators[["measured_s"]].to_dict("records"), Format.text)
+
+
 def test_the_command_says_how_to_name_the_phase_that_a_report_does_not():
     call = ["compare", str(QWEN), "--model", "Qwen/Qwen1.5-0.5B"]
     refused = CliRunner().invoke(cli, call)
@@ -394,6 +408,16 @@ def test_the_roofline_of_a_report_is_drawn_under_the_roofs_it_states():
     assert not app.exception
     assert any("CUDA cores alone" in caption.value for caption in app.caption)
     assert len(app.get("plotly_chart")) == 2
+
+
+def test_an_operator_class_has_one_colour_in_every_chart():
+    points = [{"label": "", "predicted_s": 1e-3, "measured_s": 2e-3, "class": words}
+              for words in ("Attention", "Matrix products", "other")]  # fmt: skip
+    clouds = {t.name: t for t in parity.parity(points, "class", "", style.LIGHT).data}
+    bars = kernels.by_class({"a": {"gemm": 1.0, "attention": 1.0}}, "", style.LIGHT).data
+    for bar in bars:
+        assert clouds[bar.name].marker.color == bar.marker.color
+    assert clouds["other"].marker.color == style.LIGHT.faint
 
 
 def test_roofs_are_named_on_their_lines_and_axes_have_words():

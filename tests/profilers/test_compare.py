@@ -225,6 +225,7 @@ def test_a_measurement_without_operators_still_compares_its_phases(estimate):
     found = compare(estimate, bare)
     assert found.phases["measured_s"][0] == pytest.approx(1.5e-2)
     assert math.isnan(found.classes["measured_s"].iloc[0])
+    assert found.operators[["measured_s", "ratio", "gap_s"]].isna().all(axis=None)
 
 
 # ------------------------------------------------------------------------------- intervals
