@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import cycle, pairwise
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from app import text
-from app.charts.style import Look, blank, log_ticks, translucent
+from app.charts.style import CLASS_NAMES, Look, blank, log_ticks, translucent
 
 Point = Mapping[str, Any]
 REST = "all others"
@@ -35,8 +35,10 @@ def parity(points: Sequence[Point], by: str, title: str, look: Look) -> go.Figur
     for width in BANDS:
         figure.add_trace(_band(limits, width, look))
     figure.add_trace(_diagonal(limits, look))
-    for at, (name, members) in enumerate(groups(usable, by).items()):
-        figure.add_trace(_cloud(name, members, at, look))
+    found = groups(usable, by)
+    colors = _colors(list(found), look)
+    for at, (name, members) in enumerate(found.items()):
+        figure.add_trace(_cloud(name, members, _MARKS[at % len(_MARKS)], colors[name]))
     axis = {"type": "log", "range": [float(np.log10(v)) for v in limits], "minor_showgrid": False}
     axis |= log_ticks(limits, text.seconds)
     figure.update_xaxes(title_text="Measured", **axis)
@@ -128,8 +130,16 @@ def _diagonal(limits: tuple[float, float], look: Look) -> go.Scatter:
     )
 
 
-def _cloud(name: str, points: Sequence[Point], at: int, look: Look) -> go.Scatter:
-    rest = name == REST
+def _colors(names: Sequence[str], look: Look) -> dict[str, str]:
+    """A colour a group: those of the operator classes where groups are such, else in order."""
+    kinds = {words: kind for kind, words in CLASS_NAMES.items()}
+    if kinds.keys() & set(names):
+        return {name: look.class_color(kinds.get(name, name)) for name in names}
+    ordered = zip(names, cycle(look.classes), strict=False)
+    return {name: look.faint if name == REST else color for name, color in ordered}
+
+
+def _cloud(name: str, points: Sequence[Point], symbol: str, color: str) -> go.Scatter:
     hover = [
         [
             p["label"], text.seconds(p["predicted_s"]), text.seconds(p["measured_s"]),
@@ -143,8 +153,8 @@ def _cloud(name: str, points: Sequence[Point], at: int, look: Look) -> go.Scatte
         mode="markers",
         name=name,
         marker={
-            "color": look.faint if rest else look.classes[at % len(look.classes)],
-            "symbol": _MARKS[at % len(_MARKS)],
+            "color": color,
+            "symbol": symbol,
             "size": 6,
             "opacity": 0.7,
             "line": {"width": 0},
