@@ -133,7 +133,23 @@ def _degrees() -> dict[str, Any]:
         found[name] = whole(name.upper(), typed)
     devices = found["tp"] * found["pp"] * found["dp"]
     st.caption(f"{devices} device{'s' if devices > 1 else ''} = TP × PP × DP", help=DEGREES_HELP)
-    return found
+    return {**found, "expert_imbalance": _imbalance(found["ep"])}
+
+
+def _imbalance(ep: int) -> float:
+    """What the routing does to expert-parallel ranks; nothing to ask of one rank."""
+    if ep == 1:
+        return 1.0
+    return st.number_input(
+        "Busiest expert rank ×",
+        1.0,
+        64.0,
+        1.0,
+        step=0.1,
+        key="expert_imbalance",
+        bind="query-params",
+        help="Routed rows of the busiest of the EP ranks over their mean; the others wait for it.",
+    )
 
 
 def whole(label: str, typed: object) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 from genz_core.configurations import length, stack
 from genz_core.latency import Pricer
 from genz_core.latency.roofline import arithmetic_of, roofline
-from genz_core.operators import on_the_busiest_rank
+from genz_core.operators import on_the_busiest_rank, to_the_busiest_rank
 from genz_core.types import DEGREES, Array, EngineProfile, Graph, Num, Parallelism, Step, System
 
 #: The parts that an operator's expected latency falls into, in the order they are drawn.
@@ -174,8 +174,11 @@ def _as_balanced(graph: Graph, parallelism: Parallelism) -> Graph:
     imbalance = parallelism.expert_imbalance
     if np.all(np.asarray(imbalance) == 1.0):
         return graph
-    ops = (on_the_busiest_rank(op, imbalance) if op.kind == "moe" else op for op in graph.ops)
+    ops = (_BUSIEST[op.kind](op, imbalance) if op.kind in _BUSIEST else op for op in graph.ops)
     return replace(graph, ops=tuple(ops))
+
+
+_BUSIEST = {"moe": on_the_busiest_rank, "all_to_all": to_the_busiest_rank}
 
 
 def stage_runs(graph: Graph, stages: int) -> Array:

@@ -30,6 +30,7 @@ def estimate(
     ep: opt.Ep = 1,
     cp: opt.Cp = 1,
     moe_tp: opt.MoeTp = None,
+    expert_imbalance: opt.Imbalance = 1.0,
     parallel: opt.Parallel = "",
     offload: Annotated[
         str, typer.Option(help="Move what does not fit to the host: weights or kv.")
@@ -59,6 +60,7 @@ def estimate(
         weights=weights,
         moe_weights=moe_weights,
         kv=kv,
+        expert_imbalance=expert_imbalance,
         activations=activations,
         compute=compute,
         offload=offload,

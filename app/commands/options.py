@@ -29,6 +29,10 @@ Dp = Annotated[int, typer.Option(help="Attention data parallel degree.")]
 Ep = Annotated[int, typer.Option(help="Expert parallel degree.")]
 Cp = Annotated[int, typer.Option(help="Context parallel degree.")]
 MoeTp = Annotated[int | None, typer.Option(help="Tensor parallel degree of the experts.")]
+Imbalance = Annotated[
+    float,
+    typer.Option("--expert-imbalance", help="Rows of the busiest ep rank over the mean of all."),
+]
 Parallel = Annotated[str, typer.Option(help='All degrees at once: "TP{4}_EP{2}_PP{1}".')]
 Batch = Annotated[int, typer.Option(help="Sequences in a step.")]
 Isl = Annotated[int, typer.Option(help="Prompt tokens.")]

@@ -28,6 +28,7 @@ def serve(
     dp: opt.Dp = 1,
     ep: opt.Ep = 1,
     moe_tp: opt.MoeTp = None,
+    expert_imbalance: opt.Imbalance = 1.0,
     isl: opt.Isl = 1024,
     osl: opt.Osl = 1024,
     length_ratio: Annotated[
@@ -46,6 +47,7 @@ def serve(
         weights=weights,
         moe_weights=moe_weights,
         kv=kv,
+        expert_imbalance=expert_imbalance,
         isl=isl,
         osl=osl,
         **degrees,

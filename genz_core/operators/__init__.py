@@ -24,7 +24,13 @@ from genz_core.operators.elementwise import (
     route,
     sampling,
 )
-from genz_core.operators.experts import Experts, activated_experts, moe, on_the_busiest_rank
+from genz_core.operators.experts import (
+    Experts,
+    activated_experts,
+    moe,
+    on_the_busiest_rank,
+    to_the_busiest_rank,
+)
 from genz_core.operators.formats import BF16, Types
 from genz_core.operators.heads import (
     Heads,
@@ -78,4 +84,5 @@ __all__ = [
     "send_recv",
     "sparse_attention",
     "ssm_scan",
+    "to_the_busiest_rank",
 ]

@@ -103,3 +103,9 @@ def on_the_busiest_rank(op: Op, imbalance: Num) -> Op:
         output_bytes=op.output_bytes * streamed,
         dims={**d, "rows": rows, "active_experts": active},
     )
+
+
+def to_the_busiest_rank(op: Op, imbalance: Num) -> Op:
+    """The messages of `all_to_all` as the busiest expert-parallel rank takes in or hands out."""
+    ranks = np.maximum(op.group, 1.0)
+    return replace(op, message_bytes=op.message_bytes * np.clip(imbalance, 1.0, ranks))

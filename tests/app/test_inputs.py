@@ -65,6 +65,12 @@ def test_a_link_restores_the_whole_scenario():
     assert found.changed() == query
 
 
+def test_routing_is_asked_of_expert_parallel_ranks_alone():
+    query = {"model": "mistralai/Mixtral-8x7B-v0.1", "tp": 4, "ep": 4, "expert_imbalance": 2.5}
+    assert asked(opened(**query)).changed() == query
+    assert "expert_imbalance" not in {box.key for box in opened(tp=4).number_input}
+
+
 @pytest.mark.parametrize(("name", "numbers"), inputs.PRESETS.items())
 def test_a_preset_sets_batch_and_lengths(name: str, numbers: tuple[int, int, int]):
     app = opened()

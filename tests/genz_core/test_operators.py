@@ -153,6 +153,13 @@ def test_the_busiest_rank_works_as_an_even_one_on_more_tokens(tokens, ranks, imb
     assert busy.held_weight_bytes == even(tokens).held_weight_bytes
 
 
+@given(st.sampled_from([2.0, 8.0]), st.floats(1.0, 20.0))
+def test_the_busiest_rank_takes_in_its_share_of_the_messages_and_all_at_most(ranks, imbalance):
+    even = op.all_to_all("dispatch", 1e6, ranks)
+    busy = op.to_the_busiest_rank(even, imbalance)
+    assert busy.message_bytes == pytest.approx(1e6 * min(imbalance, ranks))
+
+
 def test_a_scan_keeps_a_state_that_does_not_grow_with_the_context():
     short, long = (op.ssm_scan("s", 2, n, 5120, 16) for n in (1, 4096))
     assert short.held_kv_bytes == long.held_kv_bytes == 2 * 5120 * 16 * 4
