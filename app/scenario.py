@@ -15,6 +15,7 @@ import hardware_db
 import model_registry
 from genz_core import EngineProfile, Estimate, Parallelism, System, Workload
 from genz_core.errors import InvalidValue
+from genz_core.precision import bytes_of
 from genz_core.serving import Recipe
 from genz_core.types import Model, Step
 from hardware_db import RecipeKey
@@ -26,6 +27,7 @@ class Scenario:
 
     model: registry name, Hugging Face id, or path to a config.json.  system: slug, alias or path.
     weights, moe_weights, kv, activations, compute: precisions.  moe_tp None: tp * dp / ep.
+    expert_imbalance: routed rows of the busiest ep rank over the mean of all ranks.
     """
 
     model: str = "meta-llama/Llama-3.1-8B"
@@ -42,6 +44,7 @@ class Scenario:
     ep: int = 1
     cp: int = 1
     moe_tp: int | None = None
+    expert_imbalance: float = 1.0
     offload: str = ""
     batch: int = 1
     isl: int = 1024
@@ -53,8 +56,8 @@ class Scenario:
 
     @property
     def parallelism(self) -> Parallelism:
-        degrees = {name: getattr(self, name) for name in ("tp", "pp", "dp", "ep", "cp", "moe_tp")}
-        return Parallelism(**degrees)
+        names = ("tp", "pp", "dp", "ep", "cp", "moe_tp", "expert_imbalance")
+        return Parallelism(**{name: getattr(self, name) for name in names})
 
     @property
     def precisions(self) -> dict[str, str]:
@@ -110,11 +113,25 @@ def combined(
     a visitor brought.
     """
     engine = hardware_db.load_engine(scenario.engine)
-    notes = (*getattr(model, "notes", ()), *engine_notes(scenario.engine, engine))
+    model, said = _with_cache_of(engine, model, scenario)
+    notes = (*getattr(model, "notes", ()), *said, *engine_notes(scenario.engine, engine))
     if not measured:
         return Resolved(scenario, model, system, engine, notes)
     engine, recipe = as_measured(engine, model, system)
     return Resolved(scenario, model, system, engine, notes, recipe)
+
+
+def _with_cache_of(
+    engine: EngineProfile, model: Model, scenario: Scenario
+) -> tuple[Model, tuple[str, ...]]:
+    """The model with the cache that its engine keeps where nobody asked for one, and a note."""
+    own, held = model.precision.weights["default"], model.precision.kv
+    follows = engine.kv_cache == "checkpoint" or not scenario.weights
+    if scenario.kv or follows or bytes_of(own) <= bytes_of(held):
+        return model, ()
+    kept = replace(cast(Any, model), precision=replace(model.precision, kv=own))
+    said = f"kv cache: {own}, as {engine.name} keeps it unless told; checkpoints allow {held}"
+    return kept, (said,)
 
 
 def as_measured(

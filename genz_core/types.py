@@ -379,7 +379,9 @@ class EngineProfile:
     max_sequences: of a step.  memory_fraction: of the device that the engine takes.
     reserve_bytes: runtime context, graphs and workspace inside that.
     kv_block_tokens: cache granularity.  reserve_output: fraction of the output length whose
-    cache is reserved on admission.
+    cache is reserved on admission.  kv_cache: what the cache is held in where weights were asked
+    for in some format and nobody said: as published checkpoints of that format say
+    ("checkpoint"), or the model's own type ("model").
     queue_steps: decode steps a new request waits for before its prefill starts and after it
     ends (batching window, streaming interval).  prefill_share: measured prefill time under load
     over the priced one.
@@ -415,6 +417,7 @@ class EngineProfile:
     reserve_bytes: float = 1.5e9
     kv_block_tokens: int = 16
     reserve_output: float = 0.5
+    kv_cache: Literal["checkpoint", "model"] = "checkpoint"
     queue_steps: float = 2.0
     prefill_share: float = 1.0
     source: str = "assumed"

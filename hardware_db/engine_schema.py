@@ -30,7 +30,9 @@ class EngineRecord(BaseModel):
 
     versions: the range the figures hold for.  mixed_steps: prefill chunks and decodes share a
     step; otherwise prefill goes first and decodes wait.  thin_products: kernels of their own for
-    products of few rows.  extra: measured facts in SI units that only some engines have.
+    products of few rows.  kv_cache: what the cache is held in where weights were asked for in some
+    format and nobody said: as published checkpoints of that format say, or the model's own type.
+    extra: measured facts in SI units that only some engines have.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -65,6 +67,7 @@ class EngineRecord(BaseModel):
     mixed_steps: bool
     thin_products: bool = False
     products: Literal["", "int8"] = ""
+    kv_cache: Literal["checkpoint", "model"] = "checkpoint"
     extra: dict[str, Fact] = {}
 
     def profile(self) -> EngineProfile:
@@ -98,6 +101,7 @@ class EngineRecord(BaseModel):
             mixed_steps=self.mixed_steps,
             thin_products=self.thin_products,
             products=self.products,
+            kv_cache=self.kv_cache,
             max_sequences=int(self.max_sequences.value),
             memory_fraction=self.memory_fraction.value,
             reserve_bytes=self.reserve_gb.value * GIGA,

@@ -265,6 +265,13 @@ def test_16_bit_asked_of_a_quantised_checkpoint_covers_its_experts_too() -> None
     assert {precision.weight(role, 7) for role in ROLES} == {"bf16"}
 
 
+def test_nvfp4_asked_of_a_16_bit_checkpoint_has_the_cache_that_modelopt_exports() -> None:
+    precision, (said,) = override(BF16, weights="nvfp4")
+    assert precision.kv == "fp8" and said.endswith("kv cache fp8")
+    assert override(BF16, weights="nvfp4", kv="bf16")[0].kv == "bf16"
+    assert override(BF16, weights="fp8")[0].kv == "bf16"
+
+
 def test_expert_weights_may_differ_from_the_rest() -> None:
     precision, messages = override(BF16, weights="fp8", moe_weights="nvfp4")
     assert formats(precision, "experts.up", "shared_experts.up", "mlp.up") == (
