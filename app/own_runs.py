@@ -184,7 +184,8 @@ def _measured(row: points.Row, point: Point, asked: Resolved) -> Iterator[Run]:
     given = {name: row[name] for name in METRICS if row.get(name)}
     fitting = KINDS["Under load" if point.concurrency else "Static batch"]
     if not given:
-        raise InvalidValue(f"{label} measures nothing: give {' or '.join(fitting)}")
+        known = " or ".join(f"{LABELS[name].partition(' [')[0]} ({name})" for name in fitting)
+        raise InvalidValue(f"{label} measures nothing: give {known}")
     for name, text in given.items():
         if name not in fitting:
             load = "a concurrency" if point.concurrency else "a batch"

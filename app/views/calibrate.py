@@ -90,7 +90,7 @@ def from_reports() -> None:
     ):
         system = st.selectbox("Device of the reports", names, at, key=f"fit_system_{at}")
         name = st.text_input(
-            "Keep as", key="fit_name", max_chars=64, placeholder="the device's id-from-report"
+            "Keep as", key="fit_name", max_chars=64, placeholder="(device)-from-report"
         )
         sent = st.form_submit_button("Calibrate", icon=":material/tune:")
     if sent and system is None:

@@ -8,6 +8,8 @@ from streamlit.testing.v1 import AppTest
 import hardware_db
 from app import own_runs
 from app.scenario import Scenario, recipe_key, resolve
+from genz_core.serving import Recipe
+from hardware_db import Measured
 
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
 SCENARIO = Scenario(model="Qwen/Qwen3-8B", engine="vllm")
@@ -53,6 +55,18 @@ def test_figures_of_a_run_are_fitted_kept_and_forgotten():
     assert kept() is None
 
 
+def test_an_open_dashboard_sees_what_a_command_keeps():
+    asked = resolve(SCENARIO)
+    app = AppTest.from_file(str(MAIN), default_timeout=120)
+    app.query_params.update({"model": SCENARIO.model, "engine": "vllm"})
+    shown = {metric.label: metric.value for metric in app.run().metric}
+    key = recipe_key(asked.engine, asked.model, asked.system)
+    slower = Measured(Recipe(), {"memory_efficiency": 0.5}, asked.model.name, own=True)
+    hardware_db.keep_recipe(key, slower)
+    later = {metric.label: metric.value for metric in app.run().metric}
+    assert later["TPOT"] != shown["TPOT"] and later.keys() == shown.keys()
+
+
 def test_static_batches_are_asked_for_their_own_figures():
     app = opened()
     app = app.segmented_control("own_kind").set_value("Static batch").run()
@@ -65,7 +79,7 @@ def test_static_batches_are_asked_for_their_own_figures():
 
 def test_nothing_measured_and_nothing_possible_are_sentences():
     app = press(opened(), "Calibrate")
-    assert "measures nothing" in app.error[0].value
+    assert "measures nothing: give TTFT" in app.error[0].value
     app = typed(opened(), measured_tpot_s=0.001)
     assert "the least this device needs" in app.error[0].value
 
