@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import inputs
+from app import inputs, pricing
 
 HERE = Path(__file__).parent
 
@@ -33,6 +33,7 @@ pages = {
         st.Page("views/inside.py", title="Model inside", icon=":material/account_tree:"),
     ],
 }
+pricing.keep_up()
 page = st.navigation(pages, position="top")
 inputs.sidebar()
 page.run()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from genz_core import Estimate
 from genz_core.errors import InvalidValue
 from genz_core.estimate import StepEstimate
 from genz_core.types import Model, System
+from hardware_db import library
 
 PHASES = ("prefill", "decode")
 FACTORS = ("peak", "bandwidth", "capacity", "link")
@@ -152,6 +154,18 @@ def priced(setup: Setup) -> Estimate:
 def swept(setup: Setup, axis: str, values: tuple[int, ...]) -> Estimate:
     """The estimate of a setup with `axis` ("batch" or "isl") running over `values`."""
     return estimate_resolved(resolved(setup), **{axis: np.array(values, dtype=float)})
+
+
+@st.cache_resource(show_spinner=False)
+def _seen() -> frozenset[tuple[Path, int]]:
+    """The files of the user's own that all that is kept stands on."""
+    return library.stamp()
+
+
+def keep_up() -> None:
+    """Forget all that is kept if a command has changed the user's own files meanwhile."""
+    if _seen() != library.stamp():
+        forget()
 
 
 def forget() -> None:

@@ -45,6 +45,14 @@ def own() -> dict[str, Path]:
     return {path.stem: path for path in found if path.is_file()}
 
 
+def stamp() -> frozenset[tuple[Path, int]]:
+    """The user's own systems, profiles, engines and recipes as they are now: files and times."""
+    folder = data_folder()
+    kinds = ("systems/*.yaml", "profiles/*.yaml", "engines/*.yaml", "recipes.csv")
+    found = (path for kind in kinds for path in folder.glob(kind))
+    return frozenset((path, path.stat().st_mtime_ns) for path in found)
+
+
 def files() -> dict[str, Path]:
     """{slug: file} of all systems; a user's file stands in for a shipped one of its name."""
     return {**shipped(), **own()}
