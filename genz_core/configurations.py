@@ -35,16 +35,23 @@ def columns(workload: Workload, parallelism: Parallelism) -> dict[str, Array]:
     """Every number of a workload and its split by name, as arrays [configs] of one length.
 
     `moe_tp` is among them where it is given.
+
+    Raises:
+        InvalidValue: a number beyond what a float holds.
     """
     values = {name: getattr(workload, name) for name in _SIZES}
     values |= {name: getattr(parallelism, name) for name in _SPLIT}
     if parallelism.moe_tp is not None:
         values["moe_tp"] = parallelism.moe_tp
     size = length(*values.values())
-    return {
-        name: np.broadcast_to(np.asarray(value, dtype=float), (size,))
-        for name, value in values.items()
-    }
+    return {name: np.broadcast_to(_floats(name, value), (size,)) for name, value in values.items()}
+
+
+def _floats(name: str, value: Num) -> Array:
+    try:
+        return np.asarray(value, dtype=float)
+    except OverflowError:
+        raise InvalidValue(f"{name} is beyond any number that can be priced") from None
 
 
 def split_of(parallelism: Parallelism, numbers: Mapping[str, Array]) -> Parallelism:

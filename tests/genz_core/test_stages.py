@@ -31,6 +31,12 @@ def test_a_size_below_one_is_refused_by_name(model, system, field, value):
         genz_core.estimate(model, system, Workload(**{field: value}))
 
 
+@pytest.mark.parametrize("field", ["batch", "isl", "osl"])
+def test_a_size_beyond_any_float_is_refused_by_name(model, system, field):
+    with pytest.raises(InvalidValue, match=f"{field} is beyond any number"):
+        genz_core.estimate(model, system, Workload(**{field: 10**400}))
+
+
 def test_what_may_be_nothing_is_not_less_than_nothing(model, system):
     with pytest.raises(InvalidValue, match="cached = -5"):
         genz_core.estimate(model, system, Workload(cached=-5))
