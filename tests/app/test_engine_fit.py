@@ -148,8 +148,11 @@ def test_what_shares_a_label_is_left_out_together_and_everything_once():
 # ------------------------------------------------------------------------------- intervals
 
 
-def spread_out(sigma, metric="tpot_s", count=2000):
-    """Residuals of a known spread, eight to a configuration, model and system."""
+def spread_out(sigma, metric="tpot_s", count=2000, draw=None):
+    """Residuals of a known spread, eight to a configuration, model and system.
+
+    draw: of the residuals, [count]; normal ones where it is None.
+    """
     rng = np.random.default_rng(0)
     targets = []
     for at in range(count):
@@ -157,14 +160,25 @@ def spread_out(sigma, metric="tpot_s", count=2000):
         targets.append(
             Target(at, metric, 1.0, {**names, "engine": "e", "tier": "measured", "possible": "yes"})
         )
-    found = Residuals(targets, rng.normal(0.0, sigma, count))
+    found = Residuals(targets, rng.normal(0.0, sigma, count) if draw is None else draw)
     splits = ("configurations held out", "one model left out", "one GPU left out")
     return dict.fromkeys((*splits, OWN, AS_GENERIC), found)
 
 
-def test_an_interval_is_the_middle_of_what_was_left_out():
-    row = next(r for r in interval_table(spread_out(0.1)) if r["known"] == "recipe")
-    assert (np.log(row["low"]), np.log(row["high"])) == pytest.approx((-0.128, 0.128), abs=0.02)
+@pytest.mark.parametrize("count", [64, 8000], ids=["few", "many"])
+def test_an_interval_is_the_middle_of_what_was_left_out(count):
+    row = next(r for r in interval_table(spread_out(0.1, count=count)) if r["known"] == "recipe")
+    ends = np.log(row["low"]), np.log(row["high"])
+    assert ends == pytest.approx((-0.128, 0.128), abs=0.3 / np.sqrt(count) + 0.02)
+
+
+def test_of_many_skewed_residuals_the_interval_leaves_out_the_longer_tail():
+    skewed = -np.random.default_rng(0).exponential(0.5, 8000)  # measured over predicted: from 1 up
+    row = next(r for r in interval_table(spread_out(0.0, count=8000, draw=skewed)))
+    assert row["low"] == pytest.approx(1.0, abs=0.01)
+    assert np.log(row["high"]) == pytest.approx(0.5 * np.log(5.0), rel=0.1)
+    few = interval_table(spread_out(0.0, count=64, draw=skewed[:64]))[0]
+    assert few["high"] > row["high"]
 
 
 def test_intervals_cover_what_drew_neither_them_nor_the_model():
