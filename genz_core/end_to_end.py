@@ -3,14 +3,16 @@
 A measured step cannot tell thirty constants of kernels apart, but it can tell whether this engine
 reaches less bandwidth here, or spends more on the host, than its profile says.  Close to a
 profile, r = ln(predicted / measured) is linear in the logarithms x of its constants, so a
-Gauss-Newton step d solves a ridge problem with Huber's weights w::
+Gauss-Newton step d solves a ridge problem, its weights w those of Student's t, so that runs with
+other flags or a warm-up in them say little::
 
     min  sum_i w_i (r_i + J_i d)^2 / spread_i^2  +  sum_c (x_c + d_c)^2 / width_c^2
 
 The same step serves the fit of every engine on all that was measured (`app/engine_fit`) and the
 calibration from one to five points of one's own.  TTFT and TPOT under load also get a scale each,
 for what no constant describes: flags, streaming intervals, versions.
-Source of the weights: Huber, Robust Estimation of a Location Parameter (1964).
+Source of the weights: Lange, Little and Taylor, Robust Statistical Modeling Using the t
+Distribution (1989), whose four degrees of freedom are kept.
 """
 
 from __future__ import annotations
@@ -59,8 +61,8 @@ CONSTANTS = (
     Constant("four_bit_efficiency", 0.5),
     Constant("expert_efficiency", 0.5),
     Constant("host_request_s", 1.0, least=1e-4),
-    Constant("queue_steps", 1.0, least=0.1),
-    Constant("prefill_share", 0.2),
+    Constant("queue_steps", 1.0, 0.0, 0.5, least=0.1),
+    Constant("prefill_share", 0.2, 0.0, 0.3),
 )
 FIELDS = tuple(constant.field for constant in CONSTANTS)
 #: Expected spread of ln(predicted / measured) by what is measured, once its constants are right.
@@ -70,7 +72,8 @@ SPREAD: Mapping[str, float] = {
 #: Expected spread of the scales of figures under load.
 SCALES: Mapping[str, float] = {"tpot_s": 0.1, "ttft_s": 0.15}
 _STEP = 0.05  # of a logarithm, in a numerical derivative
-_HUBER = 2.0  # standard deviations beyond which a point's weight falls
+_FREEDOM = 4.0  # degrees of Student's t
+_ROUNDS_OF_WEIGHTS = 12
 ROUNDS = 4
 _MOST_STEP = 1.0  # of a logarithm, in one round
 MOST_WIDTHS = 3.0  # that a constant may lie from the level above
@@ -100,8 +103,8 @@ def map_step(logs: Array, design: Array, spread: Array, at: Array, width: Array)
     free = width > 0
     j, x, precision = j[:, free], at[free], width[free] ** -2.0
     step: NDArray[Any] = np.zeros(int(free.sum()))
-    for _ in range(8):
-        weight = 1.0 / np.maximum(np.abs((r + j @ step) / s) / _HUBER, 1.0) / s**2
+    for _ in range(_ROUNDS_OF_WEIGHTS):
+        weight = (_FREEDOM + 1.0) / (_FREEDOM + ((r + j @ step) / s) ** 2) / s**2
         left = (j.T * weight) @ j + np.diag(precision)
         step = np.linalg.solve(left, -(j.T * weight) @ r - precision * x)
     whole = np.zeros(width.size)

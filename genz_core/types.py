@@ -381,7 +381,7 @@ class EngineProfile:
     kv_block_tokens: cache granularity.  reserve_output: fraction of the output length whose
     cache is reserved on admission.  kv_cache: what the cache is held in where weights were asked
     for in some format and nobody said: as published checkpoints of that format say
-    ("checkpoint"), or the model's own type ("model").
+    ("checkpoint"), or the model's own type ("model"), unless the format itself implies one.
     queue_steps: decode steps a new request waits for before its prefill starts and after it
     ends (batching window, streaming interval).  prefill_share: measured prefill time under load
     over the priced one.

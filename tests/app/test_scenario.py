@@ -24,6 +24,7 @@ def test_every_recipe_that_ships_is_found_by_its_model_and_format():
         model = model_registry.load(measured.model, weights=key.weights)
         assert (round(model.parameters), bulk_format(model)) == (key.parameters, key.weights)
 
+
 #: A model of which an fp8 checkpoint is published, with an 8-bit cache.
 PUBLISHED = "meta-llama/Llama-3.1-70B"
 
@@ -60,9 +61,17 @@ def test_an_eager_engine_costs_the_same_whoever_asks(eager: Resolved, monkeypatc
         (Scenario(engine="vllm", model=PUBLISHED, weights="fp8"), "bf16"),
         (Scenario(engine="vllm", model=PUBLISHED, weights="fp8", kv="fp8"), "fp8"),
         (Scenario(engine="vllm", model="nvidia/Llama-3.1-8B-Instruct-FP8"), "fp8"),
+        (Scenario(engine="vllm", weights="nvfp4"), "fp8"),
         (Scenario(engine="vllm", weights="q4_k_m"), "bf16"),
     ],
-    ids=["as-published", "the-models-own", "asked", "the-checkpoints", "16-bit-as-it-is"],
+    ids=[
+        "as-published",
+        "the-models-own",
+        "asked",
+        "the-checkpoints",
+        "modelopts",
+        "16-bit-as-it-is",
+    ],
 )
 def test_weights_asked_for_bring_the_cache_that_the_engine_keeps(asked: Scenario, cache: str):
     assert resolve(asked).model.precision.kv == cache

@@ -136,20 +136,40 @@ def test_every_constant_is_a_field_of_an_engine_once():
     assert all(hasattr(PRIOR, name) for name in FIELDS)
 
 
-def test_a_step_solves_the_ridge_problem():
+def test_a_step_ends_where_points_and_prior_pull_alike():
     rng = np.random.default_rng(0)
-    design, logs = rng.normal(size=(40, 3)), rng.normal(size=40) * 0.1
+    design, logs = rng.normal(size=(40, 3)), rng.normal(size=40)
+    spread, width = np.ones(40), np.array([0.5, 0.1, 1.0])
+    step = map_step(logs, design, spread, np.zeros(3), width)
+    missed = (logs + design @ step) / spread
+    pull = design.T @ (missed * 5.0 / (4.0 + missed**2) / spread)
+    np.testing.assert_allclose(pull, -step / width**2, rtol=1e-3)
+
+
+def test_small_misses_make_it_a_ridge_problem():
+    rng = np.random.default_rng(0)
+    design, logs = rng.normal(size=(40, 3)), rng.normal(size=40) * 1e-4
     width = np.array([0.5, 0.1, 1.0])
     step = map_step(logs, design, np.ones(40), np.zeros(3), width)
-    exact = np.linalg.solve(design.T @ design + np.diag(width**-2), -design.T @ logs)
-    np.testing.assert_allclose(step, exact, rtol=1e-10)
+    near = 1.25 * design.T  # five fourths: four degrees of freedom
+    exact = np.linalg.solve(near @ design + np.diag(width**-2), -near @ logs)
+    np.testing.assert_allclose(step, exact, rtol=1e-6)
+
+
+def test_the_further_off_a_point_the_less_it_says():
+    def found(last):
+        logs = np.array([0.0, 0.0, 0.0, last])
+        return abs(map_step(logs, np.ones((4, 1)), np.ones(4), np.zeros(1), np.ones(1))[0])
+
+    assert found(2.0) > found(0.5) > 0.0
+    assert found(20.0) < found(2.0) / 2
 
 
 def test_points_that_are_not_finite_and_parameters_of_no_width_say_nothing():
     design = np.ones((3, 2))
-    logs = np.array([0.1, np.nan, 0.1])
+    logs = np.array([1e-3, np.nan, 1e-3])
     step = map_step(logs, design, np.ones(3), np.zeros(2), np.array([1.0, 0.0]))
-    assert step[1] == 0.0 and step[0] == pytest.approx(-0.2 / 3.0)
+    assert step[1] == 0.0 and step[0] == pytest.approx(-2.5e-3 / 3.5)
 
 
 @pytest.mark.parametrize("steps_waited", [0.2, 1.0, 4.0])
