@@ -133,10 +133,14 @@ def _name(data: Data) -> None:
 
 
 def _doubt(data: Data) -> None:
-    """Say of every target whether its row can have been measured at the load that it states."""
+    """Say of every target whether its row can have been measured at the load that it states.
+
+    Where a row is silent about its cache, an 8-bit one is believed: the least that engines keep.
+    """
     bounds: dict[int, points.Row] = {}
     for resolved, members in data.groups:
-        bounds |= data._price(resolved, members, data.prior, None)
+        smallest = replace(resolved.scenario, kv=resolved.scenario.kv or "fp8")
+        bounds |= data._price(resolve(smallest), members, data.prior, None)
     broken = {
         target.row
         for target in data.targets

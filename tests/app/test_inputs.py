@@ -71,6 +71,12 @@ def test_routing_is_asked_of_expert_parallel_ranks_alone():
     assert "expert_imbalance" not in {box.key for box in opened(tp=4).number_input}
 
 
+def test_a_skew_of_the_routing_is_said_in_a_setups_line():
+    skewed = Setup(Scenario(tp=4, ep=4, expert_imbalance=2.5))
+    assert inputs.describe(skewed).endswith("busiest rank ×2.5")
+    assert "busiest" not in inputs.describe(Setup(Scenario(tp=4, ep=4)))
+
+
 @pytest.mark.parametrize(("name", "numbers"), inputs.PRESETS.items())
 def test_a_preset_sets_batch_and_lengths(name: str, numbers: tuple[int, int, int]):
     app = opened()
