@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -18,8 +17,10 @@ from typing import Any
 
 from genz_core.errors import MeasurementError
 from genz_core.types import Workload
+from profilers.collect import programs
 from profilers.collect.building import RunSettings, check, libraries
 from profilers.collect.machine import cpu
+from profilers.collect.progress import Cancel, never
 from profilers.schema import OPERATOR_COLUMNS, Device, Measurement, PhaseTiming, table
 
 _LEAST_RANKS, _MOST_RANKS = 1, 64
@@ -40,12 +41,15 @@ class RankedRun:
     collectives: tuple[Mapping[str, Any], ...] = ()
 
 
-def run_ranks(settings: RunSettings, ranks: int, timeout_s: float = 1800.0) -> RankedRun:
+def run_ranks(
+    settings: RunSettings, ranks: int, timeout_s: float = 1800.0, cancelled: Cancel = never
+) -> RankedRun:
     """Measure a model split over `ranks` processes on this machine.
 
     Raises:
         MeasurementError: settings that mean nothing, heads that do not divide, a rank that
             failed (with its last line), or no end within `timeout_s`.
+        Cancelled: `cancelled` returned True.
     """
     check(settings)
     libraries()
@@ -54,7 +58,7 @@ def run_ranks(settings: RunSettings, ranks: int, timeout_s: float = 1800.0) -> R
     with tempfile.TemporaryDirectory(prefix="ridgeline-ranks-") as folder:
         room = Path(folder)
         (room / "settings.json").write_text(json.dumps(asdict(settings)), encoding="utf-8")
-        _launch(torchrun_argv(room, ranks), timeout_s)
+        _launch(torchrun_argv(room, ranks), room / "ranks.log", timeout_s, cancelled)
         results = [_read(room / f"rank_{rank}.json") for rank in range(ranks)]
     return merge(results, settings)
 
@@ -67,20 +71,14 @@ def torchrun_argv(folder: Path, ranks: int) -> list[str]:
     ]  # fmt: skip
 
 
-def _launch(argv: Sequence[str], timeout_s: float) -> None:
+def _launch(argv: Sequence[str], log: Path, timeout_s: float, cancelled: Cancel) -> None:
     packages = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH", "")]))
-    environment = {**os.environ, "PYTHONPATH": path}
-    environment.setdefault("OMP_NUM_THREADS", "1")
-    try:
-        done = subprocess.run(
-            argv, capture_output=True, text=True, errors="replace", timeout=timeout_s,
-            env=environment, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise MeasurementError(f"the ranks did not end within {timeout_s:g} s") from None
-    if done.returncode != 0:
-        raise MeasurementError(f"a rank failed: {_cause(done.stderr)}")
+    environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path}
+    code = programs.run(argv, log, "torchrun", timeout_s, cancelled, environment)
+    if code != 0:
+        said = log.read_text(encoding="utf-8", errors="replace")
+        raise MeasurementError(f"a rank failed: {_cause(said)}")
 
 
 def _cause(log: str) -> str:
@@ -124,7 +122,7 @@ def merge(results: Sequence[Mapping[str, Any]], settings: RunSettings) -> Ranked
         phases=phases,
         system=device,
         model=settings.name,
-        engine="hf",
+        engine="hf-compile" if settings.compile else "hf",
         workload=Workload(settings.batch, settings.isl, settings.osl),
         facts={"world_size": len(results), **first["facts"]},
         notes=(f"tensor parallel over {len(results)} ranks; each step as its slowest rank",),

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from genz_core.errors import MeasurementError
+from profilers.collect import programs
 from profilers.collect.doctor import find_tool
 from profilers.collect.nsight import (
     build_ncu_csv_cmd,
@@ -19,14 +16,12 @@ from profilers.collect.nsight import (
     build_nsys_stats_cmd,
     shell_line,
 )
-from profilers.collect.progress import Cancel, Cancelled, never
+from profilers.collect.progress import Cancel, never
 
 _WHERE = {
     "nsys": "Nsight Systems, developer.nvidia.com/nsight-systems",
     "ncu": "Nsight Compute, developer.nvidia.com/nsight-compute",
 }
-#: How often a caller is asked whether to stop, and what a tool gets to end by itself.
-_ASK_S, _GRACE_S = 0.2, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +116,9 @@ class _Folder:
         self.commands += (tuple(argv),)
         self._keep_commands()
         log = self.path / f"{step}.log"
-        code = self._wait([tool, *argv[1:]], log, step)
+        code = programs.run(
+            [tool, *argv[1:]], log, f"{self.tool} {step}", self.timeout_s, self.cancelled
+        )
         said = log.read_text(encoding="utf-8", errors="replace")
         if code != 0 and required:
             last = (said.strip().splitlines() or ["no output"])[-1][:200]
@@ -129,30 +126,6 @@ class _Folder:
                 f"{self.tool} {step} ended with code {code}: {last} (whole log in {log})"
             )
         return said
-
-    def _wait(self, argv: Sequence[str], log: Path, step: str) -> int:
-        """Run a command with its output in a file; returns its exit code."""
-        deadline = time.monotonic() + self.timeout_s
-        try:
-            with log.open("wb") as out:
-                child = subprocess.Popen(
-                    argv, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
-                )
-        except OSError as error:
-            raise MeasurementError(f"{argv[0]} cannot be run: {error.strerror}") from None
-        try:
-            while True:
-                try:
-                    return child.wait(_ASK_S)
-                except subprocess.TimeoutExpired:
-                    if self.cancelled():
-                        raise Cancelled(f"{self.tool} {step}") from None
-                    if time.monotonic() > deadline:
-                        raise MeasurementError(
-                            f"{self.tool} {step} did not end within {self.timeout_s:g} s"
-                        ) from None
-        finally:
-            _end(child)
 
     def _keep_commands(self) -> None:
         text = json.dumps([list(command) for command in self.commands], indent=2)
@@ -175,17 +148,3 @@ def _output_of(argv: Sequence[str]) -> Path:
         return Path(argv[list(argv).index("-o") + 1])
     except (ValueError, IndexError):
         raise MeasurementError("the command names no output; build it with build_*_cmd") from None
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """Stop a tool and all that it started; one that is over already is left alone."""
-    for ask in (signal.SIGTERM, signal.SIGKILL):
-        if child.poll() is not None:
-            return
-        try:
-            os.killpg(child.pid, ask)
-            child.wait(_GRACE_S)
-        except ProcessLookupError:
-            return
-        except subprocess.TimeoutExpired:
-            continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from genz_core.errors import MeasurementError
 from profilers.collect.building import RunSettings
 from profilers.collect.distributed import merge, run_ranks, torchrun_argv
+from profilers.collect.progress import Cancelled
 
 
 def result(prefill: list[float], decode: list[float]) -> dict[str, Any]:
@@ -54,6 +57,36 @@ def test_two_ranks_share_a_model_on_this_cpu(tiny_llama: dict[str, Any]) -> None
     assert len(run.ranks) == 2
     assert len(run.measurement.phases["decode"].samples_s) == 4
     assert {row["format"] for row in run.collectives} == {"gloo.all_reduce"}
+
+
+@pytest.mark.slow
+def test_ranks_that_are_cancelled_leave_no_process(tiny_llama: dict[str, Any]) -> None:
+    settings = RunSettings(tiny_llama, isl=8, osl=100, device="cpu", repeats=10_000)
+    rooms: set[str] = set()
+
+    def stop_once_they_run() -> bool:
+        rooms.update(ranks_running())
+        return bool(rooms)
+
+    with pytest.raises(Cancelled):
+        run_ranks(settings, 2, 300, stop_once_they_run)
+    deadline = time.monotonic() + 60
+    while rooms & ranks_running() and time.monotonic() < deadline:
+        time.sleep(0.2)  # one that torchrun was just starting ends when it finds nobody to join
+    assert rooms and not rooms & ranks_running()
+
+
+def ranks_running() -> set[str]:
+    """The folders of the ranks that run on this machine."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = process.read_bytes().decode().split("\0")
+        except OSError:
+            continue
+        if "profilers.collect.rank" in words and "torch.distributed.run" not in words:
+            found.add(words[words.index("profilers.collect.rank") + 1])
+    return found
 
 
 @pytest.mark.slow
