@@ -22,7 +22,8 @@ from profilers.collect.agreement import Agreement
 from profilers.collect.clock import SHARED
 from profilers.collect.eager import as_run
 from profilers.collect.progress import Cancel, Progress, never, part, silent
-from profilers.collect.steps import StepPoint, StepRun, measure_steps
+from profilers.collect.steps import StepRun, measure_steps
+from profilers.steps import StepPoint
 
 #: A Llama of 0.47 B parameters: the shape of small published ones (grouped heads of 64, SwiGLU).
 LLAMA_HALF_BILLION: Mapping[str, Any] = {

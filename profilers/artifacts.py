@@ -22,6 +22,7 @@ import pandas as pd
 import yaml
 
 from genz_core.errors import MeasurementError
+from profilers import plain_words
 from profilers.compare import Comparison
 from profilers.schema import Measurement
 from profilers.wording import percent, seconds, shortened
@@ -37,7 +38,8 @@ class Material:
 
     inputs: the settings as resolved.  static: rows of the static analysis (operators with their
     FLOPs and bytes).  kernels: a kernel table.  assumptions: sentences.  commands: argument lists.
-    metrics: further figures (MFU, power ...) for metrics.json.
+    metrics: further figures (MFU, power ...) for metrics.json.  steps: rows of a sweep, measured
+    and predicted.
     """
 
     measurement: Measurement
@@ -48,6 +50,7 @@ class Material:
     assumptions: Sequence[str] = ()
     commands: Sequence[Sequence[str]] = ()
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    steps: Sequence[Mapping[str, Any]] = ()
 
 
 def write(folder: Path, material: Material) -> list[Path]:
@@ -59,7 +62,7 @@ def write(folder: Path, material: Material) -> list[Path]:
     texts = {
         "report.md": report(material),
         "operators.md": operators(material.measurement),
-        "stakeholder_summary.md": stakeholder_summary(material),
+        "stakeholder_summary.md": plain_words.summary(material),
         "assumptions.md": assumptions(material),
         "metrics.json": _json(metrics(material)),
         "static_compute.json": _json(static_compute(material.static)),
@@ -87,9 +90,10 @@ def write(folder: Path, material: Material) -> list[Path]:
 
 
 def report(material: Material) -> str:
-    """The run on a page: phases, gaps, findings, notes."""
+    """The run on a page: phases or steps, gaps, findings, notes."""
     m = material.measurement
-    parts = [f"# {m.model or 'Run'} on {_device(m)}", _table(_phase_rows(material))]
+    parts = [f"# {m.model or 'Run'} on {plain_words.device(m)}"]
+    parts += [_table(rows) for rows in (_phase_rows(material), _step_rows(material)) if rows]
     if material.comparison is not None:
         columns = [
             "phase", "class", "bound_s", "predicted_s", "low_s", "high_s", "measured_s", "inside",
@@ -146,39 +150,6 @@ def kernels(table: pd.DataFrame) -> str:
     return "\n\n".join(["# Kernels", _table(rows) or "No kernel was seen."]) + "\n"
 
 
-def stakeholder_summary(material: Material) -> str:
-    """The run in plain words for someone who decides and does not profile."""
-    m = material.measurement
-    lines = [f"# {m.model or 'The model'} on {_device(m)}, in short", ""]
-    if (first := m.phases.get("prefill")) and first.samples_s:
-        lines.append(f"- The first word of an answer comes after {seconds(first.median_s)}.")
-    if (step := m.phases.get("decode")) and step.samples_s:
-        batch = float(np.max(m.workload.batch)) if m.workload else 1.0
-        lines.append(
-            f"- After that one word follows every {seconds(step.median_s)}; "
-            f"{f'{batch:.0f} answers at once make' if batch > 1 else 'one answer makes'} "
-            f"{batch / step.median_s:,.0f} tokens a second."
-        )
-    if material.comparison is not None:
-        lines += [_gap_in_words(row) for row in material.comparison.phases.to_dict("records")]
-        lines += [f"- {finding.sentence}" for finding in material.comparison.findings[:3]]
-    if len(lines) == 2:
-        lines.append("- Nothing was timed.")
-    return "\n".join(lines) + "\n"
-
-
-def _gap_in_words(row: Mapping[str, Any]) -> str:
-    ratio, room = row["ratio"], row["measured_s"] / row["bound_s"] if row["bound_s"] else math.nan
-    pace = "as fast as expected" if 0.9 <= ratio <= 1.1 else (
-        f"{ratio:.2g} times slower than expected" if ratio > 1 else
-        f"{1 / ratio:.2g} times faster than expected" if ratio > 0 else "not timed"
-    )  # fmt: skip
-    return (
-        f"- {str(row['phase']).capitalize()} ran {pace}; the hardware alone would allow "
-        f"{f'{room:.2g}' if room < 100 else f'{room:,.0f}'} times the speed."
-    )
-
-
 def assumptions(material: Material) -> str:
     lines = [f"- {sentence}" for sentence in material.assumptions]
     return "# Assumptions\n\n" + ("\n".join(lines) or "None.") + "\n"
@@ -209,6 +180,20 @@ def _phase_rows(material: Material) -> list[dict[str, Any]]:
     return rows
 
 
+def _step_rows(material: Material) -> list[dict[str, Any]]:
+    return [
+        {
+            **{name: row[name] for name in ("phase", "batch", "length", "status")},
+            "median": seconds(row["measured_s"]),
+            "spread": percent(row["spread"]),
+            "bound": seconds(row["bound_s"]),
+            "predicted": seconds(row["predicted_s"]),
+            "80 %": _interval(row),
+        }
+        for row in material.steps
+    ]
+
+
 def _interval(row: Mapping[str, Any]) -> str:
     if math.isnan(row["low_s"]):
         return "not validated"
@@ -231,6 +216,8 @@ def metrics(material: Material) -> dict[str, Any]:
         for name, timing in material.measurement.phases.items()
     }
     found: dict[str, Any] = {"phases": phases, **material.metrics}
+    if material.steps:
+        found["steps"] = list(material.steps)
     if material.comparison is not None:
         found["comparison"] = {
             name: getattr(material.comparison, name).to_dict("records")
@@ -275,10 +262,6 @@ def _is_fact(value: Any) -> bool:
 
 
 # ------------------------------------------------------------------------------- text
-
-
-def _device(measurement: Measurement) -> str:
-    return measurement.system.name if measurement.system and measurement.system.name else "a device"
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import shutil
 import sqlite3
 import time
@@ -23,12 +24,14 @@ import pyarrow as pa
 from genz_core.errors import MeasurementError, RidgelineError
 from genz_core.types import Workload
 from profilers.schema import Device, Measurement, PhaseTiming
+from profilers.steps import MOST_STEPS, MeasuredStep, StepPoint
 
 RUN, _OPERATORS = "run.json", "operators.parquet"
 _MAX_FILES, _MAX_BYTES, _MAX_RATIO = 200, 1 << 30, 400
+_MAX_SIZE = 1 << 48  # of a step, in sequences or tokens
 #: What a damaged file may raise; a known error passes as it is.
 _DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError,
-           pa.ArrowException)  # fmt: skip
+           OverflowError, pa.ArrowException)  # fmt: skip
 
 
 def write(folder: Path, measurement: Measurement, label: str) -> None:
@@ -49,6 +52,7 @@ def write(folder: Path, measurement: Measurement, label: str) -> None:
             name: {"basis": timing.basis, "samples_s": list(timing.samples_s)}
             for name, timing in m.phases.items()
         },
+        "steps": [asdict(step) for step in m.steps],
         "facts": dict(m.facts),
         "notes": list(m.notes),
     }
@@ -76,14 +80,39 @@ def document(folder: Path) -> dict[str, Any]:
     float(found["created"])
     for entry in found["phases"].values():
         [float(sample) for sample in entry["samples_s"]]
+    _steps(found)
     return found
+
+
+def _steps(document: dict[str, Any]) -> tuple[MeasuredStep, ...]:
+    """The steps of a sweep; a run from before they were kept has none.
+
+    Raises:
+        ValueError: sizes or times that cannot be, or more steps than a sweep has.
+    """
+    entries = document.get("steps", [])
+    if len(entries) > MOST_STEPS:
+        raise ValueError(f"it has {len(entries)} steps, a sweep has {MOST_STEPS} at most")
+    return tuple(map(_step, entries))
+
+
+def _step(entry: dict[str, Any]) -> MeasuredStep:
+    point = StepPoint(**entry["point"])
+    samples = tuple(map(float, entry["samples_s"]))
+    sizes = (point.batch, point.length)
+    whole = all(type(size) is int and 1 <= size <= _MAX_SIZE for size in sizes)
+    if point.phase not in ("prefill", "decode") or not whole:
+        raise ValueError(f"{str(point)[:60]!r} is no step")
+    if not all(0.0 < sample < math.inf for sample in samples):
+        raise ValueError(f"{point} took no time that can be")
+    return MeasuredStep(point, samples, bool(entry["out_of_memory"]), bool(entry["skipped"]))
 
 
 def is_whole(folder: Path) -> bool:
     """Whether a folder is a run that `document` reads, under its own id."""
     try:
         return document(folder)["id"] == folder.name
-    except (OSError, ValueError, TypeError, LookupError, AttributeError):
+    except (OSError, *_DAMAGE):
         return False
 
 
@@ -104,6 +133,7 @@ def measurement_of(folder: Path) -> Measurement:
         workload=Workload(*d["workload"]) if d["workload"] else None,
         facts=d["facts"],
         notes=tuple(d["notes"]),
+        steps=_steps(d),
     )
 
 

@@ -17,6 +17,7 @@ import pandas as pd
 
 from genz_core.errors import ReportError
 from genz_core.types import Workload
+from profilers.steps import MeasuredStep
 
 Tool = Literal["nsys", "ncu", "torch"]
 Basis = Literal["wall", "gpu", "kernels"]
@@ -201,7 +202,7 @@ class Measurement:
 
     source: "live" or the format of the report.  system: the device that ran, as detected.
     model, engine, workload: where known.  phases: timings by phase.  operators: a table of
-    `OPERATOR_COLUMNS`, with further columns allowed.
+    `OPERATOR_COLUMNS`, with further columns allowed.  steps: of a sweep, which has no one workload.
     """
 
     source: str
@@ -213,6 +214,7 @@ class Measurement:
     workload: Workload | None = None
     facts: Mapping[str, str | float | int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    steps: tuple[MeasuredStep, ...] = ()
 
 
 def table(

@@ -218,11 +218,13 @@ class Store:
             return run_files.measurement_of(folder)
 
     def compare(self, *identities: str) -> pd.DataFrame:
-        """A row an operator class and phase with seconds of each run, and the phases' medians."""
+        """A row an operator class and phase with seconds of each run, and the medians of phases
+        and of the steps of sweeps."""
         columns = {}
         for identity in identities:
             run, measured = self.find(identity), self.load(identity)
-            medians = pd.Series(dict(run.phases), dtype=float)
+            steps = {str(step.point): step.median_s for step in measured.steps}
+            medians = pd.Series({**run.phases, **steps}, dtype=float)
             medians.index = pd.MultiIndex.from_tuples(
                 [(name, "all") for name in medians.index], names=["phase", "class"]
             )

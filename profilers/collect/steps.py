@@ -7,10 +7,9 @@ several rounds, so that a disturbance of the machine touches one round of many p
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from genz_core.errors import MeasurementError
 from profilers.collect.building import (
@@ -25,54 +24,9 @@ from profilers.collect.building import (
     text_config,
     vocabulary,
 )
-from profilers.collect.clock import Clock, relative_spread
+from profilers.collect.clock import Clock
 from profilers.collect.progress import Cancel, Cancelled, Progress, never, silent
-
-Phase = Literal["prefill", "decode"]
-_STEPS = 4  # decode steps a visit; a context of n is timed at n, n+1 ... n+3
-
-
-@dataclass(frozen=True, slots=True)
-class StepPoint:
-    """One step.  length: tokens of each prompt (prefill), or tokens in the cache (decode)."""
-
-    phase: Phase
-    batch: int
-    length: int
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredStep:
-    """A step and its times; none where memory ran out, or would have.
-
-    skipped: not tried, because a smaller one ran out of memory.
-    """
-
-    point: StepPoint
-    samples_s: tuple[float, ...]
-    out_of_memory: bool = False
-    skipped: bool = False
-
-    @property
-    def status(self) -> str:
-        if self.skipped:
-            return "skipped"
-        if self.out_of_memory:
-            return "out_of_memory"
-        return "ok" if self.samples_s else "not_run"
-
-    @property
-    def median_s(self) -> float:
-        return statistics.median(self.samples_s) if self.samples_s else float("nan")
-
-    @property
-    def spread(self) -> float:
-        return relative_spread(self.samples_s)
-
-    @property
-    def context(self) -> float:
-        """Cached tokens of the middle one of the steps timed."""
-        return self.point.length + (_STEPS - 1) / 2.0 if self.point.phase == "decode" else 0.0
+from profilers.steps import VISIT, MeasuredStep, StepPoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +110,7 @@ class _Rota:
             if at in self.failed or at in self.skipped:
                 continue
             share = (number + at / len(self.points)) / rounds
-            progress(share, f"{point.phase} {point.batch} x {point.length}, round {number + 1}")
+            progress(share, f"{point}, round {number + 1}")
             times = _visit(model, point, self.clock)
             if times is None:
                 self.give_up(at)
@@ -231,7 +185,7 @@ def _decode(model: Any, point: StepPoint, clock: Clock) -> list[float]:
     cache = filled_cache(model, point.batch, point.length - 1, clock.device)
     token = torch.zeros(point.batch, 1, dtype=torch.long, device=clock.device)
     times = []
-    for _ in range(_STEPS + 1):
+    for _ in range(VISIT + 1):
         start = clock.now()
         out = model(token, past_key_values=cache, use_cache=True)
         token = out.logits[:, -1:].argmax(-1)

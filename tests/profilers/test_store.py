@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ import pytest
 from genz_core.errors import MeasurementError, RidgelineError, UnknownName
 from genz_core.types import Workload
 from profilers.schema import OPERATOR_COLUMNS, Device, Measurement, PhaseTiming, table
+from profilers.steps import MOST_STEPS, MeasuredStep, StepPoint
 from profilers.store import Store
 
 ROOT = Path(__file__).parents[2]
@@ -65,6 +67,72 @@ def test_a_run_comes_back_as_it_was_kept(store: Store):
     assert loaded.phases == dict(kept.phases)
     assert (loaded.system, loaded.facts, loaded.notes) == (kept.system, kept.facts, kept.notes)
     assert (loaded.workload.batch, loaded.workload.isl, loaded.workload.osl) == (2, 8, 4)
+
+
+STEPS = (
+    MeasuredStep(StepPoint("prefill", 2, 128), (1e-2, 3e-2, 2e-2)),
+    MeasuredStep(StepPoint("decode", 4, 1024), (), out_of_memory=True),
+    MeasuredStep(StepPoint("decode", 8, 1024), (), skipped=True),
+)
+
+
+def test_the_steps_of_a_sweep_come_back_as_they_were_kept(store: Store):
+    identity = store.save(replace(measurement(), phases={}, workload=None, steps=STEPS))
+    assert store.load(identity).steps == STEPS
+
+
+def test_a_run_from_before_steps_were_kept_has_none(store: Store):
+    identity = store.save(measurement())
+    file = store.path(identity) / "run.json"
+    document = json.loads(file.read_text())
+    del document["steps"]
+    file.write_text(json.dumps(document))
+    assert store.load(identity).steps == ()
+    assert store.load(identity).phases == measurement().phases
+
+
+def test_runs_compare_step_by_step(store: Store):
+    swept = replace(measurement(), phases={}, steps=STEPS)
+    table = store.compare(store.save(swept), store.save(measurement())).set_index("phase")
+    swept_s, other_s = table.loc["prefill 2 x 128"].drop("class")
+    assert swept_s == 2e-2 and np.isnan(other_s)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"point": {"phase": "lunch", "batch": 1, "length": 8}},
+        {"point": {"phase": "decode", "batch": 0, "length": 8}},
+        {"point": {"phase": "decode", "batch": 1.5, "length": 8}},
+        {"point": {"phase": "decode", "batch": 10**400, "length": 8}},
+        {"point": {"phase": "decode", "batch": 1}},
+        {"point": "decode"},
+        {"samples_s": [-1.0]},
+        {"samples_s": [float("nan")]},
+        {"samples_s": [10**400]},
+        {"samples_s": None},
+    ],
+)
+def test_steps_that_cannot_be_are_refused_in_a_sentence(store: Store, damage: dict):
+    identity = store.save(replace(measurement(), steps=STEPS))
+    file = store.path(identity) / "run.json"
+    document = json.loads(file.read_text())
+    document["steps"][0] |= damage
+    file.write_text(json.dumps(document))
+    with pytest.raises(MeasurementError, match="no run that can be read") as refused:
+        store.load(identity)
+    assert len(str(refused.value)) < 200
+    assert [run.id for run in Store(store.folder).runs()] == [identity]
+
+
+def test_more_steps_than_a_sweep_has_are_refused(store: Store):
+    identity = store.save(replace(measurement(), steps=STEPS))
+    file = store.path(identity) / "run.json"
+    document = json.loads(file.read_text())
+    document["steps"] = document["steps"][:1] * (MOST_STEPS + 1)
+    file.write_text(json.dumps(document))
+    with pytest.raises(MeasurementError, match="4097 steps"):
+        store.load(identity)
 
 
 def test_the_list_tells_label_model_and_median_of_each_phase(store: Store):

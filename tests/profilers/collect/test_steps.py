@@ -8,7 +8,8 @@ import pytest
 
 from profilers.collect.building import RunSettings, build, pick_device
 from profilers.collect.progress import Cancelled
-from profilers.collect.steps import StepPoint, filled_cache, measure_steps
+from profilers.collect.steps import filled_cache, measure_steps
+from profilers.steps import StepPoint
 
 
 @pytest.fixture
