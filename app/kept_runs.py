@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from app import measured_sweep, nsight_runs, ranked_runs
 from app.live_runs import Outcome, run_live
-from app.measuring import Setting
-from app.nsight_runs import asked as nsight_asked
-from app.nsight_runs import run_inside
+from app.measured_sweep import Swept
+from app.measuring import Setting, step_rows
 from app.reports import compared
 from genz_core import Estimate, Workload, estimate
 from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
@@ -52,11 +52,25 @@ def execute(tree: Mapping[str, Any], progress: Progress = silent, cancelled: Can
         MeasurementError: the run failed or ran out of memory, or nothing of it can be kept.
         Cancelled: it was stopped before anything was complete.
     """
+    return _executed(tree, progress, cancelled)[0]
+
+
+def execute_sweep(
+    tree: Mapping[str, Any], progress: Progress = silent, cancelled: Cancel = never
+) -> tuple[str, Swept]:
+    """`execute` a run file that asks for a sweep; its steps beside their predictions as well."""
+    identity, outcome = _executed(tree, progress, cancelled)
+    return identity, Swept.of(outcome.measurement, outcome.known)
+
+
+def _executed(
+    tree: Mapping[str, Any], progress: Progress, cancelled: Cancel
+) -> tuple[str, Outcome]:
     with scratch() as folder:
         outcome = perform(tree, folder, progress, cancelled)
         if outcome.out_of_memory:
             raise MeasurementError(outcome.measurement.notes[0])
-        return keep(outcome, tree, folder)
+        return keep(outcome, tree, folder), outcome
 
 
 @contextmanager
@@ -77,12 +91,22 @@ def scratch(kept: bool = True) -> Iterator[Path]:
 def perform(
     tree: Mapping[str, Any], scratch: Path, progress: Progress = silent, cancelled: Cancel = never
 ) -> Outcome:
-    """Measure what a resolved run file asks, here or inside Nsight; files go to `scratch`.
+    """Measure what a resolved run file asks: one workload here or inside Nsight, a sweep, or
+    several ranks; files go to `scratch`.
 
     Raises:
+        InvalidValue: it asks for several of these.
         MeasurementError: the run failed.  Cancelled: it was stopped too early.
     """
-    run = run_inside if nsight_asked(tree) else run_live
+    ways = {
+        "Nsight": (nsight_runs.asked, nsight_runs.run_inside),
+        "a sweep": (measured_sweep.asked, measured_sweep.run_sweep),
+        "ranks": (ranked_runs.asked, ranked_runs.run_ranked),
+    }
+    wanted = {name: run for name, (asked, run) in ways.items() if asked(tree)}
+    if len(wanted) > 1:
+        raise InvalidValue(f"{' and '.join(wanted)} are runs of their own: ask for one of them")
+    run = next(iter(wanted.values()), run_live)
     return run(tree, scratch, progress, cancelled)
 
 
@@ -99,12 +123,13 @@ def keep(outcome: Outcome, tree: Mapping[str, Any], folder: Path, tags: Sequence
         measurement, tree, found,
         static=static_rows(measurement, known) if tree["static_analysis"]["enable"] else (),
         kernels=outcome.kernels,
-        assumptions=[*_basis(tree, known), *notes],
+        assumptions=[*_basis(tree, outcome), *notes],
         commands=outcome.commands,
         metrics=outcome.metrics,
+        steps=step_rows(measurement.steps, known),
     )  # fmt: skip
     kept = store()
-    with kept.draft(measurement) as draft:
+    with kept.draft(measurement, outcome.label) as draft:
         write(draft, material)
         _move(outcome.files, folder, draft)
         identity = kept.identity(draft)
@@ -130,22 +155,26 @@ def prediction(measurement: Measurement, known: Setting) -> Estimate | None:
     if known.model is None or known.system is None or load is None:
         return None
     model = as_run(known.model, known.engine)
-    return estimate(model, known.system, Workload(*_sizes(load)), engine=known.engine)
+    sizes = Workload(*_sizes(load))
+    return estimate(model, known.system, sizes, known.split, engine=known.engine)
 
 
 def _sizes(load: Workload) -> tuple[float, float, float]:
     return float(load.batch), float(load.isl), float(load.osl)  # type: ignore[arg-type]
 
 
-def _basis(tree: Mapping[str, Any], known: Setting) -> list[str]:
+def _basis(tree: Mapping[str, Any], outcome: Outcome) -> list[str]:
     """What the figures of a run rest on, in sentences."""
+    known, layers = outcome.known, tree["model"]["layers"]
     weights = "a checkpoint" if tree["model"]["checkpoint"] else "random weights of its true shapes"
     found = [f"the model ran with {weights}; times do not depend on their values"]
-    if tree["model"]["layers"]:
+    if layers and outcome.live is not None:
         found.append(
-            f"it was cut to {tree['model']['layers']} layers; times and operators are scaled to "
-            "all, kernels and trace are of the cut model"
+            f"it was cut to {layers} layers; times and operators are scaled to all, kernels and "
+            "trace are of the cut model"
         )
+    elif layers:
+        found.append(f"it was cut to {layers} layers; times and predictions are of the cut model")
     if known.system is not None:
         found.append(f"predicted for {known.system.name} with the engine {known.engine.name}")
         found += known.system.assumptions

@@ -35,6 +35,7 @@ class Outcome:
     known: what its prediction rests on.  live: the run itself, None of one inside Nsight.
     reports: what the measurement was made of.  kernels: every launch, None where none was watched.
     commands: what ran.  files: what to keep beside the artifacts.  metrics: further figures.
+    label: what the kept run is listed as, "" for its model.
     """
 
     measurement: Measurement
@@ -45,6 +46,7 @@ class Outcome:
     commands: Sequence[Sequence[str]] = ()
     files: tuple[Path, ...] = ()
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
 
     @property
     def out_of_memory(self) -> bool:

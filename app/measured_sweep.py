@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from app.axes import parse_values
-from app.live_runs import settings_of
-from app.measuring import agreements, cut, setting, step_rows
+from app.live_runs import AGAIN, Outcome, settings_of
+from app.measuring import Setting, agreements, cut, setting, step_rows
 from genz_core.errors import InvalidValue
+from profilers import Measurement
 from profilers.collect.agreement import Agreement
 from profilers.collect.progress import Cancel, Progress, never, silent
-from profilers.collect.steps import StepPoint
+from profilers.schema import OPERATOR_COLUMNS, table
+from profilers.steps import MOST_STEPS, StepPoint
+
+if TYPE_CHECKING:
+    from profilers.collect.building import RunSettings
+    from profilers.collect.steps import StepRun
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """A finished sweep.
+    """The steps of a sweep beside what was predicted for them.
 
     rows: see `app.measuring.step_rows`.  agreement: R², MAPE and line by phase, and of "all".
     """
@@ -26,15 +33,22 @@ class Swept:
     agreement: dict[str, Agreement]
     notes: tuple[str, ...]
 
+    @classmethod
+    def of(cls, measurement: Measurement, known: Setting) -> Swept:
+        """The steps of a measurement, priced for a setting."""
+        rows = step_rows(measurement.steps, known)
+        return cls(rows, agreements(rows), (*known.notes, *measurement.notes))
 
-def sweep(
-    asked: Mapping[str, Any], progress: Progress = silent, cancelled: Cancel = never
-) -> Swept:
-    """Measure every point of a grid; a size that runs out of memory spares all larger ones.
 
-    Args:
-        asked: tree (a resolved run file), batches and lengths ("1:8:x2" or "1,2,4"), phases
-            ("prefill,decode"), rounds.
+def asked(tree: Mapping[str, Any]) -> bool:
+    """Whether a run file asks for a sweep."""
+    return bool(tree["sweep"]["batches"])
+
+
+def run_sweep(
+    tree: Mapping[str, Any], scratch: Path, progress: Progress = silent, cancelled: Cancel = never
+) -> Outcome:
+    """Measure every point of a run file's grid; a size that runs out of memory spares all larger.
 
     Raises:
         InvalidValue, MeasurementError: what is asked means nothing, or the model does not run.
@@ -44,30 +58,61 @@ def sweep(
     from profilers.collect.clock import use_threads
     from profilers.collect.steps import measure_steps
 
-    tree = asked["tree"]
-    points = sweep_points(asked["batches"], asked["lengths"], asked["phases"])
+    grid = tree["sweep"]
+    points = sweep_points(grid["batches"], grid["lengths"], grid["phases"])
+    if grid["rounds"] < 1:
+        raise InvalidValue(f"rounds = {grid['rounds']}: give a whole number of at least 1")
     settings = settings_of(tree)
     device = pick_device(settings.device)
     use_threads(device, tree["run"]["threads"])
-    done = measure_steps(settings, points, asked["rounds"], progress, cancelled)
-    name, system = device_facts(device).name, tree["predict"]["system"]
-    known = setting(cut(settings), name, system, done.threads)
-    rows = step_rows(done.steps, known)
-    stopped = ("cancelled: complete points only",) if done.cancelled else ()
-    return Swept(rows, agreements(rows), (*known.notes, *stopped))
+    done = measure_steps(settings, points, grid["rounds"], progress, cancelled)
+    measurement = _measurement(settings, done, device_facts(device))
+    name = measurement.system.name if measurement.system else settings.device
+    known = setting(cut(settings), name, tree["predict"]["system"], done.threads)
+    fits = {name: fit.row() for name, fit in Swept.of(measurement, known).agreement.items()}
+    return Outcome(
+        measurement,
+        known,
+        commands=[AGAIN],
+        metrics={"parameters": done.parameters, "cancelled": done.cancelled, "agreement": fits},
+        label=f"{settings.name}, sweep of {len(points)} steps",
+    )
+
+
+def _measurement(settings: RunSettings, done: StepRun, device: Any) -> Measurement:
+    """A sweep as a measurement: its steps, and no phase of one size."""
+    notes = [f"cut to {settings.layers} layers, not scaled"] if settings.layers else []
+    if done.cancelled:
+        notes.append("cancelled: complete points only")
+    return Measurement(
+        source="live",
+        operators=table(OPERATOR_COLUMNS, {}, 0),
+        system=device,
+        model=settings.name,
+        engine="hf-compile" if settings.compile else "hf",
+        facts={
+            "dtype": settings.dtype, "attention": settings.attention, "threads": done.threads,
+            "clock": done.clock, "parameters": done.parameters,
+        },
+        notes=tuple(notes),
+        steps=done.steps,
+    )  # fmt: skip
 
 
 def sweep_points(batches: str, lengths: str, phases: str) -> list[StepPoint]:
     """Every batch at every length, small ones first, phase by phase.
 
     Raises:
-        InvalidValue: values or phases that do not read.
+        InvalidValue: values or phases that do not read, or more points than a sweep has.
     """
     wanted = [phase.strip() for phase in phases.split(",")]
     unknown = [phase for phase in wanted if phase not in ("prefill", "decode")]
     if unknown:
         raise InvalidValue(f"unknown phase {unknown[0]!r}; give prefill, decode or prefill,decode")
     sizes = parse_values("batches", batches), parse_values("lengths", lengths)
+    count = len(wanted) * len(sizes[0]) * len(sizes[1])
+    if count > MOST_STEPS:
+        raise InvalidValue(f"{count} points are more than a sweep of {MOST_STEPS}: widen its steps")
     pairs = sorted(
         ((int(b), int(n)) for b in sizes[0] for n in sizes[1]), key=lambda p: p[0] * p[1]
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,8 @@ from profilers.collect.building import RunSettings
 from profilers.collect.eager import as_run
 from profilers.collect.machine import SLUG
 from profilers.collect.model import ModelRun
-from profilers.collect.steps import MeasuredStep
 from profilers.compare import lies_inside
+from profilers.steps import MeasuredStep
 
 _WEIGHT_FILES = ("*.safetensors", "*.bin", "*.safetensors.index.json")
 _FORMATS: Mapping[str, str] = {
@@ -80,13 +80,14 @@ def cut(settings: RunSettings) -> RunSettings:
 class Setting:
     """What predictions of a run rest on; None where nothing is known of it.
 
-    notes: what is missing and how to get it.
+    notes: what is missing and how to get it.  split: the devices that share the model.
     """
 
     model: Model | None
     system: System | None
     engine: EngineProfile
     notes: tuple[str, ...] = ()
+    split: Parallelism = field(default_factory=Parallelism)
 
 
 def setting(

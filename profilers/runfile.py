@@ -137,7 +137,8 @@ def _value(key: str, text: str, standard: Any) -> Any:
         value = yaml.safe_load(text) if text else ""
     except (yaml.YAMLError, RecursionError):
         raise InvalidValue(f"{key}={text!r} is no value that YAML reads") from None
-    return _kind(key, value, standard)
+    as_typed = isinstance(standard, str) and isinstance(value, (int, float))  # 1:8:2 is 3722
+    return _kind(key, text if as_typed else value, standard)
 
 
 def _kind(key: str, value: Any, standard: Any) -> Any:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from app.commands import options as opt
 from app.commands.options import Json
+
+if TYPE_CHECKING:
+    from app.live_runs import Outcome
+
+    Use = Callable[[Outcome, Path], None]
 
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Dtype = Annotated[str, typer.Option(help="bfloat16, float16 or float32.")]
@@ -23,6 +29,8 @@ System = Annotated[
 Checkpoint = Annotated[
     bool, typer.Option("--checkpoint", help="Load the hub's weights instead of random ones.")
 ]
+Keep = Annotated[bool, typer.Option(help="Keep the run with its artifacts.")]
+Tag = Annotated[list[str] | None, typer.Option(help="Tag of the kept run.")]
 ModelArgument = Annotated[
     str, typer.Argument(help="Registry name, hf:owner/name, folder, or path to a config.json.")
 ]
@@ -71,20 +79,17 @@ def run(
     threads: Threads = 0,
     system: System = "auto",
     checkpoint: Checkpoint = False,
-    keep: Annotated[bool, typer.Option(help="Keep the run with its artifacts.")] = True,
-    tag: Annotated[list[str] | None, typer.Option(help="Tag of the kept run.")] = None,
+    keep: Keep = True,
+    tag: Tag = None,
     json: Json = False,
 ) -> None:
-    from app import kept_runs
-    from app.commands.running import running
+    from app.commands.measure_output import print_run
     from app.live_runs import copy_trace
     from genz_core.errors import InvalidValue
     from profilers import runfile
 
     if trace is not None and not profile:
         raise InvalidValue("--trace keeps what the profiler saw: leave out --no-profile")
-    if tag and not keep:
-        raise InvalidValue("--tag names a kept run: leave out --no-keep")
     tree = runfile.compose()
     tree["model"].update(name=model, checkpoint=checkpoint, layers=layers)
     tree["run"].update(
@@ -93,14 +98,12 @@ def run(
     )  # fmt: skip
     tree["torch_profiler"].update(enable=profile, trace=trace is not None)
     tree["predict"]["system"] = system
-    with kept_runs.scratch(keep) as scratch:
-        with running("measuring") as way:
-            outcome = kept_runs.perform(tree, scratch, way.progress, way.cancelled)
+
+    def at_once(outcome: Outcome, scratch: Path) -> None:
         if trace is not None:
             copy_trace(scratch, trace)
-        whole = keep and not outcome.out_of_memory
-        kept = kept_runs.keep(outcome, tree, scratch, tag or ()) if whole else ""
-    _print_run(outcome, kept, json)
+
+    print_run(*_measured(tree, "measuring", keep, tag, at_once), json)
 
 
 def sweep(
@@ -119,28 +122,34 @@ def sweep(
     output: Annotated[
         Path | None, typer.Option(help="Write the rows to this CSV.", callback=opt.target)
     ] = None,
+    keep: Keep = True,
+    tag: Tag = None,
     json: Json = False,
 ) -> None:
-    from app.commands.running import running
-    from app.measured_sweep import sweep as measure
+    from app.commands.measure_output import print_sweep
+    from app.measured_sweep import Swept, sweep_points
     from app.tables import to_csv
     from profilers import runfile
 
+    sweep_points(batches, lengths, phases)
     tree = runfile.compose()
     tree["model"].update(name=model, checkpoint=checkpoint, layers=layers)
     tree["run"].update(device=device, dtype=dtype, attention=attention, threads=threads)
+    tree["sweep"].update(batches=batches, lengths=lengths, phases=phases, rounds=rounds)
     tree["predict"]["system"] = system
-    asked = {"tree": tree, "batches": batches, "lengths": lengths, "phases": phases}
-    with running("sweeping") as way:
-        done = measure({**asked, "rounds": rounds}, way.progress, way.cancelled)
-    if output is not None:
-        opt.write(output, to_csv(done.rows) + "\n")
-    _print_sweep(done, json)
+
+    def at_once(outcome: Outcome, scratch: Path) -> None:
+        if output is not None:
+            rows = Swept.of(outcome.measurement, outcome.known).rows
+            opt.write(output, to_csv(rows) + "\n")
+
+    outcome, kept = _measured(tree, "sweeping", keep, tag, at_once)
+    print_sweep(Swept.of(outcome.measurement, outcome.known), kept, json)
 
 
 def ranks(
     model: ModelArgument,
-    tp: Annotated[int, typer.Option(help="Processes that share the model.")] = 2,
+    tp: Annotated[int, typer.Option(min=1, help="Processes that share the model.")] = 2,
     batch: Annotated[int, typer.Option(help="Sequences at once.")] = 1,
     isl: Annotated[int, typer.Option(help="Prompt tokens.")] = 128,
     osl: Annotated[int, typer.Option(help="Output tokens.")] = 8,
@@ -150,17 +159,20 @@ def ranks(
     warmup: Annotated[int, typer.Option(help="Runs that do not count.")] = 1,
     repeats: Annotated[int, typer.Option(help="Runs that count.")] = 5,
     timeout_s: Annotated[float, typer.Option(help="Seconds until the ranks are ended.")] = 1800.0,
+    keep: Keep = True,
+    tag: Tag = None,
     json: Json = False,
 ) -> None:
-    from app.measuring import raw_config
-    from profilers.collect.building import RunSettings
-    from profilers.collect.distributed import run_ranks
+    from app.commands.measure_output import print_ranks
+    from profilers import runfile
 
-    settings = RunSettings(
-        raw_config(model), batch, isl, osl, device, dtype, layers=layers, warmup=warmup,
-        repeats=repeats, profile=False,
-    )  # fmt: skip
-    _print_ranks(run_ranks(settings, tp, timeout_s), json)
+    tree = runfile.compose()
+    tree["model"].update(name=model, layers=layers)
+    tree["run"].update(
+        batch=batch, isl=isl, osl=osl, device=device, dtype=dtype, warmup=warmup, repeats=repeats
+    )
+    tree["ranks"].update(tp=tp, timeout_s=timeout_s)
+    print_ranks(*_measured(tree, "measuring", keep, tag), json)
 
 
 def infer(
@@ -200,94 +212,27 @@ def infer(
     typer.echo(f"{done.count} answers{stopped}, {rate:.1f} tokens/s -> {done.path}")
 
 
-def _print_run(outcome: Any, kept: str, json: bool) -> None:
-    from app.measuring import phase_rows
-    from app.reports import folded
-    from app.tables import Format, render, to_json
+def _measured(
+    tree: Mapping[str, Any],
+    what: str,
+    keep: bool,
+    tags: Sequence[str] | None,
+    at_once: Use | None = None,
+) -> tuple[Outcome, str]:
+    """What a run file came to, and the id that it is kept by ("": not kept).
 
-    done, known = outcome.live, outcome.known
-    rows = phase_rows(done, known)
-    operators = done.measurement.operators
-    notes = [*outcome.measurement.notes, *known.notes]
-    status = "out_of_memory" if done.out_of_memory else "ok"
-    if json:
-        table = operators.astype(object).where(operators.notna(), None)
-        facts = {
-            "status": "cancelled" if done.cancelled else status,
-            "model": done.measurement.model,
-            "parameters": done.parameters,
-            "device": done.measurement.system.name if done.measurement.system else None,
-            "engine": done.measurement.engine,
-            "batch": done.settings.batch,
-            "isl": done.settings.isl,
-            "osl": done.settings.osl,
-            "phases": rows,
-            "samples_s": {k: list(v.samples_s) for k, v in done.measurement.phases.items()},
-            "operators": table.to_dict("records"),
-            "use": done.use.summary() if done.use else None,
-            "facts": dict(done.facts),
-            "notes": notes,
-            "run": kept or None,
-        }
-        typer.echo(to_json(facts))
-        return
-    if rows:
-        typer.echo(render(list(map(folded, rows)), Format.text))
-    if len(operators):
-        columns = ["phase", "name", "kind", "count", "time_s"]
-        typer.echo("\n" + render(operators[columns].head(12).to_dict("records"), Format.text))
-    if done.use:
-        typer.echo("\n" + render([done.use.summary()], Format.text))
-    for note in notes:
-        typer.echo(f"note: {note}")
-    if kept:
-        typer.echo(f"kept as {kept[:8]}: `ridgeline runs show {kept[:8]}`")
+    at_once: what to do with it, and with the folder of its files, before it is kept.
+    """
+    from app import kept_runs
+    from app.commands.running import running
+    from genz_core.errors import InvalidValue
 
-
-def _print_ranks(done: Any, json: bool) -> None:
-    from app.tables import Format, render, to_json
-
-    rows = [
-        {
-            "phase": name,
-            "samples": len(timing.samples_s),
-            "p50_s": timing.median_s,
-            "mean_s": timing.mean_s,
-            "std_s": timing.std_s,
-        }
-        for name, timing in done.measurement.phases.items()
-    ]
-    if json:
-        facts = {
-            "phases": rows,
-            "ranks": [{k: list(v) for k, v in rank.items()} for rank in done.ranks],
-            "skew": done.skew,
-            "collectives": [dict(row) for row in done.collectives],
-            "facts": dict(done.measurement.facts),
-            "notes": list(done.measurement.notes),
-        }
-        typer.echo(to_json(facts))
-        return
-    typer.echo(render(rows, Format.text))
-    typer.echo(f"\n{done.measurement.notes[0]}; slowest over fastest rank +{done.skew:.0%}")
-    if done.collectives:
-        columns = ("format", "shape", "time_s", "spread")
-        shown = [{key: row[key] for key in columns} for row in done.collectives]
-        typer.echo("\n" + render(shown, Format.text))
-
-
-def _print_sweep(done: Any, json: bool) -> None:
-    from app.reports import folded
-    from app.tables import Format, render, to_json
-
-    rows, agreed, notes = done.rows, done.agreement, list(done.notes)
-    if json:
-        fits = {name: found.row() for name, found in agreed.items()}
-        typer.echo(to_json({"rows": rows, "agreement": fits, "notes": notes}))
-        return
-    typer.echo(render(list(map(folded, rows)), Format.text))
-    shown = [{"phase": name, **found.row()} for name, found in agreed.items() if found.points]
-    if shown:
-        typer.echo("\n" + render(shown, Format.text))
-    for note in notes:
-        typer.echo(f"note: {note}")
+    if tags and not keep:
+        raise InvalidValue("--tag names a kept run: leave out --no-keep")
+    with kept_runs.scratch(keep) as scratch:
+        with running(what) as way:
+            outcome = kept_runs.perform(tree, scratch, way.progress, way.cancelled)
+        if at_once is not None:
+            at_once(outcome, scratch)
+        whole = keep and not outcome.out_of_memory
+        return outcome, kept_runs.keep(outcome, tree, scratch, tags or ()) if whole else ""

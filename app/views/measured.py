@@ -4,8 +4,9 @@ import pandas as pd
 import streamlit as st
 
 import profilers
-from app import exports, inputs, kept_runs, reports, text, uploads
+from app import exports, inputs, kept_runs, measuring, reports, sweep_panel, text, uploads
 from app.charts import measured, parity
+from app.measured_sweep import Swept
 from genz_core.errors import RidgelineError
 from profilers import Measurement, Report
 from profilers.compare import in_phase, step_count
@@ -33,10 +34,21 @@ def kept_run() -> Measurement:
         key="measured_run",
     )  # fmt: skip
     chosen = store.load(run.id)
-    load = chosen.workload
+    load, ranks = chosen.workload, chosen.facts.get("world_size")
     sizes = f", batch {load.batch:g}, {load.isl:g} + {load.osl:g} tokens" if load else ""
-    st.caption(f"It ran {run.model or run.label} with the engine {run.engine}{sizes}.")
+    over = f", TP {ranks}" if ranks else ""
+    st.caption(f"It ran {run.model or run.label} with the engine {run.engine}{sizes}{over}.")
     return chosen
+
+
+def swept(measurement: Measurement) -> None:
+    """The steps of a sweep beside the scenario's model, system and engine; ends the page."""
+    st.caption(
+        "Every step at its own batch and length, on one device: the scenario's play no part."
+    )
+    known = measuring.Setting(asked.model, asked.system, asked.engine)
+    sweep_panel.show(Swept.of(measurement, known))
+    st.stop()
 
 
 setup, asked, estimate = inputs.answer()
@@ -62,6 +74,8 @@ if source == REPORTS:
 steps: dict[str, int] = {}
 try:
     measurement = profilers.measure_from(found) if found else kept_run()
+    if measurement.steps:
+        swept(measurement)
     told = [p for p in ("prefill", "decode") if p in measurement.phases]
     if not told:
         phase = st.segmented_control(

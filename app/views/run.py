@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from app import jobs, kept_runs, sweep_panel, text
-from app.measured_sweep import Swept, sweep
+from app.measured_sweep import sweep_points
 from genz_core.errors import RidgelineError
 from profilers import runfile
 from profilers.store import Run
@@ -36,7 +36,10 @@ def form(mode: str) -> dict:
     overrides += [f"model={typed}", f"layers={layers}", f"device={device}", f"dtype={dtype}"]
     tree = runfile.compose([*overrides, *more.split()])
     kept_runs.refuse_path(tree["model"]["name"])
-    return {"tree": tree, **grid} if grid else tree
+    if grid:
+        sweep_points(grid["batches"], grid["lengths"], grid["phases"])
+        tree["sweep"].update(grid)
+    return tree
 
 
 def workload() -> list[str]:
@@ -126,7 +129,8 @@ mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True,
 try:
     asked = form(mode)
     if asked and not busy():
-        st.session_state["job"] = jobs.start(sweep if mode == SWEEP else kept_runs.execute, asked)
+        work = kept_runs.execute_sweep if mode == SWEEP else kept_runs.execute
+        st.session_state["job"] = jobs.start(work, asked)
         st.rerun()
     if busy():
         watch()
@@ -134,10 +138,11 @@ try:
     if job is not None and job.over:
         if job.error:
             st.error(job.error, icon=":material/error:")
-        elif isinstance(job.result, Swept):
-            sweep_panel.show(job.result)
         else:
-            st.success(f"Kept as {str(job.result)[:8]}.", icon=":material/check:")
+            run, swept = job.result if isinstance(job.result, tuple) else (job.result, None)
+            st.success(f"Kept as {run[:8]}.", icon=":material/check:")
+            if swept is not None:
+                sweep_panel.show(swept)
     kept()
 except RidgelineError as error:
     st.error(str(error), icon=":material/error:")

@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from app import kept_runs
 from app.cli import cli
 from genz_core.errors import RidgelineError
+from genz_core.types import Parallelism
+from profilers import runfile
 
 TINY = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
@@ -167,6 +170,106 @@ def test_a_sweep_gives_rows_agreement_and_a_csv(ridgeline, tiny: str, tmp_path: 
     assert len(path.read_text().splitlines()) == 9
 
 
+SMALL = ("--threads", "1", "--device", "cpu", "--system", "epyc-9654", "--rounds", "1")
+
+
+def test_a_sweep_is_one_kept_run_with_its_steps(ridgeline, tiny: str) -> None:
+    said = answer(
+        ridgeline(
+            "measure", "sweep", tiny, "--batches", "1,2", "--lengths", "16", "--phases", "decode",
+            "--tag", "grid", *SMALL, "--json",
+        )
+    )  # fmt: skip
+    (run,) = kept_runs.store().runs("grid")
+    assert (said["run"], run.label, run.phases) == (run.id, "tiny, sweep of 2 steps", {})
+    steps = kept_runs.store().load(run.id).steps
+    assert [str(step.point) for step in steps] == ["decode 1 x 16", "decode 2 x 16"]
+    assert [step.median_s for step in steps] == [row["measured_s"] for row in said["rows"]]
+    folder = kept_runs.store().path(run.id)
+    assert "| decode | 2 | 16 | ok |" in (folder / "report.md").read_text()
+    figures = json.loads((folder / "metrics.json").read_text())
+    assert figures["agreement"]["decode"]["mape"] == said["agreement"]["decode"]["mape"]
+    assert "2 of 2 sizes were timed" in (folder / "stakeholder_summary.md").read_text()
+
+
+def test_a_sweep_that_is_not_to_be_kept_is_not(ridgeline, tiny: str, own_data: Path) -> None:
+    grid = ("--batches", "1", "--lengths", "16", "--phases", "decode", *SMALL)
+    said = answer(ridgeline("measure", "sweep", tiny, *grid, "--no-keep", "--json"))
+    assert said["run"] is None and not (own_data / "runs").exists()
+
+
+def test_a_kept_sweep_runs_again_from_its_inputs(ridgeline, tiny: str) -> None:
+    grid = ("--batches", "1", "--lengths", "16,32", "--phases", "prefill", *SMALL)
+    kept = answer(ridgeline("measure", "sweep", tiny, *grid, "--json"))["run"]
+    inputs = kept_runs.store().path(kept) / "inputs.yaml"
+    assert ridgeline("runs", "start", "--file", str(inputs)).exit_code == 0
+    first, again = ([str(s.point) for s in kept_runs.store().load(run.id).steps]
+                    for run in kept_runs.store().runs())  # fmt: skip
+    assert first == again == ["prefill 1 x 16", "prefill 1 x 32"]
+
+
+def test_a_size_beyond_memory_is_kept_as_such(ridgeline, tiny: str) -> None:
+    grid = ("--batches", f"1,{2**40}", "--lengths", "16", "--phases", "decode", *SMALL)
+    kept = answer(ridgeline("measure", "sweep", tiny, *grid, "--json"))["run"]
+    steps = kept_runs.store().load(kept).steps
+    assert [step.status for step in steps] == ["ok", "out_of_memory"]
+
+
+def ranked(monkeypatch: pytest.MonkeyPatch, device: str, backend: str) -> None:
+    """`run_ranks` answers at once, as two ranks on such a device would."""
+    from profilers.collect import distributed
+
+    def run_ranks(settings: Any, ranks: int, *_: object) -> Any:
+        one = {
+            "phases": {"prefill": [0.02], "decode": [0.01, 0.012]}, "device": device,
+            "facts": {"backend": backend}, "collectives": [],
+        }  # fmt: skip
+        slow = {**one, "phases": {"prefill": [0.03], "decode": [0.009, 0.013]}}
+        return distributed.merge([one, slow], settings)
+
+    monkeypatch.setattr(distributed, "run_ranks", run_ranks)
+
+
+def test_ranks_are_kept_with_the_times_of_each(ridgeline, tiny: str, monkeypatch) -> None:
+    ranked(monkeypatch, "", "gloo")
+    said = answer(ridgeline("measure", "ranks", tiny, "--tp", "2", "--tag", "two", "--json"))
+    (run,) = kept_runs.store().runs("two")
+    assert (said["run"], run.label) == (run.id, "tiny, 2 ranks")
+    assert run.phases == {"prefill": 0.03, "decode": 0.0115}
+    assert kept_runs.store().load(run.id).facts["world_size"] == 2
+    folder = kept_runs.store().path(run.id)
+    figures = json.loads((folder / "metrics.json").read_text())
+    assert [rank["prefill"] for rank in figures["ranks"]] == [[0.02], [0.03]]
+    assert "ranks on CPUs share cores" in (folder / "assumptions.md").read_text()
+    assert "tp: 2" in (folder / "inputs.yaml").read_text()
+    assert ridgeline("measure", "ranks", tiny, "--no-keep").exit_code == 0
+    assert len(kept_runs.store().runs()) == 1
+
+
+def test_ranks_on_gpus_are_predicted_as_devices_that_share_the_model(
+    ridgeline, monkeypatch
+) -> None:
+    """Two devices read half of the weights each, and the halves hold for products alone."""
+    ranked(monkeypatch, "NVIDIA H100 80GB HBM3", "nccl")
+    bounds = {}
+    for ranks in (2, 0):
+        tree = runfile.compose([f"ranks.tp={ranks or 2}", "model=qwen3-8b", "isl=512"])
+        outcome = kept_runs.perform(tree, Path())
+        known = outcome.known if ranks else replace(outcome.known, split=Parallelism())
+        predicted = kept_runs.prediction(outcome.measurement, known)
+        assert predicted is not None
+        bounds[ranks] = float(predicted.decode.bound_total_s[0])
+    assert 0.5 < bounds[2] / bounds[0] < 0.6
+
+
+@pytest.mark.slow
+def test_two_ranks_of_this_machine_are_measured_and_kept(ridgeline, tiny: str) -> None:
+    small = ("--isl", "8", "--osl", "3", "--repeats", "2", "--device", "cpu")
+    said = answer(ridgeline("measure", "ranks", tiny, *small, "--json"))
+    kept = kept_runs.store().load(said["run"])
+    assert len(kept.phases["decode"].samples_s) == 4 and kept.facts["backend"] == "gloo"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -181,6 +284,17 @@ def test_a_sweep_gives_rows_agreement_and_a_csv(ridgeline, tiny: str, tmp_path: 
         (("measure", "sweep", "TINY", "--phases", "lunch"), "unknown phase 'lunch'"),
         (("measure", "sweep", "TINY", "--batches", "x"), "batches 'x': give"),
         (("measure", "sweep", "TINY", "--batches", "0.2"), "sizes start at 1"),
+        (("measure", "sweep", "TINY", "--batches", ""), "batches '': give"),
+        (
+            ("measure", "sweep", "TINY", "--batches", "1:99:1", "--lengths", "1:99:1"),
+            "19602 points",
+        ),
+        (("measure", "sweep", "TINY", "--rounds", "0"), "rounds = 0"),
+        (("measure", "sweep", "TINY", "--tag", "one", "--no-keep"), "leave out --no-keep"),
+        (("measure", "ranks", "TINY", "--tag", "one", "--no-keep"), "leave out --no-keep"),
+        (("measure", "ranks", "TINY", "--tp", "65"), "65 ranks: give 1 to 64"),
+        (("runs", "start", "model=TINY", "sweep.batches=1", "ranks.tp=2"), "ask for one of them"),
+        (("runs", "start", "model=TINY", "sweep.batches=1", "profile=nsys"), "ask for one of them"),
         (("measure", "infer", "nowhere", "no-file.txt"), "cannot be read"),
         (("collect", "nsys", "TINY", "--capture", "all"), "unknown capture 'all'"),
         (("collect", "nsys", "TINY", "--capture", "nvtx"), "needs the name of a range"),
@@ -391,7 +505,7 @@ def test_figures_from_shared_cores_come_with_their_doubts(
     from app.accuracy_report import markdown, summary
     from app.machine_accuracy import validate
     from profilers.collect import microbenchmarks as micro
-    from profilers.collect.steps import StepPoint
+    from profilers.steps import StepPoint
 
     monkeypatch.setattr(micro, "standard_cases", few_cases)
     points = [StepPoint("prefill", 1, 8), StepPoint("decode", 1, 8)]

@@ -24,6 +24,7 @@ from genz_core.types import Workload
 from profilers import Comparison, Measurement
 from profilers.compare import lies_inside
 from profilers.schema import OPERATOR_COLUMNS, PhaseTiming, table
+from profilers.steps import MeasuredStep, StepPoint
 
 ROOT = Path(__file__).parents[2]
 MAIN = ROOT / "app" / "main.py"
@@ -320,6 +321,29 @@ def test_a_kept_run_stands_beside_the_prediction_of_the_sidebar(tmp_path: Path, 
     assert any("batch 1, 64 + 3 tokens" in caption.value for caption in app.caption)
 
 
+def test_a_kept_sweep_is_priced_step_by_step_for_the_scenario(tmp_path: Path, monkeypatch):
+    """The scenario's batch and lengths do not count: every step has its own."""
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
+    steps = tuple(
+        MeasuredStep(StepPoint(phase, batch, 128), (1e-2, 2e-2, 3e-2))
+        for phase in ("prefill", "decode")
+        for batch in (1, 4)
+    )
+    kept_runs.store().save(
+        Measurement("live", table(OPERATOR_COLUMNS, {}, 0), model="tiny", engine="hf", steps=steps)
+    )
+    shown = []
+    for batch in (1, 16):
+        app = measured(model="Qwen/Qwen2.5-0.5B", batch=batch, isl=64, osl=3)
+        app.segmented_control("measured_source").set_value("A kept run").run()
+        assert not app.exception and not app.error
+        assert {"Prefill: MAPE", "Decode: MAPE", "All: MAPE"} <= set(cards(app))
+        shown.append(app.dataframe[0].value)
+    assert list(shown[0]["measured_s"]) == [2e-2] * 4
+    predicted = list(shown[0]["predicted_s"])
+    assert predicted == list(shown[1]["predicted_s"]) and predicted[0] < predicted[1]
+
+
 def test_the_run_page_invites_and_lists_nothing_yet(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
     app = opened("run")
@@ -387,6 +411,18 @@ def test_a_sweep_from_the_page_shows_points_agreement_and_lines(tmp_path: Path, 
     assert not app.exception and not app.error
     assert {"Prefill: MAPE", "Decode: MAPE", "All: MAPE"} <= set(cards(app))
     assert len(app.dataframe[0].value) == 8
+    (run,) = kept_runs.store().runs()
+    assert len(kept_runs.store().load(run.id).steps) == 8
+    assert any(run.id[:8] in said.value for said in app.success)
+
+
+def test_a_grid_that_does_not_read_is_refused_on_the_run_page(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
+    app = opened("run")
+    app.segmented_control("run_mode").set_value("Sweep").run()
+    app.text_input("sweep_batches").set_value("")
+    next(b for b in app.button if b.label == "Measure").click().run()
+    assert not app.exception and "batches '': give" in app.error[0].value
 
 
 def test_the_line_of_a_sweep_passes_where_its_fit_says():

@@ -24,6 +24,12 @@ def test_a_field_is_found_by_its_last_part_where_that_is_one_field():
         compose(["enable=true"])
 
 
+def test_a_text_is_what_was_typed_and_not_the_number_that_yaml_sees_in_it():
+    """YAML 1.1 reads 1:8:2 in base 60, and 010 as 8."""
+    assert compose(["sweep.batches=1:8:2"])["sweep"]["batches"] == "1:8:2"
+    assert compose(["model.name=010"])["model"]["name"] == "010"
+
+
 def test_a_model_without_a_preset_is_its_name():
     assert compose(["model=hf:owner/name"])["model"]["name"] == "hf:owner/name"
 
