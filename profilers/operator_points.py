@@ -2,8 +2,9 @@
 
 Matrix products, attention and element-wise passes over 16-bit tensors.  What else ran is left
 out: a kernel inside a graph names no shapes (matrix products borrow them from another trace of
-the same model), batched and 8-bit products and attention over prompts of unequal lengths have no
-place among the dimensions of `OperatorPoints`.
+the same model), batched products and attention over prompts of unequal lengths have no place
+among the dimensions of `OperatorPoints`, an 8-bit product is priced there with the pass that
+quantises its input, which is another kernel, and no shape tells how experts were routed.
 """
 
 from __future__ import annotations
