@@ -6,6 +6,7 @@ parts that sum to it, and the operators, the pipeline's wait and the host's time
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,10 +15,15 @@ from genz_core.configurations import length, stack
 from genz_core.latency import Pricer
 from genz_core.latency.roofline import arithmetic_of, roofline
 from genz_core.operators import on_the_busiest_rank, to_the_busiest_rank
-from genz_core.types import DEGREES, Array, EngineProfile, Graph, Num, Parallelism, Step, System
+from genz_core.types import DEGREES, Array, EngineProfile, Graph, Num, Op, Parallelism, Step, System
 
 #: The parts that an operator's expected latency falls into, in the order they are drawn.
 PARTS = ("compute", "memory", "communication", "overhead")
+#: Operators that one expert-parallel rank has more of than the others, and what it has.
+_BUSIEST: Mapping[str, Callable[[Op, Num], Op]] = {
+    "moe": on_the_busiest_rank,
+    "all_to_all": to_the_busiest_rank,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +182,6 @@ def _as_balanced(graph: Graph, parallelism: Parallelism) -> Graph:
         return graph
     ops = (_BUSIEST[op.kind](op, imbalance) if op.kind in _BUSIEST else op for op in graph.ops)
     return replace(graph, ops=tuple(ops))
-
-
-_BUSIEST = {"moe": on_the_busiest_rank, "all_to_all": to_the_busiest_rank}
 
 
 def stage_runs(graph: Graph, stages: int) -> Array:
