@@ -13,6 +13,7 @@ Run = Callable[[], object]
 _LEAST_POOL_BYTES = {"cpu": 256 * 2**20, "cuda": 2 * 2**30}
 _MOST_POOL_BYTES = 4 * 2**30
 _CACHES = 8  # the pool holds so many last-level caches
+_DRAWN = 2**22  # random numbers, which the pool repeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,11 @@ class Bench:
     def on(cls, device: Any) -> Bench:
         import torch
 
-        size = pool_bytes(device) // 2
-        return cls(device, torch.empty(size, dtype=torch.bfloat16, device=device).normal_())
+        pool = torch.empty(pool_bytes(device) // 2, dtype=torch.bfloat16, device=device)
+        drawn = torch.empty(_DRAWN, dtype=torch.bfloat16, device=device).normal_()
+        for part in pool.split(_DRAWN):  # gigabytes of numbers of their own would take a while
+            part.copy_(drawn[: part.numel()])
+        return cls(device, pool)
 
     def cold(self, *shape: int, dtype: Any = None) -> Any:
         """The next piece of the pool in a shape, untouched for as long as the pool is."""
