@@ -1,7 +1,6 @@
 """The page Accuracy: every area opens, and what it shows is what the tables hold."""
 
 import json
-from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -9,8 +8,8 @@ from streamlit.testing.v1 import AppTest
 from app import accuracy, suspicions, validation, worked
 from app.charts import parity, style
 from app.scenario import Scenario, estimate
+from tests.app import pages
 
-MAIN = Path(__file__).parents[2] / "app" / "main.py"
 AREAS = ("Operators", "Batch points", "Serving", "How a number is made")
 
 
@@ -20,11 +19,7 @@ def published() -> list[dict]:
 
 
 def opened(area: str, **query: object) -> AppTest:
-    app = AppTest.from_file(str(MAIN), default_timeout=120)
-    app.query_params["accuracy_area"] = area
-    for name, value in query.items():
-        app.query_params[name] = str(value)
-    return app.switch_page("views/accuracy.py").run()
+    return pages.opened("accuracy", accuracy_area=area, **query)
 
 
 def specs(app: AppTest) -> list[dict]:

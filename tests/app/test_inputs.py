@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -12,8 +11,8 @@ from app import inputs, intervals, pins, pricing
 from app.pricing import NUMBERS, Setup, setup_from
 from app.scenario import Scenario
 from genz_core.errors import InvalidValue, RidgelineError
+from tests.app.pages import opened, pressed
 
-MAIN = Path(__file__).parents[2] / "app" / "main.py"
 TINY = {
     "model_type": "llama",
     "architectures": ["LlamaForCausalLM"],
@@ -35,13 +34,6 @@ id: my-h100
 name: My H100
 """
 WRONG_UNIT = b"memory_gb_per_s: {value: 3.35e12, source: nvidia-h100, kind: datasheet}"
-
-
-def opened(**query: object) -> AppTest:
-    app = AppTest.from_file(str(MAIN), default_timeout=60)
-    for name, value in query.items():
-        app.query_params[name] = str(value)
-    return app.run()
 
 
 def asked(app: AppTest) -> Setup:
@@ -205,7 +197,7 @@ def test_a_bad_upload_is_refused_in_one_sentence(file: str, content: bytes):
 def test_a_typed_system_is_kept_with_every_figure_marked_as_typed():
     app = opened()
     app.switch_page("views/hardware.py").run()
-    next(button for button in app.button if button.label == "Add").click().run()
+    pressed(app, "Add")
     assert not app.exception
     sheets = app.session_state["own_systems"]
     assert list(sheets) == ["my-accelerator (yours)"]

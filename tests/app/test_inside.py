@@ -14,7 +14,7 @@ from app.charts.style import LIGHT
 from app.scenario import Scenario, resolve
 from genz_core.estimate import StepEstimate
 from genz_core.types import Op, Parallelism, Step
-from tests.app.test_pages import MAIN, opened
+from tests.app.pages import MAIN, opened
 from tests.model_registry.tracing_cases import tiny
 
 #: One model of each kind of block.

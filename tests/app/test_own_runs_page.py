@@ -1,7 +1,5 @@
 """Page Calibrate, runs of an engine: figures typed in, the fit shown, kept and forgotten."""
 
-from pathlib import Path
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -10,8 +8,9 @@ from app import own_runs
 from app.scenario import Scenario, recipe_key, resolve
 from genz_core.serving import Recipe
 from hardware_db import Measured
+from tests.app import pages
+from tests.app.pages import cards, pressed
 
-MAIN = Path(__file__).parents[2] / "app" / "main.py"
 SCENARIO = Scenario(model="Qwen/Qwen3-8B", engine="vllm")
 
 
@@ -20,22 +19,15 @@ def data(tmp_path, monkeypatch):
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path / "data"))
 
 
-def opened(**query: object) -> AppTest:
-    app = AppTest.from_file(str(MAIN), default_timeout=120)
-    for name, value in {"model": SCENARIO.model, "engine": "vllm", **query}.items():
-        app.query_params[name] = str(value)
-    app = app.switch_page("views/calibrate.py").run()
+def opened() -> AppTest:
+    app = pages.opened("calibrate", model=SCENARIO.model, engine="vllm")
     return app.segmented_control("fit_source").set_value("Runs of an engine").run()
-
-
-def press(app: AppTest, label: str) -> AppTest:
-    return next(button for button in app.button if button.label == label).click().run()
 
 
 def typed(app: AppTest, **figures: float) -> AppTest:
     for key, value in figures.items():
         app.number_input(f"own_{key}_0").set_value(value)
-    return press(app, "Calibrate")
+    return pressed(app, "Calibrate")
 
 
 def kept():
@@ -46,24 +38,22 @@ def kept():
 def test_figures_of_a_run_are_fitted_kept_and_forgotten():
     app = typed(opened(), measured_ttft_s=60.0, measured_tpot_s=12.0)
     assert not app.exception and not app.error
-    cards = {metric.label: metric.value for metric in app.metric}
-    assert cards["Figures"] == "2"
+    assert cards(app)["Figures"] == "2"
     assert len(app.get("plotly_chart")) == 1
-    app = press(app, "Use in later predictions")
+    app = pressed(app, "Use in later predictions")
     assert kept().own and kept().scales.points == 1
-    app = press(app, "Forget them")
+    app = pressed(app, "Forget them")
     assert kept() is None
 
 
 def test_an_open_dashboard_sees_what_a_command_keeps():
     asked = resolve(SCENARIO)
-    app = AppTest.from_file(str(MAIN), default_timeout=120)
-    app.query_params.update({"model": SCENARIO.model, "engine": "vllm"})
-    shown = {metric.label: metric.value for metric in app.run().metric}
+    app = pages.opened(model=SCENARIO.model, engine="vllm")
+    shown = cards(app)
     key = recipe_key(asked.engine, asked.model, asked.system)
     slower = Measured(Recipe(), {"memory_efficiency": 0.5}, asked.model.name, own=True)
     hardware_db.keep_recipe(key, slower)
-    later = {metric.label: metric.value for metric in app.run().metric}
+    later = cards(app.run())
     assert later["TPOT"] != shown["TPOT"] and later.keys() == shown.keys()
 
 
@@ -78,7 +68,7 @@ def test_static_batches_are_asked_for_their_own_figures():
 
 
 def test_nothing_measured_and_nothing_possible_are_sentences():
-    app = press(opened(), "Calibrate")
+    app = pressed(opened(), "Calibrate")
     assert "measures nothing: give TTFT" in app.error[0].value
     app = typed(opened(), measured_tpot_s=0.001)
     assert "the least this device needs" in app.error[0].value

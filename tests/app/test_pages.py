@@ -3,27 +3,16 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import scenario, text
+from tests.app.pages import MAIN, ROOT, opened
 
-ROOT = Path(__file__).parents[2]
-MAIN = ROOT / "app" / "main.py"
 PAGES = sorted(path.stem for path in (ROOT / "app" / "views").glob("*.py"))
 PRICED = ["overview", "roofline", "breakdown", "memory", "inside"]
 MINE = [*PRICED, "compare", "hardware", "models"]
-
-
-def opened(page: str = "overview", **query: object) -> AppTest:
-    app = AppTest.from_file(str(MAIN), default_timeout=60)
-    for name, value in query.items():
-        app.query_params[name] = str(value)
-    if page != "overview":
-        app.switch_page(f"views/{page}.py")
-    return app.run()
 
 
 def sentences(app: AppTest) -> str:
@@ -157,6 +146,7 @@ import sys
 from streamlit.testing.v1 import AppTest
 
 from app import scenario, text
+from tests.app.pages import MAIN, ROOT, opened
 app = AppTest.from_file({str(MAIN)!r}, default_timeout=60).run()
 for page in {PAGES!r}:
     app.switch_page(f"views/{{page}}.py").run()

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,16 +11,9 @@ from app import loads
 from app.pricing import Setup
 from app.scenario import Scenario, resolve
 from genz_core.serving import Traffic, serve
+from tests.app.pages import opened
 
-MAIN = Path(__file__).parents[2] / "app" / "main.py"
 OPEN = "open loop (arrival rate)"
-
-
-def opened(**query: object) -> AppTest:
-    app = AppTest.from_file(str(MAIN), default_timeout=120)
-    for name, value in query.items():
-        app.query_params[name] = str(value)
-    return app.switch_page("views/serving.py").run()
 
 
 def captions(app: AppTest) -> str:
@@ -42,7 +34,7 @@ def captions(app: AppTest) -> str:
     ids=["default", "open", "experts", "one token", "ten million", "cpu", "what if"],
 )
 def test_the_page_opens_on_scenarios_plain_and_awkward(query: dict):
-    app = opened(**query)
+    app = opened("serving", **query)
     assert not app.exception and not app.error
     assert len(app.get("plotly_chart")) == 3
 
@@ -69,7 +61,7 @@ def test_the_highest_rate_is_drawn_and_the_next_is_overloaded():
 
 
 def test_overload_is_said_and_shaded():
-    app = opened(serving_loop=OPEN)
+    app = opened("serving", serving_loop=OPEN)
     assert "the queue grows without end" in app.warning[0].value
     figure = json.loads(app.get("plotly_chart")[0].proto.spec)
     assert figure["layout"]["shapes"]
@@ -77,14 +69,14 @@ def test_overload_is_said_and_shaded():
 
 
 def test_waiting_for_cache_is_said_with_the_number_that_runs():
-    app = opened(isl=8192, osl=1024)
+    app = opened("serving", isl=8192, osl=1024)
     assert "requests run at once" in app.warning[0].value
     table = loads.closed_loop(Setup(Scenario(isl=8192, osl=1024)), 1.0)
     assert f"{table['running'].max():,.0f} requests run" in app.warning[0].value
 
 
 def test_what_does_not_fit_is_said_first():
-    app = opened(model="meta-llama/Llama-3.1-70B", system="l4")
+    app = opened("serving", model="meta-llama/Llama-3.1-70B", system="l4")
     assert "Out of memory" in app.warning[0].value
     assert "if the memory were there" in captions(app)
 
@@ -94,7 +86,7 @@ def test_a_measured_recipe_is_named_with_its_points():
     recipe = resolve(measured).recipe
     assert recipe is not None
     assert loads.basis(Setup(measured)) == f"measured recipe ({recipe.points} runs)"
-    app = opened(model="openai/gpt-oss-120b", engine="vllm")
+    app = opened("serving", model="openai/gpt-oss-120b", engine="vllm")
     assert f"measured recipe ({recipe.points} runs)" in captions(app)
 
 
@@ -108,7 +100,7 @@ def test_what_was_measured_is_carried_over_to_hardware_that_nobody_has_and_is_no
 
 
 def test_degrees_that_do_not_divide_are_one_sentence():
-    app = opened(tp=3)
+    app = opened("serving", tp=3)
     assert not app.exception
     assert "tp 3" in app.error[0].value
 

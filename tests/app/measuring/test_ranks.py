@@ -1,0 +1,67 @@
+"""`measure ranks`: a model over several processes of this machine."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app import kept_runs
+from genz_core.types import Parallelism
+from profilers import runfile
+
+
+def ranked(monkeypatch: pytest.MonkeyPatch, device: str, backend: str) -> None:
+    """`run_ranks` answers at once, as two ranks on such a device would."""
+    from profilers.collect import distributed
+
+    def run_ranks(settings: Any, ranks: int, *_: object) -> Any:
+        one = {
+            "phases": {"prefill": [0.02], "decode": [0.01, 0.012]}, "device": device,
+            "facts": {"backend": backend}, "collectives": [],
+        }  # fmt: skip
+        slow = {**one, "phases": {"prefill": [0.03], "decode": [0.009, 0.013]}}
+        return distributed.merge([one, slow], settings)
+
+    monkeypatch.setattr(distributed, "run_ranks", run_ranks)
+
+
+def test_ranks_are_kept_with_the_times_of_each(ridgeline, answer, tiny: str, monkeypatch) -> None:
+    ranked(monkeypatch, "", "gloo")
+    said = answer("measure", "ranks", tiny, "--tp", "2", "--tag", "two")
+    (run,) = kept_runs.store().runs("two")
+    assert (said["run"], run.label) == (run.id, "tiny, 2 ranks")
+    assert run.phases == {"prefill": 0.03, "decode": 0.0115}
+    assert kept_runs.store().load(run.id).facts["world_size"] == 2
+    folder = kept_runs.store().path(run.id)
+    figures = json.loads((folder / "metrics.json").read_text())
+    assert [rank["prefill"] for rank in figures["ranks"]] == [[0.02], [0.03]]
+    assert "ranks on CPUs share cores" in (folder / "assumptions.md").read_text()
+    assert "tp: 2" in (folder / "inputs.yaml").read_text()
+    assert ridgeline("measure", "ranks", tiny, "--no-keep").exit_code == 0
+    assert len(kept_runs.store().runs()) == 1
+
+
+def test_ranks_on_gpus_are_predicted_as_devices_that_share_the_model(monkeypatch) -> None:
+    """Two devices read half of the weights each, and the halves hold for products alone."""
+    ranked(monkeypatch, "NVIDIA H100 80GB HBM3", "nccl")
+    bounds = {}
+    for ranks in (2, 0):
+        tree = runfile.compose([f"ranks.tp={ranks or 2}", "model=qwen3-8b", "isl=512"])
+        outcome = kept_runs.perform(tree, Path())
+        known = outcome.known if ranks else replace(outcome.known, split=Parallelism())
+        predicted = kept_runs.prediction(outcome.measurement, known)
+        assert predicted is not None
+        bounds[ranks] = float(predicted.decode.bound_total_s[0])
+    assert 0.5 < bounds[2] / bounds[0] < 0.6
+
+
+@pytest.mark.slow
+def test_two_ranks_of_this_machine_are_measured_and_kept(answer, tiny: str) -> None:
+    small = ("--isl", "8", "--osl", "3", "--repeats", "2", "--device", "cpu")
+    said = answer("measure", "ranks", tiny, *small)
+    kept = kept_runs.store().load(said["run"])
+    assert len(kept.phases["decode"].samples_s) == 4 and kept.facts["backend"] == "gloo"

@@ -1,0 +1,53 @@
+"""The dashboard as tests open it, and the reports that they bring to it."""
+
+import time
+from pathlib import Path
+
+from streamlit.testing.v1 import AppTest
+
+ROOT = Path(__file__).parents[2]
+MAIN = ROOT / "app" / "main.py"
+REPORTS = ROOT / "tests" / "fixtures" / "reports"
+QWEN = ROOT / "app" / "samples" / "h100_qwen1.5-0.5b.json.gz"
+DECODE = REPORTS / "csv" / "llm-perf-opt" / "decode_cuda_gpu_kern_sum.csv"
+PREFILL = REPORTS / "csv" / "llm-perf-opt" / "prefill_cuda_gpu_kern_sum.csv"
+
+
+def opened(page: str = "overview", **query: object) -> AppTest:
+    """A page with parameters in its address."""
+    app = AppTest.from_file(str(MAIN), default_timeout=120)
+    for name, value in query.items():
+        app.query_params[name] = str(value)
+    if page != "overview":
+        app.switch_page(f"views/{page}.py")
+    return app.run()
+
+
+def brought(app: AppTest, uploader: str, *files: Path) -> AppTest:
+    """The page after files were put into one of its boxes."""
+    box = app.file_uploader(uploader)
+    for file in files:
+        box = box.upload(file.name, file.read_bytes())
+    return box.run()
+
+
+def pressed(app: AppTest, label: str) -> AppTest:
+    """The page after a press of the button of that label."""
+    return next(button for button in app.button if button.label == label).click().run()
+
+
+def finished(app: AppTest, key: str) -> AppTest:
+    """The page after its job of that key came to a good end."""
+    job = app.session_state[key]
+    for _ in range(1000):
+        job.poll()
+        if job.over:
+            break
+        time.sleep(0.3)
+    assert job.over and job.error == ""
+    return app.run()
+
+
+def cards(app: AppTest) -> dict[str, str]:
+    """The values of a page's cards by label."""
+    return {metric.label: metric.value for metric in app.metric}

@@ -1,0 +1,139 @@
+"""Page Reports: uploads, cards, the timeline, tables, the trace for other tools, the roofline."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import profilers
+from app import reports, uploads
+from app.charts import kernels, style, timeline
+from tests.app.pages import DECODE, PREFILL, QWEN, REPORTS, brought, cards, opened
+
+
+def test_the_reports_page_invites_before_anything_is_uploaded():
+    app = opened("reports")
+    assert not app.exception
+    assert "try a sample" in app.info[0].value
+
+
+@pytest.mark.parametrize("sample", list(uploads.SAMPLES))
+def test_every_sample_opens(sample: str):
+    app = opened("reports")
+    app.pills("report_samples").set_value([sample]).run()
+    assert not app.exception and not app.error
+    assert cards(app)["Kernel launches"] != "–"
+
+
+def test_cards_show_what_the_summary_says():
+    app = opened("reports")
+    app.pills("report_samples").set_value([next(iter(uploads.SAMPLES))]).run()
+    assert cards(app)["Kernel launches"] == "1,465"
+    assert cards(app)["Kernel time"] == "45.4 ms"
+
+
+def test_an_uploaded_report_is_drawn_and_two_are_compared():
+    app = brought(opened("reports"), "report_files", PREFILL, DECODE)
+    assert not app.exception and not app.error
+    assert cards(app)["Kernel launches"] == "6,660"
+    assert any("Kernel time changes by **113 ms** less" in text.value for text in app.markdown)
+    table = app.dataframe[-1].value
+    assert table["change [µs]"].sum() == pytest.approx(-113e3, rel=0.01)
+
+
+def test_half_an_upload_is_a_sentence_beside_what_could_be_read(tmp_path: Path):
+    half = tmp_path / "half.json"
+    whole = gzip.decompress(QWEN.read_bytes())
+    half.write_bytes(whole[: len(whole) // 2])
+    app = brought(opened("reports"), "report_files", half, DECODE)
+    assert not app.exception
+    assert app.error[0].value.startswith("half.json")
+    assert cards(app)["Kernel launches"] == "78,016"
+
+
+@pytest.fixture(scope="module")
+def qwen() -> profilers.Report:
+    return profilers.read_report(QWEN)
+
+
+@pytest.mark.parametrize("most", [1, 7, 100, 2000])
+def test_a_timeline_has_at_most_so_many_bars_and_loses_no_event(qwen, most: int):
+    bars = timeline.bars(qwen.kernels, qwen.copies, most)
+    lanes = set(timeline.bars(qwen.kernels, qwen.copies, 10_000)["lane"])
+    assert len(bars) <= most
+    if most >= len(lanes):
+        assert bars["events"].sum() == len(qwen.kernels) + len(qwen.copies)
+
+
+def test_bars_that_share_keep_where_a_lane_starts_and_ends(qwen):
+    fine, coarse = (timeline.bars(qwen.kernels, qwen.copies, most) for most in (10_000, 20))
+    for lane, rows in fine.groupby("lane"):
+        here = coarse[coarse["lane"] == lane]
+        end = (rows["start_s"] + rows["duration_s"]).max()
+        assert here["start_s"].min() == rows["start_s"].min()
+        assert (here["start_s"] + here["duration_s"]).max() == pytest.approx(end)
+
+
+def test_the_timeline_escapes_names_of_kernels(qwen):
+    bars = timeline.bars(qwen.kernels, qwen.copies, 50).assign(name="<b>bold</b>")
+    figure = timeline.timeline(bars, timeline.range_bars(qwen.ranges), style.LIGHT)
+    said = [row[0] for trace in figure.data[1:] for row in trace.customdata]
+    assert set(said) == {"&lt;b&gt;bold&lt;/b&gt;"}
+
+
+def test_the_trace_for_perfetto_holds_every_kernel_with_its_times(qwen):
+    trace = json.loads(reports.chrome_trace(qwen))
+    kernels = [event for event in trace["traceEvents"] if event["cat"] == "kernel"]
+    assert len(kernels) == 1465
+    assert sum(event["dur"] for event in kernels) == pytest.approx(45432.698, rel=1e-6)
+    assert all(event["ph"] == "X" and event["ts"] >= 0 for event in kernels)
+
+
+def test_the_exported_trace_is_read_back_with_the_same_kernels(qwen, tmp_path: Path):
+    file = tmp_path / "again.json"
+    file.write_text(reports.chrome_trace(qwen))
+    again = profilers.read_report(file)
+    assert int(again.kernels["count"].sum()) == 1465
+
+
+def test_ranges_hold_the_time_of_the_kernels_inside():
+    name = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
+    report = profilers.read_report(REPORTS / "torch" / name)
+    table = reports.ranges_table(report)
+    outer = table[table["depth"] == 0]
+    assert outer["gpu_s"].sum() == pytest.approx(
+        report.kernels.dropna(subset=["nvtx_path"])["duration_s"].sum()
+    )
+    inner = table[table["depth"] == 1]
+    assert inner["gpu_s"].sum() <= outer["gpu_s"].sum() + 1e-12
+
+
+def test_a_difference_of_two_reports_sums_to_the_difference_of_their_times():
+    before, after = profilers.read_reports([PREFILL, DECODE])
+    table = reports.difference(before, after)
+    total = after.kernels["duration_s"].sum() - before.kernels["duration_s"].sum()
+    assert table["change_s"].sum() == pytest.approx(total)
+    assert not reports.difference(before, before)["change_s"].any()
+
+
+def test_the_roofline_of_a_report_is_drawn_under_the_roofs_it_states():
+    app = opened("reports")
+    app.pills("report_samples").set_value(["The roofline of that kernel (ncu)"]).run()
+    app.session_state["report_tabs"] = "Roofline"
+    app.run()
+    assert not app.exception
+    assert any("CUDA cores alone" in caption.value for caption in app.caption)
+    assert len(app.get("plotly_chart")) == 2
+
+
+def test_roofs_are_named_on_their_lines_and_axes_have_words():
+    points = pd.DataFrame({"name": ["k"], "count": [1], "time_s": [1e-3], "at_least": [False],
+        "operator_class": ["gemm"], "compute_pct": [50.0], "dram_pct": [50.0],
+        "flops_per_s": [1e14], "flops_per_byte": [100.0]})  # fmt: skip
+    peaks = {"bf16": 1e15, "fp16": 1e15, "fp32": 6e13}
+    figure = kernels.counter_roofline(points, 3e12, peaks, style.LIGHT)
+    said = [note.text for note in figure.layout.annotations]
+    assert said == ["memory 3.00 TB/s", "fp32 60.0 TFLOP/s", "bf16, fp16 1.00 PFLOP/s"]
+    assert "100 TFLOP/s" in figure.layout.yaxis.ticktext
