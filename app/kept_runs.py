@@ -14,7 +14,7 @@ import numpy as np
 from app import measured_sweep, nsight_runs, ranked_runs
 from app.live_runs import Outcome, run_live
 from app.measured_sweep import Swept
-from app.measuring import Setting, step_rows
+from app.measuring import Setting
 from app.reports import compared
 from genz_core import Estimate, Workload, estimate
 from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
@@ -57,10 +57,10 @@ def execute(tree: Mapping[str, Any], progress: Progress = silent, cancelled: Can
 
 def execute_sweep(
     tree: Mapping[str, Any], progress: Progress = silent, cancelled: Cancel = never
-) -> tuple[str, Swept]:
+) -> tuple[str, Swept | None]:
     """`execute` a run file that asks for a sweep; its steps beside their predictions as well."""
     identity, outcome = _executed(tree, progress, cancelled)
-    return identity, Swept.of(outcome.measurement, outcome.known)
+    return identity, outcome.swept
 
 
 def _executed(
@@ -126,7 +126,7 @@ def keep(outcome: Outcome, tree: Mapping[str, Any], folder: Path, tags: Sequence
         assumptions=[*_basis(tree, outcome), *notes],
         commands=outcome.commands,
         metrics=outcome.metrics,
-        steps=step_rows(measurement.steps, known),
+        steps=outcome.swept.rows if outcome.swept else (),
     )  # fmt: skip
     kept = store()
     with kept.draft(measurement, outcome.label) as draft:

@@ -20,6 +20,7 @@ from profilers.collect.progress import Cancel, Progress, never, silent
 from profilers.schema import kernel_table
 
 if TYPE_CHECKING:
+    from app.measured_sweep import Swept
     from profilers.collect.building import RunSettings
     from profilers.collect.model import ModelRun
 
@@ -35,7 +36,7 @@ class Outcome:
     known: what its prediction rests on.  live: the run itself, None of one inside Nsight.
     reports: what the measurement was made of.  kernels: every launch, None where none was watched.
     commands: what ran.  files: what to keep beside the artifacts.  metrics: further figures.
-    label: what the kept run is listed as, "" for its model.
+    label: what the kept run is listed as, "" for its model.  swept: the steps of a sweep, priced.
     """
 
     measurement: Measurement
@@ -47,6 +48,7 @@ class Outcome:
     files: tuple[Path, ...] = ()
     metrics: Mapping[str, Any] = field(default_factory=dict)
     label: str = ""
+    swept: Swept | None = None
 
     @property
     def out_of_memory(self) -> bool:

@@ -69,13 +69,15 @@ def run_sweep(
     measurement = _measurement(settings, done, device_facts(device))
     name = measurement.system.name if measurement.system else settings.device
     known = setting(cut(settings), name, tree["predict"]["system"], done.threads)
-    fits = {name: fit.row() for name, fit in Swept.of(measurement, known).agreement.items()}
+    swept = Swept.of(measurement, known)
+    fits = {name: fit.row() for name, fit in swept.agreement.items()}
     return Outcome(
         measurement,
         known,
         commands=[AGAIN],
         metrics={"parameters": done.parameters, "cancelled": done.cancelled, "agreement": fits},
         label=f"{settings.name}, sweep of {len(points)} steps",
+        swept=swept,
     )
 
 

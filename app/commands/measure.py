@@ -127,7 +127,7 @@ def sweep(
     json: Json = False,
 ) -> None:
     from app.commands.measure_output import print_sweep
-    from app.measured_sweep import Swept, sweep_points
+    from app.measured_sweep import sweep_points
     from app.tables import to_csv
     from profilers import runfile
 
@@ -139,12 +139,12 @@ def sweep(
     tree["predict"]["system"] = system
 
     def at_once(outcome: Outcome, scratch: Path) -> None:
-        if output is not None:
-            rows = Swept.of(outcome.measurement, outcome.known).rows
-            opt.write(output, to_csv(rows) + "\n")
+        if output is not None and outcome.swept is not None:
+            opt.write(output, to_csv(outcome.swept.rows) + "\n")
 
     outcome, kept = _measured(tree, "sweeping", keep, tag, at_once)
-    print_sweep(Swept.of(outcome.measurement, outcome.known), kept, json)
+    if outcome.swept is not None:
+        print_sweep(outcome.swept, kept, json)
 
 
 def ranks(
