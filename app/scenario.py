@@ -15,7 +15,7 @@ import hardware_db
 import model_registry
 from genz_core import EngineProfile, Estimate, Parallelism, System, Workload
 from genz_core.errors import InvalidValue
-from genz_core.precision import bytes_of, canonical
+from genz_core.precision import bytes_of, format_of
 from genz_core.serving import Recipe
 from genz_core.types import Model, Step
 from hardware_db import RecipeKey
@@ -121,17 +121,13 @@ def combined(
     return Resolved(scenario, model, system, engine, notes, recipe)
 
 
-#: Formats that one tool alone writes (ModelOpt), into checkpoints that name a cache.
-_SAYS_ITS_CACHE = ("nvfp4",)
-
-
 def _with_cache_of(
     engine: EngineProfile, model: Model, scenario: Scenario
 ) -> tuple[Model, tuple[str, ...]]:
     """The model with the cache that its engine keeps where nobody asked for one, and a note."""
     own, held = model.precision.weights["default"], model.precision.kv
-    says = not scenario.weights or canonical(scenario.weights) in _SAYS_ITS_CACHE
-    follows = engine.kv_cache == "checkpoint" or says
+    told = not scenario.weights or format_of(scenario.weights).cache
+    follows = engine.kv_cache == "checkpoint" or told
     if scenario.kv or follows or bytes_of(own) <= bytes_of(held):
         return model, ()
     kept = replace(cast(Any, model), precision=replace(model.precision, kv=own))

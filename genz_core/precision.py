@@ -18,12 +18,14 @@ class Format:
 
     bits: per element, scales included.  compute: arithmetic type of a matrix product whose
     weights have this format (16 bit for weight-only formats).  source: where `bits` is from.
+    cache: format of the KV cache that its checkpoints name, where one tool writes them all.
     """
 
     name: str
     bits: float
     compute: str
     source: str
+    cache: str = ""
 
     @property
     def bytes(self) -> float:
@@ -49,7 +51,7 @@ _FORMATS = (
     Format("int4", 4 + (16 + 4) / 128, "bf16", _GPTQ),
     Format("int4_g32", 4 + 16 / 32, "bf16", _PACKED),
     Format("mxfp4", 4 + 8 / 32, "bf16", _OCP),
-    Format("nvfp4", 4 + 8 / 16, "fp4", _NVFP4),
+    Format("nvfp4", 4 + 8 / 16, "fp4", _NVFP4, cache="fp8"),  # ModelOpt's default on export
     Format("q4_0", 4.5, "fp16", _GGML),
     Format("q4_1", 5.0, "fp16", _GGML),
     Format("q5_0", 5.5, "fp16", _GGML),

@@ -44,8 +44,8 @@ def _with_weights(precision: Precision, name: str, base: str) -> tuple[Precision
         return precision, f"weights: {name} by {precision.source}{mixed}"
     made = replace(precision, weights=_as_loaded(name, base), by_layer={}, source="the wish for it")
     kept = "" if name in _WIDE or _is_gguf(name) else f"; embedding, LM head and router {base}"
-    if name == "nvfp4":  # only ModelOpt makes these checkpoints, by default with this cache
-        return replace(made, kv="fp8"), f"weights: {name}{kept}; kv cache fp8"
+    if cache := FORMATS[name].cache:
+        return replace(made, kv=cache), f"weights: {name}{kept}; kv cache {cache}"
     return made, f"weights: {name}{kept}"
 
 
