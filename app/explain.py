@@ -18,7 +18,7 @@ def configuration(setup: Setup, asked: Resolved, estimate: Estimate) -> str:
     s, devices = setup.scenario, int(estimate.devices)
     named = {name.upper(): getattr(s, name) for name in ("tp", "pp", "dp", "ep")}
     degrees = ", ".join(f"{name} {degree}" for name, degree in named.items() if degree > 1)
-    if s.expert_imbalance > 1:
+    if s.ep > 1 and s.expert_imbalance > 1:
         degrees += f", busiest expert rank ×{s.expert_imbalance:g}"
     precision = asked.model.precision
     kinds = dict.fromkeys([precision.weight("default"), *precision.weights.values()])

@@ -269,7 +269,7 @@ def describe(setup: Setup) -> str:
     )
     bits = "/".join(value for value in (s.weights, s.kv) if value)
     changed = [f"{name} ×{getattr(setup, name):g}" for name in FACTORS if getattr(setup, name) != 1]
-    if s.expert_imbalance > 1:
+    if s.ep > 1 and s.expert_imbalance > 1:
         changed.append(f"busiest rank ×{s.expert_imbalance:g}")
     load = f"batch {s.batch}, {text.tokens(s.isl)}/{text.tokens(s.osl)}"
     parts = [s.model.rpartition("/")[2], s.system, degrees, bits, load, *changed]
