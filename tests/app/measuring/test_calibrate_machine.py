@@ -107,7 +107,7 @@ def test_a_machine_that_disagrees_with_itself_is_to_be_measured_again(calibrated
 
     pieces = calibrated.pieces
     slow = [
-        replace(result, samples_s=tuple(1e3 * s for s in result.samples_s))
+        replace(result, samples_s=tuple(100 * s for s in result.samples_s))
         if result.operator == "read"
         else result
         for result in pieces.suite.results

@@ -12,7 +12,7 @@ import pytest
 
 from genz_core.errors import MeasurementError
 from profilers.collect.building import RunSettings, build, pick_device
-from profilers.collect.model import Cancelled, module_ranges, run_model, run_scaled
+from profilers.collect.model import Cancelled, ModelRun, module_ranges, run_model, run_scaled
 
 
 @pytest.fixture
@@ -98,12 +98,22 @@ def test_progress_never_runs_backwards_and_ends_at_one(settings: RunSettings) ->
     assert seen == sorted(seen) and seen[-1] == 1.0
 
 
-def test_a_cut_model_is_scaled_back_to_all_layers(settings: RunSettings) -> None:
-    run = run_scaled(replace(settings, layers=2))
-    whole = run_model(settings).measurement.phases["decode"].median_s
-    scaled = run.measurement.phases["decode"].median_s
-    assert "measured with 2 and 1 of 4 layers" in run.measurement.notes[0]
-    assert scaled == pytest.approx(whole, rel=0.8)
+def test_a_cut_model_is_scaled_back_to_all_layers(
+    settings: RunSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = []
+
+    def watched(*asked: Any) -> ModelRun:
+        runs.append(run_model(*asked))
+        return runs[-1]
+
+    monkeypatch.setattr("profilers.collect.model.run_model", watched)
+    scaled = run_scaled(replace(settings, layers=2)).measurement
+    assert "measured with 2 and 1 of 4 layers" in scaled.notes[0]
+    two, one = (run.measurement.phases["decode"] for run in runs)
+    per_layer = [t - one.median_s for t in two.samples_s]
+    expected = [max(t, t + 2 * d) for t, d in zip(two.samples_s, per_layer, strict=True)]
+    assert scaled.phases["decode"].samples_s == pytest.approx(expected)
 
 
 def test_operators_of_a_cut_model_run_as_often_as_those_of_the_whole_one(
