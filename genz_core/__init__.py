@@ -5,8 +5,8 @@ prefill(...)  decode(...)  decode_step(...)  mixed(...)  one kind of step
 """
 
 from genz_core.memory import max_batch, max_context
-from genz_core.stages import Estimate, decode, decode_step, estimate, mixed, prefill
 from genz_core.types import EngineProfile, Parallelism, Precision, Step, System, Workload
+from genz_core.workload import Estimate, decode, decode_step, estimate, mixed, prefill
 
 __all__ = [
     "EngineProfile",

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from genz_core.configurations import columns, stack
-from genz_core.estimate import slowest_stage
+from genz_core.step import slowest_stage
 from genz_core.types import (
     Array,
     EngineProfile,
@@ -24,6 +23,7 @@ from genz_core.types import (
     System,
     Workload,
 )
+from genz_core.validity import columns, stack
 
 _LARGEST = 2**31  # batches and contexts beyond this are not asked for
 

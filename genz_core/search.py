@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genz_core.errors import InvalidValue
-from genz_core.stages import Estimate, estimate
 from genz_core.types import DEGREES, Array, EngineProfile, Model, Parallelism, System, Workload
+from genz_core.workload import Estimate, estimate
 
 _WORKLOAD = ("batch", "isl", "osl")
 _LARGEST = 2_000_000

@@ -19,7 +19,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from genz_core.end_to_end import CONSTANTS, FIELDS
+from genz_core.engine_calibration import CONSTANTS, FIELDS
 from genz_core.errors import InvalidValue
 from genz_core.serving import Recipe
 from genz_core.types import EngineProfile, MeasuredOn

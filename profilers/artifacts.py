@@ -22,7 +22,7 @@ import pandas as pd
 import yaml
 
 from genz_core.errors import MeasurementError
-from profilers import plain_words
+from profilers import stakeholder_summary
 from profilers.compare import Comparison
 from profilers.schema import Measurement
 from profilers.wording import percent, seconds, shortened
@@ -62,7 +62,7 @@ def write(folder: Path, material: Material) -> list[Path]:
     texts = {
         "report.md": report(material),
         "operators.md": operators(material.measurement),
-        "stakeholder_summary.md": plain_words.summary(material),
+        "stakeholder_summary.md": stakeholder_summary.summary(material),
         "assumptions.md": assumptions(material),
         "metrics.json": _json(metrics(material)),
         "static_compute.json": _json(static_compute(material.static)),
@@ -92,7 +92,7 @@ def write(folder: Path, material: Material) -> list[Path]:
 def report(material: Material) -> str:
     """The run on a page: phases or steps, gaps, findings, notes."""
     m = material.measurement
-    parts = [f"# {m.model or 'Run'} on {plain_words.device(m)}"]
+    parts = [f"# {m.model or 'Run'} on {stakeholder_summary.device(m)}"]
     parts += [_table(rows) for rows in (_phase_rows(material), _step_rows(material)) if rows]
     if material.comparison is not None:
         columns = [

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 
 from genz_core.errors import InvalidValue
-from genz_core.estimate import StepEstimate
-from genz_core.stages import Estimate
+from genz_core.step import StepEstimate
+from genz_core.workload import Estimate
 from profilers.findings import Finding, find
 from profilers.matching import ENDS, match, split_by_shape, whole_sum
 from profilers.schema import Measurement, PhaseTiming, Report

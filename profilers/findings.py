@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from genz_core.stages import Estimate
+from genz_core.workload import Estimate
 from profilers.schema import Measurement, Report
 from profilers.summary import summarise
 from profilers.wording import count, percent, seconds

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from genz_core.errors import ReportError
-from profilers import intervals
+from profilers import time_spans
 from profilers.attribution import DEFAULT_PHASES, PhasePattern, phase_of
 from profilers.kernel_classes import ENGINE_CLASS
 from profilers.schema import OPERATOR_COLUMNS, Basis, Measurement, PhaseTiming, Report, table
@@ -130,7 +130,7 @@ def _samples(
     )
     seams = np.flatnonzero(np.diff(step[order])) + 1
     spans = zip(np.split(start, seams), np.split(start + length, seams), strict=True)
-    return [intervals.union(begin, end) * 1e-9 for begin, end in spans], "gpu"
+    return [time_spans.union(begin, end) * 1e-9 for begin, end in spans], "gpu"
 
 
 def _steps(ranges: pd.DataFrame, row: NDArray[np.int64], marks: NDArray[Any]) -> NDArray[np.int64]:
@@ -139,7 +139,7 @@ def _steps(ranges: pd.DataFrame, row: NDArray[np.int64], marks: NDArray[Any]) ->
     if not len(ranges):
         return found
     parent = ranges["parent"].fillna(-1).to_numpy(dtype=np.int64)
-    for _ in range(intervals.MAX_DEPTH + 1):
+    for _ in range(time_spans.MAX_DEPTH + 1):
         inside = row >= 0
         if not bool(inside.any()):
             break

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from genz_core.errors import ReportError
-from genz_core.latency.points import OperatorPoints
+from genz_core.latency.measured_operators import OperatorPoints
 from profilers.gemms import gemm_shape, gemm_table_of_graph, is_shape
 from profilers.schema import Report
 

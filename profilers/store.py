@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from genz_core.errors import UnknownName
-from profilers import run_files
+from profilers import run_folder
 from profilers.schema import Measurement
 
 _SCHEMA = """
@@ -64,7 +64,7 @@ class Store:
     folder: Path
 
     def __post_init__(self) -> None:
-        with run_files.in_words(self.folder):
+        with run_folder.in_words(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             with self._index() as index:
                 index.executescript(_SCHEMA)
@@ -80,11 +80,11 @@ class Store:
             MeasurementError: the disk is full or the folder cannot be written; nothing is kept.
         """
         with self.scratch() as folder:
-            with run_files.in_words(self.folder):
+            with run_folder.in_words(self.folder):
                 name = label or measurement.model or measurement.source
-                run_files.write(folder, measurement, name)
+                run_folder.write(folder, measurement, name)
             yield folder
-            with run_files.in_words(self.folder):
+            with run_folder.in_words(self.folder):
                 self._keep(folder)
 
     @contextmanager
@@ -95,7 +95,7 @@ class Store:
             MeasurementError: the store cannot be written.
         """
         folder = self.folder / f"{_DRAFT}{uuid.uuid4().hex}"
-        with run_files.in_words(self.folder):
+        with run_folder.in_words(self.folder):
             folder.mkdir()
         try:
             yield folder
@@ -109,11 +109,11 @@ class Store:
 
     def identity(self, folder: Path) -> str:
         """The id that the run in a draft's folder has."""
-        return str(run_files.document(folder)["id"])
+        return str(run_folder.document(folder)["id"])
 
     def _keep(self, folder: Path) -> None:
         """A whole draft becomes a run: synced, renamed, indexed."""
-        identity = str(run_files.document(folder)["id"])
+        identity = str(run_folder.document(folder)["id"])
         for path in folder.rglob("*"):
             if path.is_file():
                 with path.open("rb") as opened:
@@ -124,7 +124,7 @@ class Store:
     def _enter(self, identities: Iterable[str]) -> None:
         with self._index() as index:
             for identity in identities:
-                d = run_files.document(self.folder / identity)
+                d = run_folder.document(self.folder / identity)
                 medians = {
                     name: float(np.median(entry["samples_s"]))
                     for name, entry in d["phases"].items()
@@ -140,14 +140,14 @@ class Store:
     def _recover(self) -> None:
         """Index whole folders it does not know, forget rows without one, drop old drafts."""
         there = {
-            p.name for p in self.folder.iterdir() if p.is_dir() and (p / run_files.RUN).exists()
+            p.name for p in self.folder.iterdir() if p.is_dir() and (p / run_folder.RUN).exists()
         }
         whole = {name for name in there if not name.startswith(_DRAFT)}
         known = set(self._ids())
-        readable = [name for name in whole - known if run_files.is_whole(self.folder / name)]
+        readable = [name for name in whole - known if run_folder.is_whole(self.folder / name)]
         if readable:
             self._enter(readable)
-        gone = [(i,) for i in known - whole if not (self.folder / i / run_files.RUN).exists()]
+        gone = [(i,) for i in known - whole if not (self.folder / i / run_folder.RUN).exists()]
         if gone:
             with self._index() as index:
                 index.executemany("DELETE FROM runs WHERE id = ?", gone)
@@ -158,13 +158,13 @@ class Store:
     def tag(self, identity: str, *tags: str) -> None:
         """Add tags to a run."""
         run = self.find(identity)
-        with run_files.in_words(self.folder), self._index() as index:
+        with run_folder.in_words(self.folder), self._index() as index:
             rows = [(run.id, tag.strip()) for tag in tags if tag.strip()]
             index.executemany("INSERT OR IGNORE INTO tags VALUES (?,?)", rows)
 
     def untag(self, identity: str, *tags: str) -> None:
         run = self.find(identity)
-        with run_files.in_words(self.folder), self._index() as index:
+        with run_folder.in_words(self.folder), self._index() as index:
             rows = [(run.id, tag) for tag in tags]
             index.executemany("DELETE FROM tags WHERE run = ? AND tag = ?", rows)
 
@@ -172,7 +172,7 @@ class Store:
         """Remove a run and its files: first out of sight, then out of the index."""
         run = self.find(identity)
         doomed = self.folder / f"{_DRAFT}{uuid.uuid4().hex}"
-        with run_files.in_words(self.folder):
+        with run_folder.in_words(self.folder):
             os.rename(self.folder / run.id, doomed)
             with self._index() as index:
                 index.execute("DELETE FROM runs WHERE id = ?", (run.id,))
@@ -182,7 +182,7 @@ class Store:
 
     def runs(self, tag: str = "") -> list[Run]:
         """All runs, or those with a tag, latest first."""
-        with run_files.in_words(self.folder), self._index() as index:
+        with run_folder.in_words(self.folder), self._index() as index:
             rows = index.execute("SELECT * FROM runs ORDER BY created DESC, id").fetchall()
             tags: dict[str, list[str]] = {}
             for run, name in index.execute("SELECT run, tag FROM tags ORDER BY tag"):
@@ -214,8 +214,8 @@ class Store:
             UnknownName: no such run.  MeasurementError: its files are damaged.
         """
         folder = self.path(identity)
-        with run_files.in_words(folder):
-            return run_files.measurement_of(folder)
+        with run_folder.in_words(folder):
+            return run_folder.measurement_of(folder)
 
     def compare(self, *identities: str) -> pd.DataFrame:
         """A row an operator class and phase with seconds of each run, and the medians of phases
@@ -240,8 +240,8 @@ class Store:
         folder = self.path(identity)
         draft = target.with_name(f"{target.name}.{uuid.uuid4().hex[:8]}.tmp")
         try:
-            with run_files.in_words(target.parent):
-                run_files.pack(folder, draft)
+            with run_folder.in_words(target.parent):
+                run_folder.pack(folder, draft)
                 os.replace(draft, target)
         finally:
             draft.unlink(missing_ok=True)
@@ -253,11 +253,11 @@ class Store:
         Raises:
             MeasurementError: the file is no such run, or is damaged.
         """
-        with self.scratch() as folder, run_files.in_words(self.folder):
-            run_files.unpack(io.BytesIO(source) if isinstance(source, bytes) else source, folder)
-            identity = str(run_files.document(folder)["id"])
+        with self.scratch() as folder, run_folder.in_words(self.folder):
+            run_folder.unpack(io.BytesIO(source) if isinstance(source, bytes) else source, folder)
+            identity = str(run_folder.document(folder)["id"])
             if identity not in self._ids():
-                run_files.measurement_of(folder)
+                run_folder.measurement_of(folder)
                 self._keep(folder)
         return identity
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from profilers import intervals
+from profilers import time_spans
 from profilers.attribution import LINKS
 from profilers.kernel_classes import UNCLASSIFIED
 from profilers.schema import Report
@@ -80,7 +80,7 @@ def _union(activity: pd.DataFrame) -> int | None:
         np.rint(activity[name].to_numpy() * 1e9).astype(np.int64)
         for name in ("start_s", "duration_s")
     )
-    return intervals.union(start, start + duration)
+    return time_spans.union(start, start + duration)
 
 
 def _timeline(report: Report) -> dict[str, Any]:

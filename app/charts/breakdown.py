@@ -8,10 +8,10 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from app import text
 from app.charts.style import CLASS_NAMES, CLASSES, HOST, PART_NAMES, Look, blank
-from app.intervals import Latency, of_rows
-from app.text import MILLISECOND
+from app.scenario.intervals import Latency, of_rows
+from app.wording import quantities
+from app.wording.quantities import MILLISECOND
 
 Table = Mapping[str, Sequence[Any]]
 Latencies = Mapping[str, Latency]
@@ -58,12 +58,12 @@ def _bar(values: Latencies, totals: Latencies, name: str, color: str, look: Look
         orientation="h",
         name=name,
         marker={"color": color},
-        text=[text.percent(share) if share >= 0.06 else "" for share in shares],
+        text=[quantities.percent(share) if share >= 0.06 else "" for share in shares],
         textposition="inside",
         insidetextanchor="middle",
         insidetextfont={"color": look.on(color)},
         textangle=0,
-        customdata=[[text.seconds(values[s].seconds), values[s].trust] for s in totals],
+        customdata=[[quantities.seconds(values[s].seconds), values[s].trust] for s in totals],
         hovertemplate=f"<b>{name}</b>: %{{customdata[0]}} (%{{x:.1%}})<br>80 %: %{{customdata[1]}}"
         "<extra></extra>",
     )
@@ -71,7 +71,7 @@ def _bar(values: Latencies, totals: Latencies, name: str, color: str, look: Look
 
 def labelled(name: str, total: Latency) -> str:
     """The name of a bar with its time and interval, as the label of its axis."""
-    return f"{name} <b>{text.seconds(total.seconds)}</b><br>80 %: {total.trust}"
+    return f"{name} <b>{quantities.seconds(total.seconds)}</b><br>80 %: {total.trust}"
 
 
 def _finish_shares(figure: go.Figure) -> go.Figure:
@@ -111,12 +111,15 @@ def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look
             y=[*values, total / MILLISECOND],
             base=[*starts, 0.0],
             marker={"color": [*colors, look.faint]},
-            text=[text.seconds(parts[part]) for part in kept] + [text.seconds(total)],
+            text=[quantities.seconds(parts[part]) for part in kept] + [quantities.seconds(total)],
             textposition=["outside"] * len(kept) + ["none"],  # the total's is above its error bar
             cliponaxis=False,
             customdata=[
-                *(f"{text.seconds(parts[p])} ({text.percent(parts[p] / total)})" for p in kept),
-                f"{text.seconds(total)}<br>80 %: {whole.trust}",
+                *(
+                    f"{quantities.seconds(parts[p])} ({quantities.percent(parts[p] / total)})"
+                    for p in kept
+                ),
+                f"{quantities.seconds(total)}<br>80 %: {whole.trust}",
             ],
             hovertemplate="%{x}: %{customdata}<extra></extra>",
             showlegend=False,
@@ -125,7 +128,7 @@ def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look
     figure.add_trace(error_bars({"Total": whole}, look))
     figure.add_annotation(
         x="Total", y=top_of(whole) / MILLISECOND, yanchor="bottom", showarrow=False,
-        text=f"<b>{text.seconds(total)}</b><br>80 %: {whole.trust}", font={"color": look.ink},
+        text=f"<b>{quantities.seconds(total)}</b><br>80 %: {whole.trust}", font={"color": look.ink},
     )  # fmt: skip
     figure.update_yaxes(title_text="Time [ms]", rangemode="tozero", tickformat="~g")
     figure.update_xaxes(showgrid=False, tickfont_color=look.ink, tickangle=0)
@@ -156,7 +159,8 @@ def icicle(table: Table, title: str, look: Look) -> go.Figure:
             leaf={"opacity": 1.0},
             texttemplate="%{label}<br>%{percentRoot:.0%}",
             customdata=[
-                [text.seconds(node["latency"].seconds), node["latency"].trust] for node in nodes
+                [quantities.seconds(node["latency"].seconds), node["latency"].trust]
+                for node in nodes
             ],
             hovertemplate="<b>%{label}</b><br>%{customdata[0]}, %{percentRoot:.1%}<br>"
             "80 %: %{customdata[1]}<extra></extra>",
@@ -215,7 +219,7 @@ def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> go.Figure:
 
 def _under(kind: str, one: Latency) -> str:
     """What stands under a bar: what it is, its time, and a prediction's interval."""
-    words = f"{kind}<br><b>{text.seconds(one.seconds)}</b>"
+    words = f"{kind}<br><b>{quantities.seconds(one.seconds)}</b>"
     return words if kind == "bound" else f"{words}<br>{one.trust}"
 
 

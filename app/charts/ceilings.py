@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import plotly.graph_objects as go
 
-from app import text
 from app.charts.style import Look
+from app.wording import quantities
 from genz_core.types import System
 
 
@@ -46,7 +46,7 @@ def lines(
             [peak, peak],
             look.ink if chosen else look.faint,
             1.8 if chosen else 0.8,
-            f"{names} peak, dense: {text.flops_rate(peak)}",
+            f"{names} peak, dense: {quantities.flops_rate(peak)}",
             "solid" if chosen else "dash",
         )
     for name, rate, dash in levels(system):
@@ -57,7 +57,7 @@ def lines(
             [across[0] * rate, end * rate],
             look.ink if main else look.faint,
             1.8 if main else 1.0,
-            f"{name}: {text.bandwidth(rate)}"
+            f"{name}: {quantities.bandwidth(rate)}"
             + ("" if dash != "dot" else " per direction (FLOP per byte sent)"),
             dash,
         )

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
-from app import text
 from app.charts.breakdown import error_bars, labelled, top_of
 from app.charts.style import CLASS_NAMES, CLASSES, HOST, Look, blank
-from app.intervals import Latency
-from app.text import MILLISECOND
+from app.scenario.intervals import Latency
+from app.wording import quantities
+from app.wording.quantities import MILLISECOND
 
 
 def stacked_by_class(
@@ -46,6 +46,6 @@ def _bar(names: Sequence[str], values: Sequence[Latency], kind: str, look: Look)
         orientation="h",
         name=words,
         marker={"color": look.rest if kind == "host" else look.class_color(kind)},
-        customdata=[[text.seconds(value.seconds), value.trust] for value in values],
+        customdata=[[quantities.seconds(value.seconds), value.trust] for value in values],
         hovertemplate=f"{words}: %{{customdata[0]}}<br>80 %: %{{customdata[1]}}<extra></extra>",
     )

@@ -8,8 +8,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from app import text
 from app.charts.style import Look, blank, log_ticks
+from app.wording import quantities
 
 KINDS: Mapping[str, str] = {
     "gpu": "GPU",
@@ -81,5 +81,5 @@ def _axis(values: Sequence[Any], title: str, unit: str) -> dict[str, Any]:
         "type": "log",
         "title_text": title,
         "range": [math.log10(limit) for limit in limits],
-        **log_ticks(limits, lambda value, places: text.scaled(value, unit, places)),
+        **log_ticks(limits, lambda value, places: quantities.scaled(value, unit, places)),
     }

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from app import text
 from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, log_ticks
-from app.text import MILLISECOND
+from app.wording import quantities
+from app.wording.quantities import MILLISECOND
 from profilers.kernel_classes import ENGINE_CLASS
 
 
@@ -39,7 +39,7 @@ def by_class(tables: Mapping[str, Mapping[str, float]], title: str, look: Look) 
                 orientation="h",
                 name=class_words(name),
                 marker={"color": look.class_color(name)},
-                customdata=[text.seconds(value) for value in values],
+                customdata=[quantities.seconds(value) for value in values],
                 hovertemplate=f"{class_words(name)}: %{{customdata}}<extra>%{{y}}</extra>",
             )
         )
@@ -89,11 +89,11 @@ def counter_roofline(
     across, upward = (low, high), (lowest, 2 * max([float(ys.max()), *peaks.values()]))
     figure.update_xaxes(
         title_text="Arithmetic intensity of DRAM traffic [FLOP/byte]",
-        type="log", range=np.log10(across).tolist(), **log_ticks(across, text.digits),
+        type="log", range=np.log10(across).tolist(), **log_ticks(across, quantities.digits),
     )  # fmt: skip
     figure.update_yaxes(
         title_text="Rate [FLOP/s]", type="log", range=np.log10(upward).tolist(),
-        **log_ticks(upward, lambda value, places: text.scaled(value, "FLOP/s", places)),
+        **log_ticks(upward, lambda value, places: quantities.scaled(value, "FLOP/s", places)),
     )  # fmt: skip
     figure.update_layout(hovermode="closest", uirevision="keep", margin={"t": 16, "l": 70})
     return figure
@@ -106,10 +106,12 @@ def _roofs(
     end = max(peaks.values()) / rate if peaks else high
     beside: dict[str, Any] = {"xanchor": "left", "yanchor": "top", "xshift": 16}
     above: dict[str, Any] = {"xanchor": "right", "yanchor": "bottom"}
-    lines = [(f"memory {text.bandwidth(rate)}", (low, min(end, high)), rate, 0, beside)]
+    lines = [(f"memory {quantities.bandwidth(rate)}", (low, min(end, high)), rate, 0, beside)]
     for peak in sorted(set(peaks.values())):
         names = ", ".join(name for name, one in peaks.items() if one == peak)
-        lines.append((f"{names} {text.flops_rate(peak)}", (peak / rate, high), peak, 1, above))
+        lines.append(
+            (f"{names} {quantities.flops_rate(peak)}", (peak / rate, high), peak, 1, above)
+        )
     for words, reach, scale, level, place in lines:
         values = [scale if level else scale * x for x in reach]
         figure.add_trace(
@@ -150,14 +152,14 @@ def speed_of_light(kernels: pd.DataFrame, look: Look) -> go.Figure:
 def _hover(row: Mapping[str, object]) -> str:
     name = str(row["name"])[:80].replace("<", "&lt;").replace(">", "&gt;")
     time_s = float(str(row["time_s"]))
-    took = f", {text.seconds(time_s)}" if time_s else ""
+    took = f", {quantities.seconds(time_s)}" if time_s else ""
     return (
-        f"<b>{name}</b><br>{text.count(float(str(row['count'])))} launches{took}<br>"
+        f"<b>{name}</b><br>{quantities.count(float(str(row['count'])))} launches{took}<br>"
         f"{'at least ' if row['at_least'] else ''}"
-        f"{text.flops_rate(float(str(row['flops_per_s'])))} at "
-        f"{text.digits(float(str(row['flops_per_byte'])))} FLOP/byte"
+        f"{quantities.flops_rate(float(str(row['flops_per_s'])))} at "
+        f"{quantities.digits(float(str(row['flops_per_byte'])))} FLOP/byte"
         + "".join(
-            f"<br>{words} {text.digits(value)} % of peak"
+            f"<br>{words} {quantities.digits(value)} % of peak"
             for words, value in (
                 ("compute", float(str(row["compute_pct"]))),
                 ("DRAM", float(str(row["dram_pct"]))),

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from app import text
 from app.charts.style import CLASS_NAMES, Look, blank
-from app.layer_tree import Line
+from app.model_inside.layer_tree import Line
+from app.wording import quantities
 
 _ROW_PX, _INDENT, _BARS, _WIDEST = 27, 0.045, 0.66, 0.2
 
@@ -82,7 +82,8 @@ def _label(line: Line, chosen: str) -> str:
 
 
 def _hover(line: Line, total: float) -> str:
-    share = f"{text.seconds(line.seconds)}, {text.percent(line.seconds / total)} of the operators"
+    share = f"{quantities.seconds(line.seconds)}, "
+    share += f"{quantities.percent(line.seconds / total)} of the operators"
     share += f"<br>80 %: {line.latency.trust}"
     if line.folds:
         return f"<b>{line.label}</b><br>{share}<br>Click to {'fold' if line.open else 'unfold'}"
@@ -126,7 +127,7 @@ def _bars(figure: go.Figure, lines: Sequence[Line], total: float, look: Look) ->
             x=[1.0] * len(lines),
             y=list(range(len(lines))),
             mode="text",
-            text=[text.seconds(line.seconds) for line in lines],
+            text=[quantities.seconds(line.seconds) for line in lines],
             textposition="middle left",
             textfont={"size": 12, "color": look.faint},
             hoverinfo="skip",

@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from app import reports, text
 from app.charts import parity
 from app.charts.breakdown import error_bars
 from app.charts.style import CLASS_NAMES, Look, blank
-from app.intervals import Latency
-from app.text import MILLISECOND
+from app.measuring import comparison
+from app.scenario.intervals import Latency
+from app.wording import quantities
+from app.wording.quantities import MILLISECOND
 from profilers.collect.agreement import Agreement
 
 METRIC_NAMES = {
@@ -49,7 +50,7 @@ def three_bars(classes: pd.DataFrame, title: str, look: Look) -> go.Figure:
                 orientation="h",
                 name=words,
                 marker={"color": color, "line": {"color": look.faint, "width": 0.5}},
-                customdata=[text.seconds(float(value)) for value in values],
+                customdata=[quantities.seconds(float(value)) for value in values],
                 hovertemplate=f"{words}: %{{customdata}}<extra>%{{y}}</extra>",
             )
         )
@@ -67,7 +68,7 @@ def _labelled(row: Mapping[str, Any]) -> str:
 
 def _trusted(row: Mapping[str, Any]) -> str:
     """Lines below a name: the interval of a compared row, and on which side its measurement is."""
-    trust = reports.trust(row)
+    trust = comparison.trust(row)
     return f"<br>80 %: {trust}{_SIDES[row['inside']]}" if trust else ""
 
 
@@ -76,8 +77,8 @@ def sweep(
 ) -> go.Figure:
     """Predicted over measured steps of a sweep, and the fitted line of each phase.
 
-    rows: see `app.measuring.step_rows`.  agreed: by phase; its line says measured = slope x
-    predicted + intercept.
+    rows: see `app.measuring.prediction.step_rows`.  agreed: by phase; its line says
+    measured = slope x predicted + intercept.
     """
     points = [{**row, "label": f"{row['batch']} × {row['length']}{_trusted(row)}"} for row in rows]
     figure = parity.parity(points, "phase", "Steps, predicted and measured", look)
@@ -100,7 +101,7 @@ def sweep(
 def before_after(rows: Sequence[Mapping[str, Any]], look: Look) -> go.Figure:
     """Error of each measured figure before and after a calibration.
 
-    rows: see `app.own_runs.table`.
+    rows: see `app.calibration.from_runs.table`.
     """
     names = [f"{row['run']}, {METRIC_NAMES.get(row['figure'], row['figure'])}" for row in rows]
     figure = blank(look, "Runs of your own, before and after", 150 + 52 * len(rows))
@@ -113,7 +114,7 @@ def before_after(rows: Sequence[Mapping[str, Any]], look: Look) -> go.Figure:
                 orientation="h",
                 name=state.capitalize(),
                 marker={"color": color, "line": {"color": look.faint, "width": 0.5}},
-                customdata=[text.seconds(row[f"{state}_s"]) for row in rows],
+                customdata=[quantities.seconds(row[f"{state}_s"]) for row in rows],
                 hovertemplate=f"{state}: %{{customdata}} (%{{x:+.1f}} %)<extra>%{{y}}</extra>",
             )
         )

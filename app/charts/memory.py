@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
-from app import text
 from app.charts.style import Look, blank
-from app.text import GIGABYTE
+from app.wording import quantities
+from app.wording.quantities import GIGABYTE
 
 #: Parts in the order they are stacked, with their place in the palette.
 PARTS: Mapping[str, tuple[str, int]] = {
@@ -33,7 +33,7 @@ def stacked(
     here: the value of `at` that the scenario asks for, marked below its bar.
     """
     figure = blank(look, "", 460)
-    labels = [text.tokens(value) for value in table["at"]]
+    labels = [quantities.tokens(value) for value in table["at"]]
     for name, (words, place) in PARTS.items():
         figure.add_trace(
             go.Bar(
@@ -41,7 +41,7 @@ def stacked(
                 y=[value / GIGABYTE for value in table[name]],
                 name=words,
                 marker={"color": look.classes[place]},
-                customdata=[text.size(value) for value in table[name]],
+                customdata=[quantities.size(value) for value in table[name]],
                 hovertemplate=f"{words}: %{{customdata}}<extra>%{{x}}</extra>",
             )
         )
@@ -78,7 +78,7 @@ def _limits(figure: go.Figure, limits: Mapping[str, float], look: Look) -> None:
             y=value / GIGABYTE,
             line=_rule(name, look),
             annotation={
-                "text": f"{name} {text.size(value)}",
+                "text": f"{name} {quantities.size(value)}",
                 "font": {"size": 12, "color": look.ink},
                 "bgcolor": look.paper,
                 "borderpad": 1,
@@ -119,7 +119,7 @@ def single(parts: Mapping[str, float], limits: Mapping[str, float], look: Look) 
                 orientation="h",
                 name=words,
                 marker={"color": look.classes[place]},
-                text=[text.size(value)],
+                text=[quantities.size(value)],
                 textposition="inside",
                 insidetextanchor="middle",
                 insidetextfont={"color": look.on(look.classes[place])},
@@ -132,7 +132,7 @@ def single(parts: Mapping[str, float], limits: Mapping[str, float], look: Look) 
         figure.add_vline(x=value / GIGABYTE, line=_rule(name, look))
     figure.add_annotation(
         x=1, xref="paper", y=1, yref="paper", xanchor="right", yanchor="bottom", showarrow=False,
-        text=" · ".join(f"{name} {text.size(value)}" for name, value in limits.items()),
+        text=" · ".join(f"{name} {quantities.size(value)}" for name, value in limits.items()),
         font={"size": 12, "color": look.faint},
     )  # fmt: skip
     top = max([*limits.values(), sum(parts.values())]) / GIGABYTE

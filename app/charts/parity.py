@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from app import text
 from app.charts.style import CLASS_NAMES, Look, blank, log_ticks, translucent
+from app.wording import quantities
 
 Point = Mapping[str, Any]
 REST = "all others"
@@ -40,7 +40,7 @@ def parity(points: Sequence[Point], by: str, title: str, look: Look) -> go.Figur
     for at, (name, members) in enumerate(found.items()):
         figure.add_trace(_cloud(name, members, _MARKS[at % len(_MARKS)], colors[name]))
     axis = {"type": "log", "range": [float(np.log10(v)) for v in limits], "minor_showgrid": False}
-    axis |= log_ticks(limits, text.seconds)
+    axis |= log_ticks(limits, quantities.seconds)
     figure.update_xaxes(title_text="Measured", **axis)
     figure.update_yaxes(title_text="Predicted", **axis)
     figure.update_layout(hovermode="closest", margin={"t": 44, "b": 110, "l": 76})
@@ -142,7 +142,7 @@ def _colors(names: Sequence[str], look: Look) -> dict[str, str]:
 def _cloud(name: str, points: Sequence[Point], symbol: str, color: str) -> go.Scatter:
     hover = [
         [
-            p["label"], text.seconds(p["predicted_s"]), text.seconds(p["measured_s"]),
+            p["label"], quantities.seconds(p["predicted_s"]), quantities.seconds(p["measured_s"]),
             f"{p['predicted_s'] / p['measured_s'] - 1.0:+.0%}",
         ]
         for p in points

@@ -13,9 +13,9 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from app import text
 from app.charts import ceilings
 from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, translucent
+from app.wording import quantities
 from genz_core.types import System
 
 Row = Mapping[str, Any]
@@ -102,7 +102,9 @@ def _axis(limits: tuple[float, float], unit: str) -> dict[str, object]:
         "type": "log",
         "range": [low, high],
         "tickvals": decades,
-        "ticktext": [text.scaled(value, unit, 1) if unit else f"{value:,g}" for value in decades],
+        "ticktext": [
+            quantities.scaled(value, unit, 1) if unit else f"{value:,g}" for value in decades
+        ],
     }
 
 
@@ -167,17 +169,18 @@ def hover(row: Row, system: System) -> str:
     rate = row["flops_per_s"]
     bound_s = row["bound_s"] / max(row["runs"], 1.0)
     return (
-        f"<b>{row['name']}</b> · {row['phase']} · {text.percent(row['share'])} of the step<br>"
-        f"{text.count(float(row['runs']))} × {text.seconds(run_s)} predicted<br>"
-        f"all runs {text.seconds(row['predicted_s'])}, 80 %: "
-        f"{text.span(row['low_s'], row['high_s'])}<br>"
-        f"{text.flops(flops)} / {text.size(moved)} = "
-        f"{text.digits(row['flops_per_byte'])} FLOP/byte<br>"
-        f"bound = max({text.flops(flops)} / {text.flops_rate(peak)},<br>"
-        f"   {text.size(moved)} / {text.bandwidth(system.memory_bytes_per_s)})"
-        f" = {text.seconds(bound_s)}<br>"
-        f"reaches {text.flops_rate(rate)}, {text.percent(bound_s / run_s)} of its roof; "
-        f"bound by {row['bound']}"
+        f"<b>{row['name']}</b> · {row['phase']} · "
+        f"{quantities.percent(row['share'])} of the step<br>"
+        f"{quantities.count(float(row['runs']))} × {quantities.seconds(run_s)} predicted<br>"
+        f"all runs {quantities.seconds(row['predicted_s'])}, 80 %: "
+        f"{quantities.span(row['low_s'], row['high_s'])}<br>"
+        f"{quantities.flops(flops)} / {quantities.size(moved)} = "
+        f"{quantities.digits(row['flops_per_byte'])} FLOP/byte<br>"
+        f"bound = max({quantities.flops(flops)} / {quantities.flops_rate(peak)},<br>"
+        f"   {quantities.size(moved)} / {quantities.bandwidth(system.memory_bytes_per_s)})"
+        f" = {quantities.seconds(bound_s)}<br>"
+        f"reaches {quantities.flops_rate(rate)}, {quantities.percent(bound_s / run_s)} of its "
+        f"roof; bound by {row['bound']}"
     )
 
 
@@ -203,13 +206,13 @@ def _annotate(
         if used & set(names.split(", ")):
             figure.add_annotation(
                 x=math.log10(limits.x[1]), y=math.log10(peak), xanchor="right", yanchor="bottom",
-                text=f"{names} {text.flops_rate(peak)}", showarrow=False, borderpad=0,
+                text=f"{names} {quantities.flops_rate(peak)}", showarrow=False, borderpad=0,
                 font={"size": 12, "color": look.ink}, bgcolor=translucent(look.paper, 0.75),
             )  # fmt: skip
             ridge = peak / system.memory_bytes_per_s
             figure.add_annotation(
                 x=math.log10(ridge), y=math.log10(peak),
-                text=f"ridge {text.digits(ridge)} FLOP/byte",
+                text=f"ridge {quantities.digits(ridge)} FLOP/byte",
                 showarrow=True, ax=-64, ay=-22, arrowcolor=look.faint, arrowwidth=1, arrowhead=0,
                 font={"size": 11, "color": look.faint},
             )  # fmt: skip
@@ -231,7 +234,7 @@ def _label_diagonals(figure: go.Figure, system: System, limits: Frame, look: Loo
         main = any(name == "memory" for name, _ in group)
         figure.add_annotation(
             x=x, y=x + math.log10(rate), xanchor="left", yanchor="top", showarrow=False, xshift=6,
-            text=", ".join(f"{name} {text.bandwidth(rate)}" for name, rate in group),
+            text=", ".join(f"{name} {quantities.bandwidth(rate)}" for name, rate in group),
             font={"size": 12 if main else 11, "color": look.ink if main else look.faint},
         )  # fmt: skip
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from app import text
 from app.charts.style import Look, blank, log_ticks, translucent
-from app.intervals import ends
+from app.scenario.intervals import ends
+from app.wording import quantities
 
 Table = Mapping[str, Sequence[Any]]
 LOADS: Mapping[str, str] = {
@@ -39,7 +39,7 @@ def latencies(table: Table, load: str, title: str, look: Look) -> go.Figure:
     figure.update_yaxes(
         title_text="Time",
         type="log",
-        **log_ticks((min(finite) / 1.5, max(finite) * 1.5), text.seconds),
+        **log_ticks((min(finite) / 1.5, max(finite) * 1.5), quantities.seconds),
     )
     figure.update_layout(hovermode="x unified", margin={"t": 44, "b": 96})
     _shade_overload(figure, table, load, look)
@@ -57,7 +57,7 @@ def throughput(table: Table, load: str, title: str, look: Look) -> go.Figure:
             mode="lines+markers",
             line={"color": look.classes[2], "width": 2},
             name="output throughput",
-            customdata=[text.tokens_rate(rate) for rate in rates],
+            customdata=[quantities.tokens_rate(rate) for rate in rates],
             hovertemplate="%{x:,.4g}: %{customdata} per device<extra></extra>",
             showlegend=False,
         )
@@ -134,7 +134,7 @@ def _said(table: Table, column: str, seconds: Sequence[float]) -> list[str]:
     """What the hover says of each point: the time and its interval."""
     low, high = ends(column)
     return [
-        f"{text.seconds(value)}, 80 %: {text.span(*pair)}"
+        f"{quantities.seconds(value)}, 80 %: {quantities.span(*pair)}"
         for value, *pair in zip(seconds, table[low], table[high], strict=True)
     ]
 

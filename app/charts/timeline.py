@@ -9,9 +9,9 @@ import pandas as pd
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from app import text
 from app.charts.style import CLASS_NAMES, CLASSES, Look, blank
-from app.text import MILLISECOND
+from app.wording import quantities
+from app.wording.quantities import MILLISECOND
 from profilers.kernel_classes import ENGINE_CLASS
 
 #: Bars that a browser draws at once with ease.
@@ -139,7 +139,7 @@ def _kinds(look: Look) -> Iterator[tuple[str, str, str]]:
 
 def _trace(rows: pd.DataFrame, words: str, color: str, look: Look) -> go.Bar:
     spans = [
-        [_short(str(name)), text.seconds(float(length))]
+        [_short(str(name)), quantities.seconds(float(length))]
         for name, length in zip(rows["name"], rows["duration_s"], strict=True)
     ]
     return go.Bar(

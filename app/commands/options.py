@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.tables import Format
+from app.wording.tables import Format
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Form = Annotated[Format, typer.Option("--format", help="text, markdown, csv or json.")]
@@ -80,8 +80,8 @@ def form(chosen: Format, json: bool) -> Format:
 
 def rendered(rows: Sequence[Mapping[str, Any]], chosen: Format) -> str:
     """Rows of predictions: numbers for a program, intervals in one cell for a reader."""
-    from app import intervals
-    from app.tables import render
+    from app.scenario import intervals
+    from app.wording.tables import render
 
     if chosen in (Format.text, Format.markdown):
         rows = [intervals.folded(row) for row in rows]

@@ -8,8 +8,9 @@ from __future__ import annotations
 import argparse
 import datetime
 
-from app.engine_fit.data import load
-from app.engine_fit.held_out import (
+from app.engine_fit.hierarchy import fit
+from app.engine_fit.interval_tables import AS_GENERIC, OWN, coverage_table, interval_table
+from app.engine_fit.splits import (
     OWN_RUNS,
     SPLITS,
     as_generic,
@@ -19,8 +20,7 @@ from app.engine_fit.held_out import (
     splits,
     with_own_runs,
 )
-from app.engine_fit.hierarchy import fit
-from app.engine_fit.spread import AS_GENERIC, OWN, coverage_table, interval_table
+from app.engine_fit.targets import load
 from app.engine_fit.writing import (
     ENGINES,
     write_devices,
@@ -28,7 +28,7 @@ from app.engine_fit.writing import (
     write_recipes,
     write_table,
 )
-from app.tables import Format, render
+from app.wording.tables import Format, render
 from hardware_db.recipes import TRIED_RUNS
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.engine_fit.data import Data, Target
-from genz_core.end_to_end import (
+from app.engine_fit.targets import Data, Target
+from genz_core.engine_calibration import (
     CONSTANTS,
     FIELDS,
     MOST_WIDTHS,

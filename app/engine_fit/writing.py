@@ -13,7 +13,7 @@ import numpy as np
 
 import hardware_db
 from app.engine_fit.hierarchy import Fitted, recipes
-from genz_core.end_to_end import CONSTANTS, FIELDS, moved
+from genz_core.engine_calibration import CONSTANTS, FIELDS, moved
 from genz_core.types import Array
 
 ENGINES = Path(hardware_db.__file__).parent / "engines"

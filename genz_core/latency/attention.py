@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 
 from genz_core.latency.device import Device
+from genz_core.latency.numerics import chunked, p_norm
 from genz_core.latency.parameters import DecodeAttentionParameters, PrefillAttentionParameters
-from genz_core.latency.smooth import chunked, p_norm
 from genz_core.operators import attended_pairs
 from genz_core.types import Array, Num
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from genz_core.latency.links import Tier, tiers, traffic
 from genz_core.latency.parameters import CollectiveParameters
+from genz_core.latency.topology import Tier, tiers, traffic
 from genz_core.types import Array, Link, Num
 
 

@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 
 from genz_core.latency.device import Device
+from genz_core.latency.numerics import chunked, distinct, p_norm, warm_share
 from genz_core.latency.parameters import GemmParameters
-from genz_core.latency.smooth import chunked, distinct, p_norm, warm_share
 from genz_core.types import Array, Num
 
 #: Output tiles (rows, columns) and K splits that kernels choose among; those thinner than 64 rows

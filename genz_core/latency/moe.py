@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 
 from genz_core.latency.device import Device
+from genz_core.latency.numerics import chunked, p_norm
 from genz_core.latency.parameters import MoeParameters
-from genz_core.latency.smooth import chunked, p_norm
 from genz_core.types import Array, Num
 
 _ROWS = np.array([16, 32, 64, 128, 256], dtype=np.float64)  # token rows of a tile

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from genz_core.latency.device import Device
+from genz_core.latency.numerics import warm_share
 from genz_core.latency.parameters import PointwiseParameters, ScanParameters
-from genz_core.latency.smooth import warm_share
 from genz_core.types import Array, Num
 
 

@@ -20,7 +20,7 @@ from genz_core.latency.parameters import CLASSES
 from genz_core.latency.pointwise import pointwise_s
 from genz_core.latency.profile import LatencyProfile
 from genz_core.latency.roofline import arithmetic_of, peak_of
-from genz_core.latency.state_space import scan_s
+from genz_core.latency.scan import scan_s
 from genz_core.precision import bytes_of
 from genz_core.types import Array, EngineProfile, Op, System
 

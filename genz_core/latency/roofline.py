@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from genz_core.errors import MissingSpec
-from genz_core.latency.links import tiers, traffic
+from genz_core.latency.topology import tiers, traffic
 from genz_core.precision import runnable
 from genz_core.types import COLLECTIVES, Array, Num, Op, System
 

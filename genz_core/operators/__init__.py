@@ -12,7 +12,30 @@ Arguments named m, n, k, tokens, sequences ... are per device: a builder divides
 All of them may be arrays with one value per configuration.
 """
 
-from genz_core.operators.elementwise import (
+from genz_core.operators._attention import (
+    Heads,
+    attended_pairs,
+    attention,
+    kept_tokens,
+    sparse_attention,
+)
+from genz_core.operators._collectives import (
+    all_gather,
+    all_reduce,
+    all_to_all,
+    collective,
+    reduce_scatter,
+    send_recv,
+)
+from genz_core.operators._gemm import batched_gemm, convolution, einsum, gemm
+from genz_core.operators._moe import (
+    Experts,
+    activated_experts,
+    moe,
+    on_the_busiest_rank,
+    to_the_busiest_rank,
+)
+from genz_core.operators._pointwise import (
     activation,
     embedding,
     gated_activation,
@@ -24,31 +47,8 @@ from genz_core.operators.elementwise import (
     route,
     sampling,
 )
-from genz_core.operators.experts import (
-    Experts,
-    activated_experts,
-    moe,
-    on_the_busiest_rank,
-    to_the_busiest_rank,
-)
-from genz_core.operators.formats import BF16, Types
-from genz_core.operators.heads import (
-    Heads,
-    attended_pairs,
-    attention,
-    kept_tokens,
-    sparse_attention,
-)
-from genz_core.operators.messages import (
-    all_gather,
-    all_reduce,
-    all_to_all,
-    collective,
-    reduce_scatter,
-    send_recv,
-)
-from genz_core.operators.products import batched_gemm, convolution, einsum, gemm
-from genz_core.operators.recurrences import linear_attention, ssm_scan
+from genz_core.operators._scan import linear_attention, ssm_scan
+from genz_core.operators._types import BF16, Types
 
 __all__ = [
     "BF16",

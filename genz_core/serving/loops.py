@@ -12,12 +12,10 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from genz_core.configurations import check
 from genz_core.errors import InvalidValue
 from genz_core.memory import Memory, memory
 from genz_core.serving.queueing import Latencies, Residents, Steps, gap_s, latencies
 from genz_core.serving.traffic import Recipe, ServingEstimate, Traffic
-from genz_core.stages import OUT_OF_MEMORY, decode, mixed, prefill
 from genz_core.types import (
     Array,
     EngineProfile,
@@ -28,6 +26,8 @@ from genz_core.types import (
     System,
     Workload,
 )
+from genz_core.validity import check
+from genz_core.workload import OUT_OF_MEMORY, decode, mixed, prefill
 
 OVERLOADED = "overloaded"
 _RATE_NODES = 24

@@ -17,11 +17,11 @@ import pandas as pd
 import yaml
 
 import hardware_db
-from genz_core.calibration import ErrorSummary
 from genz_core.errors import RidgelineError
+from genz_core.latency.measured_operators import price_s
 from genz_core.latency.parameters import CLASSES, Parameters
-from genz_core.latency.points import price_s
 from genz_core.latency.profile import Fit
+from genz_core.operator_calibration import ErrorSummary
 from hardware_db.fit.evaluation import Group, evaluate, residual_quantiles
 from hardware_db.fit.regression import (
     defaults,

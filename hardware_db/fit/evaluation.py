@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from genz_core.calibration import ErrorSummary, fit
+from genz_core.latency.measured_operators import price_s, roofline_s
 from genz_core.latency.parameters import Parameters
-from genz_core.latency.points import price_s, roofline_s
 from genz_core.latency.profile import Fit, Tier
+from genz_core.operator_calibration import ErrorSummary, fit
 from genz_core.types import Array
 from hardware_db.fit.regression import defaults, fit_poles, spread_over_families
 from hardware_db.fit.samples import Sample, seed

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from genz_core.latency.measured_operators import price_s, roofline_s
 from genz_core.latency.parameters import CLASSES
-from genz_core.latency.points import price_s, roofline_s
 from hardware_db.fit.samples import Sample, samples
 from hardware_db.fit.tables import DEVICES, PACKAGE, package_version
 from hardware_db.profiles import FOLDER, measured_profiles

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from genz_core.calibration import Solution, fit, fit_pool
 from genz_core.latency.parameters import CLASSES, Parameters, describe
+from genz_core.operator_calibration import Solution, fit, fit_pool
 from hardware_db.fit.samples import Sample
 from hardware_db.profiles.typical import POLES, position
 

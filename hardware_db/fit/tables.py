@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from genz_core.errors import MissingSpec
-from genz_core.latency.points import OperatorPoints
+from genz_core.latency.measured_operators import OperatorPoints
 
 PACKAGE = "aiconfigurator-core"
 #: Folders of the package's tables; hardware_db knows each as an alias of a system.

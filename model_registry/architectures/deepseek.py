@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from model_registry.keys import Config
-from model_registry.plans import attention, decoder, experts_at, feed_forward, layer_count, mixture
-from model_registry.registry import architecture
+from model_registry.finding.registry import architecture
+from model_registry.graph.keys import Config
+from model_registry.graph.layer_plans import (
+    attention,
+    decoder,
+    experts_at,
+    feed_forward,
+    layer_count,
+    mixture,
+)
 from model_registry.spec import Indexer, LatentAttention, Layer, ModelSpec
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from model_registry.keys import Config
-from model_registry.plans import (
+from model_registry.finding.registry import architecture
+from model_registry.graph.keys import Config
+from model_registry.graph.layer_plans import (
     attention,
     decoder,
     experts_at,
@@ -11,7 +12,6 @@ from model_registry.plans import (
     layer_count,
     mixture,
 )
-from model_registry.registry import architecture
 from model_registry.spec import Layer, ModelSpec
 
 

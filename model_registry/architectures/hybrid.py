@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from genz_core.errors import InvalidValue
-from model_registry.keys import Config
-from model_registry.plans import attention, decoder, feed_forward, layer_count, mixture
-from model_registry.registry import architecture
+from model_registry.finding.registry import architecture
+from model_registry.graph.keys import Config
+from model_registry.graph.layer_plans import attention, decoder, feed_forward, layer_count, mixture
 from model_registry.spec import Block, FeedForward, Layer, Mamba, Mamba2, ModelSpec
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from model_registry.architectures.deepseek import latent_attention
-from model_registry.keys import Config
-from model_registry.plans import decoder, experts_at, feed_forward, layer_count, mixture
-from model_registry.registry import architecture
+from model_registry.finding.registry import architecture
+from model_registry.graph.keys import Config
+from model_registry.graph.layer_plans import decoder, experts_at, feed_forward, layer_count, mixture
 from model_registry.spec import DeltaNet, Layer, ModelSpec
 
 _NOTES = ("attention residuals over blocks of layers have no weights of note and are not counted",)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from genz_core.errors import InvalidValue, UnsupportedModel
-from model_registry.keys import Config
-from model_registry.plans import attention, decoder, layer_count
-from model_registry.registry import architecture
+from model_registry.finding.registry import architecture
+from model_registry.graph.keys import Config
+from model_registry.graph.layer_plans import attention, decoder, layer_count
 from model_registry.spec import Block, FeedForward, Layer, ModelSpec
 
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from model_registry.keys import Config
-from model_registry.plans import attention, decoder, feed_forward, layer_count, mixture, windows
-from model_registry.registry import architecture
+from model_registry.finding.registry import architecture
+from model_registry.graph.keys import Config
+from model_registry.graph.layer_plans import (
+    attention,
+    decoder,
+    feed_forward,
+    layer_count,
+    mixture,
+    windows,
+)
 from model_registry.spec import Layer, ModelSpec
 
 

@@ -12,9 +12,9 @@ from model_registry.tracing import rewrites
 from model_registry.tracing.building import Instance, language_parameters
 from model_registry.tracing.calls import Block, Call, Program
 from model_registry.tracing.capture import record
+from model_registry.tracing.grouping import Scene
 from model_registry.tracing.reading import Reader
 from model_registry.tracing.records import Segment
-from model_registry.tracing.units import Scene
 
 #: Sizes of the recorded passes; small, because rows are symbols afterwards.
 BATCH, NEW_TOKENS = 2, 12

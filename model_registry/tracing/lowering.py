@@ -16,7 +16,7 @@ from genz_core import operators
 from genz_core.types import Num, Op, Precision
 from model_registry.blocks.frame import Frame, holding, message
 from model_registry.tracing.calls import Block, Call
-from model_registry.tracing.cores import core_ops
+from model_registry.tracing.mixers import core_ops
 
 
 def lower(block: Block, frame: Frame) -> Iterator[Op]:

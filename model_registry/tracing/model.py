@@ -9,16 +9,16 @@ from typing import Any
 from genz_core.errors import InvalidValue, RidgelineError, UnsupportedModel
 from genz_core.types import Graph, Parallelism, Precision, Step
 from model_registry.blocks.frame import Frame
-from model_registry.quantization import resolve_precision
+from model_registry.graph.parallel_limits import reason
+from model_registry.quantization.resolve import resolve_precision
 from model_registry.spec import Block as SpecBlock
 from model_registry.spec import FeedForward, Layer, ModelSpec
-from model_registry.split import reason
 from model_registry.tracing import cache
 from model_registry.tracing.building import build, one_line, quiet
 from model_registry.tracing.calls import Call, Program
 from model_registry.tracing.checks import checked
-from model_registry.tracing.cores import spec_block
 from model_registry.tracing.lowering import lower
+from model_registry.tracing.mixers import spec_block
 from model_registry.tracing.rewrites import REWRITES
 
 _SIXTEEN_BIT = Precision(source="16 bit")

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from model_registry.tracing.between import loose_calls
 from model_registry.tracing.calls import Call
-from model_registry.tracing.cores import (
+from model_registry.tracing.glue_calls import loose_calls
+from model_registry.tracing.grouping import Scene, Units, is_product
+from model_registry.tracing.mixers import (
     attention_call,
     dense,
     experts_call,
@@ -20,7 +21,6 @@ from model_registry.tracing.cores import (
 )
 from model_registry.tracing.records import Record, Segment
 from model_registry.tracing.roles import attention_role, mixer_role, mlp_role, split_of
-from model_registry.tracing.units import Scene, Units, is_product
 
 _STREAMS = re.compile(r"_hc$|[Hh]yper")
 

@@ -1,7 +1,7 @@
 """What a traced weight is for, told from its module's name and surroundings.
 
-The roles are those of `model_registry.roles`; a role fixes the number format of a weight
-and how tensor parallelism divides it.
+The roles are those of `model_registry.quantization.roles`; a role fixes the number format of
+a weight and how tensor parallelism divides it.
 """
 
 from __future__ import annotations

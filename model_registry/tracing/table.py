@@ -17,7 +17,7 @@ from typing import Any
 
 from genz_core.errors import RidgelineError
 from genz_core.types import Model, Parallelism, Step
-from model_registry.structure import sums
+from model_registry.reports.symbolic import sums
 from model_registry.tracing import trace
 
 #: Types beyond those that ship, each traced at the default config of its class.
@@ -76,8 +76,8 @@ def _gflop(model: Model) -> dict[str, float]:
 
 def _beside_builder(config: Mapping[str, Any], traced: Model) -> str:
     """Largest difference of the builder from the trace, in per cent; "" without a builder."""
-    from model_registry.loading import load
-    from model_registry.model import DecoderModel
+    from model_registry.finding.loading import load
+    from model_registry.graph.model import DecoderModel
 
     try:
         built = load(config)
@@ -101,7 +101,7 @@ def _beside_builder(config: Mapping[str, Any], traced: Model) -> str:
 
 def configs(paths: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Shipped configs, those at `paths`, and the default ones of further types."""
-    from model_registry.catalog import records
+    from model_registry.finding.catalog import records
 
     if not paths:
         for name, shipped in records().items():

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from genz_core.accuracy import accuracy
+from genz_core.error_metrics import accuracy
 from genz_core.types import Array
 
 

@@ -20,8 +20,8 @@ _DRAWN = 2**22  # random numbers, which the pool repeats
 class Case:
     """One operator at one shape.
 
-    operator, fmt, dims: as in `genz_core.latency.points.OperatorPoints`; operators it does not
-    know ("copy", "read") measure the machine.  work: FLOPs, moved: bytes of one run.
+    operator, fmt, dims: as in `genz_core.latency.measured_operators.OperatorPoints`; operators
+    it does not know ("copy", "read") measure the machine.  work: FLOPs, moved: bytes of one run.
     prepare: makes the run from the bench.
     """
 

@@ -12,7 +12,8 @@ def standard_cases(device: Any) -> list[Case]:
     """The suite: products thin and thick, attention, experts, element-wise passes, memory.
 
     Sides are odd multiples of 96 or nearly so, unlike those of models, so that a model whose
-    prediction is checked has none of these products; `app.machine_accuracy` makes sure.
+    prediction is checked has none of these products: the validation of a calibrated machine makes
+    sure.
     """
     big = device.type == "cuda"
     cases = [gemm(m, n, k) for (n, k), rows in _products(big).items() for m in rows]

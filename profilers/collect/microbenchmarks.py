@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from genz_core.errors import MeasurementError
-from genz_core.latency.points import OperatorPoints
+from genz_core.latency.measured_operators import OperatorPoints
 from genz_core.types import Num
 from profilers.collect.bench import Bench, Case, Run
 from profilers.collect.building import first_line

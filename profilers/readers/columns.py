@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from profilers.intervals import MAX_DEPTH
+from profilers.time_spans import MAX_DEPTH
 
 #: PyTorch's emit_nvtx appends what differs from call to call: "aten::mm, op_id = 12".
 _CALL_DETAILS = (", seq = ", ", op_id = ", ", sizes = ", ", input_op_ids = ")

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from profilers import intervals
+from profilers import time_spans
 from profilers.readers.columns import Labels, known, range_name
 from profilers.readers.database import ABSENT, Database
 from profilers.schema import RANGE_COLUMNS, table
@@ -116,7 +116,7 @@ def _labels(
     coded = ((number, labels.code(text)) for number, text in pairs)
     own = np.fromiter(chain.from_iterable(coded), np.int64).reshape(-1, 2)
     if len(own) and len(rowid):
-        order = intervals.stable_order(rowid)
+        order = time_spans.stable_order(rowid)
         at = np.minimum(np.searchsorted(rowid[order], own[:, 0]), len(order) - 1)
         same = rowid[order[at]] == own[:, 0]
         codes[order[at[same]]] = own[same, 1]
@@ -131,7 +131,7 @@ def _parents(thread: Ints, start: Ints, end: Ints, on_thread: Bools) -> tuple[In
     process = thread & PROCESS_MASK
     for rows, key in ((on_thread, thread), (~on_thread, process)):
         at = np.flatnonzero(rows)
-        found = intervals.parents(key[at], start[at], end[at])
+        found = time_spans.parents(key[at], start[at], end[at])
         own[at] = np.where(found >= 0, at[found], -1)
     parent = own.copy()
     roots = np.flatnonzero(on_thread & (own < 0))
@@ -154,5 +154,5 @@ def _innermost(
     thread, start, end, parent = spans
     place = np.full(len(start) + 1, -1, dtype=np.int64)
     place[rows] = np.arange(len(rows))
-    found = intervals.innermost((thread[rows], start[rows], end[rows], place[parent[rows]]), calls)
+    found = time_spans.innermost((thread[rows], start[rows], end[rows], place[parent[rows]]), calls)
     return np.where(found >= 0, rows[found], -1)

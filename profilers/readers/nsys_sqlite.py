@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from genz_core.errors import ReportError
-from profilers import intervals
+from profilers import time_spans
 from profilers.readers.columns import categories, known, label_of, range_paths
 from profilers.readers.database import ABSENT, MAGIC, Database, opened
 from profilers.readers.nsys_devices import Devices, read_devices
@@ -172,7 +172,7 @@ def _call_of(launches: Rows, calls: Rows) -> Ints:
     kernel_keys, call_keys = keys[: len(launches["start"])], keys[len(launches["start"]) :]
     if not len(call_keys) or len(pids) >= 1 << 30:
         return np.full(len(kernel_keys), -1, dtype=np.int64)
-    order = intervals.stable_order(call_keys)
+    order = time_spans.stable_order(call_keys)
     at = np.minimum(np.searchsorted(call_keys[order], kernel_keys), len(order) - 1)
     return np.where(call_keys[order[at]] == kernel_keys, order[at], -1)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from profilers import intervals
+from profilers import time_spans
 from profilers.readers.columns import MAX_NAME_CHARS, known, label_of, range_paths
 from profilers.schema import (
     HOST_COLUMNS,
@@ -101,7 +101,7 @@ def _origin(events: TraceEvents) -> float:
     )
 
 
-def _nanoseconds(microseconds: Any, origin: float) -> intervals.Int:
+def _nanoseconds(microseconds: Any, origin: float) -> time_spans.Int:
     """Nanoseconds since the origin; the format carries three decimals of a microsecond."""
     return np.rint((np.asarray(microseconds, dtype=np.float64) - origin) * 1e3).astype(np.int64)
 
@@ -114,7 +114,7 @@ def _ranges(events: TraceEvents, origin: float) -> pd.DataFrame:
         "process": 0,
         "start_s": starts * 1e-9,
         "duration_s": (ends - starts) * 1e-9,
-        "parent": known(intervals.parents(np.zeros(len(starts), dtype=np.int64), starts, ends)),
+        "parent": known(time_spans.parents(np.zeros(len(starts), dtype=np.int64), starts, ends)),
     }
     return table(RANGE_COLUMNS, columns)
 
@@ -201,10 +201,12 @@ def _enclosing(
     """Row of the innermost span around each call, -1 for none.  Times in microseconds."""
     start, end = (_nanoseconds([s[side] for s in spans], origin) for side in (0, 1))
     one_thread = np.zeros(len(spans), dtype=np.int64)
-    parent = intervals.parents(one_thread, start, end)
+    parent = time_spans.parents(one_thread, start, end)
     call_start, call_end = (_nanoseconds([c[side] for c in calls], origin) for side in (0, 1))
     its_thread = np.zeros(len(calls), dtype=np.int64)
-    return intervals.innermost((one_thread, start, end, parent), (its_thread, call_start, call_end))
+    return time_spans.innermost(
+        (one_thread, start, end, parent), (its_thread, call_start, call_end)
+    )
 
 
 def _copies(events: TraceEvents, origin: float) -> pd.DataFrame:

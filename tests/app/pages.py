@@ -13,13 +13,18 @@ DECODE = REPORTS / "csv" / "llm-perf-opt" / "decode_cuda_gpu_kern_sum.csv"
 PREFILL = REPORTS / "csv" / "llm-perf-opt" / "prefill_cuda_gpu_kern_sum.csv"
 
 
+def path_of(page: str) -> str:
+    """The file of a page as `switch_page` takes it."""
+    return next((MAIN.parent / "views").glob(f"*/{page}.py")).relative_to(MAIN.parent).as_posix()
+
+
 def opened(page: str = "overview", **query: object) -> AppTest:
     """A page with parameters in its address."""
     app = AppTest.from_file(str(MAIN), default_timeout=120)
     for name, value in query.items():
         app.query_params[name] = str(value)
     if page != "overview":
-        app.switch_page(f"views/{page}.py")
+        app.switch_page(path_of(page))
     return app.run()
 
 

@@ -5,9 +5,9 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import accuracy, suspicions, validation, worked
+from app.accuracy import likely_causes, measured_points, shipped_errors, worked_example
 from app.charts import parity, style
-from app.scenario import Scenario, estimate
+from app.scenario.scenario import Scenario, estimate
 from tests.app import pages
 
 AREAS = ("Operators", "Batch points", "Serving", "How a number is made")
@@ -15,7 +15,7 @@ AREAS = ("Operators", "Batch points", "Serving", "How a number is made")
 
 @pytest.fixture(scope="module")
 def published() -> list[dict]:
-    return validation.published()
+    return measured_points.published()
 
 
 def opened(area: str, **query: object) -> AppTest:
@@ -36,14 +36,14 @@ def test_every_area_opens_without_an_exception(area: str):
 def test_the_operator_table_is_a_row_an_operator_and_a_column_a_split():
     table = opened("Operators").dataframe[0].value.set_index("operator")
     assert {"gemm", "moe", "decode_attention", "collective"} <= set(table.index)
-    assert list(table.columns) == list(accuracy.OPERATOR_SPLITS)
+    assert list(table.columns) == list(shipped_errors.OPERATOR_SPLITS)
     assert (table["held-out shapes"] < table["roofline"]).all()
 
 
 def test_a_series_error_is_averaged_and_not_invented():
-    series = accuracy.operator_series()
+    series = shipped_errors.operator_series()
     mine = [r["mape %"] for r in series if (r["operator"], r["split"]) == ("gemm", "sibling")]
-    table = {row["operator"]: row for row in accuracy.operator_matrix(series)}
+    table = {row["operator"]: row for row in shipped_errors.operator_matrix(series)}
     assert table["gemm"]["sibling"] == pytest.approx(sum(mine) / len(mine), abs=0.051)
 
 
@@ -57,7 +57,7 @@ def test_the_parity_plot_has_a_point_for_every_priced_row_and_both_bands(publish
 
 
 def test_held_out_operators_are_drawn_where_they_were_measured():
-    points = accuracy.operator_points()
+    points = shipped_errors.operator_points()
     assert {row["operator"] for row in points} >= {"gemm", "moe", "decode_attention", "collective"}
     errors = [abs(row["predicted_s"] / row["measured_s"] - 1) for row in points]
     roofs = [abs(row["roofline_s"] / row["measured_s"] - 1) for row in points]
@@ -103,13 +103,13 @@ def test_colours_follow_the_column_that_a_link_names():
 def test_splits_stand_apart_and_name_what_was_left_out():
     app = opened("Serving", accuracy_metric="TTFT")
     splits = app.dataframe[0].value
-    assert set(splits["split"]) == set(accuracy.SERVING_SPLITS)
+    assert set(splits["split"]) == set(shipped_errors.SERVING_SPLITS)
     assert set(splits["metric"]) == {"ttft_s", "ttft_s, possible"}
     assert any("in sample" in caption.value for caption in app.caption)
 
 
 def test_without_fit_errors_the_page_says_so(monkeypatch):
-    monkeypatch.setattr(accuracy, "_table", lambda folder, name: ())
+    monkeypatch.setattr(shipped_errors, "_table", lambda folder, name: ())
     app = opened("Batch points")
     assert not app.exception
     assert any("No held-out errors yet" in text.value for text in app.markdown)
@@ -118,14 +118,16 @@ def test_without_fit_errors_the_page_says_so(monkeypatch):
 
 
 def test_every_peer_figure_has_a_source():
-    rows = [row for area in ("operators", "published", "serving") for row in accuracy.peers(area)]
+    rows = [
+        row for area in ("operators", "published", "serving") for row in shipped_errors.peers(area)
+    ]
     assert len(rows) >= 10
     assert all(row["source"] and row["rows"] and row["peer"] for row in rows)
-    assert {row["metric"] for row in accuracy.peers("serving", "tpot_s")} == {"tpot_s"}
+    assert {row["metric"] for row in shipped_errors.peers("serving", "tpot_s")} == {"tpot_s"}
 
 
 def test_the_worst_rows_come_with_a_suspicion(published):
-    worst = suspicions.of_worst(published, validation.worst(published))
+    worst = likely_causes.of_worst(published, measured_points.worst(published))
     assert len(worst) == 20 and all(row["suspected"] for row in worst)
     assert not any("suspected" in row for row in published)
 
@@ -149,7 +151,7 @@ def run(metric: str, ratio: float, **facts: object) -> dict:
     ],
 )
 def test_a_suspicion_follows_from_both_figures_of_a_run(row: dict, other: dict | None, said: str):
-    assert said in suspicions.suspicion(row, other)
+    assert said in likely_causes.suspicion(row, other)
 
 
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
@@ -166,19 +168,19 @@ def test_a_suspicion_follows_from_both_figures_of_a_run(row: dict, other: dict |
 def test_every_operator_can_be_taken_apart(scenario: Scenario, phase: str):
     priced = estimate(scenario)
     step = priced.prefill if phase == "prefill" else priced.decode
-    for row in accuracy.by_time(step):
-        work = worked.worked(step, row)
+    for row in shipped_errors.by_time(step):
+        work = worked_example.worked(step, row)
         assert work.equation, work.model
         assert work.expected_s >= work.bound_s
-        said = worked.markdown(work, phase)
+        said = worked_example.markdown(work, phase)
         assert "nan" not in said and "One run takes" in said
-        assert worked.constants(work)
+        assert worked_example.constants(work)
 
 
 def test_the_parts_of_a_matrix_product_make_its_time():
     step = estimate(Scenario()).prefill
     row = [op.name for op in step.graph.ops].index("gate_up_proj")
-    work = worked.worked(step, row)
+    work = worked_example.worked(step, row)
     p = work.parameters.overlap
     body = (work.terms["compute"] ** p + work.terms["memory"] ** p) ** (1 / p)
     whole = work.floor_s + (body**2 + work.terms["k_loop"] ** 2) ** 0.5

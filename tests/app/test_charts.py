@@ -9,17 +9,19 @@ import plotly.graph_objects as go
 import pytest
 
 import hardware_db
-from app import exports, frames, intervals, pricing, text
 from app.charts import breakdown, comparison, hardware, memory, roofline, style
-from app.intervals import Latency
-from app.pricing import Setup
-from app.scenario import Scenario
+from app.dashboard import cached, display_tables, export
+from app.dashboard.cached import Setup
+from app.scenario import intervals
+from app.scenario.intervals import Latency
+from app.scenario.scenario import Scenario
+from app.wording import quantities
 
 LOOKS = [style.LIGHT, style.DARK]
 CONFIG = tomllib.loads(
     (Path(__file__).parents[2] / "app" / ".streamlit" / "config.toml").read_text(encoding="utf-8")
 )
-ESTIMATE = pricing.priced(Setup())
+ESTIMATE = cached.priced(Setup())
 H100 = hardware_db.load("h100")
 WHOLE = Latency(0.0075, 0.006, 0.01)
 LATENCIES = {
@@ -30,13 +32,11 @@ FALL = {"compute": 0.002, "memory": 0.004, "overhead": 0.001, "host": 0.0005, "p
 
 
 def rows(batch: int = 1) -> list[dict]:
-    estimate = pricing.priced(Setup(Scenario(batch=batch)))
+    estimate = cached.priced(Setup(Scenario(batch=batch)))
     return [
         row
-        for phase in pricing.PHASES
-        for row in roofline.points(
-            intervals.operator_table(pricing.step_of(estimate, phase)), phase
-        )
+        for phase in cached.PHASES
+        for row in roofline.points(intervals.operator_table(cached.step_of(estimate, phase)), phase)
     ]
 
 
@@ -162,7 +162,7 @@ def test_a_figure_carries_its_whole_look(name: str, look: style.Look):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_figure_exports_as_a_page_that_needs_no_network(name: str):
-    page = exports.html(figures(style.LIGHT)[name], name)
+    page = export.html(figures(style.LIGHT)[name], name)
     assert "cdn.plot.ly" not in page.partition("</script>")[0]
     assert 'src="http' not in page
     assert f"<title>Ridgeline: {name}</title>" in page
@@ -182,7 +182,7 @@ def test_every_axis_with_numbers_names_its_unit(name: str):
 
 @pytest.mark.parametrize("limits", [(1e-6, 1.0), (2.1e-3, 4.6e-3), (3.9e12, 4.9e12), (90.0, 110.0)])
 def test_a_logarithmic_axis_has_ticks_however_narrow_it_is(limits: tuple[float, float]):
-    ticks = style.log_ticks(limits, text.seconds)["tickvals"]
+    ticks = style.log_ticks(limits, quantities.seconds)["tickvals"]
     assert ticks == sorted(set(ticks)) and len(ticks) >= 1
     assert limits[0] <= ticks[0] and ticks[-1] <= limits[1]
 
@@ -303,18 +303,18 @@ def test_the_icicle_adds_up_from_operator_to_model():
 
 def test_the_operator_table_leaves_out_only_what_takes_no_time():
     raw = intervals.operator_table(ESTIMATE.decode)
-    shown = frames.operators(raw, "decode")
+    shown = display_tables.operators(raw, "decode")
     assert shown["predicted [µs]"].sum() == pytest.approx(sum(raw["predicted_s"]) * 1e6)
     assert shown["predicted [µs]"].is_monotonic_decreasing
     assert (shown["bound [µs]"] <= shown["predicted [µs]"] * (1 + 1e-9)).all()
 
 
 def test_a_comparison_puts_the_change_beside_the_value():
-    other = pricing.priced(Setup(bandwidth=2.0))
-    table = frames.comparison(["A", "B"], [ESTIMATE, other])
-    row = frames.numbers(table).set_index("figure").loc["TPOT, bound"]
+    other = cached.priced(Setup(bandwidth=2.0))
+    table = display_tables.comparison(["A", "B"], [ESTIMATE, other])
+    row = display_tables.numbers(table).set_index("figure").loc["TPOT, bound"]
     assert row["B"] == pytest.approx(row["A"] / 2)
-    words = frames.readable(table).set_index("figure")["B"]
+    words = display_tables.readable(table).set_index("figure")["B"]
     assert words["TPOT, bound"].endswith("(−50 %)")
     assert "[not validated]" in words["TPOT"]  # twice the bandwidth: nobody measured that
     assert "[" not in words["TPOT, bound"]
@@ -342,7 +342,7 @@ def test_a_point_of_the_roofline_spans_the_rates_of_its_interval():
             row = by_name[name]
             assert rate + up == pytest.approx(row["flops"] * row["runs"] / row["low_s"])
             assert rate - down == pytest.approx(row["flops"] * row["runs"] / row["high_s"])
-            assert text.span(row["low_s"], row["high_s"]) in said
+            assert quantities.span(row["low_s"], row["high_s"]) in said
 
 
 def test_a_bar_beyond_what_is_usable_is_marked_as_not_fitting():
@@ -358,9 +358,9 @@ def test_where_nothing_fits_the_least_bar_is_still_seen_whole():
     assert figure.layout.yaxis.range[1] > 400  # GB: four parts of 100
 
 
-@pytest.mark.skipif(not exports.can_draw(), reason="no kaleido, or no browser to draw with")
+@pytest.mark.skipif(not export.can_draw(), reason="no kaleido, or no browser to draw with")
 def test_an_svg_drawn_on_the_server_has_the_colours_of_the_page():
-    drawn = exports.image(breakdown.waterfall(FALL, WHOLE, "Decode", style.DARK), "svg").decode()
+    drawn = export.image(breakdown.waterfall(FALL, WHOLE, "Decode", style.DARK), "svg").decode()
     assert "<svg" in drawn
     assert "rgb(84, 140, 245)" in drawn  # compute, as the dark palette has it
     assert "rgb(17, 22, 29)" in drawn  # the paper
@@ -369,13 +369,11 @@ def test_an_svg_drawn_on_the_server_has_the_colours_of_the_page():
 @pytest.mark.parametrize("name", hardware_db.names())
 def test_every_system_has_a_roofline_with_its_points_under_it(name: str):
     setup = Setup(Scenario(system=name))
-    estimate, system = pricing.priced(setup), pricing.system_of(setup)
+    estimate, system = cached.priced(setup), cached.system_of(setup)
     found = [
         row
-        for phase in pricing.PHASES
-        for row in roofline.points(
-            intervals.operator_table(pricing.step_of(estimate, phase)), phase
-        )
+        for phase in cached.PHASES
+        for row in roofline.points(intervals.operator_table(cached.step_of(estimate, phase)), phase)
     ]
     figure = roofline.roofline(found, system, roofline.frame(found, system), style.DARK)
     drawn = sum(len(trace.customdata) for trace in figure.data if trace.customdata is not None)

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import hardware_db
-from app.engine_fit.data import Target, load
-from app.engine_fit.held_out import Residuals, _folds, figures, left_out, with_own_runs
 from app.engine_fit.hierarchy import Design, fit
-from app.engine_fit.spread import AS_GENERIC, OWN, coverage_table, interval_table
+from app.engine_fit.interval_tables import AS_GENERIC, OWN, coverage_table, interval_table
+from app.engine_fit.splits import Residuals, _folds, figures, left_out, with_own_runs
+from app.engine_fit.targets import Target, load
 from app.engine_fit.writing import write_devices, write_recipes
-from genz_core.end_to_end import CONSTANTS, FIELDS, moved
+from genz_core.engine_calibration import CONSTANTS, FIELDS, moved
 from genz_core.types import EngineProfile
 
 SYSTEMS = ("h100", "h200", "b200")

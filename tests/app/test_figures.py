@@ -7,7 +7,7 @@ import pytest
 import genz_core
 import hardware_db
 import model_registry
-from app.scenario import Scenario, estimate
+from app.scenario.scenario import Scenario, estimate
 from genz_core.types import Parallelism, Step, Workload
 
 

@@ -7,9 +7,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import model_registry
-from app import inputs, intervals, pins, pricing
-from app.pricing import NUMBERS, Setup, setup_from
-from app.scenario import Scenario
+from app.dashboard import cached, pinned, sidebar
+from app.dashboard.cached import NUMBERS, Setup, setup_from
+from app.scenario import intervals
+from app.scenario.scenario import Scenario
 from genz_core.errors import InvalidValue, RidgelineError
 from tests.app.pages import opened, pressed
 
@@ -65,11 +66,11 @@ def test_routing_is_asked_of_expert_parallel_ranks_alone():
 
 def test_a_skew_of_the_routing_is_said_in_a_setups_line():
     skewed = Setup(Scenario(tp=4, ep=4, expert_imbalance=2.5))
-    assert inputs.describe(skewed).endswith("busiest rank ×2.5")
-    assert "busiest" not in inputs.describe(Setup(Scenario(tp=4, ep=4)))
+    assert sidebar.describe(skewed).endswith("busiest rank ×2.5")
+    assert "busiest" not in sidebar.describe(Setup(Scenario(tp=4, ep=4)))
 
 
-@pytest.mark.parametrize(("name", "numbers"), inputs.PRESETS.items())
+@pytest.mark.parametrize(("name", "numbers"), sidebar.PRESETS.items())
 def test_a_preset_sets_batch_and_lengths(name: str, numbers: tuple[int, int, int]):
     app = opened()
     app.selectbox("preset").select(name).run()
@@ -81,42 +82,42 @@ def test_a_preset_sets_batch_and_lengths(name: str, numbers: tuple[int, int, int
 def test_numbers_that_no_preset_has_are_called_custom():
     app = opened()
     app.number_input("isl").set_value(777).run()
-    assert app.selectbox("preset").value == inputs.CUSTOM
+    assert app.selectbox("preset").value == sidebar.CUSTOM
 
 
 @pytest.mark.parametrize("typed", ["x", "", "1.5", "0", "-2", "1e9", None])
 def test_a_degree_that_is_no_whole_number_is_refused_with_what_was_given(typed: object):
     with pytest.raises(InvalidValue, match="whole number"):
-        inputs.whole("TP", typed)
+        sidebar.whole("TP", typed)
 
 
 def test_doubled_bandwidth_shortens_decode_and_halves_its_bound():
-    plain, wide = pricing.priced(Setup()), pricing.priced(Setup(bandwidth=2.0))
+    plain, wide = cached.priced(Setup()), cached.priced(Setup(bandwidth=2.0))
     assert wide.bound_tpot_s[0] == pytest.approx(plain.bound_tpot_s[0] / 2)
     assert wide.tpot_s[0] < plain.tpot_s[0]
 
 
 def test_a_rent_of_ones_own_takes_the_place_of_the_public_price():
-    assert pricing.resolved(Setup(price=7.25)).system.price_usd_per_hour == 7.25
+    assert cached.resolved(Setup(price=7.25)).system.price_usd_per_hour == 7.25
 
 
 def test_levers_are_shares_of_time_and_the_best_comes_first():
-    for phase, levers in pricing.levers(Setup()).items():
+    for phase, levers in cached.levers(Setup()).items():
         saved = [share for _, share in levers]
         assert saved == sorted(saved, reverse=True), phase
         assert all(share < 1 for share in saved)
 
 
 def test_more_bandwidth_is_what_helps_decode_of_one_request_most():
-    assert pricing.levers(Setup())["decode"][0][0] == "twice the memory bandwidth"
+    assert cached.levers(Setup())["decode"][0][0] == "twice the memory bandwidth"
 
 
 def test_parts_and_classes_of_a_step_sum_to_its_latency():
     setup = Setup(Scenario(model="meta-llama/Llama-3.1-70B", tp=4, pp=2, batch=8))
-    estimate = pricing.priced(setup)
-    for phase in pricing.PHASES:
-        step = pricing.step_of(estimate, phase)
-        assert sum(pricing.parts_of(step).values()) == pytest.approx(float(step.total_s[0]))
+    estimate = cached.priced(setup)
+    for phase in cached.PHASES:
+        step = cached.step_of(estimate, phase)
+        assert sum(cached.parts_of(step).values()) == pytest.approx(float(step.total_s[0]))
         classes = intervals.by_class(step).values()
         assert sum(one.seconds for one in classes) == pytest.approx(float(step.total_s[0]))
 
@@ -144,8 +145,8 @@ def test_an_exported_scenario_names_every_choice_and_what_was_brought():
 
 def test_at_most_four_scenarios_are_pinned():
     app = opened(pins=json.dumps([{"batch": batch} for batch in range(2, 9)]))
-    app.switch_page("views/compare.py").run()
-    assert len(app.dataframe[0].value.columns) == 1 + pins.MOST
+    app.switch_page("views/predict/compare.py").run()
+    assert len(app.dataframe[0].value.columns) == 1 + pinned.MOST
 
 
 # ------------------------------------------------------------------------------- brought files
@@ -196,7 +197,7 @@ def test_a_bad_upload_is_refused_in_one_sentence(file: str, content: bytes):
 
 def test_a_typed_system_is_kept_with_every_figure_marked_as_typed():
     app = opened()
-    app.switch_page("views/hardware.py").run()
+    app.switch_page("views/library/hardware.py").run()
     pressed(app, "Add")
     assert not app.exception
     sheets = app.session_state["own_systems"]
@@ -206,7 +207,7 @@ def test_a_typed_system_is_kept_with_every_figure_marked_as_typed():
 
 def test_a_pasted_config_is_kept_for_the_session():
     app = opened()
-    app.switch_page("views/models.py").run()
+    app.switch_page("views/library/models.py").run()
     app.text_area("config").set_value(json.dumps(TINY)).run()
     app.button("read_config").click().run()
     assert not app.exception
@@ -215,10 +216,10 @@ def test_a_pasted_config_is_kept_for_the_session():
 
 def test_a_brought_model_is_priced_like_the_same_config_from_python():
     setup = replace(Setup(), model_config=json.dumps(TINY))
-    assert pricing.resolved(setup).model.parameters == model_registry.load(TINY).parameters
+    assert cached.resolved(setup).model.parameters == model_registry.load(TINY).parameters
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "~/x", "../a", "config.json", ".\\x"])
 def test_a_visitor_cannot_open_files_of_the_server(name: str):
     with pytest.raises(RidgelineError, match="path"):
-        pricing.model_of(name, "", ())
+        cached.model_of(name, "", ())

@@ -8,11 +8,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import model_registry
-from app import anatomy, inside, intervals, layer_tree
 from app.charts import layers
 from app.charts.style import LIGHT
-from app.scenario import Scenario, resolve
-from genz_core.estimate import StepEstimate
+from app.model_inside import builder_and_trace, layer_tree, operator_detail
+from app.scenario import intervals
+from app.scenario.scenario import Scenario, resolve
+from genz_core.step import StepEstimate
 from genz_core.types import Op, Parallelism, Step
 from tests.app.pages import MAIN, opened
 from tests.model_registry.tracing_cases import tiny
@@ -35,7 +36,7 @@ SOME = (
 
 def step_of(name: str, phase: str = "decode", **asked: Any) -> StepEstimate:
     resolved = resolve(Scenario(model=name, **asked))
-    return inside.step(resolved, resolved.model, phase)
+    return builder_and_trace.step(resolved, resolved.model, phase)
 
 
 @pytest.mark.parametrize("name", SOME)
@@ -45,26 +46,26 @@ def test_a_formula_with_its_numbers_is_the_flops_that_are_counted(
     name: str, step: Step, split: Parallelism
 ) -> None:
     for op in model_registry.load(name).graph(step, split).ops:
-        found = anatomy.formula(op)
+        found = operator_detail.formula(op)
         if found is None:
-            assert anatomy.number(op.flops) == 0
+            assert operator_detail.number(op.flops) == 0
         else:
             value = eval(found.numbers.replace("×", "*").replace(",", ""))
-            assert value == pytest.approx(anatomy.number(op.flops), rel=1e-9), op.name
+            assert value == pytest.approx(operator_detail.number(op.flops), rel=1e-9), op.name
 
 
 @pytest.mark.parametrize("name", SOME)
 def test_tensors_are_all_that_an_operator_moves(name: str) -> None:
     for op in model_registry.load(name).graph(Step.prefill(1.0, 100.0), Parallelism(tp=2)).ops:
-        moved = anatomy.number(op.memory_bytes) + anatomy.number(op.message_bytes)
-        assert sum(tensor.bytes for tensor in anatomy.tensors(op)) == pytest.approx(moved)
+        moved = operator_detail.number(op.memory_bytes) + operator_detail.number(op.message_bytes)
+        assert sum(tensor.bytes for tensor in operator_detail.tensors(op)) == pytest.approx(moved)
 
 
 def test_shapes_are_those_of_the_published_layer() -> None:
     ops = {op.name: op for op in step_of("meta-llama/Llama-3.1-8B", batch=4).graph.ops}
-    shapes = {tensor.tensor: tensor.shape for tensor in anatomy.tensors(ops["down_proj"])}
+    shapes = {tensor.tensor: tensor.shape for tensor in operator_detail.tensors(ops["down_proj"])}
     assert shapes == {"weights": "[14,336, 4,096]", "input": "[4, 14,336]", "output": "[4, 4,096]"}
-    cache = {tensor.tensor: tensor.shape for tensor in anatomy.tensors(ops["attention"])}
+    cache = {tensor.tensor: tensor.shape for tensor in operator_detail.tensors(ops["attention"])}
     assert cache["cache, read"] == "k, v [4, 1,088, 8, 128]"
 
 
@@ -120,7 +121,7 @@ def test_the_tree_carries_the_intervals_of_its_operators(system: str) -> None:
     whole = layer_tree.lines(step, layer_tree.foldable(step))
     assert all(line.latency == rows[line.row] for line in whole if not line.folds)
     parts = [line.latency for line in whole if line.level == 0]
-    total, operators = intervals.Latency.total(parts), inside.operators_latency(step)
+    total, operators = intervals.Latency.total(parts), builder_and_trace.operators_latency(step)
     assert total.trust == operators.trust
     assert total.seconds == pytest.approx(operators.seconds)
     points = next(t for t in layers.layer_graph(whole, "", LIGHT).data if t.hovertext)
@@ -130,17 +131,17 @@ def test_the_tree_carries_the_intervals_of_its_operators(system: str) -> None:
 
 def test_operators_are_listed_by_cost_and_named_by_where_they_run() -> None:
     step = step_of("meta-llama/Llama-3.1-8B")
-    known = inside.operators({"builder": step})
+    known = builder_and_trace.operators({"builder": step})
     costs = [float(one.operators_s[row, 0]) for one, row in known.values()]
     assert costs == sorted(costs, reverse=True) and costs[-1] > 0
-    names = [inside.called(key, *one, with_side=False) for key, one in known.items()]
+    names = [builder_and_trace.called(key, *one, with_side=False) for key, one in known.items()]
     assert "qkv_proj · layers 0–31" in names and "lm_head · last stage" in names
     key, one = next(iter(known.items()))
-    assert inside.called(key, *one, with_side=True).endswith(", builder")
+    assert builder_and_trace.called(key, *one, with_side=True).endswith(", builder")
 
 
 def test_an_operator_without_arithmetic_has_no_formula() -> None:
-    assert anatomy.formula(Op("nothing", "all_reduce")) is None
+    assert operator_detail.formula(Op("nothing", "all_reduce")) is None
 
 
 # ------------------------------------------------------------------------------- the page
@@ -195,7 +196,7 @@ def test_a_visitors_config_of_a_type_without_a_builder_is_shown_as_its_trace(
     app = AppTest.from_file(str(MAIN), default_timeout=60)
     app.session_state["own_models"] = {"mine (yours)": json.dumps(config)}
     app.query_params["model"] = "mine (yours)"
-    app.switch_page("views/inside.py")
+    app.switch_page("views/library/inside.py")
     app.run()
     assert not app.exception
     assert not app.error

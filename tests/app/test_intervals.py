@@ -6,13 +6,15 @@ from dataclasses import replace
 import pytest
 
 import hardware_db
-from app import frames, intervals, loads, points, pricing, report, text
 from app.commands.options import rendered
-from app.commands.serve import table as serve_table
-from app.intervals import Latency
-from app.pricing import Setup
-from app.scenario import Scenario, estimate, estimate_resolved, resolve
-from app.tables import Format
+from app.commands.predict.serve import table as serve_table
+from app.dashboard import cached, display_tables, load_curves
+from app.dashboard.cached import Setup
+from app.scenario import intervals, points_file, summary
+from app.scenario.intervals import Latency
+from app.scenario.scenario import Scenario, estimate, estimate_resolved, resolve
+from app.wording import quantities
+from app.wording.tables import Format
 from genz_core.latency import Pricer
 from genz_core.latency.profile import Fit, LatencyProfile
 from hardware_db.intervals import Interval
@@ -48,7 +50,7 @@ class Spied(LatencyProfile):
 
 
 @pytest.mark.parametrize("scenario", [*ON_THREE_TIERS.values(), *UNLIKE.values()], ids=str)
-@pytest.mark.parametrize("phase", pricing.PHASES)
+@pytest.mark.parametrize("phase", cached.PHASES)
 def test_an_operator_is_judged_by_the_constants_that_price_it(scenario: Scenario, phase: str):
     asked = resolve(scenario)
     spy = Spied.of(asked.system.latency)
@@ -65,7 +67,7 @@ def test_an_operator_is_judged_by_the_constants_that_price_it(scenario: Scenario
 
 
 @pytest.mark.parametrize("tier", ON_THREE_TIERS)
-@pytest.mark.parametrize("phase", pricing.PHASES)
+@pytest.mark.parametrize("phase", cached.PHASES)
 def test_the_interval_of_each_operator_holds_its_prediction(tier: str, phase: str):
     scenario = ON_THREE_TIERS[tier]
     assert resolve(scenario).system.latency.tier == tier
@@ -103,7 +105,7 @@ def test_a_class_adds_the_intervals_of_its_operators():
 def test_one_operator_without_an_interval_leaves_its_sum_without_one():
     known, unknown, idle = Latency(2.0, 1.0, 3.0), Latency(1.0), Latency(0.0)
     assert Latency.total([known, idle]) == known
-    assert Latency.total([known, unknown]).trust == text.NOT_VALIDATED
+    assert Latency.total([known, unknown]).trust == quantities.NOT_VALIDATED
     assert Latency.total([known, unknown]).seconds == 3.0
 
 
@@ -152,7 +154,7 @@ def test_an_interval_holds_its_prediction_though_most_points_lay_on_one_side():
 
 
 def test_what_nobody_can_have_measured_is_not_validated():
-    fast = pricing.priced(Setup(bandwidth=2.0))
+    fast = cached.priced(Setup(bandwidth=2.0))
     assert set(intervals.of_batch(fast).values()) == {None}
     assert not_validated(fast.decode) == busy_operators(fast.decode)
     large = Scenario(model="meta-llama/Llama-3.1-70B", system="l4", offload="weights")
@@ -201,19 +203,19 @@ def test_no_interval_reaches_below_the_speed_of_light():
 
 def test_no_interval_under_load_reaches_below_the_speed_of_light():
     asked, whole = Scenario(), {"isl": "1024", "osl": "128", "concurrency": "1"}
-    (row,) = points.price([{"model": asked.model, "system": asked.system} | whole])
+    (row,) = points_file.price([{"model": asked.model, "system": asked.system} | whole])
     bound = float(row["bound_decode_step_s"])
     found = resolve(asked)
     measured = intervals.of_load(found.system, found.engine)
     assert float(row["tpot_s"]) * measured["tpot_s"].low < bound
     assert float(row["tpot_low_s"]) == pytest.approx(bound)
-    assert loads.closed_loop(Setup(asked), 1.0)["tpot_low_s"][0] == pytest.approx(bound)
+    assert load_curves.closed_loop(Setup(asked), 1.0)["tpot_low_s"][0] == pytest.approx(bound)
     assert serve_table(asked, concurrency="1")[0]["tpot_low_s"] == pytest.approx(bound)
 
 
 def test_every_latency_of_an_estimate_has_its_ends_or_is_named_as_not_validated():
     for scenario in ON_THREE_TIERS.values():
-        facts = report.facts(resolve(scenario), estimate(scenario))
+        facts = summary.facts(resolve(scenario), estimate(scenario))
         check(facts, ("ttft_s", "tpot_s", "e2e_s"))
 
 
@@ -224,7 +226,7 @@ def test_every_latency_under_load_has_its_ends_or_is_named_as_not_validated(syst
     for row in rows:
         check(row, names)
     assert "not validated" in rendered(rows, Format.text)
-    frame = loads.closed_loop(Setup(Scenario(system=system, engine="vllm")), 1.0)
+    frame = load_curves.closed_loop(Setup(Scenario(system=system, engine="vllm")), 1.0)
     for row in frame.to_dict("records"):
         check(row, names)
 
@@ -233,7 +235,7 @@ def test_every_latency_under_load_has_its_ends_or_is_named_as_not_validated(syst
 def test_every_latency_of_a_points_file_has_its_ends_or_is_named_as_not_validated(load: str):
     names = ("prefill_s", "decode_step_s", "ttft_s", "tpot_s", "e2e_s")
     asked = {"model": Scenario().model, "isl": "512", "osl": "64", "engine": "vllm", load: "8"}
-    for row in points.price([asked | {"system": "h100"}, asked | {"system": "mi300x"}]):
+    for row in points_file.price([asked | {"system": "h100"}, asked | {"system": "mi300x"}]):
         check({k: float(v or "nan") if k.endswith("_s") else v for k, v in row.items()}, names)
 
 
@@ -257,6 +259,6 @@ def test_a_reader_sees_the_interval_or_that_there_is_none_and_a_program_both_end
 
 
 def test_the_exported_comparison_has_the_ends_of_every_validated_latency():
-    found = frames.numbers(frames.comparison(["A"], [estimate(Scenario())]))
+    found = display_tables.numbers(display_tables.comparison(["A"], [estimate(Scenario())]))
     row = found.set_index("figure").loc["TTFT"]
     assert row["A, 80 % low"] < row["A"] < row["A, 80 % high"]

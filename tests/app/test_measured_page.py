@@ -10,12 +10,13 @@ from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
 import profilers
-from app import intervals, kept_runs, reports
 from app.charts import kernels, parity, style
 from app.charts import measured as measured_chart
 from app.cli import cli
-from app.scenario import Scenario, estimate
-from app.tables import Format, render
+from app.measuring import comparison, run_store
+from app.scenario import intervals
+from app.scenario.scenario import Scenario, estimate
+from app.wording.tables import Format, render
 from genz_core.types import Workload
 from profilers import Comparison, Measurement
 from profilers.compare import lies_inside
@@ -47,7 +48,7 @@ def of_qwen() -> Comparison:
     """Qwen3-8B on an MI300X: a trace beside its prediction, measured more slowly."""
     name = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
     scenario = Scenario(model="Qwen/Qwen3-8B", system="mi300x", batch=15)
-    return reports.beside(scenario, [profilers.read_report(REPORTS / "torch" / name)])
+    return comparison.beside(scenario, [profilers.read_report(REPORTS / "torch" / name)])
 
 
 def test_the_interval_of_a_class_is_that_of_its_operators(of_qwen: Comparison):
@@ -79,20 +80,20 @@ def test_a_phase_is_said_to_lie_inside_above_or_below(of_qwen: Comparison):
         measured_s = factor * row["predicted_s"]
         inside = lies_inside(row["low_s"], row["high_s"], measured_s)
         moved = {**row, "measured_s": measured_s, "inside": inside}
-        assert f"lies {word} the 80 % interval" in reports.verdict(moved, of_qwen.classes)
+        assert f"lies {word} the 80 % interval" in comparison.verdict(moved, of_qwen.classes)
     bare = {**row, "low_s": math.nan, "high_s": math.nan, "inside": None}
-    assert reports.verdict(bare, of_qwen.classes).startswith("Prefill: not validated")
+    assert comparison.verdict(bare, of_qwen.classes).startswith("Prefill: not validated")
 
 
 def test_what_nobody_measured_is_said_not_to_be_validated():
     model, system = "openai/gpt-oss-120b", "b200-sxm-180gb"  # 4-bit products, which none timed
     scenario = Scenario(model=model, system=system, engine="trtllm", batch=15)
-    found = reports.beside(scenario, [profilers.read_report(DECODE)])
-    said = {row["class"]: reports.folded(row) for row in found.classes.to_dict("records")}
+    found = comparison.beside(scenario, [profilers.read_report(DECODE)])
+    said = {row["class"]: comparison.folded(row) for row in found.classes.to_dict("records")}
     assert said["moe"]["80 %"] == "not validated" and said["moe"]["inside 80 %"] == ""
     assert said["attention"]["inside 80 %"] in ("yes", "no")
     (whole,) = found.phases.to_dict("records")
-    assert "not validated" in reports.verdict(whole, found.classes), "one part leaves its mark"
+    assert "not validated" in comparison.verdict(whole, found.classes), "one part leaves its mark"
 
 
 def test_the_command_says_in_words_and_numbers_which_measurements_lie_inside():
@@ -111,8 +112,8 @@ def test_operators_that_nobody_measured_have_no_measurement():
         "live", table(OPERATOR_COLUMNS, {}, 0), {"decode": PhaseTiming("decode", (1e-2,), "wall")}
     )
     one = Scenario(model="Qwen/Qwen3-8B", system="epyc-9654")
-    found = reports.compared(estimate(one), bare)
-    worst = reports.worst(found.operators)
+    found = comparison.compared(estimate(one), bare)
+    worst = comparison.worst(found.operators)
     assert len(worst) == min(10, len(found.operators)) and worst["measured [µs]"].isna().all()
     shown = render(found.operators[["name", "measured_s"]].to_dict("records"), Format.csv)
     assert all(line.endswith(",") for line in shown.splitlines()[1:])
@@ -166,7 +167,7 @@ def test_a_kept_run_stands_beside_the_prediction_of_the_sidebar(tmp_path: Path, 
             "prefill": PhaseTiming("prefill", (0.03,)), "decode": PhaseTiming("decode", (0.008,)),
         },
     )  # fmt: skip
-    identity = kept_runs.store().save(run)
+    identity = run_store.store().save(run)
     app.run()
     assert not app.exception and not app.error
     assert cards(app)["Decode, measured"] == "8.00 ms"
@@ -183,7 +184,7 @@ def test_a_kept_sweep_is_priced_step_by_step_for_the_scenario(tmp_path: Path, mo
         for phase in ("prefill", "decode")
         for batch in (1, 4)
     )
-    kept_runs.store().save(
+    run_store.store().save(
         Measurement("live", table(OPERATOR_COLUMNS, {}, 0), model="tiny", engine="hf", steps=steps)
     )
     shown = []

@@ -6,9 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 import hardware_db
-from app import own_runs, points
+from app.calibration import from_runs
 from app.cli import cli
-from app.scenario import Scenario, basis, resolve
+from app.scenario import points_file
+from app.scenario.scenario import Scenario, basis, resolve
 from genz_core.errors import InvalidValue
 
 SCENARIO = Scenario(model="Qwen/Qwen3-8B", system="h100", engine="vllm", isl=1024, osl=1024)
@@ -30,7 +31,7 @@ def runs(tpot=1.25, ttft=1.5, loads=LOADS):
             "measured_tpot_s": str(float(found["tpot_s"]) * tpot),
             "measured_ttft_s": str(float(found["ttft_s"]) * ttft),
         }
-        for row, found in zip(rows, points.price(rows), strict=True)
+        for row, found in zip(rows, points_file.price(rows), strict=True)
     ]
 
 
@@ -43,10 +44,10 @@ def written(rows, path):
 
 def test_three_runs_bring_other_loads_of_the_recipe_nearer():
     unseen = runs(loads=("16", "64"))
-    (found,) = own_runs.calibrate(runs())
+    (found,) = from_runs.calibrate(runs())
     assert found.fit.after.mape < 0.5 * found.fit.before.mape
-    own_runs.keep(found)
-    for row, again in zip(unseen, points.price(unseen), strict=True):
+    from_runs.keep(found)
+    for row, again in zip(unseen, points_file.price(unseen), strict=True):
         for name in ("tpot_s", "ttft_s"):
             measured = float(row[f"measured_{name}"])
             before = measured / (1.25 if name == "tpot_s" else 1.5)
@@ -56,32 +57,32 @@ def test_three_runs_bring_other_loads_of_the_recipe_nearer():
 def test_what_was_kept_is_said_and_other_models_are_left_alone():
     other = Scenario(model="Qwen/Qwen3-14B", system="h100", engine="vllm")
     before = resolve(other).engine
-    own_runs.keep(own_runs.calibrate(runs())[0])
+    from_runs.keep(from_runs.calibrate(runs())[0])
     assert basis(resolve(SCENARIO)) == "calibrated with your own runs (3 under load)"
     assert resolve(other).engine == before
 
 
 def test_calibrating_again_starts_from_what_ships():
-    first = own_runs.calibrate(runs())[0]
+    first = from_runs.calibrate(runs())[0]
     rows = runs()
-    own_runs.keep(first)
-    again = own_runs.calibrate(rows)[0]
+    from_runs.keep(first)
+    again = from_runs.calibrate(rows)[0]
     assert again.fit.factors == pytest.approx(first.fit.factors, rel=1e-6)
 
 
 def test_static_batches_count_too():
     row = {**FACTS, "batch": "8", "id": "one batch"}
-    (priced,) = points.price([row])
+    (priced,) = points_file.price([row])
     row["measured_decode_step_s"] = str(1.3 * float(priced["decode_step_s"]))
-    (found,) = own_runs.calibrate([row])
-    (shown,) = own_runs.table(found)
+    (found,) = from_runs.calibrate([row])
+    (shown,) = from_runs.table(found)
     assert shown["error_before"] == pytest.approx(1 / 1.3 - 1, abs=1e-6)
     assert abs(shown["error_after"]) < abs(shown["error_before"])
 
 
 def test_each_recipe_of_a_file_is_calibrated_apart():
     fp8 = [{**row, "weights": "fp8"} for row in runs()]
-    assert {found.key.weights for found in own_runs.calibrate([*runs(), *fp8])} == {"bf16", "fp8"}
+    assert {found.key.weights for found in from_runs.calibrate([*runs(), *fp8])} == {"bf16", "fp8"}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,7 @@ def test_each_recipe_of_a_file_is_calibrated_apart():
 )
 def test_a_row_that_cannot_be_used_is_named(change, named):
     with pytest.raises(Exception, match=named) as error:
-        own_runs.calibrate([{**runs(loads=("4",))[0], **change}])
+        from_runs.calibrate([{**runs(loads=("4",))[0], **change}])
     assert hasattr(error.value, "code")
 
 
@@ -108,7 +109,7 @@ def test_a_file_without_rows_is_refused(tmp_path):
     file = tmp_path / "empty.csv"
     file.write_text("model,system\n")
     with pytest.raises(InvalidValue, match="no runs"):
-        own_runs.read(file)
+        from_runs.read(file)
 
 
 # ------------------------------------------------------------------------------- the command
@@ -123,7 +124,7 @@ def test_the_command_prints_keeps_and_forgets(tmp_path):
     done = command(file)
     assert done.exit_code == 0, done.output
     assert "memory_efficiency" in done.output and "kept in" in done.output
-    assert hardware_db.load_recipe(own_runs.calibrate(runs())[0].key).own
+    assert hardware_db.load_recipe(from_runs.calibrate(runs())[0].key).own
     assert "forgotten" in command(file, "--forget").output
     assert "nothing was kept" in command(file, "--forget").output
 
@@ -132,7 +133,7 @@ def test_the_command_keeps_every_recipe_of_a_file(tmp_path):
     rows = [*runs(), *({**row, "weights": "fp8"} for row in runs())]
     done = command(written(rows, tmp_path / "runs.csv"))
     assert done.exit_code == 0, done.output
-    assert all(hardware_db.load_recipe(found.key).own for found in own_runs.calibrate(rows))
+    assert all(hardware_db.load_recipe(found.key).own for found in from_runs.calibrate(rows))
 
 
 def test_the_command_as_json_without_keeping(tmp_path):

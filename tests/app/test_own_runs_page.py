@@ -4,8 +4,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import hardware_db
-from app import own_runs
-from app.scenario import Scenario, recipe_key, resolve
+from app.calibration import from_runs
+from app.scenario.scenario import Scenario, recipe_key, resolve
 from genz_core.serving import Recipe
 from hardware_db import Measured
 from tests.app import pages
@@ -61,7 +61,7 @@ def test_static_batches_are_asked_for_their_own_figures():
     app = opened()
     app = app.segmented_control("own_kind").set_value("Static batch").run()
     labels = {box.label for box in app.number_input}
-    assert {own_runs.LABELS[name] for name in own_runs.KINDS["Static batch"]} <= labels
+    assert {from_runs.LABELS[name] for name in from_runs.KINDS["Static batch"]} <= labels
     app = typed(app, measured_decode_step_s=9.0)
     assert not app.exception and not app.error
     assert {metric.label: metric.value for metric in app.metric}["Figures"] == "1"

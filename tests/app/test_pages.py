@@ -7,10 +7,11 @@ import sys
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import scenario, text
-from tests.app.pages import MAIN, ROOT, opened
+from app.scenario import scenario
+from app.wording import quantities
+from tests.app.pages import MAIN, ROOT, opened, path_of
 
-PAGES = sorted(path.stem for path in (ROOT / "app" / "views").glob("*.py"))
+PAGES = sorted(path.stem for path in (ROOT / "app" / "views").glob("*/*.py"))
 PRICED = ["overview", "roofline", "breakdown", "memory", "inside"]
 MINE = [*PRICED, "compare", "hardware", "models"]
 
@@ -145,11 +146,9 @@ def test_opening_every_page_loads_neither_torch_nor_transformers():
 import sys
 from streamlit.testing.v1 import AppTest
 
-from app import scenario, text
-from tests.app.pages import MAIN, ROOT, opened
 app = AppTest.from_file({str(MAIN)!r}, default_timeout=60).run()
-for page in {PAGES!r}:
-    app.switch_page(f"views/{{page}}.py").run()
+for page in {[path_of(page) for page in PAGES]!r}:
+    app.switch_page(page).run()
     assert not app.exception, page
 assert not {{"torch", "transformers", "pynvml", "nvtx"}} & set(sys.modules)
 """
@@ -161,16 +160,17 @@ assert not {{"torch", "transformers", "pynvml", "nvtx"}} & set(sys.modules)
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_is_short(page: str):
-    lines = (ROOT / "app" / "views" / f"{page}.py").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "app" / path_of(page)).read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 150
 
 
 def test_the_overview_shows_what_python_and_the_command_line_compute():
     estimate = scenario.estimate(scenario.Scenario())
     shown = {metric.label: metric.value for metric in opened().metric}
-    assert shown["TTFT"] == text.seconds(float(estimate.ttft_s[0]))
-    assert shown["TPOT"] == text.seconds(float(estimate.tpot_s[0]))
-    assert shown["Output throughput"] == text.tokens_rate(float(estimate.output_tokens_per_s[0]))
+    assert shown["TTFT"] == quantities.seconds(float(estimate.ttft_s[0]))
+    assert shown["TPOT"] == quantities.seconds(float(estimate.tpot_s[0]))
+    rate = float(estimate.output_tokens_per_s[0])
+    assert shown["Output throughput"] == quantities.tokens_rate(rate)
 
 
 def test_the_command_shown_on_the_overview_names_what_differs_from_the_default():

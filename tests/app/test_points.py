@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from app import points
+from app.scenario import points_file
 from genz_core.errors import InvalidParallelism, InvalidValue
 
 GOOD = {
@@ -19,14 +19,14 @@ GOOD = {
 
 
 def price(*rows: dict[str, str]) -> list[dict[str, str]]:
-    return points.price(list(rows))
+    return points_file.price(list(rows))
 
 
 def test_a_good_row_gets_every_figure():
     (row,) = price({"id": "a", **GOOD})
     assert row["id"] == "a" and row["status"] == "ok" and row["fits"] == "true"
     words = ("fits", "not_validated")
-    figures = {name: float(row[name]) for name in points.COLUMNS[3:] if name not in words}
+    figures = {name: float(row[name]) for name in points_file.COLUMNS[3:] if name not in words}
     assert all(value > 0 for value in figures.values())
     assert figures["e2e_s"] == pytest.approx(figures["ttft_s"] + 99 * figures["tpot_s"])
     assert figures["bound_prefill_s"] < figures["prefill_s"]
@@ -99,19 +99,19 @@ def test_an_unknown_engine_is_priced_as_generic_and_said_so():
     ],
 )
 def test_empty_expert_degrees_follow_from_the_others(cells, expected):
-    point = points.parse(GOOD | cells)
+    point = points_file.parse(GOOD | cells)
     assert (point.scenario.ep, point.scenario.moe_tp) == expected
 
 
 def test_expert_degrees_that_contradict_the_rest_are_refused():
     with pytest.raises(InvalidParallelism, match="must equal tp x dp = 4"):
-        points.parse(GOOD | {"tp": "4", "ep": "2", "moe_tp": "4"})
+        points_file.parse(GOOD | {"tp": "4", "ep": "2", "moe_tp": "4"})
 
 
 @pytest.mark.parametrize("text", ["abc", "1.5", "0", "nan", "1e30", "-4"])
 def test_a_size_that_is_no_whole_number_is_refused_by_name(text):
     with pytest.raises(InvalidValue, match="isl"):
-        points.parse(GOOD | {"isl": text})
+        points_file.parse(GOOD | {"isl": text})
 
 
 def test_a_file_is_priced_whole_or_not_at_all(tmp_path):
@@ -126,11 +126,11 @@ def test_a_file_is_priced_whole_or_not_at_all(tmp_path):
             ]
         )
     seen: list[tuple[int, int]] = []
-    points.price_file(source, target, lambda done, of: seen.append((done, of)))
+    points_file.price_file(source, target, lambda done, of: seen.append((done, of)))
     with target.open() as handle:
         written = list(csv.DictReader(handle))
     assert [row["id"] for row in written] == ["x", "y"] and seen[-1] == (2, 2)
-    assert list(written[0]) == list(points.COLUMNS)
+    assert list(written[0]) == list(points_file.COLUMNS)
     assert not target.with_name("out.csv.part").exists()
 
 
@@ -138,9 +138,9 @@ def test_a_file_without_the_columns_it_needs_is_refused(tmp_path):
     path = tmp_path / "bad.csv"
     path.write_text("a,b\n1,2\n")
     with pytest.raises(InvalidValue, match="model and system"):
-        points.read(path)
+        points_file.read(path)
     with pytest.raises(InvalidValue, match="cannot read"):
-        points.read(tmp_path / "absent.csv")
+        points_file.read(tmp_path / "absent.csv")
 
 
 def test_a_spreadsheets_byte_order_mark_and_blanks_do_no_harm(tmp_path):
@@ -148,5 +148,5 @@ def test_a_spreadsheets_byte_order_mark_and_blanks_do_no_harm(tmp_path):
     path.write_text(
         "\ufeffmodel , system,batch,isl,osl\n meta-llama/Llama-3.1-8B ,h100, 1,10,2\n", "utf-8"
     )
-    (row,) = points.price(points.read(path))
+    (row,) = points_file.price(points_file.read(path))
     assert row["status"] == "ok" and row["id"] == "0"

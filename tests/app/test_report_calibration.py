@@ -8,11 +8,11 @@ from typer.testing import CliRunner
 
 import hardware_db
 import profilers
-from app import calibrating, report_calibration
+from app.calibration import fit_tables, from_reports
 from app.cli import cli
 from genz_core.errors import InvalidValue
 from genz_core.latency.device import Device
-from genz_core.latency.points import bound_s
+from genz_core.latency.measured_operators import bound_s
 from profilers.operator_points import points_of
 
 TRACES = Path(__file__).parents[1] / "fixtures" / "reports" / "torch"
@@ -31,20 +31,20 @@ def read(*files: Path) -> list[profilers.Report]:
 
 @pytest.mark.parametrize(("file", "slug"), [(H100, "h100-sxm5-80gb"), (MI300X, "mi300x")])
 def test_the_fit_is_nearer_to_the_report_and_keeps_what_physics_says(file: Path, slug: str):
-    found = report_calibration.fit(read(file))
+    found = from_reports.fit(read(file))
     assert found.system.slug == f"{slug}-from-report"
-    for row in calibrating.errors(found):
+    for row in fit_tables.errors(found):
         assert row["after"] < row["before"]
     device = Device.of(found.system)
     for entry in found.points:
         assert (entry.measured_s > bound_s(entry, device) / 1.05).all()
-    for row in calibrating.constants(found):
+    for row in fit_tables.constants(found):
         assert row["uncertainty"] > 0
 
 
 def test_what_is_kept_prices_as_what_was_fitted_and_leaves_the_rest_as_it_was():
-    found = report_calibration.fit(read(H100))
-    report_calibration.save(found)
+    found = from_reports.fit(read(H100))
+    from_reports.save(found)
     kept, shipped = (hardware_db.load(name).latency for name in (found.system.slug, "h100-sxm"))
     assert kept is not None and shipped is not None
     fitted = found.calibration.profile.gemm("bf16").compute_efficiency
@@ -55,15 +55,15 @@ def test_what_is_kept_prices_as_what_was_fitted_and_leaves_the_rest_as_it_was():
 
 
 def test_a_kept_system_can_be_calibrated_again():
-    report_calibration.save(report_calibration.fit(read(MI300X)))
-    again = report_calibration.fit(read(MI300X), "mi300x-from-report", "mine")
-    report_calibration.save(again)
+    from_reports.save(from_reports.fit(read(MI300X)))
+    again = from_reports.fit(read(MI300X), "mi300x-from-report", "mine")
+    from_reports.save(again)
     assert hardware_db.load("mine").memory_bytes_per_s == again.system.memory_bytes_per_s
 
 
 def test_a_report_of_a_faster_device_is_refused():
     with pytest.raises(InvalidValue, match=r"4 of 4 points of gemm .* physics .* NVIDIA L4"):
-        report_calibration.fit(read(H100), "l4")
+        from_reports.fit(read(H100), "l4")
 
 
 def test_one_point_faster_than_light_is_left_out_and_said(tmp_path: Path):
@@ -82,7 +82,7 @@ def test_one_point_faster_than_light_is_left_out_and_said(tmp_path: Path):
             event["dur"] /= 1000 if shape == [[8944, 1024], [1024, 2816]] else 1
     file = tmp_path / "fast.json"
     file.write_text(json.dumps(document), encoding="utf-8")
-    found = report_calibration.fit(read(file))
+    found = from_reports.fit(read(file))
     (sentence,) = found.refused
     assert "n=2816" in sentence and "left out" in sentence
     reports = read(file)
@@ -97,7 +97,7 @@ def test_one_point_faster_than_light_is_left_out_and_said(tmp_path: Path):
 )
 def test_a_name_that_cannot_be_kept_is_refused(name: str, words: str):
     with pytest.raises(InvalidValue, match=words):
-        report_calibration.fit(read(MI300X), name=name)
+        from_reports.fit(read(MI300X), name=name)
 
 
 def test_the_command_tells_both_errors_the_doubt_and_where_it_was_kept():

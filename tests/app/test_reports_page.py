@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 import profilers
-from app import reports, uploads
 from app.charts import kernels, style, timeline
+from app.dashboard import report_uploads
+from app.measuring import comparison
 from tests.app.pages import DECODE, PREFILL, QWEN, REPORTS, brought, cards, opened
 
 
@@ -19,7 +20,7 @@ def test_the_reports_page_invites_before_anything_is_uploaded():
     assert "try a sample" in app.info[0].value
 
 
-@pytest.mark.parametrize("sample", list(uploads.SAMPLES))
+@pytest.mark.parametrize("sample", list(report_uploads.SAMPLES))
 def test_every_sample_opens(sample: str):
     app = opened("reports")
     app.pills("report_samples").set_value([sample]).run()
@@ -29,7 +30,7 @@ def test_every_sample_opens(sample: str):
 
 def test_cards_show_what_the_summary_says():
     app = opened("reports")
-    app.pills("report_samples").set_value([next(iter(uploads.SAMPLES))]).run()
+    app.pills("report_samples").set_value([next(iter(report_uploads.SAMPLES))]).run()
     assert cards(app)["Kernel launches"] == "1,465"
     assert cards(app)["Kernel time"] == "45.4 ms"
 
@@ -84,7 +85,7 @@ def test_the_timeline_escapes_names_of_kernels(qwen):
 
 
 def test_the_trace_for_perfetto_holds_every_kernel_with_its_times(qwen):
-    trace = json.loads(reports.chrome_trace(qwen))
+    trace = json.loads(comparison.chrome_trace(qwen))
     kernels = [event for event in trace["traceEvents"] if event["cat"] == "kernel"]
     assert len(kernels) == 1465
     assert sum(event["dur"] for event in kernels) == pytest.approx(45432.698, rel=1e-6)
@@ -93,7 +94,7 @@ def test_the_trace_for_perfetto_holds_every_kernel_with_its_times(qwen):
 
 def test_the_exported_trace_is_read_back_with_the_same_kernels(qwen, tmp_path: Path):
     file = tmp_path / "again.json"
-    file.write_text(reports.chrome_trace(qwen))
+    file.write_text(comparison.chrome_trace(qwen))
     again = profilers.read_report(file)
     assert int(again.kernels["count"].sum()) == 1465
 
@@ -101,7 +102,7 @@ def test_the_exported_trace_is_read_back_with_the_same_kernels(qwen, tmp_path: P
 def test_ranges_hold_the_time_of_the_kernels_inside():
     name = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
     report = profilers.read_report(REPORTS / "torch" / name)
-    table = reports.ranges_table(report)
+    table = comparison.ranges_table(report)
     outer = table[table["depth"] == 0]
     assert outer["gpu_s"].sum() == pytest.approx(
         report.kernels.dropna(subset=["nvtx_path"])["duration_s"].sum()
@@ -112,10 +113,10 @@ def test_ranges_hold_the_time_of_the_kernels_inside():
 
 def test_a_difference_of_two_reports_sums_to_the_difference_of_their_times():
     before, after = profilers.read_reports([PREFILL, DECODE])
-    table = reports.difference(before, after)
+    table = comparison.difference(before, after)
     total = after.kernels["duration_s"].sum() - before.kernels["duration_s"].sum()
     assert table["change_s"].sum() == pytest.approx(total)
-    assert not reports.difference(before, before)["change_s"].any()
+    assert not comparison.difference(before, before)["change_s"].any()
 
 
 def test_the_roofline_of_a_report_is_drawn_under_the_roofs_it_states():

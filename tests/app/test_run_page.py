@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from app import kept_runs
 from app.charts import measured as measured_chart
 from app.charts import style
-from app.measuring import agreements
+from app.measuring import run_store
+from app.measuring.prediction import agreements
 from tests.app.pages import cards, finished, opened, pressed
 
 
@@ -65,8 +65,8 @@ def test_a_sweep_from_the_page_shows_points_agreement_and_lines(tmp_path: Path, 
     assert not app.exception and not app.error
     assert {"Prefill: MAPE", "Decode: MAPE", "All: MAPE"} <= set(cards(app))
     assert len(app.dataframe[0].value) == 8
-    (run,) = kept_runs.store().runs()
-    assert len(kept_runs.store().load(run.id).steps) == 8
+    (run,) = run_store.store().runs()
+    assert len(run_store.store().load(run.id).steps) == 8
     assert any(run.id[:8] in said.value for said in app.success)
 
 

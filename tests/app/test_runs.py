@@ -11,9 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 import profilers
-from app import cli, jobs, kept_runs
+from app import cli
+from app.measuring import background_job, run_store
 from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
-from profilers import runfile
+from profilers import run_config
 from profilers.collect.progress import Cancelled
 
 REPORTS = Path(__file__).parents[1] / "fixtures" / "reports"
@@ -52,8 +53,8 @@ def test_a_run_is_measured_kept_tagged_compared_exported_and_deleted(data: Path)
     settings = (f"model={data / 'tiny.json'}", "profile=quick", "isl=16", "device=cpu")
     said = ridgeline("start", *settings, "dtype=float32", "threads=1")
     assert "| prefill |" in said and "| decode |" in said
-    (run,) = kept_runs.store().runs()
-    folder = kept_runs.store().path(run.id)
+    (run,) = run_store.store().runs()
+    folder = run_store.store().path(run.id)
     assert json.loads((folder / "metrics.json").read_text())["phases"]["decode"]["samples"] == 6
     assert "isl: 16" in (folder / "inputs.yaml").read_text()
     ridgeline("tag", run.id[:8], "first")
@@ -62,7 +63,7 @@ def test_a_run_is_measured_kept_tagged_compared_exported_and_deleted(data: Path)
     ]
     ridgeline("export", run.id, data / "run.zip")
     ridgeline("delete", run.id)
-    assert kept_runs.store().runs() == []
+    assert run_store.store().runs() == []
     ridgeline("import", data / "run.zip")
     assert run.id[:8] in ridgeline("compare", run.id)
     assert "# tiny on" in ridgeline("show", run.id)
@@ -78,7 +79,7 @@ def test_a_missing_tool_says_how_to_get_it_and_what_to_run_elsewhere(
     said = str(refused.value)
     assert f"{profile} is not installed" in said and "developer.nvidia.com/nsight-" in said
     assert tool in said and "ridgeline measure run Qwen/Qwen3-8B" in said and "--isl 64" in said
-    assert "--no-profile" in said and not kept_runs.store().runs()
+    assert "--no-profile" in said and not run_store.store().runs()
 
 
 @pytest.fixture
@@ -105,8 +106,8 @@ esac
 def test_a_run_inside_nsys_keeps_the_report_its_kernels_and_the_logs(data: Path, nsys: Path):
     settings = (f"model={data / 'tiny.json'}", "profile=nsys", "isl=16", "compile=true")
     ridgeline("start", *settings, "--tag", "inside")
-    (run,) = kept_runs.store().runs("inside")
-    folder = kept_runs.store().path(run.id)
+    (run,) = run_store.store().runs("inside")
+    folder = run_store.store().path(run.id)
     assert run.source == "nsys-sqlite" and run.system == "NVIDIA GeForce RTX 3080"
     assert len(pd.read_parquet(folder / "kernels.parquet")) == 2
     watched = (folder / "nsys" / "profile.log").read_text()
@@ -122,8 +123,8 @@ def test_a_cut_model_says_what_of_it_is_scaled(data: Path):
     pytest.importorskip("transformers")
     settings = (f"model={data / 'tiny.json'}", "isl=16", "osl=2", "device=cpu", "threads=1")
     ridgeline("start", *settings, "profile=quick", "layers=2")
-    (run,) = kept_runs.store().runs()
-    said = (kept_runs.store().path(run.id) / "assumptions.md").read_text()
+    (run,) = run_store.store().runs()
+    said = (run_store.store().path(run.id) / "assumptions.md").read_text()
     assert "cut to 2 layers; times and operators are scaled to all" in said
 
 
@@ -134,24 +135,24 @@ def test_a_model_cut_to_layers_is_refused_inside_nsys(data: Path, nsys: Path):
 
 def test_a_cancelled_run_inside_nsys_ends_the_tool_and_keeps_nothing(data: Path, nsys: Path):
     nsys.write_text("#!/bin/sh\nsleep 600\n")
-    tree = runfile.compose([f"model={data / 'tiny.json'}", "profile=nsys"])
+    tree = run_config.compose([f"model={data / 'tiny.json'}", "profile=nsys"])
     with pytest.raises(Cancelled):
-        kept_runs.execute(tree, cancelled=lambda: True)
-    assert not kept_runs.store().runs() and not list((data / "runs").glob(".draft*"))
+        run_store.execute(tree, cancelled=lambda: True)
+    assert not run_store.store().runs() and not list((data / "runs").glob(".draft*"))
 
 
 def test_a_run_leaves_every_artifact(data: Path):
     pytest.importorskip("transformers")
     settings = (f"model={data / 'tiny.json'}", "profile=full", "isl=16", "osl=3", "repeats=2")
     ridgeline("start", *settings, "warmup=1", "threads=1", "device=cpu", "system=epyc-9654")
-    (run,) = kept_runs.store().runs()
-    folder = kept_runs.store().path(run.id)
+    (run,) = run_store.store().runs()
+    folder = run_store.store().path(run.id)
     assert {path.name for path in folder.iterdir()} >= {
         "report.md", "operators.md", "kernels.md", "metrics.json", "static_compute.json",
         "stakeholder_summary.md", "env.json", "inputs.yaml", "assumptions.md", "cmd.txt",
         "trace.json.gz", "kernels.parquet", "operators.parquet",
     }  # fmt: skip
-    again = runfile.compose(file=folder / "inputs.yaml")
+    again = run_config.compose(file=folder / "inputs.yaml")
     assert again["run"]["isl"] == 16 and again["predict"]["system"] == "epyc-9654"
     figures = json.loads((folder / "metrics.json").read_text())
     assert 0 < figures["efficiency"]["decode"]["mbu"] < 1
@@ -167,8 +168,8 @@ def test_static_figures_need_no_hardware(data: Path):
     pytest.importorskip("transformers")
     settings = (f"model={data / 'tiny.json'}", "isl=16", "osl=1", "repeats=1", "warmup=0")
     ridgeline("start", *settings, "threads=1", "device=cpu", "torch_profiler.enable=false")
-    (run,) = kept_runs.store().runs()
-    found = json.loads((kept_runs.store().path(run.id) / "static_compute.json").read_text())
+    (run,) = run_store.store().runs()
+    found = json.loads((run_store.store().path(run.id) / "static_compute.json").read_text())
     linear = 2 * 16 * 2 * (64 * 64 * 2 + 2 * 64 * 32 + 3 * 64 * 128) + 2 * 64 * 256
     attention = 2 * 4 * 64 * (16 * 17 / 2)
     products = {"gemm", "attention"}
@@ -193,7 +194,7 @@ def test_a_store_that_cannot_be_written_is_said_before_the_run(data: Path):
 @pytest.mark.parametrize("name", ["/etc/passwd", "../x", "~/x", "config.json"])
 def test_a_visitor_names_no_files(name: str):
     with pytest.raises(RidgelineError, match="is a path"):
-        kept_runs.refuse_path(name)
+        run_store.refuse_path(name)
 
 
 # ------------------------------------------------------------------------------- jobs
@@ -219,12 +220,12 @@ def wait(argument: dict, progress, cancelled) -> str:
 
 
 def hold(argument: dict, progress, cancelled) -> None:
-    with kept_runs.scratch() as folder:
+    with run_store.scratch() as folder:
         progress(0.5, folder.name)
         time.sleep(600)
 
 
-def ended(job: jobs.Job) -> jobs.Job:
+def ended(job: background_job.Job) -> background_job.Job:
     deadline = time.monotonic() + 60
     while not job.over and time.monotonic() < deadline:
         job.poll()
@@ -234,32 +235,32 @@ def ended(job: jobs.Job) -> jobs.Job:
 
 
 def test_a_job_tells_its_result():
-    job = ended(jobs.start(finish, {"name": "run-1"}))
+    job = ended(background_job.start(finish, {"name": "run-1"}))
     assert (job.result, job.error, job.share, job.what) == ("run-1", "", 0.5, "half way")
 
 
 def test_a_job_that_fails_tells_its_sentence():
-    assert ended(jobs.start(fail, {})).error == "the GPU vanished"
+    assert ended(background_job.start(fail, {})).error == "the GPU vanished"
 
 
 def test_a_job_that_is_killed_is_a_failure_and_not_a_wait():
-    assert "code 9" in ended(jobs.start(die, {})).error
+    assert "code 9" in ended(background_job.start(die, {})).error
 
 
 def test_a_cancelled_job_keeps_what_was_complete():
-    job = jobs.start(wait, {})
+    job = background_job.start(wait, {})
     job.cancel()
     assert ended(job).result == "kept what was complete"
 
 
 def test_a_job_that_is_ended_at_once_is_over():
-    job = jobs.start(wait, {})
+    job = background_job.start(wait, {})
     job.end()
     assert "before it was complete" in ended(job).error
 
 
 def test_a_job_that_is_ended_leaves_no_draft_behind(data: Path):
-    job = jobs.start(hold, {})
+    job = background_job.start(hold, {})
     deadline = time.monotonic() + 60
     while job.share == 0.0 and time.monotonic() < deadline:
         job.poll()

@@ -6,10 +6,11 @@ import pytest
 
 import hardware_db
 import model_registry
-from app import loads, points, pricing
-from app.commands import serve, sweep
-from app.pricing import Setup
-from app.scenario import Resolved, Scenario, bulk_format, estimate_resolved, resolve
+from app.commands.predict import serve, sweep
+from app.dashboard import cached, load_curves
+from app.dashboard.cached import Setup
+from app.scenario import points_file
+from app.scenario.scenario import Resolved, Scenario, bulk_format, estimate_resolved, resolve
 from genz_core.search import sweep as price_sweep
 from hardware_db import recipes
 from profilers.collect.eager import EagerFacts
@@ -41,16 +42,18 @@ def test_an_eager_engine_costs_the_same_whoever_asks(eager: Resolved, monkeypatc
     plain = estimate_resolved(replace(eager, engine=hardware_db.load_engine("hf")))
     assert expected.tpot_s[0] > 1.2 * plain.tpot_s[0]
 
-    monkeypatch.setattr("app.scenario.resolve", lambda scenario: eager)
+    monkeypatch.setattr("app.scenario.scenario.resolve", lambda scenario: eager)
     axes = {"batch": [1.0], "isl": [1024.0], "osl": [128.0], "tp": [1.0]}
     (row, *_) = sweep.table(price_sweep(eager.executed, eager.system, axes, eager.engine), axes)
     assert row["tpot_s"] == pytest.approx(expected.tpot_s[0])
-    (batch,) = points.price_group(eager, [points.Point("a", eager.scenario)])
+    (batch,) = points_file.price_group(eager, [points_file.Point("a", eager.scenario)])
     assert float(batch["tpot_s"]) == pytest.approx(expected.tpot_s[0])
     assert float(batch["decode_step_s"]) == pytest.approx(expected.tpot_s[0], rel=0.01)
     (alone,) = serve.table(eager.scenario, concurrency="1")
     assert alone["tpot_s"] == pytest.approx(expected.tpot_s[0], rel=0.05)
-    (served,) = points.price_group(eager, [points.Point("a", eager.scenario, concurrency=1)])
+    (served,) = points_file.price_group(
+        eager, [points_file.Point("a", eager.scenario, concurrency=1)]
+    )
     assert float(served["tpot_s"]) == pytest.approx(alone["tpot_s"])
 
 
@@ -86,17 +89,17 @@ def test_a_recipe_is_found_by_whoever_asks_and_a_rent_does_not_lose_it():
     recipe = resolve(MEASURED).recipe
     assert recipe is not None and recipe.points >= 3
     for setup in (Setup(MEASURED), Setup(MEASURED, price=2.0)):
-        assert pricing.resolved(setup).recipe == recipe
-        assert loads.basis(setup).startswith("measured recipe")
+        assert cached.resolved(setup).recipe == recipe
+        assert load_curves.basis(setup).startswith("measured recipe")
 
 
 def test_what_a_visitor_brought_has_no_recipe():
     brought = Setup(MEASURED, system_yaml="include: h100-sxm5-80gb\nid: my-h100\nname: My H100\n")
-    assert pricing.resolved(brought).recipe is None
-    assert "not measured" in loads.basis(brought)
+    assert cached.resolved(brought).recipe is None
+    assert "not measured" in load_curves.basis(brought)
 
 
 def test_what_a_visitor_scaled_keeps_the_recipe_and_is_said_to():
     scaled = Setup(MEASURED, bandwidth=2.0)
-    assert pricing.resolved(scaled).recipe == resolve(MEASURED).recipe
-    assert "nobody has" in loads.basis(scaled)
+    assert cached.resolved(scaled).recipe == resolve(MEASURED).recipe
+    assert "nobody has" in load_curves.basis(scaled)

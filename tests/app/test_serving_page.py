@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import loads
-from app.pricing import Setup
-from app.scenario import Scenario, resolve
+from app.dashboard import load_curves
+from app.dashboard.cached import Setup
+from app.scenario.scenario import Scenario, resolve
 from genz_core.serving import Traffic, serve
 from tests.app.pages import opened
 
@@ -46,13 +46,13 @@ def test_the_curves_are_what_the_engine_computes():
     expected = serve(
         found.model, found.system, Traffic(1024, 1024, users), None, found.engine, found.recipe
     )
-    table = loads.closed_loop(Setup(scenario), 1.0)
+    table = load_curves.closed_loop(Setup(scenario), 1.0)
     assert table["tpot_s"].to_numpy() == pytest.approx(expected.tpot_s)
     assert table["ttft_s"].to_numpy() == pytest.approx(expected.ttft_s)
 
 
 def test_the_highest_rate_is_drawn_and_the_next_is_overloaded():
-    table = loads.open_loop(Setup(Scenario()), 1.0)
+    table = load_curves.open_loop(Setup(Scenario()), 1.0)
     assert list(table["status"].unique()) == ["ok", "overloaded"]
     stable = table[table["status"] == "ok"]
     assert stable["utilisation"].max() == pytest.approx(0.98, rel=1e-6)
@@ -71,7 +71,7 @@ def test_overload_is_said_and_shaded():
 def test_waiting_for_cache_is_said_with_the_number_that_runs():
     app = opened("serving", isl=8192, osl=1024)
     assert "requests run at once" in app.warning[0].value
-    table = loads.closed_loop(Setup(Scenario(isl=8192, osl=1024)), 1.0)
+    table = load_curves.closed_loop(Setup(Scenario(isl=8192, osl=1024)), 1.0)
     assert f"{table['running'].max():,.0f} requests run" in app.warning[0].value
 
 
@@ -85,7 +85,7 @@ def test_a_measured_recipe_is_named_with_its_points():
     measured = Scenario(model="openai/gpt-oss-120b", engine="vllm")
     recipe = resolve(measured).recipe
     assert recipe is not None
-    assert loads.basis(Setup(measured)) == f"measured recipe ({recipe.points} runs)"
+    assert load_curves.basis(Setup(measured)) == f"measured recipe ({recipe.points} runs)"
     app = opened("serving", model="openai/gpt-oss-120b", engine="vllm")
     assert f"measured recipe ({recipe.points} runs)" in captions(app)
 
@@ -93,10 +93,10 @@ def test_a_measured_recipe_is_named_with_its_points():
 def test_what_was_measured_is_carried_over_to_hardware_that_nobody_has_and_is_not_validated():
     measured = Setup(Scenario(model="openai/gpt-oss-120b", engine="vllm"))
     faster = replace(measured, bandwidth=1.0001)
-    assert "nobody has" in loads.basis(faster)
-    real, tried = (loads.closed_loop(setup, 1.0)["tpot_s"] for setup in (measured, faster))
+    assert "nobody has" in load_curves.basis(faster)
+    real, tried = (load_curves.closed_loop(setup, 1.0)["tpot_s"] for setup in (measured, faster))
     assert tried.to_numpy() == pytest.approx(real.to_numpy(), rel=1e-3)
-    assert set(loads.known(faster).values()) == {None}
+    assert set(load_curves.known(faster).values()) == {None}
 
 
 def test_degrees_that_do_not_divide_are_one_sentence():
@@ -106,7 +106,7 @@ def test_degrees_that_do_not_divide_are_one_sentence():
 
 
 def test_only_loads_that_run_at_once_are_on_the_trade_curve():
-    table = loads.closed_loop(Setup(Scenario(isl=8192, osl=1024)), 1.0)
-    kept = loads.without_waiting(table, "concurrency")
+    table = load_curves.closed_loop(Setup(Scenario(isl=8192, osl=1024)), 1.0)
+    kept = load_curves.without_waiting(table, "concurrency")
     assert 0 < len(kept) < len(table)
     assert (kept["concurrency"] <= kept["running"] * 1.001).all()

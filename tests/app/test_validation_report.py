@@ -9,7 +9,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from app import accuracy, how_made, validation, validation_report
+from app.accuracy import document as validation_report
+from app.accuracy import measured_points, shipped_errors, worked_example_document
 from app.cli import cli
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +52,7 @@ def test_the_document_is_the_one_that_its_generator_writes(said):
     def figures(text: str) -> list[float]:
         return [float(found) for found in re.findall(r"\d+\.\d+", text)]
 
-    assert figures(said) == pytest.approx(figures(how_made.document()), rel=1e-3)
+    assert figures(said) == pytest.approx(figures(worked_example_document.document()), rel=1e-3)
 
 
 def test_the_work_of_the_example_follows_from_its_shape(said):
@@ -116,15 +117,15 @@ def test_what_a_user_feels_follows_from_the_steps(said):
 
 
 def test_the_accuracy_document_has_every_split_and_a_worst_list():
-    records = validation.published()
+    records = measured_points.published()
     serving = [
         {**row, "metric": metric, "origin": "public_benchmark", "concurrency": "8"}
         for row in records
-        for metric in accuracy.SERVING_METRICS
+        for metric in shipped_errors.SERVING_METRICS
     ]
     document = validation_report.markdown(records, serving, "2026-01-31")
     assert "2026-01-31" in document
-    for split in (*accuracy.OPERATOR_SPLITS, *accuracy.SERVING_SPLITS):
+    for split in (*shipped_errors.OPERATOR_SPLITS, *shipped_errors.SERVING_SPLITS):
         assert f"**{split}**" in document
     assert document.count("| error | predicted | measured | suspected | run | id |") == 3
     assert "nan" not in document
@@ -140,7 +141,7 @@ def test_the_command_prints_operators_by_split():
     result = CliRunner().invoke(cli, ["validate", "operators", "--format", "csv"])
     rows = list(csv.DictReader(result.stdout.splitlines()))
     gemm = {row["split"]: float(row["mape %"]) for row in rows if row["operator"] == "gemm"}
-    assert set(gemm) == set(accuracy.OPERATOR_SPLITS)
+    assert set(gemm) == set(shipped_errors.OPERATOR_SPLITS)
     assert gemm["held-out shapes"] < gemm["unseen family"] < gemm["roofline"]
 
 

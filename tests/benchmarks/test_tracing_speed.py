@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from model_registry.catalog import records
+from model_registry.finding.catalog import records
 from model_registry.tracing import trace
 
 pytestmark = pytest.mark.benchmark

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from genz_core.accuracy import accuracy, rank_correlation
+from genz_core.error_metrics import accuracy, rank_correlation
 
 
 def test_errors_of_three_points_by_hand():

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from genz_core.calibration import ErrorSummary, calibrate, fit
 from genz_core.errors import InvalidValue
 from genz_core.latency.device import Device
+from genz_core.latency.measured_operators import OperatorPoints, bound_s, price_s
 from genz_core.latency.parameters import (
     CLASSES,
     DecodeAttentionParameters,
@@ -15,8 +15,8 @@ from genz_core.latency.parameters import (
     MoeParameters,
     describe,
 )
-from genz_core.latency.points import OperatorPoints, bound_s, price_s
 from genz_core.latency.profile import Fit, LatencyProfile
+from genz_core.operator_calibration import ErrorSummary, calibrate, fit
 from genz_core.types import Link
 
 DEVICE = Device({"bf16": 312e12}, 2.039e12, 108.0, 1.41e9, 41.9e6, (Link("nvlink", 300e9, 0.0, 8),))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from genz_core.end_to_end import (
+from genz_core.engine_calibration import (
     CONSTANTS,
     FIELDS,
     calibrate_end_to_end,

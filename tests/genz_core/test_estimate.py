@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import genz_core
-from genz_core.estimate import PARTS, stage_runs
+from genz_core.step import PARTS, stage_runs
 from genz_core.types import EngineProfile, Parallelism, Workload
 
 relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -8,8 +8,8 @@ import pytest
 
 from genz_core import operators as op
 from genz_core.errors import MissingSpec
-from genz_core.latency.links import tiers
 from genz_core.latency.roofline import arithmetic_of, roofline
+from genz_core.latency.topology import tiers
 
 
 def test_a_large_product_is_bound_by_compute_and_a_thin_one_by_memory(system):

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from genz_core.degrees import parse_degrees
 from genz_core.economics import joules_per_token, usd_per_million_tokens
 from genz_core.errors import InvalidParallelism, InvalidValue
-from genz_core.parallelism import parse_degrees
 from genz_core.search import grid, pareto, sweep
 
 

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from genz_core.latency.device import Device
+from genz_core.latency.measured_operators import bound_s, price_s
 from genz_core.latency.parameters import CLASSES, GemmParameters, describe
-from genz_core.latency.points import bound_s, price_s
 from hardware_db.fit import evaluation, regression, samples, tables
 from hardware_db.fit.__main__ import _fit_class
 from hardware_db.profile_schema import read

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import hardware_db
-from genz_core.end_to_end import CONSTANTS, FIELDS
+from genz_core.engine_calibration import CONSTANTS, FIELDS
 from genz_core.errors import InvalidValue
 from genz_core.serving import Recipe
 from genz_core.types import EngineProfile

@@ -8,8 +8,8 @@ import pytest
 import model_registry
 from genz_core.errors import UnsupportedModel
 from genz_core.types import Graph, Parallelism
-from model_registry.catalog import records
-from model_registry.model import DecoderModel
+from model_registry.finding.catalog import records
+from model_registry.graph.model import DecoderModel
 
 ONE = Parallelism()
 MODELS = [

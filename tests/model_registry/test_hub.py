@@ -7,7 +7,7 @@ import pytest
 
 import model_registry
 from genz_core.errors import InvalidValue, UnknownModel
-from model_registry.hub import hub_id
+from model_registry.finding.hub import hub_id
 
 CONFIG = {
     "model_type": "llama",

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from model_registry.listing import markdown
+from model_registry.reports.models_page import markdown
 
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"
 
 
 def test_the_page_of_models_is_up_to_date() -> None:
-    """Renew it with `python -m model_registry.listing > docs/models.md`."""
+    """Renew it with `python -m model_registry.reports.models_page > docs/models.md`."""
     assert PAGE.read_text(encoding="utf-8") == markdown()

@@ -3,8 +3,8 @@
 import pytest
 
 from genz_core.errors import UnknownModel, UnknownPrecision
-from model_registry.catalog import records
-from model_registry.lookup import names, resolve
+from model_registry.finding.catalog import records
+from model_registry.finding.lookup import names, resolve
 
 SAME_ARCHITECTURE = {
     "meta-llama/Llama-3.1-8B": "meta-llama/Llama-3.1-8B",

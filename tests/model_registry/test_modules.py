@@ -25,7 +25,7 @@ from model_registry.modules import (
 )
 from model_registry.modules.costs import figures
 from model_registry.modules.polynomial import fit_grid
-from model_registry.structure import analysed, missing_modules, populated
+from model_registry.reports.symbolic import analysed, missing_modules, populated
 from model_registry.tracing.capture import record_module
 from model_registry.tracing.records import Record, Tensor
 from tests.model_registry.tracing_cases import tiny

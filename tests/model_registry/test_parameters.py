@@ -10,7 +10,7 @@ import pytest
 
 import model_registry
 from genz_core.types import Model
-from model_registry.catalog import records
+from model_registry.finding.catalog import records
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "meta_parameters.json"
 COUNTED: dict[str, int] = json.loads(GOLDEN.read_text())["parameters"]

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 import model_registry
 from genz_core.errors import InvalidValue, RidgelineError, UnknownPrecision
 from genz_core.types import Parallelism, Precision, Step
-from model_registry.catalog import Record, records
-from model_registry.overrides import override
-from model_registry.published import published
-from model_registry.quantization import resolve_precision
-from model_registry.roles import LINEAR_ROLES, ROLES
-from model_registry.structure import sums
+from model_registry.finding.catalog import Record, records
+from model_registry.quantization.overrides import override
+from model_registry.quantization.published import published
+from model_registry.quantization.resolve import resolve_precision
+from model_registry.quantization.roles import LINEAR_ROLES, ROLES
+from model_registry.reports.symbolic import sums
 
 LLAMA = {"model_type": "llama", "num_hidden_layers": 4, "torch_dtype": "bfloat16"}
 BF16 = resolve_precision(LLAMA)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import model_registry
 from genz_core.errors import InvalidValue, RidgelineError, UnknownModel, UnsupportedModel
 from genz_core.types import Parallelism, Step
-from model_registry.catalog import records
-from model_registry.keys import Config
-from model_registry.registry import architecture, model_types, read
+from model_registry.finding.catalog import records
+from model_registry.finding.registry import architecture, model_types, read
+from model_registry.graph.keys import Config
 from model_registry.spec import Attention, Mixture
 
 LLAMA: dict[str, Any] = {

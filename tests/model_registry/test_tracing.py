@@ -12,8 +12,8 @@ import pytest
 import model_registry
 from genz_core.errors import InvalidValue, RidgelineError, UnsupportedModel
 from genz_core.types import Model, Parallelism, Precision, Step
-from model_registry.catalog import records
-from model_registry.structure import analysed, structure, sums
+from model_registry.finding.catalog import records
+from model_registry.reports.symbolic import analysed, structure, sums
 from model_registry.tracing import REWRITES, TracedModel, config_keys, trace
 from model_registry.tracing import cache as trace_cache
 from model_registry.tracing.building import build, language_parameters

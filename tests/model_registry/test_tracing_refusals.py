@@ -103,7 +103,8 @@ def test_a_refusal_takes_less_than_a_hundredth_of_a_gigabyte() -> None:
 
 def test_nothing_heavy_is_imported_until_a_trace_is_asked_for() -> None:
     code = (
-        "import sys, model_registry, model_registry.structure, model_registry.static, "
+        "import sys, model_registry, model_registry.reports.symbolic, "
+        "model_registry.reports.static_table, "
         "model_registry.modules, model_registry.tracing; "
         "sys.exit(any(name in sys.modules for name in ('torch', 'transformers')))"
     )

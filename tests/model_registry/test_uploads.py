@@ -9,9 +9,9 @@ import pytest
 
 import model_registry
 from genz_core.types import Parallelism, Step
-from model_registry.catalog import records
-from model_registry.lookup import resolve
-from model_registry.quantization import resolve_precision
+from model_registry.finding.catalog import records
+from model_registry.finding.lookup import resolve
+from model_registry.quantization.resolve import resolve_precision
 
 ARCHIVE = Path(__file__).parents[1] / "fixtures" / "model_configs" / "configs.tar.xz"
 

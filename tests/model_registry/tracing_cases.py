@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from genz_core.types import Graph, Model, Parallelism, Step
-from model_registry.structure import sums
+from model_registry.reports.symbolic import sums
 
 BASE: dict[str, Any] = {
     "hidden_size": 64,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from genz_core.errors import InvalidValue, UnknownName
-from profilers.runfile import compose, dump, presets
+from profilers.run_config import compose, dump, presets
 
 
 def test_presets_compose_and_fields_override_them_whatever_their_order():

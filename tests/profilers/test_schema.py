@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genz_core.errors import ReportError
-from profilers import intervals
+from profilers import time_spans
 from profilers.schema import (
     COPY_COLUMNS,
     HOST_COLUMNS,
@@ -81,7 +81,7 @@ def test_the_union_of_intervals_counts_every_instant_once(some):
     start = np.array([s for s, _ in some], dtype=np.int64)
     end = np.array([s + length for s, length in some], dtype=np.int64)
     instants = {t for s, length in some for t in range(s, s + length)}
-    assert intervals.union(start, end) == len(instants)
+    assert time_spans.union(start, end) == len(instants)
 
 
 @given(spans, st.lists(st.tuples(st.integers(0, 60), st.integers(0, 5)), max_size=20))
@@ -99,11 +99,11 @@ def test_the_innermost_range_is_the_one_that_encloses_the_call_most_closely(some
     start = np.array([s for s, _ in nested], dtype=np.int64)
     end = np.array([e for _, e in nested], dtype=np.int64)
     thread = np.zeros(len(nested), dtype=np.int64)
-    parent = intervals.parents(thread, start, end)
+    parent = time_spans.parents(thread, start, end)
     call_start = np.array([c for c, _ in calls], dtype=np.int64)
     call_end = np.array([c + length for c, length in calls], dtype=np.int64)
     its_thread = np.zeros(len(calls), dtype=np.int64)
-    found = intervals.innermost((thread, start, end, parent), (its_thread, call_start, call_end))
+    found = time_spans.innermost((thread, start, end, parent), (its_thread, call_start, call_end))
     for row, (call, length) in zip(found.tolist(), calls, strict=True):
         enclosing = [i for i, (s, e) in enumerate(nested) if s <= call and e >= call + length]
         closest = min(enclosing, key=lambda i: nested[i][1] - nested[i][0], default=-1)
@@ -119,9 +119,9 @@ def test_ranges_that_nest_and_ranges_that_do_not_find_the_same_parents(some):
     thread, start, length = (np.array([s[i] for s in some], dtype=np.int64) for i in range(3))
     end = start + length
     order = np.lexsort((-end, start, thread))
-    nested = intervals._nested_parents(thread[order], start[order], end[order])
+    nested = time_spans._nested_parents(thread[order], start[order], end[order])
     if nested is not None:
-        plain = intervals._open_parents(
+        plain = time_spans._open_parents(
             np.arange(len(some)), *(c[order] for c in (thread, start, end))
         )
         assert nested.tolist() == plain.tolist()
@@ -131,6 +131,6 @@ def test_ranges_nested_without_end_are_bounded():
     depth = 5000
     start, end = np.arange(depth), np.arange(depth) * -1 + 100_000
     thread = np.zeros(depth, dtype=np.int64)
-    parent = intervals.parents(thread, start, end)
+    parent = time_spans.parents(thread, start, end)
     calls = (np.zeros(1, np.int64), np.array([90_000]), np.array([90_001]))
-    assert intervals.innermost((thread, start, end, parent), calls)[0] >= -1
+    assert time_spans.innermost((thread, start, end, parent), calls)[0] >= -1

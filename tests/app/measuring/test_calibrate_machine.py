@@ -33,22 +33,22 @@ def calibrated() -> Any:
     """This machine, really calibrated, from those few."""
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
-    from app import this_machine
+    from app.calibration import machine
     from profilers.collect import microbenchmarks as micro
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(micro, "standard_cases", few_cases)
-        return this_machine.calibrate("cpu", 1)
+        return machine.calibrate("cpu", 1)
 
 
 def test_a_calibrated_machine_is_a_system_like_any_other(
     answer, tiny: str, calibrated: Any
 ) -> None:
     import hardware_db
-    from app import this_machine
+    from app.calibration import machine
     from profilers.collect.eager import EagerFacts
 
-    paths = this_machine.save(calibrated)
+    paths = machine.save(calibrated)
     assert {path.parent.name for path in paths} == {"systems", "profiles", "engines"}
     system = hardware_db.load("this-machine")
     assert system.latency is not None and system.latency.tier == "measured"
@@ -63,12 +63,12 @@ def test_a_calibrated_machine_is_a_system_like_any_other(
 
 
 def test_a_calibrated_cpu_does_not_stand_for_a_gpu(calibrated: Any, config: dict[str, Any]) -> None:
-    from app import this_machine
-    from app.measuring import setting
+    from app.calibration import machine
+    from app.measuring.prediction import setting
     from profilers.collect.building import RunSettings
     from profilers.collect.machine import cpu
 
-    this_machine.save(calibrated)
+    machine.save(calibrated)
     settings = RunSettings(config)
     gpu = setting(settings, "NVIDIA H100 80GB HBM3")
     assert gpu.system is not None and gpu.system.slug == "h100-sxm5-80gb"
@@ -81,9 +81,9 @@ def test_a_calibrated_cpu_does_not_stand_for_a_gpu(calibrated: Any, config: dict
 
 def test_what_is_saved_prices_as_what_was_fitted(calibrated: Any) -> None:
     import hardware_db
-    from app import this_machine
+    from app.calibration import machine
 
-    this_machine.save(calibrated)
+    machine.save(calibrated)
     saved, fitted = hardware_db.load("this-machine").latency, calibrated.system.latency
     assert saved is not None
     for operator, fmt in (("gemm", "bf16"), ("decode_attention", "bf16/bf16")):
@@ -94,16 +94,16 @@ def test_what_is_saved_prices_as_what_was_fitted(calibrated: Any) -> None:
 
 def test_a_second_calibration_does_not_start_from_the_first(calibrated: Any) -> None:
     import hardware_db
-    from app import this_machine
+    from app.calibration import machine
 
-    this_machine.save(calibrated)
+    machine.save(calibrated)
     again = hardware_db.load({**calibrated.document, "id": "uncalibrated"})
     assert again.latency is not None and again.latency.fit("gemm", "bf16").tier == "default"
 
 
 def test_a_machine_that_disagrees_with_itself_is_to_be_measured_again(calibrated: Any) -> None:
     """Its stream ran while others used the memory, its attention did not."""
-    from app import this_machine
+    from app.calibration import machine
 
     pieces = calibrated.pieces
     slow = [
@@ -113,15 +113,15 @@ def test_a_machine_that_disagrees_with_itself_is_to_be_measured_again(calibrated
         for result in pieces.suite.results
     ]
     with pytest.raises(RidgelineError, match="calibrate again while nothing else runs here"):
-        this_machine.fitted(replace(pieces, suite=replace(pieces.suite, results=tuple(slow))))
+        machine.fitted(replace(pieces, suite=replace(pieces.suite, results=tuple(slow))))
 
 
 def test_calibrating_from_the_command_line_says_what_it_kept(
     answer, monkeypatch: pytest.MonkeyPatch, calibrated: Any
 ) -> None:
-    from app import this_machine
+    from app.calibration import machine
 
-    monkeypatch.setattr(this_machine, "calibrate", lambda *a, **k: calibrated)
+    monkeypatch.setattr(machine, "calibrate", lambda *a, **k: calibrated)
     done = answer("calibrate", "machine")
     assert done["system"] == "this-machine" and len(done["files"]) == 3
     assert {"gemm.bf16", "pointwise.default"} <= {row["operator"] for row in done["operators"]}
@@ -143,7 +143,7 @@ def test_the_loop_predicts_a_model_it_never_saw(answer, tmp_path: Path) -> None:
 def test_a_model_that_was_fitted_on_says_nothing_and_is_refused(
     calibrated: Any, config: dict[str, Any]
 ) -> None:
-    from app.machine_accuracy import validate
+    from app.calibration.machine_validation import validate
     from genz_core.errors import MeasurementError
 
     known = {**config, "hidden_size": 768, "intermediate_size": 384, "head_dim": 64}
@@ -154,20 +154,20 @@ def test_a_model_that_was_fitted_on_says_nothing_and_is_refused(
 def test_an_unwritable_folder_ends_in_one_sentence(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, calibrated: Any
 ) -> None:
-    from app import this_machine
+    from app.calibration import machine
     from genz_core.errors import MeasurementError
 
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path / "file"))
     with pytest.raises(MeasurementError, match="cannot be written"):
-        this_machine.save(calibrated)
+        machine.save(calibrated)
 
 
 def test_figures_from_shared_cores_come_with_their_doubts(
     calibrated: Any, monkeypatch: pytest.MonkeyPatch, config: dict[str, Any]
 ) -> None:
-    from app.accuracy_report import markdown, summary
-    from app.machine_accuracy import validate
+    from app.calibration.machine_document import markdown, summary
+    from app.calibration.machine_validation import validate
     from profilers.collect import microbenchmarks as micro
     from profilers.steps import StepPoint
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from app import kept_runs
+from app.measuring import run_store
 from genz_core.types import Parallelism
-from profilers import runfile
+from profilers import run_config
 
 
 def ranked(monkeypatch: pytest.MonkeyPatch, device: str, backend: str) -> None:
@@ -32,17 +32,17 @@ def ranked(monkeypatch: pytest.MonkeyPatch, device: str, backend: str) -> None:
 def test_ranks_are_kept_with_the_times_of_each(ridgeline, answer, tiny: str, monkeypatch) -> None:
     ranked(monkeypatch, "", "gloo")
     said = answer("measure", "ranks", tiny, "--tp", "2", "--tag", "two")
-    (run,) = kept_runs.store().runs("two")
+    (run,) = run_store.store().runs("two")
     assert (said["run"], run.label) == (run.id, "tiny, 2 ranks")
     assert run.phases == {"prefill": 0.03, "decode": 0.0115}
-    assert kept_runs.store().load(run.id).facts["world_size"] == 2
-    folder = kept_runs.store().path(run.id)
+    assert run_store.store().load(run.id).facts["world_size"] == 2
+    folder = run_store.store().path(run.id)
     figures = json.loads((folder / "metrics.json").read_text())
     assert [rank["prefill"] for rank in figures["ranks"]] == [[0.02], [0.03]]
     assert "ranks on CPUs share cores" in (folder / "assumptions.md").read_text()
     assert "tp: 2" in (folder / "inputs.yaml").read_text()
     assert ridgeline("measure", "ranks", tiny, "--no-keep").exit_code == 0
-    assert len(kept_runs.store().runs()) == 1
+    assert len(run_store.store().runs()) == 1
 
 
 def test_ranks_on_gpus_are_predicted_as_devices_that_share_the_model(monkeypatch) -> None:
@@ -50,10 +50,10 @@ def test_ranks_on_gpus_are_predicted_as_devices_that_share_the_model(monkeypatch
     ranked(monkeypatch, "NVIDIA H100 80GB HBM3", "nccl")
     bounds = {}
     for ranks in (2, 0):
-        tree = runfile.compose([f"ranks.tp={ranks or 2}", "model=qwen3-8b", "isl=512"])
-        outcome = kept_runs.perform(tree, Path())
+        tree = run_config.compose([f"ranks.tp={ranks or 2}", "model=qwen3-8b", "isl=512"])
+        outcome = run_store.perform(tree, Path())
         known = outcome.known if ranks else replace(outcome.known, split=Parallelism())
-        predicted = kept_runs.prediction(outcome.measurement, known)
+        predicted = run_store.prediction(outcome.measurement, known)
         assert predicted is not None
         bounds[ranks] = float(predicted.decode.bound_total_s[0])
     assert 0.5 < bounds[2] / bounds[0] < 0.6
@@ -63,5 +63,5 @@ def test_ranks_on_gpus_are_predicted_as_devices_that_share_the_model(monkeypatch
 def test_two_ranks_of_this_machine_are_measured_and_kept(answer, tiny: str) -> None:
     small = ("--isl", "8", "--osl", "3", "--repeats", "2", "--device", "cpu")
     said = answer("measure", "ranks", tiny, *small)
-    kept = kept_runs.store().load(said["run"])
+    kept = run_store.store().load(said["run"])
     assert len(kept.phases["decode"].samples_s) == 4 and kept.facts["backend"] == "gloo"

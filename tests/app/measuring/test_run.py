@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app import kept_runs
+from app.measuring import run_store
 from genz_core.errors import RidgelineError
 
 SMALL = ("--isl", "16", "--threads", "1", "--device", "cpu")
@@ -50,9 +50,9 @@ def test_a_named_system_brings_prediction_mfu_and_mbu(answer, tiny: str) -> None
 def test_a_run_is_kept_with_its_tag_unless_told_not_to(answer, tiny: str) -> None:
     arguments = ("measure", tiny, *SMALL, "--osl", "2", "--repeats", "1", "--no-profile")
     assert answer(*arguments, "--no-keep")["run"] is None
-    assert kept_runs.store().runs() == []
+    assert run_store.store().runs() == []
     kept = answer(*arguments, "--tag", "one", "--tag", "two")["run"]
-    (run,) = kept_runs.store().runs("two")
+    (run,) = run_store.store().runs("two")
     assert run.id == kept and run.tags == ("one", "two")
 
 
@@ -62,7 +62,7 @@ def test_the_trace_goes_where_it_is_asked_and_with_the_run(
     trace = tmp_path / "mine.json.gz"
     arguments = ("measure", tiny, *SMALL, "--osl", "2", "--repeats", "1")
     kept = answer(*arguments, "--trace", str(trace))["run"]
-    assert trace.read_bytes() == (kept_runs.store().path(kept) / "trace.json.gz").read_bytes()
+    assert trace.read_bytes() == (run_store.store().path(kept) / "trace.json.gz").read_bytes()
     plain = trace.with_suffix("")
     answer(*arguments, "--trace", str(plain), "--no-keep")
     assert json.loads(plain.read_text())["traceEvents"]

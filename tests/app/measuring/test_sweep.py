@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from app import kept_runs
+from app.measuring import run_store
 
 SMALL = ("--threads", "1", "--device", "cpu", "--system", "epyc-9654", "--rounds", "1")
 
@@ -45,12 +45,12 @@ def test_a_sweep_is_one_kept_run_with_its_steps(answer, tiny: str) -> None:
         "grid",
         *SMALL,
     )
-    (run,) = kept_runs.store().runs("grid")
+    (run,) = run_store.store().runs("grid")
     assert (said["run"], run.label, run.phases) == (run.id, "tiny, sweep of 2 steps", {})
-    steps = kept_runs.store().load(run.id).steps
+    steps = run_store.store().load(run.id).steps
     assert [str(step.point) for step in steps] == ["decode 1 x 16", "decode 2 x 16"]
     assert [step.median_s for step in steps] == [row["measured_s"] for row in said["rows"]]
-    folder = kept_runs.store().path(run.id)
+    folder = run_store.store().path(run.id)
     assert "| decode | 2 | 16 | ok |" in (folder / "report.md").read_text()
     figures = json.loads((folder / "metrics.json").read_text())
     assert figures["agreement"]["decode"]["mape"] == said["agreement"]["decode"]["mape"]
@@ -66,17 +66,17 @@ def test_a_sweep_that_is_not_to_be_kept_is_not(answer, tiny: str, own_data: Path
 def test_a_kept_sweep_runs_again_from_its_inputs(ridgeline, answer, tiny: str) -> None:
     grid = ("--batches", "1", "--lengths", "16,32", "--phases", "prefill", *SMALL)
     kept = answer("measure", "sweep", tiny, *grid)["run"]
-    inputs = kept_runs.store().path(kept) / "inputs.yaml"
+    inputs = run_store.store().path(kept) / "inputs.yaml"
     assert ridgeline("runs", "start", "--file", str(inputs)).exit_code == 0
-    first, again = ([str(s.point) for s in kept_runs.store().load(run.id).steps]
-                    for run in kept_runs.store().runs())  # fmt: skip
+    first, again = ([str(s.point) for s in run_store.store().load(run.id).steps]
+                    for run in run_store.store().runs())  # fmt: skip
     assert first == again == ["prefill 1 x 16", "prefill 1 x 32"]
 
 
 def test_a_size_beyond_memory_is_kept_as_such(answer, tiny: str) -> None:
     grid = ("--batches", f"1,{2**40}", "--lengths", "16", "--phases", "decode", *SMALL)
     kept = answer("measure", "sweep", tiny, *grid)["run"]
-    steps = kept_runs.store().load(kept).steps
+    steps = run_store.store().load(kept).steps
     assert [step.status for step in steps] == ["ok", "out_of_memory"]
 
 

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genz_core.latency.collectives import collective_s
-from genz_core.latency.links import OPERATIONS, tiers
 from genz_core.latency.parameters import CollectiveParameters
+from genz_core.latency.topology import OPERATIONS, tiers
 
 message = st.floats(1.0, 1e10)
 group = st.sampled_from([2, 4, 8, 16, 32])

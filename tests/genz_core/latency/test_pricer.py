@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genz_core import operators as op
-from genz_core.estimate import price
 from genz_core.latency import LatencyProfile, Pricer
 from genz_core.latency.parameters import CLASSES, CollectiveParameters
 from genz_core.latency.roofline import roofline
+from genz_core.step import price
 from genz_core.types import (
     CLASS_OF_KIND,
     EngineProfile,

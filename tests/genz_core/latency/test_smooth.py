@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genz_core.latency.smooth import chunked, distinct, p_norm
+from genz_core.latency.numerics import chunked, distinct, p_norm
 
 times = st.floats(1e-7, 1.0)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from genz_core.latency.parameters import PointwiseParameters, ScanParameters
 from genz_core.latency.pointwise import pointwise_s
-from genz_core.latency.state_space import scan_s
+from genz_core.latency.scan import scan_s
 
 PEAK = 989.4e12
 

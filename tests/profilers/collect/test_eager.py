@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from genz_core.stages import decode_step, prefill
 from genz_core.types import EngineProfile, Parallelism, Step, System, Workload
+from genz_core.workload import decode_step, prefill
 from profilers.collect.eager import KERNELS, EagerFacts, Unfused, as_run
 
 FACTS = EagerFacts(4e-4, 2e-4, norm_passes=4.0, rope_passes=6.0, activation_passes=3.0)

@@ -8,7 +8,7 @@ import pytest
 
 from genz_core.errors import InvalidValue, MeasurementError
 from genz_core.latency.device import Device
-from genz_core.latency.points import bound_s
+from genz_core.latency.measured_operators import bound_s
 from profilers.collect import bench, cases
 from profilers.collect import microbenchmarks as micro
 from profilers.collect.building import pick_device
@@ -162,7 +162,7 @@ def test_contention_is_at_least_one() -> None:
 
 
 def test_points_of_an_unknown_operator_are_refused_by_the_engine() -> None:
-    from genz_core.latency.points import OperatorPoints
+    from genz_core.latency.measured_operators import OperatorPoints
 
     with pytest.raises(InvalidValue):
         OperatorPoints("sorcery", "bf16", {}, [1.0])  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""How far off predictions are, on the measurements that ship."""

@@ -1,0 +1,167 @@
+"""The document docs/accuracy.md: every table of the page Accuracy, with date and data."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from app.accuracy import likely_causes, measured_points, shipped_errors, worked_example_document
+from app.wording.tables import Format, render
+from genz_core.errors import InvalidValue
+
+Row = dict[str, Any]
+_WORST = 20
+
+
+def write(target: Path, published: Sequence[Row], serving: Sequence[Row]) -> list[Path]:
+    """Write the accuracy document to `target` and the worked example beside it.
+
+    Raises:
+        InvalidValue: the folder cannot be written.
+    """
+    beside = target.with_name("how-a-number-is-made.md")
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    try:
+        target.write_text(markdown(published, serving, today), encoding="utf-8")
+        beside.write_text(worked_example_document.document(), encoding="utf-8")
+    except OSError as error:
+        raise InvalidValue(f"cannot write {target}: {error.strerror or error}") from None
+    return [target, beside]
+
+
+def markdown(published: Sequence[Row], serving: Sequence[Row], day: str) -> str:
+    """The document.
+
+    published, serving: records of `app.accuracy.measured_points`.  day: of their pricing.
+    """
+    series = shipped_errors.operator_series()
+    parts = [
+        "# Accuracy",
+        f"Written by `ridgeline validate --write-docs docs/accuracy.md`, {day}. Percent unless "
+        "said; an error is predicted / measured − 1; MAPE, median and p90 are of its absolute "
+        "value, bias is its mean. The dashboard's page *Accuracy* shows the same with charts; "
+        "[how a number is made](how-a-number-is-made.md) works one through.",
+        *_operators(series),
+        *_batch(published),
+        *_serving(serving),
+        _limits(),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _operators(series: Sequence[Row]) -> list[str]:
+    if not series:
+        return ["## Operators", "Not validated yet."]
+    matrix = shipped_errors.operator_matrix(series)
+    held = [row for row in series if row["split"] == "held-out shapes"]
+    meaning = _meaning(shipped_errors.OPERATOR_SPLITS)
+    return [
+        "## Operators",
+        shipped_errors.operator_sentence(matrix),
+        f"Data: operator tables of {series[0]['data']} (NVIDIA, Apache-2.0); fitted "
+        f"{series[0]['date']}. Every series (operator, device, format) counts alike. MAPE:",
+        _table(matrix),
+        meaning,
+        "Held-out shapes by device:",
+        _table(shipped_errors.operator_summary(held, ("operator", "system"))),
+        "80 % of measurements lie within these multiples of the prediction, from points that "
+        "fitted nothing:",
+        _table(shipped_errors.operator_intervals()),
+        "Peers:",
+        _table(_filled(shipped_errors.peers("operators"))),
+    ]
+
+
+def _batch(records: Sequence[Row]) -> list[str]:
+    return [
+        "## Batch points",
+        f"{len(records)} published points (one prefill, one decode step or one static batch) in "
+        "`hardware_db/measurements/published.csv`, a citation each.",
+        shipped_errors.split_sentence(
+            shipped_errors.fit_errors(shipped_errors.BATCH_METRICS), "published, all"
+        ),
+        *_common(records, shipped_errors.BATCH_METRICS, ("metric", "system", "engine", "weights")),
+        "Peers:",
+        _table(_filled(shipped_errors.peers("published"))),
+        *_worst(records, records),
+    ]
+
+
+def _serving(records: Sequence[Row]) -> list[str]:
+    parts = [
+        "## Serving under load",
+        f"{len(records) // 2:,} closed-loop runs in `hardware_db/measurements/serving.csv`, mean "
+        "TTFT and TPOT of each. Only engine, model, GPU, format, degrees, lengths and load are "
+        "known: flags are not.",
+    ]
+    for metric, name in (("tpot_s", "TPOT"), ("ttft_s", "TTFT")):
+        shown = [row for row in records if row["metric"] == metric]
+        columns = ("system", "engine", "model", "weights", "concurrency", "origin")
+        parts += [
+            f"### {name}",
+            shipped_errors.split_sentence(shipped_errors.fit_errors((metric,)), metric),
+            *_common(shown, (metric,), columns),
+            "Peers:",
+            _table(_filled(shipped_errors.peers("serving", metric))),
+            *_worst(records, shown),
+        ]
+    return parts
+
+
+def _common(records: Sequence[Row], metrics: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """By split, then as the constants ship by each column, then how often intervals hold."""
+    parts = ["By what the points were to the fit:"]
+    splits = shipped_errors.fit_errors(metrics)
+    parts += [
+        _table(splits),
+        "\n".join(f"- {words}" for words in shipped_errors.split_words(splits)),
+        f"All rows. {shipped_errors.AS_SHIPPED}",
+    ]
+    parts.append(_table(measured_points.summary(records)))
+    for name in columns:
+        parts += [f"In sample, by {name}:", _table(measured_points.summary(records, (name,)))]
+    if own := shipped_errors.own_runs(metrics):
+        parts += [f"After runs of one's own. {shipped_errors.OWN_RUNS}", _table(own)]
+    held = shipped_errors.coverage(metrics)
+    words = f"80 % intervals on points that made neither, by what was known. {shipped_errors.KNOWN}"
+    return [*parts, words, _table(_filled(held))]
+
+
+def _meaning(splits: Mapping[str, str]) -> str:
+    return "\n".join(f"- **{name}**: {words}" for name, words in splits.items())
+
+
+def _worst(records: Sequence[Row], shown: Sequence[Row]) -> list[str]:
+    worst = likely_causes.of_worst(records, measured_points.worst(shown, _WORST))
+    words = "The worst, with what rules that look at the run suspect:"
+    return [words, _table(likely_causes.brief(worst))]
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A Markdown table; a figure that cannot be had (a rank of one point) is an empty cell."""
+    known = [{n: None if value != value else value for n, value in row.items()} for row in rows]
+    return render(known, Format.markdown) if rows else "Not written yet."
+
+
+def _filled(rows: Sequence[Row]) -> list[Row]:
+    """Without the columns that are empty in every row."""
+    names = [n for n in (rows[0] if rows else ()) if any(row[n] is not None for row in rows)]
+    return [{name: row[name] for name in names} for row in rows]
+
+
+def _limits() -> str:
+    return (
+        "## Limits\n\n"
+        "- Tables by column are in sample: the same points fitted the engines and recipes. What a "
+        "new model or GPU meets is in the rows *left out*.\n"
+        "- How far an engine's constants may differ between engines, devices and recipes "
+        "(`genz_core/engine_calibration.py`) was chosen by the errors of these same splits, so the "
+        "figures of what was left out are somewhat kind to the model.\n"
+        "- All serving rows are NVIDIA's data-centre GPUs; other vendors appear among the batch "
+        "points only.\n"
+        "- Runs of one labelled configuration differ by flags that no label names; a part of the "
+        "error is theirs.\n"
+        "- Peers' figures are as stated by their source, on rows that overlap these."
+    )

@@ -1,0 +1,151 @@
+"""What may be behind a large error: rules that look at a row and at those like it.
+
+Each answer is a suspicion, never a finding; most could be settled by the flags of the run, which
+no label names.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import model_registry
+from app.accuracy.shipped_errors import SERVING_METRICS, Row
+from app.wording import quantities
+from genz_core.errors import RidgelineError
+
+_FAR = 3.0  # ratio from which two figures of one run contradict each other
+_OFF = 1.5  # ratio from which an error asks for a reason
+_SEVERAL = 4  # rows from which a common label is judged
+_ALIKE = 0.25  # median error of rows with a common label that says the label is behind it
+
+
+def suspicion(
+    record: Mapping[str, Any], other: Mapping[str, Any] | None = None, common: float = 1.0
+) -> str:
+    """What may be behind a large error, by rules that look at the run; a suspicion, no finding.
+
+    record: a row of `validation.serving` or `validation.published`.  other: the other metric of
+    the same run, where there is one.  common: median predicted / measured of the rows that share
+    its source, model and device.
+    """
+    ratio = record["predicted_s"] / record["measured_s"]
+    if record["status"] == "out_of_memory":
+        return "does not fit by our count: other memory settings, or fewer bits than labelled"
+    if record["metric"] in SERVING_METRICS:
+        beside = other["predicted_s"] / other["measured_s"] if other else 1.0
+        return _served(record, ratio, beside)
+    return _batch(record, ratio, common)
+
+
+def _served(record: Mapping[str, Any], ratio: float, beside: float) -> str:
+    tpot, ttft = (ratio, beside) if record["metric"] == "tpot_s" else (beside, ratio)
+    if ttft < 1 / _FAR and tpot > _OFF:
+        return "fewer ran than were open: a limit on sequences, or less KV capacity than assumed"
+    if ttft > _FAR and tpot > _FAR:
+        return "both figures far below what this load needs: the stated load may not have run"
+    if record["metric"] == "ttft_s" and ttft < 1 / _FAR:
+        return "requests waited long before they ran: KV capacity, or warm-up inside the run"
+    if record["metric"] == "tpot_s" and tpot > _OFF and _predicts_tokens(str(record["model"])):
+        return "multi-token prediction: the model ships prediction layers, the label is silent"
+    if record["metric"] == "ttft_s" and ttft > _FAR:
+        return "other runs of this recipe waited far longer and set its scale"
+    if record["origin"] == "vendor_grid":
+        return "vendor's grid: engine flags and date unknown, runs of one recipe disagree"
+    return "not understood"
+
+
+def _batch(record: Mapping[str, Any], ratio: float, common: float) -> str:
+    if abs(common - 1.0) > _ALIKE and (common < 1.0) == (ratio < 1.0):
+        return (
+            "its source, model and device lean this way in the median: a label or kernel they share"
+        )
+    side = "slower" if ratio < 1 else "faster"
+    if "llama.cpp" in str(record["engine"]).casefold() and record["phase"] == "prefill":
+        return f"llama.cpp's prefill kernels for this format are {side} here than its profile says"
+    if record["weights"] in ("int4", "gptq", "awq") and ratio < 1:
+        return "weight-only kernels of that engine version reach less bandwidth"
+    if record["phase"] == "e2e" and ratio < 1:
+        return "host time between steps, or a batch that does not start at once"
+    return "not understood"
+
+
+@functools.lru_cache(maxsize=256)
+def _predicts_tokens(model: str) -> bool:
+    try:
+        spec = getattr(model_registry.load(model), "spec", None)
+    except RidgelineError:
+        return False
+    return bool(getattr(spec, "mtp_layers", 0))
+
+
+def of_worst(records: Sequence[Row], worst: Sequence[Row]) -> list[Row]:
+    """The worst records, each with what is suspected from its run and from those like it."""
+    found = []
+    for record in worst:
+        run = [row for row in records if row["id"] == record["id"] and row is not record]
+        alike = [row for row in records if _label(row) == _label(record)]
+        ratios = [row["predicted_s"] / row["measured_s"] for row in alike]
+        common = float(np.median(ratios)) if len(ratios) >= _SEVERAL else 1.0
+        reason = suspicion(record, run[0] if run else None, common)
+        found.append({**record, "suspected": reason})
+    return found
+
+
+def brief(worst: Sequence[Row]) -> list[dict[str, str]]:
+    """The worst records as people read them; the run in one cell."""
+    return [
+        {
+            "error": f"{row['error']:+.0%}",
+            "predicted": quantities.seconds(row["predicted_s"]),
+            "measured": quantities.seconds(row["measured_s"]),
+            "suspected": row["suspected"],
+            "run": run_of(row),
+            "id": row["id"],
+        }
+        for row in worst
+    ]
+
+
+def run_of(row: Mapping[str, Any]) -> str:
+    """What ran, in a line."""
+    load = f"{row['concurrency']} users" if row.get("concurrency") else f"batch {row['batch']}"
+    words = (row["model"], row["weights"], row["system"], row["engine"], f"TP{row['tp'] or 1}")
+    return ", ".join([*filter(None, words), f"{row['isl']}/{row['osl']} tokens", load])
+
+
+def _label(record: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(record.get(name, "") for name in ("source", "model", "system"))
+
+
+# ------------------------------------------------------------------------------- operator series
+
+_DOUBTS: Mapping[str, str] = {
+    "mla_decode": "few head shapes were measured; kernels differ by version",
+    "collective": "host-bound links: what one host reaches says little about another",
+    "moe": "kernel choice switches with the number of tokens an expert gets",
+    "pointwise": "few points; small kernels lie near the clock's resolution",
+    "scan": "chains of kernels that libraries fuse differently",
+}
+
+
+def of_series(series: Sequence[Row]) -> list[Row]:
+    """Operator series in brief, each with what is suspected behind its error."""
+    shown = ("operator", "system", "fmt", "points", "mape %", "median %", "p90 %", "bias %")
+    return [
+        {name: round(row[name], 1) if "%" in name else row[name] for name in shown}
+        | {"suspected": _doubt(row)}
+        for row in series
+    ]
+
+
+def _doubt(row: Row) -> str:
+    if abs(row["bias %"]) > 0.7 * row["mape %"]:
+        side = "slower" if row["bias %"] < 0 else "faster"
+        return f"all points alike {side} than predicted: another kernel than the constants know"
+    if row["p90 %"] > 3 * row["median %"]:
+        return "a few shapes far off: a kernel switch the model does not have"
+    return _DOUBTS.get(row["operator"], "not understood")

@@ -1,0 +1,118 @@
+"""Predictions beside measured points, in public: the rows, their errors, tables by any column."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from app.scenario import intervals, points_file
+from genz_core.error_metrics import Accuracy, accuracy
+from genz_core.errors import InvalidValue
+
+Row = dict[str, Any]
+
+#: The figures a serving row measures.
+SERVING_METRICS = ("ttft_s", "tpot_s")
+
+
+def measured_rows(name: str) -> list[dict[str, str]]:
+    """The rows of hardware_db/measurements/<name>.csv, "serving" or "published".
+
+    Raises:
+        InvalidValue: no measured points of that name.
+    """
+    source = files("hardware_db").joinpath("measurements", f"{name}.csv")
+    if not source.is_file():
+        raise InvalidValue(f"no measured points called {name!r}; there are serving and published")
+    return list(csv.DictReader(source.read_text(encoding="utf-8").splitlines()))
+
+
+def serving(progress: Callable[[int, int], None] = lambda done, of: None) -> list[Row]:
+    """Every serving row with what was predicted: one record a metric and row."""
+    rows = measured_rows("serving")
+    priced = points_file.price(rows, progress)
+    return [
+        _record(row, out, metric, row[f"measured_{metric}"])
+        for metric in SERVING_METRICS
+        for row, out in zip(rows, priced, strict=True)
+    ]
+
+
+def published(progress: Callable[[int, int], None] = lambda done, of: None) -> list[Row]:
+    """Every batch-level row with what was predicted for its phase."""
+    rows = measured_rows("published")
+    priced = points_file.price(rows, progress)
+    return [
+        _record(row, out, row["phase"], row["measured_s"])
+        for row, out in zip(rows, priced, strict=True)
+    ]
+
+
+def _record(row: Mapping[str, str], out: Mapping[str, str], metric: str, measured: str) -> Row:
+    """A measured row with what was predicted for it, and the ends of its interval."""
+    column = points_file.FIGURES[metric].predicted
+    value, truth = _number(out[column]), float(measured)
+    low, high = (_number(out[end]) for end in intervals.ends(column))
+    facts = {key: text for key, text in row.items() if not key.startswith("measured_")}
+    return {
+        **facts,
+        "metric": metric,
+        "status": out["status"],
+        "message": out["message"],
+        "predicted_s": value,
+        "measured_s": truth,
+        "low_s": low,
+        "high_s": high,
+        "error": value / truth - 1.0,
+    }
+
+
+def summary(records: Sequence[Row], by: Sequence[str] = ()) -> list[Row]:
+    """Accuracy of each group of records that share the columns `by`, largest group first."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for record in records:
+        groups.setdefault(tuple(record.get(name, "") for name in by), []).append(record)
+    ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
+    return [
+        {**dict(zip(by, key, strict=True)), **_percent(_accuracy(members))}
+        for key, members in ordered
+    ]
+
+
+def worst(records: Sequence[Row], count: int = 20) -> list[Row]:
+    """The records furthest from what was measured, in either direction."""
+    known = [record for record in records if np.isfinite(record["error"])]
+
+    def distance(record: Row) -> float:
+        return abs(float(np.log1p(max(record["error"], -0.999))))
+
+    return sorted(known, key=distance, reverse=True)[:count]
+
+
+def _accuracy(records: Iterable[Row]) -> Accuracy:
+    columns = {
+        name: np.array([record.get(name, np.nan) for record in records], dtype=float)
+        for name in ("predicted_s", "measured_s", "low_s", "high_s")
+    }
+    return accuracy(
+        columns["predicted_s"], columns["measured_s"], columns["low_s"], columns["high_s"]
+    )
+
+
+def _percent(figures: Accuracy) -> Row:
+    """Fractions as percent, one decimal; the count and the rank correlation as they are."""
+    row: Row = {}
+    for name, value in figures.row().items():
+        if name in ("points", "rank"):
+            row[name] = value if name == "points" else round(value, 3)
+        elif not np.isnan(value):
+            row[f"{name} %"] = round(100.0 * value, 1)
+    return row
+
+
+def _number(text: str) -> float:
+    return float(text) if text else float("nan")

@@ -1,0 +1,218 @@
+"""The document docs/how-a-number-is-made.md: one latency from a shape to TTFT and TPOT.
+
+Every figure in it is read from the estimate that the commands and pages show; a test computes
+them again by hand.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from app.accuracy import worked_example
+from app.accuracy.worked_example import Worked
+from app.scenario import intervals
+from app.scenario.scenario import Scenario, estimate
+from app.wording import quantities
+from app.wording.tables import Format, render
+from genz_core import Estimate
+from genz_core.latency import Pricer
+from genz_core.step import StepEstimate
+
+OPERATOR = "gate_up_proj"
+SCENARIO = Scenario()
+
+
+def document() -> str:
+    """The whole document as Markdown."""
+    priced = estimate(SCENARIO)
+    one = worked_example.worked(priced.prefill, _row(priced.prefill))
+    other = worked_example.worked(priced.decode, _row(priced.decode))
+    parts = (
+        _head(priced),
+        _counted(one),
+        _bounded(one, other),
+        _priced(one, priced.prefill),
+        _decode(other),
+        _trust(one),
+        _steps(priced),
+        _latencies(priced),
+        _elsewhere(),
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _row(step: StepEstimate) -> int:
+    return [op.name for op in step.graph.ops].index(OPERATOR)
+
+
+def _head(priced: Estimate) -> str:
+    s = SCENARIO
+    return (
+        "# How a number is made\n\n"
+        "Written by `ridgeline validate --write-docs docs/accuracy.md` from the constants that "
+        "ship; a test computes its figures again.\n\n"
+        f"The case: **{s.model}** on one **{priced.system.name}**, bf16, engine `{s.engine}`, "
+        f"batch {s.batch}, {s.isl:,} tokens in, {s.osl} out. `ridgeline estimate` prints its "
+        "result; the page *Accuracy*, view *How a number is made*, shows the same walk for any "
+        "operator of any scenario.\n\n"
+        f"We follow one operator, `{OPERATOR}`: the two matrix products at the entrance of the "
+        "feed-forward block, run as one, once in each of the 32 layers."
+    )
+
+
+def _counted(one: Worked) -> str:
+    m, n, k = (int(one.dims[name]) for name in "mnk")
+    return (
+        "## 1. From shape to work\n\n"
+        f"A prefill of {m:,} tokens multiplies x[m, k] by w[k, n], m = {m:,}, n = 2 × {n // 2:,} = "
+        f"{n:,}, k = {k:,}.\n\n"
+        f"- FLOPs = 2 m n k = **{one.flops:,.0f}** ({quantities.flops(one.flops)})\n"
+        f"- bytes = 2 (m k + k n + m n) = **{one.bytes:,.0f}** ({quantities.size(one.bytes)}), two "
+        "bytes an element, each operand once\n"
+        f"- intensity = {one.flops / one.bytes:.1f} FLOP/byte"
+    )
+
+
+def _bounded(one: Worked, other: Worked) -> str:
+    ridge = one.peak_flops_per_s / one.memory_bytes_per_s
+    return (
+        "## 2. From work to the bound\n\n"
+        "The bound is what physics allows: the slower of arithmetic and memory.\n\n"
+        f"- {one.flops:,.0f} FLOP / {one.peak_flops_per_s / 1e12:.1f} TFLOP/s = "
+        f"{_us(one.compute_s)}\n"
+        f"- {one.bytes:,.0f} B / {one.memory_bytes_per_s / 1e9:.0f} GB/s = {_us(one.memory_s)}\n"
+        f"- bound = max = **{_us(one.bound_s)}**, by arithmetic: {one.flops / one.bytes:.0f} "
+        f"FLOP/byte lies above the ridge at {ridge:.0f}\n\n"
+        "A decode step multiplies one token by the same weights: "
+        f"{other.bytes:,.0f} B / {other.memory_bytes_per_s / 1e9:.0f} GB/s = "
+        f"**{_us(other.bound_s)}**, by memory."
+    )
+
+
+def _priced(one: Worked, step: StepEstimate) -> str:
+    p: Any = one.parameters
+    device = Pricer(step.system, step.engine).device
+    k = one.dims["k"]
+    per_flop = device.units / (p.compute_efficiency * one.peak_flops_per_s)
+    store = 2.0 / (p.store_share * 64.0 * device.clock_hz)
+    area = one.terms["compute"] / (2.0 * k * per_flop + store)
+    body = _p_norm(p.overlap, one.terms["compute"], one.terms["memory"])
+    return (
+        "## 3. From the bound to what to expect\n\n"
+        "Kernels do not reach the peak. The latency model of matrix products "
+        f"(`genz_core/latency/gemm.py`) is\n\n```text\n{one.equation}\n```\n\n"
+        f"with the constants `{'.'.join(one.model)}` of this device's profile: "
+        f"compute_efficiency {p.compute_efficiency:.5g}, memory_efficiency "
+        f"{p.memory_efficiency:.5g}, store_share {p.store_share:.5g}, k_step "
+        f"{p.k_step_s * 1e9:.5g} ns, overlap {p.overlap:.5g}.\n\n"
+        f"- The best tiling gives the busiest of {device.units:.0f} units {area:,.0f} of the "
+        f"{one.dims['m'] * one.dims['n']:,.0f} outputs. At {device.clock_hz / 1e9:.3g} GHz: "
+        f"t_compute = **{_us(one.terms['compute'])}**\n"
+        f"- t_memory = {_us(one.memory_s)} / {p.memory_efficiency:.5g} = "
+        f"**{_us(one.terms['memory'])}**\n"
+        f"- the two overlap: p_norm({p.overlap:.4g}) = **{_us(body)}**\n"
+        f"- the loop over K: {k:,.0f} × 2 B / 128 B × {p.k_step_s * 1e9:.5g} ns = "
+        f"**{_us(one.terms['k_loop'])}**, overlapped by p_norm(2)\n"
+        f"- the engine's floor of a kernel inside a CUDA graph: **{_us(one.floor_s)}**\n"
+        f"- together **{_us(one.floor_s + math.hypot(body, one.terms['k_loop']))}**; the estimate "
+        f"says **{_us(one.expected_s)}**, {one.expected_s / one.bound_s:.2f} × the bound"
+    )
+
+
+def _decode(other: Worked) -> str:
+    p: Any = other.parameters
+    body = _p_norm(p.overlap, other.terms["compute"], other.terms["memory"])
+    return (
+        f"For the one token of a decode step t_memory = {_us(other.memory_s)} / "
+        f"{p.memory_efficiency:.5g} = {_us(other.terms['memory'])} leads, t_compute = "
+        f"{_us(other.terms['compute'])} for a tile that is nearly empty: p_norm = {_us(body)}, "
+        f"with K loop and floor **{_us(other.expected_s)}**, "
+        f"{other.expected_s / other.bound_s:.2f} × its bound."
+    )
+
+
+def _trust(one: Worked) -> str:
+    fit = one.fit
+    return (
+        "## 4. How far to trust it\n\n"
+        f"The constants were fitted on {fit.points:,} measured products of this device and tried "
+        f"on {fit.held_out_points:,} others: mean error {100 * (fit.held_out_mape or 0):.1f} % "
+        f"({fit.data_set.partition(':')[0]}, {fit.date}). From residuals on shapes that fitted "
+        f"nothing, four of five measurements of such a product lie within {one.expected.trust}."
+    )
+
+
+def _steps(priced: Estimate) -> str:
+    return (
+        "## 5. From operators to a step\n\n"
+        "Each operator's time × its runs, summed, and the host's time for one step. Four of five "
+        "measurements of an operator lie within the ends of its last column.\n\n"
+        f"Prefill, {_total(priced.prefill)}:\n\n{_table(priced.prefill)}\n\n"
+        f"Decode, the mean step over the output, {_total(priced.decode)}:\n\n"
+        f"{_table(priced.decode)}"
+    )
+
+
+def _total(step: StepEstimate) -> str:
+    operators, host = float(step.operators_s[:, 0].sum()), float(step.host_s[0])
+    total = float(step.total_s[0])
+    return f"{_ms(operators)} + host {_ms(host)} = **{_ms(total)}**"
+
+
+def _table(step: StepEstimate) -> str:
+    trusted = intervals.of_rows(intervals.operator_table(step))
+    rows = [
+        {
+            "operator": op.name,
+            "runs": f"{step.runs[at]:.0f}",
+            "one run (µs)": f"{step.expected_s[at, 0] * 1e6:.2f}",
+            "all runs (ms)": f"{step.operators_s[at, 0] * 1e3:.3f}",
+            "bound (ms)": f"{step.bound_s[at, 0] * step.runs[at] * 1e3:.3f}",
+            "all runs, 80 %": trusted[at].trust,
+        }
+        for at, op in enumerate(step.graph.ops)
+        if step.operators_s[at, 0] > 0
+    ]
+    return render(rows, Format.markdown)
+
+
+def _latencies(priced: Estimate) -> str:
+    request = priced.prefill.engine.host_request_s
+    ttft, tpot, e2e = (float(getattr(priced, f"{name}_s")[0]) for name in ("ttft", "tpot", "e2e"))
+    trusted = {
+        name: intervals.latency(priced, f"{name}_s").trust for name in ("ttft", "tpot", "e2e")
+    }
+    return (
+        "## 6. From steps to what a user feels\n\n"
+        f"- TTFT = prefill {_ms(float(priced.prefill.total_s[0]))} + request on the host "
+        f"{_ms(request)} = **{_ms(ttft)}**\n"
+        f"- TPOT = mean decode step, while the context grows from {SCENARIO.isl:,} to "
+        f"{SCENARIO.isl + SCENARIO.osl:,} tokens = **{_ms(tpot)}**\n"
+        f"- E2E = TTFT + TPOT × ({SCENARIO.osl} − 1) = **{_ms(e2e)}**\n\n"
+        "Whole steps miss by more than their operators do: what the host, the scheduler and the "
+        "engine's version add is less well known than a kernel. From measured batches that fitted "
+        "nothing, on devices of this tier, four of five lie within "
+        + ", ".join(f"{name.upper()} {trust}" for name, trust in trusted.items())
+        + "."
+    )
+
+
+def _elsewhere() -> str:
+    return (
+        "Attention, experts, scans and collectives have models of their own beside the one above, "
+        "each with its equation in its docstring. Under load, `genz_core/serving.py` adds what "
+        "other requests cost. How far off all of it is: [accuracy](accuracy.md)."
+    )
+
+
+def _p_norm(p: float, *terms: float) -> float:
+    return float(sum(term**p for term in terms) ** (1.0 / p))
+
+
+def _us(seconds: float) -> str:
+    return f"{seconds * 1e6:.2f} µs"
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3f} ms"

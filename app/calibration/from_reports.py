@@ -1,0 +1,149 @@
+"""A system as profiler reports say it is: the datasheet, with constants fitted on their kernels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import hardware_db
+from app.calibration.machine import user_profile
+from app.measuring.comparison import device_name
+from genz_core.errors import InvalidValue
+from genz_core.latency.device import Device
+from genz_core.latency.measured_operators import OperatorPoints, bound_s
+from genz_core.latency.profile import LatencyProfile
+from genz_core.operator_calibration import Calibration, calibrate, impossible
+from genz_core.types import System
+from hardware_db import library, user_files
+from profilers import Report
+from profilers.operator_points import Point, operator_points, points_of
+
+
+@dataclass(frozen=True, slots=True)
+class FromReports:
+    """A system calibrated with reports.
+
+    system: with its fitted profile, under the id that it is kept by.  prior: what the fit started
+    from.  points: what it was fitted on; refused: a sentence for each point that no such device
+    can have reached.  share: of the kernels' time, in calls that the points describe.
+    """
+
+    system: System
+    prior: LatencyProfile
+    calibration: Calibration
+    points: tuple[OperatorPoints, ...]
+    refused: tuple[str, ...]
+    share: float
+    document: Mapping[str, Any]
+
+
+def fit(reports: Sequence[Report], system: str = "", name: str = "") -> FromReports:
+    """Fit the latency profile of a system to the kernels of reports of one device.
+
+    Args:
+        system: slug, alias or YAML; default: the device that the reports name.
+        name: the id of the calibrated system; default: the system's with "-from-report".
+
+    Raises:
+        ReportError: no kernel tells its shape.
+        InvalidValue: no device is named, it has no latency profile, `name` is that of a shipped
+            system, or most points of an operator are faster than its peaks allow.
+    """
+    record = hardware_db.facts(system or device_name(reports))
+    base = hardware_db.load(record.id)
+    if base.latency is None:
+        raise InvalidValue(f"{base.name} has no latency profile to start the fit from")
+    found = points_of(reports)
+    labels = _labels(reports)
+    document = _document(record, name or f"{record.id}-from-report", labels)
+    kept, refused = _possible(found, base)
+    points = operator_points(kept, f"kernels of {labels}")
+    calibration = calibrate(base.latency, Device.of(base), points)
+    return FromReports(
+        system=replace(
+            base, slug=document["id"], name=document["name"], latency=calibration.profile
+        ),
+        prior=base.latency,
+        calibration=calibration,
+        points=points,
+        refused=refused,
+        share=_share(kept, reports),
+        document=document,
+    )
+
+
+def save(found: FromReports) -> list[Path]:
+    """Keep it as a system and a profile of the user's.
+
+    Raises:
+        MeasurementError: the data folder cannot be written.
+    """
+    heading = "Fitted by ridgeline calibrate report."
+    return [
+        user_files.write_system(found.document),
+        user_files.write_profile(user_profile(found.calibration, found.system.slug), heading),
+    ]
+
+
+def _possible(points: Sequence[Point], system: System) -> tuple[list[Point], tuple[str, ...]]:
+    """The points that the device can have reached, and a sentence for each of the others.
+
+    Raises:
+        InvalidValue: it cannot have reached most of an operator's: this is another device.
+    """
+    device, kept, refused = Device.of(system), [], []
+    for point in points:
+        (entry,) = operator_points([point], "")
+        if impossible(entry, device)[0]:
+            refused.append((point, float(bound_s(entry, device)[0])))
+        else:
+            kept.append(point)
+    told = tuple(
+        f"{point.operator} {point.shape} took {point.time_s * 1e6:.2f} us, and the peaks of "
+        f"{system.name} allow {least * 1e6:.2f} us at best"
+        for point, least in refused
+    )
+    of = Counter(point.operator for point in points)
+    out = Counter(point.operator for point, _ in refused)
+    for (point, _), words in zip(refused, told, strict=True):
+        operator = point.operator
+        if 2 * out[operator] > of[operator]:
+            raise InvalidValue(
+                f"{out[operator]} of {of[operator]} points of {operator} are faster than physics "
+                f"allows ({words}): give the system that the reports are from"
+            )
+    return kept, tuple(f"{words}: left out" for words in told)
+
+
+def _labels(reports: Sequence[Report]) -> str:
+    labels = list(dict.fromkeys(report.label[:50] for report in reports))
+    return labels[0] + (f" and {len(labels) - 1} more" if len(labels) > 1 else "")
+
+
+def _share(points: Sequence[Point], reports: Sequence[Report]) -> float:
+    total = sum(float(np.nansum(report.kernels["duration_s"])) for report in reports)
+    return min(sum(point.time_s * point.calls for point in points) / max(total, 1e-300), 1.0)
+
+
+def _document(record: hardware_db.Record, name: str, labels: str) -> dict[str, Any]:
+    """The system's facts under its new id."""
+    if name in library.shipped():
+        raise InvalidValue(f"{name} ships with Ridgeline; give the calibrated system another name")
+    if record.id in library.shipped():
+        facts: dict[str, Any] = {"include": record.id}
+    else:
+        facts = record.model_dump(mode="json", exclude_none=True)
+    document = {
+        **facts,
+        "id": name,
+        "name": f"{record.name[:60]} (from {labels})"[:120],
+        "aliases": [],
+        "notes": [f"latency constants fitted on the kernels of {labels}"],
+    }
+    hardware_db.load(document)  # refuses an id that cannot be
+    return document

@@ -1,0 +1,254 @@
+"""This machine, calibrated: microbenchmarks to a system, a latency profile and an engine.
+
+`calibrate` runs the microbenchmarks and fits; `save` writes three files to the user's data
+folder, where the hardware database reads them like those that ship: systems/this-machine.yaml,
+profiles/this-machine.yaml and engines/hf-this-machine.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import hardware_db
+from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
+from genz_core.latency.device import Device
+from genz_core.latency.measured_operators import OperatorPoints
+from genz_core.latency.profile import LatencyProfile
+from genz_core.operator_calibration import Calibration
+from genz_core.operator_calibration import calibrate as fit
+from genz_core.types import EngineProfile, System
+from hardware_db import engine_schema, profile_schema, user_files
+from profilers.collect import machine
+from profilers.collect.eager import EagerFacts
+from profilers.collect.microbenchmarks import Suite
+from profilers.collect.progress import Cancel, Progress, never, part, silent
+
+ENGINE = "hf-this-machine"
+#: Fits of the shipped engine on other machines; here the kernels themselves were measured.
+_OF_OTHER_MACHINES = (
+    "launch_us",
+    "moe_floor_us",
+    "expert_us",
+    "compute_efficiency",
+    "memory_efficiency",
+    "attention_efficiency",
+    "four_bit_efficiency",
+    "queue_steps",
+    "prefill_share",
+    "products",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """What was measured of a machine, operator by operator.
+
+    device: torch's name of it.  contention: of all cores before the run.
+    """
+
+    device: str
+    suite: Suite
+    eager: EagerFacts
+    contention: float
+
+    def joined(self, later: Pieces) -> Pieces:
+        """Both measurements as one: a machine drifts while it is measured."""
+        return Pieces(
+            self.device,
+            self.suite.joined(later.suite),
+            self.eager.joined(later.eager),
+            max(self.contention, later.contention),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ThisMachine:
+    """A calibrated machine.
+
+    system: with its fitted latency profile.  engine: eager transformers as measured here.
+    prior: what the fit started from.  document, engine_document: what is saved.
+    pieces: what it was fitted on.
+    """
+
+    system: System
+    engine: EngineProfile
+    prior: LatencyProfile
+    calibration: Calibration
+    document: Mapping[str, Any]
+    engine_document: Mapping[str, Any]
+    pieces: Pieces
+
+    @property
+    def suite(self) -> Suite:
+        return self.pieces.suite
+
+    @property
+    def points(self) -> tuple[OperatorPoints, ...]:
+        return self.suite.points()
+
+    @property
+    def contention(self) -> float:
+        return self.pieces.contention
+
+
+def calibrate(
+    device: str = "auto",
+    threads: int = 0,
+    progress: Progress = silent,
+    cancelled: Cancel = never,
+) -> ThisMachine:
+    """Measure and fit this machine; one to two minutes.
+
+    threads: of the CPU, 0 for all cores where they are free and one where they are shared.
+
+    Raises:
+        MeasurementError: torch is missing, the GPU is not in the hardware database, or the machine
+            was too busy.
+        Cancelled: `cancelled` returned True.
+    """
+    return fitted(measure_pieces(device, threads, progress, cancelled))
+
+
+def measure_pieces(
+    device: str = "auto",
+    threads: int = 0,
+    progress: Progress = silent,
+    cancelled: Cancel = never,
+) -> Pieces:
+    """Run the microbenchmarks; arguments and errors as `calibrate`."""
+    from profilers.collect.building import pick_device
+    from profilers.collect.clock import use_threads
+    from profilers.collect.eager_pieces import measure_eager
+    from profilers.collect.microbenchmarks import run_suite
+
+    chosen = pick_device(device)
+    busy = use_threads(chosen, threads)
+    suite = run_suite(chosen, progress=part(progress, 0.0, 0.6), cancelled=cancelled)
+    rate = max(suite.of("pointwise"), key=lambda result: result.moved)
+    facts = measure_eager(chosen, rate.moved / rate.median_s, part(progress, 0.6, 1.0))
+    return Pieces(str(chosen), suite, facts, busy)
+
+
+def fitted(pieces: Pieces) -> ThisMachine:
+    """The machine that its pieces say it is.
+
+    Raises:
+        MeasurementError: the GPU is not in the hardware database, or the machine was so busy that
+            its own peaks rule out some of its points.
+    """
+    suite = pieces.suite
+    document = _system_document(pieces.device, suite)
+    # Under another name, so that the fit starts from typical constants, not from the last one.
+    bare = replace(hardware_db.load({**document, "id": "uncalibrated"}), slug=machine.SLUG)
+    if bare.latency is None:
+        raise MeasurementError(f"{bare.name} has no latency profile to start the fit from")
+    day = str(suite.facts["day"])
+    try:
+        result = fit(bare.latency, Device.of(bare), suite.points(), date=day)
+    except InvalidValue as error:
+        raise MeasurementError(
+            f"{error}; what was measured does not agree with itself: calibrate again while nothing "
+            f"else runs here (repeats differ by {suite.spread:.0%}, busy threads took "
+            f"{pieces.contention:.1f} times their processor time)"
+        ) from None
+    engine_document = _engine_document(pieces.eager, suite)
+    return ThisMachine(
+        system=replace(bare, latency=result.profile),
+        engine=engine_schema.EngineRecord.model_validate(engine_document).profile(),
+        prior=bare.latency,
+        calibration=result,
+        document=document,
+        engine_document=engine_document,
+        pieces=pieces,
+    )
+
+
+def _system_document(device: str, suite: Suite) -> dict[str, Any]:
+    if device == "cpu":
+        return machine.system_document(machine.cpu(), suite)
+    from profilers.collect.building import device_facts, pick_device
+
+    try:
+        known = hardware_db.facts(device_facts(pick_device(device)).name)
+    except RidgelineError as error:
+        raise MeasurementError(
+            f"{error}; write a system YAML for this device, its peaks are needed to calibrate"
+        ) from None
+    return {
+        "include": known.id,
+        "id": machine.SLUG,
+        "name": f"This machine ({known.name})",
+        "aliases": ["localhost", "this machine"],
+    }
+
+
+def _engine_document(facts: EagerFacts, suite: Suite) -> dict[str, Any]:
+    """Eager transformers with the host times and passes measured here."""
+    from dataclasses import fields
+
+    note = f"microbenchmark, {suite.facts['library']}, {suite.facts['threads']} threads"
+    profile = facts.engine(hardware_db.load_engine("hf"))
+
+    def measured(value: float) -> dict[str, Any]:
+        rounded = float(f"{value:.5g}")
+        return {"value": rounded, "source": "measured", "kind": "measured", "note": note}
+
+    document = hardware_db.engine_facts("hf").model_dump(mode="json", exclude_none=True)
+    for figure in _OF_OTHER_MACHINES:
+        document.pop(figure, None)
+    sources = {
+        **document["sources"],
+        "measured": {"title": f"Measured on this machine, {suite.facts['day']}"},
+    }
+    return {
+        **document,
+        "id": ENGINE,
+        "name": "Hugging Face transformers, eager, on this machine",
+        "aliases": ["hf on this machine"],
+        "sources": sources,
+        "kernel_floor_us": measured(profile.kernel_floor_s * 1e6),
+        "host_step_us": measured(profile.host_step_s * 1e6),
+        "host_sequence_us": measured(0.0),
+        "host_request_ms": measured(0.0),
+        "thin_products": profile.thin_products,
+        "extra": {entry.name: measured(getattr(facts, entry.name)) for entry in fields(EagerFacts)},
+    }
+
+
+# ------------------------------------------------------------------------------- the files
+
+
+def save(calibrated: ThisMachine) -> list[Path]:
+    """Write system, engine and profile to the data folder; each file appears whole or not at all.
+
+    Raises:
+        MeasurementError: the folder cannot be written.
+    """
+    heading = "Fitted by ridgeline calibrate machine."
+    return [
+        user_files.write_system(calibrated.document),
+        user_files.write_engine(calibrated.engine_document),
+        user_files.write_profile(user_profile(calibrated.calibration, machine.SLUG), heading),
+    ]
+
+
+def user_profile(result: Calibration, slug: str) -> profile_schema.Measured:
+    """The constants that a calibration fitted, and those that were measured of the device before;
+    the rest comes from the typical ones anyway."""
+    profile = result.profile
+    keys = [
+        tuple(key.split(".", 1))
+        for key, entry in profile.fits.items()
+        if key in result.after or entry.tier == "measured"
+    ]
+    return profile_schema.Measured(
+        name=slug,
+        family="",  # one machine speaks for no other of its family
+        systems=(slug,),
+        parameters={(op, fmt): profile.parameters[op][fmt] for op, fmt in keys},
+        fits={(op, fmt): profile.fits[f"{op}.{fmt}"] for op, fmt in keys},
+        note=profile.note,
+    )

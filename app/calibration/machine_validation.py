@@ -1,0 +1,164 @@
+"""The whole loop on this machine: calibrate, predict a model it never saw, measure it, compare.
+
+The fit sees microbenchmarks alone: no time of a whole step, and no product of the model's shape.
+"""
+
+from __future__ import annotations
+
+import datetime
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import model_registry
+from app.calibration.machine import ThisMachine, fitted, measure_pieces
+from app.measuring.prediction import Setting, agreements, step_rows
+from genz_core.errors import MeasurementError
+from genz_core.types import Group, Model, Parallelism, Step
+from profilers.collect.agreement import Agreement
+from profilers.collect.clock import SHARED
+from profilers.collect.eager import as_run
+from profilers.collect.progress import Cancel, Progress, never, part, silent
+from profilers.collect.steps import StepRun, measure_steps
+from profilers.steps import StepPoint
+
+#: A Llama of 0.47 B parameters: the shape of small published ones (grouped heads of 64, SwiGLU).
+LLAMA_HALF_BILLION: Mapping[str, Any] = {
+    "_id": "Llama-shaped, 0.47 B",
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+    "head_dim": 64,
+    "vocab_size": 32000,
+    "max_position_embeddings": 4096,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 10000.0,
+    "hidden_act": "silu",
+    "tie_word_embeddings": True,
+    "torch_dtype": "bfloat16",
+}
+
+#: Prompts of 128 to 1,024 tokens, contexts of 128 to 2,048, batches of 1 to 8.
+POINTS: Sequence[StepPoint] = (
+    *(
+        StepPoint("prefill", batch, isl)
+        for batch, isl in (
+            (1, 128), (1, 256), (1, 512), (1, 1024), (2, 256), (4, 128), (4, 256), (8, 128),
+        )
+    ),
+    *(
+        StepPoint("decode", batch, context)
+        for batch, context in (
+            (1, 128), (1, 512), (1, 1024), (1, 2048), (2, 512), (2, 2048), (4, 256), (4, 1024),
+            (8, 128), (8, 512), (8, 2048),
+        )
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """Predictions beside measurements of one model on this machine."""
+
+    model: str
+    parameters: int
+    machine: ThisMachine
+    run: StepRun
+    rows: tuple[dict[str, Any], ...]
+    phases: Mapping[str, Agreement]
+    day: str
+
+    @property
+    def overall(self) -> Agreement:
+        return self.phases["all"]
+
+    @property
+    def noise(self) -> float:
+        """Median over the points of half the range of their repeats; NaN without repeats."""
+        spreads = [step.spread for step in self.run.steps if len(step.samples_s) > 1]
+        return statistics.median(spreads) if spreads else float("nan")
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What speaks against the figures, in words."""
+        found = []
+        if self.run.threads > 1 and self.machine.contention > SHARED:
+            found.append(
+                f"other programs used the cores (contention {self.machine.contention:.2f}): "
+                f"{self.run.threads} threads that wait for each other are then slowed many times "
+                "over; measure with --threads 1, or on an idle machine"
+            )
+        if any(len(step.samples_s) == 1 for step in self.run.steps):
+            found.append("points measured once say nothing of the noise; give --rounds 2 or more")
+        return tuple(found)
+
+
+def validate(
+    calibrated: ThisMachine,
+    config: Mapping[str, Any] | None = None,
+    points: Sequence[StepPoint] = POINTS,
+    rounds: int = 3,
+    progress: Progress = silent,
+    cancelled: Cancel = never,
+) -> Validation:
+    """Measure a model's steps on this machine and compare them with what the calibration says.
+
+    The microbenchmarks run once more after the model, and the fit takes both: what a machine
+    gives drifts with what its neighbours do, and the model's run lies between the two.
+
+    Raises:
+        MeasurementError: the model does not run, or one of its products is a calibration point.
+    """
+    from profilers.collect.building import RunSettings
+
+    wanted = dict(LLAMA_HALF_BILLION if config is None else config)
+    model = model_registry.load(wanted)
+    shared = shared_products(model, calibrated, points)
+    if shared:
+        raise MeasurementError(
+            f"{len(shared)} of the model's products are calibration points, {shared[0]} among "
+            "them: its error would say nothing; choose another model"
+        )
+    before = calibrated.pieces
+    settings = RunSettings(wanted, device=before.device)
+    run = measure_steps(settings, points, rounds, part(progress, 0.0, 0.85), cancelled)
+    after = measure_pieces(
+        before.device, run.threads, part(progress, 0.85, 1.0), never if run.cancelled else cancelled
+    )
+    calibrated = fitted(before.joined(after))
+    known = Setting(model, calibrated.system, calibrated.engine)
+    rows = tuple(row for row in step_rows(run.steps, known) if row["status"] == "ok")
+    return Validation(
+        model=str(wanted.get("_id", model.name)),
+        parameters=run.parameters,
+        machine=calibrated,
+        run=run,
+        rows=rows,
+        phases=agreements(rows),
+        day=datetime.date.today().isoformat(),
+    )
+
+
+def shared_products(
+    model: Model, calibrated: ThisMachine, points: Sequence[StepPoint]
+) -> list[tuple[int, int, int]]:
+    """(m, n, k) of the model's products, as eager transformers runs them, that were fitted on."""
+    fitted = {
+        tuple(int(result.dims[name]) for name in ("m", "n", "k"))
+        for result in calibrated.suite.of("gemm")
+    }
+    found = set()
+    for point in points:
+        new = point.length if point.phase == "prefill" else 1
+        step = Step((Group(float(point.batch), float(new), float(point.length - new)),))
+        for op in as_run(model, calibrated.engine).graph(step, Parallelism()).ops:
+            if op.kind == "gemm":
+                found.add(tuple(int(np.max(op.dims[name])) for name in ("m", "n", "k")))
+    return sorted(found & fitted)  # type: ignore[arg-type]

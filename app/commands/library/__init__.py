@@ -1,0 +1,1 @@
+"""Commands about what ships: models, systems, accuracy, this machine, the dashboard."""

@@ -1,0 +1,32 @@
+"""ridgeline doctor: what this machine can measure, and what to install for the rest."""
+
+from __future__ import annotations
+
+import typer
+
+from app.commands.options import Json
+
+
+def register(cli: typer.Typer) -> None:
+    cli.command("doctor", help="Say what this machine can measure, and how to get the rest.")(
+        doctor
+    )
+
+
+def doctor(json: Json = False) -> None:
+    from app.wording.tables import Format, render, to_json
+    from hardware_db import library
+    from profilers.collect.doctor import examine
+
+    rows = [check.row() for check in examine()]
+    calibrated = (library.data_folder() / "systems" / "this-machine.yaml").is_file()
+    if json:
+        typer.echo(to_json({"checks": rows, "calibrated": calibrated}))
+        return
+    shown = [{key: row[key] for key in ("name", "status", "found", "enables")} for row in rows]
+    typer.echo(render(shown, Format.text))
+    for row in rows:
+        if row["advice"]:
+            typer.echo(f"{row['name']}: {row['advice']}")
+    if not calibrated:
+        typer.echo("this machine is not calibrated yet: run `ridgeline calibrate machine`")

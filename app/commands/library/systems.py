@@ -1,0 +1,112 @@
+"""ridgeline systems: list and show the hardware that ships, with the source of every figure."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from app.commands.options import Form, Json, form
+from app.wording.tables import Format
+
+
+def register(cli: typer.Typer) -> None:
+    cli.command("systems", help="List the hardware that ships, or show one with its sources.")(
+        systems
+    )
+
+
+def systems(
+    name: Annotated[str, typer.Argument(help="A system to show; empty: all.")] = "",
+    vendor: Annotated[str, typer.Option(help="Only this vendor.")] = "",
+    kind: Annotated[str, typer.Option(help="Only gpu, cpu, tpu, npu or igpu.")] = "",
+    find: Annotated[str, typer.Option(help="Only names that contain this text.")] = "",
+    json: Json = False,
+    format_: Form = Format.text,
+) -> None:
+    import hardware_db
+    from app.wording.tables import render, to_json
+
+    chosen = form(format_, json)
+    if name:
+        record = detail(name)
+        figures = record.pop("figures")
+        if chosen is Format.json:
+            typer.echo(to_json({**record, "figures": figures}))
+        else:
+            typer.echo(f"{record['name']} ({record['slug']})\n")
+            typer.echo(render(figures, chosen))
+        return
+    rows = [summary(slug) for slug in hardware_db.names()]
+    wanted = [
+        row
+        for row in rows
+        if vendor.casefold() in row["vendor"].casefold()
+        and kind.casefold() in row["kind"]
+        and find.casefold() in f"{row['slug']} {row['name']}".casefold()
+    ]
+    typer.echo(render(wanted if chosen is Format.json else [_short(row) for row in wanted], chosen))
+
+
+def summary(slug: str) -> dict[str, Any]:
+    """One system in SI units: what `--json` gives a script."""
+    import hardware_db
+
+    system = hardware_db.load(slug)
+    return {
+        "slug": system.slug,
+        "name": system.name,
+        "vendor": system.vendor,
+        "kind": system.kind,
+        "family": system.family,
+        "memory_bytes": system.memory_bytes,
+        "memory_bytes_per_s": system.memory_bytes_per_s,
+        "peak_flops_per_s": dict(system.peak_flops_per_s),
+        "l2_bytes": system.l2_bytes,
+        "units": system.units,
+        "clock_hz": system.clock_hz,
+        "tdp_w": system.tdp_w,
+        "price_usd_per_hour": system.price_usd_per_hour,
+        "links": [
+            {
+                "name": link.name,
+                "bytes_per_s": link.bytes_per_s,
+                "latency_s": link.latency_s,
+                "domain": link.domain,
+            }
+            for link in system.links
+        ],
+    }
+
+
+def detail(name: str) -> dict[str, Any]:
+    """One system with value, kind, source and note of every figure, in its datasheet's units."""
+    import hardware_db
+
+    record = hardware_db.facts(name)
+    figures = [
+        {
+            "figure": path,
+            "value": fact.value,
+            "kind": fact.kind,
+            "source": record.sources[fact.source].title,
+            "note": fact.note or "",
+        }
+        for path, fact in record.figures()
+    ]
+    aliases = list(record.aliases)
+    return {**summary(record.id), "aliases": aliases, "figures": figures}
+
+
+def _short(row: dict[str, Any]) -> dict[str, Any]:
+    """What fits on a line of a terminal."""
+    peaks = row["peak_flops_per_s"]
+    best = peaks.get("bf16") or peaks.get("fp16") or peaks.get("fp32")
+    return {
+        "slug": row["slug"],
+        "name": row["name"],
+        "kind": row["kind"],
+        "16-bit TFLOP/s": best / 1e12 if best else None,
+        "memory GB": row["memory_bytes"] / 1e9,
+        "GB/s": row["memory_bytes_per_s"] / 1e9,
+    }

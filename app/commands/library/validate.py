@@ -1,0 +1,98 @@
+"""ridgeline validate: predictions beside the measured points that ship."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from app.commands import options as opt
+from app.commands.options import Form, Json, form
+from app.wording.tables import Format
+
+
+def register(cli: typer.Typer) -> None:
+    cli.command("validate", help="Compare predictions with the measured points that ship.")(
+        validate
+    )
+
+
+def validate(
+    what: Annotated[str, typer.Argument(help="serving, published or operators.")] = "published",
+    by: Annotated[str, typer.Option(help="Group by columns: engine,system,model ...")] = "",
+    worst: Annotated[int, typer.Option(help="Show this many of the worst points.")] = 0,
+    rows: Annotated[
+        Path | None, typer.Option(help="Write every row to this CSV.", callback=opt.target)
+    ] = None,
+    write_docs: Annotated[
+        Path | None, typer.Option(help="Write the document of all tables here, and exit.")
+    ] = None,
+    json: Json = False,
+    format_: Form = Format.text,
+) -> None:
+    from genz_core.errors import InvalidValue
+
+    if what not in ("serving", "published", "operators"):
+        raise InvalidValue(f"cannot validate {what!r}; choose serving, published or operators")
+    if write_docs is not None:
+        _write_docs(write_docs)
+    elif what == "operators":
+        _operators(by, worst, rows, form(format_, json))
+    else:
+        _measured(what, by, worst, rows, form(format_, json))
+
+
+def _write_docs(target: Path) -> None:
+    from app.accuracy import document, measured_points
+
+    for path in document.write(target, measured_points.published(), measured_points.serving()):
+        typer.echo(f"wrote {path}")
+
+
+def _operators(by: str, worst: int, rows: Path | None, shape: Format) -> None:
+    """Errors of the latency models; a row an operator and split, or the columns of --by."""
+    from app.accuracy import likely_causes, shipped_errors
+    from app.wording.tables import render, to_csv
+
+    series = shipped_errors.operator_series()
+    columns = list(filter(None, by.split(","))) or ["operator"]
+    _check(columns, series)
+    if rows is not None:
+        opt.write(rows, to_csv(series) + "\n")
+    typer.echo(render(shipped_errors.operator_summary(series, [*columns, "split"]), shape))
+    if worst:
+        held = [row for row in series if row["split"] == "held-out shapes"]
+        far = sorted(held, key=lambda row: -row["mape %"])[:worst]
+        typer.echo("\n" + render(likely_causes.of_series(far), shape))
+
+
+def _measured(what: str, by: str, worst: int, rows: Path | None, shape: Format) -> None:
+    """Errors on measured rows as the constants ship, then on rows that were held out."""
+    from app.accuracy import likely_causes, measured_points, shipped_errors
+    from app.wording.tables import render, to_csv
+
+    records = (measured_points.serving if what == "serving" else measured_points.published)()
+    columns = ["metric", *filter(None, by.split(","))]
+    _check(columns, records)
+    if rows is not None:
+        opt.write(rows, to_csv(records) + "\n")
+    table = measured_points.summary(records, columns)
+    if not by and what == "published":
+        table = [{"metric": "all", **measured_points.summary(records)[0]}, *table]
+    typer.echo(render(table, shape))
+    metrics = shipped_errors.SERVING_METRICS if what == "serving" else shipped_errors.BATCH_METRICS
+    held = shipped_errors.fit_errors(metrics)
+    if held and shape in (Format.text, Format.markdown):
+        typer.echo("\nBy what the points were to the fit:\n\n" + render(held, shape))
+    if worst:
+        far = likely_causes.of_worst(records, measured_points.worst(records, worst))
+        typer.echo("\n" + render(likely_causes.brief(far), shape))
+
+
+def _check(columns: list[str], records: list[dict[str, Any]]) -> None:
+    from genz_core.errors import InvalidValue
+
+    unknown = [name for name in columns if records and name not in records[0]]
+    if unknown:
+        raise InvalidValue(f"no column {unknown[0]!r}; there are {', '.join(records[0])}")

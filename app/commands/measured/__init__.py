@@ -1,0 +1,1 @@
+"""Commands that measure, read reports, compare and calibrate."""

@@ -1,0 +1,214 @@
+"""ridgeline calibrate: fit the latency model to a machine, and check what that is worth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from app.commands import options as opt
+from app.commands.options import Json
+
+
+def register(cli: typer.Typer) -> None:
+    group = typer.Typer(help="Fit the latency model to a machine.", no_args_is_help=True)
+    group.command("machine", help="Microbenchmarks -> a system and a profile of this machine.")(
+        machine
+    )
+    group.command("report", help="Kernels of profiler reports -> a system and a profile.")(report)
+    group.command("runs", help="One to five runs of your own -> an engine for that recipe.")(runs)
+    cli.add_typer(group, name="calibrate")
+
+
+def machine(
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    threads: Annotated[
+        int, typer.Option(help="CPU threads; 0: all where the cores are free, else one.")
+    ] = 0,
+    save: Annotated[bool, typer.Option(help="Keep system, profile and engine.")] = True,
+    validate: Annotated[
+        bool, typer.Option("--validate", help="Predict a model, measure it, report the error.")
+    ] = False,
+    model: Annotated[
+        str, typer.Option(help="What to validate on; default: a Llama of 0.47 B.")
+    ] = "",
+    rounds: Annotated[int, typer.Option(help="Measurements of every validation point.")] = 3,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Where the validation goes as Markdown.", callback=opt.target),
+    ] = None,
+    json: Json = False,
+) -> None:
+    from app.calibration import machine as this_machine
+    from app.commands.progress_bar import running
+    from genz_core.errors import InvalidValue
+
+    if output is not None and not validate:
+        raise InvalidValue("--output takes what --validate finds: give both, or neither")
+    config = _config(model) if model else None
+    with running("calibrating") as run:
+        calibrated = this_machine.calibrate(device, threads, run.progress, run.cancelled)
+    if validate:
+        calibrated = _validate(calibrated, config, rounds, output, json)
+    paths = this_machine.save(calibrated) if save else []
+    if not validate:
+        _print(calibrated, paths, json)
+
+
+def _config(model: str) -> dict[str, Any]:
+    from app.measuring.prediction import raw_config
+    from genz_core.errors import InvalidValue
+
+    config = raw_config(model)
+    if isinstance(config, str):
+        raise InvalidValue(f"{model} is a checkpoint; give its config.json or a registry name")
+    return config
+
+
+def _validate(
+    calibrated: Any, config: dict[str, Any] | None, rounds: int, output: Path | None, json: bool
+) -> Any:
+    """Print the accuracy; returns the machine as fitted before and after the model ran."""
+    from app.calibration import machine_document, machine_validation
+    from app.commands.progress_bar import running
+    from app.wording.tables import Format, render, to_json
+
+    with running("validating") as run:
+        result = machine_validation.validate(
+            calibrated, config, rounds=rounds, progress=run.progress, cancelled=run.cancelled
+        )
+    if output is not None:
+        opt.write(output, machine_document.markdown(result))
+    if json:
+        typer.echo(to_json(machine_document.summary(result)))
+        return result.machine
+    typer.echo(render(list(result.rows), Format.text))
+    typer.echo("\n" + machine_document.sentence(result))
+    for doubt in result.doubts:
+        typer.echo(f"doubt: {doubt}")
+    return result.machine
+
+
+def _print(calibrated: Any, paths: list[Path], json: bool) -> None:
+    from app.wording.tables import Format, render, to_json
+
+    rows = [
+        {
+            "operator": key,
+            "points": after.points,
+            "mape_before": calibrated.calibration.before[key].mape,
+            "mape_after": after.mape,
+            "p90_after": after.p90,
+        }
+        for key, after in calibrated.calibration.after.items()
+    ]
+    if json:
+        facts = {
+            "system": calibrated.system.slug,
+            "engine": calibrated.engine.name,
+            "peak_flops_per_s": dict(calibrated.system.peak_flops_per_s),
+            "memory_bytes_per_s": calibrated.system.memory_bytes_per_s,
+            "contention": calibrated.contention,
+            "spread": calibrated.suite.spread,
+            "facts": dict(calibrated.suite.facts),
+            "eager": dict(calibrated.engine.extra),
+            "operators": rows,
+            "files": [str(path) for path in paths],
+        }
+        typer.echo(to_json(facts))
+        return
+    typer.echo(render(rows, Format.text))
+    slug, engine = calibrated.system.slug, calibrated.engine.name
+    typer.echo(f"\nsystem {slug}, engine {engine}" + ("" if paths else " (not saved)"))
+    for path in paths:
+        typer.echo(f"  {path}")
+
+
+def report(
+    files: Annotated[list[Path], typer.Argument(help="PyTorch traces of one device, with shapes.")],
+    system: Annotated[
+        str, typer.Option(help="Slug, alias or YAML; default: the device the reports name.")
+    ] = "",
+    name: Annotated[
+        str, typer.Option(help="Id of the calibrated system; default: SYSTEM-from-report.")
+    ] = "",
+    save: Annotated[bool, typer.Option(help="Keep system and profile.")] = True,
+    json: Json = False,
+) -> None:
+    import profilers
+    from app.calibration import fit_tables, from_reports
+    from app.wording.tables import Format, render, to_json
+
+    found = from_reports.fit(profilers.read_reports(files), system, name)
+    paths = from_reports.save(found) if save else []
+    errors, constants = fit_tables.errors(found), fit_tables.constants(found)
+    if json:
+        facts = {
+            "system": found.system.slug,
+            "kernel_time_share": found.share,
+            "operators": errors,
+            "constants": constants,
+            "points": fit_tables.points(found),
+            "refused": list(found.refused),
+            "files": [str(path) for path in paths],
+        }
+        typer.echo(to_json(facts))
+        return
+    shown = [{key: row[key] for key in list(row)[:-1]} for row in constants]
+    typer.echo(render(errors, Format.text) + "\n\n" + render(shown, Format.text))
+    for sentence in found.refused:
+        typer.echo(f"refused: {sentence}")
+    typer.echo(
+        f"\nsystem {found.system.slug}" + ("" if paths else " (not saved)")
+        + f", fitted on {found.share:.0%} of the kernel time"
+    )  # fmt: skip
+    for path in paths:
+        typer.echo(f"  {path}")
+
+
+def runs(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="A points file with measured_ttft_s and measured_tpot_s (rows with a concurrency) "
+            "or measured_prefill_s, measured_decode_step_s, measured_e2e_s (rows with a batch)."
+        ),
+    ],
+    save: Annotated[bool, typer.Option(help="Use it in every later prediction.")] = True,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Drop what was kept for the recipes of the file.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    from app.calibration import from_runs
+    from app.commands.progress_bar import running
+    from app.wording.tables import Format, render, to_json
+
+    if forget:
+        for key, dropped in from_runs.forget(file).items():
+            typer.echo(f"{from_runs.named(key)}: {'forgotten' if dropped else 'nothing was kept'}")
+        return
+    with running("calibrating") as run:
+        found = from_runs.read(file, run.progress)
+    paths = [from_runs.keep(one) for one in found] if save else []
+    path = str(paths[0]) if paths else ""  # one file holds all recipes
+    if json:
+        facts = [
+            {
+                "recipe": from_runs.named(one.key),
+                "model": one.measured.model,
+                "runs": from_runs.table(one),
+                "constants": from_runs.constants(one),
+                "file": path,
+            }
+            for one in found
+        ]
+        typer.echo(to_json(facts))
+        return
+    for one in found:
+        typer.echo(f"{one.measured.model}, {from_runs.named(one.key)}\n")
+        typer.echo(render(from_runs.table(one), Format.text) + "\n")
+        typer.echo(render(from_runs.constants(one), Format.text) + "\n")
+        typer.echo(from_runs.sentence(one) + "\n")
+    typer.echo(f"kept in {path}" if path else "not kept")

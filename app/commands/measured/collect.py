@@ -1,0 +1,186 @@
+"""ridgeline collect: vendor tools around a run, and operators one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from app.commands import options as opt
+from app.commands.options import Json
+
+Workload = Annotated[
+    list[str],
+    typer.Argument(help="A model and options of `measure`, or after -- any program."),
+]
+Folder = Annotated[Path, typer.Option("--output", help="Folder for report, logs, commands.")]
+Dry = Annotated[bool, typer.Option("--print", help="Print the command, run nothing.")]
+Topk = Annotated[int, typer.Option(help="How many kernels.")]
+_OPEN = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+def register(cli: typer.Typer) -> None:
+    group = typer.Typer(
+        help="Run Nsight around a workload, or time operators.", no_args_is_help=True
+    )
+    group.command("nsys", help="A timeline by Nsight Systems.", context_settings=_OPEN)(nsys)
+    group.command("ncu", help="Kernel counters by Nsight Compute.", context_settings=_OPEN)(ncu)
+    group.command("top-kernels", help="The slowest kernels of a report, as YAML.")(top_kernels)
+    group.command("microbench", help="Time single operators: what calibration needs.")(microbench)
+    cli.add_typer(group, name="collect")
+
+
+def nsys(
+    workload: Workload,
+    output: Folder = Path("nsys"),
+    trace: Annotated[str, typer.Option(help="APIs to trace.")] = "cuda,nvtx,cublas,cudnn",
+    sample: Annotated[str, typer.Option(help="CPU sampling.")] = "none",
+    capture: Annotated[str, typer.Option(help="none, nvtx or cudaProfilerApi.")] = "none",
+    nvtx_capture: Annotated[str, typer.Option(help="Range to record: prefill, decode.")] = "",
+    program: Annotated[bool, typer.Option("--program", help="WORKLOAD is a program.")] = False,
+    print_: Dry = False,
+    json: Json = False,
+) -> None:
+    from genz_core.errors import InvalidValue
+    from profilers.collect import nsight, nsight_runner
+
+    if capture not in ("none", "nvtx", "cudaProfilerApi"):
+        raise InvalidValue(f"unknown capture {capture!r}; give none, nvtx or cudaProfilerApi")
+    argv = nsight.build_nsys_cmd(
+        output / "run", _work(workload, program, print_), trace=trace, sample=sample,
+        capture=capture, nvtx_capture=nvtx_capture,  # type: ignore[arg-type]
+    )  # fmt: skip
+    if print_:
+        typer.echo(nsight.shell_line(argv))
+        return
+    _report(nsight_runner.run_nsys(argv, output), json)
+
+
+def ncu(
+    workload: Workload,
+    output: Folder = Path("ncu"),
+    nvtx_expr: Annotated[str, typer.Option(help='Only in ranges: "decode/".')] = "",
+    kernel: Annotated[str, typer.Option(help="Regular expression of kernel names.")] = "",
+    launch_skip: Annotated[int, typer.Option(help="Matching launches to pass over.")] = 0,
+    launch_count: Annotated[int, typer.Option(help="Launches to profile; 0: all.")] = 0,
+    kernels: Annotated[
+        Path | None, typer.Option(help="YAML of top-kernels: a run for each of them.")
+    ] = None,
+    program: Annotated[bool, typer.Option("--program", help="WORKLOAD is a program.")] = False,
+    print_: Dry = False,
+    json: Json = False,
+) -> None:
+    from profilers.collect import nsight, nsight_runner
+    from profilers.collect.top_kernels import ncu_commands, read_yaml
+
+    work = _work(workload, program, print_)
+    if kernels is not None:
+        commands = ncu_commands(read_yaml(kernels), output, work)
+    else:
+        commands = [
+            nsight.build_ncu_cmd(
+                output / "run", work, nvtx_expr=nvtx_expr, kernel=kernel,
+                launch_skip=launch_skip, launch_count=launch_count,
+            )
+        ]  # fmt: skip
+    if print_:
+        for argv in commands:
+            typer.echo(nsight.shell_line(argv))
+        return
+    for argv in commands:
+        folder = Path(argv[argv.index("-o") + 1]).parent
+        _report(nsight_runner.run_ncu(argv, folder), json)
+
+
+def _work(workload: list[str], program: bool, elsewhere: bool) -> list[str]:
+    from profilers.collect.nsight import work_argv
+
+    return workload if program else work_argv(workload, elsewhere)
+
+
+def _report(captured: Any, json: bool) -> None:
+    """What was captured, imported at once."""
+    from app.wording.tables import to_json
+    from profilers.collect.top_kernels import top_kernels as slowest
+    from profilers.readers import read_report
+
+    report = read_report(captured.report)
+    facts = {
+        "report": str(captured.report),
+        "format": report.format,
+        "tool_version": report.tool_version,
+        "devices": [device.name for device in report.devices],
+        "kernel_count": int(report.kernels["count"].sum()),
+        "files": [str(path) for path in captured.files],
+        "commands": [list(command) for command in captured.commands],
+    }
+    if json:
+        typer.echo(to_json(facts))
+        return
+    typer.echo(f"{captured.report}: {facts['kernel_count']} kernel launches")
+    if len(report.kernels):
+        for kernel in slowest(report.kernels, 5):
+            typer.echo(f"  {kernel.share:6.1%}  {kernel.name[:90]}")
+
+
+def top_kernels(
+    report: Annotated[Path, typer.Argument(help="Any report that `ridgeline import` reads.")],
+    topk: Topk = 10,
+    launch_skip: Annotated[
+        int | None, typer.Option(help="Launches to pass over; default: the first tenth.")
+    ] = None,
+    launch_count: Annotated[int, typer.Option(help="Launches to profile of each.")] = 1,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the YAML here.", callback=opt.target)
+    ] = None,
+    json: Json = False,
+) -> None:
+    from dataclasses import asdict
+
+    from app.wording.tables import to_json
+    from profilers.collect.top_kernels import to_yaml
+    from profilers.collect.top_kernels import top_kernels as slowest
+    from profilers.readers import read_report
+
+    found = read_report(report)
+    chosen = slowest(found.kernels, topk, launch_skip=launch_skip, launch_count=launch_count)
+    text = to_yaml(chosen, found.label)
+    if output is not None:
+        opt.write(output, text)
+    if json:
+        typer.echo(to_json([asdict(kernel) for kernel in chosen]))
+    elif output is None:
+        typer.echo(text.rstrip())
+    else:
+        typer.echo(f"{len(chosen)} kernels -> {output}")
+
+
+def microbench(
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    threads: Annotated[int, typer.Option(help="CPU threads; 0: as many as are free.")] = 0,
+    budget_s: Annotated[float, typer.Option(help="Seconds that the suite may take.")] = 100.0,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the rows to this CSV.", callback=opt.target)
+    ] = None,
+    json: Json = False,
+) -> None:
+    from app.commands.progress_bar import running
+    from app.wording.tables import Format, render, to_csv, to_json
+    from profilers.collect.building import pick_device
+    from profilers.collect.clock import use_threads
+    from profilers.collect.microbenchmarks import run_suite
+
+    chosen = pick_device(device)
+    busy = use_threads(chosen, threads)
+    with running("timing operators") as way:
+        suite = run_suite(chosen, budget_s=budget_s, progress=way.progress, cancelled=way.cancelled)
+    rows = suite.rows()
+    if output is not None:
+        opt.write(output, to_csv(rows) + "\n")
+    facts = {**suite.facts, "contention": busy, "spread": suite.spread}
+    if json:
+        typer.echo(to_json({"rows": rows, "facts": facts}))
+        return
+    typer.echo(render(rows, Format.text))
+    typer.echo("\n" + ", ".join(f"{key} {value}" for key, value in facts.items()))

@@ -1,0 +1,92 @@
+"""ridgeline compare: profiler reports beside the prediction of the same work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from app.commands import options as opt
+from app.wording.tables import Format
+
+_TIMES = (
+    "bound_s", "predicted_s", "low_s", "high_s", "measured_s", "inside", "ratio", "gap_share",
+)  # fmt: skip
+
+
+def register(cli: typer.Typer) -> None:
+    cli.command("compare", help="Reports beside the prediction of what ran.")(compare)
+
+
+def compare(
+    files: Annotated[list[Path], typer.Argument(help="Reports of one run: stages or ranks.")],
+    model: Annotated[str, typer.Option(help="Name, Hugging Face id or config.json.")],
+    system: Annotated[
+        str, typer.Option(help="Slug, alias or YAML; default: the device the reports name.")
+    ] = "",
+    engine: opt.Engine = "generic",
+    weights: opt.Weights = "",
+    kv: opt.Kv = "",
+    tp: opt.Tp = 1,
+    batch: opt.Batch = 1,
+    isl: opt.Isl = 1024,
+    osl: opt.Osl = 128,
+    as_: Annotated[
+        str, typer.Option("--as", help="Phase of reports that name none: prefill or decode.")
+    ] = "",
+    steps: Annotated[
+        list[str] | None, typer.Option(help="Steps that a summary holds: decode=64.")
+    ] = None,
+    phase: Annotated[list[str] | None, typer.Option(help="decode=REGEX for range names.")] = None,
+    json: opt.Json = False,
+    format_: opt.Form = Format.text,
+) -> None:
+    import profilers
+    from app.commands.measured.import_ import phase_patterns
+    from app.measuring.comparison import beside, device_name
+    from app.scenario.scenario import Scenario
+
+    patterns = phase_patterns(phase or [])
+    reports = profilers.read_reports(files, phases=patterns)
+    scenario = Scenario(
+        model=model, system=system or device_name(reports), engine=engine, weights=weights, kv=kv,
+        tp=tp, batch=batch, isl=isl, osl=osl,
+    )  # fmt: skip
+    found = beside(scenario, reports, patterns, as_, _steps(steps or []))
+    _print(found, opt.form(format_, json))
+
+
+def _steps(asked: list[str]) -> dict[str, int]:
+    from genz_core.errors import InvalidValue
+
+    found = {}
+    for text in asked:
+        name, _, number = text.partition("=")
+        if name not in ("prefill", "decode") or not number.isdecimal():
+            raise InvalidValue(f"--steps is {text!r}; write decode=64")
+        found[name] = int(number)
+    return found
+
+
+def _print(found: Any, chosen: Format) -> None:
+    from app.measuring.comparison import folded
+    from app.wording.tables import render, to_json
+
+    tables = {name: getattr(found, name) for name in ("phases", "classes", "operators")}
+    if chosen is Format.json:
+        document = {name: table.to_dict("records") for name, table in tables.items()}
+        said = [
+            {"kind": f.kind, "phase": f.phase, "seconds": f.seconds, "sentence": f.sentence}
+            for f in found.findings
+        ]
+        typer.echo(to_json({**document, "findings": said}))
+        return
+    for name, table in tables.items():
+        named = [c for c in ("phase", "class", "name") if c in table.columns]
+        rows = table[[*named, *_TIMES]].to_dict("records")
+        if chosen is not Format.csv:
+            rows = list(map(folded, rows))
+        typer.echo(f"{name}\n{render(rows, chosen)}\n")
+    for finding in found.findings:
+        typer.echo(f"- {finding.sentence}")

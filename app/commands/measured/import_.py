@@ -1,0 +1,89 @@
+"""ridgeline import: what profiler reports say, in figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.commands import options as opt
+from app.wording.tables import Format
+
+if TYPE_CHECKING:
+    from profilers import PhasePattern
+
+_FACTS = (
+    "format", "tool_version", "devices", "kernel_count", "kernel_time_ns", "busy_time_ns",
+    "idle_time_ns", "launch_delay_ns", "unattributed_share", "unclassified_share",
+)  # fmt: skip
+
+
+def register(cli: typer.Typer) -> None:
+    cli.command("import", help="Read profiler reports: nsys, ncu and PyTorch.")(import_)
+
+
+def import_(
+    files: Annotated[list[Path], typer.Argument(help="Reports of one run or of several.")],
+    phase: Annotated[
+        list[str] | None,
+        typer.Option(help="How range names tell a phase: decode=REGEX; tried before the usual."),
+    ] = None,
+    kernels: Annotated[int, typer.Option(help="Longest kernels to print.")] = 10,
+    json: opt.Json = False,
+    format_: opt.Form = Format.text,
+) -> None:
+    import profilers
+    from app.wording.tables import to_json
+
+    patterns = phase_patterns(phase or ())
+    reports = profilers.read_reports(files, phases=patterns)
+    summaries = [
+        {"file": path.name, **profilers.summarise(report)}
+        for path, report in zip(files, reports, strict=True)
+    ]
+    chosen = opt.form(format_, json)
+    if chosen is Format.json:
+        typer.echo(to_json(summaries))
+        return
+    for summary, report in zip(summaries, reports, strict=True):
+        _print(summary, report, kernels, chosen)
+
+
+def phase_patterns(asked: list[str] | tuple[()]) -> tuple[PhasePattern, ...]:
+    """The user's "phase=regex" before the usual patterns.
+
+    Raises:
+        InvalidValue: one of them has no "=", or is no regular expression.
+    """
+    from genz_core.errors import InvalidValue
+    from profilers import DEFAULT_PHASES, PhasePattern
+
+    own = []
+    for text in asked:
+        name, separator, pattern = text.partition("=")
+        if not (separator and name and pattern):
+            raise InvalidValue(f"--phase is {text!r}; write decode=REGEX or prefill=REGEX")
+        own.append(PhasePattern(name, pattern))
+        own[-1].compiled()
+    return (*own, *DEFAULT_PHASES)
+
+
+def _print(summary: dict[str, Any], report: Any, count: int, chosen: Format) -> None:
+    from app.wording.tables import render
+    from profilers.summary import top_kernels
+
+    facts = [{"figure": key, "value": summary[key]} for key in _FACTS]
+    phases = [
+        {"figure": f"{name}: {key}", "value": value}
+        for name, entry in summary["phases"].items()
+        for key, value in entry.items()
+    ]
+    typer.echo(f"{summary['file']}\n{render(facts + phases, chosen)}")
+    top = top_kernels(report.kernels, max(count, 0)).astype({"name": str, "operator_class": str})
+    top["name"] = top["name"].str.slice(0, 80)
+    if len(top):
+        typer.echo("\n" + render(top.to_dict("records"), chosen))
+    for note in summary["notes"]:
+        typer.echo(f"note: {note}")
+    typer.echo("")

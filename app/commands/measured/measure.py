@@ -1,0 +1,238 @@
+"""ridgeline measure: run a model here, and see prediction and measurement side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from app.commands import options as opt
+from app.commands.options import Json
+
+if TYPE_CHECKING:
+    from app.measuring.live import Outcome
+
+    Use = Callable[[Outcome, Path], None]
+
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Dtype = Annotated[str, typer.Option(help="bfloat16, float16 or float32.")]
+Attention = Annotated[str, typer.Option(help="sdpa, eager, flash_attention_2 ...")]
+Threads = Annotated[
+    int, typer.Option(help="CPU threads; 0: all where the cores are free, else one.")
+]
+System = Annotated[
+    str, typer.Option(help="What to predict with; auto: this machine, or the GPU's datasheet.")
+]
+Checkpoint = Annotated[
+    bool, typer.Option("--checkpoint", help="Load the hub's weights instead of random ones.")
+]
+Keep = Annotated[bool, typer.Option(help="Keep the run with its artifacts.")]
+Tag = Annotated[list[str] | None, typer.Option(help="Tag of the kept run.")]
+ModelArgument = Annotated[
+    str, typer.Argument(help="Registry name, hf:owner/name, folder, or path to a config.json.")
+]
+
+
+class RunByDefault(TyperGroup):
+    """`measure MODEL` is `measure run MODEL`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+def register(cli: typer.Typer) -> None:
+    group = typer.Typer(
+        cls=RunByDefault,
+        help="Run a model on this machine: `measure MODEL`, or one of the commands below.",
+        no_args_is_help=True,
+    )
+    group.command("run", help="One workload, repeated; the default.")(run)
+    group.command("sweep", help="Batches and lengths in powers of two.")(sweep)
+    group.command("ranks", help="Tensor parallel over processes of this machine.")(ranks)
+    group.command("infer", help="Answer prompts from a file; nothing is profiled.")(infer)
+    cli.add_typer(group, name="measure")
+
+
+def run(
+    model: ModelArgument,
+    batch: Annotated[int, typer.Option(help="Sequences at once.")] = 1,
+    isl: Annotated[int, typer.Option(help="Prompt tokens.")] = 512,
+    osl: Annotated[int, typer.Option(help="Output tokens.")] = 16,
+    dtype: Dtype = "bfloat16",
+    device: Device = "auto",
+    attention: Attention = "sdpa",
+    compile_: Annotated[bool, typer.Option("--compile", help="torch.compile the model.")] = False,
+    layers: Annotated[int, typer.Option(help="Cut to so many layers, scaled back.")] = 0,
+    warmup: Annotated[int, typer.Option(help="Runs that do not count.")] = 1,
+    repeats: Annotated[int, typer.Option(help="Runs that count.")] = 5,
+    profile: Annotated[bool, typer.Option(help="Time operators with torch's profiler.")] = True,
+    trace: Annotated[
+        Path | None,
+        typer.Option(help="Where the trace goes: .json, or .json.gz.", callback=opt.target),
+    ] = None,
+    nvtx: Annotated[bool, typer.Option("--nvtx", help="An NVTX range around modules.")] = False,
+    threads: Threads = 0,
+    system: System = "auto",
+    checkpoint: Checkpoint = False,
+    keep: Keep = True,
+    tag: Tag = None,
+    json: Json = False,
+) -> None:
+    from app.commands.measured.measure_output import print_run
+    from app.measuring.live import copy_trace
+    from genz_core.errors import InvalidValue
+    from profilers import run_config
+
+    if trace is not None and not profile:
+        raise InvalidValue("--trace keeps what the profiler saw: leave out --no-profile")
+    tree = run_config.compose()
+    tree["model"].update(name=model, checkpoint=checkpoint, layers=layers)
+    tree["run"].update(
+        batch=batch, isl=isl, osl=osl, device=device, dtype=dtype, attention=attention,
+        compile=compile_, nvtx=nvtx, warmup=warmup, repeats=repeats, threads=threads,
+    )  # fmt: skip
+    tree["torch_profiler"].update(enable=profile, trace=trace is not None)
+    tree["predict"]["system"] = system
+
+    def at_once(outcome: Outcome, scratch: Path) -> None:
+        if trace is not None:
+            copy_trace(scratch, trace)
+
+    print_run(*_measured(tree, "measuring", keep, tag, at_once), json)
+
+
+def sweep(
+    model: ModelArgument,
+    batches: Annotated[str, typer.Option(help='"1:16:x2" or "1,2,4".')] = "1:8:x2",
+    lengths: Annotated[str, typer.Option(help="Prompts and contexts, in tokens.")] = "128:1024:x2",
+    phases: Annotated[str, typer.Option(help="prefill, decode or both.")] = "prefill,decode",
+    rounds: Annotated[int, typer.Option(help="Times that every point is measured.")] = 3,
+    dtype: Dtype = "bfloat16",
+    device: Device = "auto",
+    attention: Attention = "sdpa",
+    layers: Annotated[int, typer.Option(help="Cut to so many layers, not scaled; 0: all.")] = 0,
+    threads: Threads = 0,
+    system: System = "auto",
+    checkpoint: Checkpoint = False,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the rows to this CSV.", callback=opt.target)
+    ] = None,
+    keep: Keep = True,
+    tag: Tag = None,
+    json: Json = False,
+) -> None:
+    from app.commands.measured.measure_output import print_sweep
+    from app.measuring.sweep import sweep_points
+    from app.wording.tables import to_csv
+    from profilers import run_config
+
+    sweep_points(batches, lengths, phases)
+    tree = run_config.compose()
+    tree["model"].update(name=model, checkpoint=checkpoint, layers=layers)
+    tree["run"].update(device=device, dtype=dtype, attention=attention, threads=threads)
+    tree["sweep"].update(batches=batches, lengths=lengths, phases=phases, rounds=rounds)
+    tree["predict"]["system"] = system
+
+    def at_once(outcome: Outcome, scratch: Path) -> None:
+        if output is not None and outcome.swept is not None:
+            opt.write(output, to_csv(outcome.swept.rows) + "\n")
+
+    outcome, kept = _measured(tree, "sweeping", keep, tag, at_once)
+    if outcome.swept is not None:
+        print_sweep(outcome.swept, kept, json)
+
+
+def ranks(
+    model: ModelArgument,
+    tp: Annotated[int, typer.Option(min=1, help="Processes that share the model.")] = 2,
+    batch: Annotated[int, typer.Option(help="Sequences at once.")] = 1,
+    isl: Annotated[int, typer.Option(help="Prompt tokens.")] = 128,
+    osl: Annotated[int, typer.Option(help="Output tokens.")] = 8,
+    dtype: Dtype = "bfloat16",
+    device: Device = "auto",
+    layers: Annotated[int, typer.Option(help="Cut to so many layers; 0: all.")] = 0,
+    warmup: Annotated[int, typer.Option(help="Runs that do not count.")] = 1,
+    repeats: Annotated[int, typer.Option(help="Runs that count.")] = 5,
+    timeout_s: Annotated[float, typer.Option(help="Seconds until the ranks are ended.")] = 1800.0,
+    keep: Keep = True,
+    tag: Tag = None,
+    json: Json = False,
+) -> None:
+    from app.commands.measured.measure_output import print_ranks
+    from profilers import run_config
+
+    tree = run_config.compose()
+    tree["model"].update(name=model, layers=layers)
+    tree["run"].update(
+        batch=batch, isl=isl, osl=osl, device=device, dtype=dtype, warmup=warmup, repeats=repeats
+    )
+    tree["ranks"].update(tp=tp, timeout_s=timeout_s)
+    print_ranks(*_measured(tree, "measuring", keep, tag), json)
+
+
+def infer(
+    checkpoint: Annotated[str, typer.Argument(help="Folder or hub id with weights.")],
+    prompts: Annotated[Path, typer.Argument(help="Prompts: .txt a line, or .jsonl.")],
+    output: Annotated[Path, typer.Option(help="Folder for predictions.jsonl.")] = Path("infer"),
+    epochs: Annotated[int, typer.Option(help="Times through the prompts.")] = 1,
+    samples_per_epoch: Annotated[int, typer.Option(help="Of them; 0: all.")] = 0,
+    shuffle: Annotated[bool, typer.Option("--shuffle", help="New order each epoch.")] = False,
+    seed: Annotated[int, typer.Option(help="Of the order.")] = 0,
+    subset: Annotated[str, typer.Option(help="Only these ids: a,b,c.")] = "",
+    max_new_tokens: Annotated[int, typer.Option(help="Tokens of an answer at most.")] = 128,
+    temperature: Annotated[float, typer.Option(help="0: the likeliest token.")] = 0.0,
+    top_p: Annotated[float, typer.Option(help="Share of likelihood drawn from.")] = 1.0,
+    dtype: Dtype = "bfloat16",
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    from dataclasses import asdict
+
+    from app.commands.progress_bar import running
+    from app.wording.tables import to_json
+    from profilers.collect import inference
+
+    sampling = inference.Sampling(
+        epochs, samples_per_epoch, shuffle, seed, tuple(filter(None, subset.split(",")))
+    )
+    plan = list(inference.schedule(inference.read_prompts(prompts), sampling))
+    how = inference.Generation(max_new_tokens, temperature, top_p, dtype, device)
+    with running("answering") as way:
+        done = inference.run_inference(checkpoint, plan, output, how, way.progress, way.cancelled)
+    if json:
+        typer.echo(to_json({**asdict(done), "path": str(done.path)}))
+        return
+    rate = done.output_tokens / max(done.seconds, 1e-9)
+    stopped = " before it was stopped" if done.cancelled else ""
+    typer.echo(f"{done.count} answers{stopped}, {rate:.1f} tokens/s -> {done.path}")
+
+
+def _measured(
+    tree: Mapping[str, Any],
+    what: str,
+    keep: bool,
+    tags: Sequence[str] | None,
+    at_once: Use | None = None,
+) -> tuple[Outcome, str]:
+    """What a run file came to, and the id that it is kept by ("": not kept).
+
+    at_once: what to do with it, and with the folder of its files, before it is kept.
+    """
+    from app.commands.progress_bar import running
+    from app.measuring import run_store
+    from genz_core.errors import InvalidValue
+
+    if tags and not keep:
+        raise InvalidValue("--tag names a kept run: leave out --no-keep")
+    with run_store.scratch(keep) as scratch:
+        with running(what) as way:
+            outcome = run_store.perform(tree, scratch, way.progress, way.cancelled)
+        if at_once is not None:
+            at_once(outcome, scratch)
+        whole = keep and not outcome.out_of_memory
+        return outcome, run_store.keep(outcome, tree, scratch, tags or ()) if whole else ""

@@ -1,0 +1,126 @@
+"""ridgeline runs: the runs that were kept, and new ones from a run file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.commands.options import Form, Json, form
+from app.wording.tables import Format
+
+Identity = Annotated[str, typer.Argument(help="Id of a run, or the start of it.")]
+
+
+def register(cli: typer.Typer) -> None:
+    group = typer.Typer(help="Start, list and keep runs.", no_args_is_help=True)
+    for command in (start, show, tag, delete, export, take, compare):
+        name = "import" if command is take else command.__name__
+        group.command(name, help=(command.__doc__ or "").strip())(command)
+    group.command("list", help="Kept runs, latest first.")(list_)
+    cli.add_typer(group, name="runs")
+
+
+def start(
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="model=NAME profile=quick run.batch=4 ...")
+    ] = None,
+    file: Annotated[Path | None, typer.Option(help="A run file to start from.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Tag of the kept run.")] = None,
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Print the resolved run file and stop.")
+    ] = False,
+) -> None:
+    """Measure what a run file says, and keep it."""
+    from app.commands.progress_bar import running
+    from app.measuring import run_store
+    from profilers import run_config
+
+    tree = run_config.compose(overrides or [], file)
+    if print_config:
+        typer.echo(run_config.dump(tree), nl=False)
+        return
+    with running("measuring") as way:
+        identity = run_store.execute(tree, way.progress, way.cancelled)
+    run_store.store().tag(identity, *(tag or ()))
+    folder = run_store.store().path(identity)
+    typer.echo((folder / "report.md").read_text(encoding="utf-8"))
+    typer.echo(f"kept as {identity[:8]} in {folder}")
+
+
+def list_(
+    tag: Annotated[str, typer.Option(help="Only runs with this tag.")] = "",
+    json: Json = False,
+    format_: Form = Format.text,
+) -> None:
+    from datetime import UTC, datetime
+
+    from app.measuring.run_store import store
+    from app.wording.tables import render
+
+    rows = [
+        {
+            "id": run.id if json else run.id[:8],
+            "created": datetime.fromtimestamp(run.created, UTC).isoformat(timespec="seconds"),
+            "label": run.label,
+            "system": run.system,
+            "tags": list(run.tags),
+            **{f"{name}_s": value for name, value in run.phases.items()},
+        }
+        for run in store().runs(tag)
+    ]
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    typer.echo(render([{key: row.get(key) for key in keys} for row in rows], form(format_, json)))
+
+
+def show(identity: Identity) -> None:
+    """Print the report of a run."""
+    from app.measuring.run_store import store
+    from genz_core.errors import MeasurementError
+
+    file = store().path(identity) / "report.md"
+    if not file.is_file():
+        raise MeasurementError(f"run {identity} has no report.md")
+    typer.echo(file.read_text(encoding="utf-8"))
+
+
+def tag(identity: Identity, tags: Annotated[list[str], typer.Argument()]) -> None:
+    """Tag a run."""
+    from app.measuring.run_store import store
+
+    store().tag(identity, *tags)
+
+
+def delete(identity: Identity) -> None:
+    """Delete a run and its files."""
+    from app.measuring.run_store import store
+
+    store().delete(identity)
+
+
+def export(identity: Identity, target: Path) -> None:
+    """Write a run as one file."""
+    from app.measuring.run_store import store
+
+    typer.echo(str(store().export(identity, target)))
+
+
+def take(source: Path) -> None:
+    """Keep a run that another machine exported."""
+    from app.measuring.run_store import store
+
+    typer.echo(f"kept as {store().take(source)[:8]}")
+
+
+def compare(
+    identities: Annotated[list[str], typer.Argument(help="Ids of runs.")],
+    json: Json = False,
+    format_: Form = Format.text,
+) -> None:
+    """Runs side by side."""
+    from app.measuring.run_store import store
+    from app.wording.tables import render
+
+    table = store().compare(*identities)
+    typer.echo(render(table.to_dict("records"), form(format_, json)))

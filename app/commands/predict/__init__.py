@@ -1,0 +1,1 @@
+"""Commands that predict: estimate, serve, sweep, ops, arch, modules."""

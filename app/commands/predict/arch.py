@@ -1,0 +1,90 @@
+"""ridgeline arch: what a model is made of, from a description or from a trace of its code."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from app.commands import options as opt
+
+WITHOUT = 'Rewrites to leave out of the trace: "mla_absorbed,scan".'
+
+
+def register(cli: typer.Typer) -> None:
+    cli.command("arch", help="The structure of a model: layers, operators, formulas.")(arch)
+
+
+def arch(
+    model: opt.ModelName,
+    trace: Annotated[bool, typer.Option("--trace", help="Trace the model's own code.")] = False,
+    symbols: Annotated[
+        bool, typer.Option("--symbols", help="Formulas in {batch}, {new_tokens}, {context} ...")
+    ] = False,
+    at: Annotated[
+        str, typer.Option(help='Figures at values: "batch=1,new_tokens=1,context=1024".')
+    ] = "",
+    without: Annotated[str, typer.Option(help=WITHOUT)] = "",
+    json: opt.Json = False,
+) -> None:
+    from app.wording.tables import to_json
+    from model_registry.reports import symbolic
+
+    left = names(without)
+    if at:
+        found = symbolic.analysed(model, **_values(at), trace=trace, without=left)
+    elif symbols:
+        found = symbolic.populated(model, trace=trace, without=left)
+    else:
+        found = symbolic.structure(model, trace=trace, without=left)
+    if json:
+        typer.echo(to_json(found))
+        return
+    typer.echo(_text(found))
+
+
+def names(text: str) -> list[str]:
+    """Read "scan,rotary"."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _values(text: str) -> dict[str, int]:
+    """Read "batch=1,context=1024".  Raises `InvalidValue` for what it cannot read."""
+    from genz_core.errors import InvalidValue
+    from model_registry.reports.symbolic import SYMBOLS
+
+    try:
+        pairs = [part.split("=") for part in text.split(",")]
+        values = {name.strip(): int(value) for name, value in pairs}
+    except ValueError:
+        values = {"": 0}
+    if not set(values) <= set(SYMBOLS):
+        raise InvalidValue(f"--at {text!r}: give whole numbers for {', '.join(SYMBOLS)}")
+    return values
+
+
+def _text(found: dict[str, Any]) -> str:
+    from app.wording.tables import Format, render
+
+    head = {key: value for key, value in found.items() if isinstance(value, (str, int, float))}
+    lines = [f"{key:18} {value}" for key, value in head.items()]
+    if "layers" in found:
+        for group in found["layers"]:
+            title = f"{group['count']} layers" if group["count"] else "ends of the model"
+            rows = [
+                {"name": op["name"], "kind": op["kind"], "weights": op["weights"],
+                 "held GB": op["held_weight_bytes"] / 1e9}
+                for op in group["operators"]
+            ]  # fmt: skip
+            lines += ["", title, render(rows, Format.text)]
+    else:
+        rows = [
+            {key: value for key, value in op.items() if key not in ("bytes", "formulas")}
+            | op.get("bytes", {})
+            | op.get("formulas", {})
+            for op in found["operators"]
+        ]
+        total = [{"name": "total", **found["total"]}] if "total" in found else []
+        lines += ["", render([*rows, *total], Format.text)]
+    lines += ["", *found.get("notes", ())]
+    return "\n".join(lines).rstrip()

@@ -1,0 +1,127 @@
+"""ridgeline estimate: price one scenario, or a file of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from app.commands import options as opt
+from app.wording.tables import Format
+
+
+def register(cli: typer.Typer) -> None:
+    cli.command("estimate", help="Price one scenario, or a CSV of them with --points.")(estimate)
+
+
+def estimate(
+    model: Annotated[str, typer.Argument(help="Name, Hugging Face id or config.json.")] = "",
+    system: opt.SystemName = "h100-sxm5-80gb",
+    engine: opt.Engine = "generic",
+    weights: opt.Weights = "",
+    moe_weights: opt.MoeWeights = "",
+    kv: opt.Kv = "",
+    activations: opt.Activations = "",
+    compute: opt.Compute = "",
+    tp: opt.Tp = 1,
+    pp: opt.Pp = 1,
+    dp: opt.Dp = 1,
+    ep: opt.Ep = 1,
+    cp: opt.Cp = 1,
+    moe_tp: opt.MoeTp = None,
+    expert_imbalance: opt.Imbalance = 1.0,
+    parallel: opt.Parallel = "",
+    offload: Annotated[
+        str, typer.Option(help="Move what does not fit to the host: weights or kv.")
+    ] = "",
+    batch: opt.Batch = 1,
+    isl: opt.Isl = 1024,
+    osl: opt.Osl = 128,
+    points: Annotated[Path | None, typer.Option(help="A points file (CSV) to price.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Where the priced points go.")] = None,
+    json: opt.Json = False,
+    format_: opt.Form = Format.text,
+) -> None:
+    from app.scenario.scenario import Scenario
+    from genz_core.degrees import parse_degrees
+    from genz_core.errors import InvalidValue
+
+    if points is not None:
+        _price_points(points, output)
+        return
+    if not model:
+        raise InvalidValue("name a model, or give a file with --points")
+    degrees: dict[str, Any] = {"tp": tp, "pp": pp, "dp": dp, "ep": ep, "cp": cp, "moe_tp": moe_tp}
+    scenario = Scenario(
+        model=model,
+        system=system,
+        engine=engine,
+        weights=weights,
+        moe_weights=moe_weights,
+        kv=kv,
+        expert_imbalance=expert_imbalance,
+        activations=activations,
+        compute=compute,
+        offload=offload,
+        batch=batch,
+        isl=isl,
+        osl=osl,
+        **(degrees | parse_degrees(parallel)),
+    )
+    _print(scenario, opt.form(format_, json))
+
+
+def _price_points(points: Path, output: Path | None) -> None:
+    from app.scenario import points_file
+    from app.wording.tables import render
+
+    if output is None:
+        rows = points_file.price(points_file.read(points))
+        typer.echo(render(rows, Format.csv))
+        return
+    with typer.progressbar(length=100, label="pricing", file=_stderr()) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.update(100 * done // total - bar.pos)
+
+        rows = points_file.price_file(points, output, progress)
+    good = sum(row["status"] == "ok" for row in rows)
+    typer.echo(f"{len(rows)} rows priced, {good} ok -> {output}")
+
+
+def _stderr() -> Any:
+    import sys
+
+    return sys.stderr
+
+
+def _print(scenario: Any, chosen: Format) -> None:
+    from app.scenario import intervals
+    from app.scenario.scenario import estimate_resolved, resolve
+    from app.scenario.summary import facts, operator_rows
+    from app.wording.tables import render, to_json
+
+    resolved = resolve(scenario)
+    result = estimate_resolved(resolved)
+    summary = facts(resolved, result)
+    operators = {phase: operator_rows(getattr(result, phase)) for phase in ("prefill", "decode")}
+    if chosen is Format.json:
+        typer.echo(to_json({**summary, "operators": operators}))
+        return
+    if chosen is Format.csv:
+        rows = [{"phase": phase, **row} for phase, table in operators.items() for row in table]
+        typer.echo(render(rows, chosen))
+        return
+    lines = [{"figure": k, "value": v} for k, v in intervals.folded(summary).items()]
+    typer.echo(render(lines, chosen))
+    for phase, rows in operators.items():
+        typer.echo(f"\n{phase}\n" + render([_brief(row) for row in rows], chosen))
+
+
+def _brief(row: dict[str, Any]) -> dict[str, Any]:
+    from app.wording import quantities
+
+    keys = ("name", "runs", "flops_per_byte", "bound_s", "predicted_s")
+    trusted = {"80 %": quantities.span(row["low_s"], row["high_s"])}
+    return {key: row[key] for key in keys} | trusted | {k: row[k] for k in ("share", "bound")}

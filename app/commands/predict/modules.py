@@ -1,0 +1,82 @@
+"""ridgeline modules: formulas of single module classes, shown and derived."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from app.commands import options as opt
+
+
+def register(cli: typer.Typer) -> None:
+    group = typer.Typer(help="Formulas of module classes.", no_args_is_help=True)
+    group.command("list", help="The classes that have formulas.")(list_)
+    group.command("show", help="The formulas of one class.")(show)
+    group.command("derive", help="Derive the formulas of a class, or of a model's.")(derive)
+    cli.add_typer(group, name="modules")
+
+
+Model = Annotated[str, typer.Option(help="Of this model, at its sizes.")]
+
+
+def list_(json: opt.Json = False) -> None:
+    from app.wording.tables import to_json
+    from model_registry.modules import known
+
+    names = known()
+    typer.echo(to_json(names) if json else "\n".join(names))
+
+
+def show(
+    name: Annotated[str, typer.Argument(help="Full path or bare name of a class.")],
+    model: Model = "",
+    json: opt.Json = False,
+) -> None:
+    from model_registry.finding.sources import checkpoint
+    from model_registry.modules import model_key, read
+
+    _print(read(name, model_key(checkpoint(model).config) if model else ""), json)
+
+
+def derive(
+    name: Annotated[str, typer.Argument(help="Class, as torch.nn.modules.activation.SiLU.")] = "",
+    model: Model = "",
+    again: Annotated[bool, typer.Option("--again", help="Though the database has them.")] = False,
+    json: opt.Json = False,
+) -> None:
+    from genz_core.errors import InvalidValue
+    from model_registry import modules
+    from model_registry.finding.sources import checkpoint
+
+    if bool(name) == bool(model):
+        raise InvalidValue("name a class, or a model with --model, one of them")
+    if name:
+        _print(modules.class_entry(name, again=again), json)
+        return
+    entries = modules.model_entries(checkpoint(model).config, again=again)
+    if json:
+        from app.wording.tables import to_json
+
+        typer.echo(to_json([entry.to_json() for entry in entries]))
+    else:
+        typer.echo("\n".join(entry.module for entry in entries))
+
+
+def _print(entry: Any, json: bool) -> None:
+    from app.wording.tables import to_json
+
+    if json:
+        typer.echo(to_json(entry.to_json()))
+        return
+    by = " by {by} on {on}".format(**entry.validated) if entry.validated else ": by nobody yet"
+    typer.echo(f"{entry.module}\n  from {entry.source}\n  validated{by}")
+    sizes = {**entry.sizes, "parameters": f"{entry.parameters:,.0f}" if entry.parameters else ""}
+    lines = {"symbols": ", ".join(entry.symbols), **sizes}
+    lines |= {figure: formula.text() for figure, formula in entry.formulas.items()}
+    lines["operators"] = ", ".join(f"{n} {name}" for name, n in entry.operators.items())
+    for label, words in lines.items():
+        if words:
+            typer.echo(f"  {label:20} {words}")
+    for child in entry.children:
+        typer.echo(f"  child {child.name} ({child.module}) x {child.count}")

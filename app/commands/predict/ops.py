@@ -1,0 +1,66 @@
+"""ridgeline ops: the static table of a model's operators, before any hardware."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from app.commands import options as opt
+from app.commands.predict.arch import WITHOUT, names
+from app.wording.tables import Format
+
+
+def register(cli: typer.Typer) -> None:
+    cli.command("ops", help="FLOPs and bytes of every operator, no hardware needed.")(ops)
+
+
+def ops(
+    model: opt.ModelName,
+    cached_tokens: Annotated[
+        str, typer.Option(help='Cached tokens of each query: "1048576,1024"; one goes for all.')
+    ] = "0",
+    input_tokens: Annotated[str, typer.Option(help='New tokens of each query: "1,1".')] = "1",
+    batch_size: Annotated[
+        int, typer.Option(help="Queries in all, a multiple of the list; 0: one of each.")
+    ] = 0,
+    tp: opt.Tp = 1,
+    weights: opt.Weights = "",
+    kv: opt.Kv = "",
+    trace: Annotated[bool, typer.Option("--trace", help="Trace the model's own code.")] = False,
+    without: Annotated[str, typer.Option(help=WITHOUT)] = "",
+    json: opt.Json = False,
+    format_: opt.Form = Format.text,
+) -> None:
+    from genz_core.errors import InvalidParallelism
+    from genz_core.types import Parallelism
+    from model_registry.reports import static_table
+    from model_registry.reports.symbolic import open_model
+
+    opened, _ = open_model(model, trace=trace, without=names(without), weights=weights, kv=kv)
+    if message := opened.invalid(Parallelism(tp=tp)):
+        raise InvalidParallelism(message)
+    table = static_table.static_table(
+        opened,
+        _tokens("cached-tokens", cached_tokens),
+        _tokens("input-tokens", input_tokens),
+        batch_size or None,
+        Parallelism(tp=tp),
+    )
+    renderers = {
+        Format.text: static_table.as_text,
+        Format.markdown: static_table.as_markdown,
+        Format.csv: static_table.as_csv,
+        Format.json: static_table.as_json,
+    }
+    typer.echo(renderers[opt.form(format_, json)](table))
+
+
+def _tokens(name: str, text: str) -> list[int]:
+    """Read "1048576,1024".  Raises `InvalidValue` for anything but whole numbers."""
+    from genz_core.errors import InvalidValue
+
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidValue(f'--{name} {text!r}: give whole numbers, as in "1048576,1024"') from None

@@ -1,0 +1,1 @@
+"""All of the dashboard that needs Streamlit and is no page."""

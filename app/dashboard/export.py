@@ -1,0 +1,114 @@
+"""Taking things along: charts as HTML, SVG and PNG, tables as CSV, a scenario as JSON.
+
+PNG and SVG files are drawn on the server where kaleido and a browser are there; the camera in a
+chart's own toolbar needs neither.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import os
+import shutil
+from collections.abc import Mapping
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from app.charts import style
+from app.dashboard.cached import Setup
+from genz_core.errors import RidgelineError
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+
+
+def look() -> style.Look:
+    """The look that fits the visitor's appearance setting."""
+    return style.look(st.context.theme.type)
+
+
+def chart(figure: go.Figure, key: str, alt: str, *, select: bool = False) -> list[dict]:
+    """Draw a figure; returns the points that were clicked, if it takes clicks."""
+    config = {
+        "displaylogo": False,
+        "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
+        "toImageButtonOptions": {"format": "svg", "filename": f"ridgeline-{key}"},
+    }
+    event = st.plotly_chart(
+        figure,
+        theme=None,
+        key=key,
+        config=config,
+        alt=alt,
+        on_select="rerun" if select else "ignore",
+        selection_mode="points",
+    )
+    return event["selection"]["points"] if select else []
+
+
+def downloads(
+    name: str, figures: Mapping[str, go.Figure], table: pd.DataFrame, setup: Setup
+) -> None:
+    """A row of what can be saved: the table, the scenario, every figure.  Made at the click."""
+    with st.popover("Export", icon=":material/download:"):
+        with st.container(horizontal=True):
+            _button("Table (CSV)", f"{name}.csv", "text/csv", lambda: table.to_csv(index=False))
+            _button("Table (JSON)", f"{name}.json", "application/json", lambda: _records(table))
+            _button("Scenario (JSON)", "scenario.json", "application/json", lambda: scenario(setup))
+        for title, figure in figures.items():
+            _figure_buttons(f"{name}-{title}".replace(" ", "-"), title, figure)
+        st.caption(
+            "The camera above a chart saves it as SVG, as it is on the screen. The address of this "
+            "page holds the scenario and the view: copy it to share both."
+        )
+
+
+def _figure_buttons(stem: str, title: str, figure: go.Figure) -> None:
+    with st.container(horizontal=True):
+        page = functools.partial(html, figure, title)
+        _button(f"{title} (HTML)", f"{stem}.html", "text/html", page)
+        for kind in ("svg", "png") if can_draw() else ():
+            mime = "image/svg+xml" if kind == "svg" else "image/png"
+            _button(kind.upper(), f"{stem}.{kind}", mime, functools.partial(image, figure, kind))
+
+
+def _button(label: str, file: str, mime: str, data) -> None:
+    st.download_button(label, data, file, mime, key=f"save {file}", on_click="ignore")
+
+
+def _records(table: pd.DataFrame) -> str:
+    return table.to_json(orient="records", indent=1)
+
+
+def scenario(setup: Setup) -> str:
+    """A setup as JSON, with what the visitor brought."""
+    return json.dumps(setup.document(), indent=1)
+
+
+def html(figure: go.Figure, title: str) -> str:
+    """A page that stands alone and needs no network."""
+    page = figure.to_html(include_plotlyjs=True, full_html=True, config={"displaylogo": False})
+    return page.replace("<head>", f"<head><title>Ridgeline: {title}</title>", 1)
+
+
+@functools.cache
+def can_draw() -> bool:
+    """Whether this server can draw image files: kaleido is installed and finds a browser."""
+    if importlib.util.find_spec("kaleido") is None:
+        return False
+    named = os.environ.get("BROWSER_PATH")
+    return bool(named or any(shutil.which(name) for name in _BROWSERS))
+
+
+def image(figure: go.Figure, kind: str) -> bytes:
+    """A figure as "svg" or "png", 1200 pixels wide.
+
+    Raises:
+        RidgelineError: the browser behind kaleido did not start.
+    """
+    try:
+        return figure.to_image(format=kind, width=1200, height=figure.layout.height or 500, scale=2)
+    except (RuntimeError, OSError) as error:
+        raise RidgelineError(f"the chart could not be drawn: {error}") from None

@@ -1,0 +1,101 @@
+"""Runs of an engine on the page Calibrate: figures typed in, the fit shown, kept and forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+import hardware_db
+from app.calibration import from_runs
+from app.charts import measured
+from app.dashboard import cached, export, sidebar
+from app.dashboard.panels.fit import NUMBER, SHARE
+from app.wording import quantities
+
+
+def _form(names: Sequence[str], load: str) -> list[dict[str, str]]:
+    """One to five runs as rows of a points file; rows left empty are none.
+
+    names: columns of measured seconds.  load: "concurrency" or "batch".
+    """
+    count = st.slider("Runs", 1, 5, 3, key="own_count", width=320)
+    rows = []
+    with st.form("own_form"):
+        for at in range(count):
+            with st.container(horizontal=True):
+                users = st.number_input(
+                    load.capitalize(), 1, 100_000, 4 ** (at + 1), key=f"own_{load}_{at}", width=140
+                )
+                row = {"id": f"run {at + 1}", load: str(users)}
+                for name in names:
+                    value = st.number_input(
+                        from_runs.LABELS[name], min_value=0.0, value=None, format="%.4g",
+                        key=f"own_{name}_{at}", width=180, placeholder="not measured",
+                    )  # fmt: skip
+                    row[name] = "" if value is None else str(value / 1e3)
+                rows.append(row)
+        sent = st.form_submit_button("Calibrate", icon=":material/tune:")
+    filled = [row for row in rows if any(row[name] for name in names)]
+    return (filled or rows[:1]) if sent else []
+
+
+def panel() -> None:
+    """Ask for the runs of the sidebar's scenario, fit them, and show what came of it."""
+    setup = sidebar.asked()
+    s = setup.scenario
+    st.caption(
+        "One to five runs that you measured of the sidebar's scenario move the engine's constants; "
+        "later predictions of this engine, model, format and device use them. How much that helps "
+        "other runs is on the page Accuracy, under Serving.\n\n"
+        f"{s.model} on {s.tp * s.pp * s.dp} × {s.system} · engine {s.engine} · "
+        f"{quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out"
+    )
+    if setup.model_config or setup.system_yaml:
+        st.info(
+            "Runs are kept by name: choose a model and a device from the lists.",
+            icon=":material/info:",
+        )
+        return
+    kind = st.segmented_control(
+        "Measured", list(from_runs.KINDS), default=next(iter(from_runs.KINDS)), required=True,
+        key="own_kind",
+    )  # fmt: skip
+    rows = _form(from_runs.KINDS[kind], "concurrency" if kind == "Under load" else "batch")
+    if rows:
+        with st.spinner("Fitting the engine's constants …"):
+            st.session_state["own_found"] = from_runs.calibrate(from_runs.of(s, rows))
+    for found in st.session_state.get("own_found", ()):
+        _show(found)
+
+
+def _show(found: from_runs.Calibrated) -> None:
+    """Each figure before and after, the constants, and the buttons that keep or drop it."""
+    before, after = found.fit.before, found.fit.after
+    st.subheader(f"{found.measured.model}, {from_runs.named(found.key)}", anchor=False)
+    with st.grid(3, min_column_width=160):
+        st.metric("Mean error, before", quantities.percent(before.mape), border=True)
+        st.metric("Mean error, after", quantities.percent(after.mape), border=True)
+        st.metric("Figures", str(after.points), border=True)
+    rows = from_runs.table(found)
+    figure = measured.before_after(rows, export.look())
+    export.chart(figure, "own-runs", "Runs of your own, before and after")
+    st.dataframe(
+        pd.DataFrame(rows), hide_index=True, key="own_table",
+        column_config={"error_before": SHARE, "error_after": SHARE},
+    )  # fmt: skip
+    with st.expander("Constants, and how well the runs tell them"):
+        st.dataframe(
+            pd.DataFrame(from_runs.constants(found)), hide_index=True, key="own_constants",
+            column_config={"factor": NUMBER, "uncertainty": SHARE},
+        )  # fmt: skip
+    with st.container(horizontal=True):
+        if st.button("Use in later predictions", key="own_save", icon=":material/save:"):
+            from_runs.keep(found)
+            cached.forget()
+            st.success("Kept in your data folder.", icon=":material/check:")
+        if st.button("Forget them", key="own_forget", icon=":material/delete:"):
+            dropped = hardware_db.forget_recipe(found.key)
+            cached.forget()
+            st.info("Forgotten." if dropped else "Nothing was kept.", icon=":material/info:")

@@ -1,0 +1,48 @@
+"""The part of the page Run that measures a grid of batches and lengths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app.charts import measured
+from app.dashboard import export
+from app.measuring.comparison import folded
+from app.measuring.sweep import Swept
+from app.wording import quantities
+
+
+def fields() -> dict[str, Any]:
+    """The grid, inside a form."""
+    with st.grid(4, min_column_width=150):
+        batches = st.text_input("Batches", "1:4:x2", key="sweep_batches", help="1:8:x2 or 1,2,4")
+        lengths = st.text_input("Lengths", "64:256:x2", key="sweep_lengths", help="In tokens.")
+        phases = st.multiselect(
+            "Phases", ["prefill", "decode"], ["prefill", "decode"], key="sweep_phases"
+        )
+        rounds = st.number_input("Rounds", 1, 20, 3, key="sweep_rounds")
+    return {
+        "batches": batches, "lengths": lengths, "phases": ",".join(phases), "rounds": int(rounds),
+    }  # fmt: skip
+
+
+def show(done: Swept) -> None:
+    """How predictions and measurements agree, the points, and the table."""
+    shown = {name: fit for name, fit in done.agreement.items() if fit.points}
+    if shown:
+        with st.grid(3, min_column_width=220):
+            for name, fit in shown.items():
+                words = f"R² {fit.r2:.3f} over {fit.points} points"
+                st.metric(f"{name.capitalize()}: MAPE", quantities.percent(fit.mape), words,
+                          delta_color="off", delta_arrow="off", border=True)  # fmt: skip
+        figure = measured.sweep(done.rows, done.agreement, export.look())
+        export.chart(figure, "sweep", "Steps of a sweep, predicted and measured")
+    for note in done.notes:
+        st.caption(f"Note: {note}")
+    table = pd.DataFrame(done.rows)
+    shown = pd.DataFrame(map(folded, done.rows)).drop(columns="bound_s")
+    st.dataframe(shown, hide_index=True, key="sweep_rows", height="auto")
+    st.download_button("CSV", table.to_csv(index=False), "sweep.csv", "text/csv",
+                       on_click="ignore", icon=":material/download:")  # fmt: skip

@@ -1,0 +1,70 @@
+"""Scenarios pinned for comparison: text in the address, so that a link brings them back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import streamlit as st
+
+from app.dashboard.cached import Setup, setup_from
+from genz_core.errors import RidgelineError
+
+MOST = 4
+
+
+def controls() -> None:
+    """The sidebar's pin button and the text that holds the pins."""
+    with st.expander("Pinned scenarios", icon=":material/keep:", key="pins_open"):
+        st.button("Pin this scenario", on_click=pin, width="stretch", disabled=full())
+        st.text_input(
+            "As text",
+            key="pins",
+            bind="query-params",
+            help="The pinned scenarios as the link carries them; empty it to unpin all.",
+        )
+
+
+def pin() -> None:
+    """Pin the scenario at hand; a callback."""
+    asked = st.session_state.get("asked")
+    if isinstance(asked, Setup):
+        _save([*readable(), asked.changed()])
+
+
+def remove(place: int) -> None:
+    """Unpin one; a callback."""
+    _save([pin for at, pin in enumerate(readable()) if at != place])
+
+
+def clear() -> None:
+    """Unpin all; a callback."""
+    _save([])
+
+
+def full() -> bool:
+    return len(readable()) >= MOST
+
+
+def readable() -> list[dict[str, Any]]:
+    """The pins that are scenarios, each as what differs from the default, at most `MOST`."""
+    try:
+        found = json.loads(st.session_state.get("pins") or "[]")
+    except (ValueError, RecursionError):
+        return []
+    pins = found if isinstance(found, list) else []
+    return [pin for pin in pins if _is_scenario(pin)][:MOST]
+
+
+def _is_scenario(pin: object) -> bool:
+    try:
+        return isinstance(pin, dict) and bool(setup_from(pin))
+    except RidgelineError:
+        return False
+
+
+def _save(pins: list[dict[str, Any]]) -> None:
+    """Write the text; only from a callback, before the sidebar is drawn."""
+    unique = [pin for at, pin in enumerate(pins) if pin not in pins[:at]]
+    text = json.dumps(unique[:MOST], separators=(",", ":"), ensure_ascii=False)
+    st.session_state["pins"] = text if unique else ""

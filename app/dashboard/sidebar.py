@@ -1,0 +1,277 @@
+"""The scenario in the sidebar; every control of it lives in the address, so a link restores it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import streamlit as st
+
+import hardware_db
+from app.dashboard import cached, own_definitions, pinned
+from app.dashboard.cached import FACTORS, Setup
+from app.scenario.scenario import Resolved, Scenario
+from app.wording import quantities
+from genz_core import Estimate
+from genz_core.errors import InvalidValue, RidgelineError
+from model_registry.finding.loading import names as model_names
+
+AUTO = "as checkpoint"
+PRECISIONS = ("bf16", "fp8", "fp8_block", "int8", "int4", "mxfp4", "nvfp4", "q8_0", "q4_k_m")
+DEGREES = (1, 2, 4, 8, 16, 32, 64)
+CUSTOM = "Custom"
+#: Workloads that people mean when they name them: batch, isl, osl.
+PRESETS: Mapping[str, tuple[int, int, int]] = {
+    "One request 1k / 128": (1, 1024, 128),
+    "Chat 1k / 1k": (32, 1024, 1024),
+    "RAG 8k / 256": (16, 8192, 256),
+    "Agent 64k / 2k": (4, 65536, 2048),
+    "Reasoning 1k / 8k": (32, 1024, 8192),
+    "Batch 2k / 512": (256, 2048, 512),
+}
+DEGREES_HELP = """
+**TP** tensor parallel: every matrix split over devices.
+**PP** pipeline parallel: layers split into stages.
+**DP** attention data parallel: ranks hold other sequences, the experts span all of them.
+**EP** expert parallel: experts split over devices; divides TP × DP.
+Other degrees can be typed.
+"""
+_DEFAULT = Scenario()
+
+
+def sidebar() -> None:
+    """Draw the scenario's controls and keep what they say for the page."""
+    with st.sidebar:
+        model, system = _names()
+        try:
+            chosen = _scenario(model, system)
+        except RidgelineError as error:
+            st.session_state["asked"] = error
+            st.error(str(error))
+            return
+        factors = _what_if()
+        own_definitions.uploader()
+        st.session_state["asked"] = own_definitions.attach(Setup(chosen, **factors))
+        pinned.controls()
+
+
+def asked() -> Setup:
+    """What the sidebar asks; a page that cannot use it stops with the sentence that says why."""
+    value = st.session_state.get("asked", Setup())
+    if isinstance(value, RidgelineError):
+        stop(value)
+    return value
+
+
+def answer() -> tuple[Setup, Resolved, Estimate]:
+    """The setup, what its names mean, and its estimate, or a sentence and the end of the page."""
+    setup = asked()
+    try:
+        return setup, cached.resolved(setup), cached.priced(setup)
+    except RidgelineError as error:
+        stop(error)
+
+
+def stop(error: RidgelineError) -> NoReturn:
+    """Show an error as its sentence and end the page."""
+    st.error(str(error), icon=":material/error:")
+    st.caption("Change the scenario in the sidebar; nothing else on this page is shown until then.")
+    st.stop()
+    raise error
+
+
+# ------------------------------------------------------------------------------- controls
+
+
+def _names() -> tuple[str, str]:
+    models = [*own_definitions.own("models"), *model_names()]
+    systems = [*own_definitions.own("systems"), *hardware_db.names()]
+    model = st.selectbox(
+        "Model",
+        models,
+        index=_place(models, _DEFAULT.model),
+        key="model",
+        bind="query-params",
+        accept_new_options=True,
+        help="Type to search; any Hugging Face id of a known architecture is understood.",
+    )
+    system = st.selectbox(
+        "System",
+        systems,
+        index=_place(systems, _DEFAULT.system),
+        key="system",
+        bind="query-params",
+        accept_new_options=True,
+        help="Type to search; marketing names and what nvidia-smi prints are understood.",
+    )
+    return str(model), str(system)
+
+
+def _place(names: list[str], wanted: str) -> int:
+    return names.index(wanted) if wanted in names else 0
+
+
+def _scenario(model: str, system: str) -> Scenario:
+    degrees = _degrees()
+    load = _workload()
+    engine = st.selectbox(
+        "Engine",
+        hardware_db.engine_names(),
+        index=_place(hardware_db.engine_names(), _DEFAULT.engine),
+        key="engine",
+        bind="query-params",
+        help="Serving software: its launch floors, host time, chunking and memory reserve.",
+    )
+    return Scenario(model=model, system=system, engine=engine, **_precisions(), **degrees, **load)
+
+
+def _degrees() -> dict[str, Any]:
+    found: dict[str, int] = {}
+    for column, name in zip(st.columns(4, gap="xxsmall"), ("tp", "pp", "dp", "ep"), strict=True):
+        typed = column.selectbox(
+            name.upper(), DEGREES, key=name, bind="query-params", accept_new_options=True
+        )
+        found[name] = whole(name.upper(), typed)
+    devices = found["tp"] * found["pp"] * found["dp"]
+    st.caption(f"{devices} device{'s' if devices > 1 else ''} = TP × PP × DP", help=DEGREES_HELP)
+    return {**found, "expert_imbalance": _imbalance(found["ep"])}
+
+
+def _imbalance(ep: int) -> float:
+    """What the routing does to expert-parallel ranks; nothing to ask of one rank."""
+    if ep == 1:
+        return 1.0
+    return st.number_input(
+        "Busiest expert rank ×",
+        1.0,
+        64.0,
+        1.0,
+        step=0.1,
+        key="expert_imbalance",
+        bind="query-params",
+        help="Routed rows of the busiest of the EP ranks over their mean; the others wait for it.",
+    )
+
+
+def whole(label: str, typed: object) -> int:
+    """A typed degree as a whole number of at least one.
+
+    Raises:
+        InvalidValue: it is none.
+    """
+    try:
+        value = int(str(typed))
+    except ValueError:
+        raise InvalidValue(f"{label} is {typed!r}; give a whole number such as 8") from None
+    if not 1 <= value <= 65536:
+        raise InvalidValue(f"{label} is {value}; give a whole number from 1 to 65536")
+    return value
+
+
+def _workload() -> dict[str, Any]:
+    place = st.container()
+    limits = {
+        "batch": ("Batch", 65_536),
+        "isl": ("Input", 10_000_000),
+        "osl": ("Output", 1_000_000),
+    }
+    found: dict[str, int] = {}
+    for column, (name, (label, most)) in zip(
+        st.columns(3, gap="xxsmall"), limits.items(), strict=True
+    ):
+        found[name] = column.number_input(
+            label, 1, most, getattr(_DEFAULT, name), key=name, bind="query-params"
+        )
+    st.caption(
+        "sequences, tokens each",
+        help="Batch: sequences that run together. Input and output (ISL, OSL): tokens of each.",
+    )
+    numbers = (found["batch"], found["isl"], found["osl"])
+    st.session_state["preset"] = next((n for n, p in PRESETS.items() if p == numbers), CUSTOM)
+    place.selectbox(
+        "Workload",
+        [*PRESETS, CUSTOM],
+        key="preset",
+        on_change=_apply_preset,
+        help="Prompt and output length in tokens; sets the three numbers below.",
+    )
+    return found
+
+
+def _apply_preset() -> None:
+    chosen = PRESETS.get(st.session_state["preset"])
+    if chosen:
+        st.session_state.update(zip(("batch", "isl", "osl"), chosen, strict=True))
+
+
+def _precisions() -> dict[str, Any]:
+    labels = {
+        "weights": "Weights",
+        "kv": "KV cache",
+        "moe_weights": "Expert weights",
+        "activations": "Activations",
+        "compute": "Arithmetic",
+    }
+    found: dict[str, str] = {}
+    with st.expander("Precision", icon=":material/memory:", key="precision_open"):
+        for name, label in labels.items():
+            choice = st.selectbox(
+                label,
+                (AUTO, *PRECISIONS),
+                key=name,
+                bind="query-params",
+                accept_new_options=True,
+                help="GGUF types such as q5_k_m can be typed." if name == "weights" else None,
+            )
+            found[name] = "" if choice == AUTO else str(choice)
+        moved = st.selectbox(
+            "Offload to host",
+            ("none", "weights", "kv"),
+            key="offload",
+            bind="query-params",
+            help="Keep what does not fit in host memory or on disk; each step reads it again.",
+        )
+        found["offload"] = "" if moved == "none" else str(moved)
+    return found
+
+
+def _what_if() -> dict[str, Any]:
+    labels = {
+        "peak": "Peak arithmetic",
+        "bandwidth": "Memory bandwidth",
+        "capacity": "Memory capacity",
+        "link": "Link bandwidth",
+    }
+    with st.expander("What if", icon=":material/tune:", key="what_if_open"):
+        found = {
+            name: st.slider(f"{label} ×", 0.25, 4.0, 1.0, 0.25, key=name, bind="query-params")
+            for name, label in labels.items()
+        }
+        found["price"] = st.number_input(
+            "Rent of a device [$/h]",
+            0.0,
+            1e5,
+            0.0,
+            step=0.5,
+            key="price",
+            bind="query-params",
+            help="0: the system's public price, where one is known.",
+        )
+    return found
+
+
+def describe(setup: Setup) -> str:
+    """A setup in a short line."""
+    s = setup.scenario
+    degrees = " ".join(
+        f"{name.upper()}{getattr(s, name)}"
+        for name in ("tp", "pp", "dp", "ep")
+        if getattr(s, name) > 1
+    )
+    bits = "/".join(value for value in (s.weights, s.kv) if value)
+    changed = [f"{name} ×{getattr(setup, name):g}" for name in FACTORS if getattr(setup, name) != 1]
+    if s.ep > 1 and s.expert_imbalance > 1:
+        changed.append(f"busiest rank ×{s.expert_imbalance:g}")
+    load = f"batch {s.batch}, {quantities.tokens(s.isl)}/{quantities.tokens(s.osl)}"
+    parts = [s.model.rpartition("/")[2], s.system, degrees, bits, load, *changed]
+    return " · ".join(part for part in parts if part)

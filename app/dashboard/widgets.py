@@ -1,0 +1,74 @@
+"""What pages share: a card, a titled table of errors, and parity beside its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from app.charts import parity
+from app.dashboard import export
+
+Points = Sequence[dict[str, Any]]
+#: Columns of tables of errors, as headed, and what the heading says under the pointer.
+_ERROR = "of |predicted / measured − 1|"
+HEADINGS: Mapping[str, tuple[str, str]] = {
+    "fmt": ("format", "Number formats of the operands, as a profile names its constants"),
+    "metric": ("figure", "What was measured"),
+    "mape %": ("MAPE %", f"Mean {_ERROR}"),
+    "median %": ("median %", f"Median {_ERROR}"),
+    "p90 %": ("p90 %", f"Ninth decile {_ERROR}"),
+    "bias %": ("bias %", "Mean of predicted / measured − 1: above zero, predicted too slow"),
+    "within_10 %": ("within 10 %", "Share of points at most 10 % off"),
+    "within_20 %": ("within 20 %", "Share of points at most 20 % off"),
+    "within_30 %": ("within 30 %", "Share of points at most 30 % off"),
+    "rank": ("rank correlation", "Spearman's: 1 where the order of all points is right"),
+    "tier": ("constants", "Fitted on this device (measured), its family (sibling), or typical"),
+    "coverage %": ("coverage %", "Share of measurements inside the interval; 80 % were asked for"),
+    "median half-width %": ("half-width %", "Median of half the interval over the prediction"),
+    "series": ("series", "Operator, device and format together are one series of points"),
+}
+
+
+def card(label: str, value: str, beside: str, meaning: str = "", *, alarming: bool = False) -> None:
+    """A figure on a card: its name, its value, and what to hold it against."""
+    st.metric(
+        label, value, beside, border=True, help=meaning or None,
+        delta_color="inverse" if alarming else "off", delta_arrow="off",
+    )  # fmt: skip
+
+
+def table(title: str, rows: Points, key: str, caption: str = "") -> None:
+    """A table under its title; a sentence where the fit that writes it has not run."""
+    st.subheader(title, anchor=False)
+    if rows:
+        shown = pd.DataFrame(rows).dropna(axis=1, how="all")
+        headings = {
+            name: st.column_config.Column(label, help=meaning)
+            for name, (label, meaning) in HEADINGS.items()
+            if name in shown
+        }
+        st.dataframe(
+            shown, hide_index=True, height="auto", key=key, placeholder="–",
+            column_config=headings,
+        )  # fmt: skip
+    else:
+        st.caption("Not written yet: the fit that produces this table has not run.")
+    if caption and rows:
+        st.caption(caption)
+
+
+def pair(points: Points, by: str, title: str, key: str) -> dict[str, go.Figure]:
+    """Parity and the spread of its errors, side by side."""
+    look = export.look()
+    figure = parity.parity(points, by, f"{title}, by {by}", look)
+    spread = parity.errors(points, "Spread of the errors", look)
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        export.chart(figure, f"parity-{key}", f"{title}, {key}")
+    with right:
+        export.chart(spread, f"errors-{key}", f"Histogram of predicted over measured, {key}")
+    return {"parity": figure, "errors": spread}

@@ -1,0 +1,177 @@
+"""The measured figures of each engine, and what each may be left out by."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import hardware_db
+from app.accuracy import measured_points
+from app.scenario import points_file
+from app.scenario.points_row import Point, parse
+from app.scenario.scenario import Resolved, bulk_format, resolve
+from genz_core.engine_calibration import moved
+from genz_core.operator_calibration import TOLERANCE
+from genz_core.serving import Recipe
+from genz_core.types import Array, EngineProfile
+from hardware_db.engine_schema import prior_engine
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One measured figure: the row it belongs to and the facts that splits leave out by.
+
+    facts: model, system, configuration, set ("serving" or "published"), engine, recipe (the key
+    of `hardware_db.load_recipe`, joined by "|"), tier of the latency profile, named (the model),
+    possible ("no" where a figure of its row lies below the bound of the load that it states).
+    """
+
+    row: int
+    metric: str
+    measured_s: float
+    facts: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Data:
+    """The measured figures of one engine, its rows grouped for pricing.
+
+    A group shares model, formats and system, so it shares its constants.
+    """
+
+    engine: str
+    prior: EngineProfile
+    rows: list[Point]
+    groups: list[tuple[Resolved, list[int]]]
+    targets: list[Target]
+
+    def logs(self, moves: Array) -> Array:
+        """ln(predicted / measured), [targets].
+
+        moves: of the logarithm of each constant of the prior, [targets, constants].
+        """
+        of_row = {target.row: moves[at] for at, target in enumerate(self.targets)}
+        priced: dict[int, points_file.Row] = {}
+        for resolved, members in self.groups:
+            engine = moved(self.prior, of_row[members[0]])
+            priced |= self._price(resolved, members, engine, None)
+        predicted = [_figure(priced[target.row], target) for target in self.targets]
+        return np.log(predicted) - np.log([target.measured_s for target in self.targets])
+
+    def logs_of(self, engine: EngineProfile) -> Array:
+        """ln(predicted / measured) under one engine whatever its device and recipe, [targets]."""
+        predicted = self.predicted_s(self.targets, engine)
+        return np.asarray(np.log(predicted) - np.log([t.measured_s for t in self.targets]))
+
+    def predicted_s(
+        self, targets: Sequence[Target], engine: EngineProfile, recipe: Recipe | None = None
+    ) -> Array:
+        """What an engine predicts for some targets [s], [targets]."""
+        wanted = {target.row for target in targets}
+        priced: dict[int, points_file.Row] = {}
+        for resolved, members in self.groups:
+            if here := [at for at in members if at in wanted]:
+                priced |= self._price(resolved, here, engine, recipe)
+        return np.array([_figure(priced[target.row], target) for target in targets])
+
+    def _price(
+        self, resolved: Resolved, rows: Sequence[int], engine: EngineProfile, recipe: Recipe | None
+    ) -> dict[int, points_file.Row]:
+        asked = replace(resolved, engine=engine, recipe=recipe)
+        return dict(
+            zip(rows, points_file.price_group(asked, [self.rows[at] for at in rows]), strict=True)
+        )
+
+
+def _figure(row: points_file.Row, target: Target) -> float:
+    return _number(row, points_file.FIGURES[target.metric].predicted)
+
+
+def _number(row: points_file.Row, column: str) -> float:
+    return float(row.get(column) or "nan")
+
+
+def load(only: str = "") -> list[Data]:
+    """Every measured point, by engine; or those of one engine, by its profile's name."""
+    found: dict[str, Data] = {}
+    for source in ("published", "serving"):
+        for row in measured_points.measured_rows(source):
+            name = hardware_db.load_engine(row["engine"]).name
+            if only and name != only:
+                continue
+            data = found.setdefault(name, Data(name, prior_engine(name), [], [], []))
+            at = len(data.rows)
+            data.rows.append(parse(row, row["id"]))
+            data.targets += [Target(at, m, s, _facts(row)) for m, s in _measured(row)]
+    for data in found.values():
+        together: dict[Any, list[int]] = defaultdict(list)
+        for at, point in enumerate(data.rows):
+            together[points_file.group_of(point)].append(at)
+        data.groups = [(resolve(data.rows[m[0]].scenario), m) for m in together.values()]
+        _name(data)
+        _doubt(data)
+    return list(found.values())
+
+
+def _name(data: Data) -> None:
+    """Give every target the names that a prediction of its group will be asked by."""
+    names: dict[int, dict[str, str]] = {}
+    for resolved, members in data.groups:
+        system, parameters = resolved.system, str(round(resolved.model.parameters))
+        facts = {
+            "engine": data.engine,
+            "system": system.slug,
+            "recipe": "|".join((parameters, system.slug, bulk_format(resolved.model))),
+            "tier": system.latency.tier if system.latency else "default",
+            "named": resolved.model.name,
+        }
+        names |= dict.fromkeys(members, facts)
+    data.targets = [replace(t, facts={**t.facts, **names[t.row]}) for t in data.targets]
+
+
+def _doubt(data: Data) -> None:
+    """Say of every target whether its row can have been measured at the load that it states.
+
+    Where a row is silent about its cache, an 8-bit one is believed: the least that engines keep.
+    """
+    bounds: dict[int, points_file.Row] = {}
+    for resolved, members in data.groups:
+        smallest = replace(resolved.scenario, kv=resolved.scenario.kv or "fp8")
+        bounds |= data._price(resolve(smallest), members, data.prior, None)
+    broken = {
+        target.row
+        for target in data.targets
+        if target.measured_s * (1.0 + TOLERANCE)
+        < _number(bounds[target.row], points_file.FIGURES[target.metric].bound)
+    }
+    data.targets = [
+        replace(t, facts={**t.facts, "possible": "no" if t.row in broken else "yes"})
+        for t in data.targets
+    ]
+
+
+def _measured(row: Mapping[str, str]) -> list[tuple[str, float]]:
+    if "phase" in row:
+        return [(row["phase"], float(row["measured_s"]))]
+    return [(metric, float(row[f"measured_{metric}"])) for metric in ("ttft_s", "tpot_s")]
+
+
+def _facts(row: Mapping[str, str]) -> dict[str, str]:
+    """A configuration is everything but the load; of published points, source, device and model."""
+    model, system = row.get("family") or row["model"], row["system"]
+    if "phase" in row:
+        return {
+            "set": "published",
+            "model": model,
+            "configuration": f"{row['source']}|{system}|{model}",
+        }
+    split = "/".join(row.get(k, "") for k in ("tp", "pp", "dp", "ep", "moe_tp", "isl", "osl"))
+    return {
+        "set": "serving",
+        "model": model,
+        "configuration": f"{model}|{system}|{row['weights']}|{split}",
+    }

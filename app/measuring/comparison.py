@@ -1,0 +1,277 @@
+"""Reports beside predictions, and tables of reports as pages show them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+import hardware_db
+import profilers
+from app.scenario import intervals
+from app.scenario.scenario import Scenario, estimate
+from app.wording import quantities
+from genz_core import Estimate
+from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.types import System
+from profilers import Comparison, Measurement, PhasePattern, Report
+from profilers.compare import Expected, in_phase
+
+#: Events of an exported trace at most; browsers hold no more with ease.
+MAX_EVENTS = 200_000
+
+#: Columns of a compared row as a reader sees them, and whether a measurement lies inside.
+_READ = {"low_s": "80 %", "inside": "inside 80 %"}
+_WORST = (
+    "name", "phase", "class", "bound [µs]", "predicted [µs]", "80 %", "measured [µs]",
+    "inside 80 %", "ratio", "share of gap", "measured_as", "matched_by", "runs", "launches",
+)  # fmt: skip
+#: What the columns of `worst` mean.
+COLUMN_HELP = {
+    "measured_as": "Modules, operators or kernels that the reports name",
+    "matched_by": "How both met: the module around the kernels, the FLOPs of one run, or as the "
+    "rest of their class; none: one side has nothing",
+    "80 %": "Four of five held-out measurements of such operators lie within",
+    "inside 80 %": "Whether this measurement lies within",
+}
+_INSIDE = {True: "yes", False: "no", None: ""}
+
+
+def device_name(reports: Sequence[Report]) -> str:
+    """The device that the reports name.
+
+    Raises:
+        InvalidValue: they name none.
+    """
+    names = [device.name for report in reports for device in report.devices if device.name]
+    if not names:
+        raise InvalidValue("the reports do not name their device; give --system")
+    return names[0]
+
+
+def system_of(*reports: Report) -> System | None:
+    """The datasheet of the device that reports name, None where none is known."""
+    for device in (device for report in reports for device in report.devices):
+        try:
+            return hardware_db.load(device.name)
+        except RidgelineError:
+            continue
+    return None
+
+
+def beside(
+    scenario: Scenario,
+    reports: Sequence[Report],
+    patterns: Sequence[PhasePattern] = profilers.DEFAULT_PHASES,
+    phase: str = "",
+    steps: Mapping[str, int] | None = None,
+) -> Comparison:
+    """Reports of one run beside the estimate of a scenario.
+
+    Args:
+        phase: what reports that name no phase are taken for, "" to refuse them.
+        steps: see `profilers.compare`.
+
+    Raises:
+        RidgelineError: names that nobody knows, or reports without a phase.
+    """
+    measurement = profilers.measure_from(reports, patterns)
+    if phase:
+        if phase not in ("prefill", "decode"):
+            raise InvalidValue(f"{phase!r} is no phase; choose prefill or decode")
+        measurement = in_phase(measurement, phase)
+    return compared(estimate(scenario), measurement, reports, steps)
+
+
+def compared(
+    estimate: Estimate,
+    measurement: Measurement,
+    reports: Sequence[Report] = (),
+    steps: Mapping[str, int] | None = None,
+) -> Comparison:
+    """`profilers.compare` with the 80 % interval of every operator and step that has one.
+
+    Raises:
+        InvalidValue: see `profilers.compare`.
+    """
+    return profilers.compare(
+        estimate,
+        measurement,
+        reports=reports,
+        steps=steps,
+        devices=device_count(reports),
+        expected={phase: _expected(estimate, phase) for phase in ("prefill", "decode")},
+    )
+
+
+def _expected(estimate: Estimate, phase: str) -> Expected:
+    step = getattr(estimate, phase)
+    whole = intervals.step_latency(estimate, phase)
+    operators = intervals.operator_table(step)
+    return replace(Expected.of(step), operators=operators, low_s=whole.low_s, high_s=whole.high_s)
+
+
+def trust(row: Mapping[str, Any]) -> str:
+    """The 80 % interval of a compared row in words; nothing where nothing is predicted."""
+    return quantities.span(row["low_s"], row["high_s"]) if row["predicted_s"] > 0 else ""
+
+
+def folded(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A compared row for a reader: both ends in one cell, and whether the measurement lies inside.
+
+    row: predicted_s, low_s, high_s, inside and more; where nothing was predicted it has none.
+    """
+    if "low_s" not in row:
+        return dict(row)
+    said = {"low_s": trust(row), "inside": _INSIDE[row["inside"]]}
+    return {
+        _READ.get(key, key): said.get(key, value) for key, value in row.items() if key != "high_s"
+    }
+
+
+def worst(operators: pd.DataFrame, count: int = 10) -> pd.DataFrame:
+    """Operators with the largest gaps, in display units.
+
+    operators: of a `Comparison`.
+    """
+    gaps = operators["gap_s"].abs().sort_values(ascending=False, kind="stable")
+    rows = operators.loc[gaps.index[:count]]  # those without a measurement last
+    read = pd.DataFrame(map(folded, rows.to_dict("records")))
+    for name in ("bound", "predicted", "measured"):
+        read[f"{name} [µs]"] = read[f"{name}_s"] / quantities.MICROSECOND
+    read["share of gap"] = read["gap_share"]
+    return read[list(_WORST)]
+
+
+def verdict(row: Mapping[str, Any], classes: pd.DataFrame) -> str:
+    """Where the measurement of a phase lies, and how many of its operator classes lie inside.
+
+    row: of `Comparison.phases`.  classes: `Comparison.classes`.
+    """
+    words = f"{str(row['phase']).capitalize()}: "
+    if row["inside"] is None:
+        words += quantities.NOT_VALIDATED
+    elif row["inside"]:
+        words += f"the measurement lies inside the 80 % interval, {trust(row)}"
+    else:
+        side = "above" if row["measured_s"] > row["high_s"] else "below"
+        words += f"the measurement lies {side} the 80 % interval, {trust(row)}"
+    known = classes["inside"][classes["phase"] == row["phase"]].dropna()
+    if len(known):
+        words += f"; {int(known.sum())} of {len(known)} operator classes lie inside theirs"
+    return f"{words}."
+
+
+def device_count(reports: Sequence[Report]) -> int:
+    """Devices that ran side by side: the most of one report, or the ranks of several."""
+    ranks = len({report.facts.get("rank") for report in reports} - {None})
+    busy = [len(report.kernels[["process", "device"]].dropna().drop_duplicates())
+            for report in reports]  # fmt: skip
+    return max([1, ranks, *busy])
+
+
+# ------------------------------------------------------------------------------- tables
+
+
+def kernels_table(kernels: pd.DataFrame, count: int = 500) -> pd.DataFrame:
+    """Kernels by name: launches, time, mean, share; the longest first."""
+    grouped = kernels.groupby("name", observed=True).agg(
+        operator_class=("operator_class", "first"),
+        phase=("phase", "first"),
+        count=("count", "sum"),
+        time_s=("duration_s", "sum"),
+    )
+    grouped["mean_s"] = grouped["time_s"] / grouped["count"]
+    grouped["share"] = grouped["time_s"] / max(float(grouped["time_s"].sum()), 1e-300)
+    ordered = grouped.nlargest(count, "time_s").reset_index()
+    return ordered.astype({"name": str, "operator_class": str, "phase": object})
+
+
+def ranges_table(report: Report, most: int = 1000) -> pd.DataFrame:
+    """The tree of ranges: path, depth, times it ran, host time, launches and GPU time inside."""
+    inside: dict[str, list[float]] = {}
+    paths = report.kernels.groupby("nvtx_path", observed=True)[["count", "duration_s"]].sum()
+    for path, (launches, time_s) in zip(paths.index, paths.to_numpy(), strict=True):
+        parts = str(path).split("/")
+        for depth in range(1, len(parts) + 1):
+            entry = inside.setdefault("/".join(parts[:depth]), [0.0, 0.0])
+            entry[0] += launches
+            entry[1] += time_s
+    host = report.ranges.groupby("name", observed=True)[["count", "duration_s"]].sum()
+    rows = []
+    for path, (launches, time_s) in sorted(inside.items()):
+        name = path.rpartition("/")[2]
+        known = name in host.index
+        rows.append(
+            {
+                "path": path,
+                "depth": path.count("/"),
+                "name": name,
+                "runs": int(host.loc[name, "count"]) if known else None,
+                "host_s": float(host.loc[name, "duration_s"]) if known else float("nan"),
+                "launches": int(launches),
+                "gpu_s": time_s,
+            }
+        )
+    return pd.DataFrame(rows[:most])
+
+
+def difference(before: Report, after: Report) -> pd.DataFrame:
+    """Kernels of two reports by name: times, launches and the change; largest change first."""
+    sides = []
+    for name, report in (("before", before), ("after", after)):
+        table = kernels_table(report.kernels, 1_000_000).set_index("name")
+        renamed = {"time_s": f"{name}_s", "count": f"{name}_count", "operator_class": f"{name}_as"}
+        sides.append(table[list(renamed)].rename(columns=renamed))
+    joined = sides[0].join(sides[1], how="outer")
+    joined["operator_class"] = joined.pop("before_as").fillna(joined.pop("after_as"))
+    joined = joined.fillna(
+        {"before_s": 0.0, "after_s": 0.0, "before_count": 0, "after_count": 0}
+    ).astype({"before_count": int, "after_count": int})
+    joined["change_s"] = joined["after_s"] - joined["before_s"]
+    order = joined["change_s"].abs().sort_values(ascending=False).index
+    return joined.loc[order].reset_index()
+
+
+# ------------------------------------------------------------------------------- traces
+
+
+def chrome_trace(report: Report) -> str:
+    """Kernels, copies and ranges as a Chrome trace, which Perfetto and chrome://tracing open.
+
+    The first `MAX_EVENTS` by start; times in microseconds.
+    """
+    kernels = _events(report.kernels, "name", ("process", "device", "stream"), "kernel")
+    copies = _events(report.copies, "kind", ("process", "device", "stream"), "copy")
+    ranges = _events(report.ranges, "name", ("process", "thread"), "range")
+    events = sorted(kernels + copies + ranges, key=lambda event: event["ts"])[:MAX_EVENTS]
+    return json.dumps({"displayTimeUnit": "ns", "traceEvents": events})
+
+
+def _events(
+    table: pd.DataFrame, named: str, lane: tuple[str, ...], kind: str
+) -> list[dict[str, Any]]:
+    timed = table.dropna(subset=["start_s", "duration_s"])
+    places = timed[list(lane)].astype(object).where(timed[list(lane)].notna(), 0)
+    where = [" ".join(f"{k} {v}" for k, v in zip(lane[1:], row[1:], strict=True))
+             for row in places.to_numpy()]  # fmt: skip
+    start, length = (timed[name].to_numpy() * 1e6 for name in ("start_s", "duration_s"))
+    names = timed[named].astype(object).fillna("unnamed")
+    return [
+        {
+            "ph": "X", "cat": kind, "name": str(name), "ts": round(float(ts), 3),
+            "dur": round(float(dur), 3), "pid": int(process), "tid": f"{kind} {place}",
+        }
+        for name, ts, dur, process, place in zip(
+            names, start, length, places[lane[0]], where, strict=True
+        )
+    ]  # fmt: skip
+
+
+def file_stem(report: Report) -> str:
+    """The report's label as part of a file name: letters, digits, dots and dashes."""
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", report.label).strip("-.")[:80] or "report"

@@ -1,0 +1,1 @@
+"""One model taken apart: layers, operators, builder beside trace."""

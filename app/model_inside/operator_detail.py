@@ -1,0 +1,167 @@
+"""One operator taken apart: the formula of its FLOPs with numbers put in, and its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.wording import quantities
+from genz_core.precision import bytes_of
+from genz_core.types import Op
+
+_PRODUCT = "2 × {m} × {n} × {k}"
+_ATTENTION = "2 × {sequences} × {pairs} × {heads} × ({head_dim} + {value_dim})"
+#: FLOPs of a run by kind, in the names of the operator's dims; see `genz_core.operators`.
+FORMULAS: Mapping[str, str] = {
+    "gemm": _PRODUCT,
+    "einsum": _PRODUCT,
+    "convolution": _PRODUCT,
+    "attention": _ATTENTION,
+    "mla_attention": _ATTENTION,
+    "sparse_attention": _ATTENTION,
+    "moe": "2 × {rows} × {matrices} × {hidden} × {intermediate}",
+    "ssm": "{sequences} × {new_tokens} × {channels} × (6 × {state} + 2)",
+    "linear_attention": "7 × {sequences} × {new_tokens} × {heads} × {key_dim} × {value_dim}",
+    "sampling": "5 × {sequences} × {vocabulary}",
+}
+_SCORES = "2 × {sequences} × {pairs} × {heads} × {head_dim} / {ratio}"
+_PER_ELEMENT = "{elements} × {per_element}"
+_MEANINGS: Mapping[str, str] = {
+    "m": "rows (tokens)",
+    "n": "output features",
+    "k": "input features",
+    "pairs": "(query, key) pairs of one sequence, causal and windowed exactly",
+    "rows": "token-expert pairs on this device",
+    "matrices": "of an expert: up, down, and gate where there is one",
+    "per_element": "FLOPs an element",
+    "ratio": "tokens that one index key stands for; scores alone, no second product",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """FLOPs of one run: in symbols, with numbers put in, and what the symbols mean."""
+
+    symbols: str
+    numbers: str
+    meanings: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """What crosses memory in one run: its shape, number format and bytes."""
+
+    tensor: str
+    shape: str
+    format: str
+    bytes: float
+
+
+def number(value: Any) -> float:
+    """A figure of an operator that was priced for one configuration."""
+    return float(np.asarray(value, dtype=float).reshape(-1)[0])
+
+
+def formula(op: Op) -> Formula | None:
+    """The formula of an operator's FLOPs; None where it does no arithmetic."""
+    flops, sizes = number(op.flops), {name: number(value) for name, value in op.dims.items()}
+    if not flops:
+        return None
+    pattern = FORMULAS.get(op.kind, _PER_ELEMENT)
+    if op.kind == "moe":
+        sizes["matrices"] = 2.0 + sizes["gated"]
+    elif op.name.startswith("indexer_scores"):
+        pattern, per_key = _SCORES, sizes["sequences"] * sizes["pairs"] * sizes["heads"]
+        sizes["ratio"] = 2.0 * per_key * sizes["head_dim"] / flops
+    elif pattern == _PER_ELEMENT:
+        sizes["per_element"] = flops / sizes["elements"]
+    elif pattern == _PRODUCT and flops > 2.0 * sizes["m"] * sizes["n"] * sizes["k"]:
+        pattern += " + {m} × {n}"  # the bias
+    used = [name for name in sizes if f"{{{name}}}" in pattern]
+    said = [f"{name}: {_MEANINGS[name]}" for name in used if name in _MEANINGS]
+    return Formula(
+        pattern.replace("{", "").replace("}", ""),
+        pattern.format(**{name: _written(sizes[name]) for name in used}),
+        "; ".join(said),
+    )
+
+
+def _written(value: float) -> str:
+    """Whole numbers in full, others to the last digit that tells them apart."""
+    return f"{value:,.0f}" if value == round(value) else f"{value:,.12g}"
+
+
+def tensors(op: Op) -> list[Tensor]:
+    """The tensors that one run reads and writes; a collective's message is one."""
+    shapes = _shapes(op)
+    state = "fp32 state" if op.kind in ("ssm", "linear_attention") else op.kv
+    found = [
+        Tensor("weights", shapes.get("weights", ""), op.weights, number(op.weight_bytes)),
+        Tensor("input", shapes.get("input", ""), op.activations, number(op.input_bytes)),
+        Tensor("cache, read", shapes.get("cache", ""), state, number(op.kv_read_bytes)),
+        Tensor("cache, written", shapes.get("cache", ""), state, number(op.kv_write_bytes)),
+        Tensor("output", shapes.get("output", ""), op.activations, number(op.output_bytes)),
+        Tensor("message", "", op.activations, number(op.message_bytes)),
+    ]
+    return [one for one in found if one.bytes]
+
+
+def tensor_rows(op: Op) -> list[dict[str, str]]:
+    """The tensors of one run for a reader: name, shape, number format, bytes in display units."""
+    return [
+        {
+            "tensor": tensor.tensor,
+            "shape": tensor.shape,
+            "format": tensor.format,
+            "moved": quantities.size(tensor.bytes),
+        }
+        for tensor in tensors(op)
+    ]
+
+
+def _shapes(op: Op) -> dict[str, str]:
+    """Shapes by tensor, in the order that `genz_core.operators` documents."""
+    d = {name: number(value) for name, value in op.dims.items()}
+    if op.kind in ("gemm", "einsum", "convolution"):
+        return {
+            "weights": _shape(d["k"], d["n"]),
+            "input": _shape(d["m"], d["k"]),
+            "output": _shape(d["m"], d["n"]),
+        }
+    if op.operator_class == "attention":
+        rows = (d["sequences"], d["new_tokens"])
+        cached = _shape(d["sequences"], d["cached_tokens"], d["kv_heads"], d["head_dim"])
+        return {
+            "input": f"q {_shape(*rows, d['heads'], d['head_dim'])}, "
+            f"new k, v {_shape(*rows, d['kv_heads'], d['head_dim'])}",
+            "cache": f"{'latent' if d['shared_kv'] else 'k, v'} {cached}",
+            "output": _shape(*rows, d["heads"], d["value_dim"]),
+        }
+    if op.kind == "moe":
+        matrices, inner = 2.0 + d["gated"], _shape(d["hidden"], d["intermediate"])
+        return {
+            "weights": f"{d['active_experts']:.4g} of {quantities.count(d['experts'])} "
+            f"experts × {matrices:.0f} {inner}",
+            "input": _shape(d["tokens"], d["hidden"]),
+            "output": _shape(d["tokens"], d["hidden"]),
+        }
+    if op.kind == "ssm":
+        return {"cache": _shape(d["sequences"], d["channels"], d["state"])}
+    if op.kind == "linear_attention":
+        return {"cache": _shape(d["sequences"], d["heads"], d["key_dim"], d["value_dim"])}
+    if op.kind == "embedding":
+        return {"output": _shape(d["tokens"], d["width"])}
+    if "elements" in d:
+        each = d["elements"] * bytes_of(op.activations)
+        return {
+            name: f"{number(moved) / each:.3g} × {_shape(d['elements'])}"
+            for name, moved in (("input", op.input_bytes), ("output", op.output_bytes))
+        }
+    return {}
+
+
+def _shape(*sizes: float) -> str:
+    return "[" + ", ".join(_written(size) for size in sizes) + "]"

@@ -1,0 +1,1 @@
+"""What is asked, and the estimate of it: no screen, no terminal."""

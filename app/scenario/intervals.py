@@ -1,0 +1,272 @@
+"""How far off a latency may be: an 80 % interval from held-out points, or "not validated".
+
+An operator takes its interval from the class and tier of the constants that price it, a step or a
+request from measured ones of the same tier and engine.  What nobody measured has none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import hardware_db
+from app.wording import quantities
+from genz_core import Estimate
+from genz_core.latency import Pricer
+from genz_core.latency.profile import product_format
+from genz_core.latency.roofline import arithmetic_of
+from genz_core.precision import bytes_of
+from genz_core.serving import ServingEstimate
+from genz_core.step import StepEstimate
+from genz_core.types import Array, EngineProfile, Op, System
+from hardware_db import Interval
+
+#: Which held-out points say how far off a figure is, the nearest first.  Whole requests, which are
+#: mostly decode, stand in where too few decode steps were measured.
+_STEPS: Mapping[str, tuple[str, ...]] = {
+    "prefill_s": ("prefill",),
+    "decode_step_s": ("decode", "e2e"),
+}
+OF_BATCH: Mapping[str, tuple[str, ...]] = {
+    **_STEPS,
+    "ttft_s": ("prefill",),
+    "tpot_s": ("decode", "e2e"),
+    "e2e_s": ("e2e",),
+}
+#: Under load nobody measured whole requests.
+OF_LOAD: Mapping[str, tuple[str, ...]] = {
+    "ttft_s": ("ttft_s",),
+    "ttft_median_s": ("ttft_s",),
+    "tpot_s": ("tpot_s",),
+    "tpot_median_s": ("tpot_s",),
+    "e2e_s": (),
+}
+
+Known = Mapping[str, Interval | None]
+Table = dict[str, list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """A predicted latency and the ends of its 80 % interval [s], NaN where not validated."""
+
+    seconds: float
+    low_s: float = math.nan
+    high_s: float = math.nan
+
+    @property
+    def trust(self) -> str:
+        """The interval as a reader says it: "18.3 to 41.7 ms", or "not validated"."""
+        return quantities.span(self.low_s, self.high_s)
+
+    @classmethod
+    def of(cls, seconds: float, interval: Interval | None, bound_s: float = 0.0) -> Latency:
+        low, high = _ends(seconds, interval, bound_s)
+        return cls(seconds, float(low), float(high))
+
+    @classmethod
+    def total(cls, parts: Iterable[Latency]) -> Latency:
+        """The sum, as if all erred the same way; one that is not validated leaves its mark on it.
+
+        What takes no time says nothing.
+        """
+        timed = [part for part in parts if part.seconds > 0]
+        return cls(*(sum(getattr(part, end) for part in timed) for end in cls.__slots__))
+
+
+def _ends(seconds: Any, interval: Interval | None, bound_s: Any = 0.0) -> tuple[Any, Any]:
+    """Ends of an interval, of a number or an array [s]; nothing is faster than its bound."""
+    if interval is None:
+        return seconds * math.nan, seconds * math.nan
+    low = np.maximum(seconds * interval.low, bound_s)
+    return np.minimum(low, seconds), seconds * interval.high
+
+
+# ------------------------------------------------------------------------------- whole figures
+
+
+def of_batch(estimate: Estimate) -> dict[str, Interval | None]:
+    """The intervals of a static batch's latencies; none where weights or cache were moved off."""
+    if estimate.offload is not None and np.any(estimate.offload.step_s > 0):
+        return dict.fromkeys(OF_BATCH)
+    return _known(OF_BATCH, estimate.system, estimate.engine)
+
+
+def of_load(system: System, engine: EngineProfile) -> dict[str, Interval | None]:
+    """The intervals of latencies under load, and of one prompt or step alone."""
+    return _known({**_STEPS, **OF_LOAD}, system, engine)
+
+
+def _known(
+    figures: Mapping[str, Sequence[str]], system: System, engine: EngineProfile
+) -> dict[str, Interval | None]:
+    hypothetical = hardware_db.is_hypothetical(system)
+    tier = "" if hypothetical else hardware_db.validated_tier(system.latency)
+    return {
+        figure: next(
+            filter(None, (hardware_db.load_interval(m, tier, engine) for m in metrics)), None
+        )
+        for figure, metrics in figures.items()
+    }
+
+
+def bounds_of(estimate: Estimate) -> dict[str, Array]:
+    """The bounds of a static batch's latencies [s], [configs]."""
+    ttft, tpot = estimate.bound_ttft_s, estimate.bound_tpot_s
+    return {
+        "prefill_s": ttft,
+        "decode_step_s": tpot,
+        "ttft_s": ttft,
+        "tpot_s": tpot,
+        "e2e_s": ttft + tpot * (np.asarray(estimate.workload.osl) - 1.0),
+    }
+
+
+def bounds_of_load(result: ServingEstimate) -> dict[str, Array]:
+    """The bounds of latencies under load [s], [configs]: a prompt alone and the steady step."""
+    first, step = result.bound_prefill_s, result.bound_decode_step_s
+    return {
+        "prefill_s": first,
+        "decode_step_s": step,
+        "ttft_s": first,
+        "ttft_median_s": first,
+        "tpot_s": step,
+        "tpot_median_s": step,
+    }
+
+
+def beside(
+    latencies: Mapping[str, Any], known: Known, bounds: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Each latency followed by the low and high end of its interval, NaN where it has none.
+
+    {"ttft_s": 0.02} becomes ttft_s, ttft_low_s, ttft_high_s; `not_validated` names those without.
+    latencies: seconds, or arrays of them, by names that `known` has.  bounds: of some of them.
+    """
+    found: dict[str, Any] = {}
+    for name, value in latencies.items():
+        pair = _ends(value, known[name], (bounds or {}).get(name, 0.0))
+        found |= {name: value, **dict(zip(ends(name), pair, strict=True))}
+    missing = [name for name in latencies if known[name] is None]
+    return found | {"not_validated": " ".join(missing)}
+
+
+def ends(name: str) -> tuple[str, str]:
+    """Names of the ends of a latency's interval: "ttft_s" -> "ttft_low_s", "ttft_high_s"."""
+    plain = name.removesuffix("_s")
+    return f"{plain}_low_s", f"{plain}_high_s"
+
+
+def folded(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of `beside` for a reader: both ends of an interval in one cell."""
+    lows = {ends(name)[0]: name for name in row if ends(name)[0] in row}
+    dropped = {"not_validated", *(ends(name)[1] for name in lows.values())}
+    return {
+        f"{lows[key].removesuffix('_s')} 80 %" if key in lows else key: (
+            quantities.span(value, row[ends(lows[key])[1]]) if key in lows else value
+        )
+        for key, value in row.items()
+        if key not in dropped
+    }
+
+
+def latency(estimate: Estimate, name: str, config: int = 0) -> Latency:
+    """A latency of a static batch by the name of its property, "ttft_s"."""
+    bound = float(bounds_of(estimate)[name][config])
+    return Latency.of(float(getattr(estimate, name)[config]), of_batch(estimate)[name], bound)
+
+
+def step_latency(estimate: Estimate, phase: str, config: int = 0) -> Latency:
+    """The whole step of "prefill" or "decode"."""
+    step = estimate.prefill if phase == "prefill" else estimate.decode
+    name = "prefill_s" if phase == "prefill" else "decode_step_s"
+    bound = float(step.bound_total_s[config])
+    return Latency.of(float(step.total_s[config]), of_batch(estimate)[name], bound)
+
+
+# ------------------------------------------------------------------------------- operators
+
+
+def operator_table(step: StepEstimate, config: int = 0) -> Table:
+    """`StepEstimate.table` with `low_s` and `high_s` of all runs; NaN where not validated."""
+    table: Table = step.table(config)
+    pricer = Pricer(step.system, step.engine)
+    found = [of_operator(pricer, op, dims_of(step, op, config)) for op in step.graph.ops]
+    columns = (table["predicted_s"], found, table["bound_s"])
+    rows = [Latency.of(*row) for row in zip(*columns, strict=True)]
+    return table | {end: [getattr(row, end) for row in rows] for end in ("low_s", "high_s")}
+
+
+def of_operator(pricer: Pricer, op: Op, dims: Mapping[str, float]) -> Interval | None:
+    """The interval of one run of an operator.
+
+    None where its number format borrows the constants of another one, or where the engine's rate
+    of 4-bit products, which no kernel was timed for, prices it.
+    """
+    operator, fmt = latency_model(op, dims, pricer)
+    profile = pricer.profile
+    if fmt not in profile.parameters[operator] or pricer.device_for(op) is not pricer.device:
+        return None
+    if hardware_db.is_hypothetical(pricer.system):
+        return None
+    return hardware_db.load_operator_interval(
+        operator, profile.fit(operator, fmt), pricer.engine.name
+    )
+
+
+def of_rows(table: Mapping[str, Sequence[Any]]) -> list[Latency]:
+    """The latency of each row of `operator_table`, all its runs."""
+    return list(map(Latency, table["predicted_s"], table["low_s"], table["high_s"]))
+
+
+def by_class(step: StepEstimate, config: int = 0) -> dict[str, Latency]:
+    """A step's time by operator class, and "host" for host and pipeline; they sum to it."""
+    table = operator_table(step, config)
+    rows = list(zip(table["class"], of_rows(table), strict=True))
+    found = {
+        kind: Latency.total(one for name, one in rows if name == kind)
+        for kind in dict.fromkeys(table["class"])
+    }
+    return found | {"host": Latency(float(step.host_s[config] + step.pipeline_s[config]))}
+
+
+def dims_of(step: StepEstimate, op: Op, config: int) -> dict[str, float]:
+    """An operator's dimensions in one configuration; several contexts of decode are averaged."""
+    configs = step.expected_s.shape[1]
+    return {name: value_at(value, config, configs) for name, value in op.dims.items()}
+
+
+def value_at(value: Any, config: int, configs: int) -> float:
+    """One configuration's value of a number or an array over configurations (and contexts)."""
+    flat: Array = np.atleast_1d(np.asarray(value, dtype=float))
+    if flat.size == 1:
+        return float(flat[0])
+    return float(flat.reshape(-1, configs)[:, config].mean())
+
+
+def latency_model(op: Op, dims: Mapping[str, float], pricer: Pricer) -> tuple[str, str]:
+    """Class of the latency model that prices an operator, and the format of its constants."""
+    compute = arithmetic_of(op, pricer.system)
+    if op.kind in ("gemm", "einsum", "convolution"):
+        return "gemm", product_format(op.weights, compute)
+    if op.kind == "moe":
+        eight_bit = op.weights == "mxfp4" and pricer.multiplies_four_bits(op)
+        return "moe", product_format(op.weights, "fp8" if eight_bit else compute)
+    if op.kind in ("attention", "mla_attention", "sparse_attention"):
+        phase = "decode" if dims["new_tokens"] <= 1 else "prefill"
+        shared = dims.get("shared_kv", 0.0) > 0
+        written_out = dims["value_dim"] < dims["head_dim"] and dims["heads"] == dims["kv_heads"]
+        latent = shared or (phase == "prefill" and written_out)
+        cache = "fp8" if bytes_of(op.kv) < 1.07 else "bf16"
+        pair = f"{'fp8' if compute == 'fp8' else 'bf16'}/{cache}"
+        return (f"mla_{phase}" if latent else f"{phase}_attention"), pair
+    if op.kind in ("ssm", "linear_attention"):
+        return "scan", "decode" if dims["new_tokens"] <= 1 else "prefill"
+    if op.operator_class == "collective":
+        algorithm = pricer.engine.all_reduce if op.kind == "all_reduce" else "nccl"
+        return "collective", f"{algorithm}.{op.kind}"
+    return "pointwise", "default"

@@ -1,0 +1,288 @@
+"""The points file: a CSV of configurations in, a CSV of estimates out, a row never stops the rest.
+
+Rows that name the same model, precisions, system and engine are priced in one array call.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.scenario import intervals
+from app.scenario.points_row import NAMES, Point, parse
+from app.scenario.scenario import Resolved, estimate_resolved, resolve
+from genz_core import Parallelism, Workload, decode_step
+from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.serving import Traffic, serve
+from genz_core.workload import OUT_OF_MEMORY
+
+Row = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Columns of a figure that can be measured: what is predicted, and the least it can be."""
+
+    predicted: str
+    bound: str
+
+
+#: By metric.  Whole requests take at least their prompt.
+FIGURES: Mapping[str, Figure] = {
+    "ttft_s": Figure("ttft_s", "bound_prefill_s"),
+    "tpot_s": Figure("tpot_s", "bound_decode_step_s"),
+    "prefill": Figure("prefill_s", "bound_prefill_s"),
+    "decode": Figure("decode_step_s", "bound_decode_step_s"),
+    "e2e": Figure("e2e_s", "bound_prefill_s"),
+}
+_LATENCIES = ("prefill_s", "decode_step_s", "ttft_s", "tpot_s", "e2e_s")
+COLUMNS = (
+    "id",
+    "status",
+    "message",
+    *_LATENCIES,
+    "output_tokens_per_s",
+    "fits",
+    "memory_bytes_per_device",
+    "bound_prefill_s",
+    "bound_decode_step_s",
+    *(end for name in _LATENCIES for end in intervals.ends(name)),
+    "not_validated",
+)
+
+
+def price_file(
+    source: Path, target: Path, progress: Callable[[int, int], None] = lambda done, of: None
+) -> list[Row]:
+    """Price every row of `source` and write `target`; returns what was written.
+
+    Raises:
+        InvalidValue: the file cannot be read as CSV, or has no `model` or `system` column.
+    """
+    rows = read(source)
+    priced = price(rows, progress)
+    write(target, priced)
+    return priced
+
+
+def read(source: Path) -> list[Row]:
+    """The rows of a points file, columns stripped, missing ones empty."""
+    try:
+        with source.open(newline="", encoding="utf-8-sig") as handle:
+            reader = csv.DictReader(handle)
+            header = [name.strip() for name in reader.fieldnames or ()]
+            missing = [name for name in ("model", "system") if name not in header]
+            if missing:
+                raise InvalidValue(
+                    f"{source} has no column {' and '.join(missing)}; a points file needs at "
+                    "least model and system, and isl, osl, and batch or concurrency"
+                )
+            return [
+                {
+                    str(k).strip(): (v or "").strip()
+                    for k, v in row.items()
+                    if isinstance(v, str) or v is None
+                }
+                for row in reader
+            ]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InvalidValue(f"cannot read {source}: {error}") from None
+
+
+def write(target: Path, rows: Iterable[Row]) -> None:
+    """Write priced rows; the file appears whole or not at all."""
+    draft = target.with_name(target.name + ".part")
+    try:
+        with draft.open("w", newline="", encoding="utf-8") as handle:
+            writer = csv.DictWriter(handle, COLUMNS)
+            writer.writeheader()
+            writer.writerows(rows)
+        draft.replace(target)
+    except OSError as error:
+        raise InvalidValue(f"cannot write {target}: {error.strerror or error}") from None
+
+
+def price(
+    rows: Sequence[Row], progress: Callable[[int, int], None] = lambda done, of: None
+) -> list[Row]:
+    """Price rows in their order; whatever is wrong with one stands in its status and message."""
+    results: list[Row] = [{}] * len(rows)
+    groups: dict[tuple[object, ...], list[tuple[int, Point]]] = {}
+    for at, row in enumerate(rows):
+        try:
+            point = parse(row, str(at))
+            groups.setdefault(group_of(point), []).append((at, point))
+        except RidgelineError as error:
+            results[at] = _failed(row.get("id") or str(at), error)
+    done = 0
+    for members in groups.values():
+        for at, outcome in zip((at for at, _ in members), price_or_fail(members), strict=True):
+            results[at] = outcome
+        done += len(members)
+        progress(done, len(rows))
+    return results
+
+
+# ------------------------------------------------------------------------------- one group
+
+
+def group_of(point: Point) -> tuple[object, ...]:
+    """What rows must share to be priced in one array call."""
+    scenario = point.scenario
+    return (
+        *(getattr(scenario, name) for name in NAMES),
+        scenario.moe_tp is None,
+        bool(point.concurrency),
+    )
+
+
+def price_or_fail(members: Sequence[tuple[int, Point]]) -> list[Row]:
+    points = [point for _, point in members]
+    try:
+        resolved = resolve(points[0].scenario)
+        return price_group(resolved, points)
+    except RidgelineError as error:
+        if len(points) > 1 and not isinstance(error, LookupError):
+            return [price_or_fail([member])[0] for member in members]
+        return [_failed(point.id, error) for point in points]
+
+
+def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
+    """Rows of one group, arrays side by side; two at least, so that none raises."""
+    padded = [*points, points[0]]
+    serve_it = bool(points[0].concurrency)
+    figures = (_served if serve_it else _static)(resolved, padded)
+    return [
+        _row(
+            point.id,
+            str(figures.status[at]),
+            "; ".join(filter(None, [figures.message(at), *resolved.notes, *point.notes])),
+            {name: column[at] for name, column in figures.columns.items()},
+            {"fits": str(bool(figures.fits[at])).lower(), "not_validated": figures.not_validated},
+        )
+        for at, point in enumerate(points)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """What a group's rows say: output columns, intervals among them, and why one is not "ok"."""
+
+    status: np.ndarray
+    message: Callable[[int], str]
+    columns: Mapping[str, np.ndarray]
+    fits: np.ndarray
+    not_validated: str
+
+
+def _static(resolved: Resolved, points: Sequence[Point]) -> _Figures:
+    """A static batch; real lengths are drawn from [ratio, 1], so their mean is priced."""
+    mean = np.array([(1.0 + point.length_ratio) / 2.0 for point in points])
+    column = _columns(points)
+    for name in ("isl", "osl"):
+        column[name] = np.maximum(np.round(column[name] * mean), 1.0)
+    result = estimate_resolved(resolved, **column)
+    load, split = _sound(result.workload, result.parallelism, result.valid)
+    context = load.isl + np.where(np.asarray(load.osl) > 1, np.asarray(load.osl) / 2.0, 0.0)
+    model, system = resolved.executed, resolved.system
+    step = decode_step(model, system, load.batch, context, split, resolved.engine)
+    latencies = {
+        "prefill_s": result.prefill.total_s,
+        "decode_step_s": step.total_s,
+        "ttft_s": result.ttft_s,
+        "tpot_s": result.tpot_s,
+        "e2e_s": result.e2e_s,
+    }
+    bounds = {**intervals.bounds_of(result), "decode_step_s": step.bound_total_s}
+    columns = intervals.beside(latencies, intervals.of_batch(result), bounds)
+    return _Figures(
+        status=result.status,
+        message=result.message,
+        fits=result.memory.fits,
+        not_validated=columns.pop("not_validated"),
+        columns={
+            **columns,
+            "output_tokens_per_s": result.output_tokens_per_s,
+            "memory_bytes_per_device": result.memory.total_bytes,
+            "bound_prefill_s": result.prefill.bound_total_s,
+            "bound_decode_step_s": step.bound_total_s,
+        },
+    )
+
+
+def _served(resolved: Resolved, points: Sequence[Point]) -> _Figures:
+    """Closed-loop serving at a concurrency: ten requests a slot, starting at once."""
+    column = _columns(points)
+    traffic = Traffic(
+        isl=column.pop("isl"),
+        osl=column.pop("osl"),
+        concurrency=column.pop("batch"),
+        length_ratio=np.array([point.length_ratio for point in points]),
+    )
+    degrees: dict[str, Any] = dict(column)
+    split = replace(resolved.scenario.parallelism, **degrees)
+    result = serve(
+        resolved.executed, resolved.system, traffic, split, resolved.engine, resolved.recipe
+    )
+    columns = intervals.beside(
+        {name: getattr(result, name) for name in _LATENCIES},
+        intervals.of_load(resolved.system, resolved.engine),
+        intervals.bounds_of_load(result),
+    )
+    return _Figures(
+        status=result.status,
+        message=lambda at: result.messages.get(at, ""),
+        fits=result.capacity >= 1.0,
+        not_validated=columns.pop("not_validated"),
+        columns={
+            **columns,
+            "output_tokens_per_s": result.output_tokens_per_s,
+            "memory_bytes_per_device": result.memory_bytes,
+            "bound_prefill_s": result.bound_prefill_s,
+            "bound_decode_step_s": result.bound_decode_step_s,
+        },
+    )
+
+
+def _columns(points: Sequence[Point]) -> dict[str, np.ndarray]:
+    column = {
+        name: np.array([getattr(point.scenario, name) for point in points], dtype=float)
+        for name in ("batch", "isl", "osl", "tp", "pp", "dp", "ep")
+    }
+    if points[0].scenario.moe_tp is not None:
+        column["moe_tp"] = np.array([float(p.scenario.moe_tp or 1) for p in points])
+    return column
+
+
+def _sound(load: Workload, split: Parallelism, valid: np.ndarray) -> tuple[Workload, Parallelism]:
+    """The same configurations, ones in place of those that cannot run."""
+    fields: dict[str, Any] = {
+        name: np.where(valid, getattr(split, name), 1.0) for name in ("tp", "pp", "dp", "ep")
+    }
+    moe_tp = None if split.moe_tp is None else np.where(valid, split.moe_tp, 1.0)
+    sizes = (np.where(valid, size, 1.0) for size in (load.batch, load.isl, load.osl))
+    return Workload(*sizes), replace(split, **fields, moe_tp=moe_tp)
+
+
+def _row(
+    identity: str,
+    status: str,
+    message: str,
+    values: Mapping[str, float],
+    words: Mapping[str, str],
+) -> Row:
+    row = dict.fromkeys(COLUMNS, "")
+    row |= {"id": identity, "status": status, "message": message}
+    if status in ("ok", OUT_OF_MEMORY):
+        row |= {name: f"{float(v):.9g}" for name, v in values.items() if not np.isnan(v)}
+        row |= words
+    return row
+
+
+def _failed(identity: str, error: RidgelineError) -> Row:
+    return _row(identity, error.code, str(error), {}, {})

@@ -1,0 +1,83 @@
+"""An estimate as plain rows and facts: one wording for the command line, exports and pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.scenario import intervals
+from app.scenario.scenario import Resolved
+from genz_core import Estimate
+from genz_core.economics import joules_per_token, usd_per_million_tokens
+from genz_core.step import StepEstimate
+
+
+def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, Any]:
+    """The figures of one configuration, SI units, as `ridgeline estimate --json` gives them."""
+    rate = float(result.output_tokens_per_s[config])
+    devices = resolved.scenario.parallelism.devices
+    cost = usd_per_million_tokens(result.system, devices, rate)
+    energy = joules_per_token(result.system, devices, rate)
+    memory = result.memory
+    latencies = {
+        name: float(getattr(result, name)[config]) for name in ("ttft_s", "tpot_s", "e2e_s")
+    }
+    bounds = {name: float(b[config]) for name, b in intervals.bounds_of(result).items()}
+    return {
+        "model": resolved.model.name,
+        "system": result.system.slug,
+        "engine": result.engine.name,
+        "devices": int(devices),
+        "batch": resolved.scenario.batch,
+        "isl": resolved.scenario.isl,
+        "osl": resolved.scenario.osl,
+        "status": str(result.status[config]),
+        "message": "; ".join(filter(None, [result.message(config), *resolved.notes])),
+        **intervals.beside(latencies, intervals.of_batch(result), bounds),
+        "output_tokens_per_s": rate,
+        "output_tokens_per_s_per_device": rate / float(devices),
+        "profile": profile_words(result),
+        "bound_ttft_s": float(result.bound_ttft_s[config]),
+        "bound_tpot_s": float(result.bound_tpot_s[config]),
+        "usd_per_million_tokens": None if cost is None else float(cost),
+        "joules_per_token": None if energy is None else float(energy),
+        "fits": bool(memory.fits[config]),
+        "memory_bytes_per_device": float(memory.total_bytes[config]),
+        "weights_bytes": float(memory.weights_bytes[config]),
+        "kv_bytes": float(memory.kv_bytes[config]),
+        "activations_bytes": float(memory.activations_bytes[config]),
+        "reserve_bytes": float(memory.reserve_bytes[config]),
+        "offloaded_bytes": 0.0
+        if result.offload is None
+        else float(result.offload.host_bytes[config] + result.offload.disk_bytes[config]),
+        "usable_bytes": float(memory.usable_bytes),
+    }
+
+
+#: What a serving table shows of a load, in its order.
+SERVING_FIGURES = (
+    "ttft_s",
+    "ttft_median_s",
+    "tpot_s",
+    "tpot_median_s",
+    "e2e_s",
+    "output_tokens_per_s",
+    "output_tokens_per_s_per_device",
+    "interactivity",
+    "running",
+    "capacity",
+    "utilisation",
+)
+
+
+def profile_words(result: Estimate) -> str:
+    """Which latency profile applied, in words."""
+    profile = result.system.latency
+    return f"{profile.tier}: {profile.note}" if profile else "default: engine's own constants"
+
+
+def operator_rows(step: StepEstimate, config: int = 0) -> list[dict[str, Any]]:
+    """One row an operator that does something in this step, with its interval."""
+    table = intervals.operator_table(step, config)
+    names = list(table)
+    rows = [dict(zip(names, values, strict=True)) for values in zip(*table.values(), strict=True)]
+    return [row for row in rows if float(row["predicted_s"]) > 0.0]

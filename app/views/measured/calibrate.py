@@ -1,0 +1,115 @@
+"""Calibrate: fit this machine, a reported device, or an engine; before and after, and keep it."""
+
+import streamlit as st
+
+import hardware_db
+from app.calibration import fit_tables, machine
+from app.calibration import from_reports as report_calibration
+from app.dashboard import report_uploads
+from app.dashboard.panels import fit, own_runs
+from app.measuring import background_job
+from app.measuring.comparison import system_of
+from app.wording import quantities
+from genz_core.errors import RidgelineError
+
+MACHINE, REPORTS, RUNS = "This machine", "Profiler reports", "Runs of an engine"
+
+
+def busy() -> bool:
+    job = st.session_state.get("calibration")
+    return job is not None and not job.over
+
+
+@st.fragment(run_every=0.7)
+def watch() -> None:
+    """How far the calibration is; the page is drawn again when it ends."""
+    job: background_job.Job = st.session_state["calibration"]
+    job.poll()
+    if job.over:
+        st.rerun()
+    st.progress(min(max(job.share, 0.0), 1.0), job.what)
+    with st.container(horizontal=True):
+        st.button("Cancel", on_click=job.cancel, key="cancel_fit", icon=":material/stop:")
+        if job.stop.is_set():
+            st.button("Stop at once", on_click=job.end, key="end_fit")
+
+
+def form() -> dict:
+    with st.form("calibrate_form"), st.container(horizontal=True, vertical_alignment="bottom"):
+        device = st.selectbox("Device", ("auto", "cpu", "cuda", "mps"), key="fit_device", width=160)
+        threads = st.number_input(
+            "CPU threads", 0, 1024, 0, key="fit_threads", width=160,
+            help="0: all where the cores are free, else one.",
+        )  # fmt: skip
+        sent = st.form_submit_button("Calibrate", icon=":material/tune:", disabled=busy())
+    return {"device": device, "threads": int(threads)} if sent else {}
+
+
+def from_machine() -> None:
+    st.caption(
+        "One to two minutes of microbenchmarks on the machine of this server: matrix products, "
+        "attention, experts, norms and copies. No time of a whole model enters the fit."
+    )
+    asked = form()
+    if asked and not busy():
+        st.session_state["calibration"] = background_job.start(fit_tables.fit_this_machine, asked)
+        st.rerun()
+    if busy():
+        watch()
+    job = st.session_state.get("calibration")
+    if job is None:
+        st.info("Nothing is fitted yet in this session.", icon=":material/tune:")
+    elif job.over and job.error:
+        st.error(job.error, icon=":material/error:")
+    elif job.over:
+        noise = ("Noise of the points", quantities.percent(job.result.suite.spread))
+        fit.panel(job.result, noise, lambda: machine.save(job.result))
+        st.caption(f"Predictions of it take the engine {job.result.engine.name}.")
+
+
+def from_reports() -> None:
+    st.caption(
+        "The kernels of PyTorch traces of one device, where the trace tells their shapes: matrix "
+        "products, attention and element-wise passes. A CUDA graph tells none; add a trace of the "
+        "same model that ran without."
+    )
+    found = report_uploads.picker("fit")
+    if not found:
+        st.info("Upload a trace, or try a sample.", icon=":material/upload_file:")
+        return
+    reports = list(found.values())
+    names, known = hardware_db.names(), system_of(*reports)
+    at = names.index(known.slug) if known else None
+    with (
+        st.form("calibrate_reports"),
+        st.container(horizontal=True, vertical_alignment="bottom"),
+    ):
+        system = st.selectbox("Device of the reports", names, at, key=f"fit_system_{at}")
+        name = st.text_input(
+            "Keep as", key="fit_name", max_chars=64, placeholder="(device)-from-report"
+        )
+        sent = st.form_submit_button("Calibrate", icon=":material/tune:")
+    if sent and system is None:
+        st.info("The reports do not name their device: choose it.", icon=":material/memory:")
+        return
+    if sent:
+        st.session_state.pop("report_fit", None)
+        st.session_state["report_fit"] = reports, report_calibration.fit(reports, system, name)
+    fitted_on, fitted = st.session_state.get("report_fit", ([], None))
+    if list(map(id, fitted_on)) != list(map(id, reports)):  # a name may be another report's, too
+        return
+    st.subheader(fitted.system.name, anchor=False)
+    for sentence in fitted.refused:
+        st.warning(sentence, icon=":material/block:")
+    covered = ("Kernel time fitted on", quantities.percent(fitted.share))
+    fit.panel(fitted, covered, lambda: report_calibration.save(fitted))
+
+
+st.title("Calibrate", anchor=False)
+source = st.segmented_control(
+    "Fit to", (MACHINE, REPORTS, RUNS), default=MACHINE, required=True, key="fit_source"
+)
+try:
+    {MACHINE: from_machine, REPORTS: from_reports, RUNS: own_runs.panel}[source]()
+except RidgelineError as error:
+    st.error(str(error), icon=":material/error:")

@@ -1,0 +1,145 @@
+"""What was predicted beside what was measured, and where the gap lies."""
+
+import pandas as pd
+import streamlit as st
+
+import profilers
+from app.charts import measured, parity
+from app.dashboard import export, report_uploads, sidebar
+from app.dashboard.panels import sweep
+from app.measuring import comparison as reports
+from app.measuring import prediction, run_store
+from app.measuring.sweep import Swept
+from app.wording import quantities
+from genz_core.errors import RidgelineError
+from profilers import Measurement, Report
+from profilers.compare import in_phase, step_count
+
+REPORTS, RUN = "Reports", "A kept run"
+
+
+def kept_run() -> Measurement:
+    """The run that is chosen, with what it ran said; the page stops where there is none."""
+    store = run_store.store()
+    runs = store.runs()
+    if not runs:
+        st.info("No run is kept yet: measure one on the page Run.", icon=":material/timer:")
+        st.stop()
+    run = st.selectbox(
+        "Run", runs, format_func=lambda run: f"{run.label} on {run.system} · {run.id[:8]}",
+        key="measured_run",
+    )  # fmt: skip
+    chosen = store.load(run.id)
+    load, ranks = chosen.workload, chosen.facts.get("world_size")
+    sizes = f", batch {load.batch:g}, {load.isl:g} + {load.osl:g} tokens" if load else ""
+    over = f", TP {ranks}" if ranks else ""
+    st.caption(f"It ran {run.model or run.label} with the engine {run.engine}{sizes}{over}.")
+    return chosen
+
+
+def swept(measurement: Measurement) -> None:
+    """The steps of a sweep beside the scenario's model, system and engine; ends the page."""
+    st.caption(
+        "Every step at its own batch and length, on one device: the scenario's play no part."
+    )
+    known = prediction.Setting(asked.model, asked.system, asked.engine)
+    sweep.show(Swept.of(measurement, known))
+    st.stop()
+
+
+setup, asked, estimate = sidebar.answer()
+st.title("Predicted vs measured", anchor=False)
+st.caption(
+    f"The prediction is the sidebar's: {sidebar.describe(setup)}. Set it to what ran: model, "
+    "system, engine, batch and lengths."
+)
+source = st.segmented_control(
+    "Measured in", (REPORTS, RUN), default=REPORTS, required=True, key="measured_source"
+)
+found: list[Report] = []
+if source == REPORTS:
+    report_uploads.patterns()
+    found = list(report_uploads.picker("measured").values())
+    if not found:
+        st.info(
+            "Upload the reports of one run (stages, ranks), or try a sample.",
+            icon=":material/upload_file:",
+        )
+        st.stop()
+
+steps: dict[str, int] = {}
+try:
+    measurement = profilers.measure_from(found) if found else kept_run()
+    if measurement.steps:
+        swept(measurement)
+    told = [p for p in ("prefill", "decode") if p in measurement.phases]
+    if not told:
+        phase = st.segmented_control(
+            "These reports name no phase; take them for",
+            ["prefill", "decode"], default="prefill", required=True, key="measured_phase",
+        )  # fmt: skip
+        measurement, told = in_phase(measurement, str(phase)), [str(phase)]
+    which = "" if found else f"_{st.session_state['measured_run'].id}"
+    with st.container(horizontal=True):
+        for phase in told:
+            steps[phase] = int(
+                st.number_input(
+                    f"Steps of {phase} measured", 1, 1_000_000, step_count(measurement, phase),
+                    key=f"steps_{phase}{which}", width=220,
+                    help="A summary adds up all its steps: one a generated token in decode.",
+                )
+            )  # fmt: skip
+    comparison = reports.compared(estimate, measurement, found, steps)
+except RidgelineError as error:
+    sidebar.stop(error)
+
+with st.grid(4, min_column_width=230):
+    for row in comparison.phases.to_dict("records"):
+        st.metric(
+            f"{row['phase'].capitalize()}, measured",
+            quantities.seconds(row["measured_s"]),
+            f"{quantities.change(row['predicted_s'], row['measured_s'])} against "
+            f"{quantities.seconds(row['predicted_s'])} predicted",
+            delta_color="off", delta_arrow="off", border=True,
+            help=f"One step; bound {quantities.seconds(row['bound_s'])}; clock: {row['basis']}.",
+        )  # fmt: skip
+
+for row in comparison.phases.to_dict("records"):
+    st.caption(reports.verdict(row, comparison.classes))
+
+st.subheader("Findings", anchor=False)
+for finding in comparison.findings[:8]:
+    st.markdown(f"- {finding.sentence}")
+if not comparison.findings:
+    st.caption("Nothing stands out.")
+
+look, figures = export.look(), {}
+for phase in comparison.phases["phase"]:
+    rows = comparison.classes[comparison.classes["phase"] == phase]
+    title = f"{phase.capitalize()} step by operator class"
+    figures[phase] = measured.three_bars(rows, title, look)
+    export.chart(figures[phase], f"measured-{phase}", title)
+figures["parity"] = parity.parity(
+    measured.points(comparison.operators), "class", "Operators, predicted against measured", look
+)
+export.chart(figures["parity"], "measured-parity", "Parity of operators with 10 and 20 % bands")
+
+st.subheader("Worst ten", anchor=False)
+shown = reports.worst(comparison.operators)
+number, words = st.column_config.NumberColumn, st.column_config.TextColumn
+st.dataframe(
+    shown, hide_index=True, key="worst_ten",
+    column_config={name: number(format="%.4g") for name in shown.columns if "[µs]" in name}
+    | {name: words(name.replace("_", " "), help=said) for name, said in reports.COLUMN_HELP.items()}
+    | {
+        "name": words("operator", width="medium"),
+        "ratio": number(format="%.4g", help="Measured over predicted"),
+        "share of gap": number(format="percent", help="Of all gaps of the phase, signed"),
+    },
+)  # fmt: skip
+st.caption(
+    "An operator meets its kernels by the module around them, by its FLOPs, or as the rest of its "
+    f"class. Priced for {asked.system.name}, engine {asked.engine.name}."
+)
+table = pd.concat([comparison.classes, comparison.operators], ignore_index=True)
+export.downloads("measured", figures, table, setup)

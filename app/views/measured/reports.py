@@ -1,0 +1,114 @@
+"""Profiler reports: what ran, when, and where the time went; two reports beside each other."""
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app.charts import kernels as kernel_charts
+from app.dashboard import display_tables, export, report_uploads
+from app.dashboard.panels import report as report_charts
+from app.measuring import comparison
+from app.wording import quantities
+from profilers import Report, summarise
+
+NONE = "–"
+
+
+def nanoseconds(value: float | None) -> str:
+    return NONE if value is None else quantities.seconds(value * 1e-9)
+
+
+def share(value: float | None) -> str:
+    return NONE if value is None else quantities.percent(value)
+
+
+def cards(figures: dict) -> None:
+    busy, span = figures["busy_time_ns"], figures["span_ns"]
+    top = figures["top_kernel"]
+    values = {
+        "Kernel launches": quantities.count(figures["kernel_count"]),
+        "Kernel time": nanoseconds(figures["kernel_time_ns"]),
+        "Device busy": nanoseconds(busy),
+        "Idle": share(figures["idle_time_ns"] / span if span else None),
+        "Launch delay": nanoseconds(figures["launch_delay_ns"]),
+        "Not tied to an operator": share(figures["unattributed_share"]),
+    }
+    with st.grid(6, min_column_width=140):
+        for name, value in values.items():
+            st.metric(name, value, border=True)
+    devices = ", ".join(filter(None, figures["devices"])) or "device not named"
+    version = figures["tool_version"] or "version not stated"
+    st.caption(f"{figures['format']} · {version} · {devices}")
+    if top:
+        where = f"{quantities.seconds(top['time_ns'] * 1e-9)} in {top['count']:,} launches"
+        st.markdown(f"Longest kernel: {where}")
+        st.code(top["name"][:300], None, wrap_lines=True)
+    for note in figures["notes"]:
+        st.caption(f"Note: {note}")
+
+
+def show(table: pd.DataFrame, key: str) -> None:
+    """A table of times, in microseconds."""
+    shown = display_tables.microseconds(table)
+    number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
+    config: dict[str, Any] = {c: number(format="%.1f") for c in shown if "[µs]" in c}
+    config["share"] = bar(format="percent", min_value=0, max_value=1)
+    st.dataframe(
+        shown, hide_index=True, height=430, key=key, placeholder=NONE, column_config=config
+    )
+
+
+def one(name: str, report: Report) -> None:
+    look = export.look()
+    cards(summarise(report))
+    seconds = report.kernels.groupby(
+        report.kernels["operator_class"].astype(object).map(kernel_charts.engine_class)
+    )["duration_s"].sum()
+    title = "Kernel time by operator class"
+    classes = kernel_charts.by_class({report.label[:24]: seconds.to_dict()}, title, look)
+    export.chart(classes, "report-classes", title)
+    time, kernels, roof, tree = st.tabs(
+        ["Timeline", "Kernels", "Roofline", "Ranges"], on_change="rerun", key="report_tabs"
+    )
+    if time.open:
+        with time:
+            report_charts.timeline(report)
+    if kernels.open:
+        with kernels:
+            show(comparison.kernels_table(report.kernels), key="kernels_table")
+    if roof.open:
+        with roof:
+            report_charts.counters(report)
+    if tree.open:
+        with tree:
+            ranges = comparison.ranges_table(report)
+            if not len(ranges):
+                st.info("This report has no ranges around its kernels.")
+            else:
+                ranges["name"] = ["\u2003" * d + n for d, n in ranges[["depth", "name"]].to_numpy()]
+                show(ranges.drop(columns=["path", "depth"]), key="ranges_table")
+
+
+st.title("Reports", anchor=False)
+st.caption("Nothing of a report leaves this server, and nothing of its host is kept.")
+report_uploads.patterns()
+found = report_uploads.picker("report")
+if not found:
+    st.info("Upload a report, or try a sample.", icon=":material/upload_file:")
+    st.stop()
+name = st.selectbox("Report", list(found), key="report_shown") if len(found) > 1 else next(
+    iter(found)
+)  # fmt: skip
+one(name, found[name])
+others = [other for other in found if other != name]
+if others:
+    st.subheader("Difference", anchor=False)
+    before = st.selectbox("Against", others, key="report_before")
+    table = comparison.difference(found[before], found[name])
+    change = float(table["change_s"].sum())
+    st.markdown(
+        f"Kernel time changes by **{quantities.seconds(abs(change))}** "
+        f"{'less' if change < 0 else 'more'} than in {before}."
+    )
+    show(table, key="difference")

@@ -1,0 +1,150 @@
+"""Measure a model on this machine, and the runs that were kept."""
+
+import pandas as pd
+import streamlit as st
+
+from app.dashboard.panels import sweep
+from app.measuring import background_job, run_store
+from app.measuring.sweep import sweep_points
+from app.wording import quantities
+from genz_core.errors import RidgelineError
+from profilers import run_config
+from profilers.store import Run
+
+MODEL_HELP = (
+    "A preset, a registry name, or hf:owner/name. Files of the server: `ridgeline runs start`."
+)
+ONE, SWEEP = "One run", "Sweep"
+DTYPES, DEVICES = ("bfloat16", "float16", "float32"), ("auto", "cpu", "cuda", "mps")
+
+
+def form(mode: str) -> dict:
+    """The settings as typed, resolved; a field that cannot be is refused in a sentence."""
+    with st.form(f"run_form_{mode}"):
+        typed = st.text_input("Model", "qwen2.5-0.5b", key="run_model", help=MODEL_HELP)
+        grid = sweep.fields() if mode == SWEEP else {}
+        overrides = [] if grid else workload()
+        with st.grid(4, min_column_width=150):
+            layers = st.number_input(
+                "Layers", 0, 500, 0, 2, key="run_layers",
+                help="Cut to so many; a single run (an even number) is scaled back; 0: all.",
+            )  # fmt: skip
+            device = st.selectbox("Device", DEVICES, key="run_device")
+            dtype = st.selectbox("Type", DTYPES, key="run_dtype")
+        more = st.text_input("Further fields", key="run_more", placeholder="threads=1 warmup=3")
+        sent = st.form_submit_button("Measure", icon=":material/play_arrow:", disabled=busy())
+    if not sent:
+        return {}
+    overrides += [f"model={typed}", f"layers={layers}", f"device={device}", f"dtype={dtype}"]
+    tree = run_config.compose([*overrides, *more.split()])
+    run_store.refuse_path(tree["model"]["name"])
+    if grid:
+        sweep_points(grid["batches"], grid["lengths"], grid["phases"])
+        tree["sweep"].update(grid)
+    return tree
+
+
+def workload() -> list[str]:
+    """The fields of a single run, as overrides of the run file."""
+    profile = st.segmented_control(
+        "Profile", run_config.presets("profile"), default="quick", required=True, key="run_profile",
+        help="nsys and ncu run the model inside Nsight, where it is installed.",
+    )  # fmt: skip
+    with st.grid(4, min_column_width=150):
+        batch = st.number_input("Batch", 1, 1024, 1, key="run_batch")
+        isl = st.number_input("Prompt tokens", 1, 131_072, 128, key="run_isl")
+        osl = st.number_input("Output tokens", 1, 4096, 4, key="run_osl")
+        repeats = st.number_input("Repeats", 1, 100, 2, key="run_repeats")
+    return [
+        f"profile={profile}", f"batch={batch}", f"isl={isl}", f"osl={osl}", f"repeats={repeats}",
+    ]  # fmt: skip
+
+
+def busy() -> bool:
+    job = st.session_state.get("job")
+    return job is not None and not job.over
+
+
+@st.fragment(run_every=0.7)
+def watch() -> None:
+    """How far the run is; the page is drawn again when it ends."""
+    job: background_job.Job = st.session_state["job"]
+    job.poll()
+    if job.over:
+        st.rerun()
+    st.progress(min(max(job.share, 0.0), 1.0), job.what)
+    with st.container(horizontal=True):
+        st.button("Cancel", on_click=job.cancel, key="cancel_run", icon=":material/stop:")
+        if job.stop.is_set():
+            st.button("Stop at once", on_click=job.end, key="end_run")
+            st.caption("Stopping after the present step; complete repeats are kept.")
+
+
+def rows(runs: list[Run]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "run": run.id[:8],
+                "when": pd.Timestamp(run.created, unit="s"),
+                "label": run.label,
+                "device": run.system,
+                "tags": ", ".join(run.tags),
+                **{name: quantities.seconds(value) for name, value in run.phases.items()},
+            }
+            for run in runs
+        ]
+    )
+
+
+def kept() -> None:
+    store = run_store.store()
+    runs = store.runs()
+    st.subheader("Kept runs", anchor=False)
+    if not runs:
+        st.caption("None yet.")
+        return
+    event = st.dataframe(
+        rows(runs), hide_index=True, key="runs_table", on_select="rerun", selection_mode="multi-row"
+    )
+    chosen = [runs[at] for at in event["selection"]["rows"]] or runs[:1]
+    if len(chosen) > 1:
+        st.dataframe(store.compare(*(run.id for run in chosen)), hide_index=True)
+        return
+    run = chosen[0]
+    folder = store.path(run.id)
+    report = folder / "report.md"
+    if report.is_file():
+        with st.expander(f"Report of {run.id[:8]}", expanded=True):
+            st.markdown(report.read_text(encoding="utf-8"))
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        tag = st.text_input("Tag", key="run_tag", max_chars=40, width=200)
+        st.button("Add tag", on_click=store.tag, args=(run.id, tag), disabled=not tag.strip())
+        st.button("Delete", on_click=store.delete, args=(run.id,), icon=":material/delete:")
+
+
+st.title("Run", anchor=False)
+st.caption(
+    "A model with random weights of its true shapes, timed on the machine of this server. The form "
+    "says what runs; the sidebar's scenario plays no part here."
+)
+mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True, key="run_mode")
+try:
+    asked = form(mode)
+    if asked and not busy():
+        work = run_store.execute_sweep if mode == SWEEP else run_store.execute
+        st.session_state["job"] = background_job.start(work, asked)
+        st.rerun()
+    if busy():
+        watch()
+    job = st.session_state.get("job")
+    if job is not None and job.over:
+        if job.error:
+            st.error(job.error, icon=":material/error:")
+        else:
+            run, swept = job.result if isinstance(job.result, tuple) else (job.result, None)
+            st.success(f"Kept as {run[:8]}.", icon=":material/check:")
+            if swept is not None:
+                sweep.show(swept)
+    kept()
+except RidgelineError as error:
+    st.error(str(error), icon=":material/error:")

@@ -1,0 +1,88 @@
+"""Up to four pinned scenarios side by side, and what differs between them."""
+
+import pandas as pd
+import streamlit as st
+
+from app.charts import comparison
+from app.dashboard import cached, display_tables, export, own_definitions, pinned, sidebar
+from app.scenario import intervals
+from genz_core.errors import RidgelineError
+
+current = sidebar.asked()
+look = export.look()
+st.title("Compare", anchor=False)
+
+candidates = [own_definitions.attach(cached.setup_from(pin)) for pin in pinned.readable()]
+setups = candidates or [current]
+found, names = [], []
+for at, setup in enumerate(setups):
+    try:
+        found.append((setup, cached.priced(setup)))
+        names.append(chr(ord("A") + at))
+    except RidgelineError as error:
+        st.error(f"{chr(ord('A') + at)}: {error}", icon=":material/error:")
+if not candidates:
+    st.info(
+        "Nothing is pinned yet; below is the sidebar's scenario. Pin it, change it, and pin again.",
+        icon=":material/keep:",
+    )
+with st.container(horizontal=True):
+    st.button(
+        "Pin this scenario",
+        icon=":material/keep:",
+        on_click=pinned.pin,
+        disabled=pinned.full(),
+        key="pin_here",
+    )
+    st.button("Unpin all", on_click=pinned.clear, disabled=not candidates, key="unpin_all")
+if not found:
+    st.stop()
+
+for name, (setup, _) in zip(names, found, strict=True):
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{name}** {sidebar.describe(setup)}")
+        if candidates:
+            st.button(
+                "Unpin", icon=":material/close:", type="tertiary", key=f"unpin_{name}",
+                on_click=pinned.remove, args=(ord(name) - ord("A"),),
+            )  # fmt: skip
+
+estimates = [estimate for _, estimate in found]
+table = display_tables.comparison(names, estimates)
+st.dataframe(
+    display_tables.readable(table),
+    hide_index=True,
+    height="content",
+    key="comparison",
+    placeholder="–",
+)
+st.caption(
+    f"In square brackets the 80 % interval from held-out measurements, in round ones the change "
+    f"against {names[0]}."
+)
+
+figures = {}
+for phase, title in (
+    ("prefill", "Prefill step by operator class"),
+    ("decode", "Decode step by operator class"),
+):
+    totals = {n: intervals.step_latency(e, phase) for n, e in zip(names, estimates, strict=True)}
+    classes = [intervals.by_class(cached.step_of(e, phase)) for e in estimates]
+    figures[phase] = comparison.stacked_by_class(totals, classes, title, look)
+    export.chart(figures[phase], f"compare-{phase}", title)
+changes = {
+    name: {
+        figure: one
+        for phase in cached.PHASES
+        for figure, one in display_tables.class_changes(names, estimates, phase)[name].items()
+    }
+    for name in names
+}
+st.subheader("Per operator class", anchor=False)
+st.dataframe(
+    display_tables.readable(changes), hide_index=True, height="content", key="class_changes"
+)
+everything = pd.concat(
+    [display_tables.numbers(table), display_tables.numbers(changes)], ignore_index=True
+)
+export.downloads("compare", figures, everything, current)

@@ -1,0 +1,91 @@
+"""What fills a device's memory, and the batch or context at which it is full."""
+
+import pandas as pd
+import streamlit as st
+
+import genz_core
+from app.charts import memory
+from app.dashboard import cached, export, sidebar
+from app.dashboard.widgets import card
+from app.wording import quantities
+
+setup, asked, estimate = sidebar.answer()
+look = export.look()
+s, held = setup.scenario, estimate.memory
+AXES = {"batch": "Batch [sequences]", "isl": "Input length [tokens]"}
+OVER = {"batch": "batch", "input length": "isl"}
+POWERS = {"batch": range(0, 13), "isl": range(8, 21)}
+limits = {"usable": held.usable_bytes, "capacity": held.capacity_bytes}
+
+st.title("Memory", anchor=False)
+st.caption(
+    sidebar.describe(setup)
+    + f" · fullest device, {quantities.count(s.isl + s.osl)} tokens a sequence"
+)
+if estimate.message():
+    message = estimate.message()
+    st.warning(f"{message[0].upper()}{message[1:]}.", icon=":material/memory:")
+
+case = (asked.executed, asked.system, s.workload, s.parallelism, asked.engine)
+most_batch, most_input = genz_core.max_batch(*case), genz_core.max_context(*case)
+trained = getattr(asked.model, "max_context", None)
+used = float(held.total_bytes[0])
+free = held.usable_bytes - used
+with st.grid(4, min_column_width=150):
+    card(
+        "In use",
+        quantities.size(used),
+        f"{quantities.percent(used / held.usable_bytes)} of the usable",
+    )
+    card(
+        "Free" if free >= 0 else "Missing",
+        quantities.size(abs(free)),
+        f"usable {quantities.size(held.usable_bytes)}",
+    )
+    card(
+        "Largest batch",
+        quantities.count(most_batch),
+        f"at {quantities.tokens(s.isl)} in, {quantities.tokens(s.osl)} out",
+    )
+    card(
+        "Longest input [tokens]",
+        quantities.count(most_input),
+        f"batch {s.batch}" + (f"; trained to {quantities.tokens(trained)}" if trained else ""),
+    )
+
+parts = {name: float(getattr(held, name)[0]) for name in memory.PARTS}
+bar = memory.single(parts, limits, look)
+export.chart(bar, "memory-now", "Memory of the scenario against capacity")
+
+axis = st.segmented_control(
+    "Over", list(OVER), default="batch", required=True,
+    key="memory_axis", bind="query-params",
+)  # fmt: skip
+axis = OVER[axis]
+now, most = getattr(s, axis), most_batch if axis == "batch" else most_input
+values = tuple(sorted({2**power for power in POWERS[axis]} | {now}))
+sweep = cached.swept(setup, axis, values).memory
+table = {"at": list(values)} | {n: getattr(sweep, n).tolist() for n in memory.PARTS}
+over = memory.stacked(table, AXES[axis], limits, look, here=now)
+export.chart(over, "memory-over", f"Memory per device over {axis}")
+what = "sequences" if axis == "batch" else "input tokens"
+stops = (
+    f"It stops fitting beyond {quantities.count(most)} {what}" if most else "It fits nowhere here"
+)
+st.caption(f"▲ the scenario. {stops}.")
+
+frame = pd.DataFrame(table).rename(columns={"at": axis})
+frame["total_bytes"], frame["fits"] = sweep.total_bytes, sweep.fits
+with st.expander("Table", icon=":material/table:"):
+    st.dataframe(frame, hide_index=True, key="memory_table")
+with st.container(horizontal=True):
+    with st.popover("How these numbers come about", icon=":material/function:"):
+        st.markdown(
+            "**Weights** are what each operator holds on the fullest device, in its number format. "
+            "**KV cache** counts input + output tokens, rounded up to blocks of "
+            f"{asked.engine.kv_block_tokens}, with each layer's window, latent or state. "
+            "**Activations** are the largest operator's operands and a step's residual stream. "
+            f"**Usable** = {quantities.percent(asked.engine.memory_fraction)} of "
+            f"{quantities.size(held.capacity_bytes)}, as the engine takes it."
+        )
+    export.downloads("memory", {"memory now": bar, f"memory over {axis}": over}, frame, setup)

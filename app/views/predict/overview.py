@@ -1,0 +1,93 @@
+"""What you get, what limits it, and what would change it."""
+
+import streamlit as st
+
+from app.charts import breakdown
+from app.dashboard import cached, display_tables, explanations, export, pinned, sidebar
+from app.dashboard.widgets import card
+from app.scenario import intervals
+from app.scenario.intervals import Latency
+from app.wording import quantities
+from genz_core import economics
+
+setup, asked, estimate = sidebar.answer()
+s = setup.scenario
+
+st.title(f"{asked.model.name} on {asked.system.name}", anchor=False)
+st.caption(explanations.configuration(setup, asked, estimate))
+if estimate.status[0] != "ok":
+    st.warning(f"Does not fit: {estimate.message()}.", icon=":material/memory:")
+
+memory = estimate.memory
+rate = float(estimate.output_tokens_per_s[0])
+cost = economics.usd_per_million_tokens(asked.system, estimate.devices, rate)
+with st.grid(5, min_column_width=150):
+    card(
+        "TTFT",
+        quantities.seconds(float(estimate.ttft_s[0])),
+        f"bound {quantities.seconds(float(estimate.bound_ttft_s[0]))}",
+        "Time to first token: one prefill of the whole batch.",
+    )
+    card(
+        "TPOT",
+        quantities.seconds(float(estimate.tpot_s[0])),
+        f"bound {quantities.seconds(float(estimate.bound_tpot_s[0]))}",
+        "Time per output token after the first: the mean decode step.",
+    )
+    card(
+        "Output throughput",
+        quantities.tokens_rate(rate),
+        f"{quantities.tokens_rate(rate / float(estimate.devices))} per device",
+        "Output tokens of the whole deployment per second, prefill included.",
+    )
+    card(
+        "Memory per device",
+        quantities.size(float(memory.total_bytes[0])),
+        f"{'fits in' if memory.fits[0] else 'exceeds'} {quantities.size(memory.usable_bytes)}",
+        "Weights, KV cache, activations and runtime reserve of the fullest device.",
+        alarming=not memory.fits[0],
+    )
+    card(
+        "Cost per 1M tokens",
+        quantities.dollars(float(cost)) if cost is not None else "no price",
+        explanations.price(asked.system),
+        "Rent of all devices over the output tokens they produce in that time.",
+    )
+
+st.caption(explanations.trust(estimate))
+
+levers = cached.levers(setup)
+for phase, metric in (("prefill", "TTFT"), ("decode", "TPOT")):
+    step = cached.step_of(estimate, phase)
+    limit = quantities.limits(phase.capitalize(), cached.parts_of(step))
+    st.markdown(f"{limit}; {quantities.advice(metric, levers[phase])}.")
+
+look = export.look()
+steps = {f"{phase.capitalize()} step": phase for phase in cached.PHASES}
+parts = {name: cached.parts_of(cached.step_of(estimate, p)) for name, p in steps.items()}
+totals = {name: intervals.step_latency(estimate, p) for name, p in steps.items()}
+latencies = {
+    name.upper(): {
+        "bound": Latency(float(getattr(estimate, f"bound_{name}_s")[0])),
+        "predicted": intervals.latency(estimate, f"{name}_s"),
+    }
+    for name in ("ttft", "tpot")
+}
+bars = breakdown.bound_and_predicted(latencies, look)
+causes = breakdown.by_part(parts, totals, look)
+left, right = st.columns([2, 3], gap="medium")
+with left:
+    export.chart(bars, "bound-predicted", "Bound and predicted time of TTFT and TPOT")
+with right:
+    export.chart(causes, "causes", "Share of prefill and decode by cause")
+
+with st.container(horizontal=True):
+    with st.popover("How these numbers come about", icon=":material/function:"):
+        st.markdown(explanations.formulas(setup, asked, estimate))
+        if not (setup.model_config or setup.system_yaml or setup.changed() != s.changed()):
+            st.caption("The same numbers on the command line:")
+            st.code(explanations.command(setup), language="bash", wrap_lines=True)
+    summary = display_tables.summary(estimate)
+    export.downloads("overview", {"bound and predicted": bars, "causes": causes}, summary, setup)
+    st.button("Pin to compare", icon=":material/keep:", on_click=pinned.pin, disabled=pinned.full())
+explanations.assumptions(asked)

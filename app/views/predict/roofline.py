@@ -1,0 +1,97 @@
+"""Every operator under what the hardware allows; a slider moves batch or context."""
+
+import pandas as pd
+import streamlit as st
+
+from app.charts import roofline
+from app.dashboard import cached, display_tables, export, sidebar
+from app.scenario import intervals
+from app.wording import quantities
+from genz_core import Estimate
+
+setup, asked, estimate = sidebar.answer()
+AXES = {"batch": "batch", "input length": "isl"}
+POWERS = {"batch": range(0, 11), "isl": range(7, 18)}
+EXPLANATION = """
+**Across**: arithmetic intensity, FLOPs of an operator over the bytes it moves in memory.
+**Up**: the rate it reaches, FLOPs over its predicted time, on one device.
+**Roofs**: a flat line is a dense peak, the diagonal is memory bandwidth × intensity; they meet
+at the ridge, peak / bandwidth. Below the ridge memory decides, beyond it arithmetic. Dotted
+diagonals belong to links: read across as FLOP per byte *sent*.
+**Points**: shape is the phase, colour the operator class, area the share of the phase's time.
+The gap to the roof is what launch, tiles and real bandwidth cost. The bar through a point is its
+80 % interval from held-out measurements of such kernels; a point without one is not validated.
+A larger batch lets decode use each weight it reads more often: its matrix products move to the
+right and up the diagonal, its attention stays.
+"""
+
+
+def controls() -> tuple[list[str], str, tuple[int, ...], int]:
+    """Phases, what the slider moves, its positions, and which one is chosen."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        phases = st.segmented_control(
+            "Phases", cached.PHASES, selection_mode="multi", default=cached.PHASES,
+            key="roofline_phases", bind="query-params",
+        )  # fmt: skip
+        title = st.segmented_control(
+            "Slider moves", list(AXES), default="batch", required=True,
+            key="roofline_axis", bind="query-params",
+        )  # fmt: skip
+        axis = AXES[title]
+        now = getattr(setup.scenario, axis)
+        values = tuple(sorted({2**power for power in POWERS[axis]} | {now}))
+        at = st.select_slider(
+            title.capitalize(), values, value=now, key=f"roofline_{axis}", bind="query-params",
+            format_func=quantities.tokens if axis == "isl" else str,
+        )  # fmt: skip
+    return phases or list(cached.PHASES), axis, values, values.index(at)
+
+
+def points(sweep: Estimate, phases: list[str], config: int) -> list[dict]:
+    tables = (
+        (phase, intervals.operator_table(cached.step_of(sweep, phase), config)) for phase in phases
+    )
+    return [row for phase, table in tables for row in roofline.points(table, phase)]
+
+
+def listing(sweep: Estimate, phases: list[str], config: int, chosen: set[str]) -> pd.DataFrame:
+    """The operator table of these phases, or of the clicked operators alone."""
+    found = [
+        display_tables.operators(
+            intervals.operator_table(cached.step_of(sweep, phase), config), phase
+        )
+        for phase in phases
+    ]
+    table = pd.concat(found, ignore_index=True)
+    return table[table["id"].isin(chosen)] if chosen else table
+
+
+@st.fragment
+def picture() -> None:
+    phases, axis, values, config = controls()
+    sweep = cached.swept(setup, axis, values)
+    everywhere = [row for at in range(len(values)) for row in points(sweep, phases, at)]
+    limits = roofline.frame(everywhere, asked.system)
+    rows = points(sweep, phases, config)
+    figure = roofline.roofline(rows, asked.system, limits, export.look())
+    alt = "Roofline of the operators of prefill and decode"
+    clicked = export.chart(figure, "roofline", alt, select=True)
+    chosen = {point["customdata"][0] for point in clicked if point.get("customdata")}
+    table = listing(sweep, phases, config, chosen)
+    if chosen:
+        st.caption(f"{len(table)} clicked. Double-click the empty chart to see all operators.")
+    else:
+        st.caption("Click a point to see it alone. Operators without arithmetic have no point.")
+    st.dataframe(
+        table, hide_index=True, column_config=display_tables.columns(), key="roofline_table",
+        placeholder=quantities.NOT_VALIDATED,
+    )  # fmt: skip
+    with st.container(horizontal=True):
+        with st.popover("How to read this", icon=":material/function:"):
+            st.markdown(EXPLANATION)
+        export.downloads("roofline", {"roofline": figure}, table.drop(columns="id"), setup)
+
+
+st.title("Roofline", anchor=False)
+st.caption(sidebar.describe(setup) + f" · per device of {asked.system.name}")
+picture()

@@ -1,0 +1,1 @@
+"""Quantities and rows as text: display units, tables; knows no model and no screen."""

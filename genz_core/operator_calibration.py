@@ -1,0 +1,282 @@
+"""Few-shot calibration: latency constants from a handful of measured operators.
+
+A maximum-a-posteriori fit.  The profile at hand is the prior: every constant is log-normal around
+its value, as wide as the measured devices differ from one another; the points pull it to where
+this device is.  A single scale factor cannot do this: devices differ in launch time, bandwidth
+and compute by different factors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from genz_core.errors import InvalidValue
+from genz_core.latency.device import Device
+from genz_core.latency.measured_operators import OperatorPoints, bound_s, price_s
+from genz_core.latency.parameters import Parameters, describe
+from genz_core.latency.profile import Fit, LatencyProfile, Tier
+from genz_core.types import Array
+
+#: Log residuals beyond this count linearly, not squared: one bad point must not bend a profile.
+ROBUST_SCALE = 0.10
+#: A point faster than physics allows by more than this is refused (clock and timer noise is not).
+TOLERANCE = 0.05
+#: Spread of a constant that no profile states: within a factor of two, two times in three.
+_SPREAD = 0.5
+_SPREAD_OF_TIER: Mapping[Tier, float] = {"measured": 0.2, "sibling": 0.35, "default": _SPREAD}
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Fitted constants, the standard deviation of the logarithm of each, and what is left."""
+
+    parameters: Parameters
+    uncertainty: Mapping[str, float]
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorSummary:
+    """Relative errors of predictions, as fractions: mean, median, p90 absolute; mean signed."""
+
+    points: int
+    mape: float
+    median: float
+    p90: float
+    bias: float
+
+    @classmethod
+    def of(cls, predicted_s: Array, measured_s: Array) -> ErrorSummary:
+        signed = np.asarray(predicted_s) / np.asarray(measured_s) - 1.0
+        size = np.abs(signed)
+        return cls(
+            size.size,
+            float(size.mean()),
+            float(np.median(size)),
+            float(np.percentile(size, 90)),
+            float(signed.mean()),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A calibrated profile and what changed.
+
+    uncertainty: {"class.format": {constant: standard deviation of its logarithm}}.
+    before, after: errors on the points given, by "class.format".
+    """
+
+    profile: LatencyProfile
+    uncertainty: Mapping[str, Mapping[str, float]]
+    before: Mapping[str, ErrorSummary]
+    after: Mapping[str, ErrorSummary]
+
+
+def calibrate(
+    profile: LatencyProfile, device: Device, points: Sequence[OperatorPoints], *, date: str = ""
+) -> Calibration:
+    """Fit a profile to measured operators of one device.
+
+    Args:
+        profile: the prior; its fits say how wide each constant's prior is.
+        device: what the points were measured on.
+        points: one entry per operator class and format, 20 to 100 points in all do most good.
+        date: when they were measured.
+
+    Raises:
+        InvalidValue: no points, a time that is not positive, or points more than 5 % faster than
+            the device's peaks allow (named); nothing is fitted then.
+    """
+    if not points or not any(entry.measured_s.size for entry in points):
+        raise InvalidValue("calibration got no points; give 20 to 100 measured operators")
+    refuse_impossible(points, device)
+    parameters = {operator: dict(formats) for operator, formats in profile.parameters.items()}
+    fits, uncertainty, before, after = dict(profile.fits), {}, {}, {}
+    for entry in points:
+        key = f"{entry.operator}.{entry.fmt}"
+        start = profile.constants(entry.operator, entry.fmt)
+        old = profile.fit(entry.operator, entry.fmt)
+        spread = old.spread or _tier_spread(start, old.tier)
+        solution = fit(entry, device, start, spread=spread, prior=True)
+        before[key] = ErrorSummary.of(price_s(entry, device, start), entry.measured_s)
+        after[key] = ErrorSummary.of(price_s(entry, device, solution.parameters), entry.measured_s)
+        uncertainty[key] = solution.uncertainty
+        parameters.setdefault(entry.operator, {})[entry.fmt] = solution.parameters
+        fits[key] = Fit(
+            "measured", entry.source, entry.measured_s.size, date=date, spread=solution.uncertainty
+        )
+    calibrated = dataclasses.replace(
+        profile,
+        tier="measured",
+        parameters=parameters,
+        fits=fits,
+        note=f"calibrated with {sum(p.measured_s.size for p in points)} points; prior: "
+        f"{profile.note or profile.name}",
+    )
+    return Calibration(calibrated, uncertainty, before, after)
+
+
+def _tier_spread(start: Parameters, tier: Tier) -> dict[str, float]:
+    """How far constants may be off where no spread is recorded: less on a measured device."""
+    return dict.fromkeys((c.name for c in describe(type(start))), _SPREAD_OF_TIER[tier])
+
+
+def refuse_impossible(points: Sequence[OperatorPoints], device: Device) -> None:
+    """Raise `InvalidValue` naming the points that no device with these peaks can have reached."""
+    for entry in points:
+        measured = np.asarray(entry.measured_s, np.float64)
+        if not np.all(np.isfinite(measured) & (measured > 0)):
+            where = int(np.flatnonzero(~(np.isfinite(measured) & (measured > 0)))[0])
+            raise InvalidValue(
+                f"{entry.operator}.{entry.fmt} point {where} took {measured[where]:g} s; "
+                "times must be positive seconds"
+            )
+        beaten = impossible(entry, device)
+        if beaten.any():
+            raise InvalidValue(_impossible(entry, measured, bound_s(entry, device), beaten))
+
+
+def impossible(entry: OperatorPoints, device: Device) -> NDArray[np.bool_]:
+    """Which points are more than `TOLERANCE` faster than the device's peaks allow."""
+    measured = np.asarray(entry.measured_s, np.float64)
+    return np.asarray(measured < bound_s(entry, device) / (1.0 + TOLERANCE))
+
+
+def _impossible(
+    entry: OperatorPoints, measured: Array, limit: Array, beaten: NDArray[np.bool_]
+) -> str:
+    worst = int(np.argmax(np.where(beaten, limit / measured, 0.0)))
+    shape = ", ".join(f"{name}={values[worst]:g}" for name, values in entry.arrays().items())
+    return (
+        f"{int(beaten.sum())} of {measured.size} {entry.operator}.{entry.fmt} points are faster "
+        f"than the device's peaks allow; the worst, point {worst} ({shape}), took "
+        f"{measured[worst] * 1e6:.2f} us where {limit[worst] * 1e6:.2f} us is the least: check "
+        "the unit, the number format and the device"
+    )
+
+
+# ------------------------------------------------------------------------------- the regression
+
+
+@dataclass(frozen=True, slots=True)
+class _Space:
+    """Constants as an unconstrained-looking vector: logarithms between the bounds."""
+
+    kind: type[Parameters]
+    names: tuple[str, ...]
+    low: Array
+    high: Array
+    fixed: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, kind: type[Parameters], fixed: Mapping[str, float]) -> _Space:
+        free = [constant for constant in describe(kind) if constant.name not in fixed]
+        # A bound of zero has no logarithm; a ten-thousandth of the upper one is as good as none.
+        low = [np.log(max(c.low, c.high * 1e-4 if c.low == 0 else c.low)) for c in free]
+        return cls(
+            kind,
+            tuple(c.name for c in free),
+            np.array(low),
+            np.log([c.high for c in free]),
+            fixed,
+        )
+
+    def vector(self, parameters: Parameters) -> Array:
+        values = [getattr(parameters, name) for name in self.names]
+        inside = 1e-6 * (self.high - self.low)
+        with np.errstate(divide="ignore"):
+            return np.clip(np.log(values), self.low + inside, self.high - inside)
+
+    def parameters(self, vector: Array) -> Parameters:
+        bounds = {constant.name: constant for constant in describe(self.kind)}
+        values = {
+            name: min(max(float(value), bounds[name].low), bounds[name].high)
+            for name, value in zip(self.names, np.exp(vector), strict=True)
+        }
+        return self.kind(**values, **self.fixed)
+
+
+def fit(
+    points: OperatorPoints,
+    device: Device,
+    start: Parameters,
+    *,
+    spread: Mapping[str, float] | None = None,
+    prior: bool = False,
+    fixed: Collection[str] = (),
+) -> Solution:
+    """Constants that explain measured points of one operator class and format on one device.
+
+    Minimises the sum of rho(ln predicted - ln measured), rho quadratic up to `ROBUST_SCALE` and
+    linear beyond, plus, with `prior`, ((ln c - ln start) / spread)^2 for every constant.
+
+    Args:
+        start: first guess and centre of the prior.  spread: of ln(constant), by name.
+        fixed: constants that stay as in `start`.
+    """
+    return fit_pool([(points, device, 1.0)], start, spread=spread, prior=prior, fixed=fixed)
+
+
+def fit_pool(
+    pool: Sequence[tuple[OperatorPoints, Device, float]],
+    start: Parameters,
+    *,
+    spread: Mapping[str, float] | None = None,
+    prior: bool = False,
+    fixed: Collection[str] = (),
+) -> Solution:
+    """As `fit`, one set of constants for several devices: (points, device, weight) each."""
+    space = _Space.of(type(start), {name: getattr(start, name) for name in fixed})
+    centre = space.vector(start)
+    width = np.array([(spread or {}).get(name, _SPREAD) for name in space.names])
+    logs = [np.log(np.asarray(points.measured_s, np.float64)) for points, _, _ in pool]
+    # The solver steps by a share of each variable: counted from here none is near zero.
+    origin = space.low - 1.0
+
+    def residuals(shifted: Array) -> Array:
+        vector = shifted + origin
+        parameters = space.parameters(vector)
+        parts = [
+            np.sqrt(weight) * _robust(np.log(price_s(points, device, parameters)) - measured)
+            for (points, device, weight), measured in zip(pool, logs, strict=True)
+        ]
+        return np.concatenate([*parts, (vector - centre) / width] if prior else parts)
+
+    best = least_squares(
+        residuals,
+        centre - origin,
+        bounds=(space.low - origin, space.high - origin),
+        max_nfev=_MAX_EVALUATIONS,
+        diff_step=1e-3,
+        x_scale=width if prior else "jac",
+    )
+    deviation = _deviation(best.jac, width if prior else None)
+    return Solution(
+        space.parameters(best.x + origin),
+        dict(zip(space.names, (float(value) for value in deviation), strict=True)),
+        float(best.cost),
+    )
+
+
+_MAX_EVALUATIONS = 40
+
+
+def _robust(error: Array) -> Array:
+    """Residuals whose squares are the soft-L1 loss in units of `ROBUST_SCALE`."""
+    scaled = error / ROBUST_SCALE
+    return np.asarray(np.sign(scaled) * np.sqrt(2.0 * (np.sqrt(1.0 + scaled**2) - 1.0)))
+
+
+def _deviation(jacobian: Array, width: Array | None) -> Array:
+    """Standard deviation of each logarithm from the curvature at the optimum."""
+    curvature = jacobian.T @ jacobian
+    if width is None:
+        curvature = curvature + np.eye(len(curvature)) / 10.0**2
+    covariance = np.linalg.pinv(curvature)
+    return np.sqrt(np.maximum(np.diag(covariance), 0.0))

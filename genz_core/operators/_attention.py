@@ -1,0 +1,151 @@
+"""Attention: pairs of queries and keys, the cache in reach, dense and sparse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from genz_core.operators._types import BF16, Types
+from genz_core.precision import arithmetic, bytes_of
+from genz_core.types import Num, Op
+
+
+def attended_pairs(new_tokens: Num, cached_tokens: Num, window: Num = 0.0) -> Num:
+    """(query, key) pairs of one causal sequence.
+
+    Query i of `new_tokens` (from 1) sees min(cached + i, window) keys; window 0 is none.
+    Without a window: n*c + n(n+1)/2.  Exact for whole tokens, or whole blocks of them.
+    """
+    n, c = np.asarray(new_tokens, dtype=float), np.asarray(cached_tokens, dtype=float)
+    w = np.asarray(window, dtype=float)
+    growing = np.where(w > 0, np.clip(w - c, 0.0, n), n)  # queries that still see everything
+    return growing * c + growing * (growing + 1.0) / 2.0 + (n - growing) * w
+
+
+def kept_tokens(tokens: Num, window: Num = 0.0) -> Num:
+    """Tokens whose keys and values matter at the end of a step: the window's, or all."""
+    return np.where(np.asarray(window) > 0, np.minimum(tokens, window), tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """Shape of an attention on one device.
+
+    query, kv: heads.  dim: of queries and keys.  value_dim: of values (0: as dim).
+    window: tokens a query sees, itself included (0: all).  causal: False in encoders.
+    shared_kv: values are read from the keys' own storage (latent attention).
+    """
+
+    query: Num
+    kv: Num
+    dim: float
+    value_dim: float = 0.0
+    window: Num = 0.0
+    causal: bool = True
+    shared_kv: bool = False
+
+    @property
+    def values(self) -> float:
+        return self.value_dim or self.dim
+
+    @property
+    def kv_width(self) -> Num:
+        """Elements a cached token takes in one layer."""
+        return self.kv * (self.dim + (0.0 if self.shared_kv else self.values))
+
+
+def attention(
+    name: str,
+    sequences: Num,
+    new_tokens: Num,
+    cached_tokens: Num,
+    heads: Heads,
+    types: Types = BF16,
+    *,
+    kind: str = "attention",
+    cached: bool = True,
+    **where: Any,
+) -> Op:
+    """Fused attention: scores, softmax and values in one pass over queries, keys, values.
+
+    q: [sequences, new, heads, dim], k, v: [sequences, cached + new, kv heads, dim].
+    flops = 2 * pairs * heads * (dim + value_dim); softmax is not counted, as is usual.
+    kv_read counts the cached tokens in reach, kv_write the new ones; the new tokens' own keys
+    and values come as input.  cached: False for encoders, which keep nothing.
+    Source: Dao 2022, arXiv:2205.14135 (traffic of the fused form).
+    """
+    n, c = np.asarray(new_tokens, dtype=float), np.asarray(cached_tokens, dtype=float)
+    pairs = attended_pairs(n, c, heads.window) if heads.causal else n * (n + c)
+    kv_token = heads.kv_width * bytes_of(types.kv)
+    reach = kept_tokens(n + c, np.where(np.asarray(heads.window) > 0, heads.window + n - 1.0, 0.0))
+    keep = kept_tokens(n + c, heads.window)
+    queries = sequences * n * heads.query
+    return Op(
+        name,
+        kind,
+        flops=2.0 * sequences * pairs * heads.query * (heads.dim + heads.values),
+        input_bytes=queries * heads.dim * types.a + sequences * n * heads.kv_width * types.a,
+        output_bytes=queries * heads.values * types.a,
+        kv_read_bytes=sequences * np.maximum(reach - n, 0.0) * kv_token if cached else 0.0,
+        kv_write_bytes=sequences * n * kv_token if cached else 0.0,
+        held_kv_bytes=sequences * keep * kv_token if cached else 0.0,
+        dims=_attention_dims(sequences, n, c, heads, pairs),
+        **_attention_types(types),
+        **where,
+    )
+
+
+def sparse_attention(
+    name: str,
+    sequences: Num,
+    new_tokens: Num,
+    cached_tokens: Num,
+    heads: Heads,
+    top_k: Num,
+    types: Types = BF16,
+    *,
+    kind: str = "sparse_attention",
+    **where: Any,
+) -> Op:
+    """Attention of each query over its `top_k` selected tokens (DeepSeek sparse attention).
+
+    Query i sees min(cached + i, top_k) keys.  Each query gathers its own keys: in decode top_k
+    tokens a sequence are read; in prefill the union is bounded by the whole context.
+    """
+    dense = attention(name, sequences, new_tokens, cached_tokens, heads, types, kind=kind, **where)
+    n, c = np.asarray(new_tokens, dtype=float), np.asarray(cached_tokens, dtype=float)
+    pairs = attended_pairs(n, c, top_k)
+    gathered = np.minimum(c, n * np.asarray(top_k, dtype=float))
+    return replace(
+        dense,
+        flops=2.0 * sequences * pairs * heads.query * (heads.dim + heads.values),
+        kv_read_bytes=sequences * gathered * heads.kv_width * bytes_of(types.kv),
+        dims={**_attention_dims(sequences, n, c, heads, pairs), "top_k": top_k},
+    )
+
+
+def _attention_dims(
+    sequences: Num, new_tokens: Num, cached_tokens: Num, heads: Heads, pairs: Num
+) -> dict[str, Num]:
+    return {
+        "sequences": sequences,
+        "new_tokens": new_tokens,
+        "cached_tokens": cached_tokens,
+        "heads": heads.query,
+        "kv_heads": heads.kv,
+        "head_dim": heads.dim,
+        "value_dim": heads.values,
+        "window": heads.window,
+        "causal": float(heads.causal),
+        "shared_kv": float(heads.shared_kv),
+        "pairs": pairs,
+    }
+
+
+def _attention_types(types: Types) -> dict[str, Any]:
+    """Attention multiplies activations by the cache: 8 bit only when both are."""
+    eight = bytes_of(types.kv) <= 1.0 and bytes_of(types.activations) <= 1.0
+    compute = types.compute or ("fp8" if eight else arithmetic(types.activations))
+    return {**types.fields(), "compute": compute}

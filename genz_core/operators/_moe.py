@@ -1,0 +1,111 @@
+"""Mixture of experts: how many experts the tokens reach, and their grouped product."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from genz_core.operators._types import BF16, Types
+from genz_core.types import Num, Op
+
+
+def activated_experts(experts: Num, top_k: Num, tokens: Num) -> Num:
+    """Experts that `tokens` tokens are expected to reach under uniform routing.
+
+    E * (1 - (1 - k/E)^T): k distinct experts a token; exactly k for one token, 0 for none.
+    """
+    e, k = np.asarray(experts, dtype=float), np.asarray(top_k, dtype=float)
+    return e * (1.0 - np.power(1.0 - np.minimum(k / e, 1.0), tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """A bank of routed experts as one device sees it.
+
+    total: experts of the layer.  local: of them on this device.  top_k: a token's choices.
+    hidden: model width.  intermediate: width of one expert on this device.
+    gated: two input projections (SwiGLU), else one.  bias: biases on every projection.
+    """
+
+    total: Num
+    local: Num
+    top_k: Num
+    hidden: Num
+    intermediate: Num
+    gated: bool = True
+    bias: bool = False
+
+    @property
+    def matrices(self) -> int:
+        return 3 if self.gated else 2
+
+
+def moe(name: str, tokens: Num, experts: Experts, types: Types = BF16, **where: Any) -> Op:
+    """Grouped product of the routed experts: up (and gate), activation, down.
+
+    tokens: of all devices that share the bank, [tokens, hidden].  This device computes
+    tokens * top_k * local / total rows and reads the local part of the activated experts.
+    flops = rows * (2 * matrices * hidden * intermediate + 5 * intermediate for the activation).
+    Source: scaling book, ch. "Transformers"; arXiv:2101.03961 for the routing.
+    """
+    share = experts.local / np.asarray(experts.total, dtype=float)
+    rows = tokens * experts.top_k * share
+    active = activated_experts(experts.total, experts.top_k, tokens) * share
+    inner = experts.hidden * experts.intermediate
+    one = experts.matrices * inner * types.w
+    if experts.bias:
+        up = experts.matrices - 1
+        one = one + (up * experts.intermediate + experts.hidden) * types.a
+    return Op(
+        name,
+        "moe",
+        flops=rows * 2.0 * experts.matrices * inner,
+        weight_bytes=active * one,
+        input_bytes=np.minimum(rows, tokens) * experts.hidden * types.a,
+        output_bytes=np.minimum(rows, tokens) * experts.hidden * types.a,
+        held_weight_bytes=experts.local * one,
+        dims={
+            "tokens": tokens,
+            "rows": rows,
+            "experts": experts.local,
+            "experts_total": experts.total,
+            "active_experts": active,
+            "top_k": experts.top_k,
+            "hidden": experts.hidden,
+            "intermediate": experts.intermediate,
+            "gated": float(experts.gated),
+        },
+        **types.fields(),
+        **where,
+    )
+
+
+def on_the_busiest_rank(op: Op, imbalance: Num) -> Op:
+    """The routed experts of `moe` as the busiest expert-parallel rank runs them.
+
+    imbalance: its rows over the mean of all ranks; at most, it gets every row.  It works like an
+    even rank that is sent `imbalance` times the tokens: more rows, and more of its experts reached.
+    """
+    d = op.dims
+    ranks = np.asarray(d["experts_total"], dtype=float) / d["experts"]
+    busy = np.clip(imbalance, 1.0, ranks)
+    rows, mean = d["rows"] * busy, np.maximum(d["rows"], 1e-300)
+    active = activated_experts(d["experts_total"], d["top_k"], d["tokens"] * busy) / ranks
+    more = active / np.maximum(d["active_experts"], 1e-300)
+    streamed = np.minimum(rows, d["tokens"]) / np.minimum(mean, np.maximum(d["tokens"], 1e-300))
+    return replace(
+        op,
+        flops=op.flops * busy,
+        weight_bytes=op.weight_bytes * more,
+        input_bytes=op.input_bytes * streamed,
+        output_bytes=op.output_bytes * streamed,
+        dims={**d, "rows": rows, "active_experts": active},
+    )
+
+
+def to_the_busiest_rank(op: Op, imbalance: Num) -> Op:
+    """The messages of `all_to_all` as the busiest expert-parallel rank takes in or hands out."""
+    ranks = np.maximum(op.group, 1.0)
+    return replace(op, message_bytes=op.message_bytes * np.clip(imbalance, 1.0, ranks))

@@ -1,0 +1,127 @@
+"""Operators that stream their operands once: norms, activations, embedding, sampling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from genz_core.operators._types import BF16, Types
+from genz_core.precision import bytes_of
+from genz_core.types import Num, Op
+
+
+def pointwise(
+    name: str,
+    kind: str,
+    elements: Num,
+    flops_per_element: float,
+    types: Types = BF16,
+    *,
+    reads: float = 1.0,
+    writes: float = 1.0,
+    weights: Num = 0.0,
+    **where: Any,
+) -> Op:
+    """An element-wise or row-wise operator: one fused pass.
+
+    elements: of the result.  reads, writes: operands of that size.  weights: own elements.
+    """
+    held = weights * bytes_of("bf16")
+    return Op(
+        name,
+        kind,
+        flops=elements * flops_per_element,
+        weight_bytes=np.where(np.asarray(elements) > 0, held, 0.0),
+        input_bytes=elements * reads * types.a,
+        output_bytes=elements * writes * types.a,
+        held_weight_bytes=held,
+        dims={"elements": elements},
+        **{**types.fields(), "compute": "fp32", "weights": "bf16"},
+        **where,
+    )
+
+
+def norm(
+    name: str, tokens: Num, width: Num, types: Types = BF16, *, bias: bool = False, **where: Any
+) -> Op:
+    """RMS norm (4 FLOPs an element) or layer norm with bias (7), over rows of `width`."""
+    weights = width * (2.0 if bias else 1.0)
+    cost = 7.0 if bias else 4.0
+    return pointwise(name, "norm", tokens * width, cost, types, weights=weights, **where)
+
+
+def residual_norm(
+    name: str, tokens: Num, width: Num, types: Types = BF16, *, bias: bool = False, **where: Any
+) -> Op:
+    """Residual addition fused with the norm that follows, as engines run it.
+
+    Reads the branch and the stream, writes the new stream and its norm.
+    """
+    cost = 8.0 if bias else 5.0
+    weights = width * (2.0 if bias else 1.0)
+    return pointwise(
+        name, "norm", tokens * width, cost, types, reads=2.0, writes=2.0, weights=weights, **where
+    )
+
+
+def residual(name: str, tokens: Num, width: Num, types: Types = BF16, **where: Any) -> Op:
+    """x + y: one FLOP an element, two reads, one write."""
+    return pointwise(name, "residual", tokens * width, 1.0, types, reads=2.0, **where)
+
+
+def rope(
+    name: str, tokens: Num, heads: Num, kv_heads: Num, dim: float, types: Types = BF16, **where: Any
+) -> Op:
+    """Rotary position embedding of queries and keys: 3 FLOPs an element."""
+    return pointwise(name, "rope", tokens * (heads + kv_heads) * dim, 3.0, types, **where)
+
+
+def gated_activation(name: str, tokens: Num, width: Num, types: Types = BF16, **where: Any) -> Op:
+    """silu(gate) * up -> [tokens, width]: two reads, one write, 5 FLOPs an element."""
+    return pointwise(name, "activation", tokens * width, 5.0, types, reads=2.0, **where)
+
+
+def activation(
+    name: str, tokens: Num, width: Num, types: Types = BF16, *, cost: float = 8.0, **where: Any
+) -> Op:
+    """A plain activation (GELU 8 FLOPs, SiLU 4, ReLU 1) over [tokens, width]."""
+    return pointwise(name, "activation", tokens * width, cost, types, **where)
+
+
+def route(
+    name: str, tokens: Num, experts: Num, top_k: Num, types: Types = BF16, **where: Any
+) -> Op:
+    """Softmax or sigmoid over the router's logits and the choice of the top k."""
+    return pointwise(name, "routing", tokens * experts, 6.0, types, writes=0.0, **where)
+
+
+def embedding(
+    name: str, tokens: Num, rows: Num, width: Num, types: Types = BF16, **where: Any
+) -> Op:
+    """Look-up of `tokens` rows of a [rows, width] table: no FLOPs, only the rows read."""
+    return Op(
+        name,
+        "embedding",
+        weight_bytes=tokens * width * types.w,
+        output_bytes=tokens * width * types.a,
+        held_weight_bytes=rows * width * types.w,
+        dims={"tokens": tokens, "width": width},
+        **types.fields(),
+        **where,
+    )
+
+
+def sampling(name: str, sequences: Num, vocabulary: Num, types: Types = BF16, **where: Any) -> Op:
+    """Softmax over fp32 logits and the choice of one token, over [sequences, vocabulary]."""
+    elements = sequences * vocabulary
+    return Op(
+        name,
+        "sampling",
+        flops=5.0 * elements,
+        input_bytes=elements * 4.0,
+        output_bytes=sequences * 4.0,
+        dims={"sequences": sequences, "vocabulary": vocabulary},
+        **{**types.fields(), "compute": "fp32"},
+        **where,
+    )

@@ -1,0 +1,90 @@
+"""Recurrences over the sequence: state-space scans and linear attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from genz_core.operators._types import BF16, Types
+from genz_core.precision import bytes_of
+from genz_core.types import Num, Op
+
+
+def ssm_scan(
+    name: str,
+    sequences: Num,
+    new_tokens: Num,
+    channels: Num,
+    state: Num,
+    types: Types = BF16,
+    *,
+    state_format: str = "fp32",
+    **where: Any,
+) -> Op:
+    """Selective state-space recurrence (Mamba 1 and 2), one fused scan.
+
+    h[c, s] <- a * h + (dt * x) b ;  y[c] = sum_s h c + d x: per token, channel and state element
+    one decay product, two multiply-adds: 6 FLOPs.  State [channels, state] is read and written
+    once per sequence.
+    Source: arXiv:2312.00752, algorithm 2; arXiv:2405.21060.
+    """
+    tokens = sequences * new_tokens
+    held = sequences * channels * state * bytes_of(state_format)
+    return Op(
+        name,
+        "ssm",
+        flops=tokens * channels * (6.0 * state + 2.0),
+        input_bytes=tokens * (2.0 * channels + 2.0 * state) * types.a,
+        output_bytes=tokens * channels * types.a,
+        kv_read_bytes=held,
+        kv_write_bytes=held,
+        held_kv_bytes=held,
+        dims={
+            "sequences": sequences,
+            "new_tokens": new_tokens,
+            "channels": channels,
+            "state": state,
+        },
+        **types.fields(),
+        **where,
+    )
+
+
+def linear_attention(
+    name: str,
+    sequences: Num,
+    new_tokens: Num,
+    heads: Num,
+    key_dim: float,
+    value_dim: float,
+    types: Types = BF16,
+    *,
+    state_format: str = "fp32",
+    **where: Any,
+) -> Op:
+    """Gated delta rule (Gated DeltaNet, Kimi delta attention): a matrix state per head.
+
+    Per token and head: S^T k (read-out of the old value), the rank-one update and S^T q, each
+    2 * key * value, and the decay: 7 * key * value FLOPs.  State [heads, key, value] is read and
+    written once per sequence.  Source: arXiv:2412.06464, eq. 10; arXiv:2510.26692.
+    """
+    tokens = sequences * new_tokens
+    held = sequences * heads * key_dim * value_dim * bytes_of(state_format)
+    return Op(
+        name,
+        "linear_attention",
+        flops=tokens * heads * 7.0 * key_dim * value_dim,
+        input_bytes=tokens * heads * (2.0 * key_dim + value_dim) * types.a,
+        output_bytes=tokens * heads * value_dim * types.a,
+        kv_read_bytes=held,
+        kv_write_bytes=held,
+        held_kv_bytes=held,
+        dims={
+            "sequences": sequences,
+            "new_tokens": new_tokens,
+            "heads": heads,
+            "key_dim": key_dim,
+            "value_dim": value_dim,
+        },
+        **types.fields(),
+        **where,
+    )

@@ -1,0 +1,234 @@
+"""Price one step: graph x system x engine -> `StepEstimate`, arrays [operators, configurations].
+
+One code path: a single configuration is an array of one.  Each operator's time is split into
+parts that sum to it, and the operators, the pipeline's wait and the host's time sum to the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from genz_core.latency import Pricer
+from genz_core.latency.roofline import arithmetic_of, roofline
+from genz_core.operators import on_the_busiest_rank, to_the_busiest_rank
+from genz_core.types import DEGREES, Array, EngineProfile, Graph, Num, Op, Parallelism, Step, System
+from genz_core.validity import length, stack
+
+#: The parts that an operator's expected latency falls into, in the order they are drawn.
+PARTS = ("compute", "memory", "communication", "overhead")
+#: Operators that one expert-parallel rank has more of than the others, and what it has.
+_BUSIEST: Mapping[str, Callable[[Op, Num], Op]] = {
+    "moe": on_the_busiest_rank,
+    "all_to_all": to_the_busiest_rank,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StepEstimate:
+    """A priced step.
+
+    runs: times each operator runs in the step, [ops].  compute_s, memory_s, communication_s:
+    least time of one run per resource, expected_s: what to expect of it, [ops, configs].
+    stage_s, bound_stage_s: time of the slowest pipeline stage for one micro-batch, [configs].
+    micro_batches: how often a stage runs; pipelined: see `price`.  host_s: host time, [configs].
+    flops, bytes: of one run, [ops, configs].
+    """
+
+    graph: Graph
+    system: System
+    engine: EngineProfile
+    runs: Array
+    compute_s: Array
+    memory_s: Array
+    communication_s: Array
+    expected_s: Array
+    stage_s: Array
+    bound_stage_s: Array
+    micro_batches: Array
+    pipelined: bool
+    host_s: Array
+    flops: Array
+    bytes: Array
+
+    @property
+    def bound_s(self) -> Array:
+        """Least time of one run, [ops, configs]."""
+        return np.maximum(np.maximum(self.compute_s, self.memory_s), self.communication_s)
+
+    @property
+    def operators_s(self) -> Array:
+        """Expected time of each operator over all its runs, [ops, configs]."""
+        return self.expected_s * self.runs[:, None]
+
+    @property
+    def pipeline_s(self) -> Array:
+        """Time a micro-batch waits for the others, [configs]; 0 without a pipeline."""
+        return _wait_s(self.operators_s.sum(0), self.stage_s, self.micro_batches, self.pipelined)
+
+    @property
+    def total_s(self) -> Array:
+        """Expected latency of the step, [configs]: operators, pipeline wait and host."""
+        return self.operators_s.sum(0) + self.pipeline_s + self.host_s
+
+    @property
+    def bound_total_s(self) -> Array:
+        """Least latency of the step, [configs]."""
+        operators = (self.bound_s * self.runs[:, None]).sum(0)
+        wait = _wait_s(operators, self.bound_stage_s, self.micro_batches, self.pipelined)
+        return operators + wait
+
+    def parts(self) -> dict[str, Array]:
+        """Split each operator's time, [ops, configs] each; the four sum to `operators_s`.
+
+        The resource that binds an operator gets its bound; what lies above it is overhead:
+        launch, tiles that do not fill, bandwidth that is not reached.
+        """
+        bound = self.bound_s
+        binding = np.argmax(np.stack([self.communication_s, self.compute_s, self.memory_s]), axis=0)
+        chosen = {"communication": 0, "compute": 1, "memory": 2}
+        split = {name: np.where(binding == at, bound, 0.0) for name, at in chosen.items()}
+        split["overhead"] = self.expected_s - bound
+        return {name: split[name] * self.runs[:, None] for name in PARTS}
+
+    def bounds(self, config: int = 0) -> list[str]:
+        """What binds each operator of one configuration: the largest of its parts."""
+        parts = np.stack([part[:, config] for part in self.parts().values()])
+        return [PARTS[at] for at in np.argmax(parts, axis=0)]
+
+    def table(self, config: int = 0) -> dict[str, list[object]]:
+        """One row an operator, as columns, for one configuration.
+
+        Columns: name, kind, class, module, runs, flops, bytes (both per run), flops_per_byte,
+        compute, bound_s, predicted_s (all runs), share, bound, and the parts in seconds.
+        """
+        rows = range(len(self.graph.ops))
+        ops = self.graph.ops
+        seconds, bound = self.operators_s[:, config], (self.bound_s * self.runs[:, None])[:, config]
+        flops, moved = self.flops[:, config], self.bytes[:, config]
+        total = max(float(seconds.sum()), np.finfo(float).tiny)
+        columns: dict[str, list[object]] = {
+            "name": [op.name for op in ops],
+            "kind": [op.kind for op in ops],
+            "class": [op.operator_class for op in ops],
+            "module": [op.module for op in ops],
+            "runs": [float(self.runs[row]) for row in rows],
+            "flops": [float(flops[row]) for row in rows],
+            "bytes": [float(moved[row]) for row in rows],
+            "flops_per_byte": [float(flops[r] / moved[r]) if moved[r] else 0.0 for r in rows],
+            "compute": [arithmetic_of(op, self.system) for op in ops],
+            "bound_s": [float(bound[row]) for row in rows],
+            "predicted_s": [float(seconds[row]) for row in rows],
+            "share": [float(seconds[row] / total) for row in rows],
+            "bound": list(self.bounds(config)),
+        }
+        for name, part in self.parts().items():
+            columns[f"{name}_s"] = [float(value) for value in part[:, config]]
+        return columns
+
+
+def price(
+    graph: Graph,
+    step: Step,
+    system: System,
+    parallelism: Parallelism,
+    engine: EngineProfile,
+    *,
+    micro_batches: Num = 1.0,
+    pipelined: bool = False,
+) -> StepEstimate:
+    """Price the operators of one step.
+
+    micro_batches: how many parts the step's sequences were split into; `graph` is one of them.
+    pipelined: micro-batches of consecutive steps follow each other without a gap (decode).
+    """
+    size = _configurations(step, parallelism, micro_batches)
+    graph = _as_balanced(graph, parallelism)
+    least = [roofline(op, system) for op in graph.ops]
+    compute = stack((least_of.compute_s for least_of in least), size)
+    memory = stack((least_of.memory_s for least_of in least), size)
+    communication = stack((least_of.communication_s for least_of in least), size)
+    bound = np.maximum(np.maximum(compute, memory), communication)
+    pricer = Pricer(system, engine)
+    expected = np.maximum(stack((pricer.expected_s(op) for op in graph.ops), size), bound)
+    runs = np.array([op.count for op in graph.ops], dtype=float)
+    stages = np.broadcast_to(np.asarray(parallelism.pp, dtype=float), (size,))
+    host = engine.host_step_s + engine.sampling_s + engine.host_sequence_s * step.sequences
+    return StepEstimate(
+        graph=graph,
+        system=system,
+        engine=engine,
+        runs=runs,
+        compute_s=compute,
+        memory_s=memory,
+        communication_s=communication,
+        expected_s=expected,
+        stage_s=slowest_stage(graph, stages, expected),
+        bound_stage_s=slowest_stage(graph, stages, bound),
+        micro_batches=np.broadcast_to(np.asarray(micro_batches, dtype=float), (size,)),
+        pipelined=pipelined,
+        host_s=np.broadcast_to(np.asarray(host, dtype=float), (size,)),
+        flops=stack((op.flops for op in graph.ops), size),
+        bytes=stack((op.memory_bytes for op in graph.ops), size),
+    )
+
+
+def _as_balanced(graph: Graph, parallelism: Parallelism) -> Graph:
+    """The graph of the device that the others wait for: the busiest rank of the experts."""
+    imbalance = parallelism.expert_imbalance
+    if np.all(np.asarray(imbalance) == 1.0):
+        return graph
+    ops = (_BUSIEST[op.kind](op, imbalance) if op.kind in _BUSIEST else op for op in graph.ops)
+    return replace(graph, ops=tuple(ops))
+
+
+def stage_runs(graph: Graph, stages: int) -> Array:
+    """How often each operator runs on each pipeline stage, [stages, ops].
+
+    Layer l of L sits on stage floor(l * stages / L); the ends of the model on first and last.  Of
+    the chain of messages between stages, each but the last sends one.
+    """
+    runs = np.zeros((stages, len(graph.ops)))
+    for column, op in enumerate(graph.ops):
+        if op.layers:
+            at = np.asarray(op.layers) * stages // max(graph.layers, 1)
+            np.add.at(runs[:, column], at, op.repeat)
+        elif op.kind == "send_recv":
+            runs[:-1, column] = op.repeat / max(stages - 1, 1)
+        else:
+            runs[0 if op.stage == "first" else -1, column] = op.repeat
+    return runs
+
+
+def slowest_stage(graph: Graph, stages: Array, per_run: Array) -> Array:
+    """The largest sum of `per_run` [ops, configs] over any one pipeline stage, [configs].
+
+    The same reduction serves time (the slowest stage) and memory (the fullest).
+    """
+    result = np.zeros(per_run.shape[1])
+    for degree in np.unique(stages):
+        chosen = stages == degree
+        result[chosen] = (stage_runs(graph, int(degree)) @ per_run[:, chosen]).max(0)
+    return result
+
+
+def _wait_s(operators: Array, stage: Array, micro_batches: Array, pipelined: bool) -> Array:
+    """Time on top of one micro-batch's way through all stages.
+
+    Alone, the other micro-batches leave the slowest stage one after another.  Pipelined, a stage
+    that works without a pause hides the way through, or the way through hides it.
+    """
+    if pipelined:
+        return np.maximum(micro_batches * stage - operators, 0.0)
+    return (micro_batches - 1.0) * stage
+
+
+def _configurations(step: Step, parallelism: Parallelism, micro_batches: Num) -> int:
+    fields = [*(getattr(parallelism, name) for name in DEGREES), micro_batches]
+    fields += [parallelism.expert_imbalance]
+    fields += [1.0 if parallelism.moe_tp is None else parallelism.moe_tp]
+    for group in step.groups:
+        fields += [group.sequences, group.new_tokens, group.cached_tokens]
+    return length(*fields)

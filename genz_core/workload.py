@@ -1,0 +1,247 @@
+"""From a workload to steps: prefill, decode over the output, mixed batches, and the whole.
+
+ttft_s   prefill of the batch, to the first token
+tpot_s   mean decode step over the output
+e2e_s    ttft + tpot * (osl - 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genz_core.memory import Memory, memory
+from genz_core.offload import Offload, What, offload
+from genz_core.step import StepEstimate, price
+from genz_core.types import (
+    Array,
+    EngineProfile,
+    Graph,
+    Group,
+    Model,
+    Num,
+    Parallelism,
+    Step,
+    System,
+    Workload,
+)
+from genz_core.validity import check, columns, split_of
+
+#: Gauss-Legendre nodes and weights on [0, 1]: exact for costs up to degree five in the context.
+_NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(3)[0] + 1) / 2, np.array([5, 8, 5]) / 18
+OUT_OF_MEMORY = "out_of_memory"
+_AVERAGED = (
+    "compute_s",
+    "memory_s",
+    "communication_s",
+    "expected_s",
+    "stage_s",
+    "bound_stage_s",
+    "micro_batches",
+    "host_s",
+    "flops",
+    "bytes",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A workload priced on a system; every figure is an array [configs].
+
+    prefill: the step that reads the prompts.  decode: the mean step over the output.
+    status: "ok" or a reason code per configuration; times of invalid ones are NaN, of ones that
+    do not fit they stay.  offload: what was moved off the device.  complaints: why, by
+    configuration, where it is not the memory.
+    """
+
+    model: Model
+    system: System
+    engine: EngineProfile
+    workload: Workload
+    parallelism: Parallelism
+    prefill: StepEstimate
+    decode: StepEstimate
+    memory: Memory
+    status: NDArray[np.str_]
+    complaints: Mapping[int, str]
+    offload: Offload | None = None
+
+    @property
+    def valid(self) -> NDArray[np.bool_]:
+        return (self.status == "ok") | (self.status == OUT_OF_MEMORY)
+
+    def message(self, config: int = 0) -> str:
+        """Why a configuration is not "ok", in a sentence; empty where it is."""
+        if self.status[config] == OUT_OF_MEMORY:
+            return self.memory.reason(config)
+        return self.complaints.get(config, "")
+
+    @property
+    def ttft_s(self) -> Array:
+        return self._masked(self.prefill.total_s + self.engine.host_request_s)
+
+    @property
+    def tpot_s(self) -> Array:
+        return self._masked(self.decode.total_s)
+
+    @property
+    def e2e_s(self) -> Array:
+        return self.ttft_s + self.tpot_s * (np.asarray(self.workload.osl) - 1.0)
+
+    @property
+    def output_tokens_per_s(self) -> Array:
+        """Of the whole deployment: batch * osl tokens in e2e seconds."""
+        return np.asarray(self.workload.batch) * self.workload.osl / self.e2e_s
+
+    @property
+    def devices(self) -> Num:
+        return self.parallelism.devices
+
+    @property
+    def bound_ttft_s(self) -> Array:
+        return self._masked(self.prefill.bound_total_s)
+
+    @property
+    def bound_tpot_s(self) -> Array:
+        return self._masked(self.decode.bound_total_s)
+
+    def _masked(self, values: Array) -> Array:
+        return np.where(self.valid, values, np.nan)
+
+
+def estimate(
+    model: Model,
+    system: System,
+    workload: Workload | None = None,
+    parallelism: Parallelism | None = None,
+    engine: EngineProfile | None = None,
+    spill: What | None = None,
+) -> Estimate:
+    """Price a workload: prefill, decode, memory and what follows from them.
+
+    spill: move what does not fit to host memory or disk, "weights" or "kv", at its cost.
+
+    Arrays in `workload` and `parallelism` are configurations side by side.  A configuration that
+    cannot run gets a reason code; where there is only one, its error is raised.
+
+    Raises:
+        InvalidValue: one configuration with a size below one.
+        InvalidParallelism: one configuration whose degrees do not divide the model.
+    """
+    workload, parallelism = workload or Workload(), parallelism or Parallelism()
+    engine = engine or EngineProfile()
+    checked = check(model, workload, parallelism)
+    load, split = checked.workload, checked.parallelism
+    weighed = memory(model, system, load, split, engine)
+    moved = offload(weighed, system, spill) if spill else None
+    held = weighed.fits if moved is None else moved.fits
+    status = np.where((checked.status == "ok") & ~held, OUT_OF_MEMORY, checked.status)
+    return Estimate(
+        model=model,
+        system=system,
+        engine=engine,
+        workload=workload,
+        parallelism=parallelism,
+        prefill=_with(prefill(model, system, load, split, engine), moved),
+        decode=_with(decode(model, system, load, split, engine), moved),
+        memory=weighed,
+        offload=moved,
+        status=status,
+        complaints=checked.complaints,
+    )
+
+
+def prefill(
+    model: Model,
+    system: System,
+    workload: Workload,
+    parallelism: Parallelism | None = None,
+    engine: EngineProfile | None = None,
+) -> StepEstimate:
+    """Price the prefill of `batch` prompts of `isl` tokens, `cached` of them already known."""
+    fresh = np.asarray(workload.isl, dtype=float) - workload.cached
+    return _priced(model, system, workload.batch, fresh, workload.cached, parallelism, engine)
+
+
+def decode_step(
+    model: Model,
+    system: System,
+    batch: Num,
+    context: Num,
+    parallelism: Parallelism | None = None,
+    engine: EngineProfile | None = None,
+) -> StepEstimate:
+    """Price one decode step of `batch` sequences with `context` cached tokens each."""
+    return _priced(model, system, batch, 1.0, context, parallelism, engine, pipelined=True)
+
+
+def decode(
+    model: Model,
+    system: System,
+    workload: Workload,
+    parallelism: Parallelism | None = None,
+    engine: EngineProfile | None = None,
+) -> StepEstimate:
+    """The mean decode step over the output: contexts isl ... isl + osl - 2.
+
+    The context is one more array axis: three nodes of a Gauss-Legendre rule, averaged.
+    """
+    parallelism = parallelism or Parallelism()
+    asked = columns(workload, parallelism)
+    span = np.maximum(asked["osl"] - 2.0, 0.0)
+    contexts = np.concatenate([asked["isl"] + node * span for node in _NODES])
+    thrice = {name: np.tile(column, len(_NODES)) for name, column in asked.items()}
+    split = split_of(parallelism, thrice)
+    return _mean(decode_step(model, system, thrice["batch"], contexts, split, engine))
+
+
+def mixed(
+    model: Model,
+    system: System,
+    queries: Sequence[Group],
+    parallelism: Parallelism | None = None,
+    engine: EngineProfile | None = None,
+) -> StepEstimate:
+    """Price a step of unequal queries, each with its cached and new tokens (chunked prefill)."""
+    parallelism, engine = parallelism or Parallelism(), engine or EngineProfile()
+    step = Step(tuple(queries))
+    return price(model.graph(step, parallelism), step, system, parallelism, engine)
+
+
+def _with(step: StepEstimate, moved: Offload | None) -> StepEstimate:
+    """The step with the time to read what lies off the device."""
+    return step if moved is None else replace(step, host_s=step.host_s + moved.step_s)
+
+
+def _priced(
+    model: Model,
+    system: System,
+    batch: Num,
+    new_tokens: Num,
+    cached: Num,
+    parallelism: Parallelism | None,
+    engine: EngineProfile | None,
+    *,
+    pipelined: bool = False,
+) -> StepEstimate:
+    parallelism, engine = parallelism or Parallelism(), engine or EngineProfile()
+    asked = np.asarray(parallelism.micro_batches, dtype=float)
+    parts = np.minimum(np.where(asked > 0, asked, parallelism.pp), batch)
+    step = Step((Group(np.ceil(batch / parts), new_tokens, cached),))
+    graph: Graph = model.graph(step, parallelism)
+    return price(graph, step, system, parallelism, engine, micro_batches=parts, pipelined=pipelined)
+
+
+def _mean(nodes: StepEstimate) -> StepEstimate:
+    """Average the three context nodes that `decode` laid side by side."""
+
+    def average(values: Array) -> Array:
+        split = values.reshape(*values.shape[:-1], 3, -1)
+        return np.einsum("...kc,k->...c", split, _WEIGHTS)
+
+    averaged: dict[str, Any] = {name: average(getattr(nodes, name)) for name in _AVERAGED}
+    return replace(nodes, **averaged)

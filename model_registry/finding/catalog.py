@@ -1,0 +1,69 @@
+"""The configurations that ship with Ridgeline: one small JSON file a model.
+
+Each holds the facts that shape the graph, under the keys of a Hugging Face config.json, and a
+head of the registry's own: `_id`, `_source`, `_aliases`, `_bases`, `_published_parameters`,
+`_confirmed`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parents[1] / "configs"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One shipped model: its current Hugging Face id, its file and what else it is called.
+
+    bases: shipped models whose weights this one holds quantised.
+    published: exact parameter counts with their citation, empty where none was found.
+    confirmed: whether the shape was checked against a published count or transformers' model.
+    """
+
+    id: str
+    path: Path
+    source: str
+    model_type: str
+    aliases: tuple[str, ...] = ()
+    bases: tuple[str, ...] = ()
+    published: Mapping[str, Any] | None = None
+    confirmed: bool = True
+    quantized: bool = False
+
+    def config(self) -> dict[str, Any]:
+        """The configuration itself, without the registry's own keys."""
+        raw = json.loads(self.path.read_text(encoding="utf-8"))
+        return {key: value for key, value in raw.items() if not key.startswith("_")}
+
+
+def _read(path: Path) -> Record:
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    text = raw.get("text_config") or {}
+    return Record(
+        id=raw["_id"],
+        path=path,
+        source=raw["_source"],
+        model_type=raw["model_type"],
+        aliases=tuple(raw.get("_aliases", ())),
+        bases=tuple(raw.get("_bases", ())),
+        published=raw.get("_published_parameters"),
+        confirmed=raw.get("_confirmed", True),
+        quantized=any(
+            holder.get(key)
+            for holder in (raw, text)
+            for key in ("quantization_config", "hf_quant_config")
+        ),
+    )
+
+
+@cache
+def records() -> Mapping[str, Record]:
+    """Every shipped model by id, in the order of the alphabet."""
+    found = (_read(path) for path in FOLDER.glob("*.json"))
+    return {record.id: record for record in sorted(found, key=lambda one: one.id.casefold())}

@@ -1,0 +1,1 @@
+"""From a model's specification to the operators of a step."""

@@ -1,0 +1,126 @@
+"""Parts of a layer plan that most families read alike: attention, feed-forward, experts, ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from genz_core.errors import InvalidValue
+from model_registry.graph.keys import Config
+from model_registry.spec import Attention, FeedForward, Layer, Mixture, ModelSpec
+
+
+def attention(config: Config, *, qkv_bias: bool | None = None, **more: Any) -> Attention:
+    """Attention of the usual keys; `attention_bias` is of all four projections unless said.
+
+    more: fields of `Attention` that the family knows and no key says.
+    """
+    heads = config.integer("num_attention_heads")
+    hidden = config.integer("hidden_size")
+    head_dim = config.integer("head_dim", 0) or hidden // heads
+    bias = config.flag("attention_bias")
+    fields = {
+        "heads": heads,
+        "kv_heads": config.integer("num_key_value_heads", heads) or heads,
+        "head_dim": head_dim,
+        "qkv_bias": bias if qkv_bias is None else qkv_bias,
+        "output_bias": bias if qkv_bias is None else False,
+        **more,
+    }
+    return _checked(config, Attention(**fields))
+
+
+def _checked(config: Config, mixer: Attention) -> Attention:
+    """Refuse heads that no attention can have."""
+    if mixer.head_dim < 1:
+        raise InvalidValue(
+            f"{config.name}: {config.integer('hidden_size')} wide with {mixer.heads} heads leaves "
+            "a head no width; check hidden_size and num_attention_heads"
+        )
+    if mixer.kv_heads < 1 or mixer.heads % mixer.kv_heads:
+        raise InvalidValue(
+            f"{config.name}: {mixer.heads} attention heads cannot share {mixer.kv_heads} KV heads; "
+            "one must divide the other"
+        )
+    return mixer
+
+
+def feed_forward(config: Config, *, key: str = "intermediate_size", **more: Any) -> FeedForward:
+    """A gated feed-forward without biases unless `mlp_bias` or the family says otherwise."""
+    fields = {"bias": config.flag("mlp_bias"), **more}
+    return FeedForward(config.integer(key), **fields)
+
+
+def mixture(config: Config, **more: Any) -> Mixture:
+    """Routed and shared experts of the usual keys.
+
+    Shared experts are `num_shared_experts` times the width of a routed one, or as wide as
+    `shared_expert_intermediate_size` says.
+    """
+    width = config.integer("moe_intermediate_size", 0) or config.integer("intermediate_size")
+    config.ignore("intermediate_size")  # of dense layers, where there are any
+    shared = config.integer("shared_expert_intermediate_size", 0)
+    fields = {
+        "experts": config.integer("num_experts"),
+        "top_k": config.integer("num_experts_per_tok"),
+        "intermediate": width,
+        "shared": shared or config.integer("num_shared_experts", 0) * width,
+        **more,
+    }
+    if fields["top_k"] > fields["experts"]:
+        raise InvalidValue(
+            f"{config.name}: {fields['top_k']} experts per token of {fields['experts']} in all"
+        )
+    return Mixture(**fields)
+
+
+def layer_count(config: Config) -> int:
+    """Decoder layers; some thousand at most, so that a hostile config costs nothing."""
+    count = config.integer("num_hidden_layers")
+    if count > 4096:
+        raise InvalidValue(f"{config.name}: num_hidden_layers is {count}; at most 4096 are read")
+    return count
+
+
+def windows(config: Config, *, every: int = 0, first_full: int = 0) -> list[int]:
+    """The window of each layer, 0 for full attention.
+
+    `layer_types` decides where it is given; else every `every`-th layer is full (0: none of
+    them has a window unless the family says so).
+    """
+    count, window = layer_count(config), config.integer("sliding_window", 0)
+    kinds = config.pattern("layer_types", count, ["full_attention"] * count)
+    if "layer_types" in config:
+        return [window if "sliding" in kind else 0 for kind in kinds]
+    if not every or not window:
+        return [0] * count
+    return [0 if (at + 1) % every == 0 or at < first_full else window for at in range(count)]
+
+
+def experts_at(config: Config, *, first_dense: int = 0, every: int = 1) -> list[bool]:
+    """Which layers hold experts: not the first ones, then every n-th, or as a list says."""
+    count = layer_count(config)
+    first = config.integer("first_k_dense_replace", first_dense)
+    if isinstance(config.value("moe_layer_freq"), list):
+        return [bool(on) for on in config.pattern("moe_layer_freq", count, ())]
+    step = max(config.integer("moe_layer_freq", every), 1)
+    kinds = config.pattern("mlp_layer_types", count, ()) if "mlp_layer_types" in config else None
+    if kinds is not None:
+        return [kind in ("sparse", "moe") for kind in kinds]
+    return [at >= first and at % step == 0 for at in range(count)]
+
+
+def decoder(config: Config, layers: Sequence[Layer], **more: Any) -> ModelSpec:
+    """The ends of the usual keys around a layer plan."""
+    fields: dict[str, Any] = {
+        "name": config.name,
+        "model_type": config.model_type,
+        "hidden": config.integer("hidden_size"),
+        "vocabulary": config.integer("vocab_size"),
+        "layers": tuple(layers),
+        "tied": config.flag("tie_word_embeddings", more.pop("tied", False)),
+        "max_context": config.integer("max_position_embeddings", 0) or None,
+        "mtp_layers": config.integer("num_nextn_predict_layers", 0),
+        **more,
+    }
+    return ModelSpec(**fields)

@@ -1,0 +1,119 @@
+"""A model as the engine sees it: a spec, number formats, and the graphs they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genz_core.errors import UnsupportedModel
+from genz_core.types import Graph, Num, Op, Parallelism, Precision, Step
+from model_registry.graph.decoder import build, equal_layers
+from model_registry.graph.encoder import encoder_graph
+from model_registry.graph.parallel_limits import reason
+from model_registry.spec import Layer, ModelSpec, VisionTower
+
+_SIXTEEN_BIT = Precision(source="16 bit")
+
+
+@dataclass(frozen=True)
+class DecoderModel:
+    """A decoder in given number formats.
+
+    notes: what was resolved or assumed on the way here, in words.
+    """
+
+    spec: ModelSpec
+    precision: Precision = _SIXTEEN_BIT
+    notes: tuple[str, ...] = ()
+    source: str = ""
+    _equal: list[tuple[Layer, tuple[int, ...]]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_equal", equal_layers(self.spec, self.precision))
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def max_context(self) -> int | None:
+        return self.spec.max_context
+
+    @property
+    def parameters(self) -> float:
+        """Parameters of the decoder, tied embeddings once; vision and prediction heads apart."""
+        return self._counts[0]
+
+    @property
+    def active_parameters(self) -> float:
+        """Parameters that one token uses: all but the routed experts it is not sent to."""
+        return self._counts[1]
+
+    @cached_property
+    def _counts(self) -> tuple[float, float]:
+        """(all, active): what one device holds of the graph when everything has 16 bits."""
+        equal = equal_layers(self.spec, _SIXTEEN_BIT)
+        ops = build(self.spec, _SIXTEEN_BIT, equal, Step.decode(1.0, 1.0), Parallelism()).ops
+        return sum(_held(op) for op in ops), sum(_held(op) * _used(op) for op in ops)
+
+    @cached_property
+    def vision_parameters(self) -> float:
+        """Parameters of the image encoder and its projections, 0 where none is described."""
+        if self.spec.vision is None:
+            return 0.0
+        ops = encoder_graph(self.spec.vision, _SIXTEEN_BIT, 1.0, 4.0, Parallelism()).ops
+        return sum(_held(op) for op in ops)
+
+    def encoder_graph(self, images: Num, patches: Num, parallelism: Parallelism) -> Graph:
+        """The operators that turn `images` of `patches` patches each into image tokens.
+
+        Raises:
+            UnsupportedModel: the model sees no images, or nobody has described how.
+        """
+        return encoder_graph(self._tower(), self.precision, images, patches, parallelism)
+
+    def image_tokens(self, patches: Num) -> Num:
+        """Tokens of the prompt that an image of `patches` patches becomes."""
+        return patches / self._tower().patches_per_token
+
+    def _tower(self) -> VisionTower:
+        if self.spec.vision is None:
+            raise UnsupportedModel(f"{self.name} has no image encoder that is described")
+        return self.spec.vision
+
+    def graph(self, step: Step, parallelism: Parallelism) -> Graph:
+        """The operators of one step on one device of the split."""
+        return build(self.spec, self.precision, self._equal, step, parallelism)
+
+    def invalid(self, parallelism: Parallelism) -> str | None:
+        """Why these (scalar) degrees cannot split the model, with the nearest that can."""
+        return reason(self.spec, parallelism)
+
+    def reasons(self, parallelism: Parallelism) -> NDArray[np.str_]:
+        """`invalid` for arrays of degrees: a sentence a configuration, empty where it can run."""
+        return _each(self.spec, parallelism)
+
+
+def _held(op: Op) -> float:
+    """Parameters that an operator of a 16-bit graph holds over all its layers."""
+    return float(op.held_weight_bytes) * op.count / 2.0
+
+
+def _used(op: Op) -> float:
+    if op.kind != "moe":
+        return 1.0
+    return float(np.asarray(op.dims["top_k"])) / float(np.asarray(op.dims["experts_total"]))
+
+
+def _each(spec: ModelSpec, par: Parallelism) -> NDArray[np.str_]:
+    fields: list[Num] = [par.tp, par.pp, par.dp, par.ep, par.cp, par.expert_tp]
+    rows = np.stack(np.broadcast_arrays(*(np.atleast_1d(np.asarray(f, float)) for f in fields)))
+    unique, inverse = np.unique(rows, axis=1, return_inverse=True)
+    words = [
+        reason(spec, Parallelism(tp=tp, pp=pp, dp=dp, ep=ep, cp=cp, moe_tp=moe_tp)) or ""
+        for tp, pp, dp, ep, cp, moe_tp in unique.T
+    ]
+    return np.array(words)[np.ravel(inverse)]

@@ -1,0 +1,123 @@
+"""A user's wishes for number formats, on top of what a checkpoint holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from genz_core.precision import FORMATS, canonical
+from genz_core.types import Precision
+from model_registry.quantization.roles import GROUPS
+
+_FP8 = frozenset({"fp8", "fp8_block", "mxfp8"})
+#: Formats that one asks for by the name of the plainest among them.
+_FAMILIES = {"fp8": _FP8, "int4": frozenset({"int4", "int4_g32"})}
+_WIDE = frozenset({"bf16", "fp16", "fp32", "tf32"})
+
+
+def schemes(precision: Precision) -> frozenset[str]:
+    """The quantised formats that a checkpoint holds; empty for a 16-bit one."""
+    held = {*precision.weights.values(), *precision.by_layer.values()}
+    return frozenset(held - _WIDE)
+
+
+def _own(name: str, held: frozenset[str]) -> bool:
+    """Whether asking for `name` asks for what the checkpoint already is."""
+    return bool(held & _FAMILIES.get(name, frozenset({name})))
+
+
+def _is_gguf(name: str) -> bool:
+    return FORMATS[name].source.startswith(("ggml", "llama.cpp"))
+
+
+def _as_loaded(name: str, base: str) -> dict[str, str]:
+    """The map an engine makes when told to run every linear layer in `name`."""
+    if name in _WIDE:
+        return {"default": name}
+    roles = (*GROUPS, "mtp", "embedding", "lm_head") if _is_gguf(name) else (*GROUPS, "mtp")
+    return {"default": base, **dict.fromkeys(roles, name)}
+
+
+def _with_weights(precision: Precision, name: str, base: str) -> tuple[Precision, str]:
+    held = schemes(precision)
+    if _own(name, held):
+        mixed = f"; its {', '.join(sorted(held))} map is kept" if held != {name} else ""
+        return precision, f"weights: {name} by {precision.source}{mixed}"
+    made = replace(precision, weights=_as_loaded(name, base), by_layer={}, source="the wish for it")
+    kept = "" if name in _WIDE or _is_gguf(name) else f"; embedding, LM head and router {base}"
+    if cache := FORMATS[name].cache:
+        return replace(made, kv=cache), f"weights: {name}{kept}; kv cache {cache}"
+    return made, f"weights: {name}{kept}"
+
+
+def _with_experts(precision: Precision, name: str) -> Precision:
+    roles = ("experts", "experts.up", "experts.down")
+    own = {*(precision.weight(role) for role in roles[1:])}
+    own |= {form for (_, role), form in precision.by_layer.items() if role in roles}
+    if _own(name, frozenset(own)):
+        return precision
+    weights = {role: form for role, form in precision.weights.items() if role not in roles}
+    by_layer = {key: form for key, form in precision.by_layer.items() if key[1] not in roles}
+    return replace(precision, weights={**weights, "experts": name}, by_layer=by_layer)
+
+
+def _with_activations(precision: Precision, name: str) -> tuple[Precision, str]:
+    """Inputs of the matrix products in `name`.
+
+    16-bit inputs make fp8 and nvfp4 weights a storage format; 8-bit integers multiply as
+    integers where the weights are 8-bit integers too; fp8 and fp4 inputs are quantised at the
+    product, so that what travels between operators stays 16 bit.
+    """
+    held = schemes(precision)
+    if name in _WIDE:
+        forced = name if held & {*_FP8, "nvfp4"} else precision.compute
+        return replace(precision, activations=name, compute=forced), f"activations: {name}"
+    if name == "int8" and "int8" in held:
+        return replace(precision, activations=name), "activations: int8"
+    effect = "quantised at each product, 16 bit between operators"
+    if not held & {*_FP8, "nvfp4"}:
+        effect = "no product has weights of that type, so they compute as before"
+    return precision, f"activations: {name}, {effect}"
+
+
+def override(
+    precision: Precision,
+    *,
+    weights: str | None = None,
+    moe_weights: str | None = None,
+    kv: str | None = None,
+    activations: str | None = None,
+    compute: str | None = None,
+) -> tuple[Precision, tuple[str, ...]]:
+    """A checkpoint's precision with a user's wishes on top, and what was done, in words.
+
+    weights: the checkpoint's own scheme keeps its map (fp8 asked of an fp8-block checkpoint);
+    another format goes to every linear layer, embedding, LM head, router and vision tower
+    staying 16 bit as engines keep them, except that GGUF types take all matrices.
+    moe_weights: routed experts, `weights` when empty.  Empty or None: the checkpoint's.
+
+    Raises:
+        UnknownPrecision: a format that nobody has described.
+    """
+    base = precision.weights["default"]
+    base = base if base in _WIDE else "bf16"
+    messages: list[str] = []
+    if weights:
+        precision, said = _with_weights(precision, canonical(weights), base)
+        messages.append(said)
+    elif schemes(precision):
+        messages.append(f"weights: {', '.join(sorted(schemes(precision)))}, the checkpoint's map")
+    else:
+        messages.append(f"weights: {precision.weights['default']} ({precision.source})")
+    if moe_weights:
+        precision = _with_experts(precision, canonical(moe_weights))
+        messages.append(f"experts: {canonical(moe_weights)}")
+    if kv:
+        precision = replace(precision, kv=canonical(kv))
+        messages.append(f"kv cache: {canonical(kv)}")
+    if activations:
+        precision, said = _with_activations(precision, canonical(activations))
+        messages.append(said)
+    if compute:
+        precision = replace(precision, compute=canonical(compute))
+        messages.append(f"compute: {canonical(compute)}")
+    return precision, tuple(messages)

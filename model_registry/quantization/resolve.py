@@ -1,0 +1,113 @@
+"""Which number format each tensor of a checkpoint has, from its quantisation configuration.
+
+A scheme (`dialects`) is asked for the format of every tensor role of every layer, which gives the
+`Precision` that the graph builders read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from genz_core.errors import InvalidValue, UnknownPrecision
+from genz_core.precision import FORMATS, canonical
+from genz_core.types import Precision
+from model_registry.quantization.patterns import MAX_LAYERS
+from model_registry.quantization.roles import ENDS, GROUPS, MODULES, MODULES_OF_TYPE
+from model_registry.quantization.schemes import Scheme, mapping, scheme_of
+
+Config = Mapping[str, Any]
+
+
+def _base_type(config: Config) -> tuple[str, str]:
+    """The 16-bit type of the unquantised tensors, and a sentence on where it is from."""
+    text = mapping(config.get("text_config"), "text_config")
+    for source in (config, text):
+        named = source.get("dtype") or source.get("torch_dtype")
+        if named:
+            name = canonical(str(named))
+            if name in ("bf16", "fp16"):
+                return name, f"the checkpoint's {name}"
+            if name == "fp32":
+                return "bf16", "16 bit: the checkpoint's fp32 is served as bf16"
+            raise UnknownPrecision("dtype", str(named), ("bfloat16", "float16", "float32"))
+    return "bf16", "16 bit: the configuration names no dtype"
+
+
+def _layer_count(config: Config) -> int:
+    """Decoder layers, under any of the names they go by; 0 when the configuration is silent."""
+    text = mapping(config.get("text_config"), "text_config")
+    for key in ("num_hidden_layers", "n_layer", "n_layers", "num_layers"):
+        value = config.get(key, text.get(key))
+        if isinstance(value, int) and not isinstance(value, bool):
+            if not 0 <= value <= MAX_LAYERS:
+                raise InvalidValue(f"{key} = {value} is outside 0 to {MAX_LAYERS}")
+            return value
+    return 0
+
+
+def _table(scheme: Scheme, config: Config, base: str) -> dict[str, dict[int, str]]:
+    """Format of every role in every layer; the ends of the model are layer -1."""
+    layers, kind = _layer_count(config), str(config.get("model_type", ""))
+    modules = {**MODULES, **MODULES_OF_TYPE.get(kind, {})}
+    table: dict[str, dict[int, str]] = {}
+    beyond = range(layers, layers + MAX_LAYERS)
+    alike = next((layer for layer in beyond if not scheme.tells(layer)), layers)
+    for role, names in modules.items():
+        common = scheme.format(role, tuple(f"layers.{alike}.{name}" for name in names)) or base
+        table[role] = dict.fromkeys(range(max(layers, 1)), common)
+        for layer in filter(scheme.tells, table[role]):
+            paths = tuple(f"layers.{layer}.{name}" for name in names)
+            table[role][layer] = scheme.format(role, paths) or base
+    for role, names in ENDS.items():
+        paths = (*names, f"layers.{layers}.mlp") if role == "mtp" else names
+        table[role] = {-1: scheme.format(role, paths) or base}
+    table["attention.qkv"] = {
+        layer: max(
+            (table[role][layer] for role in ("attention.q", "attention.k", "attention.v")),
+            key=lambda name: FORMATS[name].bits,
+        )
+        for layer in table["attention.qkv"]
+    }
+    return table
+
+
+def _compact(weights: dict[str, str]) -> dict[str, str]:
+    """Groups of roles that agree are written once; roles like the default not at all."""
+    for group in GROUPS:
+        members = [role for role in weights if role.startswith(f"{group}.")]
+        formats = {weights[role] for role in members}
+        if len(formats) == 1:
+            weights[group] = formats.pop()
+            for role in members:
+                del weights[role]
+    default = weights["default"]
+    return {role: name for role, name in weights.items() if role == "default" or name != default}
+
+
+def resolve_precision(config: Config, hf_quant_config: Config | None = None) -> Precision:
+    """The formats of a checkpoint's tensors, by role and layer.
+
+    config: a Hugging Face config.json.  hf_quant_config: ModelOpt's file, where there is one.
+
+    Raises:
+        UnknownPrecision: a dtype, method or algorithm that nobody has described.
+        InvalidValue: fields of the wrong kind.
+    """
+    base, said = _base_type(config)
+    scheme = scheme_of(config, hf_quant_config)
+    if scheme is None:
+        return Precision(weights={"default": base}, kv=base, activations=base, source=said)
+    weights, by_layer = {"default": base}, {}
+    for role, formats in _table(scheme, config, base).items():
+        weights[role], _ = Counter(formats.values()).most_common(1)[0]
+        exceptions = {layer: f for layer, f in formats.items() if f != weights[role]}
+        by_layer.update({(layer, role): name for layer, name in exceptions.items()})
+    return Precision(
+        weights=_compact(weights),
+        kv=scheme.kv or base,
+        activations=scheme.activations or base,
+        by_layer=by_layer,
+        source=f"the checkpoint's {scheme.label} quantisation",
+    )

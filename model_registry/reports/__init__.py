@@ -1,0 +1,1 @@
+"""Tables about models: static counts, symbolic structure, the page of what ships."""

@@ -1,0 +1,61 @@
+"""The shipped models as a Markdown page.
+
+`python -m model_registry.reports.models_page > docs/models.md` writes it again.
+"""
+
+from __future__ import annotations
+
+import model_registry
+from model_registry.finding.catalog import Record, records
+
+_HEAD = """# Models that ship
+
+{count} models, each a small file in `model_registry/configs` that holds the facts of its
+published configuration and names its source. Any other Hugging Face `config.json` of a known
+`model_type` can be given by path or pasted.
+
+Parameters are those of the text model: vision towers and multi-token-prediction layers are
+counted apart. *Active* ones are what a token passes, the input embedding included. *Checked*
+says whether the count is within half a percent of a published one, which the model's file
+cites, or equal to that of transformers' own model on the meta device, or neither.
+
+| model | model_type | parameters | active | weights | checked |
+| --- | --- | ---: | ---: | --- | --- |
+"""
+
+
+def _size(parameters: float) -> str:
+    """Four digits: 124.4M, 8.030B, 1.026T."""
+    for unit, scale in (("T", 1e12), ("B", 1e9)):
+        if parameters >= scale:
+            return f"{parameters / scale:.4g}{unit}"
+    return f"{parameters / 1e6:.4g}M"
+
+
+def _row(record: Record) -> str:
+    model = model_registry.load(record.id)
+    held = {*model.precision.weights.values(), *model.precision.by_layer.values()}
+    checked = "published" if record.published else "transformers" if record.confirmed else "no"
+    cells = (
+        f"`{record.id}`",
+        record.model_type,
+        _size(model.parameters),
+        _size(model.active_parameters),
+        ", ".join(sorted(held)),
+        checked,
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def markdown() -> str:
+    """The page, a row a model."""
+    shipped = records().values()
+    return _HEAD.format(count=len(shipped)) + "\n".join(map(_row, shipped)) + "\n"
+
+
+def main() -> None:
+    print(markdown(), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,250 @@
+"""What a model is made of: its operators layer by layer, as numbers and as formulas.
+
+Four steps from a name to a count: `structure`, `missing_modules`, `populated`, `analysed`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genz_core.precision import bytes_of
+from genz_core.types import COLLECTIVES, Graph, Group, Model, Op, Parallelism, Precision, Step
+from model_registry.finding.sources import Source, checkpoint
+from model_registry.modules.polynomial import Polynomial, fit_grid
+from model_registry.reports.static_table import bounded
+
+SYMBOLS = ("batch", "new_tokens", "context")
+#: Bytes an element of an operator's weights, activations and cache.
+BYTES = ("w_bytes", "a_bytes", "kv_bytes")
+#: Where figures are counted before they are fitted: contexts more than a polynomial needs, and not
+#: all multiples of one number, tell what is counted in blocks of tokens (compressed caches).
+_AXES = ((1.0, 2.0, 3.0), (1.0, 2.0, 3.0, 4.0), (8.0, 9.0, 16.0, 23.0))
+Points = NDArray[np.float64]
+_FIGURES = (
+    "flops",
+    "weight_bytes",
+    "input_bytes",
+    "output_bytes",
+    "kv_read_bytes",
+    "kv_write_bytes",
+)
+
+
+def open_model(
+    source: Source, *, trace: bool = False, without: Collection[str] = (), **formats: str
+) -> tuple[Model, str]:
+    """(model, "builder" or "trace"): built by hand where its type is described, else traced.
+
+    trace: trace it though it is described.  without: rewrites to leave out of its trace, which is
+    then asked for.  formats: number formats that replace the checkpoint's, as `loading.load` names
+    them.
+
+    Raises:
+        RidgelineError: as `loading.load`.
+    """
+    from model_registry.finding import loading
+    from model_registry.graph.model import DecoderModel
+
+    if trace or without:
+        return loading.traced(source, without=without, **formats), "trace"
+    model = loading.load(source, **formats)
+    return model, "builder" if isinstance(model, DecoderModel) else "trace"
+
+
+def structure(source: Source, trace: bool = False, without: Collection[str] = ()) -> dict[str, Any]:
+    """Source, parameters, active parameters and the layers of a model.
+
+    layers: groups of equal layers with their operators; indices empty for the ends of the model.
+    """
+    model, origin = open_model(source, trace=trace, without=without)
+    graph = model.graph(Step.decode(1.0, 1024.0), Parallelism())
+    return {
+        "name": model.name,
+        "source": origin,
+        "parameters": round(model.parameters),
+        "active_parameters": round(model.active_parameters),
+        "max_context": model.max_context,
+        "layer_count": graph.layers,
+        "precision": {"weights": dict(model.precision.weights), "kv": model.precision.kv},
+        "layers": _layers(graph),
+        "notes": list(dict.fromkeys((*getattr(model, "notes", ()), *graph.notes))),
+    }
+
+
+def _layers(graph: Graph) -> list[dict[str, Any]]:
+    """Operators grouped by the layers that have them, in the order of their first."""
+    groups: dict[tuple[int, ...], list[Op]] = {}
+    for op in graph.ops:
+        if op.kind not in COLLECTIVES:
+            groups.setdefault(op.layers, []).append(op)
+    return [
+        {
+            "indices": list(indices),
+            "count": len(indices),
+            "operators": [_described(op) for op in ops],
+        }
+        for indices, ops in groups.items()
+    ]
+
+
+def _described(op: Op) -> dict[str, Any]:
+    return {
+        "name": op.name,
+        "kind": op.kind,
+        "module": op.module,
+        "repeat": op.repeat,
+        "weights": op.weights,
+        "held_weight_bytes": _number(op.held_weight_bytes),
+        "dims": {name: _number(value) for name, value in op.dims.items()},
+    }
+
+
+def _number(value: Any) -> float:
+    return float(np.asarray(value, dtype=float).reshape(-1)[0])
+
+
+# ------------------------------------------------------------------------------- with symbols
+
+
+def missing_modules(source: Source) -> list[str]:
+    """Module classes of a model that the module database does not hold at the model's sizes."""
+    from model_registry.modules import missing
+
+    return missing(checkpoint(source).config)
+
+
+def populated(source: Source, trace: bool = False, without: Collection[str] = ()) -> dict[str, Any]:
+    """The structure with every figure as a formula in `SYMBOLS` and `BYTES`.
+
+    Each operator says how many bytes its weights, activations and cache have an element.
+    Formulas are exact inside the windows and top-k limits of the model: a figure that is no
+    polynomial there is None, and `analysed` counts it at values.
+    """
+    model, origin = open_model(source, trace=trace, without=without)
+    symbolic = _symbolic(model)
+    operators = [
+        {
+            "name": op.name,
+            "kind": op.kind,
+            "count": op.count,
+            "bytes": {
+                "w_bytes": bytes_of(op.weights),
+                "a_bytes": bytes_of(op.activations),
+                "kv_bytes": bytes_of(op.kv),
+            },
+            "formulas": formulas,
+        }
+        for op, formulas in _matched(model.graph(Step.decode(1.0, 8.0), Parallelism()), symbolic)
+        if op.kind not in COLLECTIVES
+    ]
+    symbols = (*SYMBOLS, *BYTES)
+    return {"name": model.name, "source": origin, "symbols": symbols, "operators": operators}
+
+
+Formulas = dict[str, str | None]
+
+
+def _matched(graph: Graph, symbolic: list[tuple[Op, Formulas]]) -> Iterator[tuple[Op, Formulas]]:
+    """Each operator with the formulas of its namesake in a graph whose layers are all of one
+    format, where one operator may stand for more layers.
+    """
+    seen: Counter[tuple[str, tuple[int, ...]]] = Counter()
+    for op in graph.ops:
+        namesakes = [
+            found
+            for other, found in symbolic
+            if other.name == op.name and set(op.layers) <= set(other.layers)
+        ]
+        key = (op.name, op.layers)
+        yield op, namesakes[min(seen[key], len(namesakes) - 1)]
+        seen[key] += 1
+
+
+def _symbolic(model: Any) -> list[tuple[Op, Formulas]]:
+    """The operators of a model in uniform formats, with a formula for each figure."""
+    points = np.array(list(product(*_AXES)))
+    step = _step(points)
+
+    def laid(weights: str, activations: str, cache: str) -> tuple[Op, ...]:
+        formats = Precision({"default": weights}, kv=cache, activations=activations)
+        ops: tuple[Op, ...] = replace(model, precision=formats).graph(step, Parallelism()).ops
+        return ops
+
+    plain = laid("bf16", "bf16", "bf16")
+    wide = laid("fp32", "bf16", "bf16"), laid("bf16", "fp32", "bf16"), laid("bf16", "bf16", "fp32")
+    return [
+        (op, {figure: _formula(figure, points, op, *others) for figure in _FIGURES})
+        for op, *others in zip(plain, *wide, strict=True)
+    ]
+
+
+def _formula(figure: str, points: Points, plain: Op, *wide: Op) -> str | None:
+    """A figure as a polynomial of `SYMBOLS`, and linear in the bytes of each of `BYTES`.
+
+    plain: the operator where all tensors have two bytes an element; wide: the same where the
+    weights, the activations or the cache have four.
+    """
+    two, *four = (
+        np.broadcast_to(np.asarray(getattr(op, figure), dtype=float), (len(points),))
+        for op in (plain, *wide)
+    )
+    slopes = [(one - two) / 2.0 for one in four]
+    terms: dict[tuple[int, ...], Fraction] = {}
+    for at, values in enumerate((*slopes, two - 2.0 * sum(slopes))):
+        fitted = fit_grid(SYMBOLS, points, values)
+        if fitted is None:
+            return None
+        powers = tuple(int(at == place) for place in range(len(BYTES)))
+        terms |= {(*own, *powers): factor for own, factor in fitted.terms.items()}
+    return Polynomial((*SYMBOLS, *BYTES), terms).text()
+
+
+def _step(points: Points) -> Step:
+    batch, new, context = points.T
+    return Step((Group(batch, new, context),))
+
+
+def analysed(
+    source: Source,
+    batch: int = 1,
+    new_tokens: int = 1,
+    context: int = 1024,
+    trace: bool = False,
+    without: Collection[str] = (),
+) -> dict[str, Any]:
+    """Every figure at values: context counts the tokens cached before the step.
+
+    Raises:
+        RidgelineError: as `open_model`; values below 1 (context: 0) or beyond `static.LARGEST`.
+    """
+    group = Group(
+        bounded("batch", batch), bounded("new_tokens", new_tokens), bounded("context", context, 0)
+    )
+    model, origin = open_model(source, trace=trace, without=without)
+    graph = model.graph(Step((group,)), Parallelism())
+    rows: list[dict[str, Any]] = [
+        {"name": op.name, "kind": op.kind, "count": op.count}
+        | {name: _number(getattr(op, name)) for name in _FIGURES}
+        for op in graph.ops
+        if op.kind not in COLLECTIVES
+    ]
+    total = {name: sum(row[name] * row["count"] for row in rows) for name in _FIGURES}
+    values = {"batch": batch, "new_tokens": new_tokens, "context": context}
+    return {"name": model.name, "source": origin, **values, "operators": rows, "total": total}
+
+
+def sums(graph: Graph, figure: str, classes: Sequence[str] = ()) -> float:
+    """A figure summed over a graph's operators (of some classes), with their counts."""
+    return sum(
+        _number(getattr(op, figure)) * op.count
+        for op in graph.ops
+        if not classes or op.operator_class in classes
+    )
