@@ -353,6 +353,25 @@ class System:
 
 
 @dataclass(frozen=True, slots=True)
+class EagerFacts:
+    """Costs of eager execution on one machine, measured piece by piece.
+
+    host_layer_s: host time of one decoder layer, host_step_s: of a step outside of the layers,
+    both with cold caches, as they are after a product streamed its weights through them.
+    *_passes: memory traffic of the unfused form over the fused one's.
+    expand_groups: 1 where attention runs as on CPUs, see `genz_core.eager.cpu_attention`.
+    """
+
+    host_layer_s: float
+    host_step_s: float
+    norm_passes: float = 1.0
+    rope_passes: float = 1.0
+    activation_passes: float = 1.0
+    append_passes: float = 1.0
+    expand_groups: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class EngineProfile:
     """What serving software adds to its kernels, and how it schedules.
 
@@ -385,6 +404,7 @@ class EngineProfile:
     queue_steps: decode steps a new request waits for before its prefill starts and after it
     ends (batching window, streaming interval).  prefill_share: measured prefill time under load
     over the priced one.
+    eager: what its unfused kernels cost, for an engine that was measured running eagerly.
     source: where the figures come from; assumptions: those nobody measured.
     measured_on: what of the system at hand was measured with this engine: "own" (the user's runs
     under load, three at least) or "own_few", "recipe" (this model and format), "device", or "" for
@@ -422,4 +442,4 @@ class EngineProfile:
     prefill_share: float = 1.0
     source: str = "assumed"
     assumptions: tuple[str, ...] = ()
-    extra: Mapping[str, float] = field(default_factory=dict)
+    eager: EagerFacts | None = None

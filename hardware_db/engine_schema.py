@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from genz_core.errors import InvalidValue, UnknownEngine
-from genz_core.types import EngineProfile
+from genz_core.types import EagerFacts, EngineProfile
 from hardware_db import document, library
 from hardware_db.schema import GIGA, MICRO, Fact, Source
 from hardware_db.wording import sentence
@@ -32,7 +32,7 @@ class EngineRecord(BaseModel):
     step; otherwise prefill goes first and decodes wait.  thin_products: kernels of their own for
     products of few rows.  kv_cache: what the cache is held in where weights were asked for in some
     format and nobody said: as published checkpoints of that format say, or the model's own type.
-    extra: measured facts in SI units that only some engines have.
+    extra: an eager engine's `EagerFacts`, SI units.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -109,7 +109,9 @@ class EngineRecord(BaseModel):
             reserve_output=self.reserve_output.value,
             source="; ".join(source.title for source in self.sources.values()),
             assumptions=tuple(self._assumed()),
-            extra={name: fact.value for name, fact in self.extra.items()},
+            eager=EagerFacts(**{name: fact.value for name, fact in self.extra.items()})
+            if self.extra
+            else None,
             **optional,
         )
 

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import hardware_db
+from genz_core.eager import eager_engine, mean_of
 from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
 from genz_core.latency.device import Device
 from genz_core.latency.measured_operators import OperatorPoints
 from genz_core.latency.profile import LatencyProfile
 from genz_core.operator_calibration import Calibration
 from genz_core.operator_calibration import calibrate as fit
-from genz_core.types import EngineProfile, System
+from genz_core.types import EagerFacts, EngineProfile, System
 from hardware_db import engine_schema, profile_schema, user_files
 from profilers.collect import machine
-from profilers.collect.eager import EagerFacts
 from profilers.collect.microbenchmarks import Suite
 from profilers.collect.progress import Cancel, Progress, never, part, silent
 
@@ -59,7 +59,7 @@ class Pieces:
         return Pieces(
             self.device,
             self.suite.joined(later.suite),
-            self.eager.joined(later.eager),
+            mean_of(self.eager, later.eager),
             max(self.contention, later.contention),
         )
 
@@ -190,7 +190,7 @@ def _engine_document(facts: EagerFacts, suite: Suite) -> dict[str, Any]:
     from dataclasses import fields
 
     note = f"microbenchmark, {suite.facts['library']}, {suite.facts['threads']} threads"
-    profile = facts.engine(hardware_db.load_engine("hf"))
+    profile = eager_engine(hardware_db.load_engine("hf"), facts)
 
     def measured(value: float) -> dict[str, Any]:
         rounded = float(f"{value:.5g}")

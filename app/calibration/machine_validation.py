@@ -16,11 +16,11 @@ import numpy as np
 import model_registry
 from app.calibration.machine import ThisMachine, fitted, measure_pieces
 from app.measuring.prediction import Setting, agreements, step_rows
+from genz_core.eager import as_run
 from genz_core.errors import MeasurementError
 from genz_core.types import Group, Model, Parallelism, Step
 from profilers.collect.agreement import Agreement
 from profilers.collect.clock import SHARED
-from profilers.collect.eager import as_run
 from profilers.collect.progress import Cancel, Progress, never, part, silent
 from profilers.collect.steps import StepRun, measure_steps
 from profilers.steps import StepPoint

@@ -16,13 +16,13 @@ from app.calibration import machine
 from app.scenario import intervals
 from app.scenario.intervals import Latency
 from app.scenario.scenario import as_measured
+from genz_core.eager import as_run
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import EngineProfile, Model, Parallelism, System, Workload
 from genz_core.workload import decode_step, prefill
 from model_registry.finding.lookup import resolve
 from profilers.collect.agreement import Agreement, agreement
 from profilers.collect.building import RunSettings
-from profilers.collect.eager import as_run
 from profilers.collect.machine import SLUG
 from profilers.collect.model import ModelRun
 from profilers.compare import lies_inside

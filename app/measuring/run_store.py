@@ -149,7 +149,7 @@ def _move(files: Sequence[Path], source: Path, target: Path) -> None:
 
 def prediction(measurement: Measurement, known: Setting) -> Estimate | None:
     """The estimate of what a measurement ran, as its engine runs it; None where it is unknown."""
-    from profilers.collect.eager import as_run
+    from genz_core.eager import as_run
 
     load = measurement.workload
     if known.model is None or known.system is None or load is None:

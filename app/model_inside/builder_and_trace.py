@@ -64,7 +64,7 @@ def step(asked: Resolved, model: Model, phase: str) -> StepEstimate:
     Raises:
         RidgelineError: degrees that cannot split the model.
     """
-    from profilers.collect.eager import as_run
+    from genz_core.eager import as_run
 
     scenario = asked.scenario
     runs, degrees = as_run(model, asked.engine), scenario.parallelism

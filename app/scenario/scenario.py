@@ -89,7 +89,7 @@ class Resolved:
     @property
     def executed(self) -> Model:
         """The model as its engine runs it: what is priced, whoever asks."""
-        from profilers.collect.eager import as_run
+        from genz_core.eager import as_run
 
         return as_run(self.model, self.engine)
 

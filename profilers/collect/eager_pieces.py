@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from genz_core.types import EagerFacts
 from profilers.collect.bench import Bench
 from profilers.collect.clock import Clock
-from profilers.collect.eager import EagerFacts
 from profilers.collect.progress import Progress, silent
 
 _WEIGHT_BYTES = 4 * 2**20  # what a product of the host benchmark streams through the caches

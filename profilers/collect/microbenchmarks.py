@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from genz_core.eager import cpu_attention
 from genz_core.errors import MeasurementError
 from genz_core.latency.measured_operators import OperatorPoints
 from genz_core.types import Num
@@ -135,28 +136,6 @@ class Suite:
 
 def _key(result: Result) -> tuple[str, str, tuple[tuple[str, float], ...]]:
     return result.operator, result.fmt, tuple(result.dims.items())
-
-
-_QUERY_ROWS = 32.0
-
-
-def cpu_attention(dims: Mapping[str, Num]) -> dict[str, Num]:
-    """The dimensions of an attention as a CPU's kernel goes through it.
-
-    It takes each query head by itself, keys shared or not, and the queries in blocks of 32 rows,
-    each over the keys before it: a prompt of n tokens is n / 32 short ones with (n - 32) / 2
-    tokens before each on average.  The latency model's own blocks of 128 belong to GPUs.
-    Source: torch, aten/src/ATen/native/cpu/FlashAttentionKernel.cpp (blocks of 32 to 256 rows).
-    """
-    new = np.asarray(dims["new_tokens"], float)
-    rows = np.where(new > _QUERY_ROWS, _QUERY_ROWS, new)
-    return {
-        **dims,
-        "kv_heads": dims["heads"],
-        "sequences": dims["sequences"] * new / rows,
-        "new_tokens": rows,
-        "cached_tokens": dims["cached_tokens"] + (new - rows) / 2.0,
-    }
 
 
 #: What the formats of `OperatorPoints` cover.

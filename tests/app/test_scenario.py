@@ -11,9 +11,10 @@ from app.dashboard import cached, load_curves
 from app.dashboard.cached import Setup
 from app.scenario import points_file
 from app.scenario.scenario import Resolved, Scenario, bulk_format, estimate_resolved, resolve
+from genz_core.eager import eager_engine
 from genz_core.search import sweep as price_sweep
+from genz_core.types import EagerFacts
 from hardware_db import recipes
-from profilers.collect.eager import EagerFacts
 
 EAGER = EagerFacts(2e-3, 1e-3, norm_passes=3.0, rope_passes=3.0, activation_passes=2.0)
 #: A recipe that ships: this model, system, engine and format were measured.
@@ -34,7 +35,7 @@ PUBLISHED = "meta-llama/Llama-3.1-70B"
 def eager() -> Resolved:
     """The default scenario under an engine that runs the model unfused, as calibration writes."""
     asked = resolve(Scenario())
-    return replace(asked, engine=EAGER.engine(hardware_db.load_engine("hf")))
+    return replace(asked, engine=eager_engine(hardware_db.load_engine("hf"), EAGER))
 
 
 def test_an_eager_engine_costs_the_same_whoever_asks(eager: Resolved, monkeypatch):

@@ -91,6 +91,8 @@ def _validate(
 
 
 def _print(calibrated: Any, paths: list[Path], json: bool) -> None:
+    from dataclasses import asdict
+
     from app.wording.tables import Format, render, to_json
 
     rows = [
@@ -112,7 +114,7 @@ def _print(calibrated: Any, paths: list[Path], json: bool) -> None:
             "contention": calibrated.contention,
             "spread": calibrated.suite.spread,
             "facts": dict(calibrated.suite.facts),
-            "eager": dict(calibrated.engine.extra),
+            "eager": asdict(calibrated.pieces.eager),
             "operators": rows,
             "files": [str(path) for path in paths],
         }

@@ -46,7 +46,6 @@ def test_a_calibrated_machine_is_a_system_like_any_other(
 ) -> None:
     import hardware_db
     from app.calibration import machine
-    from profilers.collect.eager import EagerFacts
 
     paths = machine.save(calibrated)
     assert {path.parent.name for path in paths} == {"systems", "profiles", "engines"}
@@ -54,7 +53,7 @@ def test_a_calibrated_machine_is_a_system_like_any_other(
     assert system.latency is not None and system.latency.tier == "measured"
     assert system.latency.fit("gemm", "bf16").points == 3
     assert system.latency.fit("moe", "bf16").tier == "default"
-    assert EagerFacts.of(hardware_db.load_engine("hf-this-machine")) is not None
+    assert hardware_db.load_engine("hf-this-machine").eager is not None
     run = answer(
         "measure", tiny, "--isl", "16", "--osl", "3", "--repeats", "1", *HERE, "--no-profile"
     )

@@ -106,31 +106,6 @@ def test_no_standard_product_has_a_power_of_two_for_a_side() -> None:
             assert n % 96 == 0 and k % 96 == 0
 
 
-def test_a_prompt_on_a_cpu_is_priced_over_the_same_pairs() -> None:
-    dims = {
-        "sequences": 2.0, "new_tokens": 256.0, "cached_tokens": 10.0, "heads": 8.0,
-        "kv_heads": 2.0, "head_dim": 64.0,
-    }  # fmt: skip
-    split = micro.cpu_attention(dims)
-    rows = split["sequences"] * split["new_tokens"]
-    assert rows == 2 * 256
-    pairs = rows * (split["cached_tokens"] + (split["new_tokens"] + 1) / 2)
-    assert pairs == pytest.approx(2 * (256 * 10 + 256 * 257 / 2))
-    assert split["kv_heads"] == 8
-
-
-def test_a_decode_step_on_a_cpu_stays_one_row() -> None:
-    dims = {
-        "sequences": 3.0,
-        "new_tokens": 1.0,
-        "cached_tokens": 99.0,
-        "heads": 8.0,
-        "kv_heads": 2.0,
-    }
-    assert micro.cpu_attention(dims)["sequences"] == 3
-    assert micro.cpu_attention(dims)["cached_tokens"] == 99
-
-
 def test_one_thread_on_a_cpu_is_timed_by_its_processor_time() -> None:
     import time
 

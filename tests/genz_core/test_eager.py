@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from genz_core.types import EngineProfile, Parallelism, Step, System, Workload
+from genz_core.eager import KERNELS, Unfused, as_run, cpu_attention, eager_engine
+from genz_core.types import EagerFacts, EngineProfile, Parallelism, Step, System, Workload
 from genz_core.workload import decode_step, prefill
-from profilers.collect.eager import KERNELS, EagerFacts, Unfused, as_run
 
 FACTS = EagerFacts(4e-4, 2e-4, norm_passes=4.0, rope_passes=6.0, activation_passes=3.0)
 ONE = Parallelism()
@@ -62,7 +62,7 @@ def test_a_norm_is_nine_kernels_that_move_as_often_as_was_measured(model) -> Non
 
 
 def test_eager_is_never_faster_than_fused(model) -> None:
-    engine = FACTS.engine(EngineProfile())
+    engine = eager_engine(EngineProfile(), FACTS)
     load = Workload(np.array([1.0, 8.0]), np.array([128.0, 512.0]), 1.0)
     for eager, fused in (
         tuple(prefill(m, SYSTEM, load, ONE, engine) for m in (as_run(model, engine), model)),
@@ -74,16 +74,15 @@ def test_eager_is_never_faster_than_fused(model) -> None:
 
 
 def test_an_engine_carries_the_facts_there_and_back() -> None:
-    assert EagerFacts.of(FACTS.engine(EngineProfile())) == FACTS
+    assert eager_engine(EngineProfile(), FACTS).eager == FACTS
 
 
 def test_other_engines_run_the_model_as_it_is(model) -> None:
-    assert EagerFacts.of(EngineProfile()) is None
     assert as_run(model, EngineProfile()) is model
 
 
 def test_a_longer_cache_costs_more_only_by_what_is_appended_and_attended(model) -> None:
-    engine = FACTS.engine(EngineProfile())
+    engine = eager_engine(EngineProfile(), FACTS)
     run = as_run(model, engine)
     short, long = (
         decode_step(run, SYSTEM, 1.0, context, ONE, engine) for context in (100.0, 900.0)
@@ -98,11 +97,26 @@ def test_a_longer_cache_costs_more_only_by_what_is_appended_and_attended(model) 
     assert grown == {"cache_append", "attention"}
 
 
-def test_facts_are_measured_on_this_machine() -> None:
-    from profilers.collect.building import pick_device
-    from profilers.collect.eager_pieces import measure_eager
+def test_a_prompt_on_a_cpu_is_priced_over_the_same_pairs() -> None:
+    dims = {
+        "sequences": 2.0, "new_tokens": 256.0, "cached_tokens": 10.0, "heads": 8.0,
+        "kv_heads": 2.0, "head_dim": 64.0,
+    }  # fmt: skip
+    split = cpu_attention(dims)
+    rows = split["sequences"] * split["new_tokens"]
+    assert rows == 2 * 256
+    pairs = rows * (split["cached_tokens"] + (split["new_tokens"] + 1) / 2)
+    assert pairs == pytest.approx(2 * (256 * 10 + 256 * 257 / 2))
+    assert split["kv_heads"] == 8
 
-    facts = measure_eager(pick_device("cpu"), 2e10)
-    assert 0 < facts.kernel_s < facts.host_layer_s
-    assert facts.norm_passes > facts.append_passes >= 1.0
-    assert facts.expand_groups == 1.0
+
+def test_a_decode_step_on_a_cpu_stays_one_row() -> None:
+    dims = {
+        "sequences": 3.0,
+        "new_tokens": 1.0,
+        "cached_tokens": 99.0,
+        "heads": 8.0,
+        "kv_heads": 2.0,
+    }
+    assert cpu_attention(dims)["sequences"] == 3
+    assert cpu_attention(dims)["cached_tokens"] == 99

@@ -3,7 +3,7 @@
 The registry's graphs are those of a serving engine, where a norm is one pass and the cache is
 written in place.  Eager transformers computes a norm in nine kernels, copies the whole cache to
 append a token, and spends host time on each kernel.  `Unfused` rewrites a graph accordingly with
-facts that `eager_pieces.measure_eager` finds by running those pieces alone.
+facts (`EagerFacts`) that were found by running those pieces alone.
 """
 
 from __future__ import annotations
@@ -13,71 +13,77 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from genz_core.types import EngineProfile, Graph, Model, Num, Op, Parallelism, Precision, Step
-from profilers.collect.microbenchmarks import cpu_attention
+from genz_core.types import (
+    EagerFacts,
+    EngineProfile,
+    Graph,
+    Model,
+    Num,
+    Op,
+    Parallelism,
+    Precision,
+    Step,
+)
 
 #: Kernels that eager transformers launches for each operator of a decoder layer, counted in its
 #: source (models/llama/modeling_llama.py, cache_utils.py): a norm with the residual before it
 #: (add, to fp32, square, mean, epsilon, rsqrt, scale, to bf16, weight), rotation of queries and
 #: keys (each negate, cat, two products, a sum), SwiGLU's activation, the append of keys, values.
 KERNELS: Mapping[str, int] = {"norm": 9, "rope": 10, "activation": 2, "append": 2}
+_QUERY_ROWS = 32.0
 _LAYER_KERNELS = 2 * KERNELS["norm"] + KERNELS["rope"] + KERNELS["activation"] + 2 + 7 + 1
 
 
-@dataclass(frozen=True, slots=True)
-class EagerFacts:
-    """What eager execution costs on one machine.
+def mean_of(first: EagerFacts, second: EagerFacts) -> EagerFacts:
+    """The mean of two measurements, fact by fact."""
+    names = [entry.name for entry in fields(EagerFacts)]
+    return EagerFacts(
+        **{name: (getattr(first, name) + getattr(second, name)) / 2.0 for name in names}
+    )
 
-    host_layer_s: host time of one decoder layer, host_step_s: of a step outside of the layers,
-    both with cold caches, as they are after a product streamed its weights through them.
-    *_passes: memory traffic of the unfused form over the fused one's.
-    expand_groups: 1 where attention runs as on CPUs, see `microbenchmarks.cpu_attention`.
-    """
 
-    host_layer_s: float
-    host_step_s: float
-    norm_passes: float = 1.0
-    rope_passes: float = 1.0
-    activation_passes: float = 1.0
-    append_passes: float = 1.0
-    expand_groups: float = 0.0
+def kernel_s(facts: EagerFacts) -> float:
+    """Host time of one kernel of a decoder layer [s]."""
+    return facts.host_layer_s / _LAYER_KERNELS
 
-    @property
-    def kernel_s(self) -> float:
-        """Host time of one kernel of a layer."""
-        return self.host_layer_s / _LAYER_KERNELS
 
-    @classmethod
-    def of(cls, engine: EngineProfile) -> EagerFacts | None:
-        """The facts that an engine profile carries; None where it is not an eager one."""
-        known = {entry.name for entry in fields(cls)}
-        return cls(**dict(engine.extra)) if known == set(engine.extra) else None
-
-    def joined(self, later: EagerFacts) -> EagerFacts:
-        """The mean of two measurements."""
-        names = [entry.name for entry in fields(self)]
-        return EagerFacts(
-            **{name: (getattr(self, name) + getattr(later, name)) / 2.0 for name in names}
-        )
-
-    def engine(self, base: EngineProfile) -> EngineProfile:
-        """`base` with these facts in place of its assumed host times."""
-        own = {entry.name: float(getattr(self, entry.name)) for entry in fields(self)}
-        return replace(
-            base,
-            kernel_floor_s=self.kernel_s,
-            host_step_s=self.host_step_s,
-            host_sequence_s=0.0,
-            host_request_s=0.0,
-            thin_products=bool(self.expand_groups),
-            extra=own,
-        )
+def eager_engine(base: EngineProfile, facts: EagerFacts) -> EngineProfile:
+    """`base` with measured facts in place of its assumed host times."""
+    return replace(
+        base,
+        kernel_floor_s=kernel_s(facts),
+        host_step_s=facts.host_step_s,
+        host_sequence_s=0.0,
+        host_request_s=0.0,
+        thin_products=bool(facts.expand_groups),
+        eager=facts,
+    )
 
 
 def as_run(model: Model, engine: EngineProfile) -> Model:
-    """The model as the engine runs it: rewritten where the engine is an eager one."""
-    facts = EagerFacts.of(engine)
-    return model if facts is None else Unfused(model, facts)
+    """The model whose graphs are priced: itself, or its unfused form under an eager engine."""
+    if engine.eager is None or isinstance(model, Unfused):
+        return model
+    return Unfused(model, engine.eager)
+
+
+def cpu_attention(dims: Mapping[str, Num]) -> dict[str, Num]:
+    """The dimensions of an attention as a CPU's kernel goes through it.
+
+    It takes each query head by itself, keys shared or not, and the queries in blocks of 32 rows,
+    each over the keys before it: a prompt of n tokens is n / 32 short ones with (n - 32) / 2
+    tokens before each on average.  The latency model's own blocks of 128 belong to GPUs.
+    Source: torch, aten/src/ATen/native/cpu/FlashAttentionKernel.cpp (blocks of 32 to 256 rows).
+    """
+    new = np.asarray(dims["new_tokens"], float)
+    rows = np.where(new > _QUERY_ROWS, _QUERY_ROWS, new)
+    return {
+        **dims,
+        "kv_heads": dims["heads"],
+        "sequences": dims["sequences"] * new / rows,
+        "new_tokens": rows,
+        "cached_tokens": dims["cached_tokens"] + (new - rows) / 2.0,
+    }
 
 
 # ------------------------------------------------------------------------------- the graph

@@ -1,0 +1,15 @@
+"""The pieces of eager execution, measured here."""
+
+from __future__ import annotations
+
+from genz_core.eager import kernel_s
+
+
+def test_facts_are_measured_on_this_machine() -> None:
+    from profilers.collect.building import pick_device
+    from profilers.collect.eager_pieces import measure_eager
+
+    facts = measure_eager(pick_device("cpu"), 2e10)
+    assert 0 < kernel_s(facts) < facts.host_layer_s
+    assert facts.norm_passes > facts.append_passes >= 1.0
+    assert facts.expand_groups == 1.0
