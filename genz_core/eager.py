@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from genz_core.operators import copy
 from genz_core.types import (
     EagerFacts,
     EngineProfile,
@@ -157,11 +158,10 @@ def _pieces(op: Op, kernels: int, passes: float) -> Op:
 def _append(attention: Op, passes: float) -> Op:
     """Keys and values concatenated with the new ones: the cache is read and written whole."""
     half = (attention.kv_read_bytes + attention.kv_write_bytes) / 2.0
-    return Op(
+    return copy(
         "cache_append",
-        "copy",
-        input_bytes=half * passes,
-        output_bytes=half * passes,
+        half * passes,
+        half * passes,
         layers=attention.layers,
         repeat=attention.repeat * KERNELS["append"],
         stage=attention.stage,

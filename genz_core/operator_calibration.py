@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from genz_core.errors import InvalidValue
-from genz_core.latency.device import Device
 from genz_core.latency.measured_operators import OperatorPoints, bound_s, price_s
 from genz_core.latency.parameters import Parameters, describe
 from genz_core.latency.profile import Fit, LatencyProfile, Tier
-from genz_core.types import Array
+from genz_core.types import Array, System
 
 #: Log residuals beyond this count linearly, not squared: one bad point must not bend a profile.
 ROBUST_SCALE = 0.10
@@ -79,23 +78,23 @@ class Calibration:
 
 
 def calibrate(
-    profile: LatencyProfile, device: Device, points: Sequence[OperatorPoints], *, date: str = ""
+    profile: LatencyProfile, system: System, points: Sequence[OperatorPoints], *, date: str = ""
 ) -> Calibration:
     """Fit a profile to measured operators of one device.
 
     Args:
         profile: the prior; its fits say how wide each constant's prior is.
-        device: what the points were measured on.
+        system: what the points were measured on.
         points: one entry per operator class and format, 20 to 100 points in all do most good.
         date: when they were measured.
 
     Raises:
         InvalidValue: no points, a time that is not positive, or points more than 5 % faster than
-            the device's peaks allow (named); nothing is fitted then.
+            the system's peaks allow (named); nothing is fitted then.
     """
     if not points or not any(entry.measured_s.size for entry in points):
         raise InvalidValue("calibration got no points; give 20 to 100 measured operators")
-    refuse_impossible(points, device)
+    refuse_impossible(points, system)
     parameters = {operator: dict(formats) for operator, formats in profile.parameters.items()}
     fits, uncertainty, before, after = dict(profile.fits), {}, {}, {}
     for entry in points:
@@ -103,9 +102,9 @@ def calibrate(
         start = profile.constants(entry.operator, entry.fmt)
         old = profile.fit(entry.operator, entry.fmt)
         spread = old.spread or _tier_spread(start, old.tier)
-        solution = fit(entry, device, start, spread=spread, prior=True)
-        before[key] = ErrorSummary.of(price_s(entry, device, start), entry.measured_s)
-        after[key] = ErrorSummary.of(price_s(entry, device, solution.parameters), entry.measured_s)
+        solution = fit(entry, system, start, spread=spread, prior=True)
+        before[key] = ErrorSummary.of(price_s(entry, system, start), entry.measured_s)
+        after[key] = ErrorSummary.of(price_s(entry, system, solution.parameters), entry.measured_s)
         uncertainty[key] = solution.uncertainty
         parameters.setdefault(entry.operator, {})[entry.fmt] = solution.parameters
         fits[key] = Fit(
@@ -127,7 +126,7 @@ def _tier_spread(start: Parameters, tier: Tier) -> dict[str, float]:
     return dict.fromkeys((c.name for c in describe(type(start))), _SPREAD_OF_TIER[tier])
 
 
-def refuse_impossible(points: Sequence[OperatorPoints], device: Device) -> None:
+def refuse_impossible(points: Sequence[OperatorPoints], system: System) -> None:
     """Raise `InvalidValue` naming the points that no device with these peaks can have reached."""
     for entry in points:
         measured = np.asarray(entry.measured_s, np.float64)
@@ -137,15 +136,15 @@ def refuse_impossible(points: Sequence[OperatorPoints], device: Device) -> None:
                 f"{entry.operator}.{entry.fmt} point {where} took {measured[where]:g} s; "
                 "times must be positive seconds"
             )
-        beaten = impossible(entry, device)
+        beaten = impossible(entry, system)
         if beaten.any():
-            raise InvalidValue(_impossible(entry, measured, bound_s(entry, device), beaten))
+            raise InvalidValue(_impossible(entry, measured, bound_s(entry, system), beaten))
 
 
-def impossible(entry: OperatorPoints, device: Device) -> NDArray[np.bool_]:
+def impossible(entry: OperatorPoints, system: System) -> NDArray[np.bool_]:
     """Which points are more than `TOLERANCE` faster than the device's peaks allow."""
     measured = np.asarray(entry.measured_s, np.float64)
-    return np.asarray(measured < bound_s(entry, device) / (1.0 + TOLERANCE))
+    return np.asarray(measured < bound_s(entry, system) / (1.0 + TOLERANCE))
 
 
 def _impossible(
@@ -204,7 +203,7 @@ class _Space:
 
 def fit(
     points: OperatorPoints,
-    device: Device,
+    system: System,
     start: Parameters,
     *,
     spread: Mapping[str, float] | None = None,
@@ -220,18 +219,18 @@ def fit(
         start: first guess and centre of the prior.  spread: of ln(constant), by name.
         fixed: constants that stay as in `start`.
     """
-    return fit_pool([(points, device, 1.0)], start, spread=spread, prior=prior, fixed=fixed)
+    return fit_pool([(points, system, 1.0)], start, spread=spread, prior=prior, fixed=fixed)
 
 
 def fit_pool(
-    pool: Sequence[tuple[OperatorPoints, Device, float]],
+    pool: Sequence[tuple[OperatorPoints, System, float]],
     start: Parameters,
     *,
     spread: Mapping[str, float] | None = None,
     prior: bool = False,
     fixed: Collection[str] = (),
 ) -> Solution:
-    """As `fit`, one set of constants for several devices: (points, device, weight) each."""
+    """As `fit`, one set of constants for several devices: (points, system, weight) each."""
     space = _Space.of(type(start), {name: getattr(start, name) for name in fixed})
     centre = space.vector(start)
     width = np.array([(spread or {}).get(name, _SPREAD) for name in space.names])
@@ -243,8 +242,8 @@ def fit_pool(
         vector = shifted + origin
         parameters = space.parameters(vector)
         parts = [
-            np.sqrt(weight) * _robust(np.log(price_s(points, device, parameters)) - measured)
-            for (points, device, weight), measured in zip(pool, logs, strict=True)
+            np.sqrt(weight) * _robust(np.log(price_s(points, system, parameters)) - measured)
+            for (points, system, weight), measured in zip(pool, logs, strict=True)
         ]
         return np.concatenate([*parts, (vector - centre) / width] if prior else parts)
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from genz_core.latency import Pricer
+from genz_core.latency import Explanation, Pricer
+from genz_core.latency.pricer import at
 from genz_core.latency.roofline import arithmetic_of, roofline
 from genz_core.operators import on_the_busiest_rank, to_the_busiest_rank
 from genz_core.types import DEGREES, Array, EngineProfile, Graph, Num, Op, Parallelism, Step, System
@@ -35,6 +36,8 @@ class StepEstimate:
     stage_s, bound_stage_s: time of the slowest pipeline stage for one micro-batch, [configs].
     micro_batches: how often a stage runs; pipelined: see `price`.  host_s: host time, [configs].
     flops, bytes: of one run, [ops, configs].
+    node_weights: of the contexts that a mean step averages; the graph's numbers lie node by node,
+    [nodes x configs].
     """
 
     graph: Graph
@@ -52,6 +55,20 @@ class StepEstimate:
     host_s: Array
     flops: Array
     bytes: Array
+    node_weights: tuple[float, ...] = (1.0,)
+
+    @property
+    def configs(self) -> int:
+        return int(self.expected_s.shape[1])
+
+    def op(self, row: int, config: int = 0) -> Op:
+        """Operator `row` in one configuration, at each node that its figures average."""
+        return at(self.graph.ops[row], config, self.configs)
+
+    def explain(self, row: int, config: int = 0) -> Explanation:
+        """The price of one run of operator `row` in one configuration, taken apart; scalars."""
+        pricer = Pricer(self.system, self.engine)
+        return pricer.explain(self.op(row, config)).mean(self.node_weights)
 
     @property
     def bound_s(self) -> Array:
@@ -147,12 +164,13 @@ def price(
     size = _configurations(step, parallelism, micro_batches)
     graph = _as_balanced(graph, parallelism)
     least = [roofline(op, system) for op in graph.ops]
-    compute = stack((least_of.compute_s for least_of in least), size)
-    memory = stack((least_of.memory_s for least_of in least), size)
-    communication = stack((least_of.communication_s for least_of in least), size)
+    compute = stack((limit.compute_s for limit in least), size)
+    memory = stack((limit.memory_s for limit in least), size)
+    communication = stack((limit.communication_s for limit in least), size)
     bound = np.maximum(np.maximum(compute, memory), communication)
     pricer = Pricer(system, engine)
-    expected = np.maximum(stack((pricer.expected_s(op) for op in graph.ops), size), bound)
+    pairs = zip(graph.ops, least, strict=True)
+    expected = stack((pricer.expected_s(op, least=limit) for op, limit in pairs), size)
     runs = np.array([op.count for op in graph.ops], dtype=float)
     stages = np.broadcast_to(np.asarray(parallelism.pp, dtype=float), (size,))
     host = engine.host_step_s + engine.sampling_s + engine.host_sequence_s * step.sequences

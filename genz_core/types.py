@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genz_core.errors import MissingSpec
+from genz_core.registry import KINDS, OperatorClass
 
 if TYPE_CHECKING:
     from genz_core.latency.profile import LatencyProfile
@@ -23,48 +24,8 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Num = float | Array
 
-OperatorClass = Literal[
-    "gemm",
-    "attention",
-    "moe",
-    "ssm",
-    "norm",
-    "pointwise",
-    "embedding",
-    "sampling",
-    "convolution",
-    "collective",
-]
 Bound = Literal["compute", "memory", "communication", "overhead"]
 MeasuredOn = Literal["", "device", "recipe", "own", "own_few"]
-
-#: The class an operator kind is drawn and validated under.
-CLASS_OF_KIND: Mapping[str, OperatorClass] = {
-    "gemm": "gemm",
-    "einsum": "gemm",
-    "attention": "attention",
-    "mla_attention": "attention",
-    "sparse_attention": "attention",
-    "moe": "moe",
-    "ssm": "ssm",
-    "linear_attention": "ssm",
-    "convolution": "convolution",
-    "norm": "norm",
-    "rope": "pointwise",
-    "activation": "pointwise",
-    "residual": "pointwise",
-    "routing": "pointwise",
-    "copy": "pointwise",
-    "embedding": "embedding",
-    "sampling": "sampling",
-    "all_reduce": "collective",
-    "all_gather": "collective",
-    "reduce_scatter": "collective",
-    "all_to_all": "collective",
-    "send_recv": "collective",
-}
-COLLECTIVES = frozenset(kind for kind, cls in CLASS_OF_KIND.items() if cls == "collective")
-
 
 # ------------------------------------------------------------------------------- what is asked
 
@@ -192,14 +153,15 @@ class Precision:
 class Op:
     """One operator as one device runs it in one step.
 
-    name: where it sits in the model ("qkv_proj").  kind: which formula (`CLASS_OF_KIND`).
+    name: where it sits in the model ("qkv_proj").  kind: which formula (`genz_core.registry`).
     flops: a multiply-add is two.  *_bytes: memory traffic by tensor class, each operand once.
     held_weight_bytes, held_kv_bytes: what stays on the device (all experts; the cache after
     the step).  message_bytes: per device, before the algorithm's factor; group: devices that
     take part; stride: devices between two neighbours of the group (what tier it crosses).
-    compute, weights, activations, kv: number formats.  dims: the shape that the latency model
-    reads.  layers: indices of the layers that have it, empty for the ends of the model, which
-    sit on the `first` or the `last` pipeline stage.  repeat: runs per layer.
+    compute, weights, activations, kv: number formats.  forced: the arithmetic was asked for, so
+    no engine chooses another.  dims: the shape that the latency model reads.
+    layers: indices of the layers that have it, empty for the ends of the model, which sit on the
+    `first` or the `last` pipeline stage.  repeat: runs per layer.
     All figures are for one run; multiply by `count` for the step.
     """
 
@@ -220,6 +182,7 @@ class Op:
     weights: str = "bf16"
     activations: str = "bf16"
     kv: str = "bf16"
+    forced: bool = False
     dims: Mapping[str, Num] = field(default_factory=dict)
     layers: tuple[int, ...] = ()
     repeat: float = 1.0
@@ -233,7 +196,7 @@ class Op:
 
     @property
     def operator_class(self) -> OperatorClass:
-        return CLASS_OF_KIND[self.kind]
+        return KINDS[self.kind].operator_class
 
     @property
     def memory_bytes(self) -> Num:

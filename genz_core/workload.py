@@ -244,4 +244,4 @@ def _mean(nodes: StepEstimate) -> StepEstimate:
         return np.einsum("...kc,k->...c", split, _WEIGHTS)
 
     averaged: dict[str, Any] = {name: average(getattr(nodes, name)) for name in _AVERAGED}
-    return replace(nodes, **averaged)
+    return replace(nodes, **averaged, node_weights=tuple(map(float, _WEIGHTS)))

@@ -1,82 +1,58 @@
 """How a number is made: one operator from its shape to its expected time, with the values put in.
 
 The equation is the one in the latency model's own docstring, the constants are those of the
-profile that prices it, and the result is read from the estimate: nothing is computed twice.
+profile that prices it, and the terms are those of `Pricer.explain`: nothing is computed twice.
 """
 
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from app.scenario import intervals
 from app.scenario.intervals import Latency
 from app.wording import quantities
 from genz_core import Estimate
-from genz_core.latency import Pricer
-from genz_core.latency.attention import decode_attention_s, prefill_attention_s
-from genz_core.latency.collectives import collective_s
-from genz_core.latency.gemm import gemm_s
-from genz_core.latency.moe import moe_s
-from genz_core.latency.parameters import GemmParameters, Parameters, describe
-from genz_core.latency.pointwise import pointwise_s
-from genz_core.latency.profile import Fit
-from genz_core.latency.roofline import arithmetic_of
-from genz_core.latency.scan import scan_s
-from genz_core.precision import bytes_of
+from genz_core.latency import Explanation, Pricer
+from genz_core.latency.parameters import describe
 from genz_core.step import StepEstimate
 from genz_core.types import Op
 from hardware_db import Interval
 
-_MODELS: Mapping[str, Callable[..., Any]] = {
-    "gemm": gemm_s,
-    "prefill_attention": prefill_attention_s,
-    "decode_attention": decode_attention_s,
-    "mla_prefill": prefill_attention_s,
-    "mla_decode": decode_attention_s,
-    "moe": moe_s,
-    "scan": scan_s,
-    "pointwise": pointwise_s,
-    "collective": collective_s,
-}
 _TIERS = {
     "measured": "fitted on measurements of this device",
     "sibling": "fitted on devices of its family",
     "default": "typical constants; no device of its family was measured",
 }
-_LEAST_STEP_S, _DEAR_SPLIT_S = 1e-9, 1e-4  # ends of their ranges: no K loop, no split of K
 
 
 @dataclass(frozen=True, slots=True)
 class Worked:
     """One operator of one configuration, per run, in SI units.
 
-    model: class of its latency model and format of its constants, as a profile keys them.
-    terms: seconds of the parts of a matrix product, empty for other operators.
+    dims: of its shape, mean over the contexts of a decode.  price: how its time comes about.
     interval: 80 % interval from held-out residuals, None where there are none.
     """
 
     op: Op
     dims: Mapping[str, float]
-    model: tuple[str, str]
-    parameters: Parameters
-    fit: Fit
+    price: Explanation
     flops: float
     bytes: float
     message_bytes: float
-    peak_flops_per_s: float
     memory_bytes_per_s: float
-    compute_s: float
-    memory_s: float
-    communication_s: float
-    expected_s: float
+    peak_flops_per_s: float
     floor_s: float
     runs: float
-    terms: Mapping[str, float]
     interval: Interval | None
+
+    @property
+    def expected_s(self) -> float:
+        return float(self.price.seconds)
 
     @property
     def expected(self) -> Latency:
@@ -85,52 +61,63 @@ class Worked:
 
     @property
     def bound_s(self) -> float:
-        return max(self.compute_s, self.memory_s, self.communication_s)
+        return float(self.price.bound.bound_s)
+
+    @property
+    def compute_s(self) -> float:
+        return float(self.price.bound.compute_s)
+
+    @property
+    def memory_s(self) -> float:
+        return float(self.price.bound.memory_s)
+
+    @property
+    def communication_s(self) -> float:
+        return float(self.price.bound.communication_s)
+
+    def stage(self, name: str) -> float:
+        """Seconds of one of the stages that run side by side."""
+        return float(self.price.stages[name])
 
     @property
     def equation(self) -> str:
         """The latency model's equation, from its docstring."""
-        return equation(_MODELS[self.model[0]])
+        return equation(self.price.formula)
+
+    @property
+    def constants_key(self) -> str:
+        """Class and format of the constants, as a profile keys them: "gemm.bf16"."""
+        return f"{self.price.constants.operator}.{self.price.constants.fmt}"
 
 
 def worked(step: StepEstimate, row: int, config: int = 0) -> Worked:
     """Take apart the operator in row `row` of a priced step."""
-    op = step.graph.ops[row]
-    pricer = Pricer(step.system, step.engine)
-    configs = step.expected_s.shape[1]
-    dims = intervals.dims_of(step, op, config)
-    model = intervals.latency_model(op, dims, pricer)
-    parameters = pricer.profile.constants(*model)
-    fit = pricer.profile.fit(*model)
-    expected = float(step.expected_s[row, config])
-    interval = intervals.of_operator(pricer, op, dims)
+    op, pricer = step.op(row, config), Pricer(step.system, step.engine)
+    price = step.explain(row, config)
     return Worked(
         op=op,
-        dims=dims,
-        model=model,
-        parameters=parameters,
-        fit=fit,
+        dims={name: _mean(value) for name, value in op.dims.items()},
+        price=price,
         flops=float(step.flops[row, config]),
         bytes=float(step.bytes[row, config]),
-        message_bytes=intervals.value_at(op.message_bytes, config, configs),
-        peak_flops_per_s=step.system.peak(arithmetic_of(op, step.system)),
+        message_bytes=_mean(op.message_bytes),
         memory_bytes_per_s=step.system.memory_bytes_per_s,
-        compute_s=float(step.compute_s[row, config]),
-        memory_s=float(step.memory_s[row, config]),
-        communication_s=float(step.communication_s[row, config]),
-        expected_s=expected,
+        peak_flops_per_s=step.system.peak(price.arithmetic),
         floor_s=step.engine.kernel_floor_s,
         runs=float(step.runs[row]),
-        terms=_product_terms(pricer, op, dims) if model[0] == "gemm" else {},
-        interval=interval,
+        interval=intervals.of_operator(pricer, op),
     )
 
 
-def equation(model: Callable[..., Any]) -> str:
-    """The equation in a latency model's docstring: the block after "::", or its line "T = ..."."""
-    words = inspect.cleandoc(model.__doc__ or "")
-    _, found, rest = words.partition("::\n")
-    if not found:
+def _mean(value: Any) -> float:
+    return float(np.mean(np.asarray(value, dtype=float)))
+
+
+def equation(formula: Callable[..., Any]) -> str:
+    """The equation in a formula's docstring: the block after "::", or its line "T = ..."."""
+    words = inspect.cleandoc(formula.__doc__ or "")
+    _, block, rest = words.partition("::\n")
+    if not block:
         return next((line for line in words.splitlines() if line.startswith("T = ")), "")
     lines: list[str] = []
     for line in rest.splitlines():
@@ -138,33 +125,6 @@ def equation(model: Callable[..., Any]) -> str:
             break
         lines.append(line)
     return inspect.cleandoc("\n".join(lines)).strip()
-
-
-def _product_terms(pricer: Pricer, op: Op, dims: Mapping[str, float]) -> dict[str, float]:
-    """Seconds of a matrix product's parts, K unsplit: the model with the rest turned off."""
-    compute = arithmetic_of(op, pricer.system)
-    p: GemmParameters = pricer.profile.gemm(op.weights, compute)
-    device = pricer.device_for(op)
-    if compute in ("fp8", "fp4", "int8") and bytes_of(op.activations) > 1.0:
-        return {}  # quantising the input on the fly is a term of its own: the total says it all
-    weight, activation = bytes_of(op.weights), bytes_of(op.activations)
-    only_compute = replace(p, k_step_s=_LEAST_STEP_S, split_s=_DEAR_SPLIT_S)
-    alone = gemm_s(
-        dims["m"], dims["n"], dims["k"],
-        weight_bytes=weight, activation_bytes=activation,
-        peak_flops_per_s=pricer.peak(op),
-        device=replace(device, memory_bytes_per_s=math.inf),
-        parameters=only_compute, floor_s=0.0,
-        least_rows=8 if weight < 1.5 or pricer.engine.thin_products else 64,
-    )  # fmt: skip
-    moved = dims["m"] * dims["k"] * activation + dims["n"] * dims["k"] * weight
-    moved += dims["m"] * dims["n"] * 2.0
-    steps = dims["k"] * max(weight, activation) / 128.0
-    return {
-        "compute": math.sqrt(max(float(alone) ** 2 - (steps * _LEAST_STEP_S) ** 2, 0.0)),
-        "memory": moved / (device.memory_bytes_per_s * p.memory_efficiency),
-        "k_loop": steps * p.k_step_s,
-    }
 
 
 # ------------------------------------------------------------------------------- in words
@@ -198,31 +158,66 @@ def _counts(work: Worked) -> str:
 
 
 def _bound(work: Worked) -> str:
+    resources = (work.compute_s, work.memory_s, work.communication_s)
     return (
         f"**3. Bound** = max(FLOPs / peak, bytes / bandwidth, message / link) = max("
         f"{quantities.flops(work.flops)} / {quantities.flops_rate(work.peak_flops_per_s)}, "
         f"{quantities.size(work.bytes)} / {quantities.bandwidth(work.memory_bytes_per_s)}, …) = "
-        f"max({quantities.seconds(work.compute_s)}, {quantities.seconds(work.memory_s)}, "
-        f"{quantities.seconds(work.communication_s)}) = **{quantities.seconds(work.bound_s)}**"
+        f"max({', '.join(quantities.seconds(time) for time in resources)}) = "
+        f"**{quantities.seconds(work.bound_s)}**"
     )
+
+
+#: What each term of a price is, for a reader; see the `*_terms` functions of `genz_core.latency`.
+_TERMS: Mapping[str, str] = {
+    "compute": "arithmetic, tiles rounded up",
+    "memory": "traffic at the bandwidth that kernels reach",
+    "k_loop": "latency of the loop over K",
+    "key_steps": "latency of the steps over the keys",
+    "blocks": "start and end of blocks",
+    "chunks": "chunks of the sequence, one after the other",
+    "overlap": "what does not hide behind the longest",
+    "split_k": "splitting K over units",
+    "split_keys": "splitting the keys over units",
+    "append": "write to the cache",
+    "quantize": "quantising the input",
+    "permute": "sorting and gathering the tokens",
+    "experts": "bookkeeping of the experts",
+    "latency": "start and steps of the algorithm",
+    "transfer": "bytes over the links",
+    "launch": "launch, or the engine's floor of a kernel",
+    "host_launch": "waiting for the host's launch",
+    "to_the_bound": "no less than the bound",
+}
+
+
+def term_rows(work: Worked) -> list[dict[str, Any]]:
+    """The terms that sum to the expected time of one run: cause, seconds, share."""
+    total = max(work.expected_s, np.finfo(float).tiny)
+    return [
+        {
+            "term": _TERMS.get(name, name),
+            "time": quantities.seconds(float(seconds)),
+            "share": quantities.percent(float(seconds) / total),
+        }
+        for name, seconds in work.price.terms.items()
+        if float(seconds) > 1e-6 * total
+    ]
 
 
 def _expected(work: Worked, step_name: str) -> str:
     lines = ["**4. Expected** by the latency model", f"```text\n{work.equation}\n```"]
-    if work.terms:
-        p: Any = work.parameters
-        t = work.terms
-        body = (t["compute"] ** p.overlap + t["memory"] ** p.overlap) ** (1 / p.overlap)
-        whole = work.floor_s + math.hypot(body, t["k_loop"])
-        lines.append(
-            f"t_compute = {quantities.seconds(t['compute'])} with tiles that round up, "
-            f"t_memory = bytes / ({p.memory_efficiency:.3g} × bandwidth) = "
-            f"{quantities.seconds(t['memory'])}, together p_norm({p.overlap:.3g}) = "
-            f"{quantities.seconds(body)}; K loop {quantities.seconds(t['k_loop'])}; "
-            f"kernel floor of the "
-            f"engine {quantities.seconds(work.floor_s)}: {quantities.seconds(whole)}"
-            + _split_words(whole, work.expected_s)
+    stages = [(name, float(time)) for name, time in work.price.stages.items() if time]
+    if len(stages) > 1:
+        times = ", ".join(
+            f"{_TERMS.get(name, name)} {quantities.seconds(time)}" for name, time in stages
         )
+        lines.append(f"Side by side run: {times}")
+    parts = [f"{quantities.seconds(float(work.price.terms[name]))} ({words})"
+             for name, words in _TERMS.items()
+             if float(work.price.terms.get(name, 0.0)) > 1e-6 * work.expected_s]  # fmt: skip
+    if parts:
+        lines.append(f"{' + '.join(parts)} = {quantities.seconds(work.expected_s)}")
     return "\n\n".join([*lines, _result(work, step_name)])
 
 
@@ -237,15 +232,9 @@ def _result(work: Worked, step_name: str) -> str:
     )
 
 
-def _split_words(whole: float, expected: float) -> str:
-    if whole > expected * 1.001:
-        return f"; splitting K over more units saves {quantities.seconds(whole - expected)}"
-    return ""
-
-
 def _origin(work: Worked) -> str:
-    fit = work.fit
-    lines = [f"**5. Constants** `{'.'.join(work.model)}`: {_TIERS[fit.tier]}"]
+    fit = work.price.constants.fit
+    lines = [f"**5. Constants** `{work.constants_key}`: {_TIERS[fit.tier]}"]
     if fit.held_out_mape is not None:
         lines[0] += (
             f"; {fit.points:,} points fitted, held-out error "
@@ -267,10 +256,10 @@ def constants(work: Worked) -> list[dict[str, Any]]:
     return [
         {
             "constant": entry.name,
-            "value": _constant(getattr(work.parameters, entry.name), entry.unit),
+            "value": _constant(getattr(work.price.constants.parameters, entry.name), entry.unit),
             "meaning": entry.meaning,
         }
-        for entry in describe(type(work.parameters))
+        for entry in describe(type(work.price.constants.parameters))
     ]
 
 

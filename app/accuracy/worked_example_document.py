@@ -16,7 +16,6 @@ from app.scenario.scenario import Scenario, estimate
 from app.wording import quantities
 from app.wording.tables import Format, render
 from genz_core import Estimate
-from genz_core.latency import Pricer
 from genz_core.step import StepEstimate
 
 OPERATOR = "gate_up_proj"
@@ -32,7 +31,7 @@ def document() -> str:
         _head(priced),
         _counted(one),
         _bounded(one, other),
-        _priced(one, priced.prefill),
+        _priced(one),
         _decode(other),
         _trust(one),
         _steps(priced),
@@ -90,50 +89,50 @@ def _bounded(one: Worked, other: Worked) -> str:
     )
 
 
-def _priced(one: Worked, step: StepEstimate) -> str:
-    p: Any = one.parameters
-    device = Pricer(step.system, step.engine).device
+def _priced(one: Worked) -> str:
+    p: Any = one.price.constants.parameters
+    device = one.price.device
     k = one.dims["k"]
     per_flop = device.units / (p.compute_efficiency * one.peak_flops_per_s)
     store = 2.0 / (p.store_share * 64.0 * device.clock_hz)
-    area = one.terms["compute"] / (2.0 * k * per_flop + store)
-    body = _p_norm(p.overlap, one.terms["compute"], one.terms["memory"])
+    area = one.stage("compute") / (2.0 * k * per_flop + store)
+    body = _p_norm(p.overlap, one.stage("compute"), one.stage("memory"))
     return (
         "## 3. From the bound to what to expect\n\n"
         "Kernels do not reach the peak. The latency model of matrix products "
         f"(`genz_core/latency/gemm.py`) is\n\n```text\n{one.equation}\n```\n\n"
-        f"with the constants `{'.'.join(one.model)}` of this device's profile: "
+        f"with the constants `{one.constants_key}` of this device's profile: "
         f"compute_efficiency {p.compute_efficiency:.5g}, memory_efficiency "
         f"{p.memory_efficiency:.5g}, store_share {p.store_share:.5g}, k_step "
         f"{p.k_step_s * 1e9:.5g} ns, overlap {p.overlap:.5g}.\n\n"
         f"- The best tiling gives the busiest of {device.units:.0f} units {area:,.0f} of the "
         f"{one.dims['m'] * one.dims['n']:,.0f} outputs. At {device.clock_hz / 1e9:.3g} GHz: "
-        f"t_compute = **{_us(one.terms['compute'])}**\n"
+        f"t_compute = **{_us(one.stage('compute'))}**\n"
         f"- t_memory = {_us(one.memory_s)} / {p.memory_efficiency:.5g} = "
-        f"**{_us(one.terms['memory'])}**\n"
+        f"**{_us(one.stage('memory'))}**\n"
         f"- the two overlap: p_norm({p.overlap:.4g}) = **{_us(body)}**\n"
         f"- the loop over K: {k:,.0f} × 2 B / 128 B × {p.k_step_s * 1e9:.5g} ns = "
-        f"**{_us(one.terms['k_loop'])}**, overlapped by p_norm(2)\n"
+        f"**{_us(one.stage('k_loop'))}**, overlapped by p_norm(2)\n"
         f"- the engine's floor of a kernel inside a CUDA graph: **{_us(one.floor_s)}**\n"
-        f"- together **{_us(one.floor_s + math.hypot(body, one.terms['k_loop']))}**; the estimate "
+        f"- together **{_us(one.floor_s + math.hypot(body, one.stage('k_loop')))}**; the estimate "
         f"says **{_us(one.expected_s)}**, {one.expected_s / one.bound_s:.2f} × the bound"
     )
 
 
 def _decode(other: Worked) -> str:
-    p: Any = other.parameters
-    body = _p_norm(p.overlap, other.terms["compute"], other.terms["memory"])
+    p: Any = other.price.constants.parameters
+    body = _p_norm(p.overlap, other.stage("compute"), other.stage("memory"))
     return (
         f"For the one token of a decode step t_memory = {_us(other.memory_s)} / "
-        f"{p.memory_efficiency:.5g} = {_us(other.terms['memory'])} leads, t_compute = "
-        f"{_us(other.terms['compute'])} for a tile that is nearly empty: p_norm = {_us(body)}, "
+        f"{p.memory_efficiency:.5g} = {_us(other.stage('memory'))} leads, t_compute = "
+        f"{_us(other.stage('compute'))} for a tile that is nearly empty: p_norm = {_us(body)}, "
         f"with K loop and floor **{_us(other.expected_s)}**, "
         f"{other.expected_s / other.bound_s:.2f} × its bound."
     )
 
 
 def _trust(one: Worked) -> str:
-    fit = one.fit
+    fit = one.price.constants.fit
     return (
         "## 4. How far to trust it\n\n"
         f"The constants were fitted on {fit.points:,} measured products of this device and tried "

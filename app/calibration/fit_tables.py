@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 from app.calibration import machine
 from app.calibration.machine import ThisMachine
-from genz_core.latency.device import Device
 from genz_core.latency.measured_operators import OperatorPoints, price_s
 from genz_core.latency.parameters import describe
 from genz_core.latency.profile import LatencyProfile
@@ -81,10 +80,10 @@ def points(found: Fitted) -> list[dict[str, Any]]:
 
 
 def _priced(found: Fitted, state: str, profile: LatencyProfile) -> list[dict[str, Any]]:
-    rows, device = [], Device.of(found.system)
+    rows = []
     for entry in found.points:
         key = f"{entry.operator}.{entry.fmt}"
-        predicted = price_s(entry, device, profile.constants(entry.operator, entry.fmt))
+        predicted = price_s(entry, found.system, profile.constants(entry.operator, entry.fmt))
         shapes = [f"{name}={{}}" for name in entry.dims]
         sizes = zip(*entry.arrays().values(), strict=True)
         for shape, p, m in zip(sizes, predicted, entry.measured_s, strict=True):

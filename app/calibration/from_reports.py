@@ -14,7 +14,6 @@ import hardware_db
 from app.calibration.machine import user_profile
 from app.measuring.comparison import device_name
 from genz_core.errors import InvalidValue
-from genz_core.latency.device import Device
 from genz_core.latency.measured_operators import OperatorPoints, bound_s
 from genz_core.latency.profile import LatencyProfile
 from genz_core.operator_calibration import Calibration, calibrate, impossible
@@ -63,7 +62,7 @@ def fit(reports: Sequence[Report], system: str = "", name: str = "") -> FromRepo
     document = _document(record, name or f"{record.id}-from-report", labels)
     kept, refused = _possible(found, base)
     points = operator_points(kept, f"kernels of {labels}")
-    calibration = calibrate(base.latency, Device.of(base), points)
+    calibration = calibrate(base.latency, base, points)
     return FromReports(
         system=replace(
             base, slug=document["id"], name=document["name"], latency=calibration.profile
@@ -96,11 +95,11 @@ def _possible(points: Sequence[Point], system: System) -> tuple[list[Point], tup
     Raises:
         InvalidValue: it cannot have reached most of an operator's: this is another device.
     """
-    device, kept, refused = Device.of(system), [], []
+    kept, refused = [], []
     for point in points:
         (entry,) = operator_points([point], "")
-        if impossible(entry, device)[0]:
-            refused.append((point, float(bound_s(entry, device)[0])))
+        if impossible(entry, system)[0]:
+            refused.append((point, float(bound_s(entry, system)[0])))
         else:
             kept.append(point)
     told = tuple(

@@ -15,7 +15,6 @@ from typing import Any
 import hardware_db
 from genz_core.eager import eager_engine, mean_of
 from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
-from genz_core.latency.device import Device
 from genz_core.latency.measured_operators import OperatorPoints
 from genz_core.latency.profile import LatencyProfile
 from genz_core.operator_calibration import Calibration
@@ -147,7 +146,7 @@ def fitted(pieces: Pieces) -> ThisMachine:
         raise MeasurementError(f"{bare.name} has no latency profile to start the fit from")
     day = str(suite.facts["day"])
     try:
-        result = fit(bare.latency, Device.of(bare), suite.points(), date=day)
+        result = fit(bare.latency, bare, suite.points(), date=day)
     except InvalidValue as error:
         raise MeasurementError(
             f"{error}; what was measured does not agree with itself: calibrate again while nothing "

@@ -10,23 +10,9 @@ import numpy as np
 
 from app.wording import quantities
 from genz_core.precision import bytes_of
+from genz_core.registry import KINDS
 from genz_core.types import Op
 
-_PRODUCT = "2 × {m} × {n} × {k}"
-_ATTENTION = "2 × {sequences} × {pairs} × {heads} × ({head_dim} + {value_dim})"
-#: FLOPs of a run by kind, in the names of the operator's dims; see `genz_core.operators`.
-FORMULAS: Mapping[str, str] = {
-    "gemm": _PRODUCT,
-    "einsum": _PRODUCT,
-    "convolution": _PRODUCT,
-    "attention": _ATTENTION,
-    "mla_attention": _ATTENTION,
-    "sparse_attention": _ATTENTION,
-    "moe": "2 × {rows} × {matrices} × {hidden} × {intermediate}",
-    "ssm": "{sequences} × {new_tokens} × {channels} × (6 × {state} + 2)",
-    "linear_attention": "7 × {sequences} × {new_tokens} × {heads} × {key_dim} × {value_dim}",
-    "sampling": "5 × {sequences} × {vocabulary}",
-}
 _SCORES = "2 × {sequences} × {pairs} × {heads} × {head_dim} / {ratio}"
 _PER_ELEMENT = "{elements} × {per_element}"
 _MEANINGS: Mapping[str, str] = {
@@ -70,7 +56,7 @@ def formula(op: Op) -> Formula | None:
     flops, sizes = number(op.flops), {name: number(value) for name, value in op.dims.items()}
     if not flops:
         return None
-    pattern = FORMULAS.get(op.kind, _PER_ELEMENT)
+    pattern = KINDS[op.kind].flops or _PER_ELEMENT
     if op.kind == "moe":
         sizes["matrices"] = 2.0 + sizes["gated"]
     elif op.name.startswith("indexer_scores"):
@@ -78,7 +64,7 @@ def formula(op: Op) -> Formula | None:
         sizes["ratio"] = 2.0 * per_key * sizes["head_dim"] / flops
     elif pattern == _PER_ELEMENT:
         sizes["per_element"] = flops / sizes["elements"]
-    elif pattern == _PRODUCT and flops > 2.0 * sizes["m"] * sizes["n"] * sizes["k"]:
+    elif {"m", "n", "k"} <= sizes.keys() and flops > 2.0 * sizes["m"] * sizes["n"] * sizes["k"]:
         pattern += " + {m} × {n}"  # the bias
     used = [name for name in sizes if f"{{{name}}}" in pattern]
     said = [f"{name}: {_MEANINGS[name]}" for name in used if name in _MEANINGS]

@@ -17,9 +17,6 @@ import hardware_db
 from app.wording import quantities
 from genz_core import Estimate
 from genz_core.latency import Pricer
-from genz_core.latency.profile import product_format
-from genz_core.latency.roofline import arithmetic_of
-from genz_core.precision import bytes_of
 from genz_core.serving import ServingEstimate
 from genz_core.step import StepEstimate
 from genz_core.types import Array, EngineProfile, Op, System
@@ -195,27 +192,23 @@ def operator_table(step: StepEstimate, config: int = 0) -> Table:
     """`StepEstimate.table` with `low_s` and `high_s` of all runs; NaN where not validated."""
     table: Table = step.table(config)
     pricer = Pricer(step.system, step.engine)
-    found = [of_operator(pricer, op, dims_of(step, op, config)) for op in step.graph.ops]
-    columns = (table["predicted_s"], found, table["bound_s"])
+    ops = (step.op(row, config) for row in range(len(step.graph.ops)))
+    ranges = [of_operator(pricer, op) for op in ops]
+    columns = (table["predicted_s"], ranges, table["bound_s"])
     rows = [Latency.of(*row) for row in zip(*columns, strict=True)]
     return table | {end: [getattr(row, end) for row in rows] for end in ("low_s", "high_s")}
 
 
-def of_operator(pricer: Pricer, op: Op, dims: Mapping[str, float]) -> Interval | None:
+def of_operator(pricer: Pricer, op: Op) -> Interval | None:
     """The interval of one run of an operator.
 
     None where its number format borrows the constants of another one, or where the engine's rate
     of 4-bit products, which no kernel was timed for, prices it.
     """
-    operator, fmt = latency_model(op, dims, pricer)
-    profile = pricer.profile
-    if fmt not in profile.parameters[operator] or pricer.device_for(op) is not pricer.device:
+    constants = pricer.constants(op)
+    if constants.borrowed or constants.engine_rate or hardware_db.is_hypothetical(pricer.system):
         return None
-    if hardware_db.is_hypothetical(pricer.system):
-        return None
-    return hardware_db.load_operator_interval(
-        operator, profile.fit(operator, fmt), pricer.engine.name
-    )
+    return hardware_db.load_operator_interval(constants.operator, constants.fit, pricer.engine.name)
 
 
 def of_rows(table: Mapping[str, Sequence[Any]]) -> list[Latency]:
@@ -232,41 +225,3 @@ def by_class(step: StepEstimate, config: int = 0) -> dict[str, Latency]:
         for kind in dict.fromkeys(table["class"])
     }
     return found | {"host": Latency(float(step.host_s[config] + step.pipeline_s[config]))}
-
-
-def dims_of(step: StepEstimate, op: Op, config: int) -> dict[str, float]:
-    """An operator's dimensions in one configuration; several contexts of decode are averaged."""
-    configs = step.expected_s.shape[1]
-    return {name: value_at(value, config, configs) for name, value in op.dims.items()}
-
-
-def value_at(value: Any, config: int, configs: int) -> float:
-    """One configuration's value of a number or an array over configurations (and contexts)."""
-    flat: Array = np.atleast_1d(np.asarray(value, dtype=float))
-    if flat.size == 1:
-        return float(flat[0])
-    return float(flat.reshape(-1, configs)[:, config].mean())
-
-
-def latency_model(op: Op, dims: Mapping[str, float], pricer: Pricer) -> tuple[str, str]:
-    """Class of the latency model that prices an operator, and the format of its constants."""
-    compute = arithmetic_of(op, pricer.system)
-    if op.kind in ("gemm", "einsum", "convolution"):
-        return "gemm", product_format(op.weights, compute)
-    if op.kind == "moe":
-        eight_bit = op.weights == "mxfp4" and pricer.multiplies_four_bits(op)
-        return "moe", product_format(op.weights, "fp8" if eight_bit else compute)
-    if op.kind in ("attention", "mla_attention", "sparse_attention"):
-        phase = "decode" if dims["new_tokens"] <= 1 else "prefill"
-        shared = dims.get("shared_kv", 0.0) > 0
-        written_out = dims["value_dim"] < dims["head_dim"] and dims["heads"] == dims["kv_heads"]
-        latent = shared or (phase == "prefill" and written_out)
-        cache = "fp8" if bytes_of(op.kv) < 1.07 else "bf16"
-        pair = f"{'fp8' if compute == 'fp8' else 'bf16'}/{cache}"
-        return (f"mla_{phase}" if latent else f"{phase}_attention"), pair
-    if op.kind in ("ssm", "linear_attention"):
-        return "scan", "decode" if dims["new_tokens"] <= 1 else "prefill"
-    if op.operator_class == "collective":
-        algorithm = pricer.engine.all_reduce if op.kind == "all_reduce" else "nccl"
-        return "collective", f"{algorithm}.{op.kind}"
-    return "pointwise", "default"

@@ -1,11 +1,11 @@
-"""What an operator takes: the bound of physics (`roofline`), and the latency one should expect.
+"""The latency of an operator: the bound of physics (`roofline`), and the one price (`Pricer`).
 
-`Pricer.expected_s` is the one door; behind it a file for each operator class.  `points` takes
-measured shapes to the same formulas.
+A file for each operator class registers how it is priced; `measured_operators` takes measured
+shapes to the same formulas.
 """
 
 from genz_core.latency.device import Device
-from genz_core.latency.pricer import Pricer
+from genz_core.latency.pricer import ConstantsUsed, Explanation, Pricer
 from genz_core.latency.profile import LatencyProfile
 
-__all__ = ["Device", "LatencyProfile", "Pricer"]
+__all__ = ["ConstantsUsed", "Device", "Explanation", "LatencyProfile", "Pricer"]

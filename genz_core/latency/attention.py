@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
+from genz_core.latency.models import Terms, prices
 from genz_core.latency.numerics import chunked, p_norm
 from genz_core.latency.parameters import DecodeAttentionParameters, PrefillAttentionParameters
+from genz_core.latency.profile import attention_format
 from genz_core.operators import attended_pairs
-from genz_core.types import Array, Num
+from genz_core.precision import bytes_of
+from genz_core.types import Array, Num, Op
 
 _ROWS = 128.0  # query rows of one block in prefill
 _KEYS = 64.0  # keys of one step in decode
@@ -61,7 +66,7 @@ def prefill_attention_s(
         _prefill_s,
         causal=causal,
         kv_bytes=kv_bytes,
-        peak=peak_flops_per_s,
+        peak_flops_per_s=peak_flops_per_s,
         device=device,
         parameters=parameters,
     )
@@ -75,7 +80,41 @@ def prefill_attention_s(
     return np.where(work > 0, launch + time, 0.0)
 
 
-def _prefill_s(
+def prefill_attention_terms(
+    sequences: Num,
+    new_tokens: Num,
+    cached_tokens: Num,
+    *,
+    heads: Num,
+    kv_heads: Num,
+    head_dim: Num,
+    value_dim: Num | None = None,
+    window: Num = 0,
+    floor_s: float | None = None,
+    **kernel: Any,
+) -> Terms:
+    """The time of `prefill_attention_s` taken apart; the same arguments."""
+    values = head_dim if value_dim is None else value_dim
+    axes = _flat(sequences, new_tokens, cached_tokens, heads, kv_heads, head_dim, values, window)
+    kernel = {"causal": True, "kv_bytes": 2.0, **kernel}
+    stages, append = _prefill_stages(*axes, **kernel)
+    parameters: PrefillAttentionParameters = kernel["parameters"]
+    body = Terms.overlapped(stages, p_norm(parameters.overlap, *stages.values()))
+    launch = parameters.launch_s if floor_s is None else floor_s
+    return body.plus(append=append, launch=launch).where(axes[0] * axes[1])
+
+
+def _flat(*axes: Num) -> tuple[Array, ...]:
+    """The axes broadcast together, at least one configuration long."""
+    return tuple(axis.astype(float) for axis in np.broadcast_arrays(*np.atleast_1d(*axes)))
+
+
+def _prefill_s(*axes: Array, parameters: PrefillAttentionParameters, **kernel: Any) -> Array:
+    stages, append = _prefill_stages(*axes, parameters=parameters, **kernel)
+    return p_norm(parameters.overlap, *stages.values()) + append
+
+
+def _prefill_stages(
     sequences: Array,
     new: Array,
     cached: Array,
@@ -87,12 +126,13 @@ def _prefill_s(
     *,
     causal: bool,
     kv_bytes: float,
-    peak: float,
+    peak_flops_per_s: float,
     device: Device,
     parameters: PrefillAttentionParameters,
-) -> Array:
+) -> tuple[dict[str, Array], Array]:
+    """Products with exponentials, and memory, side by side; then the write to the cache."""
     pairs = _block_pairs(new, cached, window, causal, parameters.window_blocks)
-    products = _head_efficiency(head_dim, parameters) * peak
+    products = _head_efficiency(head_dim, parameters) * peak_flops_per_s
     exponentials = parameters.exp_efficiency * _EXP_PER_UNIT_CLOCK * device.units * device.clock_hz
     rows = sequences * heads
     dims = 2.0 * (head_dim + value_dim)
@@ -117,12 +157,11 @@ def _prefill_s(
         + sequences * seen * kv_heads * (head_dim + value_dim) * kv_bytes
     )
     bandwidth = device.memory_bytes_per_s
-    body = p_norm(
-        parameters.overlap,
-        np.maximum(compute, longest),
-        moved / (parameters.memory_efficiency * bandwidth),
-    )
-    return body + parameters.append_passes * (queries + appended) / bandwidth
+    stages = {
+        "compute": np.maximum(compute, longest),
+        "memory": moved / (parameters.memory_efficiency * bandwidth),
+    }
+    return stages, parameters.append_passes * (queries + appended) / bandwidth
 
 
 def _padded(head_dim: Array) -> Array:
@@ -195,7 +234,7 @@ def decode_attention_s(
         _decode_s,
         shared_kv=shared_kv,
         kv_bytes=kv_bytes,
-        peak=peak_flops_per_s,
+        peak_flops_per_s=peak_flops_per_s,
         device=device,
         parameters=parameters,
         warm_cache=warm_cache,
@@ -213,7 +252,47 @@ def decode_attention_s(
     return np.where(work > 0, launch + time, 0.0)
 
 
-def _decode_s(
+def decode_attention_terms(
+    sequences: Num,
+    context: Num,
+    *,
+    heads: Num,
+    kv_heads: Num,
+    head_dim: Num,
+    value_dim: Num | None = None,
+    new_tokens: Num = 1,
+    window: Num = 0,
+    floor_s: float | None = None,
+    **kernel: Any,
+) -> Terms:
+    """The time of `decode_attention_s` taken apart; the same arguments."""
+    values = head_dim if value_dim is None else value_dim
+    axes = _flat(sequences, context, heads, kv_heads, head_dim, values, new_tokens, window)
+    kernel = {"shared_kv": False, "kv_bytes": 2.0, "warm_cache": False, **kernel}
+    stages, split, append = _decode_stages(*axes, **kernel)
+    parameters: DecodeAttentionParameters = kernel["parameters"]
+    body = p_norm(parameters.overlap, *stages.values())
+    best = np.argmin(body + split, axis=0)[None]
+
+    def chosen(times: Array) -> Array:
+        return np.take_along_axis(np.broadcast_to(times, body.shape), best, axis=0)[0]
+
+    found = Terms.overlapped({name: chosen(t) for name, t in stages.items()}, chosen(body))
+    own_keys = axes[2] <= axes[3]
+    launch = parameters.launch_s * np.where(own_keys, parameters.mha_launch, 1.0)
+    launch = launch if floor_s is None else np.asarray(floor_s)
+    return found.plus(split_keys=chosen(split), append=append, launch=launch).where(
+        axes[0] * axes[1]
+    )
+
+
+def _decode_s(*axes: Array, parameters: DecodeAttentionParameters, **kernel: Any) -> Array:
+    stages, split, append = _decode_stages(*axes, parameters=parameters, **kernel)
+    time = p_norm(parameters.overlap, *stages.values()) + split
+    return np.asarray(time.min(axis=0) + append)
+
+
+def _decode_stages(
     sequences: Array,
     context: Array,
     heads: Array,
@@ -225,11 +304,12 @@ def _decode_s(
     *,
     shared_kv: bool,
     kv_bytes: float,
-    peak: float,
+    peak_flops_per_s: float,
     device: Device,
     parameters: DecodeAttentionParameters,
     warm_cache: bool,
-) -> Array:
+) -> tuple[dict[str, Array], Array, Array]:
+    """Stages side by side and the cost of splitting, [splits, shapes]; the write to the cache."""
     # An empty sequence still makes one (free) step: its time is dropped by the caller.
     sequences = np.maximum(sequences, 1e-9)
     keys = np.maximum(np.where(window > 0, np.minimum(context, window), context), 1.0)
@@ -255,20 +335,17 @@ def _decode_s(
     own_keys = group <= 1
     start_s = np.where(own_keys, parameters.block_mha_s, parameters.block_s)
     chunk_s = parameters.chunk_s * np.where(own_keys, parameters.mha_chunk, 1.0)
-    time = p_norm(
-        parameters.overlap,
-        per_byte
-        * (cache / np.minimum(filling / parameters.ramp, 1.0) + queries * (head_dim + value_dim)),
-        mma / (parameters.compute_efficiency * peak) / busy,
-        chunk_s * steps / split,
-        start_s * np.maximum(blocks / device.units, 1.0),
-    )
+    traffic = cache / np.minimum(filling / parameters.ramp, 1.0) + queries * (head_dim + value_dim)
+    stages = {
+        "memory": per_byte * traffic,
+        "compute": mma / (parameters.compute_efficiency * peak_flops_per_s) / busy,
+        "key_steps": chunk_s * steps / split,
+        "blocks": start_s * np.maximum(blocks / device.units, 1.0),
+    }
     partials = 2.0 * queries * (head_dim + value_dim) * split / device.memory_bytes_per_s
-    time = time + parameters.split_s * np.log2(split) + np.where(split > 1, partials, 0.0)
+    splitting = parameters.split_s * np.log2(split) + np.where(split > 1, partials, 0.0)
     fresh = sequences * new * (heads + 2.0 * kv_heads) * head_dim * _ACTIVATION_BYTES
-    return np.asarray(
-        time.min(axis=0) + parameters.append_passes * fresh / device.memory_bytes_per_s
-    )
+    return stages, splitting, parameters.append_passes * fresh / device.memory_bytes_per_s
 
 
 def _stream_s_per_byte(
@@ -286,3 +363,84 @@ def _stream_s_per_byte(
 def sparse_context(context: Num, top_k: Num) -> Array:
     """Keys that sparse attention reads per query: the top_k that its indexer chose, or all."""
     return np.minimum(np.asarray(context, np.float64), top_k)
+
+
+# ------------------------------------------------------------------------------- from an operator
+
+
+def _absorbed(op: Op) -> bool:
+    """Latent attention over its own cache: the keys hold the values."""
+    return bool(np.all(np.asarray(op.dims.get("shared_kv", 0.0)) > 0))
+
+
+def _expanded(op: Op) -> bool:
+    """Latent attention with keys and values written out: each head has its own, values narrower."""
+    d = op.dims
+    narrower = np.all(np.asarray(d["value_dim"]) < d["head_dim"])
+    return bool(narrower and np.all(np.asarray(d["heads"]) == d["kv_heads"]))
+
+
+def _prefill_key(conditions: Conditions, op: Op) -> tuple[str, str]:
+    latent = _expanded(op) or _absorbed(op)
+    fmt = attention_format(conditions.arithmetic(op), op.kv)
+    return ("mla_prefill" if latent else "prefill_attention"), fmt
+
+
+def _decode_key(conditions: Conditions, op: Op) -> tuple[str, str]:
+    fmt = attention_format(conditions.arithmetic(op), op.kv)
+    return ("mla_decode" if _absorbed(op) else "decode_attention"), fmt
+
+
+_KINDS = ("attention", "mla_attention", "sparse_attention")
+
+
+@prices(
+    *_KINDS,
+    phase="prefill",
+    formula=prefill_attention_s,
+    terms=prefill_attention_terms,
+    key=_prefill_key,
+)
+def _prefill_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
+    d = op.dims
+    cached = np.asarray(d["cached_tokens"], dtype=float)
+    return {
+        "sequences": d["sequences"],
+        "new_tokens": d["new_tokens"],
+        "cached_tokens": sparse_context(cached, d["top_k"]) if "top_k" in d else cached,
+        "heads": d["heads"],
+        "kv_heads": d["kv_heads"],
+        "head_dim": d["head_dim"],
+        "value_dim": d["value_dim"],
+        "window": d["top_k"] if "top_k" in d else d["window"],
+        "causal": bool(np.all(d["causal"])),
+        "kv_bytes": bytes_of(op.kv),
+        "peak_flops_per_s": conditions.peak(op) * conditions.engine.attention_efficiency,
+        "device": conditions.device,
+    }
+
+
+@prices(
+    *_KINDS,
+    phase="decode",
+    formula=decode_attention_s,
+    terms=decode_attention_terms,
+    key=_decode_key,
+)
+def _decode_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
+    d = op.dims
+    context = np.asarray(d["cached_tokens"], dtype=float) + 1.0
+    return {
+        "sequences": d["sequences"],
+        "context": sparse_context(context, d["top_k"]) if "top_k" in d else context,
+        "heads": d["heads"],
+        "kv_heads": d["kv_heads"],
+        "head_dim": d["head_dim"],
+        "value_dim": d["value_dim"],
+        "window": d["window"],
+        "shared_kv": _absorbed(op),
+        "kv_bytes": bytes_of(op.kv),
+        "peak_flops_per_s": conditions.peak(op),
+        "device": conditions.device,
+        "warm_cache": conditions.warm_cache,
+    }

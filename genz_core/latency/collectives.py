@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from genz_core.latency.conditions import Conditions
+from genz_core.latency.models import Terms, prices
 from genz_core.latency.parameters import CollectiveParameters
 from genz_core.latency.topology import Tier, tiers, traffic
-from genz_core.types import Array, Link, Num
+from genz_core.registry import collective_kinds
+from genz_core.types import Array, Link, Num, Op
 
 
 def collective_s(
@@ -53,23 +57,48 @@ def collective_s(
     Source: bus-bandwidth factors of NVIDIA nccl-tests, doc/PERFORMANCE.md; Thakur et al. 2005,
     doi:10.1177/1094342005051521; the two protocols: NCCL's LL and Simple.
     """
+    total = collective_terms(
+        operation, message_bytes, group, stride=stride, links=links, parameters=parameters,
+        upper=upper, floor_s=floor_s, tree=tree,
+    ).total_s  # fmt: skip
+    return total.reshape(np.broadcast_shapes(*map(np.shape, (message_bytes, group, stride))))
+
+
+def collective_terms(
+    operation: str,
+    message_bytes: Num,
+    group: Num,
+    *,
+    stride: Num = 1,
+    links: Sequence[Link],
+    parameters: CollectiveParameters,
+    upper: CollectiveParameters | None = None,
+    floor_s: float | None = None,
+    tree: bool = False,
+) -> Terms:
+    """The time of `collective_s` taken apart, starts and steps and the transfer; same arguments."""
     chain = operation == "send_recv"
-    total = np.zeros(np.broadcast(*map(np.asarray, (message_bytes, group, stride))).shape)
-    for index, tier in enumerate(tiers(operation, message_bytes, group, stride, links)):
+    message, size, apart = np.broadcast_arrays(*np.atleast_1d(message_bytes, group, stride))
+    latency, transfer = np.zeros(size.shape), np.zeros(size.shape)
+    for index, tier in enumerate(tiers(operation, message, size, apart, links)):
         constants = parameters if index == 0 else (upper or parameters)
         base = floor_s if index == 0 and floor_s is not None else constants.base_s
         crossing = tier.link.latency_s if index else 0.0
         hops = (tier.group - 1.0) * tier.times if chain else 1.0
         if chain:
             tier = replace(tier, group=np.where(tier.group > 1, 2.0, 1.0))
-        total = total + hops * _tier_s(operation, tier, constants, base + crossing, tree)
-    return np.where((np.asarray(group) > 1) & (np.asarray(message_bytes) > 0), total, 0.0)
+        steps, moved = _tier_s(operation, tier, constants, base + crossing, tree)
+        latency, transfer = latency + hops * steps, transfer + hops * moved
+    return Terms({"latency": latency, "transfer": transfer}).where(np.where(size > 1, message, 0.0))
 
 
 def _tier_s(
     operation: str, tier: Tier, constants: CollectiveParameters, base_s: float, tree: bool
-) -> Array:
-    """The equation of `collective_s` for one tier; nothing where one device is alone on it."""
+) -> tuple[Array, Array]:
+    """The equation of `collective_s` for one tier, in starts and steps and in the transfer.
+
+    Nothing where one device is alone on it.
+    """
     group, message, bytes_per_s = tier.group, tier.message_bytes, tier.link.bytes_per_s
     octave = np.log2(np.maximum(group, 2.0))
     hops = octave - 1.0 if tree else group - 2.0
@@ -81,8 +110,9 @@ def _tier_s(
     bulk = constants.bulk_s + wire + np.sqrt(constants.ramp_s * wire)
     sent = (group - 1.0) * message if operation == "all_reduce" else wire * efficiency * bytes_per_s
     packets = sent / (constants.packet_efficiency * bytes_per_s)
-    time = base_s + constants.step_s * np.maximum(steps, 0.0) + _faster(packets, bulk)
-    return np.where(group > 1, time, 0.0)
+    latency = base_s + constants.step_s * np.maximum(steps, 0.0)
+    several = group > 1
+    return np.where(several, latency, 0.0), np.where(several, _faster(packets, bulk), 0.0)
 
 
 def _faster(a: Array, b: Array) -> Array:
@@ -93,3 +123,24 @@ def _faster(a: Array, b: Array) -> Array:
     least, most = np.minimum(a, b), np.maximum(a, b)
     ratio = least / np.maximum(most, 1e-30)
     return np.asarray(least / np.sqrt(np.sqrt(1.0 + np.square(np.square(ratio)))))
+
+
+# ------------------------------------------------------------------------------- from an operator
+
+
+def _key(conditions: Conditions, op: Op) -> tuple[str, str]:
+    algorithm = conditions.engine.all_reduce if op.kind == "all_reduce" else "nccl"
+    return "collective", f"{algorithm}.{op.kind}"
+
+
+@prices(*sorted(collective_kinds()), formula=collective_s, terms=collective_terms, key=_key)
+def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
+    return {
+        "operation": op.kind,
+        "message_bytes": op.message_bytes,
+        "group": op.group,
+        "stride": op.stride,
+        "links": conditions.system.links,
+        "upper": None if conditions.alone else conditions.profile.collective(op.kind, "nccl"),
+        "tree": conditions.engine.all_reduce == "tree" and op.kind == "all_reduce",
+    }

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
+from genz_core.latency.models import Terms, prices
 from genz_core.latency.numerics import chunked, distinct, p_norm, warm_share
 from genz_core.latency.parameters import GemmParameters
-from genz_core.types import Array, Num
+from genz_core.latency.profile import product_format
+from genz_core.precision import bytes_of
+from genz_core.types import Array, Num, Op
 
 #: Output tiles (rows, columns) and K splits that kernels choose among; those thinner than 64 rows
 #: belong to kernels made for few rows, see `least_rows`.
@@ -68,7 +74,7 @@ def gemm_s(
         _product_s,
         weight_bytes=weight_bytes,
         activation_bytes=activation_bytes,
-        peak=peak_flops_per_s,
+        peak_flops_per_s=peak_flops_per_s,
         device=device,
         parameters=parameters,
         warm_cache=warm_cache,
@@ -85,23 +91,74 @@ def gemm_s(
     return np.where(np.asarray(m) > 0, launch + time, 0.0)
 
 
-def _product_s(
+def gemm_terms(
+    m: Num,
+    n: Num,
+    k: Num,
+    *,
+    quantized: bool = False,
+    floor_s: float | None = None,
+    **kernel: Any,
+) -> Terms:
+    """The time of `gemm_s` taken apart; the same arguments.
+
+    Compute, memory and K loop run side by side; then the cost of splitting K, the pass that
+    quantises the activations, the launch.
+    """
+    device, parameters = kernel["device"], kernel["parameters"]
+    rows, columns, inner = (
+        axis.astype(float) for axis in np.broadcast_arrays(*np.atleast_1d(m, n, k))
+    )
+    stages = _stages(rows, columns, inner, **{"warm_cache": False, "least_rows": 64, **kernel})
+    best = np.argmin(stages.total_s, axis=0)[None]
+
+    def chosen(times: Array) -> Array:
+        return np.take_along_axis(np.broadcast_to(times, stages.total_s.shape), best, axis=0)[0]
+
+    parts = {"compute": stages.compute_s, "memory": stages.memory_s, "k_loop": stages.k_loop_s}
+    body = Terms.overlapped(
+        {name: chosen(times) for name, times in parts.items()},
+        chosen(stages.total_s - stages.split_s),
+    )
+    passes = parameters.quantize_passes * 2.0 / device.memory_bytes_per_s if quantized else 0.0
+    launch = parameters.launch_s if floor_s is None else floor_s
+    return body.plus(
+        split_k=chosen(stages.split_s), quantize=passes * rows * inner, launch=launch
+    ).where(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stages:
+    """The stages of a product for every split of K, [splits, shapes]."""
+
+    compute_s: Array
+    memory_s: Array
+    k_loop_s: Array
+    split_s: Array
+    total_s: Array
+
+
+def _product_s(m: Array, n: Array, k: Array, **kernel: Any) -> Array:
+    """The kernel's own time for flat arrays of one length."""
+    return np.asarray(_stages(m, n, k, **kernel).total_s.min(axis=0))
+
+
+def _stages(
     m: Array,
     n: Array,
     k: Array,
     *,
     weight_bytes: float,
     activation_bytes: float,
-    peak: float,
+    peak_flops_per_s: float,
     device: Device,
     parameters: GemmParameters,
     warm_cache: bool,
     least_rows: int,
-) -> Array:
-    """The kernel's own time for flat arrays of one length."""
+) -> _Stages:
     split = _SPLITS[:, None]
     k_split = k / split
-    per_flop = device.units / (parameters.compute_efficiency * peak)
+    per_flop = device.units / (parameters.compute_efficiency * peak_flops_per_s)
     store = _OUTPUT_BYTES / (parameters.store_share * 64.0 * device.clock_hz)
     compute = _least_area(m, n, device.units, least_rows) * (
         2.0 * np.maximum(k_split, 64.0) * per_flop + store
@@ -110,11 +167,12 @@ def _product_s(
     pipeline = k_split * (parameters.k_step_s * max(activation_bytes, weight_bytes) / 128.0)
     body = p_norm(parameters.overlap, compute, memory[None, :])
     time = np.sqrt(body * body + pipeline * pipeline)
-    time += (split > 1) * (
+    splitting = (split > 1) * (
         8.0 * split * (m * n) / device.cache_bytes_per_s + parameters.split_s * np.log2(split)
     )
+    time = time + splitting
     time = np.where((split > 1) & (k_split < _LEAST_K_PER_SPLIT), np.inf, time)
-    return np.asarray(time.min(axis=0))
+    return _Stages(compute, memory[None, :], pipeline, splitting, time)
 
 
 def _least_area(m: Array, n: Array, units: float, least_rows: int) -> Array:
@@ -155,3 +213,37 @@ def _memory_s(
         parameters.memory_efficiency,
     )
     return np.asarray(cold * ((1.0 - warm) / parameters.memory_efficiency + warm / speedup))
+
+
+# ------------------------------------------------------------------------------- from an operator
+
+
+def constants_key(conditions: Conditions, op: Op) -> tuple[str, str]:
+    """Products take the constants of their weights' format and their arithmetic."""
+    return "gemm", product_format(op.weights, conditions.arithmetic(op))
+
+
+@prices("gemm", "einsum", "convolution", formula=gemm_s, terms=gemm_terms, key=constants_key)
+def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
+    """8-bit and 4-bit products quantise wider activations on the fly."""
+    compute = conditions.arithmetic(op)
+    quantized = compute in ("fp8", "fp4", "int8") and bytes_of(op.activations) > 1.0
+    return {
+        "m": op.dims["m"],
+        "n": op.dims["n"],
+        "k": op.dims["k"],
+        "weight_bytes": bytes_of(op.weights),
+        "activation_bytes": bytes_of(op.weights if quantized else op.activations),
+        "peak_flops_per_s": conditions.peak(op),
+        "device": conditions.device_for(op),
+        "warm_cache": conditions.warm_cache,
+        "quantized": quantized,
+        "least_rows": _least_rows(conditions, op, compute),
+        "floor_s": conditions.floor_s(2 if quantized else 1),
+    }
+
+
+def _least_rows(conditions: Conditions, op: Op, compute: str) -> int:
+    """Weight-only formats bring kernels for few rows; the libraries' tiles have 64 at least."""
+    weight_only = bytes_of(op.weights) < 1.5 and compute in ("bf16", "fp16", "fp32")
+    return 8 if weight_only or conditions.engine.thin_products else 64

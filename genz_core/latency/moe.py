@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
+from genz_core.latency.models import Terms, prices
 from genz_core.latency.numerics import chunked, p_norm
 from genz_core.latency.parameters import MoeParameters
-from genz_core.types import Array, Num
+from genz_core.latency.profile import product_format
+from genz_core.precision import bytes_of
+from genz_core.types import Array, Num, Op
 
 _ROWS = np.array([16, 32, 64, 128, 256], dtype=np.float64)  # token rows of a tile
 _COLUMNS = 128.0
@@ -58,7 +63,7 @@ def moe_s(
         _experts_s,
         matrices=3.0 if gated else 2.0,
         weight_bytes=weight_bytes,
-        peak=peak_flops_per_s,
+        peak_flops_per_s=peak_flops_per_s,
         device=device,
         parameters=parameters,
         expert_s=parameters.expert_s if expert_s is None else expert_s,
@@ -70,7 +75,48 @@ def moe_s(
     return np.where(np.asarray(tokens) > 0, launch + time, 0.0)
 
 
-def _experts_s(
+def moe_terms(
+    tokens: Num,
+    routed_rows: Num,
+    active_experts: Num,
+    *,
+    local_experts: Num,
+    hidden: Num,
+    intermediate: Num,
+    gated: bool = True,
+    floor_s: float | None = None,
+    expert_s: float | None = None,
+    **kernel: Any,
+) -> Terms:
+    """The time of `moe_s` taken apart; the same arguments."""
+    axes = np.broadcast_arrays(
+        *np.atleast_1d(tokens, routed_rows, active_experts, local_experts, hidden, intermediate)
+    )
+    parameters: MoeParameters = kernel["parameters"]
+    stages, passes = _experts_stages(
+        *(axis.astype(float) for axis in axes),
+        **{"weight_bytes": 2.0, **kernel},
+        matrices=3.0 if gated else 2.0,
+        expert_s=parameters.expert_s if expert_s is None else expert_s,
+    )
+    body = p_norm(parameters.overlap, *stages.values())
+    best = np.argmin(body, axis=0)[None]
+
+    def chosen(times: Array) -> Array:
+        return np.take_along_axis(np.broadcast_to(times, body.shape), best, axis=0)[0]
+
+    found = Terms.overlapped({name: chosen(t) for name, t in stages.items()}, chosen(body))
+    launch = parameters.launch_s if floor_s is None else floor_s
+    return found.plus(**passes, launch=launch).where(axes[0])
+
+
+def _experts_s(*axes: Array, parameters: MoeParameters, **kernel: Any) -> Array:
+    stages, passes = _experts_stages(*axes, parameters=parameters, **kernel)
+    body = p_norm(parameters.overlap, *stages.values()).min(axis=0)
+    return sum(passes.values(), start=body)
+
+
+def _experts_stages(
     tokens: Array,
     routed: Array,
     active: Array,
@@ -80,11 +126,12 @@ def _experts_s(
     *,
     matrices: float,
     weight_bytes: float,
-    peak: float,
+    peak_flops_per_s: float,
     device: Device,
     parameters: MoeParameters,
     expert_s: float,
-) -> Array:
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Stages side by side, [row tiles, shapes], and what comes before and after them."""
     routed = np.maximum(routed, 1e-9)
     active = np.clip(active, 1e-9, np.maximum(routed, 1e-9))
     size = matrices * hidden * intermediate
@@ -93,20 +140,20 @@ def _experts_s(
     tiles_m = active * np.ceil(routed / active / rows)
     waves = tiles_m * columns / device.units
     rounded = parameters.wave * np.ceil(waves) + (1.0 - parameters.wave) * np.maximum(waves, 1.0)
-    peak_s = tiles_m * rows * 2.0 * size / (parameters.compute_efficiency * peak)
+    peak_s = tiles_m * rows * 2.0 * size / (parameters.compute_efficiency * peak_flops_per_s)
     compute = peak_s * (rounded / waves) * (1.0 + 32.0 / rows) / 1.25
     filling = np.minimum(active * columns / device.units / parameters.ramp, 1.0)
     stream = (
         active * size * weight_bytes / (parameters.memory_efficiency * device.memory_bytes_per_s)
     )
-    body = p_norm(parameters.overlap, compute, (stream / filling)[None, :]).min(axis=0)
-    passes = parameters.permute_passes * routed + parameters.token_passes * tokens
-    return (
-        body
-        + parameters.k_step_s * (hidden + intermediate) / 64.0
-        + passes * hidden * _ACTIVATION_BYTES / device.memory_bytes_per_s
-        + expert_s * local
-    )
+    stages = {"compute": compute, "memory": (stream / filling)[None, :]}
+    moved = parameters.permute_passes * routed + parameters.token_passes * tokens
+    passes = {
+        "k_loop": parameters.k_step_s * (hidden + intermediate) / 64.0,
+        "permute": moved * hidden * _ACTIVATION_BYTES / device.memory_bytes_per_s,
+        "experts": expert_s * local,
+    }
+    return stages, passes
 
 
 def busiest_rank_rows(rows: Num, expert_ranks: Num, skew: Num, all_rows: Num) -> Array:
@@ -116,3 +163,29 @@ def busiest_rank_rows(rows: Num, expert_ranks: Num, skew: Num, all_rows: Num) ->
     """
     even = np.asarray(rows, np.float64)
     return np.minimum(even * np.asarray(expert_ranks, np.float64) ** skew, all_rows)
+
+
+# ------------------------------------------------------------------------------- from an operator
+
+
+def _key(conditions: Conditions, op: Op) -> tuple[str, str]:
+    return "moe", product_format(op.weights, conditions.arithmetic(op))
+
+
+@prices("moe", formula=moe_s, terms=moe_terms, key=_key)
+def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
+    d = op.dims
+    return {
+        "tokens": d["tokens"],
+        "routed_rows": d["rows"],
+        "active_experts": d["active_experts"],
+        "local_experts": d["experts"],
+        "hidden": d["hidden"],
+        "intermediate": d["intermediate"],
+        "gated": bool(np.all(d["gated"])),
+        "weight_bytes": bytes_of(op.weights),
+        "peak_flops_per_s": conditions.peak(op),
+        "device": conditions.device_for(op),
+        "floor_s": None if conditions.alone else conditions.engine.moe_floor_s,
+        "expert_s": None if conditions.alone else conditions.engine.expert_s,
+    }

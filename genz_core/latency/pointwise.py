@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
+from genz_core.latency.models import Terms, prices
 from genz_core.latency.numerics import warm_share
 from genz_core.latency.parameters import PointwiseParameters, ScanParameters
-from genz_core.types import Array, Num
+from genz_core.types import Array, Num, Op
 
 
 def pointwise_s(
@@ -31,6 +35,21 @@ def pointwise_s(
     return np.where(moved > 0, launch + stream, 0.0)
 
 
+def pointwise_terms(
+    moved_bytes: Num,
+    *,
+    device: Device,
+    parameters: PointwiseParameters,
+    warm_cache: bool = False,
+    floor_s: float | None = None,
+) -> Terms:
+    """The time of `pointwise_s` taken apart; the same arguments."""
+    moved = np.atleast_1d(np.asarray(moved_bytes, np.float64))
+    stream = streamed_s(moved, device, parameters, warm_cache)
+    launch = parameters.launch_s if floor_s is None else floor_s
+    return Terms({"memory": stream}, {"memory": stream}).plus(launch=launch).where(moved)
+
+
 def streamed_s(
     moved_bytes: Array,
     device: Device,
@@ -47,3 +66,23 @@ def streamed_s(
     warm = warm_share(moved_bytes, device.l2_bytes)
     cached = moved_bytes / (parameters.cache_share * device.cache_bytes_per_s)
     return np.asarray((1.0 - warm) * stream + warm * np.minimum(cached, stream))
+
+
+# ------------------------------------------------------------------------------- from an operator
+
+
+def _key(conditions: Conditions, op: Op) -> tuple[str, str]:
+    return "pointwise", "default"
+
+
+@prices(
+    "norm", "rope", "activation", "residual", "routing", "copy", "embedding", "sampling",
+    formula=pointwise_s, terms=pointwise_terms, key=_key,
+)  # fmt: skip
+def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
+    return {
+        "moved_bytes": op.memory_bytes,
+        "device": conditions.device,
+        "warm_cache": conditions.warm_cache,
+        "floor_s": conditions.floor_s(),
+    }

@@ -116,13 +116,13 @@ class LatencyProfile:
         self, compute: str, kv: str, mla: bool = False
     ) -> PrefillAttentionParameters:
         operator = "mla_prefill" if mla else "prefill_attention"
-        return self.constants(operator, _pair(compute, kv))  # type: ignore[return-value]
+        return self.constants(operator, attention_format(compute, kv))  # type: ignore[return-value]
 
     def decode_attention(
         self, compute: str, kv: str, mla: bool = False
     ) -> DecodeAttentionParameters:
         operator = "mla_decode" if mla else "decode_attention"
-        return self.constants(operator, _pair(compute, kv))  # type: ignore[return-value]
+        return self.constants(operator, attention_format(compute, kv))  # type: ignore[return-value]
 
     def moe(self, weights: str, compute: str = "") -> MoeParameters:
         fmt = product_format(weights, compute)
@@ -149,8 +149,8 @@ class LatencyProfile:
         )
 
 
-def _pair(compute: str, kv: str) -> str:
-    """Attention formats as fitted: 8-bit or 16-bit products over an 8-bit or 16-bit cache."""
+def attention_format(compute: str, kv: str) -> str:
+    """The key of the constants of an attention: products in 8 or 16 bit, a cache of 8 or 16."""
     cache = "fp8" if format_of(kv).bits <= 8.5 else "bf16"
     return f"{'fp8' if compute == 'fp8' else 'bf16'}/{cache}"
 

@@ -15,7 +15,7 @@ import numpy as np
 from genz_core.errors import MissingSpec
 from genz_core.latency.topology import tiers, traffic
 from genz_core.precision import runnable
-from genz_core.types import COLLECTIVES, Array, Num, Op, System
+from genz_core.types import Array, Num, Op, System
 
 #: Arithmetic of element-wise operators where a datasheet states no vector peak: they are bound
 #: by memory everywhere, so the matrix peak of 16 bit stands in and never decides.
@@ -37,7 +37,7 @@ class Roofline:
 
 def roofline(op: Op, system: System) -> Roofline:
     """The three least times of one run of `op` on one device of `system`."""
-    if op.kind in COLLECTIVES:
+    if op.operator_class == "collective":
         return Roofline(0.0, 0.0, communication_s(op, system))
     return Roofline(
         op.flops / peak_of(op, system),
@@ -47,11 +47,22 @@ def roofline(op: Op, system: System) -> Roofline:
 
 
 def arithmetic_of(op: Op, system: System) -> str:
-    """The arithmetic type `op` runs in on `system`: its own, or the next that has a peak."""
+    """The arithmetic type `op` runs in on `system`: its own, or the next that has a peak.
+
+    Where the hardware multiplies 4-bit blocks, engines run mxfp4 experts on 8-bit inputs, unless
+    the arithmetic was forced.
+    """
     peaks = system.peak_flops_per_s
     if op.compute == "fp32":
         return next((name for name in _VECTOR if name in peaks), next(iter(peaks)))
+    if op.kind == "moe" and op.weights == "mxfp4" and not op.forced:
+        return runnable("fp8" if multiplies_four_bits(op, system) else op.compute, peaks)
     return runnable(op.compute, peaks)
+
+
+def multiplies_four_bits(op: Op, system: System) -> bool:
+    """Whether `op` has 4-bit block weights and the hardware multiplies such blocks."""
+    return op.weights in ("nvfp4", "mxfp4") and "fp4" in system.peak_flops_per_s
 
 
 def peak_of(op: Op, system: System) -> float:

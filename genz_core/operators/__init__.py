@@ -37,6 +37,7 @@ from genz_core.operators._moe import (
 )
 from genz_core.operators._pointwise import (
     activation,
+    copy,
     embedding,
     gated_activation,
     norm,
@@ -65,6 +66,7 @@ __all__ = [
     "batched_gemm",
     "collective",
     "convolution",
+    "copy",
     "einsum",
     "embedding",
     "gated_activation",

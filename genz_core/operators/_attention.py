@@ -9,6 +9,7 @@ import numpy as np
 
 from genz_core.operators._types import BF16, Types
 from genz_core.precision import arithmetic, bytes_of
+from genz_core.registry import operator_kind
 from genz_core.types import Num, Op
 
 
@@ -40,15 +41,15 @@ class Heads:
 
     query: Num
     kv: Num
-    dim: float
-    value_dim: float = 0.0
+    dim: Num
+    value_dim: Num = 0.0
     window: Num = 0.0
     causal: bool = True
     shared_kv: bool = False
 
     @property
-    def values(self) -> float:
-        return self.value_dim or self.dim
+    def values(self) -> Num:
+        return self.value_dim if np.any(self.value_dim) else self.dim
 
     @property
     def kv_width(self) -> Num:
@@ -56,6 +57,11 @@ class Heads:
         return self.kv * (self.dim + (0.0 if self.shared_kv else self.values))
 
 
+_PAIRS = "2 × {sequences} × {pairs} × {heads} × ({head_dim} + {value_dim})"
+
+
+@operator_kind("attention", "attention", _PAIRS)
+@operator_kind("mla_attention", "attention", _PAIRS)
 def attention(
     name: str,
     sequences: Num,
@@ -97,6 +103,7 @@ def attention(
     )
 
 
+@operator_kind("sparse_attention", "attention", _PAIRS)
 def sparse_attention(
     name: str,
     sequences: Num,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from genz_core.registry import operator_kind
 from genz_core.types import Num, Op
 
 
@@ -30,26 +31,31 @@ def collective(
     )
 
 
+@operator_kind("all_reduce", "collective")
 def all_reduce(name: str, message_bytes: Num, group: Num, **where: Any) -> Op:
     """Sum over the group, left on every device; ring traffic 2(g-1)/g of the tensor."""
     return collective(name, "all_reduce", message_bytes, group, **where)
 
 
+@operator_kind("all_gather", "collective")
 def all_gather(name: str, message_bytes: Num, group: Num, **where: Any) -> Op:
     """Concatenate the parts on every device; traffic (g-1)/g of the whole tensor."""
     return collective(name, "all_gather", message_bytes, group, **where)
 
 
+@operator_kind("reduce_scatter", "collective")
 def reduce_scatter(name: str, message_bytes: Num, group: Num, **where: Any) -> Op:
     """Sum over the group, each device keeps its part; traffic (g-1)/g of the whole tensor."""
     return collective(name, "reduce_scatter", message_bytes, group, **where)
 
 
+@operator_kind("all_to_all", "collective")
 def all_to_all(name: str, message_bytes: Num, group: Num, **where: Any) -> Op:
     """Every device sends 1/g of what it holds to each other; (g-1)/g of it crosses links."""
     return collective(name, "all_to_all", message_bytes, group, **where)
 
 
+@operator_kind("send_recv", "collective")
 def send_recv(name: str, message_bytes: Num, group: Num, **where: Any) -> Op:
     """A message of `message_bytes` passed along a pipeline of `group` stages, group - 1 hops."""
     return collective(name, "send_recv", message_bytes, group, **where)

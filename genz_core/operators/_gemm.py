@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 
 from genz_core.operators._types import BF16, Types
+from genz_core.registry import operator_kind
 from genz_core.types import Num, Op
 
+_PRODUCT = "2 × {m} × {n} × {k}"
 
+
+@operator_kind("gemm", "gemm", _PRODUCT)
 def gemm(
     name: str, m: Num, n: Num, k: Num, types: Types = BF16, *, bias: bool = False, **where: Any
 ) -> Op:
@@ -55,6 +59,7 @@ def batched_gemm(
     )
 
 
+@operator_kind("einsum", "gemm", _PRODUCT)
 def einsum(
     name: str, equation: str, sizes: Mapping[str, Num], types: Types = BF16, **where: Any
 ) -> Op:
@@ -86,6 +91,7 @@ def einsum(
     )
 
 
+@operator_kind("convolution", "convolution", _PRODUCT)
 def convolution(
     name: str,
     positions: Num,

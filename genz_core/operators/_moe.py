@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from genz_core.operators._types import BF16, Types
+from genz_core.registry import operator_kind
 from genz_core.types import Num, Op
 
 
@@ -42,6 +43,7 @@ class Experts:
         return 3 if self.gated else 2
 
 
+@operator_kind("moe", "moe", "2 × {rows} × {matrices} × {hidden} × {intermediate}")
 def moe(name: str, tokens: Num, experts: Experts, types: Types = BF16, **where: Any) -> Op:
     """Grouped product of the routed experts: up (and gate), activation, down.
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from genz_core.operators._types import BF16, Types
 from genz_core.precision import bytes_of
+from genz_core.registry import operator_kind
 from genz_core.types import Num, Op
 
 
@@ -42,6 +43,7 @@ def pointwise(
     )
 
 
+@operator_kind("norm", "norm")
 def norm(
     name: str, tokens: Num, width: Num, types: Types = BF16, *, bias: bool = False, **where: Any
 ) -> Op:
@@ -65,11 +67,13 @@ def residual_norm(
     )
 
 
+@operator_kind("residual", "pointwise")
 def residual(name: str, tokens: Num, width: Num, types: Types = BF16, **where: Any) -> Op:
     """x + y: one FLOP an element, two reads, one write."""
     return pointwise(name, "residual", tokens * width, 1.0, types, reads=2.0, **where)
 
 
+@operator_kind("rope", "pointwise")
 def rope(
     name: str, tokens: Num, heads: Num, kv_heads: Num, dim: float, types: Types = BF16, **where: Any
 ) -> Op:
@@ -82,6 +86,7 @@ def gated_activation(name: str, tokens: Num, width: Num, types: Types = BF16, **
     return pointwise(name, "activation", tokens * width, 5.0, types, reads=2.0, **where)
 
 
+@operator_kind("activation", "pointwise")
 def activation(
     name: str, tokens: Num, width: Num, types: Types = BF16, *, cost: float = 8.0, **where: Any
 ) -> Op:
@@ -89,6 +94,7 @@ def activation(
     return pointwise(name, "activation", tokens * width, cost, types, **where)
 
 
+@operator_kind("routing", "pointwise")
 def route(
     name: str, tokens: Num, experts: Num, top_k: Num, types: Types = BF16, **where: Any
 ) -> Op:
@@ -96,6 +102,13 @@ def route(
     return pointwise(name, "routing", tokens * experts, 6.0, types, writes=0.0, **where)
 
 
+@operator_kind("copy", "pointwise")
+def copy(name: str, read_bytes: Num, written_bytes: Num, **where: Any) -> Op:
+    """Bytes moved from one place in memory to another, no arithmetic."""
+    return Op(name, "copy", input_bytes=read_bytes, output_bytes=written_bytes, **where)
+
+
+@operator_kind("embedding", "embedding")
 def embedding(
     name: str, tokens: Num, rows: Num, width: Num, types: Types = BF16, **where: Any
 ) -> Op:
@@ -112,6 +125,7 @@ def embedding(
     )
 
 
+@operator_kind("sampling", "sampling", "5 × {sequences} × {vocabulary}")
 def sampling(name: str, sequences: Num, vocabulary: Num, types: Types = BF16, **where: Any) -> Op:
     """Softmax over fp32 logits and the choice of one token, over [sequences, vocabulary]."""
     elements = sequences * vocabulary

@@ -6,9 +6,11 @@ from typing import Any
 
 from genz_core.operators._types import BF16, Types
 from genz_core.precision import bytes_of
+from genz_core.registry import operator_kind
 from genz_core.types import Num, Op
 
 
+@operator_kind("ssm", "ssm", "{sequences} × {new_tokens} × {channels} × (6 × {state} + 2)")
 def ssm_scan(
     name: str,
     sequences: Num,
@@ -49,6 +51,9 @@ def ssm_scan(
     )
 
 
+@operator_kind(
+    "linear_attention", "ssm", "7 × {sequences} × {new_tokens} × {heads} × {key_dim} × {value_dim}"
+)
 def linear_attention(
     name: str,
     sequences: Num,

@@ -39,6 +39,7 @@ class Types:
             "activations": self.activations,
             "kv": self.kv,
             "compute": self.arithmetic,
+            "forced": bool(self.compute),
         }
 
 

@@ -85,7 +85,7 @@ def _fit_class(operator: str, date: str) -> Iterator[tuple[Group, dict[str, Entr
 
 def _own_fit(sample: Sample, own: Mapping[str, Parameters], date: str) -> Fit:
     points = sample.points(sample.test)
-    predicted = price_s(points, sample.device, own[sample.series.device])
+    predicted = price_s(points, sample.system, own[sample.series.device])
     errors = ErrorSummary.of(predicted, points.measured_s)
     return Fit(
         "measured",

@@ -99,7 +99,7 @@ def _few_shot(
     """A MAP fit to some of the training shapes, drawn anew each time."""
     for draw in range(_DRAWS):
         chosen = spread_over_latency(sample.train, points, seed(sample.series) + draw)
-        solution = fit(sample.points(chosen), sample.device, prior, spread=spread, prior=True)
+        solution = fit(sample.points(chosen), sample.system, prior, spread=spread, prior=True)
         yield _row(sample, f"+ {points} points", sample.test, solution.parameters, draw)
 
 
@@ -122,9 +122,9 @@ def _row(
     """Errors of one prediction; of the roofline where there are no parameters."""
     points = sample.points(table)
     if parameters is None:
-        predicted = roofline_s(points, sample.device)
+        predicted = roofline_s(points, sample.system)
     else:
-        predicted = price_s(points, sample.device, parameters)
+        predicted = price_s(points, sample.system, parameters)
     errors = ErrorSummary.of(predicted, points.measured_s)
     return {
         "operator": sample.series.operator,

@@ -34,8 +34,8 @@ def rows(sample: Sample, count: int = PER_SERIES) -> Iterator[dict[str, Any]]:
     if not own or sample.key not in own[0].parameters or sample.test.empty:
         return
     points = sample.points(sample.test)
-    predicted = price_s(points, sample.device, own[0].parameters[sample.key])
-    least = np.broadcast_to(roofline_s(points, sample.device), predicted.shape)
+    predicted = price_s(points, sample.system, own[0].parameters[sample.key])
+    least = np.broadcast_to(roofline_s(points, sample.system), predicted.shape)
     order = np.argsort(points.measured_s, kind="stable")
     for at in order[np.unique(np.linspace(0, len(order) - 1, count).round().astype(int))]:
         shape = {k: np.broadcast_to(v, predicted.shape)[at] for k, v in points.dims.items()}

@@ -38,7 +38,7 @@ def fit_own(sample: Sample, starts: Sequence[Parameters]) -> Solution:
     """Constants of one device from its training shapes; the best of several starts."""
     points = sample.points(sample.train)
     spread = dict.fromkeys((c.name for c in describe(type(starts[0]))), _OWN_SPREAD)
-    fits = [fit(points, sample.device, start, spread=spread, prior=True) for start in starts]
+    fits = [fit(points, sample.system, start, spread=spread, prior=True) for start in starts]
     return min(fits, key=lambda solution: solution.cost)
 
 
@@ -52,7 +52,7 @@ def fit_typical(
     """
     weights = _weights(pool, pole)
     parts = [
-        (sample.points(_few(sample)), sample.device, weight)
+        (sample.points(_few(sample)), sample.system, weight)
         for sample, weight in zip(pool, weights, strict=True)
     ]
     spread = dict.fromkeys((c.name for c in describe(type(starts[0]))), _TYPICAL_SPREAD)

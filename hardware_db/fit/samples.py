@@ -13,6 +13,7 @@ import hardware_db
 from genz_core.latency.device import Device
 from genz_core.latency.measured_operators import OperatorPoints, bound_s
 from genz_core.operator_calibration import TOLERANCE
+from genz_core.types import System
 from hardware_db.fit.tables import Series, read
 
 HELD_OUT_SHARE = 0.4
@@ -22,18 +23,28 @@ TEST_POINTS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A series with its device; `train` and `test` share no shape family.
+    """A series with the system it was measured on; `train` and `test` share no shape family.
 
     impossible: points that were left out because physics forbids them.
     """
 
     series: Series
-    device: Device
-    family: str
-    slug: str
+    system: System
     train: pd.DataFrame
     test: pd.DataFrame
     impossible: int
+
+    @property
+    def device(self) -> Device:
+        return Device.of(self.system)
+
+    @property
+    def family(self) -> str:
+        return self.system.family
+
+    @property
+    def slug(self) -> str:
+        return self.system.slug
 
     @property
     def key(self) -> tuple[str, str]:
@@ -48,24 +59,20 @@ def samples(operator: str, folders: Iterable[str]) -> list[Sample]:
     found = []
     for folder in folders:
         system = hardware_db.facts(folder).system()
-        device = Device.of(system)
-        for series in read(folder, operator):
-            found.append(_split(series, device, system.family, system.slug))
+        found += [_split(series, system) for series in read(folder, operator)]
     return found
 
 
-def _split(series: Series, device: Device, family: str, slug: str) -> Sample:
+def _split(series: Series, system: System) -> Sample:
     """Hold out 40 % of the shape families; draw at most so many points of each side."""
     points = series.points()
-    allowed = points.measured_s >= bound_s(points, device) / (1.0 + TOLERANCE)
+    allowed = points.measured_s >= bound_s(points, system) / (1.0 + TOLERANCE)
     table = series.table[allowed]
     rng = np.random.default_rng(seed(series))
     held = table["shape"].isin(_held_out(series, table, rng))
     return Sample(
         series,
-        device,
-        family,
-        slug,
+        system,
         _draw(table[~held], TRAIN_POINTS, rng),
         _draw(table[held], TEST_POINTS, rng),
         int((~allowed).sum()),

@@ -169,8 +169,12 @@ def _sixteen(names: pd.Series) -> pd.Series:
 
 
 def _prefill(folder: Path) -> _Tables:
+    """Prompts of two tokens and more: a step of one is priced as decode."""
     found = _attention(folder, "context_attention_perf")
-    return [found] if found else []
+    if not found:
+        return []
+    path, table = found
+    return [(path, table[table["new_tokens"] > 1])]
 
 
 def _decode(folder: Path) -> _Tables:
@@ -205,7 +209,8 @@ def _mla(folder: Path, table_name: str, dims: Mapping[str, float]) -> _Tables:
 
 
 def _mla_prefill(folder: Path) -> _Tables:
-    return _mla(folder, "context_mla_perf", {"kv_heads": 0, "head_dim": 192, "value_dim": 128})
+    tables = _mla(folder, "context_mla_perf", {"kv_heads": 0, "head_dim": 192, "value_dim": 128})
+    return [(path, table[table["new_tokens"] > 1]) for path, table in tables]
 
 
 def _mla_decode(folder: Path) -> _Tables:

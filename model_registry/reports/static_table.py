@@ -16,7 +16,7 @@ from decimal import Decimal
 import numpy as np
 
 from genz_core.errors import InvalidValue
-from genz_core.types import COLLECTIVES, Graph, Group, Model, Num, Op, Parallelism, Step
+from genz_core.types import Graph, Group, Model, Num, Op, Parallelism, Step
 
 COLUMNS = ("Node", "Blocks", "Compute", "Weights", "Input", "Output", "KV cache", "FLOP/byte")
 #: Batches and token counts beyond this are not asked for.
@@ -147,7 +147,7 @@ def _number(value: Num) -> float:
 
 
 def _shown(op: Op) -> bool:
-    return op.kind not in COLLECTIVES or _number(op.message_bytes) > 0
+    return op.operator_class != "collective" or _number(op.message_bytes) > 0
 
 
 def _joined(ops: Sequence[Op]) -> list[Op]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genz_core.precision import bytes_of
-from genz_core.types import COLLECTIVES, Graph, Group, Model, Op, Parallelism, Precision, Step
+from genz_core.types import Graph, Group, Model, Op, Parallelism, Precision, Step
 from model_registry.finding.sources import Source, checkpoint
 from model_registry.modules.polynomial import Polynomial, fit_grid
 from model_registry.reports.static_table import bounded
@@ -83,7 +83,7 @@ def _layers(graph: Graph) -> list[dict[str, Any]]:
     """Operators grouped by the layers that have them, in the order of their first."""
     groups: dict[tuple[int, ...], list[Op]] = {}
     for op in graph.ops:
-        if op.kind not in COLLECTIVES:
+        if op.operator_class != "collective":
             groups.setdefault(op.layers, []).append(op)
     return [
         {
@@ -143,7 +143,7 @@ def populated(source: Source, trace: bool = False, without: Collection[str] = ()
             "formulas": formulas,
         }
         for op, formulas in _matched(model.graph(Step.decode(1.0, 8.0), Parallelism()), symbolic)
-        if op.kind not in COLLECTIVES
+        if op.operator_class != "collective"
     ]
     symbols = (*SYMBOLS, *BYTES)
     return {"name": model.name, "source": origin, "symbols": symbols, "operators": operators}
@@ -234,7 +234,7 @@ def analysed(
         {"name": op.name, "kind": op.kind, "count": op.count}
         | {name: _number(getattr(op, name)) for name in _FIGURES}
         for op in graph.ops
-        if op.kind not in COLLECTIVES
+        if op.operator_class != "collective"
     ]
     total = {name: sum(row[name] * row["count"] for row in rows) for name in _FIGURES}
     values = {"batch": batch, "new_tokens": new_tokens, "context": context}

@@ -12,7 +12,8 @@ from dataclasses import fields, replace
 from typing import Any
 
 import model_registry.graph.decoder  # noqa: F401  (its blocks register themselves)
-from genz_core.types import COLLECTIVES, Op
+from genz_core.registry import collective_kinds
+from genz_core.types import Op
 from model_registry.blocks.frame import Frame, block_ops
 from model_registry.spec import (
     Attention,
@@ -36,7 +37,7 @@ CORES: Mapping[str, type] = {
     "Mamba2": Mamba2,
     "DeltaNet": DeltaNet,
 }
-_KINDS = COLLECTIVES | {"attention", "mla_attention", "sparse_attention", "moe", "ssm"}
+_KINDS = collective_kinds() | {"attention", "mla_attention", "sparse_attention", "moe", "ssm"}
 _KINDS |= {"linear_attention"}
 #: Products that the reference code does not run in this form.
 _OWN = frozenset({"q_absorb", "value_up", "kv_b_proj"})

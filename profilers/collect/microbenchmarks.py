@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from genz_core.eager import cpu_attention
 from genz_core.errors import MeasurementError
 from genz_core.latency.measured_operators import OperatorPoints
 from genz_core.types import Num
@@ -90,17 +89,13 @@ class Suite:
         dims: dict[str, Num] = {
             name: np.array([result.dims[name] for result in found]) for name in found[0].dims
         }
-        least = None
-        if on_cpu and "kv_heads" in dims:
-            dims, least = cpu_attention(dims), np.array([result.moved for result in found])
         return OperatorPoints(
             *key,
             dims,
             np.array([result.median_s for result in found]),
             warm_cache=key[0] == "pointwise",
-            thin_products=on_cpu,
             source=f"microbenchmarks with {self.facts.get('library', 'torch')}",
-            least_bytes=least,
+            on_cpu=on_cpu,
         )
 
     def joined(self, later: Suite) -> Suite:

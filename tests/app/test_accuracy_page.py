@@ -177,14 +177,17 @@ def test_every_operator_can_be_taken_apart(scenario: Scenario, phase: str):
         assert worked_example.constants(work)
 
 
-def test_the_parts_of_a_matrix_product_make_its_time():
-    step = estimate(Scenario()).prefill
-    row = [op.name for op in step.graph.ops].index("gate_up_proj")
-    work = worked_example.worked(step, row)
-    p = work.parameters.overlap
-    body = (work.terms["compute"] ** p + work.terms["memory"] ** p) ** (1 / p)
-    whole = work.floor_s + (body**2 + work.terms["k_loop"] ** 2) ** 0.5
-    assert whole == pytest.approx(work.expected_s, rel=1e-6)
+@pytest.mark.parametrize("weights", ["", "fp8", "int4", "nvfp4"])
+@pytest.mark.parametrize("phase", ["prefill", "decode"])
+def test_the_terms_of_every_operator_make_its_time(phase: str, weights: str):
+    step = getattr(estimate(Scenario(weights=weights)), phase)
+    for row in range(len(step.graph.ops)):
+        work = worked_example.worked(step, row)
+        total = sum(float(term) for term in work.price.terms.values())
+        assert total == pytest.approx(step.expected_s[row, 0], rel=1e-9), work.op.name
+        assert len(worked_example.term_rows(work)) == sum(
+            float(term) > 1e-6 * work.expected_s for term in work.price.terms.values()
+        )
 
 
 def test_a_scenario_that_cannot_be_is_one_sentence_where_a_number_is_made():

@@ -11,7 +11,6 @@ import profilers
 from app.calibration import fit_tables, from_reports
 from app.cli import cli
 from genz_core.errors import InvalidValue
-from genz_core.latency.device import Device
 from genz_core.latency.measured_operators import bound_s
 from profilers.operator_points import points_of
 
@@ -35,9 +34,8 @@ def test_the_fit_is_nearer_to_the_report_and_keeps_what_physics_says(file: Path,
     assert found.system.slug == f"{slug}-from-report"
     for row in fit_tables.errors(found):
         assert row["after"] < row["before"]
-    device = Device.of(found.system)
     for entry in found.points:
-        assert (entry.measured_s > bound_s(entry, device) / 1.05).all()
+        assert (entry.measured_s > bound_s(entry, found.system) / 1.05).all()
     for row in fit_tables.constants(found):
         assert row["uncertainty"] > 0
 

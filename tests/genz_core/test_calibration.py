@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from genz_core.errors import InvalidValue
-from genz_core.latency.device import Device
 from genz_core.latency.measured_operators import OperatorPoints, bound_s, price_s
 from genz_core.latency.parameters import (
     CLASSES,
@@ -17,9 +16,12 @@ from genz_core.latency.parameters import (
 )
 from genz_core.latency.profile import Fit, LatencyProfile
 from genz_core.operator_calibration import ErrorSummary, calibrate, fit
-from genz_core.types import Link
+from genz_core.types import Link, System
 
-DEVICE = Device({"bf16": 312e12}, 2.039e12, 108.0, 1.41e9, 41.9e6, (Link("nvlink", 300e9, 0.0, 8),))
+SYSTEM = System(
+    "a100", "A100", "nvidia", "gpu", "ampere", {"bf16": 312e12}, 80e9, 2.039e12, 41.9e6,
+    units=108, clock_hz=1.41e9, links=(Link("nvlink", 300e9, 0.0, 8),),
+)  # fmt: skip
 
 
 def gemm_points(parameters, size=40, noise=0.0, seed=0):
@@ -30,7 +32,7 @@ def gemm_points(parameters, size=40, noise=0.0, seed=0):
         "k": rng.choice([1024.0, 4096.0, 8192.0], size),
     }
     blank = OperatorPoints("gemm", "bf16", dims, np.ones(size))
-    measured = price_s(blank, DEVICE, parameters) * np.exp(noise * rng.standard_normal(size))
+    measured = price_s(blank, SYSTEM, parameters) * np.exp(noise * rng.standard_normal(size))
     return dataclasses.replace(blank, measured_s=measured)
 
 
@@ -49,7 +51,7 @@ TRUE = GemmParameters(
 
 
 def test_twenty_points_bring_the_constants_that_matter_to_the_device():
-    found = calibrate(prior_profile(), DEVICE, [gemm_points(TRUE, 20, noise=0.03)])
+    found = calibrate(prior_profile(), SYSTEM, [gemm_points(TRUE, 20, noise=0.03)])
     gemm = found.profile.gemm("bf16")
     for name in ("launch_s", "compute_efficiency", "memory_efficiency"):
         assert getattr(gemm, name) == pytest.approx(getattr(TRUE, name), rel=0.15)
@@ -58,14 +60,14 @@ def test_twenty_points_bring_the_constants_that_matter_to_the_device():
 
 def test_shapes_that_were_not_measured_are_predicted_better_too():
     unseen = gemm_points(TRUE, 200, seed=7)
-    found = calibrate(prior_profile(), DEVICE, [gemm_points(TRUE, 30, noise=0.05)]).profile
-    before = ErrorSummary.of(price_s(unseen, DEVICE, GemmParameters()), unseen.measured_s)
-    after = ErrorSummary.of(price_s(unseen, DEVICE, found.gemm("bf16")), unseen.measured_s)
+    found = calibrate(prior_profile(), SYSTEM, [gemm_points(TRUE, 30, noise=0.05)]).profile
+    before = ErrorSummary.of(price_s(unseen, SYSTEM, GemmParameters()), unseen.measured_s)
+    after = ErrorSummary.of(price_s(unseen, SYSTEM, found.gemm("bf16")), unseen.measured_s)
     assert after.mape < 0.4 * before.mape
 
 
 def test_a_constant_that_no_point_speaks_about_stays_at_its_prior():
-    solution = fit(gemm_points(TRUE, 30), DEVICE, GemmParameters(), prior=True)
+    solution = fit(gemm_points(TRUE, 30), SYSTEM, GemmParameters(), prior=True)
     for name in ("cache_share", "quantize_passes"):  # cold operands, not quantised
         start = getattr(GemmParameters(), name)
         assert getattr(solution.parameters, name) == pytest.approx(start, rel=1e-3)
@@ -74,7 +76,7 @@ def test_a_constant_that_no_point_speaks_about_stays_at_its_prior():
 
 def test_more_points_make_the_constants_more_certain():
     few, many = (
-        fit(gemm_points(TRUE, size, noise=0.05), DEVICE, GemmParameters(), prior=True).uncertainty
+        fit(gemm_points(TRUE, size, noise=0.05), SYSTEM, GemmParameters(), prior=True).uncertainty
         for size in (10, 200)
     )
     assert many["compute_efficiency"] < few["compute_efficiency"] < 0.5
@@ -85,14 +87,14 @@ def test_one_wild_point_does_not_bend_the_profile():
     measured = points.measured_s.copy()
     measured[3] *= 20.0
     wild = dataclasses.replace(points, measured_s=measured)
-    calm, bent = (fit(p, DEVICE, GemmParameters(), prior=True).parameters for p in (points, wild))
+    calm, bent = (fit(p, SYSTEM, GemmParameters(), prior=True).parameters for p in (points, wild))
     assert bent.compute_efficiency == pytest.approx(calm.compute_efficiency, rel=0.05)
     assert bent.memory_efficiency == pytest.approx(calm.memory_efficiency, rel=0.05)
 
 
 def test_only_the_measured_class_changes_and_it_is_called_measured():
     prior = prior_profile()
-    found = calibrate(prior, DEVICE, [gemm_points(TRUE)], date="2026-01-01").profile
+    found = calibrate(prior, SYSTEM, [gemm_points(TRUE)], date="2026-01-01").profile
     assert found.decode_attention("bf16", "bf16") == prior.decode_attention("bf16", "bf16")
     assert found.fit("gemm", "bf16").tier == "measured"
     assert found.fit("gemm", "bf16").points == 40
@@ -102,7 +104,7 @@ def test_only_the_measured_class_changes_and_it_is_called_measured():
 
 def test_constants_never_leave_their_bounds_whatever_was_measured():
     slow = gemm_points(GemmParameters(launch_s=300e-6, compute_efficiency=0.06), 30)
-    found = fit(slow, DEVICE, GemmParameters(), prior=False).parameters
+    found = fit(slow, SYSTEM, GemmParameters(), prior=False).parameters
     for constant in describe(GemmParameters):
         assert constant.low <= getattr(found, constant.name) <= constant.high
 
@@ -111,7 +113,7 @@ def test_a_measured_profile_is_trusted_more_than_typical_constants():
     def moved(tier):
         prior = dataclasses.replace(prior_profile(), fits={"gemm.bf16": Fit(tier)})
         few = gemm_points(TRUE, 4, noise=0.05)
-        return calibrate(prior, DEVICE, [few]).profile.gemm("bf16").compute_efficiency
+        return calibrate(prior, SYSTEM, [few]).profile.gemm("bf16").compute_efficiency
 
     start = GemmParameters().compute_efficiency
     assert abs(moved("measured") - start) < abs(moved("default") - start)
@@ -123,16 +125,16 @@ def test_a_measured_profile_is_trusted_more_than_typical_constants():
 def test_points_faster_than_the_peaks_allow_are_refused_by_name():
     points = gemm_points(TRUE, 20)
     measured = points.measured_s.copy()
-    measured[[4, 11]] = bound_s(points, DEVICE)[[4, 11]] * [0.9, 0.5]
+    measured[[4, 11]] = bound_s(points, SYSTEM)[[4, 11]] * [0.9, 0.5]
     with pytest.raises(InvalidValue, match=r"2 of 20 gemm.bf16 points are faster.*point 11 \(m="):
-        calibrate(prior_profile(), DEVICE, [dataclasses.replace(points, measured_s=measured)])
+        calibrate(prior_profile(), SYSTEM, [dataclasses.replace(points, measured_s=measured)])
 
 
 def test_five_percent_below_the_bound_is_still_timer_noise():
     points = gemm_points(TRUE, 20)
     measured = points.measured_s.copy()
-    measured[4] = bound_s(points, DEVICE)[4] * 0.97
-    calibrate(prior_profile(), DEVICE, [dataclasses.replace(points, measured_s=measured)])
+    measured[4] = bound_s(points, SYSTEM)[4] * 0.97
+    calibrate(prior_profile(), SYSTEM, [dataclasses.replace(points, measured_s=measured)])
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1e-6, np.nan, np.inf])
@@ -141,12 +143,12 @@ def test_a_time_that_is_not_positive_is_refused(wrong):
     measured = points.measured_s.copy()
     measured[5] = wrong
     with pytest.raises(InvalidValue, match="point 5"):
-        calibrate(prior_profile(), DEVICE, [dataclasses.replace(points, measured_s=measured)])
+        calibrate(prior_profile(), SYSTEM, [dataclasses.replace(points, measured_s=measured)])
 
 
 def test_no_points_and_unknown_classes_are_refused():
     with pytest.raises(InvalidValue, match="no points"):
-        calibrate(prior_profile(), DEVICE, [])
+        calibrate(prior_profile(), SYSTEM, [])
     with pytest.raises(InvalidValue, match="unknown operator class 'gem'"):
         OperatorPoints("gem", "bf16", {}, np.ones(1))
 
@@ -194,14 +196,14 @@ def test_every_class_is_priced_above_its_bound(operator):
         operator, FORMATS.get(operator, "bf16/bf16"), DIMS[operator], np.ones(1)
     )
     kind = CLASSES[operator]
-    time = price_s(points, DEVICE, kind())
-    assert bound_s(points, DEVICE) < time < 0.1
+    time = price_s(points, SYSTEM, kind())
+    assert bound_s(points, SYSTEM) < time < 0.1
 
 
 @pytest.mark.parametrize("routing", [0.0, 1.0, 2.0, 3.0])
 def test_skewed_routing_never_makes_the_busiest_rank_faster_than_an_even_one(routing):
     dims = DIMS["moe"] | {"experts": 8.0, "routing": np.array([0.0, routing])}
     even, skewed = price_s(
-        OperatorPoints("moe", "bf16", dims, np.ones(2)), DEVICE, MoeParameters(activation=1.5)
+        OperatorPoints("moe", "bf16", dims, np.ones(2)), SYSTEM, MoeParameters(activation=1.5)
     )
     assert skewed >= 0.9 * even

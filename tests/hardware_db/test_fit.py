@@ -1,18 +1,23 @@
 """The fitting tool: what it reads, how it splits, and that it gives the same constants again."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from genz_core.latency.device import Device
 from genz_core.latency.measured_operators import bound_s, price_s
 from genz_core.latency.parameters import CLASSES, GemmParameters, describe
+from genz_core.types import System
 from hardware_db.fit import evaluation, regression, samples, tables
 from hardware_db.fit.__main__ import _fit_class
 from hardware_db.profile_schema import read
 from hardware_db.profiles import FOLDER
 
-DEVICE = Device({"bf16": 312e12}, 2.039e12, 108.0, 1.41e9, 41.9e6)
+SYSTEM = System(
+    "a", "A", "nobody", "gpu", "f", {"bf16": 312e12}, 80e9, 2.039e12, 41.9e6,
+    units=108, clock_hz=1.41e9,
+)  # fmt: skip
 
 
 def synthetic(name, family, parameters, shapes=60, seed=0):
@@ -29,8 +34,8 @@ def synthetic(name, family, parameters, shapes=60, seed=0):
         }
     )
     series = tables.Series(name, "gemm", "bf16", table, "synthetic")
-    table["latency_s"] = price_s(series.points(), DEVICE, parameters)
-    return samples._split(series, DEVICE, family, name)
+    table["latency_s"] = price_s(series.points(), SYSTEM, parameters)
+    return samples._split(series, replace(SYSTEM, family=family, slug=name))
 
 
 def test_no_shape_family_is_on_both_sides_and_the_split_is_the_same_every_time():
@@ -44,11 +49,11 @@ def test_no_shape_family_is_on_both_sides_and_the_split_is_the_same_every_time()
 def test_points_that_beat_physics_are_dropped_and_counted():
     sample = synthetic("a", "f", GemmParameters())
     table = sample.series.table.copy()
-    limit = bound_s(sample.series.points(table), DEVICE)
+    limit = bound_s(sample.series.points(table), SYSTEM)
     worst = np.argsort(limit)[-3:]
     table.loc[worst, "latency_s"] = 0.5 * limit[worst]
     series = tables.Series("a", "gemm", "bf16", table, "synthetic")
-    assert samples._split(series, DEVICE, "f", "a").impossible == 3
+    assert samples._split(series, SYSTEM).impossible == 3
 
 
 def test_constants_that_made_the_points_are_found_again():
@@ -105,7 +110,7 @@ def test_the_tables_give_points_that_the_models_can_price(installed, operator):
         kind = CLASSES[operator]
         parameters = kind(**{constant.name: constant.default for constant in describe(kind)})
         sample = samples.samples(operator, ["h100_sxm"])[0]
-        ratio = price_s(points, sample.device, parameters) / points.measured_s
+        ratio = price_s(points, sample.system, parameters) / points.measured_s
         assert 0.05 < np.median(ratio) < 20.0
 
 

@@ -13,9 +13,9 @@ from genz_core import operators as op
 from genz_core.latency import LatencyProfile, Pricer
 from genz_core.latency.parameters import CLASSES, CollectiveParameters
 from genz_core.latency.roofline import roofline
+from genz_core.registry import KINDS
 from genz_core.step import price
 from genz_core.types import (
-    CLASS_OF_KIND,
     EngineProfile,
     Graph,
     Link,
@@ -59,7 +59,7 @@ OF_TOKENS = {
     "activation": lambda n: op.gated_activation("x", n, 14336),
     "residual": lambda n: op.residual("x", n, 4096),
     "routing": lambda n: op.route("x", n, 64, 4),
-    "copy": lambda n: op.pointwise("x", "copy", n * 4096, 0.0),
+    "copy": lambda n: op.copy("x", n * 4096, n * 4096),
     "embedding": lambda n: op.embedding("x", n, 128256, 4096),
     "sampling": lambda n: op.sampling("x", n, 128256),
     "all_reduce": lambda n: op.all_reduce("x", n * 8192, 8),
@@ -78,7 +78,7 @@ def expected_s(operator, engine=PLAIN, system=SYSTEM):
 
 
 def test_every_kind_of_operator_is_here():
-    assert set(OF_TOKENS) == set(CLASS_OF_KIND)
+    assert set(OF_TOKENS) == set(KINDS)
     assert all(make(2.0).kind == kind for kind, make in OF_TOKENS.items())
 
 

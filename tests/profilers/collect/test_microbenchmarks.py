@@ -7,8 +7,8 @@ import math
 import pytest
 
 from genz_core.errors import InvalidValue, MeasurementError
-from genz_core.latency.device import Device
 from genz_core.latency.measured_operators import bound_s
+from genz_core.types import System
 from profilers.collect import bench, cases
 from profilers.collect import microbenchmarks as micro
 from profilers.collect.building import pick_device
@@ -45,9 +45,10 @@ def test_keys_that_heads_of_a_cpu_share_cross_memory_once() -> None:
     """Eight query heads read the keys of two; physics wants those two from memory."""
     done = suite(cases.decode_attention(3, 640, 8, 2, 64))
     (entry,) = done.points()
-    slow = Device({"bf16": 1e15}, memory_bytes_per_s=1e9, units=1.0, clock_hz=1e9, l2_bytes=0.0)
-    assert entry.arrays()["kv_heads"] == 8
-    assert bound_s(entry, slow) == pytest.approx(2 * 2 * 3 * 640 * 2 * 64 / 1e9)
+    slow = System("s", "S", "v", "cpu", "f", {"bf16": 1e15}, 1e9, 1e9, units=1, clock_hz=1e9)
+    assert entry.op().dims["kv_heads"] == 8
+    keys_and_values, queries_and_outputs = 2 * 3 * 640 * 2 * 64, 2 * 3 * 8 * 64
+    assert bound_s(entry, slow) == pytest.approx(2 * (keys_and_values + queries_and_outputs) / 1e9)
 
 
 def test_rows_count_flops_and_bytes_of_a_product() -> None:

@@ -1,0 +1,80 @@
+"""Where and how kernels run: in the graphs of an engine, or one by one in a benchmark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from genz_core.latency.device import Device
+from genz_core.latency.parameters import CLASSES
+from genz_core.latency.profile import LatencyProfile
+from genz_core.latency.roofline import arithmetic_of, multiplies_four_bits
+from genz_core.precision import bytes_of
+from genz_core.types import EngineProfile, Op, System
+
+#: Constants for a system that came without a profile: the defaults of every parameter set.
+_PLAIN = LatencyProfile(
+    "engine defaults",
+    "default",
+    {
+        name: {"default": kind(), "bf16": kind(), "bf16/bf16": kind(), "nccl.all_reduce": kind()}
+        for name, kind in CLASSES.items()
+    },
+    note="typical constants; the system came without a profile",
+)
+_FOUR_BITS = 0.7  # bytes of a weight below which a format has 4 bits and its scales
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """The surroundings of a kernel.
+
+    system: the datasheet.  engine: the software that launches it.
+    alone: timed by itself, as benchmarks do: it pays its own launch instead of the floor that
+    kernels have inside an engine's graphs.
+    warm_cache: a benchmark repeats one set of operands, and small ones stay in the last-level
+    cache; a model reads each weight once a step, cold.
+    """
+
+    system: System
+    engine: EngineProfile
+    alone: bool = False
+    warm_cache: bool = False
+    device: Device = field(init=False)
+
+    def __post_init__(self) -> None:
+        stated = Device.of(self.system)
+        reached = stated.memory_bytes_per_s * self.engine.memory_efficiency
+        object.__setattr__(self, "device", replace(stated, memory_bytes_per_s=reached))
+
+    @property
+    def profile(self) -> LatencyProfile:
+        """The fitted constants of the system, typical ones where it came without."""
+        return self.system.latency or _PLAIN
+
+    def peak(self, op: Op) -> float:
+        """The peak that the engine's kernels work against [FLOP/s]."""
+        product_type, peaks = self.engine.products, self.system.peak_flops_per_s
+        if product_type and product_type not in peaks:
+            return self.system.peak(self.arithmetic(op))
+        return (
+            self.system.peak(product_type or self.arithmetic(op)) * self.engine.compute_efficiency
+        )
+
+    def arithmetic(self, op: Op) -> str:
+        """The arithmetic type that `op` runs in here."""
+        return arithmetic_of(op, self.system)
+
+    def device_for(self, op: Op) -> Device:
+        """The device as the engine's kernels for `op` reach it."""
+        share = 1.0
+        if op.kind == "moe" and bytes_of(op.weights) < _FOUR_BITS:
+            share = self.engine.expert_efficiency
+        elif multiplies_four_bits(op, self.system):
+            share = self.engine.four_bit_efficiency
+        if share == 1.0:
+            return self.device
+        return replace(self.device, memory_bytes_per_s=self.device.memory_bytes_per_s * share)
+
+    def floor_s(self, kernels: int = 1) -> float | None:
+        """Least time of `kernels` kernels in the engine's graphs; None: their own launch [s]."""
+        return None if self.alone else kernels * self.engine.kernel_floor_s
