@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -83,6 +83,10 @@ class DecoderModel:
         if self.spec.vision is None:
             raise UnsupportedModel(f"{self.name} has no image encoder that is described")
         return self.spec.vision
+
+    def with_precision(self, precision: Precision) -> DecoderModel:
+        """The same decoder in other number formats; its notes stay as they are."""
+        return replace(self, precision=precision)
 
     def graph(self, step: Step, parallelism: Parallelism) -> Graph:
         """The operators of one step on one device of the split."""

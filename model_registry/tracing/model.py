@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from genz_core.errors import InvalidValue, RidgelineError, UnsupportedModel
@@ -70,6 +70,10 @@ class TracedModel:
         ) + (f"keys it took a default for: {', '.join(keys[1])}",) * bool(keys[1])
         origin = f"traced from {self.program.class_name}"
         return (*self.remarks, origin, *done, *self.program.notes, *said)
+
+    def with_precision(self, precision: Precision) -> TracedModel:
+        """The same trace in other number formats; its notes stay as they are."""
+        return replace(self, precision=precision)
 
     def graph(self, step: Step, parallelism: Parallelism) -> Graph:
         """The operators of one step on one device of the split."""
