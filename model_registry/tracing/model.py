@@ -9,7 +9,7 @@ from typing import Any
 from genz_core.errors import InvalidValue, RidgelineError, UnsupportedModel
 from genz_core.types import Graph, Parallelism, Precision, Step
 from model_registry.blocks.frame import Frame
-from model_registry.graph.parallel_limits import reason
+from model_registry.graph.parallel_limits import invalid_reason
 from model_registry.quantization.resolve import resolve_precision
 from model_registry.spec import Block as SpecBlock
 from model_registry.spec import FeedForward, Layer, ModelSpec
@@ -83,7 +83,7 @@ class TracedModel:
 
     def invalid(self, parallelism: Parallelism) -> str | None:
         """Why these (scalar) degrees cannot split the model, with the nearest that can."""
-        return reason(self._spec, parallelism)
+        return invalid_reason(self._spec, parallelism)
 
 
 def _layers(program: Program) -> tuple[Layer, ...]:
