@@ -117,6 +117,17 @@ class Unfused:
     def max_context(self) -> int | None:
         return self.model.max_context
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.model.notes
+
+    @property
+    def source(self) -> str:
+        return self.model.source
+
+    def with_precision(self, precision: Precision) -> Unfused:
+        return Unfused(self.model.with_precision(precision), self.facts)
+
     def invalid(self, parallelism: Parallelism) -> str | None:
         return self.model.invalid(parallelism)
 

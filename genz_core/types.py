@@ -26,6 +26,7 @@ Num = float | Array
 
 Bound = Literal["compute", "memory", "communication", "overhead"]
 MeasuredOn = Literal["", "device", "recipe", "own", "own_few"]
+CacheSource = Literal["checkpoint", "convention", "asked"]
 
 # ------------------------------------------------------------------------------- what is asked
 
@@ -126,6 +127,10 @@ class Precision:
     kv: cache.  activations: between operators.  compute: forced arithmetic type, "" for the
     type that weights and activations imply on the system at hand.
     source: where the map came from, said to the user.
+    kv_source: who chose the cache's format.  "checkpoint": the model as published, or a weight
+    format that implies one (`Format.cache`); "asked": the user, by name or by option;
+    "convention": nobody, where the user chose the weights' format, so that `kv` is the cache that
+    published checkpoints of such weights keep and an engine may keep another.
     """
 
     weights: Mapping[str, str] = field(default_factory=lambda: {"default": "bf16"})
@@ -134,6 +139,7 @@ class Precision:
     compute: str = ""
     by_layer: Mapping[tuple[int, str], str] = field(default_factory=dict)
     source: str = "assumed: 16 bit"
+    kv_source: CacheSource = "checkpoint"
 
     def weight(self, role: str, layer: int | None = None) -> str:
         """The format of `role` ("experts", "attention.qkv", ...), most specific entry first."""
@@ -241,6 +247,20 @@ class Model(Protocol):
 
     @property
     def max_context(self) -> int | None: ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was resolved, assumed or rewritten on the way from its name, in words."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """Where its shape comes from: who published the configuration, "trace", or ""."""
+        ...
+
+    def with_precision(self, precision: Precision) -> Model:
+        """The same model in other number formats; its notes stay as they are."""
+        ...
 
     def graph(self, step: Step, parallelism: Parallelism) -> Graph: ...
 

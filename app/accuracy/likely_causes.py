@@ -76,10 +76,9 @@ def _batch(record: Mapping[str, Any], ratio: float, common: float) -> str:
 @functools.lru_cache(maxsize=256)
 def _predicts_tokens(model: str) -> bool:
     try:
-        spec = getattr(model_registry.load(model), "spec", None)
+        return bool(model_registry.describe(model)["mtp_layers"])
     except RidgelineError:
         return False
-    return bool(getattr(spec, "mtp_layers", 0))
 
 
 def of_worst(records: Sequence[Row], worst: Sequence[Row]) -> list[Row]:

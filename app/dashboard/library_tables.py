@@ -156,8 +156,8 @@ def model_facts(name: str, config: str) -> dict[str, str]:
         "KV cache": model.precision.kv,
         "Precision from": model.precision.source,
     }
-    source = "the visitor's config.json" if config else str(getattr(model, "source", "")) or "–"
-    return known | {"Source": source, "Notes": "; ".join(getattr(model, "notes", ())) or "none"}
+    source = "the visitor's config.json" if config else model.source or "–"
+    return known | {"Source": source, "Notes": "; ".join(model.notes) or "none"}
 
 
 # ------------------------------------------------------------------------------- hardware form

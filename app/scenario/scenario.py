@@ -114,7 +114,7 @@ def combined(
     """
     engine = hardware_db.load_engine(scenario.engine)
     model, said = _with_cache_of(engine, model, scenario)
-    notes = (*getattr(model, "notes", ()), *said, *engine_notes(scenario.engine, engine))
+    notes = (*model.notes, *said, *engine_notes(scenario.engine, engine))
     if not measured:
         return Resolved(scenario, model, system, engine, notes)
     engine, recipe = as_measured(engine, model, system)
@@ -130,7 +130,7 @@ def _with_cache_of(
     follows = engine.kv_cache == "checkpoint" or told
     if scenario.kv or follows or bytes_of(own) <= bytes_of(held):
         return model, ()
-    kept = replace(cast(Any, model), precision=replace(model.precision, kv=own))
+    kept = model.with_precision(replace(model.precision, kv=own))
     said = f"kv cache: {own}, as {engine.name} keeps it unless told; checkpoints allow {held}"
     return kept, (said,)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,7 @@ from genz_core.errors import UnsupportedModel
 from genz_core.types import Graph, Num, Op, Parallelism, Precision, Step
 from model_registry.graph.decoder import build, equal_layers
 from model_registry.graph.encoder import encoder_graph
-from model_registry.graph.parallel_limits import reason
+from model_registry.graph.parallel_limits import invalid_reason
 from model_registry.spec import Layer, ModelSpec, VisionTower
 
 _SIXTEEN_BIT = Precision(source="16 bit")
@@ -84,13 +84,17 @@ class DecoderModel:
             raise UnsupportedModel(f"{self.name} has no image encoder that is described")
         return self.spec.vision
 
+    def with_precision(self, precision: Precision) -> DecoderModel:
+        """The same decoder in other number formats; its notes stay as they are."""
+        return replace(self, precision=precision)
+
     def graph(self, step: Step, parallelism: Parallelism) -> Graph:
         """The operators of one step on one device of the split."""
         return build(self.spec, self.precision, self._equal, step, parallelism)
 
     def invalid(self, parallelism: Parallelism) -> str | None:
         """Why these (scalar) degrees cannot split the model, with the nearest that can."""
-        return reason(self.spec, parallelism)
+        return invalid_reason(self.spec, parallelism)
 
     def reasons(self, parallelism: Parallelism) -> NDArray[np.str_]:
         """`invalid` for arrays of degrees: a sentence a configuration, empty where it can run."""
@@ -113,7 +117,7 @@ def _each(spec: ModelSpec, par: Parallelism) -> NDArray[np.str_]:
     rows = np.stack(np.broadcast_arrays(*(np.atleast_1d(np.asarray(f, float)) for f in fields)))
     unique, inverse = np.unique(rows, axis=1, return_inverse=True)
     words = [
-        reason(spec, Parallelism(tp=tp, pp=pp, dp=dp, ep=ep, cp=cp, moe_tp=moe_tp)) or ""
+        invalid_reason(spec, Parallelism(tp=tp, pp=pp, dp=dp, ep=ep, cp=cp, moe_tp=moe_tp)) or ""
         for tp, pp, dp, ep, cp, moe_tp in unique.T
     ]
     return np.array(words)[np.ravel(inverse)]

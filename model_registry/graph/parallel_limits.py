@@ -1,123 +1,71 @@
-"""Whether degrees of parallelism can split a model, and which ones near them can."""
+"""Whether degrees of parallelism can split a model, and the nearest degrees that can.
+
+What a degree must divide is said by the blocks themselves (`limits` of each type in
+`model_registry.spec`); this file collects it over the layers and words the refusal.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping
 
 import numpy as np
 
-from genz_core.types import Num, Parallelism
-from model_registry.spec import (
-    Attention,
-    Block,
-    CompressedAttention,
-    DeltaNet,
-    FeedForward,
-    LatentAttention,
-    Mamba,
-    Mamba2,
-    Mixture,
-    ModelSpec,
-    SharedTransformer,
-)
+from genz_core.types import DEGREES, Num, Parallelism
+from model_registry.spec import ModelSpec, SplitLimit
 
-Rule = tuple[str, Callable[[int], bool]]
-_NAMES = ("tp", "pp", "dp", "ep", "cp", "moe_tp")
+#: Degrees beyond this are not suggested.
+_LARGEST_NEAR = 1024
 
 
-def reason(spec: ModelSpec, par: Parallelism) -> str | None:
+def invalid_reason(spec: ModelSpec, par: Parallelism) -> str | None:
     """Why scalar degrees cannot split `spec`, in a sentence with the nearest that can; or None."""
-    degrees = {name: _scalar(getattr(par, name)) for name in _NAMES[:-1]}
-    degrees["moe_tp"] = _scalar(par.expert_tp)
+    degrees = {name: _scalar(getattr(par, name)) for name in DEGREES}
     for name, degree in degrees.items():
-        if name != "moe_tp" and (degree < 1 or degree != int(degree)):
+        if degree < 1 or degree != int(degree):
             return f"{name} {degree:g} is no degree of parallelism; use a whole number from 1"
     if degrees["pp"] > len(spec.layers):
         return f"pp {degrees['pp']:g} exceeds the {len(spec.layers)} layers of {spec.name}"
-    blocks = list(dict.fromkeys(block for layer in spec.layers for block in layer.blocks))
-    return _first(spec, "tp", int(degrees["tp"]), _tp_rules(blocks)) or _experts(
-        spec, degrees, [block for block in blocks if isinstance(block, Mixture)]
+    limits = split_limits(spec)
+    return _exceeded(spec, limits, "tp", int(degrees["tp"])) or _experts_reason(
+        spec, limits, degrees, _scalar(par.expert_tp)
     )
+
+
+def split_limits(spec: ModelSpec) -> list[SplitLimit]:
+    """Everything that a degree must divide in some layer of `spec`, each once."""
+    blocks = dict.fromkeys(block for layer in spec.layers for block in layer.blocks)
+    return list(dict.fromkeys(limit for block in blocks for limit in block.limits()))
 
 
 def _scalar(value: Num) -> float:
     return float(np.asarray(value, dtype=float).reshape(-1)[0])
 
 
-def _first(spec: ModelSpec, name: str, degree: int, rules: list[Rule]) -> str | None:
-    """The first rule that a degree breaks, and the nearest degrees that break none."""
-    for what, holds in rules:
-        if not holds(degree):
-            fine = [d for d in range(1, 1025) if all(rule(d) for _, rule in rules)]
-            below = max((d for d in fine if d < degree), default=None)
-            above = min((d for d in fine if d > degree), default=None)
-            near = " or ".join(str(d) for d in (below, above) if d is not None)
-            return f"{name} {degree} does not divide {what} of {spec.name}; nearest: {name} {near}"
-    return None
-
-
-def _tp_rules(blocks: list[Block]) -> list[Rule]:
-    rules: dict[str, Rule] = {}
-    for block in blocks:
-        for what, size, copied in _sizes(block):
-            text = f"the {size} {what}"
-            rules[text] = (text, _copying(size) if copied else _dividing(size))
-    return list(rules.values())
-
-
-def _dividing(size: int) -> Callable[[int], bool]:
-    return lambda degree: size % degree == 0
-
-
-def _copying(size: int) -> Callable[[int], bool]:
-    """Heads that may be copied: one divides the other."""
-    return lambda degree: size % degree == 0 or degree % size == 0
-
-
-def _sizes(block: Block) -> Iterator[tuple[str, int, bool]]:
-    """(what, how many, copied when there are more devices) that tp divides."""
-    if isinstance(block, Attention):
-        yield "attention heads", block.heads, False
-        yield "KV heads", block.kv_heads, True
-    elif isinstance(block, LatentAttention):
-        yield "attention heads", block.heads, False
-    elif isinstance(block, CompressedAttention):
-        yield "attention heads", block.heads, False
-        yield "output groups", block.output_groups, True
-    elif isinstance(block, SharedTransformer):
-        yield "attention heads", block.heads, False
-        yield "KV heads", block.kv_heads, True
-        yield "feed-forward columns", block.intermediate, False
-    elif isinstance(block, Mamba):
-        yield "state-space channels", block.inner, False
-    elif isinstance(block, Mamba2):
-        yield "state-space heads", block.heads, False
-        yield "state-space groups", block.groups, True
-    elif isinstance(block, DeltaNet):
-        yield "linear-attention value heads", block.value_heads, False
-        yield "linear-attention key heads", block.key_heads, False
-    elif isinstance(block, FeedForward):
-        yield "feed-forward columns", block.intermediate, False
-    elif isinstance(block, Mixture) and block.shared:
-        yield "shared-expert columns", block.shared, False
-
-
-def _experts(spec: ModelSpec, degrees: dict[str, float], banks: list[Mixture]) -> str | None:
-    """ep divides the experts, moe_tp their width, and together they use the tp x dp devices."""
-    if not banks:
+def _exceeded(spec: ModelSpec, limits: list[SplitLimit], name: str, degree: int) -> str | None:
+    """The first limit on the degree called `name` that does not allow it, and the nearest that
+    all of them allow; None where they allow it."""
+    here = [limit for limit in limits if limit.degree == name]
+    broken = next((limit for limit in here if not limit.allows(degree)), None)
+    if broken is None:
         return None
-    ep, moe_tp = int(degrees["ep"]), degrees["moe_tp"]
-    devices = int(degrees["tp"] * degrees["dp"])
+    fine = [d for d in range(1, _LARGEST_NEAR + 1) if all(limit.allows(d) for limit in here)]
+    below = max((d for d in fine if d < degree), default=None)
+    above = min((d for d in fine if d > degree), default=None)
+    near = " or ".join(str(d) for d in (below, above) if d is not None)
+    return f"{name} {degree} does not divide {broken} of {spec.name}; nearest: {name} {near}"
+
+
+def _experts_reason(
+    spec: ModelSpec, limits: list[SplitLimit], degrees: Mapping[str, float], moe_tp: float
+) -> str | None:
+    """Why ep and moe_tp cannot split the experts: together they use all tp x dp devices, ep
+    divides the experts' number and moe_tp their width.  None without experts."""
+    if not any(limit.degree == "ep" for limit in limits):
+        return None
+    ep, devices = int(degrees["ep"]), int(degrees["tp"] * degrees["dp"])
     if ep * moe_tp != devices or moe_tp != int(moe_tp):
         return (
             f"moe_tp {moe_tp:g} x ep {ep} is not tp x dp = {devices} devices; "
             f"ep must divide {devices}"
         )
-    counts: list[Rule] = [
-        (f"the {bank.experts} experts", _dividing(bank.experts)) for bank in banks
-    ]
-    widths: list[Rule] = [
-        (f"the {bank.intermediate} columns of an expert", _dividing(bank.intermediate))
-        for bank in banks
-    ]
-    return _first(spec, "ep", ep, counts) or _first(spec, "moe_tp", int(moe_tp), widths)
+    return _exceeded(spec, limits, "ep", ep) or _exceeded(spec, limits, "moe_tp", int(moe_tp))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from genz_core.precision import FORMATS, canonical
-from genz_core.types import Precision
+from genz_core.types import CacheSource, Precision
 from model_registry.quantization.roles import GROUPS
 
 _FP8 = frozenset({"fp8", "fp8_block", "mxfp8"})
@@ -79,6 +79,11 @@ def _with_activations(precision: Precision, name: str) -> tuple[Precision, str]:
     return precision, f"activations: {name}, {effect}"
 
 
+def _cache_source(weights: str) -> CacheSource:
+    """Who chose the cache where weights were asked for in a format and the cache was not."""
+    return "checkpoint" if FORMATS[weights].cache else "convention"
+
+
 def override(
     precision: Precision,
     *,
@@ -94,6 +99,8 @@ def override(
     another format goes to every linear layer, embedding, LM head, router and vision tower
     staying 16 bit as engines keep them, except that GGUF types take all matrices.
     moe_weights: routed experts, `weights` when empty.  Empty or None: the checkpoint's.
+    `kv_source` of the result is "asked" with kv, "convention" with weights whose format implies
+    no cache, else as it was.
 
     Raises:
         UnknownPrecision: a format that nobody has described.
@@ -103,6 +110,7 @@ def override(
     messages: list[str] = []
     if weights:
         precision, said = _with_weights(precision, canonical(weights), base)
+        precision = replace(precision, kv_source=_cache_source(canonical(weights)))
         messages.append(said)
     elif schemes(precision):
         messages.append(f"weights: {', '.join(sorted(schemes(precision)))}, the checkpoint's map")
@@ -112,7 +120,7 @@ def override(
         precision = _with_experts(precision, canonical(moe_weights))
         messages.append(f"experts: {canonical(moe_weights)}")
     if kv:
-        precision = replace(precision, kv=canonical(kv))
+        precision = replace(precision, kv=canonical(kv), kv_source="asked")
         messages.append(f"kv cache: {canonical(kv)}")
     if activations:
         precision, said = _with_activations(precision, canonical(activations))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -75,7 +74,7 @@ def structure(source: Source, trace: bool = False, without: Collection[str] = ()
         "layer_count": graph.layers,
         "precision": {"weights": dict(model.precision.weights), "kv": model.precision.kv},
         "layers": _layers(graph),
-        "notes": list(dict.fromkeys((*getattr(model, "notes", ()), *graph.notes))),
+        "notes": list(dict.fromkeys((*model.notes, *graph.notes))),
     }
 
 
@@ -168,15 +167,14 @@ def _matched(graph: Graph, symbolic: list[tuple[Op, Formulas]]) -> Iterator[tupl
         seen[key] += 1
 
 
-def _symbolic(model: Any) -> list[tuple[Op, Formulas]]:
+def _symbolic(model: Model) -> list[tuple[Op, Formulas]]:
     """The operators of a model in uniform formats, with a formula for each figure."""
     points = np.array(list(product(*_AXES)))
     step = _step(points)
 
     def laid(weights: str, activations: str, cache: str) -> tuple[Op, ...]:
         formats = Precision({"default": weights}, kv=cache, activations=activations)
-        ops: tuple[Op, ...] = replace(model, precision=formats).graph(step, Parallelism()).ops
-        return ops
+        return model.with_precision(formats).graph(step, Parallelism()).ops
 
     plain = laid("bf16", "bf16", "bf16")
     wide = laid("fp32", "bf16", "bf16"), laid("bf16", "fp32", "bf16"), laid("bf16", "bf16", "fp32")

@@ -7,6 +7,7 @@ which not every layer is equal.  Sizes are of the whole model, before any split.
 """
 
 from model_registry.spec.feed_forwards import FeedForward, LayerInput, Mixture
+from model_registry.spec.limits import SplitLimit
 from model_registry.spec.mixers import (
     Attention,
     CompressedAttention,
@@ -39,5 +40,6 @@ __all__ = [
     "Norm",
     "Projection",
     "SharedTransformer",
+    "SplitLimit",
     "VisionTower",
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from model_registry.spec.limits import SplitLimit
+
 
 @dataclass(frozen=True, slots=True)
 class FeedForward:
@@ -12,6 +14,9 @@ class FeedForward:
     intermediate: int
     gated: bool = True
     bias: bool = False
+
+    def limits(self) -> tuple[SplitLimit, ...]:
+        return (SplitLimit("tp", self.intermediate, "feed-forward columns"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +44,22 @@ class Mixture:
     router_norm: bool = False
     expert_scale: bool = False
 
+    def limits(self) -> tuple[SplitLimit, ...]:
+        """ep divides the experts by number, moe_tp each of them by columns."""
+        shared = (SplitLimit("tp", self.shared, "shared-expert columns"),) if self.shared else ()
+        return (
+            *shared,
+            SplitLimit("ep", self.experts, "experts"),
+            SplitLimit("moe_tp", self.intermediate, "columns of an expert"),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class LayerInput:
     """A token's own input to each layer (Gemma 3n and 4), gated into the stream behind the rest."""
 
     width: int
+
+    def limits(self) -> tuple[SplitLimit, ...]:
+        """None: its small projections are copied on every device."""
+        return ()

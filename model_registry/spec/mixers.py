@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from model_registry.spec.limits import SplitLimit
+
 
 @dataclass(frozen=True, slots=True)
 class Indexer:
@@ -61,6 +63,9 @@ class Attention:
     def gate_width(self) -> int:
         return {"": 0, "element": self.heads * self.values, "head": self.heads}[self.output_gate]
 
+    def limits(self) -> tuple[SplitLimit, ...]:
+        return _attention_limits(self.heads, self.kv_heads)
+
 
 @dataclass(frozen=True, slots=True)
 class LatentAttention:
@@ -89,6 +94,10 @@ class LatentAttention:
     def cache_width(self) -> int:
         return self.kv_rank + self.rope_dim
 
+    def limits(self) -> tuple[SplitLimit, ...]:
+        """The heads alone: the latent and its cache are copied on every tp device."""
+        return (SplitLimit("tp", self.heads, "attention heads"),)
+
 
 @dataclass(frozen=True, slots=True)
 class CompressedAttention:
@@ -115,6 +124,13 @@ class CompressedAttention:
         """Compressed series a token contributes to."""
         return 0 if not self.ratio else 2 if self.indexer else 1
 
+    def limits(self) -> tuple[SplitLimit, ...]:
+        """The heads and the groups of their outputs; the one key-value head is copied."""
+        return (
+            SplitLimit("tp", self.heads, "attention heads"),
+            SplitLimit("tp", self.output_groups, "output groups", copied=True),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class SharedTransformer:
@@ -135,6 +151,10 @@ class SharedTransformer:
     rope: bool
     owner: bool
 
+    def limits(self) -> tuple[SplitLimit, ...]:
+        columns = SplitLimit("tp", self.intermediate, "feed-forward columns")
+        return (*_attention_limits(self.heads, self.kv_heads), columns)
+
 
 @dataclass(frozen=True, slots=True)
 class Mamba:
@@ -151,6 +171,9 @@ class Mamba:
     conv_bias: bool = True
     bias: bool = False
     norms: Literal["", "rms", "without_weights"] = ""
+
+    def limits(self) -> tuple[SplitLimit, ...]:
+        return (SplitLimit("tp", self.inner, "state-space channels"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +195,12 @@ class Mamba2:
     @property
     def inner(self) -> int:
         return self.heads * self.head_dim
+
+    def limits(self) -> tuple[SplitLimit, ...]:
+        return (
+            SplitLimit("tp", self.heads, "state-space heads"),
+            SplitLimit("tp", self.groups, "state-space groups", copied=True),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,3 +227,17 @@ class DeltaNet:
     @property
     def values(self) -> int:
         return self.value_heads * self.value_dim
+
+    def limits(self) -> tuple[SplitLimit, ...]:
+        return (
+            SplitLimit("tp", self.value_heads, "linear-attention value heads"),
+            SplitLimit("tp", self.key_heads, "linear-attention key heads"),
+        )
+
+
+def _attention_limits(heads: int, kv_heads: int) -> tuple[SplitLimit, ...]:
+    """Query heads are divided; key-value heads are copied where tp exceeds them."""
+    return (
+        SplitLimit("tp", heads, "attention heads"),
+        SplitLimit("tp", kv_heads, "KV heads", copied=True),
+    )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from genz_core.errors import InvalidValue, RidgelineError, UnsupportedModel
 from genz_core.types import Graph, Parallelism, Precision, Step
 from model_registry.blocks.frame import Frame
-from model_registry.graph.parallel_limits import reason
+from model_registry.graph.parallel_limits import invalid_reason
 from model_registry.quantization.resolve import resolve_precision
 from model_registry.spec import Block as SpecBlock
 from model_registry.spec import FeedForward, Layer, ModelSpec
@@ -71,6 +71,10 @@ class TracedModel:
         origin = f"traced from {self.program.class_name}"
         return (*self.remarks, origin, *done, *self.program.notes, *said)
 
+    def with_precision(self, precision: Precision) -> TracedModel:
+        """The same trace in other number formats; its notes stay as they are."""
+        return replace(self, precision=precision)
+
     def graph(self, step: Step, parallelism: Parallelism) -> Graph:
         """The operators of one step on one device of the split."""
         frame = Frame.of(self._spec, self.precision, step, parallelism)
@@ -79,7 +83,7 @@ class TracedModel:
 
     def invalid(self, parallelism: Parallelism) -> str | None:
         """Why these (scalar) degrees cannot split the model, with the nearest that can."""
-        return reason(self._spec, parallelism)
+        return invalid_reason(self._spec, parallelism)
 
 
 def _layers(program: Program) -> tuple[Layer, ...]:

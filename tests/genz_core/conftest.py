@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -20,6 +20,11 @@ class SmallModel:
     name: str = "small"
     precision: Precision = field(default_factory=Precision)
     max_context: int | None = None
+    notes: tuple[str, ...] = ()
+    source: str = "written out by hand"
+
+    def with_precision(self, precision: Precision) -> SmallModel:
+        return replace(self, precision=precision)
 
     @property
     def parameters(self) -> float:

@@ -1,5 +1,6 @@
 """Each dialect of quantisation gives each tensor its format; wishes come on top."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 import model_registry
 from genz_core.errors import InvalidValue, RidgelineError, UnknownPrecision
+from genz_core.precision import FORMATS
 from genz_core.types import Parallelism, Precision, Step
 from model_registry.finding.catalog import Record, records
 from model_registry.quantization.overrides import override
@@ -256,8 +258,9 @@ def test_a_gguf_type_takes_every_matrix() -> None:
 )
 def test_asking_for_the_checkpoints_own_scheme_keeps_its_map(name: str, asked: str) -> None:
     own = shipped(name)
-    assert override(own, weights=asked)[0] == own
-    assert override(own, weights=asked, moe_weights=asked)[0] == own
+    for experts in ("", asked):
+        same, _ = override(own, weights=asked, moe_weights=experts)
+        assert replace(same, kv_source=own.kv_source) == own
 
 
 def test_16_bit_asked_of_a_quantised_checkpoint_covers_its_experts_too() -> None:
@@ -293,6 +296,51 @@ def test_the_cache_is_the_checkpoints_unless_asked() -> None:
     assert override(own)[0].kv == "fp8"
     assert override(own, kv="bf16")[0].kv == "bf16"
     assert override(BF16, kv="fp8")[0].kv == "fp8"
+
+
+CHOSEN = [
+    ({}, "checkpoint"),
+    ({"moe_weights": "fp8"}, "checkpoint"),
+    ({"weights": "fp8"}, "convention"),
+    ({"weights": "bf16"}, "convention"),
+    ({"weights": "nvfp4"}, "checkpoint"),  # the format itself implies an fp8 cache
+    ({"kv": "fp8"}, "asked"),
+    ({"weights": "fp8", "kv": "bf16"}, "asked"),
+    ({"weights": "NVFP4", "kv": "fp8"}, "asked"),
+]
+
+
+@pytest.mark.parametrize(("wishes", "source"), CHOSEN)
+@pytest.mark.parametrize("name", ["meta-llama/Llama-3.1-8B", "deepseek-ai/DeepSeek-V3"])
+def test_the_precision_remembers_who_chose_the_cache(
+    name: str, wishes: dict[str, str], source: str
+) -> None:
+    assert model_registry.load(name, **wishes).precision.kv_source == source
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("TheBloke/Llama-2-7B-AWQ", "convention"),
+        ("amd/Llama-3.1-405B-Instruct-FP8-KV", "asked"),
+        ("nvidia/Qwen3-32B-NVFP4", "asked"),
+        ("nvidia/DeepSeek-V3.1-NVFP4", "checkpoint"),
+    ],
+)
+def test_formats_that_a_name_announces_count_as_asked_for(name: str, source: str) -> None:
+    assert model_registry.load(name).precision.kv_source == source
+
+
+@pytest.mark.parametrize("weights", ["", *FORMATS])
+@pytest.mark.parametrize("name", ["meta-llama/Llama-3.1-8B", "nvidia/MiniMax-M3-NVFP4"])
+def test_the_cache_is_a_convention_only_where_weights_were_asked_for_and_it_was_not(
+    name: str, weights: str
+) -> None:
+    implied = not weights or bool(FORMATS[weights].cache)
+    unsaid, _ = override(shipped(name), weights=weights)
+    said, _ = override(shipped(name), weights=weights, kv="fp8")
+    assert unsaid.kv_source == ("checkpoint" if implied else "convention")
+    assert said.kv_source == "asked"
 
 
 def test_16_bit_inputs_make_fp8_weights_a_storage_format() -> None:

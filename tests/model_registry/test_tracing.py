@@ -327,8 +327,8 @@ def test_a_type_that_no_builder_describes_loads_as_its_trace() -> None:
     formats = {op.name: op.weights for op in model.graph(STEPS["decode"], Parallelism()).ops}
     assert formats["gate_up_proj"] == "fp8" and formats["lm_head"] == "bf16"
     assert model.precision.kv == "fp8"
-    notes = getattr(model, "notes", ())
-    assert notes[0].startswith("weights: fp8") and "traced from Exaone4ForCausalLM" in notes
+    assert model.notes[0].startswith("weights: fp8")
+    assert "traced from Exaone4ForCausalLM" in model.notes
 
 
 def test_the_table_compares_a_trace_with_a_builder_and_never_with_itself() -> None:

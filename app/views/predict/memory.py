@@ -28,7 +28,7 @@ if estimate.message():
 
 case = (asked.executed, asked.system, s.workload, s.parallelism, asked.engine)
 most_batch, most_input = genz_core.max_batch(*case), genz_core.max_context(*case)
-trained = getattr(asked.model, "max_context", None)
+trained = asked.model.max_context
 used = float(held.total_bytes[0])
 free = held.usable_bytes - used
 with st.grid(4, min_column_width=150):
