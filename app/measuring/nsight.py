@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from app.measuring import prediction
-from app.measuring.live import AGAIN, Outcome, settings_of
+from app.measuring.outcome import AGAIN, Outcome, settings_of
 from genz_core.errors import InvalidValue
 from genz_core.types import Workload
 from profilers import Report, measure_from, read_report, summarise
