@@ -8,9 +8,9 @@ import streamlit as st
 from app.charts import kernels as kernel_charts
 from app.dashboard import display_tables, export, report_uploads
 from app.dashboard.panels import report as report_charts
-from app.measuring import comparison
 from app.wording import quantities
 from profilers import Report, summarise
+from profilers.report_tables import difference, kernels_table, ranges_table
 
 NONE = "–"
 
@@ -76,13 +76,13 @@ def one(name: str, report: Report) -> None:
             report_charts.timeline(report)
     if kernels.open:
         with kernels:
-            show(comparison.kernels_table(report.kernels), key="kernels_table")
+            show(kernels_table(report.kernels), key="kernels_table")
     if roof.open:
         with roof:
             report_charts.counters(report)
     if tree.open:
         with tree:
-            ranges = comparison.ranges_table(report)
+            ranges = ranges_table(report)
             if not len(ranges):
                 st.info("This report has no ranges around its kernels.")
             else:
@@ -105,7 +105,7 @@ others = [other for other in found if other != name]
 if others:
     st.subheader("Difference", anchor=False)
     before = st.selectbox("Against", others, key="report_before")
-    table = comparison.difference(found[before], found[name])
+    table = difference(found[before], found[name])
     change = float(table["change_s"].sum())
     st.markdown(
         f"Kernel time changes by **{quantities.seconds(abs(change))}** "
