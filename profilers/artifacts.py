@@ -13,7 +13,6 @@ import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,34 +22,13 @@ import yaml
 
 from genz_core.errors import MeasurementError
 from profilers import stakeholder_summary
-from profilers.compare import Comparison
+from profilers.material import Material
 from profilers.schema import Measurement
 from profilers.wording import percent, seconds, shortened
 
 #: Packages whose versions say how a run came about; nothing else of the host is written.
 _PACKAGES = ("ridgeline", "torch", "transformers", "numpy", "nvtx", "nvidia-ml-py")
 _TOP = 40
-
-
-@dataclass(frozen=True, slots=True)
-class Material:
-    """All that is known of a run.
-
-    inputs: the settings as resolved.  static: rows of the static analysis (operators with their
-    FLOPs and bytes).  kernels: a kernel table.  assumptions: sentences.  commands: argument lists.
-    metrics: further figures (MFU, power ...) for metrics.json.  steps: rows of a sweep, measured
-    and predicted.
-    """
-
-    measurement: Measurement
-    inputs: Mapping[str, Any] = field(default_factory=dict)
-    comparison: Comparison | None = None
-    static: Sequence[Mapping[str, Any]] = ()
-    kernels: pd.DataFrame | None = None
-    assumptions: Sequence[str] = ()
-    commands: Sequence[Sequence[str]] = ()
-    metrics: Mapping[str, Any] = field(default_factory=dict)
-    steps: Sequence[Mapping[str, Any]] = ()
 
 
 def write(folder: Path, material: Material) -> list[Path]:

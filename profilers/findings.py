@@ -149,12 +149,12 @@ def _copies(phase: str, total: float, steps: int, measurement: Measurement) -> I
 def _idle(reports: Sequence[Report], longest: float) -> Iterator[Finding]:
     for report in reports:
         figures = summarise(report)
-        idle, span = figures["idle_time_ns"], figures["span_ns"]
-        if span and idle / span > 0.1:
+        share = figures["idle_share"]
+        if share is not None and share > 0.1:
             yield Finding(
                 "idle", "",
-                f"The device is idle for {percent(idle / span)} of the {seconds(span * 1e-9)} that "
-                f"{report.label} covers.", longest * idle / span,
+                f"The device is idle for {percent(share)} of the {seconds(figures['span_s'])} that "
+                f"{report.label} covers.", longest * share,
             )  # fmt: skip
 
 

@@ -124,13 +124,11 @@ def _samples(
     row = timed["range_id"].fillna(-1).to_numpy(dtype=np.int64)
     step = _steps(report.ranges, row, in_phase == phase)
     order = np.argsort(step, kind="stable")
-    start, length = (
-        np.rint(timed[name].to_numpy() * 1e9).astype(np.int64)[order]
-        for name in ("start_s", "duration_s")
-    )
     seams = np.flatnonzero(np.diff(step[order])) + 1
-    spans = zip(np.split(start, seams), np.split(start + length, seams), strict=True)
-    return [time_spans.union(begin, end) * 1e-9 for begin, end in spans], "gpu"
+    start, duration = (
+        np.split(timed[name].to_numpy()[order], seams) for name in ("start_s", "duration_s")
+    )
+    return [time_spans.union_s(*span) for span in zip(start, duration, strict=True)], "gpu"
 
 
 def _steps(ranges: pd.DataFrame, row: NDArray[np.int64], marks: NDArray[Any]) -> NDArray[np.int64]:

@@ -2,8 +2,8 @@
 
 A kernel table has one row per launch (or per aggregate, in a summary, with `count` > 1) and the
 columns of `KERNEL_COLUMNS`.  Times are seconds on the clock of the report, which starts at its
-first event; `Report.origin_ns` is that event on the tool's own clock.  What a report does not
-say stays unknown: NaN in a float column, <NA> in an integer or text column, None in a field.
+first event.  What a report does not say stays unknown: NaN in a float column, <NA> in an
+integer or text column, None in a field.
 """
 
 from __future__ import annotations
@@ -146,7 +146,6 @@ class Report:
     tool_version: of the tool that wrote it, None where the file does not say.
     label: what the file was called, without folder and ending.
     kernels, copies, ranges, host, metrics: tables, see the column lists of this module.
-    origin_ns: the tool's clock at second 0 of the tables; None for summaries.
     facts: whitelisted facts about the run (world_size, cuda_version ...), never about the host.
     notes: what the reader could not tell, in words.
     """
@@ -161,7 +160,6 @@ class Report:
     host: pd.DataFrame
     metrics: pd.DataFrame
     devices: tuple[Device, ...] = ()
-    origin_ns: float | None = None
     facts: Mapping[str, str | float | int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from profilers.material import Material
 from profilers.schema import Measurement
 from profilers.wording import percent, seconds
-
-if TYPE_CHECKING:
-    from profilers.artifacts import Material
 
 
 def summary(material: Material) -> str:

@@ -6,7 +6,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Literal
 
-from profilers.collect.clock import relative_spread
+from profilers.spread import relative_spread
 
 Phase = Literal["prefill", "decode"]
 #: Decode steps a visit; a context of n is timed at n, n+1 ... n+3.

@@ -1,10 +1,9 @@
-"""What an import tells about a report, as plain values for JSON and cards."""
+"""A report in figures: kernel counts and times, the timeline, shares by phase and class."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from profilers import time_spans
@@ -14,16 +13,18 @@ from profilers.schema import Report
 
 
 def summarise(report: Report) -> dict[str, Any]:
-    """The report in figures; what it does not tell is None.
+    """Figures of a report; None where the report does not hold one.
 
-    devices: names, an empty one where the report gives none.
-    kernel_count: launches (in a summary the sum of instances), copies and sets excluded.
-    kernel_time_ns: sum of kernel durations.  busy_time_ns: union of all that devices did, copies
-    and sets included; kernel_busy_time_ns: of kernels alone; busy_by_device_ns: by device.
-    span_ns, idle_time_ns: from the first to the last device activity, and what of it was idle.
-    launch_delay_ns: median from host call to kernel start.  host_time_ns: in runtime calls.
-    unattributed_share: of kernel time, tied to no operator or range by a link.
-    unclassified_share: of kernel time, whose names tell no operator class.
+    Returns:
+        devices: names, an empty one where the report gives none.
+        kernel_count: launches (in a summary the sum of instances), copies and sets excluded.
+        kernel_time_s: sum of kernel durations.  busy_time_s: union of all activity of the devices,
+        copies and sets included; kernel_busy_time_s: of kernels alone; busy_by_device_s: by device.
+        span_s, idle_time_s: from the first to the last device activity, and the idle part of it;
+        idle_share: idle over span.  These are resolved to whole nanoseconds.
+        launch_delay_s: median from host call to kernel start.  host_time_s: in runtime calls.
+        unattributed_share: of kernel time, tied to no operator or range by a link.
+        unclassified_share: of kernel time, whose names match no operator class.
     """
     kernels = report.kernels
     return {
@@ -33,12 +34,12 @@ def summarise(report: Report) -> dict[str, Any]:
         "label": report.label,
         "devices": [device.name for device in report.devices],
         "kernel_count": int(kernels["count"].sum()),
-        "kernel_time_ns": _nanoseconds(kernels["duration_s"]),
+        "kernel_time_s": _total_s(kernels["duration_s"]),
         **_timeline(report),
         "copy_count": int(report.copies["count"].sum()),
-        "copy_time_ns": _nanoseconds(report.copies["duration_s"]),
-        "launch_delay_ns": _launch_delay(kernels),
-        "host_time_ns": _nanoseconds(report.host["time_s"]),
+        "copy_time_s": _total_s(report.copies["duration_s"]),
+        "launch_delay_s": _launch_delay_s(kernels),
+        "host_time_s": _total_s(report.host["time_s"]),
         "top_kernel": _top_kernel(kernels),
         "phases": _by(kernels, "phase"),
         "operator_classes": _by(kernels, "operator_class"),
@@ -60,11 +61,6 @@ def top_kernels(kernels: pd.DataFrame, count: int = 20) -> pd.DataFrame:
     return grouped.nlargest(count, "time_s").reset_index()
 
 
-def busy_time_ns(report: Report) -> int | None:
-    """Time in which at least one device did something; None without a timeline."""
-    return _union(_activity(report))
-
-
 def _activity(report: Report) -> pd.DataFrame:
     """Kernels and copies that have a place on the timeline."""
     columns = ["device", "start_s", "duration_s"]
@@ -73,75 +69,71 @@ def _activity(report: Report) -> pd.DataFrame:
     return activity.dropna(subset=["start_s", "duration_s"])
 
 
-def _union(activity: pd.DataFrame) -> int | None:
+def _busy_s(activity: pd.DataFrame) -> float | None:
+    """Time in which at least one row is active; None without a timeline."""
     if not len(activity):
         return None
-    start, duration = (
-        np.rint(activity[name].to_numpy() * 1e9).astype(np.int64)
-        for name in ("start_s", "duration_s")
-    )
-    return time_spans.union(start, start + duration)
+    return time_spans.union_s(activity["start_s"].to_numpy(), activity["duration_s"].to_numpy())
 
 
 def _timeline(report: Report) -> dict[str, Any]:
+    """Busy and idle times of the devices; None in a summary, which has no timeline."""
     activity = _activity(report)
-    busy = _union(activity)
+    busy_s = _busy_s(activity)
     first = activity["start_s"].min()
     last = (activity["start_s"] + activity["duration_s"]).max()
-    span = None if busy is None else round((last - first) * 1e9)
+    span_s = None if busy_s is None else time_spans.resolved(last - first)
+    idle_s = None if busy_s is None or span_s is None else max(span_s - busy_s, 0.0)
     by_device = {
-        str(device): _union(rows) for device, rows in activity.groupby("device", dropna=True)
+        str(device): _busy_s(rows) for device, rows in activity.groupby("device", dropna=True)
     }
     return {
-        "busy_time_ns": busy,
-        "kernel_busy_time_ns": _union(report.kernels[["start_s", "duration_s"]].dropna()),
-        "busy_by_device_ns": by_device,
-        "span_ns": span,
-        "idle_time_ns": None if busy is None or span is None else max(span - busy, 0),
+        "busy_time_s": busy_s,
+        "kernel_busy_time_s": _busy_s(report.kernels[["start_s", "duration_s"]].dropna()),
+        "busy_by_device_s": by_device,
+        "span_s": span_s,
+        "idle_time_s": idle_s,
+        "idle_share": idle_s / span_s if idle_s is not None and span_s else None,
     }
 
 
-def _nanoseconds(seconds: pd.Series) -> int | None:
-    """The sum, None where nothing has a time; an empty table took none."""
+def _total_s(seconds: pd.Series) -> float | None:
+    """The sum, None where no row has a time; an empty table took none."""
     if len(seconds) and not bool(seconds.notna().any()):
         return None
-    return round(float(seconds.sum()) * 1e9)
+    return float(seconds.sum())
 
 
-def _launch_delay(kernels: pd.DataFrame) -> int | None:
+def _launch_delay_s(kernels: pd.DataFrame) -> float | None:
     delays = (kernels["start_s"] - kernels["launch_s"]).dropna()
-    return round(float(delays.median()) * 1e9) if len(delays) else None
+    return float(delays.median()) if len(delays) else None
 
 
 def _top_kernel(kernels: pd.DataFrame) -> dict[str, Any] | None:
-    """The name that took longest over all its launches."""
-    if not len(kernels):
-        return None
+    """The name with the most time over all its launches."""
     top = top_kernels(kernels, 1)
     if not len(top):
         return None
     first = top.iloc[0]
     return {
         "name": str(first["name"]),
-        "time_ns": round(float(first["time_s"]) * 1e9),
+        "time_s": float(first["time_s"]),
         "count": int(first["count"]),
     }
 
 
-def _by(kernels: pd.DataFrame, column: str) -> dict[str, dict[str, int]]:
-    """Launches and kernel time by a column, longest first; rows of unknown are left out."""
+def _by(kernels: pd.DataFrame, column: str) -> dict[str, dict[str, float]]:
+    """Launches and kernel time by a column, longest first; rows without a value are left out."""
     grouped = kernels.groupby(column, observed=True)[["count", "duration_s"]].sum()
     grouped = grouped.sort_values("duration_s", ascending=False)
     return {
-        str(name): {
-            "kernel_count": int(row["count"]),
-            "kernel_time_ns": round(row["duration_s"] * 1e9),
-        }
+        str(name): {"kernel_count": int(row["count"]), "kernel_time_s": float(row["duration_s"])}
         for name, row in grouped.iterrows()
     }
 
 
 def _shares(kernels: pd.DataFrame, column: str) -> dict[str, float]:
+    """Share of kernel time by a column; none where no kernel has a time."""
     total = float(kernels["duration_s"].sum())
     grouped = kernels.groupby(column, observed=True)["duration_s"].sum()
     return {str(name): float(value) / total for name, value in grouped.items()} if total else {}

@@ -8,9 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 Int = NDArray[np.int64]
+Seconds = NDArray[np.float64]
 
 #: Ranges nested deeper than this take no part in attribution.
 MAX_DEPTH = 256
+#: Profilers resolve nanoseconds: sums of spans are exact in whole ones.
+_TICKS_PER_S, _TICK_S = 1e9, 1e-9
 
 
 def parents(thread: Int, start: Int, end: Int) -> Int:
@@ -117,8 +120,25 @@ def stable_order(values: Int) -> Int:
     return np.argsort(values, kind="stable")
 
 
+def resolved(seconds: float) -> float:
+    """A time [s] rounded to the whole nanosecond, which is what profilers resolve."""
+    return round(seconds * _TICKS_PER_S) * _TICK_S
+
+
+def union_s(start_s: Seconds, duration_s: Seconds) -> float:
+    """Total length [s] of the union of spans, to the whole nanosecond; 0 for none.
+
+    Args:
+        start_s, duration_s: one entry a span [s].
+    """
+    start, duration = (
+        np.rint(values * _TICKS_PER_S).astype(np.int64) for values in (start_s, duration_s)
+    )
+    return union(start, start + duration) * _TICK_S
+
+
 def union(start: Int, end: Int) -> int:
-    """Total length of the union of intervals, in the unit of its arguments."""
+    """Total length of the union of spans, in the unit of its arguments."""
     if not len(start):
         return 0
     order = stable_order(start)

@@ -22,10 +22,10 @@ from genz_core.operator_calibration import calibrate as fit
 from genz_core.types import EagerFacts, EngineProfile, System
 from hardware_db import engine_schema, profile_schema, user_files
 from profilers.collect import machine
+from profilers.collect.machine_document import ENGINE, SLUG, system_document
 from profilers.collect.microbenchmarks import Suite
 from profilers.collect.progress import Cancel, Progress, never, part, silent
 
-ENGINE = "hf-this-machine"
 #: Fits of the shipped engine on other machines; here the kernels themselves were measured.
 _OF_OTHER_MACHINES = (
     "launch_us",
@@ -141,7 +141,7 @@ def fitted(pieces: Pieces) -> ThisMachine:
     suite = pieces.suite
     document = _system_document(pieces.device, suite)
     # Under another name, so that the fit starts from typical constants, not from the last one.
-    bare = replace(hardware_db.load({**document, "id": "uncalibrated"}), slug=machine.SLUG)
+    bare = replace(hardware_db.load({**document, "id": "uncalibrated"}), slug=SLUG)
     if bare.latency is None:
         raise MeasurementError(f"{bare.name} has no latency profile to start the fit from")
     day = str(suite.facts["day"])
@@ -167,7 +167,7 @@ def fitted(pieces: Pieces) -> ThisMachine:
 
 def _system_document(device: str, suite: Suite) -> dict[str, Any]:
     if device == "cpu":
-        return machine.system_document(machine.cpu(), suite)
+        return system_document(machine.cpu(), suite)
     from profilers.collect.building import device_facts, pick_device
 
     try:
@@ -178,7 +178,7 @@ def _system_document(device: str, suite: Suite) -> dict[str, Any]:
         ) from None
     return {
         "include": known.id,
-        "id": machine.SLUG,
+        "id": SLUG,
         "name": f"This machine ({known.name})",
         "aliases": ["localhost", "this machine"],
     }
@@ -230,7 +230,7 @@ def save(calibrated: ThisMachine) -> list[Path]:
     return [
         user_files.write_system(calibrated.document),
         user_files.write_engine(calibrated.engine_document),
-        user_files.write_profile(user_profile(calibrated.calibration, machine.SLUG), heading),
+        user_files.write_profile(user_profile(calibrated.calibration, SLUG), heading),
     ]
 
 

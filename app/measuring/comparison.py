@@ -1,9 +1,7 @@
-"""Reports beside predictions, and tables of reports as pages show them."""
+"""Profiler reports beside predictions: the comparison, its rows in display units, its verdict."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,9 +18,6 @@ from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import System
 from profilers import Comparison, Measurement, PhasePattern, Report
 from profilers.compare import Expected, in_phase
-
-#: Events of an exported trace at most; browsers hold no more with ease.
-MAX_EVENTS = 200_000
 
 #: Columns of a compared row as a reader sees them, and whether a measurement lies inside.
 _READ = {"low_s": "80 %", "inside": "inside 80 %"}
@@ -172,106 +167,3 @@ def device_count(reports: Sequence[Report]) -> int:
     busy = [len(report.kernels[["process", "device"]].dropna().drop_duplicates())
             for report in reports]  # fmt: skip
     return max([1, ranks, *busy])
-
-
-# ------------------------------------------------------------------------------- tables
-
-
-def kernels_table(kernels: pd.DataFrame, count: int = 500) -> pd.DataFrame:
-    """Kernels by name: launches, time, mean, share; the longest first."""
-    grouped = kernels.groupby("name", observed=True).agg(
-        operator_class=("operator_class", "first"),
-        phase=("phase", "first"),
-        count=("count", "sum"),
-        time_s=("duration_s", "sum"),
-    )
-    grouped["mean_s"] = grouped["time_s"] / grouped["count"]
-    grouped["share"] = grouped["time_s"] / max(float(grouped["time_s"].sum()), 1e-300)
-    ordered = grouped.nlargest(count, "time_s").reset_index()
-    return ordered.astype({"name": str, "operator_class": str, "phase": object})
-
-
-def ranges_table(report: Report, most: int = 1000) -> pd.DataFrame:
-    """The tree of ranges: path, depth, times it ran, host time, launches and GPU time inside."""
-    inside: dict[str, list[float]] = {}
-    paths = report.kernels.groupby("nvtx_path", observed=True)[["count", "duration_s"]].sum()
-    for path, (launches, time_s) in zip(paths.index, paths.to_numpy(), strict=True):
-        parts = str(path).split("/")
-        for depth in range(1, len(parts) + 1):
-            entry = inside.setdefault("/".join(parts[:depth]), [0.0, 0.0])
-            entry[0] += launches
-            entry[1] += time_s
-    host = report.ranges.groupby("name", observed=True)[["count", "duration_s"]].sum()
-    rows = []
-    for path, (launches, time_s) in sorted(inside.items()):
-        name = path.rpartition("/")[2]
-        known = name in host.index
-        rows.append(
-            {
-                "path": path,
-                "depth": path.count("/"),
-                "name": name,
-                "runs": int(host.loc[name, "count"]) if known else None,
-                "host_s": float(host.loc[name, "duration_s"]) if known else float("nan"),
-                "launches": int(launches),
-                "gpu_s": time_s,
-            }
-        )
-    return pd.DataFrame(rows[:most])
-
-
-def difference(before: Report, after: Report) -> pd.DataFrame:
-    """Kernels of two reports by name: times, launches and the change; largest change first."""
-    sides = []
-    for name, report in (("before", before), ("after", after)):
-        table = kernels_table(report.kernels, 1_000_000).set_index("name")
-        renamed = {"time_s": f"{name}_s", "count": f"{name}_count", "operator_class": f"{name}_as"}
-        sides.append(table[list(renamed)].rename(columns=renamed))
-    joined = sides[0].join(sides[1], how="outer")
-    joined["operator_class"] = joined.pop("before_as").fillna(joined.pop("after_as"))
-    joined = joined.fillna(
-        {"before_s": 0.0, "after_s": 0.0, "before_count": 0, "after_count": 0}
-    ).astype({"before_count": int, "after_count": int})
-    joined["change_s"] = joined["after_s"] - joined["before_s"]
-    order = joined["change_s"].abs().sort_values(ascending=False).index
-    return joined.loc[order].reset_index()
-
-
-# ------------------------------------------------------------------------------- traces
-
-
-def chrome_trace(report: Report) -> str:
-    """Kernels, copies and ranges as a Chrome trace, which Perfetto and chrome://tracing open.
-
-    The first `MAX_EVENTS` by start; times in microseconds.
-    """
-    kernels = _events(report.kernels, "name", ("process", "device", "stream"), "kernel")
-    copies = _events(report.copies, "kind", ("process", "device", "stream"), "copy")
-    ranges = _events(report.ranges, "name", ("process", "thread"), "range")
-    events = sorted(kernels + copies + ranges, key=lambda event: event["ts"])[:MAX_EVENTS]
-    return json.dumps({"displayTimeUnit": "ns", "traceEvents": events})
-
-
-def _events(
-    table: pd.DataFrame, named: str, lane: tuple[str, ...], kind: str
-) -> list[dict[str, Any]]:
-    timed = table.dropna(subset=["start_s", "duration_s"])
-    places = timed[list(lane)].astype(object).where(timed[list(lane)].notna(), 0)
-    where = [" ".join(f"{k} {v}" for k, v in zip(lane[1:], row[1:], strict=True))
-             for row in places.to_numpy()]  # fmt: skip
-    start, length = (timed[name].to_numpy() * 1e6 for name in ("start_s", "duration_s"))
-    names = timed[named].astype(object).fillna("unnamed")
-    return [
-        {
-            "ph": "X", "cat": kind, "name": str(name), "ts": round(float(ts), 3),
-            "dur": round(float(dur), 3), "pid": int(process), "tid": f"{kind} {place}",
-        }
-        for name, ts, dur, process, place in zip(
-            names, start, length, places[lane[0]], where, strict=True
-        )
-    ]  # fmt: skip
-
-
-def file_stem(report: Report) -> str:
-    """The report's label as part of a file name: letters, digits, dots and dashes."""
-    return re.sub(r"[^A-Za-z0-9.-]+", "-", report.label).strip("-.")[:80] or "report"

@@ -5,76 +5,24 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from app.measuring import prediction
+from app.measuring.outcome import AGAIN, Outcome, settings_of
 from app.measuring.prediction import Setting
-from genz_core.errors import InvalidValue, MeasurementError, ReportError
-from profilers import Measurement, Report, read_report
+from genz_core.errors import MeasurementError, ReportError
+from profilers import read_report
 from profilers.collect.progress import Cancel, Progress, never, silent
 from profilers.schema import kernel_table
 
 if TYPE_CHECKING:
-    from app.measuring.sweep import Swept
-    from profilers.collect.building import RunSettings
     from profilers.collect.model import ModelRun
 
-#: How to do it again, in the folder of a kept run.
-AGAIN = ("ridgeline", "runs", "start", "--file", "inputs.yaml")
 TRACE = "trace.json.gz"
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a run came to.
-
-    known: what its prediction rests on.  live: the run itself, None of one inside Nsight.
-    reports: what the measurement was made of.  kernels: every launch, None where none was watched.
-    commands: what ran.  files: what to keep beside the artifacts.  metrics: further figures.
-    label: what the kept run is listed as, "" for its model.  swept: the steps of a sweep, priced.
-    """
-
-    measurement: Measurement
-    known: Setting
-    live: ModelRun | None = None
-    reports: tuple[Report, ...] = ()
-    kernels: pd.DataFrame | None = None
-    commands: Sequence[Sequence[str]] = ()
-    files: tuple[Path, ...] = ()
-    metrics: Mapping[str, Any] = field(default_factory=dict)
-    label: str = ""
-    swept: Swept | None = None
-
-    @property
-    def out_of_memory(self) -> bool:
-        return self.live is not None and self.live.out_of_memory
-
-
-def settings_of(tree: Mapping[str, Any], trace_path: str = "") -> RunSettings:
-    """The settings that a resolved run file asks for.
-
-    Raises:
-        InvalidValue: it names no model.  UnknownModel: there is none of that name.
-    """
-    from profilers.collect.building import RunSettings
-
-    model, run = tree["model"], tree["run"]
-    if not model["name"]:
-        raise InvalidValue("name a model: model=qwen2.5-0.5b, or model.name=...")
-    same = ("batch", "isl", "osl", "device", "dtype", "attention", "compile", "warmup", "repeats")
-    return RunSettings(
-        prediction.raw_config(model["name"], model["checkpoint"]),
-        **{name: run[name] for name in same},
-        layers=model["layers"],
-        profile=tree["torch_profiler"]["enable"],
-        nvtx_modules=run["nvtx"],
-        trace_path=trace_path,
-    )
 
 
 def run_live(

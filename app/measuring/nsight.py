@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from app.measuring import prediction
-from app.measuring.live import AGAIN, Outcome, settings_of
+from app.measuring.outcome import AGAIN, Outcome, settings_of
+from app.measuring.summary_document import summary_document
 from genz_core.errors import InvalidValue
 from genz_core.types import Workload
 from profilers import Report, measure_from, read_report, summarise
@@ -123,5 +124,5 @@ def _outcome(tree: Mapping[str, Any], settings: RunSettings, report: Report) -> 
         prediction.setting(settings, device, tree["predict"]["system"]),
         reports=(report,),
         kernels=report.kernels,
-        metrics={"summary": summarise(report)},
+        metrics={"summary": summary_document(summarise(report))},
     )

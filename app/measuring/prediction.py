@@ -12,7 +12,6 @@ import numpy as np
 import genz_core
 import hardware_db
 import model_registry
-from app.calibration import machine
 from app.scenario import intervals
 from app.scenario.intervals import Latency
 from app.scenario.scenario import as_measured
@@ -23,7 +22,7 @@ from genz_core.workload import decode_step, prefill
 from model_registry.finding.lookup import resolve
 from profilers.collect.agreement import Agreement, agreement
 from profilers.collect.building import RunSettings
-from profilers.collect.machine import SLUG
+from profilers.collect.machine_document import ENGINE, SLUG
 from profilers.collect.model import ModelRun
 from profilers.compare import lies_inside
 from profilers.steps import MeasuredStep
@@ -121,7 +120,7 @@ def setting(
         )
     name = "hf-compile" if settings.compile else "hf"
     if found is not None and found.slug == SLUG and not settings.compile:
-        name = machine.ENGINE
+        name = ENGINE
     engine = hardware_db.load_engine(name)
     if model is not None and found is not None:
         engine, _ = as_measured(engine, model, found)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from app.measuring.live import AGAIN, Outcome, settings_of
+from app.measuring.outcome import AGAIN, Outcome, settings_of
 from app.measuring.prediction import Setting, cut, setting
 from genz_core.types import Parallelism
 from profilers import Measurement

@@ -13,16 +13,17 @@ import numpy as np
 
 from app.measuring import nsight, ranks, sweep
 from app.measuring.comparison import compared
-from app.measuring.live import Outcome, run_live
+from app.measuring.live import run_live
+from app.measuring.outcome import Outcome, Swept
 from app.measuring.prediction import Setting
-from app.measuring.sweep import Swept
 from genz_core import Estimate, Workload, estimate
 from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
 from genz_core.types import Parallelism, Step
 from hardware_db import library
 from profilers import Measurement
-from profilers.artifacts import Material, write
+from profilers.artifacts import write
 from profilers.collect.progress import Cancel, Progress, never, silent
+from profilers.material import Material
 from profilers.store import Store
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.measuring.live import AGAIN, Outcome, settings_of
-from app.measuring.prediction import Setting, agreements, cut, setting, step_rows
+from app.measuring.outcome import AGAIN, Outcome, Swept, settings_of
+from app.measuring.prediction import cut, setting
 from app.scenario.axis_values import parse_values
 from genz_core.errors import InvalidValue
 from profilers import Measurement
-from profilers.collect.agreement import Agreement
 from profilers.collect.progress import Cancel, Progress, never, silent
 from profilers.schema import OPERATOR_COLUMNS, table
 from profilers.steps import MOST_STEPS, StepPoint
@@ -20,25 +18,6 @@ from profilers.steps import MOST_STEPS, StepPoint
 if TYPE_CHECKING:
     from profilers.collect.building import RunSettings
     from profilers.collect.steps import StepRun
-
-
-@dataclass(frozen=True, slots=True)
-class Swept:
-    """The steps of a sweep beside what was predicted for them.
-
-    rows: see `app.measuring.prediction.step_rows`.  agreement: R², MAPE and line by phase, and of
-    "all".
-    """
-
-    rows: list[dict[str, Any]]
-    agreement: dict[str, Agreement]
-    notes: tuple[str, ...]
-
-    @classmethod
-    def of(cls, measurement: Measurement, known: Setting) -> Swept:
-        """The steps of a measurement, priced for a setting."""
-        rows = step_rows(measurement.steps, known)
-        return cls(rows, agreements(rows), (*known.notes, *measurement.notes))
 
 
 def asked(tree: Mapping[str, Any]) -> bool:

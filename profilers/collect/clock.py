@@ -8,7 +8,6 @@ With several threads it is the wall clock.
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -107,12 +106,3 @@ def use_threads(device: Any, threads: int = 0) -> float:
     busy = contention(most)
     set_threads(threads or (1 if busy > SHARED else most))
     return busy
-
-
-def relative_spread(samples: list[float] | tuple[float, ...]) -> float:
-    """Half the range of the middle 80 % over the median: how much repeats differ; NaN for one."""
-    if len(samples) < 2:
-        return float("nan")
-    ordered = sorted(samples)
-    cut = len(ordered) // 10
-    return (ordered[-1 - cut] - ordered[cut]) / (2.0 * statistics.median(ordered))

@@ -1,23 +1,12 @@
-"""What this machine is, and what its processor reaches: a system document like any other.
-
-GPUs are named through NVML; the hardware database knows their datasheets.  A CPU's peaks depend
-on the machine around it, so they are measured: the best matrix product per arithmetic type, and
-the best stream from memory, of the microbenchmarks.
-"""
+"""The processor, memory and GPUs of this machine, as the operating system and NVML state them."""
 
 from __future__ import annotations
 
-import datetime
 import os
 import platform
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from profilers.collect.microbenchmarks import Suite
-
-SLUG = "this-machine"
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,52 +70,6 @@ def cpu() -> Cpu:
     )
 
 
-def system_document(cpu: Cpu, suite: Suite, day: datetime.date | None = None) -> dict[str, Any]:
-    """The measured processor in the form of `hardware_db/systems/*.yaml`.
-
-    Its units are the threads that were measured, not all cores.
-    """
-    date = day or datetime.date.today()
-    threads = int(suite.facts["threads"])
-    note = f"best median of the microbenchmarks with {threads} threads, {date}; " + (
-        f"spread of the repeats {suite.spread:.0%}"
-    )
-
-    def measured(value: float, digits: int = 4) -> dict[str, Any]:
-        rounded = float(f"{value:.{digits}g}")
-        return {"value": rounded, "source": "measured", "kind": "measured", "note": note}
-
-    def stated(value: float) -> dict[str, Any]:
-        return {"value": float(f"{value:.6g}"), "source": "system", "kind": "datasheet"}
-
-    document: dict[str, Any] = {
-        "id": SLUG,
-        "name": f"This machine ({cpu.name})",
-        "vendor": _vendor(cpu.name),
-        "kind": "cpu",
-        "family": "this-machine",
-        "aliases": ["localhost", "this machine"],
-        "sources": {
-            "measured": {"title": f"Measured on this machine, {date}"},
-            "system": {"title": f"Operating system of this machine, {date}"},
-        },
-        "peak_dense_tflops": {
-            name: measured(rate / 1e12) for name, rate in suite.peak_flops_per_s.items()
-        },
-        "memory_gib": stated(cpu.memory_bytes / 2**30),
-        "memory_gb_per_s": measured(suite.memory_bytes_per_s / 1e9),
-        "unit_name": "core",
-        "units": measured(threads),
-    }
-    if cpu.l3_bytes:
-        document["l2_mib"] = stated(cpu.l3_bytes / 2**20)
-    if cpu.clock_hz:
-        document["clock_mhz"] = stated(cpu.clock_hz / 1e6)
-    if threads < cpu.cores:
-        document["notes"] = [f"measured with {threads} of {cpu.cores} cores"]
-    return document
-
-
 # ------------------------------------------------------------------------------- the system
 
 
@@ -167,8 +110,3 @@ def available_bytes() -> float | None:
     lines = path.read_text(encoding="ascii", errors="replace").splitlines()
     kib = next((line.split()[1] for line in lines if line.startswith("MemAvailable:")), None)
     return None if kib is None else float(kib) * 1024.0
-
-
-def _vendor(name: str) -> str:
-    known = ("Intel", "AMD", "Apple", "NVIDIA", "Ampere")
-    return next((vendor for vendor in known if vendor.casefold() in name.casefold()), "unknown")

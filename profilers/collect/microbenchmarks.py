@@ -22,8 +22,9 @@ from genz_core.types import Num
 from profilers.collect.bench import Bench, Case, Run
 from profilers.collect.building import first_line
 from profilers.collect.cases import standard_cases
-from profilers.collect.clock import Clock, relative_spread
+from profilers.collect.clock import Clock
 from profilers.collect.progress import Cancel, Cancelled, Progress, never, silent
+from profilers.spread import relative_spread
 
 _ROUNDS = 9
 _LEAST_ROUNDS = 3

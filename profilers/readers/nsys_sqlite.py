@@ -102,7 +102,6 @@ def _report(path: Path, database: Database) -> Report:
         host=host,
         metrics=table(METRIC_COLUMNS, {}),
         devices=devices.listed,
-        origin_ns=float(origin),
         facts={_FACTS[key]: value for key, value in metadata.items() if key in _FACTS},
         notes=notes,
     )

@@ -84,7 +84,6 @@ def build_report(path: Path, events: TraceEvents, header: dict[str, Any]) -> Rep
         host=_host(events),
         metrics=table(METRIC_COLUMNS, {}),
         devices=_devices(header.get("deviceProperties"), kernels),
-        origin_ns=origin * 1e3,
         facts=facts | _distributed(header.get("distributedInfo")),
         notes=_notes(kernels),
     )

@@ -1,7 +1,6 @@
 """Page Reports: uploads, cards, the timeline, tables, the trace for other tools, the roofline."""
 
 import gzip
-import json
 from pathlib import Path
 
 import pandas as pd
@@ -10,8 +9,7 @@ import pytest
 import profilers
 from app.charts import kernels, style, timeline
 from app.dashboard import report_uploads
-from app.measuring import comparison
-from tests.app.pages import DECODE, PREFILL, QWEN, REPORTS, brought, cards, opened
+from tests.app.pages import DECODE, PREFILL, QWEN, brought, cards, opened
 
 
 def test_the_reports_page_invites_before_anything_is_uploaded():
@@ -82,41 +80,6 @@ def test_the_timeline_escapes_names_of_kernels(qwen):
     figure = timeline.timeline(bars, timeline.range_bars(qwen.ranges), style.LIGHT)
     said = [row[0] for trace in figure.data[1:] for row in trace.customdata]
     assert set(said) == {"&lt;b&gt;bold&lt;/b&gt;"}
-
-
-def test_the_trace_for_perfetto_holds_every_kernel_with_its_times(qwen):
-    trace = json.loads(comparison.chrome_trace(qwen))
-    kernels = [event for event in trace["traceEvents"] if event["cat"] == "kernel"]
-    assert len(kernels) == 1465
-    assert sum(event["dur"] for event in kernels) == pytest.approx(45432.698, rel=1e-6)
-    assert all(event["ph"] == "X" and event["ts"] >= 0 for event in kernels)
-
-
-def test_the_exported_trace_is_read_back_with_the_same_kernels(qwen, tmp_path: Path):
-    file = tmp_path / "again.json"
-    file.write_text(comparison.chrome_trace(qwen))
-    again = profilers.read_report(file)
-    assert int(again.kernels["count"].sum()) == 1465
-
-
-def test_ranges_hold_the_time_of_the_kernels_inside():
-    name = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
-    report = profilers.read_report(REPORTS / "torch" / name)
-    table = comparison.ranges_table(report)
-    outer = table[table["depth"] == 0]
-    assert outer["gpu_s"].sum() == pytest.approx(
-        report.kernels.dropna(subset=["nvtx_path"])["duration_s"].sum()
-    )
-    inner = table[table["depth"] == 1]
-    assert inner["gpu_s"].sum() <= outer["gpu_s"].sum() + 1e-12
-
-
-def test_a_difference_of_two_reports_sums_to_the_difference_of_their_times():
-    before, after = profilers.read_reports([PREFILL, DECODE])
-    table = comparison.difference(before, after)
-    total = after.kernels["duration_s"].sum() - before.kernels["duration_s"].sum()
-    assert table["change_s"].sum() == pytest.approx(total)
-    assert not comparison.difference(before, before)["change_s"].any()
 
 
 def test_the_roofline_of_a_report_is_drawn_under_the_roofs_it_states():

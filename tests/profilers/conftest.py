@@ -1,11 +1,14 @@
-"""Committed reports, unpacked once a session, and the folder of the originals, where it is."""
+"""Committed reports, unpacked and read once a session; the folder of the originals, if any."""
 
+import functools
 import gzip
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+import profilers
 
 REPORTS = Path(__file__).parents[1] / "fixtures" / "reports"
 
@@ -25,6 +28,12 @@ def report_path(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
         return target
 
     return path
+
+
+@pytest.fixture(scope="session")
+def report_of(report_path: Callable[[str], Path]) -> Callable[[str], profilers.Report]:
+    """A committed report by its original name, read once: tests leave its tables as they are."""
+    return functools.cache(lambda name: profilers.read_report(report_path(name)))
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,8 @@ import genz_core
 import profilers
 from genz_core.errors import MeasurementError
 from genz_core.types import System, Workload
-from profilers.artifacts import Material, write
+from profilers.artifacts import write
+from profilers.material import Material
 from profilers.schema import OPERATOR_COLUMNS, Device, Measurement, PhaseTiming, table
 
 PROMISED = {

@@ -19,6 +19,7 @@ from profilers.readers.columns import range_name
 from profilers.readers.database import opened
 from profilers.readers.nsys_ranges import read_ranges
 from profilers.schema import ATTRIBUTIONS
+from tests.profilers.units import whole_ns
 
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "reports" / "golden"
 SGLANG_PREFILL = "torch/inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
@@ -58,7 +59,7 @@ def test_nvtx_attribution_equals_nvtx_kern_sum_of_nsys(report_path):
             row = parent[row]
         for name in around or [""]:
             launches[name, kernel] += 1
-            time_ns[name, kernel] += round(seconds * 1e9)
+            time_ns[name, kernel] += whole_ns(seconds)
 
     golden = json.loads(
         gzip.decompress((GOLDEN / "mfu_2gpu_before_nvtx_kern_sum.json.gz").read_bytes())
@@ -140,10 +141,10 @@ def test_shapes_are_not_lent_by_another_model(report_path):
 def test_busy_time_equals_the_golden_timeline(trace, report_path):
     summary = profilers.summarise(profilers.read_report(report_path(trace)))
     with (GOLDEN / f"{ROCM[trace]}_gpu_timeline.csv").open(newline="") as file:
-        golden = {row["type"]: float(row["time ms"]) * 1e6 for row in csv.DictReader(file)}
-    assert summary["busy_time_ns"] == pytest.approx(golden["busy_time"], abs=20)
-    assert summary["kernel_busy_time_ns"] == pytest.approx(golden["computation_time"], abs=20)
-    assert summary["idle_time_ns"] == pytest.approx(golden["idle_time"], abs=20)
+        golden = {row["type"]: float(row["time ms"]) * 1e-3 for row in csv.DictReader(file)}
+    assert summary["busy_time_s"] == pytest.approx(golden["busy_time"], abs=20e-9)
+    assert summary["kernel_busy_time_s"] == pytest.approx(golden["computation_time"], abs=20e-9)
+    assert summary["idle_time_s"] == pytest.approx(golden["idle_time"], abs=20e-9)
 
 
 @pytest.mark.parametrize(

@@ -34,12 +34,13 @@ def import_(
     format_: opt.Form = Format.text,
 ) -> None:
     import profilers
+    from app.measuring.summary_document import summary_document
     from app.wording.tables import to_json
 
     patterns = phase_patterns(phase or ())
     reports = profilers.read_reports(files, phases=patterns)
     summaries = [
-        {"file": path.name, **profilers.summarise(report)}
+        {"file": path.name, **summary_document(profilers.summarise(report))}
         for path, report in zip(files, reports, strict=True)
     ]
     chosen = opt.form(format_, json)

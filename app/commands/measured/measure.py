@@ -13,7 +13,7 @@ from app.commands import options as opt
 from app.commands.options import Json
 
 if TYPE_CHECKING:
-    from app.measuring.live import Outcome
+    from app.measuring.outcome import Outcome
 
     Use = Callable[[Outcome, Path], None]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import typer
 
 from app.measuring.comparison import folded
-from app.measuring.live import Outcome
+from app.measuring.outcome import Outcome, Swept
 from app.measuring.prediction import phase_rows
-from app.measuring.sweep import Swept
 from app.wording.tables import Format, render, to_json
 
 

@@ -9,6 +9,7 @@ from app.charts import timeline as charts
 from app.dashboard import export
 from app.measuring import comparison
 from profilers import Report, roofline
+from profilers.chrome_trace import chrome_trace, file_stem
 
 
 def _roofs(report: Report) -> tuple[float | None, dict[str, float]]:
@@ -33,8 +34,8 @@ def timeline(report: Report) -> None:
     merged = int(activity["events"].sum())
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
-            "Open in Perfetto", lambda: comparison.chrome_trace(report),
-            f"{comparison.file_stem(report)}.perfetto.json", "application/json",
+            "Open in Perfetto", lambda: chrome_trace(report),
+            f"{file_stem(report)}.perfetto.json", "application/json",
             on_click="ignore", key="perfetto", icon=":material/open_in_new:",
             help="Saves a trace; drop it on ui.perfetto.dev or chrome://tracing.",
         )  # fmt: skip

@@ -10,7 +10,7 @@ import streamlit as st
 from app.charts import measured
 from app.dashboard import export
 from app.measuring.comparison import folded
-from app.measuring.sweep import Swept
+from app.measuring.outcome import Swept
 from app.wording import quantities
 
 

@@ -9,7 +9,7 @@ from app.dashboard import export, report_uploads, sidebar
 from app.dashboard.panels import sweep
 from app.measuring import comparison as reports
 from app.measuring import prediction, run_store
-from app.measuring.sweep import Swept
+from app.measuring.outcome import Swept
 from app.wording import quantities
 from genz_core.errors import RidgelineError
 from profilers import Measurement, Report

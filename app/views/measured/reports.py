@@ -8,15 +8,15 @@ import streamlit as st
 from app.charts import kernels as kernel_charts
 from app.dashboard import display_tables, export, report_uploads
 from app.dashboard.panels import report as report_charts
-from app.measuring import comparison
 from app.wording import quantities
 from profilers import Report, summarise
+from profilers.report_tables import difference, kernels_table, ranges_table
 
 NONE = "–"
 
 
-def nanoseconds(value: float | None) -> str:
-    return NONE if value is None else quantities.seconds(value * 1e-9)
+def seconds(value: float | None) -> str:
+    return NONE if value is None else quantities.seconds(value)
 
 
 def share(value: float | None) -> str:
@@ -24,14 +24,13 @@ def share(value: float | None) -> str:
 
 
 def cards(figures: dict) -> None:
-    busy, span = figures["busy_time_ns"], figures["span_ns"]
     top = figures["top_kernel"]
     values = {
         "Kernel launches": quantities.count(figures["kernel_count"]),
-        "Kernel time": nanoseconds(figures["kernel_time_ns"]),
-        "Device busy": nanoseconds(busy),
-        "Idle": share(figures["idle_time_ns"] / span if span else None),
-        "Launch delay": nanoseconds(figures["launch_delay_ns"]),
+        "Kernel time": seconds(figures["kernel_time_s"]),
+        "Device busy": seconds(figures["busy_time_s"]),
+        "Idle": share(figures["idle_share"]),
+        "Launch delay": seconds(figures["launch_delay_s"]),
         "Not tied to an operator": share(figures["unattributed_share"]),
     }
     with st.grid(6, min_column_width=140):
@@ -41,7 +40,7 @@ def cards(figures: dict) -> None:
     version = figures["tool_version"] or "version not stated"
     st.caption(f"{figures['format']} · {version} · {devices}")
     if top:
-        where = f"{quantities.seconds(top['time_ns'] * 1e-9)} in {top['count']:,} launches"
+        where = f"{quantities.seconds(top['time_s'])} in {top['count']:,} launches"
         st.markdown(f"Longest kernel: {where}")
         st.code(top["name"][:300], None, wrap_lines=True)
     for note in figures["notes"]:
@@ -62,11 +61,11 @@ def show(table: pd.DataFrame, key: str) -> None:
 def one(name: str, report: Report) -> None:
     look = export.look()
     cards(summarise(report))
-    seconds = report.kernels.groupby(
+    time_s = report.kernels.groupby(
         report.kernels["operator_class"].astype(object).map(kernel_charts.engine_class)
     )["duration_s"].sum()
     title = "Kernel time by operator class"
-    classes = kernel_charts.by_class({report.label[:24]: seconds.to_dict()}, title, look)
+    classes = kernel_charts.by_class({report.label[:24]: time_s.to_dict()}, title, look)
     export.chart(classes, "report-classes", title)
     time, kernels, roof, tree = st.tabs(
         ["Timeline", "Kernels", "Roofline", "Ranges"], on_change="rerun", key="report_tabs"
@@ -76,13 +75,13 @@ def one(name: str, report: Report) -> None:
             report_charts.timeline(report)
     if kernels.open:
         with kernels:
-            show(comparison.kernels_table(report.kernels), key="kernels_table")
+            show(kernels_table(report.kernels), key="kernels_table")
     if roof.open:
         with roof:
             report_charts.counters(report)
     if tree.open:
         with tree:
-            ranges = comparison.ranges_table(report)
+            ranges = ranges_table(report)
             if not len(ranges):
                 st.info("This report has no ranges around its kernels.")
             else:
@@ -105,7 +104,7 @@ others = [other for other in found if other != name]
 if others:
     st.subheader("Difference", anchor=False)
     before = st.selectbox("Against", others, key="report_before")
-    table = comparison.difference(found[before], found[name])
+    table = difference(found[before], found[name])
     change = float(table["change_s"].sum())
     st.markdown(
         f"Kernel time changes by **{quantities.seconds(abs(change))}** "

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from genz_core.errors import InvalidValue, MeasurementError
@@ -12,7 +10,7 @@ from genz_core.types import System
 from profilers.collect import bench, cases
 from profilers.collect import microbenchmarks as micro
 from profilers.collect.building import pick_device
-from profilers.collect.clock import Clock, contention, relative_spread, set_threads
+from profilers.collect.clock import Clock, contention, set_threads
 from profilers.collect.progress import Cancelled
 
 
@@ -113,11 +111,6 @@ def test_one_thread_on_a_cpu_is_timed_by_its_processor_time() -> None:
     clock = Clock.of(pick_device("cpu"))
     assert clock.basis == "cpu"
     assert clock.time(lambda: time.sleep(0.05)) < 0.02
-
-
-def test_spread_is_half_the_range_over_the_median() -> None:
-    assert relative_spread([1.0, 2.0, 3.0]) == pytest.approx(0.5)
-    assert math.isnan(relative_spread([2.0]))
 
 
 @pytest.mark.parametrize("threads", [-1, 10_000])

@@ -1,0 +1,39 @@
+"""Figures of a report as `ridgeline import --json` and metrics.json write them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_NANOSECONDS_PER_S = 1e9
+
+
+def summary_document(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """A summary with its times in whole nanoseconds, under keys that end in `_ns`.
+
+    Args:
+        summary: of `profilers.summarise`, in seconds; its idle_share has no key of the format.
+    """
+    document = _in_nanoseconds({k: v for k, v in summary.items() if k != "idle_share"})
+    if summary["top_kernel"] is not None:
+        document["top_kernel"] = _in_nanoseconds(summary["top_kernel"])
+    for table in ("phases", "operator_classes"):
+        document[table] = {name: _in_nanoseconds(row) for name, row in summary[table].items()}
+    return document
+
+
+def _in_nanoseconds(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures with those named `_s`, numbers or mappings of numbers, in nanoseconds."""
+    converted: dict[str, Any] = {}
+    for key, value in figures.items():
+        if not key.endswith("_s"):
+            converted[key] = value
+        elif isinstance(value, Mapping):
+            converted[f"{key[:-2]}_ns"] = {name: _whole(part) for name, part in value.items()}
+        else:
+            converted[f"{key[:-2]}_ns"] = _whole(value)
+    return converted
+
+
+def _whole(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * _NANOSECONDS_PER_S)

@@ -1,0 +1,96 @@
+"""Tables of a report: kernels by name, the tree of ranges; the difference of two reports."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from profilers.schema import Report
+
+#: No report has so many different kernels.
+_ALL = 1_000_000
+#: Least divisor of a share: kernels that took no time have a share of 0.
+_LEAST_S = 1e-300
+
+
+def kernels_table(kernels: pd.DataFrame, count: int = 500) -> pd.DataFrame:
+    """Kernels summed by name, the `count` longest first.
+
+    Args:
+        kernels: a kernel table, see `profilers.schema.KERNEL_COLUMNS`.
+
+    Returns:
+        name, operator_class, phase, count (launches), time_s, mean_s and share (of the time of
+        all kernels).
+    """
+    grouped = kernels.groupby("name", observed=True).agg(
+        operator_class=("operator_class", "first"),
+        phase=("phase", "first"),
+        count=("count", "sum"),
+        time_s=("duration_s", "sum"),
+    )
+    grouped["mean_s"] = grouped["time_s"] / grouped["count"]
+    grouped["share"] = grouped["time_s"] / max(float(grouped["time_s"].sum()), _LEAST_S)
+    ordered = grouped.nlargest(count, "time_s").reset_index()
+    return ordered.astype({"name": str, "operator_class": str, "phase": object})
+
+
+def ranges_table(report: Report, most: int = 1000) -> pd.DataFrame:
+    """The tree of ranges around kernels, the first `most` paths in alphabetical order.
+
+    Returns:
+        path, depth (0: outermost), name, runs and host_s (of all ranges of that name; None and
+        NaN where the report has none), launches and gpu_s (of the kernels inside).
+    """
+    totals = _kernels_inside(report.kernels)
+    host = report.ranges.groupby("name", observed=True)[["count", "duration_s"]].sum()
+    rows = []
+    for path, (launches, time_s) in sorted(totals.items()):
+        name = path.rpartition("/")[2]
+        timed = name in host.index
+        rows.append(
+            {
+                "path": path,
+                "depth": path.count("/"),
+                "name": name,
+                "runs": int(host.loc[name, "count"]) if timed else None,
+                "host_s": float(host.loc[name, "duration_s"]) if timed else float("nan"),
+                "launches": int(launches),
+                "gpu_s": time_s,
+            }
+        )
+    return pd.DataFrame(rows[:most])
+
+
+def _kernels_inside(kernels: pd.DataFrame) -> dict[str, list[float]]:
+    """{path: [launches, seconds]} of the kernels in each range and in those nested in it."""
+    totals: dict[str, list[float]] = {}
+    paths = kernels.groupby("nvtx_path", observed=True)[["count", "duration_s"]].sum()
+    for path, (launches, time_s) in zip(paths.index, paths.to_numpy(), strict=True):
+        parts = str(path).split("/")
+        for depth in range(1, len(parts) + 1):
+            total = totals.setdefault("/".join(parts[:depth]), [0.0, 0.0])
+            total[0] += launches
+            total[1] += time_s
+    return totals
+
+
+def difference(before: Report, after: Report) -> pd.DataFrame:
+    """Kernels of two reports by name, the largest change of time first.
+
+    Returns:
+        name, before_s, before_count, after_s, after_count, operator_class and change_s (after
+        minus before); a kernel that one report lacks has 0 there.
+    """
+    sides = []
+    for side, report in (("before", before), ("after", after)):
+        table = kernels_table(report.kernels, _ALL).set_index("name")
+        renamed = {"time_s": f"{side}_s", "count": f"{side}_count", "operator_class": f"{side}_as"}
+        sides.append(table[list(renamed)].rename(columns=renamed))
+    joined = sides[0].join(sides[1], how="outer")
+    joined["operator_class"] = joined.pop("before_as").fillna(joined.pop("after_as"))
+    joined = joined.fillna(
+        {"before_s": 0.0, "after_s": 0.0, "before_count": 0, "after_count": 0}
+    ).astype({"before_count": int, "after_count": int})
+    joined["change_s"] = joined["after_s"] - joined["before_s"]
+    order = joined["change_s"].abs().sort_values(ascending=False).index
+    return joined.loc[order].reset_index()
