@@ -4,8 +4,9 @@ estimate(model, system, workload, parallelism, engine)   the whole workload
 prefill(...)  decode(...)  decode_step(...)  mixed(...)  one kind of step
 """
 
+from genz_core.engine import EngineProfile
 from genz_core.memory import max_batch, max_context
-from genz_core.types import EngineProfile, Parallelism, Precision, Step, System, Workload
+from genz_core.types import Parallelism, Precision, Step, System, Workload
 from genz_core.workload import Estimate, decode, decode_step, estimate, mixed, prefill
 
 __all__ = [

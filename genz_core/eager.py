@@ -13,18 +13,9 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from genz_core.engine import EagerFacts, EngineProfile
 from genz_core.operators import copy
-from genz_core.types import (
-    EagerFacts,
-    EngineProfile,
-    Graph,
-    Model,
-    Num,
-    Op,
-    Parallelism,
-    Precision,
-    Step,
-)
+from genz_core.types import Graph, Model, Num, Op, Parallelism, Precision, Step
 
 #: Kernels that eager transformers launches for each operator of a decoder layer, counted in its
 #: source (models/llama/modeling_llama.py, cache_utils.py): a norm with the residual before it

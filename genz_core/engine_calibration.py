@@ -24,47 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genz_core.engine import CONSTANTS, FIELDS, EngineProfile
 from genz_core.errors import InvalidValue
 from genz_core.operator_calibration import TOLERANCE, ErrorSummary
-from genz_core.types import Array, EngineProfile
+from genz_core.types import Array
 
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """One constant of an engine that whole steps speak for.
-
-    engine, device, recipe: how far its logarithm is expected to move between what is assumed of
-    an engine and what holds for it; from there to one of its devices; from there to one model and
-    format on that device.  0: it does not differ there.  least: where it starts when it was zero.
-    most: how far its logarithm may rise in an engine; a rate cannot pass what the hardware has.
-    """
-
-    field: str
-    engine: float
-    device: float = 0.0
-    recipe: float = 0.0
-    least: float = 1e-9
-    most: float = 3.0
-
-
-#: The widths are judgement: round figures, chosen by what they gave on configurations, models and
-#: devices left out of hardware_db/measurements (docs/accuracy.md, "Limits").
-CONSTANTS = (
-    Constant("kernel_floor_s", 0.06, 0.3, 0.4),
-    Constant("host_step_s", 0.1, 0.4, 0.7),
-    Constant("host_sequence_s", 0.1, 0.0, 0.7, least=0.5e-6),
-    Constant("moe_floor_s", 0.1),
-    Constant("expert_s", 0.1),
-    Constant("compute_efficiency", 0.05, 0.3, 0.3, most=0.1),
-    Constant("memory_efficiency", 0.02, 0.15, 0.15, most=0.1),
-    Constant("attention_efficiency", 0.05, 0.2, 0.2, most=0.1),
-    Constant("four_bit_efficiency", 0.5),
-    Constant("expert_efficiency", 0.5),
-    Constant("host_request_s", 1.0, least=1e-4),
-    Constant("queue_steps", 1.0, 0.0, 0.5, least=0.1),
-    Constant("prefill_share", 0.2, 0.0, 0.3),
-)
-FIELDS = tuple(constant.field for constant in CONSTANTS)
 #: Expected spread of ln(predicted / measured) by what is measured, once its constants are right.
 SPREAD: Mapping[str, float] = {
     "tpot_s": 0.15, "ttft_s": 0.45, "prefill": 0.2, "decode": 0.15, "e2e": 0.15,

@@ -11,18 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from genz_core.deployment import deploy
+from genz_core.engine import EngineProfile
 from genz_core.step import slowest_stage
-from genz_core.types import (
-    Array,
-    EngineProfile,
-    Graph,
-    Mask,
-    Model,
-    Parallelism,
-    Step,
-    System,
-    Workload,
-)
+from genz_core.types import Array, Graph, Mask, Model, Parallelism, Step, System, Workload
 from genz_core.validity import columns, stack
 
 _LARGEST = 2**31  # batches and contexts beyond this are not asked for
@@ -84,6 +76,8 @@ def memory(
     engine: EngineProfile,
 ) -> Memory:
     """Memory at the end of the workload, when every sequence has isl + osl tokens."""
+    deployed = deploy(model, system, engine)
+    model, engine = deployed.executed, deployed.engine
     block = float(engine.kv_block_tokens)
     tokens = np.ceil((np.asarray(workload.isl) + workload.osl) / block) * block
     held = model.graph(Step.decode(workload.batch, tokens - 1.0), parallelism)

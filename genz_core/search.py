@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
-from genz_core.types import DEGREES, Array, EngineProfile, Model, Parallelism, System, Workload
+from genz_core.types import DEGREES, Array, Model, Parallelism, System, Workload
 from genz_core.workload import Estimate, estimate
 
 _WORKLOAD = ("batch", "isl", "osl")

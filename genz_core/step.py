@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from genz_core.engine import EngineProfile
 from genz_core.latency import Explanation, Pricer
 from genz_core.latency.pricer import at
 from genz_core.latency.roofline import arithmetic_of, roofline
 from genz_core.operators import on_the_busiest_rank, to_the_busiest_rank
-from genz_core.types import DEGREES, Array, EngineProfile, Graph, Num, Op, Parallelism, Step, System
+from genz_core.types import DEGREES, Array, Graph, Num, Op, Parallelism, Step, System
 from genz_core.validity import length, stack
 
 #: The parts that an operator's expected latency falls into, in the order they are drawn.

@@ -25,7 +25,6 @@ Mask = NDArray[np.bool_]
 Num = float | Array
 
 Bound = Literal["compute", "memory", "communication", "overhead"]
-MeasuredOn = Literal["", "device", "recipe", "own", "own_few"]
 CacheSource = Literal["checkpoint", "convention", "asked"]
 
 # ------------------------------------------------------------------------------- what is asked
@@ -333,96 +332,3 @@ class System:
                 f"{self.name} states no dense {compute} peak (it has {known}); "
                 "choose another compute type or add the figure to its YAML"
             ) from None
-
-
-@dataclass(frozen=True, slots=True)
-class EagerFacts:
-    """Costs of eager execution on one machine, measured piece by piece.
-
-    host_layer_s: host time of one decoder layer, host_step_s: of a step outside of the layers,
-    both with cold caches, as they are after a product streamed its weights through them.
-    *_passes: memory traffic of the unfused form over the fused one's.
-    expand_groups: 1 where attention runs as on CPUs, see `genz_core.eager.cpu_attention`.
-    """
-
-    host_layer_s: float
-    host_step_s: float
-    norm_passes: float = 1.0
-    rope_passes: float = 1.0
-    activation_passes: float = 1.0
-    append_passes: float = 1.0
-    expand_groups: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class EngineProfile:
-    """What serving software adds to its kernels, and how it schedules.
-
-    kernel_floor_s: start and drain of one kernel inside this engine's graphs.
-    launch_s: host time to launch an operator; it hides behind a longer operator before it.
-    thin_products: products of few rows have kernels of their own in every format.
-    compute_efficiency, memory_efficiency: rates of its kernels over those that the system's
-    latency profile was fitted on.
-    attention_efficiency: the same of its prefill attention, on top of compute_efficiency.
-    four_bit_efficiency: the rate at which its products read 4-bit blocks, over the profile's,
-    where the hardware multiplies them.  expert_efficiency: the same of experts with 4-bit weights,
-    whatever multiplies them.
-    products: arithmetic type whose peak its products work against, where the system states one
-    ("int8" for kernels that quantise activations themselves); "" for their own.
-    moe_floor_s: routing, permutation and grouped products of one layer at their smallest.
-    expert_s: bookkeeping per expert on the device and layer.
-    host_step_s, host_sequence_s: host and scheduler time per step and per running sequence.
-    host_request_s: once per request (tokenise, admit, first reply).
-    sampling_s: per step, on top of the sampling operator.
-    all_reduce: algorithm inside a scale-up domain: "nccl" (rings), "tree", "custom" or
-    "in_network".
-    chunk_tokens: tokens of a step at most, 0 for whole prompts.  mixed_steps: prefill chunks
-    and decodes share a step (else prefill goes first and decodes wait).
-    max_sequences: of a step.  memory_fraction: of the device that the engine takes.
-    reserve_bytes: runtime context, graphs and workspace inside that.
-    kv_block_tokens: cache granularity.  reserve_output: fraction of the output length whose
-    cache is reserved on admission.  kv_cache: what the cache is held in where weights were asked
-    for in some format and nobody said: as published checkpoints of that format say
-    ("checkpoint"), or the model's own type ("model"), unless the format itself implies one.
-    queue_steps: decode steps a new request waits for before its prefill starts and after it
-    ends (batching window, streaming interval).  prefill_share: measured prefill time under load
-    over the priced one.
-    eager: what its unfused kernels cost, for an engine that was measured running eagerly.
-    source: where the figures come from; assumptions: those nobody measured.
-    measured_on: what of the system at hand was measured with this engine: "own" (the user's runs
-    under load, three at least) or "own_few", "recipe" (this model and format), "device", or "" for
-    none.
-    """
-
-    name: str = "generic"
-    versions: str = ""
-    measured_on: MeasuredOn = ""
-    kernel_floor_s: float = 2.5e-6
-    launch_s: float = 0.0
-    thin_products: bool = False
-    compute_efficiency: float = 1.0
-    memory_efficiency: float = 1.0
-    attention_efficiency: float = 1.0
-    four_bit_efficiency: float = 1.0
-    expert_efficiency: float = 1.0
-    products: str = ""
-    moe_floor_s: float = 10e-6
-    expert_s: float = 0.03e-6
-    host_step_s: float = 5e-4
-    host_sequence_s: float = 4e-6
-    host_request_s: float = 0.0
-    sampling_s: float = 0.0
-    all_reduce: str = "nccl"
-    chunk_tokens: int = 8192
-    mixed_steps: bool = True
-    max_sequences: int = 1024
-    memory_fraction: float = 0.92
-    reserve_bytes: float = 1.5e9
-    kv_block_tokens: int = 16
-    reserve_output: float = 0.5
-    kv_cache: Literal["checkpoint", "model"] = "checkpoint"
-    queue_steps: float = 2.0
-    prefill_share: float = 1.0
-    source: str = "assumed"
-    assumptions: tuple[str, ...] = ()
-    eager: EagerFacts | None = None

@@ -14,21 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genz_core.deployment import deploy
+from genz_core.engine import EngineProfile
 from genz_core.memory import Memory, memory
 from genz_core.offload import Offload, What, offload
 from genz_core.step import StepEstimate, price
-from genz_core.types import (
-    Array,
-    EngineProfile,
-    Graph,
-    Group,
-    Model,
-    Num,
-    Parallelism,
-    Step,
-    System,
-    Workload,
-)
+from genz_core.types import Array, Group, Model, Num, Parallelism, Step, System, Workload
 from genz_core.validity import check, columns, split_of
 
 #: Gauss-Legendre nodes and weights on [0, 1]: exact for costs up to degree five in the context.
@@ -55,7 +46,7 @@ class Estimate:
     prefill: the step that reads the prompts.  decode: the mean step over the output.
     status: "ok" or a reason code per configuration; times of invalid ones are NaN, of ones that
     do not fit they stay.  offload: what was moved off the device.  complaints: why, by
-    configuration, where it is not the memory.
+    configuration, where it is not the memory.  notes: what was assumed, in words.
     """
 
     model: Model
@@ -69,6 +60,7 @@ class Estimate:
     status: NDArray[np.str_]
     complaints: Mapping[int, str]
     offload: Offload | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def valid(self) -> NDArray[np.bool_]:
@@ -133,7 +125,8 @@ def estimate(
         InvalidParallelism: one configuration whose degrees do not divide the model.
     """
     workload, parallelism = workload or Workload(), parallelism or Parallelism()
-    engine = engine or EngineProfile()
+    deployed = deploy(model, system, engine)
+    model, engine = deployed.executed, deployed.engine
     checked = check(model, workload, parallelism)
     load, split = checked.workload, checked.parallelism
     weighed = memory(model, system, load, split, engine)
@@ -141,7 +134,7 @@ def estimate(
     held = weighed.fits if moved is None else moved.fits
     status = np.where((checked.status == "ok") & ~held, OUT_OF_MEMORY, checked.status)
     return Estimate(
-        model=model,
+        model=deployed.model,
         system=system,
         engine=engine,
         workload=workload,
@@ -152,6 +145,7 @@ def estimate(
         offload=moved,
         status=status,
         complaints=checked.complaints,
+        notes=(*deployed.model.notes, *deployed.notes),
     )
 
 
@@ -207,9 +201,10 @@ def mixed(
     engine: EngineProfile | None = None,
 ) -> StepEstimate:
     """Price a step of unequal queries, each with its cached and new tokens (chunked prefill)."""
-    parallelism, engine = parallelism or Parallelism(), engine or EngineProfile()
+    parallelism, deployed = parallelism or Parallelism(), deploy(model, system, engine)
     step = Step(tuple(queries))
-    return price(model.graph(step, parallelism), step, system, parallelism, engine)
+    graph = deployed.executed.graph(step, parallelism)
+    return price(graph, step, system, parallelism, deployed.engine)
 
 
 def _with(step: StepEstimate, moved: Offload | None) -> StepEstimate:
@@ -228,12 +223,14 @@ def _priced(
     *,
     pipelined: bool = False,
 ) -> StepEstimate:
-    parallelism, engine = parallelism or Parallelism(), engine or EngineProfile()
+    parallelism, deployed = parallelism or Parallelism(), deploy(model, system, engine)
     asked = np.asarray(parallelism.micro_batches, dtype=float)
     parts = np.minimum(np.where(asked > 0, asked, parallelism.pp), batch)
     step = Step((Group(np.ceil(batch / parts), new_tokens, cached),))
-    graph: Graph = model.graph(step, parallelism)
-    return price(graph, step, system, parallelism, engine, micro_batches=parts, pipelined=pipelined)
+    graph = deployed.executed.graph(step, parallelism)
+    return price(
+        graph, step, system, parallelism, deployed.engine, micro_batches=parts, pipelined=pipelined
+    )
 
 
 def _mean(nodes: StepEstimate) -> StepEstimate:

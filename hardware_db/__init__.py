@@ -22,15 +22,13 @@ from hardware_db.intervals import (
     validated_tier,
 )
 from hardware_db.profiles import load_profile
-from hardware_db.recipes import Measured, RecipeKey, forget_recipe, keep_recipe, load_recipe, tuned
+from hardware_db.recipes import forget_recipe, keep_recipe, load_recipe
 from hardware_db.schema import Fact, Record, Source, unit_of
 from hardware_db.what_if import is_hypothetical, what_if
 
 __all__ = [
     "Fact",
     "Interval",
-    "Measured",
-    "RecipeKey",
     "Record",
     "Source",
     "engine_facts",
@@ -47,7 +45,6 @@ __all__ = [
     "load_recipe",
     "load_yaml",
     "names",
-    "tuned",
     "unit_of",
     "validated_tier",
     "what_if",

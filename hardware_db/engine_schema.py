@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -15,9 +16,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from genz_core.engine import EagerFacts, EngineProfile
 from genz_core.errors import InvalidValue, UnknownEngine
-from genz_core.types import EagerFacts, EngineProfile
-from hardware_db import document, library
+from hardware_db import document, library, recipes
 from hardware_db.schema import GIGA, MICRO, Fact, Source
 from hardware_db.wording import sentence
 
@@ -151,15 +152,17 @@ def engine_facts(name: str) -> EngineRecord:
     raise UnknownEngine("engine", name, [*records, *(r.name for r in records.values())])
 
 
-def load_engine(name: str = GENERIC) -> EngineProfile:
-    """The profile of an engine; an empty or unknown name gets the generic one.
+def load_engine(name: str = GENERIC, *, own: bool = True) -> EngineProfile:
+    """The profile of an engine, with what was measured of it; an unknown name gets the generic one.
 
     The returned profile's `name` says which was used, so that the caller can tell the user.
+    own: whether recipes that the user calibrated stand in for shipped ones.
     """
     try:
-        return engine_facts(name or GENERIC).profile()
+        record = engine_facts(name or GENERIC)
     except UnknownEngine:
-        return engine_facts(GENERIC).profile()
+        record = engine_facts(GENERIC)
+    return replace(record.profile(), measurements=recipes.engine_measurements(record.id, own=own))
 
 
 def prior_engine(name: str) -> EngineProfile:

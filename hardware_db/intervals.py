@@ -17,8 +17,8 @@ from importlib.resources import files
 
 import yaml
 
+from genz_core.engine import EngineProfile
 from genz_core.latency.profile import Fit, LatencyProfile
-from genz_core.types import EngineProfile
 from hardware_db import profiles
 from hardware_db.engine_schema import GENERIC
 
@@ -52,7 +52,7 @@ def load_interval(metric: str, tier: str, engine: EngineProfile) -> Interval | N
 
     metric: "prefill", "decode", "e2e" (static batches), "ttft_s" or "tpot_s" (serving).
     tier: of the latency profile ("measured", "sibling", "default").  engine: as it was measured
-    on the system (`hardware_db.tuned`): what was measured decides which held-out points speak for
+    on the system (`genz_core.deploy`): what was measured decides which held-out points speak for
     the figure.  Where they are too few all measured engines are pooled, and an engine that was
     never measured misses as the generic one does.
     """

@@ -1,10 +1,9 @@
 """What was measured of an engine on one device, and of one model and format there.
 
 More than half of what a prediction misses is common to all runs on a device, or of one recipe:
-kernels, flags, streaming intervals that no label names.  Where a device or a recipe was measured,
-the engine's constants are moved to it (`tuned`); the scales of a recipe's serving figures, which
-no constant describes, come as a `Recipe`.  Where nobody measured, the engine's profile alone
-holds.  The files are written by ``python -m app.engine_fit``; what a user calibrated from runs of
+kernels, flags, streaming intervals that no label names.  Every engine that is loaded carries what
+was measured of it (`EngineMeasurements`), and `genz_core.deploy` applies it where model and system
+fit.  The files are written by ``python -m app.engine_fit``; what a user calibrated from runs of
 their own lies in the data folder and stands in for a shipped recipe.
 """
 
@@ -12,53 +11,19 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict
 from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from genz_core.engine_calibration import CONSTANTS, FIELDS
+from genz_core.engine import FIELDS, EngineMeasurements, MeasuredRecipe, Recipe, RecipeKey
 from genz_core.errors import InvalidValue
-from genz_core.serving import Recipe
-from genz_core.types import EngineProfile, MeasuredOn
 from hardware_db import library
 
-#: Runs under load whose worth in a calibration of one's own was tried (`app/engine_fit`).
-TRIED_RUNS = 3
-_LEAST = {constant.field: constant.least for constant in CONSTANTS}
 
-
-@dataclass(frozen=True, slots=True)
-class RecipeKey:
-    """What a recipe is looked up by.
-
-    engine: a profile's name.  parameters: of the model, which tell architectures apart whatever
-    their name.  system: a slug.  weights: format of the bulk of the weights.
-    """
-
-    engine: str
-    parameters: int
-    system: str
-    weights: str
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What was measured of a recipe.
-
-    scales: of its serving figures.  factors: of the engine's constants, on top of its device's.
-    model: its name, for a reader.  own: calibrated by the user, not shipped.
-    """
-
-    scales: Recipe
-    factors: Mapping[str, float]
-    model: str = ""
-    own: bool = False
-
-
-def load_recipe(key: RecipeKey, *, own: bool = True) -> Measured | None:
+def load_recipe(key: RecipeKey, *, own: bool = True) -> MeasuredRecipe | None:
     """What was measured of a recipe, None where nobody measured it.
 
     own: whether a calibration of the user's own stands in for a shipped one.
@@ -66,33 +31,16 @@ def load_recipe(key: RecipeKey, *, own: bool = True) -> Measured | None:
     return (_own().get(key) if own else None) or _shipped().get(key)
 
 
-def tuned(engine: EngineProfile, system: str, recipe: Measured | None = None) -> EngineProfile:
-    """The engine as it was measured on a system, and with a recipe there.
+def engine_measurements(engine: str, *, own: bool = True) -> EngineMeasurements:
+    """What was measured of an engine, by the name of its profile.
 
-    system: a slug.  `measured_on` of the result says what was found.
+    own: whether calibrations of the user's own stand in for shipped recipes.
     """
-    device = _devices().get((engine.name, system), {})
-    levels = [device, recipe.factors if recipe else {}]
-    return replace(_scaled(engine, levels), measured_on=_found(device, recipe))
-
-
-def _found(device: Mapping[str, float], recipe: Measured | None) -> MeasuredOn:
-    if recipe is None:
-        return "device" if device else ""
-    if not recipe.own:
-        return "recipe"
-    return "own" if recipe.scales.points >= TRIED_RUNS else "own_few"
-
-
-def _scaled(engine: EngineProfile, levels: Iterable[Mapping[str, float]]) -> EngineProfile:
-    fields: dict[str, Any] = {}
-    for factors in levels:
-        for field, factor in factors.items():
-            if factor == 1.0:
-                continue
-            value = fields.get(field, max(getattr(engine, field), _LEAST[field]))
-            fields[field] = value * factor
-    return replace(engine, **fields)
+    mine = _own() if own else {}
+    recipes = {key: found for key, found in _shipped().items() if key.engine == engine}
+    recipes |= {key: found for key, found in mine.items() if key.engine == engine}
+    devices = {slug: factors for (name, slug), factors in _devices().items() if name == engine}
+    return EngineMeasurements(devices, recipes)
 
 
 # ------------------------------------------------------------------------------- the files
@@ -103,7 +51,7 @@ def own_file() -> Path:
     return library.data_folder() / "recipes.csv"
 
 
-def keep_recipe(key: RecipeKey, measured: Measured) -> Path:
+def keep_recipe(key: RecipeKey, measured: MeasuredRecipe) -> Path:
     """Save a recipe of the user's own, in place of an earlier one of the same key.
 
     Raises:
@@ -121,7 +69,7 @@ def forget_recipe(key: RecipeKey) -> bool:
     return True
 
 
-def _write_own(recipes: Mapping[RecipeKey, Measured]) -> Path:
+def _write_own(recipes: Mapping[RecipeKey, MeasuredRecipe]) -> Path:
     path = own_file()
     draft = path.with_name(f"{path.name}.{os.getpid()}.part")
     rows = [
@@ -142,13 +90,13 @@ def _write_own(recipes: Mapping[RecipeKey, Measured]) -> Path:
     return path
 
 
-def _own() -> Mapping[RecipeKey, Measured]:
+def _own() -> Mapping[RecipeKey, MeasuredRecipe]:
     path = own_file()
     return _read_own(path, path.stat().st_mtime_ns) if path.is_file() else {}
 
 
 @lru_cache(maxsize=8)
-def _read_own(path: Path, _modified: int) -> Mapping[RecipeKey, Measured]:
+def _read_own(path: Path, _modified: int) -> Mapping[RecipeKey, MeasuredRecipe]:
     try:
         return _by_key(path.read_text(encoding="utf-8"), own=True)
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -158,7 +106,7 @@ def _read_own(path: Path, _modified: int) -> Mapping[RecipeKey, Measured]:
 
 
 @cache
-def _shipped() -> Mapping[RecipeKey, Measured]:
+def _shipped() -> Mapping[RecipeKey, MeasuredRecipe]:
     return _by_key(_text("recipes.csv"), own=False)
 
 
@@ -172,13 +120,17 @@ def _text(name: str) -> str:
     return files("hardware_db").joinpath("engines", name).read_text(encoding="utf-8")
 
 
-def _by_key(text: str, *, own: bool) -> dict[RecipeKey, Measured]:
+def _by_key(text: str, *, own: bool) -> dict[RecipeKey, MeasuredRecipe]:
     return {
-        RecipeKey(row["engine"], int(row["parameters"]), row["system"], row["weights"]): Measured(
-            _scales(row), _factors(row), row["model"], own
-        )
+        RecipeKey(
+            row["engine"], int(row["parameters"]), row["system"], row["weights"]
+        ): MeasuredRecipe(_scales(row), _factors(row), row["model"], own)
         for row in csv.DictReader(text.splitlines())
     }
+
+
+def _key(row: Mapping[str, Any]) -> RecipeKey:
+    return RecipeKey(row["engine"], int(row["parameters"]), row["system"], row["weights"])
 
 
 def _scales(row: Mapping[str, Any]) -> Recipe:

@@ -17,13 +17,13 @@ import numpy as np
 import hardware_db
 from app.scenario import points_file
 from app.scenario.points_row import NAMES, Point, parse
-from app.scenario.scenario import Resolved, Scenario, recipe_key, resolve
+from app.scenario.scenario import Resolved, Scenario, resolve
+from genz_core.deployment import as_measured, recipe_key
+from genz_core.engine import EngineProfile, MeasuredRecipe, RecipeKey
 from genz_core.engine_calibration import SCALES, EndToEnd, calibrate_end_to_end
 from genz_core.errors import InvalidValue
-from genz_core.serving import Recipe
-from genz_core.types import Array, EngineProfile
+from genz_core.types import Array
 from genz_core.workload import OUT_OF_MEMORY
-from hardware_db import Measured, RecipeKey
 
 Progress = Callable[[float, str], None]
 
@@ -72,7 +72,7 @@ class Calibrated:
     key: RecipeKey
     runs: tuple[Run, ...]
     fit: EndToEnd
-    measured: Measured
+    measured: MeasuredRecipe
     before_s: Array
     after_s: Array
 
@@ -204,18 +204,19 @@ def _measured(row: points_file.Row, point: Point, asked: Resolved) -> Iterator[R
 def _fitted(key: RecipeKey, runs: list[Run], progress: Callable[[float], None]) -> Calibrated:
     """Fit the shipped engine, as it was measured on this device and recipe, to the runs."""
     shipped = hardware_db.load_recipe(key, own=False)
-    engine = hardware_db.tuned(hardware_db.load_engine(key.engine), key.system, shipped)
-    scales, factors = (shipped.scales, shipped.factors) if shipped else (Recipe(), {})
+    first = runs[0].asked
+    engine = as_measured(hardware_db.load_engine(key.engine, own=False), first.model, first.system)
+    scales, factors = engine.recipe, shipped.factors if shipped else {}
 
     def predicted(tried: EngineProfile) -> Array:
-        return _priced(runs, tried, scales, "predicted")
+        return _priced(runs, tried, "predicted")
 
     fit = calibrate_end_to_end(
         engine,
         predicted,
         np.array([run.measured_s for run in runs]),
         [run.metric for run in runs],
-        bound_s=_priced(runs, engine, scales, "bound"),
+        bound_s=_priced(runs, engine, "bound"),
         progress=progress,
     )
     fitted = replace(
@@ -229,13 +230,13 @@ def _fitted(key: RecipeKey, runs: list[Run], progress: Callable[[float], None]) 
         key=key,
         runs=tuple(runs),
         fit=fit,
-        measured=Measured(fitted, moved, runs[0].asked.model.name, own=True),
+        measured=MeasuredRecipe(fitted, moved, first.model.name, own=True),
         before_s=predicted(engine),
-        after_s=_priced(runs, fit.engine, fitted, "predicted"),
+        after_s=_priced(runs, replace(fit.engine, recipe=fitted), "predicted"),
     )
 
 
-def _priced(runs: Sequence[Run], engine: EngineProfile, recipe: Recipe, what: str) -> Array:
+def _priced(runs: Sequence[Run], engine: EngineProfile, what: str) -> Array:
     """The predicted or least time of every run [s], [runs].
 
     Raises:
@@ -246,7 +247,7 @@ def _priced(runs: Sequence[Run], engine: EngineProfile, recipe: Recipe, what: st
         groups.setdefault(points_file.group_of(run.point), []).append(at)
     seconds = np.full(len(runs), np.nan)
     for members in groups.values():
-        asked = replace(runs[members[0]].asked, engine=engine, recipe=recipe)
+        asked = replace(runs[members[0]].asked, engine=engine)
         priced = points_file.price_group(asked, [runs[at].point for at in members])
         for at, row in zip(members, priced, strict=True):
             if row["status"] not in ("ok", OUT_OF_MEMORY):

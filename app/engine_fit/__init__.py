@@ -2,7 +2,7 @@
 
 An engine's constants (host time, kernel floors, rates, waiting) are fitted around the priors of
 `hardware_db/engines/priors` on ln(predicted / measured).  They move on three levels, each kept near
-the one above it by a prior (`genz_core.engine_calibration.CONSTANTS`):
+the one above it by a prior (`genz_core.engine.CONSTANTS`):
 
     engine   what holds for it on any device            hardware_db/engines/<engine>.yaml
     device   what differs on one of its devices         hardware_db/engines/devices.csv

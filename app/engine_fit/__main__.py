@@ -29,7 +29,7 @@ from app.engine_fit.writing import (
     write_table,
 )
 from app.wording.tables import Format, render
-from hardware_db.recipes import TRIED_RUNS
+from genz_core.engine import TRIED_RUNS
 
 
 def main() -> None:

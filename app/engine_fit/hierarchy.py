@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.engine_fit.targets import Data, Target
+from genz_core.engine import CONSTANTS, FIELDS, Recipe
 from genz_core.engine_calibration import (
-    CONSTANTS,
-    FIELDS,
     MOST_WIDTHS,
     SCALES,
     SPREAD,
@@ -21,7 +20,6 @@ from genz_core.engine_calibration import (
     slopes,
     waited,
 )
-from genz_core.serving import Recipe
 from genz_core.types import Array, Mask
 
 #: Share of a device's prior widths by the tier of its latency profile: what its kernels reach is

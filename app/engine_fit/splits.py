@@ -11,10 +11,10 @@ import numpy as np
 import hardware_db
 from app.engine_fit.hierarchy import Fitted
 from app.engine_fit.targets import Data, Target
+from genz_core.engine import EngineProfile, Recipe
 from genz_core.engine_calibration import SCALES, SPREAD, calibrate_end_to_end, moved
 from genz_core.error_metrics import accuracy
-from genz_core.serving import Recipe
-from genz_core.types import Array, EngineProfile, Mask
+from genz_core.types import Array, Mask
 from hardware_db.engine_schema import GENERIC
 
 #: What is left out together, by the name of the split.

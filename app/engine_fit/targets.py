@@ -13,11 +13,12 @@ import hardware_db
 from app.accuracy import measured_points
 from app.scenario import points_file
 from app.scenario.points_row import Point, parse
-from app.scenario.scenario import Resolved, bulk_format, resolve
+from app.scenario.scenario import Resolved, resolve
+from genz_core.deployment import bulk_format
+from genz_core.engine import NO_RECIPE, EngineProfile, Recipe
 from genz_core.engine_calibration import moved
 from genz_core.operator_calibration import TOLERANCE
-from genz_core.serving import Recipe
-from genz_core.types import Array, EngineProfile
+from genz_core.types import Array
 from hardware_db.engine_schema import prior_engine
 
 
@@ -81,7 +82,8 @@ class Data:
     def _price(
         self, resolved: Resolved, rows: Sequence[int], engine: EngineProfile, recipe: Recipe | None
     ) -> dict[int, points_file.Row]:
-        asked = replace(resolved, engine=engine, recipe=recipe)
+        scaled = replace(engine, recipe=recipe or NO_RECIPE)
+        asked = replace(resolved, engine=scaled)
         return dict(
             zip(rows, points_file.price_group(asked, [self.rows[at] for at in rows]), strict=True)
         )

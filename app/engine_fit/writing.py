@@ -13,7 +13,8 @@ import numpy as np
 
 import hardware_db
 from app.engine_fit.hierarchy import Fitted, recipes
-from genz_core.engine_calibration import CONSTANTS, FIELDS, moved
+from genz_core.engine import CONSTANTS, FIELDS
+from genz_core.engine_calibration import moved
 from genz_core.types import Array
 
 ENGINES = Path(hardware_db.__file__).parent / "engines"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,10 @@ import hardware_db
 import model_registry
 from app.scenario import intervals
 from app.scenario.intervals import Latency
-from app.scenario.scenario import as_measured
-from genz_core.eager import as_run
+from genz_core.deployment import as_measured
+from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue, RidgelineError
-from genz_core.types import EngineProfile, Model, Parallelism, System, Workload
+from genz_core.types import Model, Parallelism, System, Workload
 from genz_core.workload import decode_step, prefill
 from model_registry.finding.lookup import resolve
 from profilers.collect.agreement import Agreement, agreement
@@ -63,8 +63,6 @@ def raw_config(name: str, checkpoint: bool = False) -> dict[str, Any] | str:
 
 def cut(settings: RunSettings) -> RunSettings:
     """The same run of a model that has only the layers it was cut to."""
-    from dataclasses import replace
-
     config = settings.config
     if not settings.layers or isinstance(config, str) or "num_hidden_layers" not in config:
         return settings
@@ -123,7 +121,7 @@ def setting(
         name = ENGINE
     engine = hardware_db.load_engine(name)
     if model is not None and found is not None:
-        engine, _ = as_measured(engine, model, found)
+        engine = as_measured(engine, model, found)
     return Setting(model, found, engine, tuple(notes))
 
 
@@ -176,8 +174,8 @@ def _predictions(run: ModelRun, known: Setting) -> dict[str, tuple[Any, Any]]:
     s = run.settings
     load = Workload(float(s.batch), float(s.isl), float(s.osl))
     as_engine, plain = (
-        genz_core.estimate(model, known.system, load, engine=known.engine)
-        for model in (as_run(known.model, known.engine), known.model)
+        genz_core.estimate(known.model, known.system, load, engine=engine)
+        for engine in (known.engine, replace(known.engine, eager=None))
     )
     return {
         phase: (getattr(as_engine, phase), getattr(plain, phase)) for phase in ("prefill", "decode")
@@ -252,12 +250,13 @@ def predict_step(
 ) -> tuple[float, float]:
     """Predicted seconds of a step as the engine runs it, and the bound of the model [s]."""
     batch, split = float(step.point.batch), Parallelism()
-    models = (as_run(model, engine), model)
+    engines = (engine, replace(engine, eager=None))
     if step.point.phase == "prefill":
         load = Workload(batch, float(step.point.length), 1.0)
-        priced, least = (prefill(m, system, load, split, engine) for m in models)
+        priced, least = (prefill(model, system, load, split, e) for e in engines)
     else:
-        priced, least = (decode_step(m, system, batch, step.context, split, engine) for m in models)
+        context = step.context
+        priced, least = (decode_step(model, system, batch, context, split, e) for e in engines)
     return float(priced.total_s[0]), float(least.bound_total_s[0])
 
 

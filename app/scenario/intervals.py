@@ -16,10 +16,11 @@ import numpy as np
 import hardware_db
 from app.wording import quantities
 from genz_core import Estimate
+from genz_core.engine import EngineProfile
 from genz_core.latency import Pricer
 from genz_core.serving import ServingEstimate
 from genz_core.step import StepEstimate
-from genz_core.types import Array, EngineProfile, Op, System
+from genz_core.types import Array, Op, System
 from hardware_db import Interval
 
 #: Which held-out points say how far off a figure is, the nearest first.  Whole requests, which are

@@ -189,7 +189,7 @@ def _static(resolved: Resolved, points: Sequence[Point]) -> _Figures:
     result = estimate_resolved(resolved, **column)
     load, split = _sound(result.workload, result.parallelism, result.valid)
     context = load.isl + np.where(np.asarray(load.osl) > 1, np.asarray(load.osl) / 2.0, 0.0)
-    model, system = resolved.executed, resolved.system
+    model, system = resolved.model, resolved.system
     step = decode_step(model, system, load.batch, context, split, resolved.engine)
     latencies = {
         "prefill_s": result.prefill.total_s,
@@ -226,9 +226,7 @@ def _served(resolved: Resolved, points: Sequence[Point]) -> _Figures:
     )
     degrees: dict[str, Any] = dict(column)
     split = replace(resolved.scenario.parallelism, **degrees)
-    result = serve(
-        resolved.executed, resolved.system, traffic, split, resolved.engine, resolved.recipe
-    )
+    result = serve(resolved.model, resolved.system, traffic, split, resolved.engine)
     columns = intervals.beside(
         {name: getattr(result, name) for name in _LATENCIES},
         intervals.of_load(resolved.system, resolved.engine),

@@ -8,17 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
-import numpy as np
-
 import genz_core
 import hardware_db
 import model_registry
 from genz_core import EngineProfile, Estimate, Parallelism, System, Workload
+from genz_core.deployment import deploy
 from genz_core.errors import InvalidValue
-from genz_core.precision import bytes_of, format_of
-from genz_core.serving import Recipe
-from genz_core.types import Model, Step
-from hardware_db import RecipeKey
+from genz_core.types import Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +69,10 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A scenario with its names looked up.
+    """A scenario with its names looked up, as deployed.
 
-    notes: what was assumed on the way, in words.  recipe: measured scales of serving figures,
-    where this engine, model, system and format were measured.
+    model: in the formats that the engine keeps.  engine: as measured with this model and system.
+    notes: what was assumed on the way, in words.
     """
 
     scenario: Scenario
@@ -84,14 +80,6 @@ class Resolved:
     system: System
     engine: EngineProfile
     notes: tuple[str, ...]
-    recipe: Recipe | None = None
-
-    @property
-    def executed(self) -> Model:
-        """The model as its engine runs it: what is priced, whoever asks."""
-        from genz_core.eager import as_run
-
-        return as_run(self.model, self.engine)
 
 
 def resolve(scenario: Scenario) -> Resolved:
@@ -113,45 +101,15 @@ def combined(
     a visitor brought.
     """
     engine = hardware_db.load_engine(scenario.engine)
-    model, said = _with_cache_of(engine, model, scenario)
-    notes = (*model.notes, *said, *engine_notes(scenario.engine, engine))
-    if not measured:
-        return Resolved(scenario, model, system, engine, notes)
-    engine, recipe = as_measured(engine, model, system)
-    return Resolved(scenario, model, system, engine, notes, recipe)
-
-
-def _with_cache_of(
-    engine: EngineProfile, model: Model, scenario: Scenario
-) -> tuple[Model, tuple[str, ...]]:
-    """The model with the cache that its engine keeps where nobody asked for one, and a note."""
-    own, held = model.precision.weights["default"], model.precision.kv
-    told = not scenario.weights or format_of(scenario.weights).cache
-    follows = engine.kv_cache == "checkpoint" or told
-    if scenario.kv or follows or bytes_of(own) <= bytes_of(held):
-        return model, ()
-    kept = model.with_precision(replace(model.precision, kv=own))
-    said = f"kv cache: {own}, as {engine.name} keeps it unless told; checkpoints allow {held}"
-    return kept, (said,)
-
-
-def as_measured(
-    engine: EngineProfile, model: Model, system: System
-) -> tuple[EngineProfile, Recipe | None]:
-    """The engine as it was measured on this system and with this model, and the scales left."""
-    found = hardware_db.load_recipe(recipe_key(engine, model, system))
-    return hardware_db.tuned(engine, system.slug, found), found.scales if found else None
-
-
-def recipe_key(engine: EngineProfile, model: Model, system: System) -> RecipeKey:
-    """What measured runs of this engine, model and system are looked up by."""
-    return RecipeKey(engine.name, round(model.parameters), system.slug, bulk_format(model))
+    deployed = deploy(model, system, engine if measured else replace(engine, measurements=None))
+    notes = (*model.notes, *deployed.notes, *engine_notes(scenario.engine, engine))
+    return Resolved(scenario, deployed.model, system, deployed.engine, notes)
 
 
 def basis(asked: Resolved) -> str:
     """What of this engine and system was measured, in words."""
     found = _BASIS[asked.engine.measured_on].format(
-        engine=asked.engine.name, points=asked.recipe.points if asked.recipe else 0
+        engine=asked.engine.name, points=asked.engine.recipe.points
     )
     carried = asked.engine.measured_on and hardware_db.is_hypothetical(asked.system)
     return f"{found}, carried over to hardware that nobody has" if carried else found
@@ -164,13 +122,6 @@ _BASIS = {
     "device": "{engine} as measured on this device with other models",
     "": "{engine}'s profile, not measured on this device",
 }
-
-
-def bulk_format(model: Model) -> str:
-    """The format that most of the model's weights are in."""
-    graph = model.graph(Step.decode(1.0, 1.0), Parallelism())
-    largest = max(graph.ops, key=lambda op: float(np.max(op.held_weight_bytes)) * op.count)
-    return largest.weights
 
 
 def engine_notes(asked: str, engine: EngineProfile) -> tuple[str, ...]:
@@ -200,7 +151,7 @@ def estimate_resolved(resolved: Resolved, **arrays: Any) -> Estimate:
             f"offload = {scenario.offload!r}: choose weights or kv, or leave it empty"
         )
     return genz_core.estimate(
-        resolved.executed,
+        resolved.model,
         resolved.system,
         workload,
         parallelism,

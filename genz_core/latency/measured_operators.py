@@ -14,13 +14,14 @@ import numpy as np
 
 from genz_core import operators
 from genz_core.eager import cpu_attention
+from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
 from genz_core.latency.moe import busiest_rank_rows
 from genz_core.latency.parameters import CLASSES, MoeParameters, Parameters
 from genz_core.latency.pricer import Pricer
 from genz_core.latency.roofline import roofline
 from genz_core.operators import Experts, Heads, Types
-from genz_core.types import Array, EngineProfile, Num, Op, System
+from genz_core.types import Array, Num, Op, System
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from genz_core.engine import EngineProfile
 from genz_core.latency import attention, collectives, gemm, moe, pointwise, scan  # noqa: F401
 from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
@@ -19,7 +20,7 @@ from genz_core.latency.models import LatencyModel, Phase, depends_on_phase, late
 from genz_core.latency.parameters import Parameters
 from genz_core.latency.profile import Fit, LatencyProfile
 from genz_core.latency.roofline import Roofline, roofline
-from genz_core.types import Array, EngineProfile, Op, System
+from genz_core.types import Array, Op, System
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,26 +12,18 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from genz_core.deployment import deploy
+from genz_core.engine import EngineProfile, Recipe
 from genz_core.errors import InvalidValue
 from genz_core.memory import Memory, memory
 from genz_core.serving.queueing import Latencies, Residents, Steps, gap_s, latencies
-from genz_core.serving.traffic import Recipe, ServingEstimate, Traffic
-from genz_core.types import (
-    Array,
-    EngineProfile,
-    Group,
-    Model,
-    Num,
-    Parallelism,
-    System,
-    Workload,
-)
+from genz_core.serving.traffic import ServingEstimate, Traffic
+from genz_core.types import Array, Group, Model, Num, Parallelism, System, Workload
 from genz_core.validity import check
 from genz_core.workload import OUT_OF_MEMORY, decode, mixed, prefill
 
 OVERLOADED = "overloaded"
 _RATE_NODES = 24
-_NO_RECIPE = Recipe()
 _NO_ROOM = "no sequence's cache fits beside the weights"
 
 
@@ -41,19 +33,16 @@ def serve(
     traffic: Traffic,
     parallelism: Parallelism | None = None,
     engine: EngineProfile | None = None,
-    recipe: Recipe | None = None,
 ) -> ServingEstimate:
-    """TTFT, TPOT and throughput under load.
-
-    recipe: measured scales to apply to both; None for the profile alone.
+    """TTFT, TPOT and throughput under load, with what was measured of the engine applied.
 
     Raises:
         InvalidValue: neither or both of concurrency and rate; a length ratio outside (0, 1]; a
             size below one (scalar call).
         InvalidParallelism: degrees that do not divide the model (scalar call).
     """
-    parallelism, engine = parallelism or Parallelism(), engine or EngineProfile()
-    recipe = recipe or _NO_RECIPE
+    parallelism, deployed = parallelism or Parallelism(), deploy(model, system, engine)
+    model, engine, recipe = deployed.executed, deployed.engine, deployed.engine.recipe
     engine = replace(engine, queue_steps=engine.queue_steps * recipe.queue_scale)
     if (traffic.concurrency is None) == (traffic.rate_per_s is None):
         raise InvalidValue("give a concurrency or an arrival rate, one of them")

@@ -23,7 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from genz_core.types import Array, EngineProfile
+from genz_core.engine import EngineProfile
+from genz_core.types import Array
 
 _HOLD = 0.8  # of a resident's life that a request waits when the cache is full
 _RANKS = 0.7  # exponent of dp in how prompts spread over attention ranks

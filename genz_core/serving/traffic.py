@@ -28,20 +28,6 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """Measured over predicted for one engine, model, system and weight format.
-
-    queue_scale: of the decode steps that a new request waits for.  points: measured runs behind
-    the scales.
-    """
-
-    tpot_scale: float = 1.0
-    ttft_scale: float = 1.0
-    queue_scale: float = 1.0
-    points: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class ServingEstimate:
     """Serving figures, [configs] each; times in seconds.
 

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from genz_core.types import EagerFacts
+from genz_core.engine import EagerFacts
 from profilers.collect.bench import Bench
 from profilers.collect.clock import Clock
 from profilers.collect.progress import Progress, silent

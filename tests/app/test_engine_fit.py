@@ -12,8 +12,9 @@ from app.engine_fit.interval_tables import AS_GENERIC, OWN, coverage_table, inte
 from app.engine_fit.splits import Residuals, _folds, figures, left_out, with_own_runs
 from app.engine_fit.targets import Target, load
 from app.engine_fit.writing import write_devices, write_recipes
-from genz_core.engine_calibration import CONSTANTS, FIELDS, moved
-from genz_core.types import EngineProfile
+from genz_core.deployment import tuned
+from genz_core.engine import CONSTANTS, FIELDS, EngineProfile
+from genz_core.engine_calibration import moved
 
 SYSTEMS = ("h100", "h200", "b200")
 MODELS = ("7b", "70b")
@@ -227,6 +228,6 @@ def test_a_fit_made_again_gives_what_ships(engine):
     for at, (name, label) in enumerate(zip(levels, fitted.design.labels, strict=True)):
         constant = CONSTANTS[fitted.design.constants[at]]
         if name == "device":
-            tuned = hardware_db.tuned(shipped, label)
-            factor = getattr(tuned, constant.field) / getattr(shipped, constant.field)
+            there = tuned(shipped, shipped.measurements.devices[label])
+            factor = getattr(there, constant.field) / getattr(shipped, constant.field)
             assert factor == pytest.approx(float(np.exp(fitted.at[at])), rel=2e-3)

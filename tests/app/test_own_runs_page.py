@@ -5,9 +5,9 @@ from streamlit.testing.v1 import AppTest
 
 import hardware_db
 from app.calibration import from_runs
-from app.scenario.scenario import Scenario, recipe_key, resolve
-from genz_core.serving import Recipe
-from hardware_db import Measured
+from app.scenario.scenario import Scenario, resolve
+from genz_core.deployment import recipe_key
+from genz_core.engine import MeasuredRecipe, Recipe
 from tests.app import pages
 from tests.app.pages import cards, pressed
 
@@ -51,7 +51,7 @@ def test_an_open_dashboard_sees_what_a_command_keeps():
     app = pages.opened(model=SCENARIO.model, engine="vllm")
     shown = cards(app)
     key = recipe_key(asked.engine, asked.model, asked.system)
-    slower = Measured(Recipe(), {"memory_efficiency": 0.5}, asked.model.name, own=True)
+    slower = MeasuredRecipe(Recipe(), {"memory_efficiency": 0.5}, asked.model.name, own=True)
     hardware_db.keep_recipe(key, slower)
     later = cards(app.run())
     assert later["TPOT"] != shown["TPOT"] and later.keys() == shown.keys()

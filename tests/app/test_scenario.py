@@ -10,10 +10,11 @@ from app.commands.predict import serve, sweep
 from app.dashboard import cached, load_curves
 from app.dashboard.cached import Setup
 from app.scenario import points_file
-from app.scenario.scenario import Resolved, Scenario, bulk_format, estimate_resolved, resolve
+from app.scenario.scenario import Resolved, Scenario, estimate_resolved, resolve
+from genz_core.deployment import bulk_format
 from genz_core.eager import eager_engine
+from genz_core.engine import NO_RECIPE, EagerFacts
 from genz_core.search import sweep as price_sweep
-from genz_core.types import EagerFacts
 from hardware_db import recipes
 
 EAGER = EagerFacts(2e-3, 1e-3, norm_passes=3.0, rope_passes=3.0, activation_passes=2.0)
@@ -45,7 +46,7 @@ def test_an_eager_engine_costs_the_same_whoever_asks(eager: Resolved, monkeypatc
 
     monkeypatch.setattr("app.scenario.scenario.resolve", lambda scenario: eager)
     axes = {"batch": [1.0], "isl": [1024.0], "osl": [128.0], "tp": [1.0]}
-    (row, *_) = sweep.table(price_sweep(eager.executed, eager.system, axes, eager.engine), axes)
+    (row, *_) = sweep.table(price_sweep(eager.model, eager.system, axes, eager.engine), axes)
     assert row["tpot_s"] == pytest.approx(expected.tpot_s[0])
     (batch,) = points_file.price_group(eager, [points_file.Point("a", eager.scenario)])
     assert float(batch["tpot_s"]) == pytest.approx(expected.tpot_s[0])
@@ -87,20 +88,20 @@ def test_a_cache_other_than_the_published_one_is_said():
 
 
 def test_a_recipe_is_found_by_whoever_asks_and_a_rent_does_not_lose_it():
-    recipe = resolve(MEASURED).recipe
-    assert recipe is not None and recipe.points >= 3
+    recipe = resolve(MEASURED).engine.recipe
+    assert recipe.points >= 3
     for setup in (Setup(MEASURED), Setup(MEASURED, price=2.0)):
-        assert cached.resolved(setup).recipe == recipe
+        assert cached.resolved(setup).engine.recipe == recipe
         assert load_curves.basis(setup).startswith("measured recipe")
 
 
 def test_what_a_visitor_brought_has_no_recipe():
     brought = Setup(MEASURED, system_yaml="include: h100-sxm5-80gb\nid: my-h100\nname: My H100\n")
-    assert cached.resolved(brought).recipe is None
+    assert cached.resolved(brought).engine.recipe == NO_RECIPE
     assert "not measured" in load_curves.basis(brought)
 
 
 def test_what_a_visitor_scaled_keeps_the_recipe_and_is_said_to():
     scaled = Setup(MEASURED, bandwidth=2.0)
-    assert cached.resolved(scaled).recipe == resolve(MEASURED).recipe
+    assert cached.resolved(scaled).engine.recipe == resolve(MEASURED).engine.recipe
     assert "nobody has" in load_curves.basis(scaled)

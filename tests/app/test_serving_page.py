@@ -43,9 +43,7 @@ def test_the_curves_are_what_the_engine_computes():
     scenario = Scenario(engine="vllm", isl=1024, osl=1024)
     found = resolve(scenario)
     users = 2.0 ** np.arange(13)
-    expected = serve(
-        found.model, found.system, Traffic(1024, 1024, users), None, found.engine, found.recipe
-    )
+    expected = serve(found.model, found.system, Traffic(1024, 1024, users), None, found.engine)
     table = load_curves.closed_loop(Setup(scenario), 1.0)
     assert table["tpot_s"].to_numpy() == pytest.approx(expected.tpot_s)
     assert table["ttft_s"].to_numpy() == pytest.approx(expected.ttft_s)
@@ -83,7 +81,7 @@ def test_what_does_not_fit_is_said_first():
 
 def test_a_measured_recipe_is_named_with_its_points():
     measured = Scenario(model="openai/gpt-oss-120b", engine="vllm")
-    recipe = resolve(measured).recipe
+    recipe = resolve(measured).engine.recipe
     assert recipe is not None
     assert load_curves.basis(Setup(measured)) == f"measured recipe ({recipe.points} runs)"
     app = opened("serving", model="openai/gpt-oss-120b", engine="vllm")

@@ -5,17 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from genz_core.engine_calibration import (
-    CONSTANTS,
-    FIELDS,
-    calibrate_end_to_end,
-    first_token,
-    map_step,
-    moved,
-    waited,
-)
+from genz_core.engine import CONSTANTS, FIELDS, EngineProfile
+from genz_core.engine_calibration import calibrate_end_to_end, first_token, map_step, moved, waited
 from genz_core.errors import InvalidValue
-from genz_core.types import EngineProfile
 
 PRIOR = EngineProfile(host_step_s=1e-3)
 BATCH = np.array([1.0, 4.0, 16.0, 64.0, 256.0])

@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import genz_core
+from genz_core.engine import EngineProfile
 from genz_core.step import PARTS, stage_runs
-from genz_core.types import EngineProfile, Parallelism, Workload
+from genz_core.types import Parallelism, Workload
 
 relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 batches, lengths = st.integers(1, 512), st.integers(1, 20_000)

@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import genz_core
+from genz_core.engine import EngineProfile
 from genz_core.memory import memory
-from genz_core.types import EngineProfile, Parallelism, Workload
+from genz_core.types import Parallelism, Workload
 
 ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9, kv_block_tokens=16)
 KV_PER_TOKEN = 4 * 2 * 4 * 64 * 2  # layers, keys and values, KV heads, head size, bytes

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 import genz_core
+from genz_core.engine import EngineProfile
 from genz_core.errors import MissingSpec
-from genz_core.types import EngineProfile, Workload
+from genz_core.types import Workload
 
 ENGINE = EngineProfile(reserve_bytes=0.0, memory_fraction=1.0)
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from genz_core.engine import EngineProfile, Recipe
 from genz_core.errors import InvalidValue
-from genz_core.serving import Recipe, Traffic, sequences_that_fit, serve
-from genz_core.types import EngineProfile, Parallelism, Workload
+from genz_core.serving import Traffic, sequences_that_fit, serve
+from genz_core.types import Parallelism, Workload
 
 ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
 
@@ -133,8 +134,14 @@ def test_lengths_beyond_the_nominal_ones_are_refused(model, system, ratio):
 @pytest.mark.parametrize("asked", [{"concurrency": 16}, {"rate_per_s": 2.0}])
 @pytest.mark.parametrize("mixed_steps", [True, False])
 def test_no_fitted_share_or_scale_serves_faster_than_physics(model, system, asked, mixed_steps):
-    eager = replace(ENGINE, prefill_share=1e-3, queue_steps=0.0, mixed_steps=mixed_steps)
-    load = serve(model, system, Traffic(isl=4000, **asked), engine=eager, recipe=Recipe(1e-3, 1e-3))
+    hasty = replace(
+        ENGINE,
+        prefill_share=1e-3,
+        queue_steps=0.0,
+        mixed_steps=mixed_steps,
+        recipe=Recipe(1e-3, 1e-3),
+    )
+    load = serve(model, system, Traffic(isl=4000, **asked), engine=hasty)
     assert load.ttft_median_s >= load.bound_prefill_s and load.ttft_s >= load.bound_prefill_s
     assert load.tpot_s >= load.bound_decode_step_s
     assert load.prefill_s > load.bound_prefill_s
@@ -143,7 +150,7 @@ def test_no_fitted_share_or_scale_serves_faster_than_physics(model, system, aske
 @pytest.mark.parametrize("asked", [{"concurrency": 16}, {"rate_per_s": 20.0}])
 def test_a_recipe_scales_what_users_see_down_to_the_bound_and_no_further(model, system, asked):
     plain, slower, least = (
-        serve(model, system, Traffic(**asked), engine=ENGINE, recipe=Recipe(tpot, ttft))
+        serve(model, system, Traffic(**asked), engine=replace(ENGINE, recipe=Recipe(tpot, ttft)))
         for tpot, ttft in ((1.0, 1.0), (1.25, 1.5), (1e-6, 1.0))
     )
     assert slower.tpot_s == pytest.approx(1.25 * plain.tpot_s)

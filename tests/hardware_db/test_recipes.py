@@ -5,21 +5,32 @@ from dataclasses import replace
 import pytest
 
 import hardware_db
-from genz_core.engine_calibration import CONSTANTS, FIELDS
+from genz_core.deployment import tuned
+from genz_core.engine import (
+    CONSTANTS,
+    FIELDS,
+    EngineProfile,
+    MeasuredRecipe,
+    Recipe,
+    RecipeKey,
+)
 from genz_core.errors import InvalidValue
-from genz_core.serving import Recipe
-from genz_core.types import EngineProfile
-from hardware_db import Measured, RecipeKey
 from hardware_db.recipes import own_file
 
 KEY = RecipeKey("vllm", 123456789, "h100-sxm5-80gb", "fp8")
 FACTORS = {"memory_efficiency": 0.8, "host_step_s": 2.0}
-MINE = Measured(Recipe(0.9, 1.2, 1.0, 3), FACTORS, "My model", own=True)
+MINE = MeasuredRecipe(Recipe(0.9, 1.2, 1.0, 3), FACTORS, "My model", own=True)
 
 
 @pytest.fixture(autouse=True)
 def data(tmp_path, monkeypatch):
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path / "data"))
+
+
+def on(engine: EngineProfile, system: str, recipe: MeasuredRecipe | None = None) -> EngineProfile:
+    """The engine as it was measured on a system, by what ships, and with a recipe there."""
+    measured = engine.measurements
+    return tuned(engine, measured.devices.get(system, {}) if measured else {}, recipe)
 
 
 def shipped_key():
@@ -31,13 +42,13 @@ def shipped_key():
 
 def test_an_engine_that_nobody_measured_stays_as_it_is():
     engine = hardware_db.load_engine("mlx")
-    assert hardware_db.tuned(engine, "m4-max-40core") == engine
+    assert on(engine, "m4-max-40core") == replace(engine, measurements=None)
     assert engine.measured_on == ""
 
 
 def test_a_measured_device_moves_the_constants_and_says_so():
     engine = hardware_db.load_engine("llama.cpp")
-    there = hardware_db.tuned(engine, "gb10")
+    there = on(engine, "gb10")
     assert there.measured_on == "device"
     moved = {name for name in FIELDS if getattr(there, name) != getattr(engine, name)}
     assert moved and moved <= {constant.field for constant in CONSTANTS if constant.device}
@@ -46,11 +57,11 @@ def test_a_measured_device_moves_the_constants_and_says_so():
 def test_a_recipe_moves_them_further():
     key = shipped_key()
     engine, found = hardware_db.load_engine(key.engine), hardware_db.load_recipe(key)
-    there = hardware_db.tuned(engine, key.system)
-    tuned = hardware_db.tuned(engine, key.system, found)
-    assert tuned.measured_on == "recipe" and found.scales.points > 0
+    there = on(engine, key.system)
+    further = on(engine, key.system, found)
+    assert further.measured_on == "recipe" and found.scales.points > 0
     for name, factor in found.factors.items():
-        assert getattr(tuned, name) == pytest.approx(getattr(there, name) * factor)
+        assert getattr(further, name) == pytest.approx(getattr(there, name) * factor)
 
 
 def test_every_factor_that_ships_is_of_a_constant_and_within_reason():
@@ -72,8 +83,8 @@ def test_a_recipe_of_ones_own_is_kept_found_and_forgotten():
     found = hardware_db.load_recipe(KEY)
     assert found == MINE
     engine = EngineProfile(name="vllm", host_step_s=1e-3)
-    assert hardware_db.tuned(engine, "nowhere", found).measured_on == "own"
-    assert hardware_db.tuned(engine, "nowhere", found).host_step_s == pytest.approx(2e-3)
+    assert on(engine, "nowhere", found).measured_on == "own"
+    assert on(engine, "nowhere", found).host_step_s == pytest.approx(2e-3)
     assert hardware_db.forget_recipe(KEY)
     assert hardware_db.load_recipe(KEY) is None
     assert not hardware_db.forget_recipe(KEY)
@@ -83,7 +94,7 @@ def test_fewer_than_three_runs_of_ones_own_promise_less():
     """Held-out runs speak for calibrations with three: fewer get the interval of none."""
     engine = hardware_db.load_engine("vllm")
     few = replace(MINE, scales=replace(MINE.scales, points=2))
-    tried, untried = (hardware_db.tuned(engine, "h100-sxm5-80gb", own) for own in (MINE, few))
+    tried, untried = (on(engine, "h100-sxm5-80gb", own) for own in (MINE, few))
     assert (tried.measured_on, untried.measured_on) == ("own", "own_few")
     wide, narrow = (hardware_db.load_interval("tpot_s", "measured", e) for e in (untried, tried))
     assert wide.high / wide.low > narrow.high / narrow.low
@@ -93,7 +104,7 @@ def test_fewer_than_three_runs_of_ones_own_promise_less():
 def test_a_constant_that_did_not_move_stays_even_at_zero():
     still = replace(MINE, factors={"host_request_s": 1.0})
     engine = EngineProfile(name="vllm", host_request_s=0.0)
-    assert hardware_db.tuned(engine, "nowhere", still).host_request_s == 0.0
+    assert on(engine, "nowhere", still).host_request_s == 0.0
 
 
 def test_ones_own_stands_in_for_a_shipped_one_and_keeps_the_others():
@@ -102,6 +113,8 @@ def test_ones_own_stands_in_for_a_shipped_one_and_keeps_the_others():
     hardware_db.keep_recipe(key, MINE)
     assert hardware_db.load_recipe(key).own
     assert not hardware_db.load_recipe(key, own=False).own
+    assert hardware_db.load_engine(key.engine).measurements.recipes[key].own
+    assert not hardware_db.load_engine(key.engine, own=False).measurements.recipes[key].own
     assert hardware_db.load_recipe(KEY).own
     hardware_db.forget_recipe(key)
     assert hardware_db.load_recipe(key) and not hardware_db.load_recipe(key).own

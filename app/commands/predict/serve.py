@@ -83,12 +83,11 @@ def table(
     traffic = Traffic(isl=scenario.isl, osl=scenario.osl, length_ratio=length_ratio, **load)
     resolved = resolve(scenario)
     result = price(
-        resolved.executed,
+        resolved.model,
         resolved.system,
         traffic,
         scenario.parallelism,
         resolved.engine,
-        resolved.recipe,
     )
     return [_row(result, at, name, loads[at], resolved) for at in range(len(loads))]
 

@@ -41,7 +41,7 @@ def sweep(
     resolved = resolve(Scenario(model=model, system=system, engine=engine, weights=weights, kv=kv))
     texts = {"batch": batch, "isl": isl, "osl": osl, "tp": tp, "pp": pp, "ep": ep}
     axes = {name: parse_values(name, text) for name, text in texts.items()}
-    result = price(resolved.executed, resolved.system, axes, resolved.engine)
+    result = price(resolved.model, resolved.system, axes, resolved.engine)
     rows = table(result, axes)
     if frontier:
         rows = best(rows)

@@ -26,7 +26,7 @@ if estimate.message():
     message = estimate.message()
     st.warning(f"{message[0].upper()}{message[1:]}.", icon=":material/memory:")
 
-case = (asked.executed, asked.system, s.workload, s.parallelism, asked.engine)
+case = (asked.model, asked.system, s.workload, s.parallelism, asked.engine)
 most_batch, most_input = genz_core.max_batch(*case), genz_core.max_context(*case)
 trained = asked.model.max_context
 used = float(held.total_bytes[0])

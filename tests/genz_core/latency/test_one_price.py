@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genz_core import operators
+from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
 from genz_core.latency import Pricer
 from genz_core.latency.measured_operators import OperatorPoints, price_s, roofline_s, types_of
@@ -17,7 +18,7 @@ from genz_core.latency.models import PHASES, latency_model, prices
 from genz_core.latency.parameters import CLASSES
 from genz_core.latency.roofline import roofline
 from genz_core.registry import KINDS, operator_kind
-from genz_core.types import EngineProfile, Link, System
+from genz_core.types import Link, System
 
 SYSTEM = System(
     slug="round",

@@ -10,19 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genz_core import operators as op
+from genz_core.engine import EngineProfile
 from genz_core.latency import LatencyProfile, Pricer
 from genz_core.latency.parameters import CLASSES, CollectiveParameters
 from genz_core.latency.roofline import roofline
 from genz_core.registry import KINDS
 from genz_core.step import price
-from genz_core.types import (
-    EngineProfile,
-    Graph,
-    Link,
-    Parallelism,
-    Step,
-    System,
-)
+from genz_core.types import Graph, Link, Parallelism, Step, System
 
 SYSTEM = System(
     slug="round",

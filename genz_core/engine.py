@@ -1,0 +1,215 @@
+"""Serving software as the engine sees it: constants, scheduling policy, what was measured of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+MeasuredOn = Literal["", "device", "recipe", "own", "own_few"]
+#: Runs under load whose worth in a calibration of one's own was tried (`app/engine_fit`).
+TRIED_RUNS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Measured over predicted for one engine, model, system and weight format.
+
+    queue_scale: of the decode steps that a new request waits for.  points: measured runs behind
+    the scales.
+    """
+
+    tpot_scale: float = 1.0
+    ttft_scale: float = 1.0
+    queue_scale: float = 1.0
+    points: int = 0
+
+
+NO_RECIPE = Recipe()
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeKey:
+    """What a recipe is looked up by.
+
+    engine: a profile's name.  parameters: of the model, which tell architectures apart whatever
+    their name.  system: a slug.  weights: format of the bulk of the weights.
+    """
+
+    engine: str
+    parameters: int
+    system: str
+    weights: str
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRecipe:
+    """What was measured of a recipe.
+
+    scales: of its serving figures.  factors: of the engine's constants, on top of its device's.
+    model: its name, for a reader.  own: calibrated by the user, not shipped.
+    """
+
+    scales: Recipe
+    factors: Mapping[str, float]
+    model: str = ""
+    own: bool = False
+
+    @property
+    def measured_on(self) -> MeasuredOn:
+        if not self.own:
+            return "recipe"
+        return "own" if self.scales.points >= TRIED_RUNS else "own_few"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineMeasurements:
+    """What was measured of one engine: factors of its constants by device, and recipes.
+
+    devices: {slug: {constant: factor}}.
+    """
+
+    devices: Mapping[str, Mapping[str, float]]
+    recipes: Mapping[RecipeKey, MeasuredRecipe]
+
+
+# ------------------------------------------------------------------------------- the profile
+
+
+@dataclass(frozen=True, slots=True)
+class EagerFacts:
+    """Costs of eager execution on one machine, measured piece by piece.
+
+    host_layer_s: host time of one decoder layer, host_step_s: of a step outside of the layers,
+    both with cold caches, as they are after a product streamed its weights through them.
+    *_passes: memory traffic of the unfused form over the fused one's.
+    expand_groups: 1 where attention runs as on CPUs, see `genz_core.eager.cpu_attention`.
+    """
+
+    host_layer_s: float
+    host_step_s: float
+    norm_passes: float = 1.0
+    rope_passes: float = 1.0
+    activation_passes: float = 1.0
+    append_passes: float = 1.0
+    expand_groups: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class EngineProfile:
+    """What serving software adds to its kernels, and how it schedules.
+
+    kernel_floor_s: start and drain of one kernel inside this engine's graphs.
+    launch_s: host time to launch an operator; it hides behind a longer operator before it.
+    thin_products: products of few rows have kernels of their own in every format.
+    compute_efficiency, memory_efficiency: rates of its kernels over those that the system's
+    latency profile was fitted on.
+    attention_efficiency: the same of its prefill attention, on top of compute_efficiency.
+    four_bit_efficiency: the rate at which its products read 4-bit blocks, over the profile's,
+    where the hardware multiplies them.  expert_efficiency: the same of experts with 4-bit weights,
+    whatever multiplies them.
+    products: arithmetic type whose peak its products work against, where the system states one
+    ("int8" for kernels that quantise activations themselves); "" for their own.
+    moe_floor_s: routing, permutation and grouped products of one layer at their smallest.
+    expert_s: bookkeeping per expert on the device and layer.
+    host_step_s, host_sequence_s: host and scheduler time per step and per running sequence.
+    host_request_s: once per request (tokenise, admit, first reply).
+    sampling_s: per step, on top of the sampling operator.
+    all_reduce: algorithm inside a scale-up domain: "nccl" (rings), "tree", "custom" or
+    "in_network".
+    chunk_tokens: tokens of a step at most, 0 for whole prompts.  mixed_steps: prefill chunks
+    and decodes share a step (else prefill goes first and decodes wait).
+    max_sequences: of a step.  memory_fraction: of the device that the engine takes.
+    reserve_bytes: runtime context, graphs and workspace inside that.
+    kv_block_tokens: cache granularity.  reserve_output: fraction of the output length whose
+    cache is reserved on admission.  kv_cache: what the cache is held in where weights were asked
+    for in some format and nobody said: as published checkpoints of that format say
+    ("checkpoint"), or the model's own type ("model"), unless the format itself implies one.
+    queue_steps: decode steps a new request waits for before its prefill starts and after it
+    ends (batching window, streaming interval).  prefill_share: measured prefill time under load
+    over the priced one.
+    eager: what its unfused kernels cost, for an engine that was measured running eagerly.
+    source: where the figures come from; assumptions: those nobody measured.
+    measurements: what was measured of it by device and recipe, for `genz_core.deploy` to apply.
+    measured_on: what of the system at hand was applied: "own" (the user's runs under load, three
+    at least) or "own_few", "recipe" (this model and format), "device", or "" for none.
+    recipe: measured over predicted of the figures under load, ones where nothing was measured.
+    """
+
+    name: str = "generic"
+    versions: str = ""
+    measured_on: MeasuredOn = ""
+    recipe: Recipe = NO_RECIPE
+    measurements: EngineMeasurements | None = None
+    kernel_floor_s: float = 2.5e-6
+    launch_s: float = 0.0
+    thin_products: bool = False
+    compute_efficiency: float = 1.0
+    memory_efficiency: float = 1.0
+    attention_efficiency: float = 1.0
+    four_bit_efficiency: float = 1.0
+    expert_efficiency: float = 1.0
+    products: str = ""
+    moe_floor_s: float = 10e-6
+    expert_s: float = 0.03e-6
+    host_step_s: float = 5e-4
+    host_sequence_s: float = 4e-6
+    host_request_s: float = 0.0
+    sampling_s: float = 0.0
+    all_reduce: str = "nccl"
+    chunk_tokens: int = 8192
+    mixed_steps: bool = True
+    max_sequences: int = 1024
+    memory_fraction: float = 0.92
+    reserve_bytes: float = 1.5e9
+    kv_block_tokens: int = 16
+    reserve_output: float = 0.5
+    kv_cache: Literal["checkpoint", "model"] = "checkpoint"
+    queue_steps: float = 2.0
+    prefill_share: float = 1.0
+    source: str = "assumed"
+    assumptions: tuple[str, ...] = ()
+    eager: EagerFacts | None = None
+
+
+# ------------------------------------------------------------------------------- what is fitted
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConstant:
+    """One constant of an engine that whole steps speak for.
+
+    engine, device, recipe: how far its logarithm is expected to move between what is assumed of
+    an engine and what holds for it; from there to one of its devices; from there to one model and
+    format on that device.  0: it does not differ there.  least: where it starts when it was zero.
+    most: how far its logarithm may rise in an engine; a rate cannot pass what the hardware has.
+    """
+
+    field: str
+    engine: float
+    device: float = 0.0
+    recipe: float = 0.0
+    least: float = 1e-9
+    most: float = 3.0
+
+
+#: The widths are judgement: round figures, chosen by what they gave on configurations, models and
+#: devices left out of hardware_db/measurements (docs/accuracy.md, "Limits").
+CONSTANTS = (
+    EngineConstant("kernel_floor_s", 0.06, 0.3, 0.4),
+    EngineConstant("host_step_s", 0.1, 0.4, 0.7),
+    EngineConstant("host_sequence_s", 0.1, 0.0, 0.7, least=0.5e-6),
+    EngineConstant("moe_floor_s", 0.1),
+    EngineConstant("expert_s", 0.1),
+    EngineConstant("compute_efficiency", 0.05, 0.3, 0.3, most=0.1),
+    EngineConstant("memory_efficiency", 0.02, 0.15, 0.15, most=0.1),
+    EngineConstant("attention_efficiency", 0.05, 0.2, 0.2, most=0.1),
+    EngineConstant("four_bit_efficiency", 0.5),
+    EngineConstant("expert_efficiency", 0.5),
+    EngineConstant("host_request_s", 1.0, least=1e-4),
+    EngineConstant("queue_steps", 1.0, 0.0, 0.5, least=0.1),
+    EngineConstant("prefill_share", 0.2, 0.0, 0.3),
+)
+FIELDS = tuple(constant.field for constant in CONSTANTS)
+#: The value from which a constant that is zero starts to be multiplied.
+LEAST: Mapping[str, float] = {constant.field: constant.least for constant in CONSTANTS}

@@ -1,0 +1,96 @@
+"""Model, system and engine meet in one place, and meeting twice changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import genz_core
+from genz_core import EngineProfile, Parallelism, Precision, Workload
+from genz_core.deployment import deploy, recipe_key
+from genz_core.eager import Unfused, eager_engine
+from genz_core.engine import EagerFacts, EngineMeasurements, MeasuredRecipe, Recipe
+from genz_core.serving import Traffic, serve
+
+SCALES = Recipe(tpot_scale=1.5, ttft_scale=2.0, queue_scale=1.0, points=4)
+
+
+@pytest.fixture
+def measured(model, system) -> EngineProfile:
+    """An engine with factors of a device and of a recipe."""
+    engine = EngineProfile("fast", host_step_s=1e-3)
+    key = recipe_key(engine, model, system)
+    return replace(
+        engine,
+        measurements=EngineMeasurements(
+            {system.slug: {"host_step_s": 2.0, "memory_efficiency": 1.0}},
+            {key: MeasuredRecipe(SCALES, {"host_step_s": 3.0})},
+        ),
+    )
+
+
+def test_device_and_recipe_multiply_the_constants_and_bring_their_scales(model, system, measured):
+    engine = deploy(model, system, measured).engine
+    assert engine.host_step_s == pytest.approx(6e-3)
+    assert engine.memory_efficiency == measured.memory_efficiency
+    assert (engine.measured_on, engine.recipe) == ("recipe", SCALES)
+
+
+def test_elsewhere_the_profile_alone_holds(model, system, measured):
+    engine = deploy(model, replace(system, slug="elsewhere"), measured).engine
+    assert engine == replace(measured, measurements=None)
+    assert engine.measured_on == ""
+
+
+def test_deploying_twice_changes_nothing(model, system, measured):
+    once = deploy(model, system, measured)
+    twice = deploy(once.model, once.system, once.engine)
+    assert (twice.engine, twice.model) == (once.engine, once.model)
+
+
+def test_every_door_of_the_engine_applies_what_was_measured(model, system, measured):
+    tuned = deploy(model, system, measured).engine
+    load, traffic = Workload(2, 100, 10), Traffic(100, 10, concurrency=2)
+    one = Parallelism()
+    for engine in (measured, tuned):
+        estimate = genz_core.estimate(model, system, load, engine=engine)
+        assert estimate.engine == tuned
+        assert genz_core.decode_step(model, system, 2, 100, one, engine).engine == tuned
+        assert genz_core.prefill(model, system, load, one, engine).engine == tuned
+        assert genz_core.decode(model, system, load, one, engine).engine == tuned
+    plain = replace(tuned, recipe=Recipe())
+    scaled, unscaled = (serve(model, system, traffic, one, e) for e in (measured, plain))
+    assert scaled.tpot_s == pytest.approx(1.5 * unscaled.tpot_s)
+
+
+def test_an_eager_engine_prices_its_own_kernels_through_every_door(model, system):
+    facts = EagerFacts(1e-3, 1e-3, norm_passes=4.0)
+    eager = eager_engine(EngineProfile(), facts)
+    deployed = deploy(model, system, eager)
+    assert isinstance(deployed.executed, Unfused) and deployed.model is model
+    again = deploy(deployed.executed, system, deployed.engine)
+    assert again.executed == deployed.executed
+    names = [op.name for op in genz_core.decode_step(model, system, 1, 9, None, eager).graph.ops]
+    assert "cache_append" in names
+
+
+@pytest.mark.parametrize(
+    ("keeps", "chosen_by", "cache"),
+    [
+        ("model", "convention", "bf16"),
+        ("model", "asked", "fp8"),
+        ("model", "checkpoint", "fp8"),
+        ("checkpoint", "convention", "fp8"),
+    ],
+)
+def test_an_engine_keeps_its_own_cache_only_where_nobody_chose_one(
+    model, system, keeps, chosen_by, cache
+):
+    precision = Precision({"default": "bf16", "mlp": "fp8"}, kv="fp8", kv_source=chosen_by)
+    engine = EngineProfile("e", kv_cache=keeps)
+    deployed = deploy(model.with_precision(precision), system, engine)
+    assert deployed.model.precision.kv == cache
+    assert bool(deployed.notes) == (cache == "bf16")
+    estimate = genz_core.estimate(model.with_precision(precision), system, engine=engine)
+    assert estimate.model.precision.kv == cache and deployed.notes == estimate.notes
