@@ -8,6 +8,7 @@
     │   └── UnknownPrecision
     ├── InvalidValue         a number or a field outside what it may be
     │   └── InvalidParallelism   degrees that do not divide the model
+    ├── OutOfMemory          a configuration that does not fit its devices
     ├── MissingSpec          a figure that the datasheet does not state and the question needs
     ├── UnsupportedModel     an architecture, or a key that changes its shape, nobody has described
     ├── ReportError          a profiler report that cannot be read
@@ -77,6 +78,12 @@ class InvalidParallelism(InvalidValue):
     """Degrees that do not divide the model; the message names the nearest that do."""
 
     code = "invalid_parallelism"
+
+
+class OutOfMemory(RidgelineError):
+    """A configuration that does not fit; the message says what takes the memory and what helps."""
+
+    code = "out_of_memory"
 
 
 class MissingSpec(RidgelineError):

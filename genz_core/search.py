@@ -1,4 +1,4 @@
-"""Sweeps over configurations, and the choices among them: frontier, limits, best split."""
+"""Sweeps: every combination of some axes, priced in one call, and the frontier among them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
 from genz_core.types import DEGREES, Array, Model, Parallelism, System, Workload
+from genz_core.validity import OnError
 from genz_core.workload import Estimate, estimate
 
 _WORKLOAD = ("batch", "isl", "osl")
@@ -42,15 +43,21 @@ def sweep(
     system: System,
     axes: Mapping[str, Sequence[float]],
     engine: EngineProfile | None = None,
+    *,
+    on_error: OnError = "status",
 ) -> Estimate:
-    """Price every combination of `axes` (batch, isl, osl, tp, pp, dp, ep, cp) in one call."""
+    """Price every combination of `axes` (batch, isl, osl, tp, pp, dp, ep, cp) in one call.
+
+    on_error: see `estimate`; a combination that cannot run has a reason code by default.
+
+    Raises:
+        InvalidValue: see `grid`; a value that is no size.
+    """
     columns = grid(axes)
-    if all(len(column) == 1 for column in columns.values()):
-        columns = {name: np.repeat(column, 2) for name, column in columns.items()}
     load = Workload(**{name: columns[name] for name in _WORKLOAD if name in columns})
     degrees: dict[str, Any] = {name: columns[name] for name in DEGREES if name in columns}
     split = Parallelism(**degrees)
-    return estimate(model, system, load, split, engine)
+    return estimate(model, system, load, split, engine, on_error=on_error)
 
 
 def pareto(costs: Array, gains: Array) -> NDArray[np.bool_]:

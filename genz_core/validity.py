@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genz_core.errors import InvalidParallelism, InvalidValue
+from genz_core.errors import InvalidParallelism, InvalidValue, OutOfMemory, RidgelineError
 from genz_core.types import DEGREES, Array, Mask, Model, Num, Parallelism, Workload
 
 _SIZES = ("batch", "isl", "osl", "cached")
 _SPLIT = (*DEGREES, "micro_batches", "expert_imbalance")
 _MAY_BE_ZERO = ("cached", "micro_batches")
+#: What becomes of a configuration that cannot run: its typed error, or a reason code in its row.
+OnError = Literal["raise", "status"]
 
 
 def length(*values: Num) -> int:
@@ -78,26 +80,48 @@ class Checked:
 def check(
     model: Model, workload: Workload, parallelism: Parallelism, batch_is: str = "batch"
 ) -> Checked:
-    """Find the configurations that cannot run.
+    """Find the configurations whose degrees cannot split the model.
 
     batch_is: what the batch is called in complaints.
 
     Raises:
-        InvalidValue, InvalidParallelism: where there is only one configuration and it cannot.
+        InvalidValue: a size or degree that is no number of its kind, in any configuration.
     """
-    asked = columns(workload, parallelism)
-    bad = np.any([_unsound(name, column) for name, column in asked.items()], axis=0)
-    status = np.where(bad, InvalidValue.code, "ok").astype("U24")
-    complaints = {int(at): _size_complaint(asked, int(at), batch_is) for at in np.flatnonzero(bad)}
-    for at, message in _split_complaints(model, parallelism, asked, ~bad).items():
-        status[at], complaints[at] = InvalidParallelism.code, message
-    if len(status) == 1 and complaints:
-        raise (InvalidValue if bad[0] else InvalidParallelism)(complaints[0])
+    numbers = columns(workload, parallelism)
+    bad = np.flatnonzero(np.any([_unsound(*column) for column in numbers.items()], axis=0))
+    if bad.size:
+        raise InvalidValue(_size_complaint(numbers, int(bad[0]), batch_is))
+    complaints = _split_complaints(model, parallelism, numbers)
+    status = np.full(len(next(iter(numbers.values()))), "ok", dtype="U24")
+    status[list(complaints)] = InvalidParallelism.code
     good = status == "ok"
-    safe = {name: np.where(good, column, 1.0) for name, column in asked.items()}
+    safe = {name: np.where(good, column, 1.0) for name, column in numbers.items()}
     known = np.where(good, np.minimum(safe["cached"], safe["isl"] - 1.0), 0.0)
     load = Workload(safe["batch"], safe["isl"], safe["osl"], known)
     return Checked(status, complaints, load, split_of(parallelism, safe))
+
+
+#: The typed error behind each reason code.
+_ERRORS: Mapping[str, type[RidgelineError]] = {
+    error.code: error for error in (InvalidParallelism, OutOfMemory)
+}
+
+
+def raise_for_status(
+    status: NDArray[np.str_], message: Callable[[int], str], ignore: Collection[str] = ()
+) -> None:
+    """Raise the typed error of the first configuration that cannot run.
+
+    message: the sentence of a configuration.  ignore: reason codes that raise nothing.
+
+    Raises:
+        InvalidParallelism, OutOfMemory: by its reason code; of several configurations the error
+            says which.
+    """
+    for at, code in enumerate(status):
+        if code in _ERRORS and code not in ignore:
+            which = f"configuration {at}: " if len(status) > 1 else ""
+            raise _ERRORS[str(code)](which + message(at))
 
 
 def _unsound(name: str, column: Array) -> Mask:
@@ -106,8 +130,8 @@ def _unsound(name: str, column: Array) -> Mask:
     return ~(np.isfinite(column) & (column >= least) & whole)
 
 
-def _size_complaint(asked: Mapping[str, Array], at: int, batch_is: str) -> str:
-    wrong = {name: column[at] for name, column in asked.items() if _unsound(name, column)[at]}
+def _size_complaint(numbers: Mapping[str, Array], at: int, batch_is: str) -> str:
+    wrong = {name: column[at] for name, column in numbers.items() if _unsound(name, column)[at]}
     names = {"batch": batch_is}
     listed = ", ".join(f"{names.get(name, name)} = {value:g}" for name, value in wrong.items())
     if set(wrong) == {"expert_imbalance"}:
@@ -117,17 +141,16 @@ def _size_complaint(asked: Mapping[str, Array], at: int, batch_is: str) -> str:
 
 
 def _split_complaints(
-    model: Model, parallelism: Parallelism, asked: Mapping[str, Array], sound: Mask
+    model: Model, parallelism: Parallelism, numbers: Mapping[str, Array]
 ) -> dict[int, str]:
     """Sentence per configuration whose degrees do not divide the model, one look per kind."""
-    names = [name for name in (*DEGREES, "moe_tp") if name in asked]
-    rows = np.stack([asked[name] for name in names])[:, sound]
+    names = [name for name in (*DEGREES, "moe_tp") if name in numbers]
+    rows = np.stack([numbers[name] for name in names])
     kinds, of = np.unique(rows, axis=1, return_inverse=True)
-    where = np.flatnonzero(sound)
     complaints: dict[int, str] = {}
     for kind, degrees in enumerate(kinds.T):
         values: dict[str, Any] = {n: int(d) for n, d in zip(names, degrees, strict=True)}
         message = model.invalid(replace(parallelism, **values))
         if message:
-            complaints |= {int(at): message for at in where[of.ravel() == kind]}
+            complaints |= {int(at): message for at in np.flatnonzero(of.ravel() == kind)}
     return complaints

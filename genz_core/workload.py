@@ -7,7 +7,7 @@ e2e_s    ttft + tpot * (osl - 1)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,15 +16,16 @@ from numpy.typing import NDArray
 
 from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile
+from genz_core.errors import OutOfMemory
 from genz_core.memory import Memory, memory
 from genz_core.offload import Offload, What, offload
 from genz_core.step import StepEstimate, price
 from genz_core.types import Array, Group, Model, Num, Parallelism, Step, System, Workload
-from genz_core.validity import check, columns, split_of
+from genz_core.validity import OnError, check, columns, raise_for_status, split_of
 
 #: Gauss-Legendre nodes and weights on [0, 1]: exact for costs up to degree five in the context.
 _NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(3)[0] + 1) / 2, np.array([5, 8, 5]) / 18
-OUT_OF_MEMORY = "out_of_memory"
+OUT_OF_MEMORY = OutOfMemory.code
 _AVERAGED = (
     "compute_s",
     "memory_s",
@@ -72,6 +73,16 @@ class Estimate:
             return self.memory.reason(config)
         return self.complaints.get(config, "")
 
+    def raise_for_status(self, ignore: Collection[str] = ()) -> None:
+        """Raise the error of the first configuration that cannot run.
+
+        ignore: reason codes that raise nothing, `OUT_OF_MEMORY` where times are wanted anyway.
+
+        Raises:
+            InvalidParallelism, OutOfMemory: see `estimate`.
+        """
+        raise_for_status(self.status, self.message, ignore)
+
     @property
     def ttft_s(self) -> Array:
         return self._masked(self.prefill.total_s + self.engine.host_request_s)
@@ -112,17 +123,22 @@ def estimate(
     parallelism: Parallelism | None = None,
     engine: EngineProfile | None = None,
     spill: What | None = None,
+    *,
+    on_error: OnError = "raise",
 ) -> Estimate:
     """Price a workload: prefill, decode, memory and what follows from them.
 
-    spill: move what does not fit to host memory or disk, "weights" or "kv", at its cost.
-
-    Arrays in `workload` and `parallelism` are configurations side by side.  A configuration that
-    cannot run gets a reason code; where there is only one, its error is raised.
+    Args:
+        workload, parallelism: numbers, or arrays of configurations side by side.
+        engine: default: the generic one.
+        spill: move what does not fit to host memory or disk, "weights" or "kv", at its cost.
+        on_error: "raise" the error of the first configuration that cannot run, or give each a
+            reason code in its "status"; one that does not fit then keeps its times.
 
     Raises:
-        InvalidValue: one configuration with a size below one.
-        InvalidParallelism: one configuration whose degrees do not divide the model.
+        InvalidValue: a size below one, or one that is no whole number.
+        InvalidParallelism: degrees that do not divide the model.
+        OutOfMemory: a configuration that does not fit.
     """
     workload, parallelism = workload or Workload(), parallelism or Parallelism()
     deployed = deploy(model, system, engine)
@@ -133,7 +149,7 @@ def estimate(
     moved = offload(weighed, system, spill) if spill else None
     held = weighed.fits if moved is None else moved.fits
     status = np.where((checked.status == "ok") & ~held, OUT_OF_MEMORY, checked.status)
-    return Estimate(
+    priced = Estimate(
         model=deployed.model,
         system=system,
         engine=engine,
@@ -147,6 +163,9 @@ def estimate(
         complaints=checked.complaints,
         notes=(*deployed.model.notes, *deployed.notes),
     )
+    if on_error == "raise":
+        priced.raise_for_status()
+    return priced
 
 
 def prefill(

@@ -50,7 +50,7 @@ def open_loop(setup: Setup, length_ratio: float) -> pd.DataFrame:
 def _served(setup: Setup, length_ratio: float, **load: Any) -> ServingEstimate:
     asked, s = cached.resolved(setup), setup.scenario
     traffic = Traffic(isl=s.isl, osl=s.osl, length_ratio=length_ratio, **load)
-    return serve(asked.model, asked.system, traffic, s.parallelism, asked.engine)
+    return serve(asked.model, asked.system, traffic, s.parallelism, asked.engine, on_error="status")
 
 
 def known(setup: Setup) -> intervals.Known:

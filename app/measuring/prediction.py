@@ -174,7 +174,7 @@ def _predictions(run: ModelRun, known: Setting) -> dict[str, tuple[Any, Any]]:
     s = run.settings
     load = Workload(float(s.batch), float(s.isl), float(s.osl))
     as_engine, plain = (
-        genz_core.estimate(known.model, known.system, load, engine=engine)
+        genz_core.estimate(known.model, known.system, load, engine=engine, on_error="status")
         for engine in (known.engine, replace(known.engine, eager=None))
     )
     return {

@@ -150,14 +150,11 @@ def _move(files: Sequence[Path], source: Path, target: Path) -> None:
 
 def prediction(measurement: Measurement, known: Setting) -> Estimate | None:
     """The estimate of what a measurement ran, as its engine runs it; None where it is unknown."""
-    from genz_core.eager import as_run
-
     load = measurement.workload
     if known.model is None or known.system is None or load is None:
         return None
-    model = as_run(known.model, known.engine)
     sizes = Workload(*_sizes(load))
-    return estimate(model, known.system, sizes, known.split, engine=known.engine)
+    return estimate(known.model, known.system, sizes, known.split, known.engine, on_error="status")
 
 
 def _sizes(load: Workload) -> tuple[float, float, float]:

@@ -153,10 +153,8 @@ def price_or_fail(members: Sequence[tuple[int, Point]]) -> list[Row]:
 
 
 def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
-    """Rows of one group, arrays side by side; two at least, so that none raises."""
-    padded = [*points, points[0]]
-    serve_it = bool(points[0].concurrency)
-    figures = (_served if serve_it else _static)(resolved, padded)
+    """Rows of one group, arrays side by side."""
+    figures = (_served if points[0].concurrency else _static)(resolved, points)
     return [
         _row(
             point.id,
@@ -226,7 +224,9 @@ def _served(resolved: Resolved, points: Sequence[Point]) -> _Figures:
     )
     degrees: dict[str, Any] = dict(column)
     split = replace(resolved.scenario.parallelism, **degrees)
-    result = serve(resolved.model, resolved.system, traffic, split, resolved.engine)
+    result = serve(
+        resolved.model, resolved.system, traffic, split, resolved.engine, on_error="status"
+    )
     columns = intervals.beside(
         {name: getattr(result, name) for name in _LATENCIES},
         intervals.of_load(resolved.system, resolved.engine),

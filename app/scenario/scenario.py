@@ -15,6 +15,7 @@ from genz_core import EngineProfile, Estimate, Parallelism, System, Workload
 from genz_core.deployment import deploy
 from genz_core.errors import InvalidValue
 from genz_core.types import Model
+from genz_core.workload import OUT_OF_MEMORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +138,14 @@ def estimate(scenario: Scenario, **arrays: Any) -> Estimate:
 
 
 def estimate_resolved(resolved: Resolved, **arrays: Any) -> Estimate:
-    """Price a scenario whose names are already looked up, as its engine runs the model.
+    """Price a scenario whose names are already looked up.
+
+    One configuration that cannot be split raises its error, several have a reason code each; what
+    does not fit keeps its times, and says so in its status.
 
     Raises:
         InvalidValue: an offload other than weights or kv.
+        InvalidParallelism: degrees that do not divide the model.
     """
     scenario = resolved.scenario
     load = {name: arrays.pop(name) for name in ("batch", "isl", "osl") if name in arrays}
@@ -150,11 +155,15 @@ def estimate_resolved(resolved: Resolved, **arrays: Any) -> Estimate:
         raise InvalidValue(
             f"offload = {scenario.offload!r}: choose weights or kv, or leave it empty"
         )
-    return genz_core.estimate(
+    priced = genz_core.estimate(
         resolved.model,
         resolved.system,
         workload,
         parallelism,
         resolved.engine,
         spill=cast(Any, scenario.offload or None),
+        on_error="status",
     )
+    if not (load or arrays):
+        priced.raise_for_status(ignore=(OUT_OF_MEMORY,))
+    return priced

@@ -19,7 +19,7 @@ from genz_core.memory import Memory, memory
 from genz_core.serving.queueing import Latencies, Residents, Steps, gap_s, latencies
 from genz_core.serving.traffic import ServingEstimate, Traffic
 from genz_core.types import Array, Group, Model, Num, Parallelism, System, Workload
-from genz_core.validity import check
+from genz_core.validity import OnError, check, raise_for_status
 from genz_core.workload import OUT_OF_MEMORY, decode, mixed, prefill
 
 OVERLOADED = "overloaded"
@@ -33,13 +33,20 @@ def serve(
     traffic: Traffic,
     parallelism: Parallelism | None = None,
     engine: EngineProfile | None = None,
+    *,
+    on_error: OnError = "raise",
 ) -> ServingEstimate:
     """TTFT, TPOT and throughput under load, with what was measured of the engine applied.
 
+    on_error: "raise" the error of the first load that cannot be served, or give each a reason
+    code in its "status"; where no sequence fits, times are those that one would take.  A rate
+    that is too high is "overloaded" either way.
+
     Raises:
         InvalidValue: neither or both of concurrency and rate; a length ratio outside (0, 1]; a
-            size below one (scalar call).
-        InvalidParallelism: degrees that do not divide the model (scalar call).
+            size below one.
+        InvalidParallelism: degrees that do not divide the model.
+        OutOfMemory: not even one sequence fits.
     """
     parallelism, deployed = parallelism or Parallelism(), deploy(model, system, engine)
     model, engine, recipe = deployed.executed, deployed.engine, deployed.engine.recipe
@@ -60,9 +67,13 @@ def serve(
                 f"an arrival rate must be above 0 requests a second, not {rate.min():g}"
             )
         site = _Deployment.of(model, system, engine, parallelism, traffic, np.ones_like(rate))
-        return _open_loop(site, rate, recipe)
-    site = _Deployment.of(model, system, engine, parallelism, traffic, traffic.concurrency)
-    return _closed_loop(site, traffic.waves, recipe)
+        served = _open_loop(site, rate, recipe)
+    else:
+        site = _Deployment.of(model, system, engine, parallelism, traffic, traffic.concurrency)
+        served = _closed_loop(site, traffic.waves, recipe)
+    if on_error == "raise":
+        raise_for_status(served.status, lambda at: served.messages.get(at, ""))
+    return served
 
 
 def sequences_that_fit(

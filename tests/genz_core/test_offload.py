@@ -27,7 +27,8 @@ def small(system):
 
 
 def price(model, system, spill=None, batch=1):
-    return genz_core.estimate(model, system, Workload(batch, 64, 8), engine=ENGINE, spill=spill)
+    load = Workload(batch, 64, 8)
+    return genz_core.estimate(model, system, load, engine=ENGINE, spill=spill, on_error="status")
 
 
 def test_without_offload_it_does_not_fit_and_with_it_it_does(model, small):

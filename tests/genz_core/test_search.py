@@ -30,6 +30,15 @@ def test_an_unknown_axis_and_an_endless_grid_are_refused():
 def test_a_sweep_prices_good_and_bad_points_alike(model, system):
     result = sweep(model, system, {"batch": [1, 8], "tp": [1, 3]})
     assert result.status.tolist() == ["ok", "invalid_parallelism"] * 2
+    with pytest.raises(InvalidParallelism, match="tp=3"):
+        sweep(model, system, {"batch": [1, 8], "tp": [1, 3]}, on_error="raise")
+
+
+@pytest.mark.parametrize("tp", [1, 3])
+def test_a_sweep_of_one_cell_has_one_row(model, system, tp):
+    result = sweep(model, system, {"batch": [8], "tp": [tp]})
+    assert result.ttft_s.shape == result.status.shape == (1,)
+    assert result.status[0] == ("ok" if tp == 1 else "invalid_parallelism")
 
 
 points = st.lists(st.tuples(st.floats(0, 1e3), st.floats(0, 1e3)), min_size=1, max_size=40)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from genz_core.engine import EngineProfile, Recipe
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidParallelism, InvalidValue, OutOfMemory
 from genz_core.serving import Traffic, sequences_that_fit, serve
 from genz_core.types import Parallelism, Workload
 
@@ -156,3 +156,21 @@ def test_a_recipe_scales_what_users_see_down_to_the_bound_and_no_further(model, 
     assert slower.tpot_s == pytest.approx(1.25 * plain.tpot_s)
     assert slower.ttft_s == pytest.approx(1.5 * plain.ttft_s)
     assert least.tpot_s == pytest.approx(least.bound_decode_step_s)
+
+
+@pytest.mark.parametrize("length", [1, 3])
+@pytest.mark.parametrize("load", ["concurrency", "rate_per_s"])
+def test_a_load_that_cannot_be_served_raises_or_is_a_code_whatever_the_length(
+    model, system, length, load
+):
+    traffic = Traffic(100, 10, **{load: np.full(length, 2.0)})
+    with pytest.raises(InvalidParallelism, match="tp=3"):
+        serve(model, system, traffic, Parallelism(tp=3))
+    told = serve(model, system, traffic, Parallelism(tp=3), on_error="status")
+    assert told.status.tolist() == ["invalid_parallelism"] * length
+    tight = replace(system, memory_bytes=1e6)
+    with pytest.raises(OutOfMemory, match="use more devices"):
+        serve(model, tight, traffic)
+    full = serve(model, tight, traffic, on_error="status")
+    assert full.status.tolist() == ["out_of_memory"] * length
+    assert np.isfinite(full.tpot_s).all()

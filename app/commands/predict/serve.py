@@ -78,8 +78,7 @@ def table(
         raise InvalidValue(f"--length-ratio {length_ratio:g} is not between 0 and 1")
     name, text = ("concurrency", concurrency) if concurrency else ("rate", rate)
     loads = np.array(parse_values(name, text) if concurrency else _rates(text))
-    asked = np.concatenate([loads, loads]) if len(loads) == 1 else loads
-    load: dict[str, Any] = {"concurrency": asked} if concurrency else {"rate_per_s": asked}
+    load: dict[str, Any] = {"concurrency": loads} if concurrency else {"rate_per_s": loads}
     traffic = Traffic(isl=scenario.isl, osl=scenario.osl, length_ratio=length_ratio, **load)
     resolved = resolve(scenario)
     result = price(
@@ -88,6 +87,7 @@ def table(
         traffic,
         scenario.parallelism,
         resolved.engine,
+        on_error="status",
     )
     return [_row(result, at, name, loads[at], resolved) for at in range(len(loads))]
 
