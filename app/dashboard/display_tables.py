@@ -12,9 +12,9 @@ import pandas as pd
 import streamlit as st
 
 from app.charts.style import CLASS_NAMES, CLASSES, HOST
-from app.dashboard.cached import step_of
 from app.scenario import intervals
 from app.scenario.intervals import Latency
+from app.scenario.summary import step_of
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE, MICROSECOND
 from genz_core import Estimate, economics

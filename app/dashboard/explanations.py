@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.dashboard import cached
-from app.dashboard.cached import Setup
 from app.scenario import intervals, summary
 from app.scenario.scenario import Resolved
+from app.scenario.setup import Setup
+from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
 from genz_core import Estimate
 from genz_core.types import System
@@ -85,7 +85,7 @@ def command(setup: Setup) -> str:
 
 
 def _sum(estimate: Estimate, phase: str) -> str:
-    parts = cached.parts_of(cached.step_of(estimate, phase))
+    parts = parts_of(step_of(estimate, phase))
     return " + ".join(
         f"{name} {quantities.seconds(value)}" for name, value in parts.items() if value
     )

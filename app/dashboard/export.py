@@ -18,7 +18,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from app.charts import style
-from app.dashboard.cached import Setup
+from app.scenario.setup import Setup
 from genz_core.errors import RidgelineError
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")

@@ -12,8 +12,8 @@ import pandas as pd
 import streamlit as st
 
 from app.dashboard import cached
-from app.dashboard.cached import Setup
 from app.scenario import intervals, scenario
+from app.scenario.setup import Setup
 from app.scenario.summary import SERVING_FIGURES
 from genz_core.serving import ServingEstimate, Traffic, serve
 

@@ -11,8 +11,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 import hardware_db
 import model_registry
-from app.dashboard import cached
-from app.dashboard.cached import Setup
+from app.scenario.setup import Setup, parse_config
 from genz_core.errors import InvalidValue, RidgelineError
 
 Kind = Literal["models", "systems"]
@@ -88,7 +87,7 @@ def take(kind: Kind, name: str, content: bytes | str) -> str:
     """
     words = _decoded(name, content)
     if kind == "models":
-        config = cached.parse_config(words)
+        config = parse_config(words)
         model_registry.load(config)
         label = f"{name or config.get('model_type', 'model')}{_SUFFIX}"
     else:

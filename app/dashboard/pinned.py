@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.dashboard.cached import Setup, setup_from
+from app.scenario.setup import Setup, setup_from
 from genz_core.errors import RidgelineError
 
 MOST = 4

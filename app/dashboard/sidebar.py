@@ -9,8 +9,8 @@ import streamlit as st
 
 import hardware_db
 from app.dashboard import cached, own_definitions, pinned
-from app.dashboard.cached import FACTORS, Setup
 from app.scenario.scenario import Resolved, Scenario
+from app.scenario.setup import FACTORS, Setup
 from app.wording import quantities
 from genz_core import Estimate
 from genz_core.errors import InvalidValue, RidgelineError

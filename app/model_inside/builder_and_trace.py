@@ -11,12 +11,11 @@ import streamlit as st
 
 import genz_core
 import model_registry
-from app.dashboard import cached
-from app.dashboard.cached import Setup
 from app.model_inside import layer_tree
 from app.scenario import intervals
 from app.scenario.intervals import Latency
 from app.scenario.scenario import Resolved, Scenario
+from app.scenario.setup import Setup, parse_config
 from app.wording import quantities
 from genz_core.errors import InvalidParallelism
 from genz_core.step import StepEstimate
@@ -54,7 +53,7 @@ def traced(setup: Setup) -> Model:
         RidgelineError: there is no such code here, or it needs remote code.
     """
     name, config = setup.scenario.model, setup.model_config
-    source: Any = cached.parse_config(config) if config else name
+    source: Any = parse_config(config) if config else name
     return model_registry.traced(source, **setup.scenario.precisions)
 
 

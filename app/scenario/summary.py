@@ -81,3 +81,16 @@ def operator_rows(step: StepEstimate, config: int = 0) -> list[dict[str, Any]]:
     names = list(table)
     rows = [dict(zip(names, values, strict=True)) for values in zip(*table.values(), strict=True)]
     return [row for row in rows if float(row["predicted_s"]) > 0.0]
+
+
+def step_of(estimate: Estimate, phase: str) -> StepEstimate:
+    """The step of "prefill" or "decode"."""
+    return estimate.prefill if phase == "prefill" else estimate.decode
+
+
+def parts_of(step: StepEstimate, config: int = 0) -> dict[str, float]:
+    """Seconds of a step by what takes them, host and pipeline among them; they sum to its total."""
+    parts = {name: float(part[:, config].sum()) for name, part in step.parts().items()}
+    parts |= {"host": float(step.host_s[config]), "pipeline": float(step.pipeline_s[config])}
+    noise = 1e-9 * sum(parts.values())
+    return {name: value if value > noise else 0.0 for name, value in parts.items()}

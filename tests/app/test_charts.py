@@ -11,10 +11,12 @@ import pytest
 import hardware_db
 from app.charts import breakdown, comparison, hardware, memory, roofline, style
 from app.dashboard import cached, display_tables, export
-from app.dashboard.cached import Setup
 from app.scenario import intervals
 from app.scenario.intervals import Latency
+from app.scenario.levers import PHASES
 from app.scenario.scenario import Scenario
+from app.scenario.setup import Setup, system_of
+from app.scenario.summary import step_of
 from app.wording import quantities
 
 LOOKS = [style.LIGHT, style.DARK]
@@ -35,8 +37,8 @@ def rows(batch: int = 1) -> list[dict]:
     estimate = cached.priced(Setup(Scenario(batch=batch)))
     return [
         row
-        for phase in cached.PHASES
-        for row in roofline.points(intervals.operator_table(cached.step_of(estimate, phase)), phase)
+        for phase in PHASES
+        for row in roofline.points(intervals.operator_table(step_of(estimate, phase)), phase)
     ]
 
 
@@ -369,11 +371,11 @@ def test_an_svg_drawn_on_the_server_has_the_colours_of_the_page():
 @pytest.mark.parametrize("name", hardware_db.names())
 def test_every_system_has_a_roofline_with_its_points_under_it(name: str):
     setup = Setup(Scenario(system=name))
-    estimate, system = cached.priced(setup), cached.system_of(setup)
+    estimate, system = cached.priced(setup), system_of(setup)
     found = [
         row
-        for phase in cached.PHASES
-        for row in roofline.points(intervals.operator_table(cached.step_of(estimate, phase)), phase)
+        for phase in PHASES
+        for row in roofline.points(intervals.operator_table(step_of(estimate, phase)), phase)
     ]
     figure = roofline.roofline(found, system, roofline.frame(found, system), style.DARK)
     drawn = sum(len(trace.customdata) for trace in figure.data if trace.customdata is not None)

@@ -8,9 +8,11 @@ from streamlit.testing.v1 import AppTest
 
 import model_registry
 from app.dashboard import cached, pinned, sidebar
-from app.dashboard.cached import NUMBERS, Setup, setup_from
 from app.scenario import intervals
+from app.scenario.levers import PHASES
 from app.scenario.scenario import Scenario
+from app.scenario.setup import NUMBERS, Setup, setup_from
+from app.scenario.summary import parts_of, step_of
 from genz_core.errors import InvalidValue, RidgelineError
 from tests.app.pages import opened, pressed
 
@@ -115,9 +117,9 @@ def test_more_bandwidth_is_what_helps_decode_of_one_request_most():
 def test_parts_and_classes_of_a_step_sum_to_its_latency():
     setup = Setup(Scenario(model="meta-llama/Llama-3.1-70B", tp=4, pp=2, batch=8))
     estimate = cached.priced(setup)
-    for phase in cached.PHASES:
-        step = cached.step_of(estimate, phase)
-        assert sum(cached.parts_of(step).values()) == pytest.approx(float(step.total_s[0]))
+    for phase in PHASES:
+        step = step_of(estimate, phase)
+        assert sum(parts_of(step).values()) == pytest.approx(float(step.total_s[0]))
         classes = intervals.by_class(step).values()
         assert sum(one.seconds for one in classes) == pytest.approx(float(step.total_s[0]))
 

@@ -9,10 +9,11 @@ import hardware_db
 from app.commands.options import rendered
 from app.commands.predict.serve import table as serve_table
 from app.dashboard import cached, display_tables, load_curves
-from app.dashboard.cached import Setup
 from app.scenario import intervals, points_file, summary
 from app.scenario.intervals import Latency
+from app.scenario.levers import PHASES
 from app.scenario.scenario import Scenario, estimate, estimate_resolved, resolve
+from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.tables import Format
 from genz_core.latency import Pricer
@@ -50,7 +51,7 @@ class Spied(LatencyProfile):
 
 
 @pytest.mark.parametrize("scenario", [*ON_THREE_TIERS.values(), *UNLIKE.values()], ids=str)
-@pytest.mark.parametrize("phase", cached.PHASES)
+@pytest.mark.parametrize("phase", PHASES)
 def test_an_operator_is_judged_by_the_constants_that_price_it(scenario: Scenario, phase: str):
     asked = resolve(scenario)
     spy = Spied.of(asked.system.latency)
@@ -69,7 +70,7 @@ def test_an_operator_is_judged_by_the_constants_that_price_it(scenario: Scenario
 
 
 @pytest.mark.parametrize("tier", ON_THREE_TIERS)
-@pytest.mark.parametrize("phase", cached.PHASES)
+@pytest.mark.parametrize("phase", PHASES)
 def test_the_interval_of_each_operator_holds_its_prediction(tier: str, phase: str):
     scenario = ON_THREE_TIERS[tier]
     assert resolve(scenario).system.latency.tier == tier

@@ -8,9 +8,9 @@ import hardware_db
 import model_registry
 from app.commands.predict import serve, sweep
 from app.dashboard import cached, load_curves
-from app.dashboard.cached import Setup
 from app.scenario import points_file
 from app.scenario.scenario import Resolved, Scenario, estimate_resolved, resolve
+from app.scenario.setup import Setup
 from genz_core.deployment import bulk_format
 from genz_core.eager import eager_engine
 from genz_core.engine import NO_RECIPE, EagerFacts

@@ -8,8 +8,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.dashboard import load_curves
-from app.dashboard.cached import Setup
 from app.scenario.scenario import Scenario, resolve
+from app.scenario.setup import Setup
 from genz_core.serving import Traffic, serve
 from tests.app.pages import opened
 

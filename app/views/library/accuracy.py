@@ -8,8 +8,10 @@ import streamlit as st
 
 from app.accuracy import likely_causes, measured_points, shipped_errors, worked_example
 from app.charts import accuracy as charts
-from app.dashboard import cached, cached_rows, export, sidebar
+from app.dashboard import cached_rows, export, sidebar
 from app.dashboard.widgets import Points, pair, table
+from app.scenario.levers import PHASES
+from app.scenario.summary import step_of
 
 AREAS = ("Operators", "Batch points", "Serving", "How a number is made")
 GROUPS = {
@@ -109,10 +111,10 @@ def one_number() -> None:
     _, asked, estimate = sidebar.answer()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         phase = st.segmented_control(
-            "Phase", cached.PHASES, default="prefill", required=True,
+            "Phase", PHASES, default="prefill", required=True,
             key="made_phase", bind="query-params",
         )  # fmt: skip
-        step = cached.step_of(estimate, phase)
+        step = step_of(estimate, phase)
         names = shipped_errors.by_time(step)
         row = st.selectbox("Operator", list(names), format_func=names.get, key=f"made_{phase}")
     work = worked_example.worked(step, row)

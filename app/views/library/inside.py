@@ -6,9 +6,10 @@ import streamlit as st
 
 from app.accuracy import worked_example
 from app.charts import layers, roofline
-from app.dashboard import cached, export, sidebar
+from app.dashboard import export, sidebar
 from app.model_inside import builder_and_trace, layer_tree, operator_detail
 from app.scenario import intervals
+from app.scenario.levers import PHASES
 from app.wording import quantities
 from genz_core.errors import RidgelineError
 from genz_core.step import StepEstimate
@@ -26,7 +27,7 @@ st.caption(
 )
 with st.container(horizontal=True, vertical_alignment="bottom"):
     phase = st.segmented_control(
-        "Phase", cached.PHASES, default="decode", required=True,
+        "Phase", PHASES, default="decode", required=True,
         key="inside_phase", bind="query-params", label_visibility="collapsed",
     )  # fmt: skip
     described = isinstance(asked.model, DecoderModel)

@@ -3,8 +3,10 @@
 import streamlit as st
 
 from app.charts import breakdown
-from app.dashboard import cached, display_tables, export, sidebar
+from app.dashboard import display_tables, export, sidebar
 from app.scenario import intervals
+from app.scenario.levers import PHASES
+from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
 
 setup, asked, estimate = sidebar.answer()
@@ -14,8 +16,8 @@ NAMES = {"prefill": "Prefill step", "decode": "Decode step"}
 st.title("Breakdown", anchor=False)
 st.caption(sidebar.describe(setup))
 
-steps = {phase: cached.step_of(estimate, phase) for phase in cached.PHASES}
-parts = {phase: cached.parts_of(step) for phase, step in steps.items()}
+steps = {phase: step_of(estimate, phase) for phase in PHASES}
+parts = {phase: parts_of(step) for phase, step in steps.items()}
 totals = {NAMES[p]: intervals.step_latency(estimate, p) for p in steps}
 by_class = {NAMES[p]: intervals.by_class(step) for p, step in steps.items()}
 classes = breakdown.by_class(by_class, totals, look)
@@ -27,7 +29,7 @@ st.caption(
 )
 
 phase = st.segmented_control(
-    "Phase", cached.PHASES, default="decode", required=True,
+    "Phase", PHASES, default="decode", required=True,
     key="phase", bind="query-params", label_visibility="collapsed",
 )  # fmt: skip
 table = intervals.operator_table(steps[phase])

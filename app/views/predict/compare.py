@@ -6,13 +6,16 @@ import streamlit as st
 from app.charts import comparison
 from app.dashboard import cached, display_tables, export, own_definitions, pinned, sidebar
 from app.scenario import intervals
+from app.scenario.levers import PHASES
+from app.scenario.setup import setup_from
+from app.scenario.summary import step_of
 from genz_core.errors import RidgelineError
 
 current = sidebar.asked()
 look = export.look()
 st.title("Compare", anchor=False)
 
-candidates = [own_definitions.attach(cached.setup_from(pin)) for pin in pinned.readable()]
+candidates = [own_definitions.attach(setup_from(pin)) for pin in pinned.readable()]
 setups = candidates or [current]
 found, names = [], []
 for at, setup in enumerate(setups):
@@ -67,13 +70,13 @@ for phase, title in (
     ("decode", "Decode step by operator class"),
 ):
     totals = {n: intervals.step_latency(e, phase) for n, e in zip(names, estimates, strict=True)}
-    classes = [intervals.by_class(cached.step_of(e, phase)) for e in estimates]
+    classes = [intervals.by_class(step_of(e, phase)) for e in estimates]
     figures[phase] = comparison.stacked_by_class(totals, classes, title, look)
     export.chart(figures[phase], f"compare-{phase}", title)
 changes = {
     name: {
         figure: one
-        for phase in cached.PHASES
+        for phase in PHASES
         for figure, one in display_tables.class_changes(names, estimates, phase)[name].items()
     }
     for name in names

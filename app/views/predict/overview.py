@@ -7,6 +7,8 @@ from app.dashboard import cached, display_tables, explanations, export, pinned, 
 from app.dashboard.widgets import card
 from app.scenario import intervals
 from app.scenario.intervals import Latency
+from app.scenario.levers import PHASES
+from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
 from genz_core import economics
 
@@ -58,13 +60,13 @@ st.caption(explanations.trust(estimate))
 
 levers = cached.levers(setup)
 for phase, metric in (("prefill", "TTFT"), ("decode", "TPOT")):
-    step = cached.step_of(estimate, phase)
-    limit = quantities.limits(phase.capitalize(), cached.parts_of(step))
+    step = step_of(estimate, phase)
+    limit = quantities.limits(phase.capitalize(), parts_of(step))
     st.markdown(f"{limit}; {quantities.advice(metric, levers[phase])}.")
 
 look = export.look()
-steps = {f"{phase.capitalize()} step": phase for phase in cached.PHASES}
-parts = {name: cached.parts_of(cached.step_of(estimate, p)) for name, p in steps.items()}
+steps = {f"{phase.capitalize()} step": phase for phase in PHASES}
+parts = {name: parts_of(step_of(estimate, p)) for name, p in steps.items()}
 totals = {name: intervals.step_latency(estimate, p) for name, p in steps.items()}
 latencies = {
     name.upper(): {

@@ -6,6 +6,8 @@ import streamlit as st
 from app.charts import roofline
 from app.dashboard import cached, display_tables, export, sidebar
 from app.scenario import intervals
+from app.scenario.levers import PHASES
+from app.scenario.summary import step_of
 from app.wording import quantities
 from genz_core import Estimate
 
@@ -30,7 +32,7 @@ def controls() -> tuple[list[str], str, tuple[int, ...], int]:
     """Phases, what the slider moves, its positions, and which one is chosen."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         phases = st.segmented_control(
-            "Phases", cached.PHASES, selection_mode="multi", default=cached.PHASES,
+            "Phases", PHASES, selection_mode="multi", default=PHASES,
             key="roofline_phases", bind="query-params",
         )  # fmt: skip
         title = st.segmented_control(
@@ -44,22 +46,18 @@ def controls() -> tuple[list[str], str, tuple[int, ...], int]:
             title.capitalize(), values, value=now, key=f"roofline_{axis}", bind="query-params",
             format_func=quantities.tokens if axis == "isl" else str,
         )  # fmt: skip
-    return phases or list(cached.PHASES), axis, values, values.index(at)
+    return phases or list(PHASES), axis, values, values.index(at)
 
 
 def points(sweep: Estimate, phases: list[str], config: int) -> list[dict]:
-    tables = (
-        (phase, intervals.operator_table(cached.step_of(sweep, phase), config)) for phase in phases
-    )
+    tables = ((phase, intervals.operator_table(step_of(sweep, phase), config)) for phase in phases)
     return [row for phase, table in tables for row in roofline.points(table, phase)]
 
 
 def listing(sweep: Estimate, phases: list[str], config: int, chosen: set[str]) -> pd.DataFrame:
     """The operator table of these phases, or of the clicked operators alone."""
     found = [
-        display_tables.operators(
-            intervals.operator_table(cached.step_of(sweep, phase), config), phase
-        )
+        display_tables.operators(intervals.operator_table(step_of(sweep, phase), config), phase)
         for phase in phases
     ]
     table = pd.concat(found, ignore_index=True)

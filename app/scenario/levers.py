@@ -1,0 +1,66 @@
+"""What single changes would save: every one priced anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import hardware_db
+from app.scenario.scenario import Resolved, estimate_resolved
+from app.scenario.setup import Setup
+from genz_core import Estimate
+from genz_core.engine import EngineProfile
+
+PHASES = ("prefill", "decode")
+_HOST_TIMES = (
+    "kernel_floor_s", "host_step_s", "host_sequence_s", "host_request_s", "sampling_s",
+)  # fmt: skip
+
+
+def levers(
+    resolved: Resolved, base: Estimate, in_eight_bits: Resolved | None = None
+) -> dict[str, list[tuple[str, float]]]:
+    """Share of each phase's latency that a change saves, largest first: {phase: [(change, share)]}.
+
+    The changes: twice a resource of the system, half the launch and host time, 8-bit weights.
+
+    base: the estimate of `resolved`.  in_eight_bits: the same scenario with 8-bit weights, see
+    `with_eight_bits`.
+    """
+    changes = [
+        (
+            f"twice the {words}",
+            replace(resolved, system=hardware_db.what_if(resolved.system, **change)),
+        )
+        for words, change in (
+            ("memory bandwidth", {"bandwidth": 2.0}),
+            ("peak arithmetic", {"peak": 2.0}),
+            ("link bandwidth", {"link": 2.0}),
+        )
+    ]
+    lighter = replace(resolved, engine=_with_half_the_host_times(resolved.engine))
+    changes.append(("half the launch and host time", lighter))
+    if in_eight_bits is not None:
+        changes.append(("fp8 weights", in_eight_bits))
+    saved: dict[str, list[tuple[str, float]]] = {phase: [] for phase in PHASES}
+    for words, changed in changes:
+        after = estimate_resolved(changed)
+        for phase in PHASES:
+            share = 1.0 - _latency_s(after, phase) / _latency_s(base, phase)
+            saved[phase].append((words, share))
+    return {phase: sorted(rows, key=lambda row: -row[1]) for phase, rows in saved.items()}
+
+
+def with_eight_bits(setup: Setup, resolved: Resolved) -> Setup | None:
+    """The setup with 8-bit weights, where they are the checkpoint's 16 bit now; else None."""
+    formats = set(resolved.model.precision.weights.values())
+    if setup.scenario.weights or not formats <= {"bf16", "fp16"}:
+        return None
+    return replace(setup, scenario=replace(setup.scenario, weights="fp8"))
+
+
+def _latency_s(estimate: Estimate, phase: str) -> float:
+    return float((estimate.ttft_s if phase == "prefill" else estimate.tpot_s)[0])
+
+
+def _with_half_the_host_times(engine: EngineProfile) -> EngineProfile:
+    return replace(engine, **{name: getattr(engine, name) / 2.0 for name in _HOST_TIMES})

@@ -1,0 +1,140 @@
+"""A setup: a scenario, and what a scenario cannot name.
+
+That is a model or a system that a visitor brings as text, and what-if multipliers.  It is hashable,
+so it is the key of every cache, and `changed` is what an address carries.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+import hardware_db
+import model_registry
+from app.scenario.scenario import Resolved, Scenario, combined
+from genz_core.errors import InvalidValue
+from genz_core.types import Model, System
+
+FACTORS = ("peak", "bandwidth", "capacity", "link")
+#: What a setup adds to a scenario in numbers, with what each is unless said otherwise.
+NUMBERS: Mapping[str, float] = {**dict.fromkeys(FACTORS, 1.0), "price": 0.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What is asked.
+
+    model_config, system_yaml: text that the visitor brought, "" to look the name up.
+    peak, bandwidth, capacity, link: what-if multipliers of the system.
+    price: rent of a device [USD per hour]; 0 for the one that the system states.
+    """
+
+    scenario: Scenario = field(default_factory=Scenario)
+    model_config: str = ""
+    system_yaml: str = ""
+    peak: float = 1.0
+    bandwidth: float = 1.0
+    capacity: float = 1.0
+    link: float = 1.0
+    price: float = 0.0
+
+    def changed(self) -> dict[str, Any]:
+        """What differs from the default, by the names that the address uses."""
+        factors = {name: value for name, value in self._numbers().items() if value != NUMBERS[name]}
+        return self.scenario.changed() | factors
+
+    def document(self) -> dict[str, Any]:
+        """Everything, for an export that another machine can read."""
+        brought = {"model_config": self.model_config, "system_yaml": self.system_yaml}
+        return asdict(self.scenario) | self._numbers() | {k: v for k, v in brought.items() if v}
+
+    def _numbers(self) -> dict[str, float]:
+        return {name: getattr(self, name) for name in NUMBERS}
+
+
+def setup_from(changed: Mapping[str, Any]) -> Setup:
+    """The setup that `Setup.changed` described; unknown keys and wrong kinds are refused.
+
+    Raises:
+        InvalidValue: a key that no scenario has, or a value of another kind.
+    """
+    standard = asdict(Scenario()) | dict(NUMBERS) | {"moe_tp": 1}
+    for name, value in changed.items():
+        if name not in standard:
+            raise InvalidValue(f"a scenario has no {name!r}; it has {', '.join(standard)}")
+        wanted: type | tuple[type, ...] = type(standard[name])
+        if not isinstance(value, (int, float) if wanted is float else wanted):
+            raise InvalidValue(f"{name} = {value!r}: give {type(standard[name]).__name__}")
+    names = {f.name for f in fields(Scenario)}
+    scenario = Scenario(**{k: v for k, v in changed.items() if k in names})
+    numbers: dict[str, Any] = {k: float(v) for k, v in changed.items() if k in NUMBERS}
+    return Setup(scenario, **numbers)
+
+
+def resolve_setup(setup: Setup, model: Model | None = None) -> Resolved:
+    """Model, system and engine of a setup.
+
+    model: of the setup, where the caller holds it already (`model_of`).
+
+    Raises:
+        RidgelineError: an unknown name, a config or a YAML that cannot be read.
+    """
+    s = setup.scenario
+    model = model or model_of(s.model, setup.model_config, tuple(s.precisions.items()))
+    return combined(s, model, system_of(setup), measured=not setup.system_yaml)
+
+
+def model_of(name: str, config: str, precisions: tuple[tuple[str, str], ...]) -> Model:
+    """A model by name, or from the text of a config.json that a visitor brought.
+
+    Raises:
+        RidgelineError: an unknown name, a file's path, or a config that cannot be read.
+    """
+    refuse_path("model", name)
+    return model_registry.load(parse_config(config) if config else name, **dict(precisions))
+
+
+def system_of(setup: Setup) -> System:
+    """The system of a setup, what-if multipliers applied.
+
+    Raises:
+        RidgelineError: an unknown name, a file's path, or a YAML that cannot be read.
+    """
+    refuse_path("system", setup.scenario.system)
+    if setup.system_yaml:
+        system = hardware_db.load_yaml(setup.system_yaml)
+    else:
+        system = hardware_db.load(setup.scenario.system)
+    if setup.price:
+        system = replace(system, price_usd_per_hour=setup.price)
+    return hardware_db.what_if(system, **{name: getattr(setup, name) for name in FACTORS})
+
+
+def parse_config(text: str) -> dict[str, Any]:
+    """The mapping in a config.json.
+
+    Raises:
+        InvalidValue: the text is no JSON object.
+    """
+    try:
+        config = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidValue(f"the config is not valid JSON: {error}") from None
+    if not isinstance(config, dict):
+        raise InvalidValue("the config is valid JSON but no object; paste a whole config.json")
+    return config
+
+
+def refuse_path(kind: str, name: str, instead: str = "") -> None:
+    """Visitors name models and systems; files of the server are not theirs to open.
+
+    instead: what to do with a file, in words.
+
+    Raises:
+        InvalidValue: the name is a path.
+    """
+    if name.startswith((".", "/", "~", "\\")) or name.endswith((".json", ".yaml", ".yml")):
+        instead = instead or f"give a name, or upload the file as your own {kind}"
+        raise InvalidValue(f"{name!r} is a path: {instead}")
