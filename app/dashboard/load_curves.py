@@ -5,17 +5,17 @@ Kept by what is asked, so that a page costs nothing to revisit.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import streamlit as st
 
 from app.dashboard import cached
 from app.scenario import intervals, scenario
+from app.scenario.scenario import Resolved
+from app.scenario.served_rows import columns, serve_resolved
 from app.scenario.setup import Setup
-from app.scenario.summary import SERVING_FIGURES
-from genz_core.serving import ServingEstimate, Traffic, serve
+from genz_core.serving import ServingEstimate
+from genz_core.types import Array
 
 #: Share of the highest rate that rates run up to: beyond 1 the queue grows without end.
 _RATE_SHARES = np.concatenate([np.geomspace(0.02, 0.5, 12), np.linspace(0.55, 0.98, 14), [1.1]])
@@ -32,25 +32,23 @@ def closed_loop(setup: Setup, length_ratio: float) -> pd.DataFrame:
     """A row a concurrency, 1 to 4096 in powers of two; see `genz_core.serving`.
 
     Raises:
-        RidgelineError: as `pricing.resolved`, and degrees that do not divide the model.
+        RidgelineError: as `cached.resolved`.
     """
-    users = 2.0 ** np.arange(_MOST_POWER + 1)
-    return _frame(setup, _served(setup, length_ratio, concurrency=users), "concurrency", users)
+    users: Array = np.exp2(np.arange(_MOST_POWER + 1))
+    resolved = cached.resolved(setup)
+    result = serve_resolved(resolved, concurrency=users, length_ratio=length_ratio)
+    return _frame(resolved, result, "concurrency", users)
 
 
 @st.cache_data(max_entries=64, show_spinner="Pricing every arrival rate …")
 def open_loop(setup: Setup, length_ratio: float) -> pd.DataFrame:
     """A row an arrival rate, up to just beyond the highest that is sustained."""
-    probe = _served(setup, length_ratio, rate_per_s=np.array([1e-6, 1e9]))
+    resolved = cached.resolved(setup)
+    probe = serve_resolved(resolved, rate_per_s=np.array([1e-6, 1e9]), length_ratio=length_ratio)
     highest = 1e9 / max(float(probe.utilisation[1]), 1e-300)
-    rates = highest * _RATE_SHARES
-    return _frame(setup, _served(setup, length_ratio, rate_per_s=rates), "rate_per_s", rates)
-
-
-def _served(setup: Setup, length_ratio: float, **load: Any) -> ServingEstimate:
-    asked, s = cached.resolved(setup), setup.scenario
-    traffic = Traffic(isl=s.isl, osl=s.osl, length_ratio=length_ratio, **load)
-    return serve(asked.model, asked.system, traffic, s.parallelism, asked.engine, on_error="status")
+    rates: Array = highest * _RATE_SHARES
+    result = serve_resolved(resolved, rate_per_s=rates, length_ratio=length_ratio)
+    return _frame(resolved, result, "rate_per_s", rates)
 
 
 def known(setup: Setup) -> intervals.Known:
@@ -59,14 +57,9 @@ def known(setup: Setup) -> intervals.Known:
     return intervals.of_load(asked.system, asked.engine)
 
 
-def _frame(setup: Setup, result: ServingEstimate, name: str, loads: np.ndarray) -> pd.DataFrame:
-    found = known(setup)
-    values = {key: np.asarray(getattr(result, key), dtype=float) for key in SERVING_FIGURES}
-    latencies = {key: values.pop(key) for key in found if key in values}
-    trusted = intervals.beside(latencies, found, intervals.bounds_of_load(result))
-    words = [result.messages.get(at, "") for at in range(len(loads))]
-    columns = {name: loads, "status": result.status, **trusted, **values, "message": words}
-    return pd.DataFrame(columns)
+def _frame(resolved: Resolved, result: ServingEstimate, name: str, loads: Array) -> pd.DataFrame:
+    messages = [result.messages.get(at, "") for at in range(len(loads))]
+    return pd.DataFrame({name: loads, **columns(resolved, result), "message": messages})
 
 
 def without_waiting(table: pd.DataFrame, name: str) -> pd.DataFrame:

@@ -11,7 +11,7 @@ import pandas as pd
 import hardware_db
 import profilers
 from app.scenario import intervals
-from app.scenario.scenario import Scenario, estimate
+from app.scenario.scenario import Scenario, estimate, estimate_resolved, resolve_objects
 from app.wording import quantities
 from genz_core import Estimate
 from genz_core.errors import InvalidValue, RidgelineError
@@ -75,11 +75,38 @@ def beside(
         RidgelineError: names that nobody knows, or reports without a phase.
     """
     measurement = profilers.measure_from(reports, patterns)
-    if phase:
-        if phase not in ("prefill", "decode"):
-            raise InvalidValue(f"{phase!r} is no phase; choose prefill or decode")
-        measurement = in_phase(measurement, phase)
-    return compared(estimate(scenario), measurement, reports, steps)
+    return compared(estimate(scenario), _taken_for(measurement, phase), reports, steps)
+
+
+def _taken_for(measurement: Measurement, phase: str) -> Measurement:
+    """A measurement whose reports name no phase, as one of "prefill" or "decode"."""
+    if phase not in ("", "prefill", "decode"):
+        raise InvalidValue(f"{phase!r} is no phase; choose prefill or decode")
+    return in_phase(measurement, phase) if phase else measurement
+
+
+def compare_reports(
+    reports: Sequence[Report],
+    model: Any,
+    *,
+    system: Any = "",
+    engine: Any = "hf",
+    phase: str = "",
+    steps: Mapping[str, int] | None = None,
+    weights: str = "",
+    kv: str = "",
+    **numbers: Any,
+) -> Comparison:
+    """`beside` for model, system and engine by name or as objects; see `ridgeline.compare`.
+
+    numbers: batch, isl, osl and degrees of what ran.
+    """
+    scenario = Scenario(**numbers)
+    formats = {"weights": weights, "kv": kv}
+    system = system or device_name(reports)
+    resolved = resolve_objects(scenario, model, system, engine, formats)
+    measurement = profilers.measure_from(reports, profilers.DEFAULT_PHASES)
+    return compared(estimate_resolved(resolved), _taken_for(measurement, phase), reports, steps)
 
 
 def compared(

@@ -34,6 +34,20 @@ def parse_values(name: str, text: str) -> list[float]:
     return [float(round(value)) for value in values if value <= high]
 
 
+def parse_rates(name: str, text: str) -> list[float]:
+    """Read arrival rates [requests/s]: "10" or "1,2.5,4".
+
+    Raises:
+        InvalidValue: anything else.
+    """
+    try:
+        return [_finite(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidValue(
+            f'{name} {text!r}: give requests per second, as "10" or "1,2.5,4"'
+        ) from None
+
+
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):

@@ -16,9 +16,10 @@ import numpy as np
 from app.scenario import intervals
 from app.scenario.points_row import NAMES, Point, parse
 from app.scenario.scenario import Resolved, estimate_resolved, resolve
+from app.scenario.served_rows import columns as served_columns
+from app.scenario.served_rows import serve_resolved
 from genz_core import Parallelism, Workload, decode_step
 from genz_core.errors import InvalidValue, RidgelineError
-from genz_core.serving import Traffic, serve
 from genz_core.workload import OUT_OF_MEMORY
 
 Row = dict[str, str]
@@ -216,30 +217,24 @@ def _static(resolved: Resolved, points: Sequence[Point]) -> _Figures:
 def _served(resolved: Resolved, points: Sequence[Point]) -> _Figures:
     """Closed-loop serving at a concurrency: ten requests a slot, starting at once."""
     column = _columns(points)
-    traffic = Traffic(
-        isl=column.pop("isl"),
-        osl=column.pop("osl"),
-        concurrency=column.pop("batch"),
-        length_ratio=np.array([point.length_ratio for point in points]),
-    )
+    isl, osl, users = (column.pop(name) for name in ("isl", "osl", "batch"))
     degrees: dict[str, Any] = dict(column)
-    split = replace(resolved.scenario.parallelism, **degrees)
-    result = serve(
-        resolved.model, resolved.system, traffic, split, resolved.engine, on_error="status"
+    result = serve_resolved(
+        resolved,
+        isl=isl,
+        osl=osl,
+        parallelism=replace(resolved.scenario.parallelism, **degrees),
+        length_ratio=np.array([point.length_ratio for point in points]),
+        concurrency=users,
     )
-    columns = intervals.beside(
-        {name: getattr(result, name) for name in _LATENCIES},
-        intervals.of_load(resolved.system, resolved.engine),
-        intervals.bounds_of_load(result),
-    )
+    table = served_columns(resolved, result, _LATENCIES, ("output_tokens_per_s",))
     return _Figures(
-        status=result.status,
+        status=table.pop("status"),
         message=lambda at: result.messages.get(at, ""),
         fits=result.capacity >= 1.0,
-        not_validated=columns.pop("not_validated"),
+        not_validated=table.pop("not_validated"),
         columns={
-            **columns,
-            "output_tokens_per_s": result.output_tokens_per_s,
+            **table,
             "memory_bytes_per_device": result.memory_bytes,
             "bound_prefill_s": result.bound_prefill_s,
             "bound_decode_step_s": result.bound_decode_step_s,

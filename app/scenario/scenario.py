@@ -5,7 +5,10 @@ Names in, an `Estimate` out.  This is where a model meets a system; nothing here
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, cast
 
 import genz_core
@@ -16,6 +19,7 @@ from genz_core.deployment import deploy
 from genz_core.errors import InvalidValue
 from genz_core.types import Model
 from genz_core.workload import OUT_OF_MEMORY
+from hardware_db import library
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +93,80 @@ def resolve(scenario: Scenario) -> Resolved:
     Raises:
         RidgelineError: an unknown name or precision; the message names the near ones.
     """
-    model = model_registry.load(scenario.model, **scenario.precisions)
-    return combined(scenario, model, hardware_db.load(scenario.system))
+    names = (scenario.model, scenario.system, scenario.engine)
+    return resolve_objects(scenario, *names, scenario.precisions)
+
+
+def resolve_objects(
+    scenario: Scenario,
+    model: str | Path | Mapping[str, Any] | Model,
+    system: str | Path | Mapping[str, Any] | System,
+    engine: str | EngineProfile,
+    formats: Mapping[str, str],
+) -> Resolved:
+    """A scenario with the model, system and engine that are meant, by name or as objects.
+
+    formats: number formats that replace the model's, by the names of `Scenario.precisions`.
+
+    Raises:
+        RidgelineError: an unknown name or precision, a file that cannot be read.
+    """
+    formats = {name: fmt for name, fmt in formats.items() if fmt}
+    if all(isinstance(name, str) and not _is_path(name) for name in (model, system, engine)):
+        names = (str(model), str(system), str(engine))
+        kept = _kept(*names, tuple(formats.items()), library.stamp())
+        return replace(kept, scenario=scenario)
+    loaded = _model(model, formats)
+    return combined(scenario, loaded, _system(system), engine=engine)
+
+
+def _is_path(name: str) -> bool:
+    return name.endswith((".json", ".yaml", ".yml")) or any(
+        mark in name for mark in ("\\", "~", "./")
+    )
+
+
+@lru_cache(maxsize=64)
+def _kept(
+    model: str,
+    system: str,
+    engine: str,
+    formats: tuple[tuple[str, str], ...],
+    _stamp: frozenset[tuple[Path, int]],
+) -> Resolved:
+    """Names looked up; kept until a file of the user's own changes."""
+    loaded = model_registry.load(model, **dict(formats))
+    return combined(Scenario(), loaded, hardware_db.load(system), engine=engine)
+
+
+def _model(model: str | Path | Mapping[str, Any] | Model, formats: Mapping[str, str]) -> Model:
+    if isinstance(model, (str, Path, Mapping)):
+        return model_registry.load(model, **formats)
+    return model_registry.in_formats(model, **formats) if formats else model
+
+
+def _system(system: str | Path | Mapping[str, Any] | System) -> System:
+    return system if isinstance(system, System) else hardware_db.load(system)
 
 
 def combined(
-    scenario: Scenario, model: Model, system: System, *, measured: bool = True
+    scenario: Scenario,
+    model: Model,
+    system: System,
+    *,
+    engine: str | EngineProfile | None = None,
+    measured: bool = True,
 ) -> Resolved:
-    """A scenario with the model and the system that it means; its engine is looked up.
+    """A scenario with the model and the system that it means, deployed.
 
-    measured: whether what was measured on a system of that slug holds for it; not so for one that
-    a visitor brought.
+    engine: a name or a profile, None for the scenario's.  measured: whether what was measured on
+    a system of that slug holds for it; not so for one that a visitor brought.
     """
-    engine = hardware_db.load_engine(scenario.engine)
-    deployed = deploy(model, system, engine if measured else replace(engine, measurements=None))
-    notes = (*model.notes, *deployed.notes, *engine_notes(scenario.engine, engine))
+    name = scenario.engine if engine is None else engine
+    profile = name if isinstance(name, EngineProfile) else hardware_db.load_engine(name)
+    deployed = deploy(model, system, profile if measured else replace(profile, measurements=None))
+    unknown = engine_notes(name, profile) if isinstance(name, str) else ()
+    notes = (*model.notes, *deployed.notes, *unknown)
     return Resolved(scenario, deployed.model, system, deployed.engine, notes)
 
 

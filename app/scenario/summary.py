@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from app.scenario import intervals
 from app.scenario.scenario import Resolved
 from genz_core import Estimate
 from genz_core.economics import joules_per_token, usd_per_million_tokens
 from genz_core.step import StepEstimate
+from genz_core.types import Num
 
 
 def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, Any]:
     """The figures of one configuration, SI units, as `ridgeline estimate --json` gives them."""
     rate = float(result.output_tokens_per_s[config])
-    devices = resolved.scenario.parallelism.devices
+    devices = at(result.devices, config)
     cost = usd_per_million_tokens(result.system, devices, rate)
     energy = joules_per_token(result.system, devices, rate)
     memory = result.memory
@@ -27,14 +30,15 @@ def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, An
         "system": result.system.slug,
         "engine": result.engine.name,
         "devices": int(devices),
-        "batch": resolved.scenario.batch,
-        "isl": resolved.scenario.isl,
-        "osl": resolved.scenario.osl,
+        **{
+            name: int(at(getattr(result.workload, name), config))
+            for name in ("batch", "isl", "osl")
+        },
         "status": str(result.status[config]),
         "message": "; ".join(filter(None, [result.message(config), *resolved.notes])),
         **intervals.beside(latencies, intervals.of_batch(result), bounds),
         "output_tokens_per_s": rate,
-        "output_tokens_per_s_per_device": rate / float(devices),
+        "output_tokens_per_s_per_device": rate / devices,
         "profile": profile_words(result),
         "bound_ttft_s": float(result.bound_ttft_s[config]),
         "bound_tpot_s": float(result.bound_tpot_s[config]),
@@ -53,20 +57,10 @@ def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, An
     }
 
 
-#: What a serving table shows of a load, in its order.
-SERVING_FIGURES = (
-    "ttft_s",
-    "ttft_median_s",
-    "tpot_s",
-    "tpot_median_s",
-    "e2e_s",
-    "output_tokens_per_s",
-    "output_tokens_per_s_per_device",
-    "interactivity",
-    "running",
-    "capacity",
-    "utilisation",
-)
+def at(value: Num, config: int) -> float:
+    """A number, or the value of an array over configurations in one of them."""
+    values = np.atleast_1d(np.asarray(value, dtype=float))
+    return float(values[config if values.size > 1 else 0])
 
 
 def profile_words(result: Estimate) -> str:

@@ -60,6 +60,16 @@ def load(
     return _traced_instead(found, precision, notes)
 
 
+def in_formats(model: Model, **formats: str | None) -> Model:
+    """A model in other number formats: weights, moe_weights, kv, activations, compute as `load`.
+
+    Raises:
+        UnknownPrecision: a format that nobody has described.
+    """
+    precision, _ = override(model.precision, **formats)
+    return model.with_precision(precision)
+
+
 def traced(
     source: Source,
     quant_config: Source | None = None,

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import hardware_db
 import model_registry
-from app.commands.predict import serve, sweep
 from app.dashboard import cached, load_curves
-from app.scenario import points_file
+from app.scenario import points_file, served_rows, sweep_rows
 from app.scenario.scenario import Resolved, Scenario, estimate_resolved, resolve
 from app.scenario.setup import Setup
 from genz_core.deployment import bulk_format
@@ -39,19 +39,21 @@ def eager() -> Resolved:
     return replace(asked, engine=eager_engine(hardware_db.load_engine("hf"), EAGER))
 
 
-def test_an_eager_engine_costs_the_same_whoever_asks(eager: Resolved, monkeypatch):
+def test_an_eager_engine_costs_the_same_whoever_asks(eager: Resolved):
     expected = estimate_resolved(eager)
     plain = estimate_resolved(replace(eager, engine=hardware_db.load_engine("hf")))
     assert expected.tpot_s[0] > 1.2 * plain.tpot_s[0]
 
-    monkeypatch.setattr("app.scenario.scenario.resolve", lambda scenario: eager)
     axes = {"batch": [1.0], "isl": [1024.0], "osl": [128.0], "tp": [1.0]}
-    (row, *_) = sweep.table(price_sweep(eager.model, eager.system, axes, eager.engine), axes)
+    (row, *_) = sweep_rows.rows(price_sweep(eager.model, eager.system, axes, eager.engine), axes)
     assert row["tpot_s"] == pytest.approx(expected.tpot_s[0])
     (batch,) = points_file.price_group(eager, [points_file.Point("a", eager.scenario)])
     assert float(batch["tpot_s"]) == pytest.approx(expected.tpot_s[0])
     assert float(batch["decode_step_s"]) == pytest.approx(expected.tpot_s[0], rel=0.01)
-    (alone,) = serve.table(eager.scenario, concurrency="1")
+    one = np.array([1.0])
+    (alone,) = served_rows.rows(
+        eager, served_rows.serve_resolved(eager, concurrency=one), "concurrency", one
+    )
     assert alone["tpot_s"] == pytest.approx(expected.tpot_s[0], rel=0.05)
     (served,) = points_file.price_group(
         eager, [points_file.Point("a", eager.scenario, concurrency=1)]

@@ -37,7 +37,11 @@ def serve(
     json: opt.Json = False,
     format_: opt.Form = Format.text,
 ) -> None:
-    from app.scenario.scenario import Scenario
+    import numpy as np
+
+    from app.scenario import served_rows
+    from app.scenario.scenario import Scenario, resolve
+    from genz_core.errors import InvalidValue
 
     degrees: dict[str, Any] = {"tp": tp, "pp": pp, "dp": dp, "ep": ep, "moe_tp": moe_tp}
     scenario = Scenario(
@@ -52,67 +56,31 @@ def serve(
         osl=osl,
         **degrees,
     )
-    rows = table(scenario, concurrency, rate, length_ratio)
+    name, values = _loads(concurrency, rate)
+    if not 0.0 < length_ratio <= 1.0:
+        raise InvalidValue(f"--length-ratio {length_ratio:g} is not between 0 and 1")
+    resolved, load = resolve(scenario), np.array(values)
+    result = served_rows.serve_resolved(
+        resolved,
+        concurrency=load if name == "concurrency" else None,
+        rate_per_s=load if name == "rate" else None,
+        length_ratio=length_ratio,
+    )
+    rows = served_rows.rows(resolved, result, name, load)
     typer.echo(opt.rendered(rows, opt.form(format_, json)))
 
 
-def table(
-    scenario: Any, concurrency: str = "", rate: str = "", length_ratio: float = 1.0
-) -> list[dict[str, Any]]:
-    """One row a load.
+def _loads(concurrency: str, rate: str) -> tuple[str, list[float]]:
+    """Name and values of the load that the options give.
 
     Raises:
         InvalidValue: neither or both of concurrency and rate, or values that cannot be read.
     """
-    import numpy as np
-
-    from app.scenario.axis_values import parse_values
-    from app.scenario.scenario import resolve
+    from app.scenario.axis_values import parse_rates, parse_values
     from genz_core.errors import InvalidValue
-    from genz_core.serving import Traffic
-    from genz_core.serving import serve as price
 
     if bool(concurrency) == bool(rate):
         raise InvalidValue("give --concurrency or --rate, one of them")
-    if not 0.0 < length_ratio <= 1.0:
-        raise InvalidValue(f"--length-ratio {length_ratio:g} is not between 0 and 1")
-    name, text = ("concurrency", concurrency) if concurrency else ("rate", rate)
-    loads = np.array(parse_values(name, text) if concurrency else _rates(text))
-    load: dict[str, Any] = {"concurrency": loads} if concurrency else {"rate_per_s": loads}
-    traffic = Traffic(isl=scenario.isl, osl=scenario.osl, length_ratio=length_ratio, **load)
-    resolved = resolve(scenario)
-    result = price(
-        resolved.model,
-        resolved.system,
-        traffic,
-        scenario.parallelism,
-        resolved.engine,
-        on_error="status",
-    )
-    return [_row(result, at, name, loads[at], resolved) for at in range(len(loads))]
-
-
-def _rates(text: str) -> list[float]:
-    from genz_core.errors import InvalidValue
-
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidValue(
-            f'--rate {text!r}: give requests per second, as "10" or "1,2.5,4"'
-        ) from None
-
-
-def _row(result: Any, at: int, name: str, load: float, resolved: Any) -> dict[str, Any]:
-    from app.scenario import intervals
-    from app.scenario.scenario import basis
-    from app.scenario.summary import SERVING_FIGURES
-
-    notes = [*resolved.notes, basis(resolved)]
-    figures = {key: float(getattr(result, key)[at]) for key in SERVING_FIGURES}
-    known = intervals.of_load(resolved.system, resolved.engine)
-    latencies = {key: figures.pop(key) for key in list(figures) if key in known}
-    bounds = {key: float(bound[at]) for key, bound in intervals.bounds_of_load(result).items()}
-    figures = intervals.beside(latencies, known, bounds) | figures
-    message = "; ".join(filter(None, [result.messages.get(at, ""), *notes]))
-    return {name: float(load), "status": str(result.status[at]), **figures, "message": message}
+    if concurrency:
+        return "concurrency", parse_values("concurrency", concurrency)
+    return "rate", parse_rates("--rate", rate)

@@ -1,0 +1,354 @@
+"""Ridgeline in Python: what the command line and the dashboard show, from one call.
+
+>>> import ridgeline
+>>> answer = ridgeline.estimate("meta-llama/Llama-3.1-8B", system="h100", isl=4096, osl=512)
+>>> answer.status
+'ok'
+>>> answer.bound_tpot_s < answer.tpot_s
+True
+
+Models, systems and engines are named as on the command line, or given as objects that `model`,
+`system` and `engine` return.  Keywords are those of the points file.  Numbers in, numbers out;
+lists and arrays in, arrays out, one configuration an element.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+_ROOMS = ("app", "genz_core", "hardware_db", "model_registry", "profilers")
+
+
+def _foreign() -> str:
+    """The sentence about another package that stands in for one of ours, "" where there is none."""
+    here = Path(__file__).resolve()
+    roots = {here.parent, here.parents[2]}  # installed beside the rooms, or inside of app/python
+    for name in _ROOMS:
+        spec = find_spec(name)
+        found = Path(spec.origin).resolve() if spec and spec.origin else None
+        if found is None or found.parent.parent not in roots:
+            place = found or "a folder without an __init__.py"
+            return (
+                f"ridgeline: the package {name!r} that Python finds first is not Ridgeline's "
+                f"({place}); leave that folder, or take it off PYTHONPATH"
+            )
+    return ""
+
+
+if _sentence := _foreign():
+    if Path(sys.argv[0]).stem == "ridgeline":  # the command: a sentence, no traceback
+        print(_sentence, file=sys.stderr)
+        raise SystemExit(2)
+    raise ImportError(_sentence)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from app.scenario.results import Estimate, Served, Sweep
+    from genz_core.engine import EngineProfile
+    from genz_core.types import Model, Num, System
+    from genz_core.validity import OnError
+    from profilers import Comparison, Report
+
+    Numbers = Num | Sequence[float] | np.ndarray
+
+__all__ = [
+    "compare",
+    "engine",
+    "estimate",
+    "model",
+    "models",
+    "read_report",
+    "serve",
+    "sweep",
+    "system",
+    "systems",
+]
+
+
+def estimate(
+    model: str | Model | Mapping[str, Any],
+    *,
+    system: str | System = "h100-sxm5-80gb",
+    engine: str | EngineProfile = "generic",
+    batch: Numbers = 1,
+    isl: Numbers = 1024,
+    osl: Numbers = 128,
+    weights: str = "",
+    moe_weights: str = "",
+    kv: str = "",
+    activations: str = "",
+    compute: str = "",
+    tp: Numbers = 1,
+    pp: Numbers = 1,
+    dp: Numbers = 1,
+    ep: Numbers | None = None,
+    moe_tp: Numbers | None = None,
+    cp: Numbers = 1,
+    expert_imbalance: Numbers = 1.0,
+    offload: str = "",
+    on_error: OnError = "raise",
+) -> Estimate:
+    """Price a static batch: TTFT, TPOT, memory, cost, each latency beside its bound and interval.
+
+    Args:
+        model: name, Hugging Face id, path to a config.json, its parsed content, or a `Model`.
+        system: slug, alias, path to a YAML, or a `System`.
+        engine: trtllm, vllm, sglang, hf, llama.cpp ..., or an `EngineProfile`.
+        batch: sequences at once.  isl, osl: prompt and output tokens of each.
+        weights, moe_weights, kv, activations, compute: number formats; "" for the checkpoint's
+            own or the engine's default.
+        tp, pp, dp, cp: degrees of tensor, pipeline, attention-data and context parallelism.
+        ep, moe_tp: how the experts are split, ep * moe_tp = tp * dp; either follows from the other.
+        expert_imbalance: rows of the busiest ep rank over the mean of all.
+        offload: move what does not fit to the host, "weights" or "kv".
+        on_error: "raise" the error of what cannot run, or give it a reason code ("status").
+
+    Returns:
+        The estimate: floats, or arrays where an argument was one; SI units.
+
+    Raises:
+        RidgelineError: a name, size or degree that cannot be, or (`on_error="raise"`) a
+            configuration that does not fit; the sentence says what is near and what to do.
+
+    >>> two = estimate("Qwen/Qwen3-8B", system="h200", batch=[1, 64])
+    >>> bool(two.tpot_s[0] < two.tpot_s[1])
+    True
+    """
+    arguments = dict(locals())
+    from app.scenario import results
+
+    return results.estimate(**arguments)
+
+
+def serve(
+    model: str | Model | Mapping[str, Any],
+    *,
+    system: str | System = "h100-sxm5-80gb",
+    engine: str | EngineProfile = "vllm",
+    concurrency: Numbers | None = None,
+    rate: Numbers | None = None,
+    isl: Numbers = 1024,
+    osl: Numbers = 1024,
+    length_ratio: float = 1.0,
+    weights: str = "",
+    moe_weights: str = "",
+    kv: str = "",
+    activations: str = "",
+    compute: str = "",
+    tp: Numbers = 1,
+    pp: Numbers = 1,
+    dp: Numbers = 1,
+    ep: Numbers | None = None,
+    moe_tp: Numbers | None = None,
+    expert_imbalance: Numbers = 1.0,
+    on_error: OnError = "raise",
+) -> Served:
+    """Estimate a deployment under load: TTFT, TPOT and throughput by continuous batching.
+
+    Args:
+        concurrency: open requests over the whole deployment, or
+        rate: requests that arrive per second; give one of them.
+        length_ratio: real lengths are uniform in [ratio, 1] of isl and osl.
+        The others: see `estimate`.
+
+    Returns:
+        The figures of every load: floats, or arrays where an argument was one; SI units.
+
+    Raises:
+        RidgelineError: as `estimate`; neither or both of concurrency and rate.
+
+    >>> busy = serve("meta-llama/Llama-3.1-8B", system="h100", concurrency=[1, 64], osl=256)
+    >>> bool(busy.output_tokens_per_s[1] > busy.output_tokens_per_s[0])
+    True
+    """
+    arguments = dict(locals())
+    from app.scenario import results
+
+    return results.serve(**arguments)
+
+
+def sweep(
+    model: str | Model | Mapping[str, Any],
+    *,
+    system: str | System = "h100-sxm5-80gb",
+    engine: str | EngineProfile = "generic",
+    weights: str = "",
+    moe_weights: str = "",
+    kv: str = "",
+    activations: str = "",
+    compute: str = "",
+    on_error: OnError = "status",
+    **axes: Numbers,
+) -> Sweep:
+    """Price every combination of some axes in one call.
+
+    Args:
+        axes: values of batch, isl, osl, tp, pp, dp, ep and cp, in the order they vary; a number
+            is an axis of one value.
+        on_error: see `estimate`; by default a combination that cannot run has a reason code.
+
+    Returns:
+        A table, one row a combination.
+
+    Raises:
+        RidgelineError: an axis or a value that cannot be.
+
+    >>> table = sweep("meta-llama/Llama-3.1-8B", system="h100", batch=[1, 8, 64], tp=[1, 2])
+    >>> len(table), table.rows[0]["status"]
+    (6, 'ok')
+    """
+    arguments = dict(locals())
+    from app.scenario import results
+
+    return results.sweep(**arguments)
+
+
+def compare(
+    reports: str | Path | Report | Sequence[str | Path | Report],
+    model: str | Model | Mapping[str, Any],
+    *,
+    system: str | System = "",
+    engine: str | EngineProfile = "hf",
+    batch: float = 1,
+    isl: float = 1024,
+    osl: float = 128,
+    weights: str = "",
+    kv: str = "",
+    tp: int = 1,
+    phase: str = "",
+    steps: Mapping[str, int] | None = None,
+) -> Comparison:
+    """Put profiler reports of one run beside the estimate of what ran.
+
+    Args:
+        reports: files, or reports that `read_report` returned.
+        model, system, engine, batch, isl, osl, weights, kv, tp: what ran, as in `estimate`; no
+            system: the device that the reports name.
+        phase: what reports that name none are taken for, "prefill" or "decode".
+        steps: steps that a summary adds up, by phase.
+
+    Returns:
+        Data frames `phases`, `classes` and `operators`, and `findings` in words.
+
+    Raises:
+        RidgelineError: a file that cannot be read, names nobody knows, reports without a phase.
+    """
+    arguments = dict(locals())
+    from app.measuring import comparison
+
+    several = [reports] if isinstance(reports, (str, Path)) else reports
+    if not isinstance(several, Iterable):
+        several = [several]
+    arguments["reports"] = [
+        read_report(report) if isinstance(report, (str, Path)) else report for report in several
+    ]
+    return comparison.compare_reports(**arguments)
+
+
+def read_report(path: str | Path) -> Report:
+    """Read a profiler's report: Nsight Systems, Nsight Compute or the PyTorch profiler.
+
+    Raises:
+        ReportError: it is none of these, or it is damaged.
+    """
+    import profilers
+
+    return profilers.read_report(Path(path))
+
+
+def model(
+    name: str | Mapping[str, Any],
+    *,
+    weights: str = "",
+    moe_weights: str = "",
+    kv: str = "",
+    activations: str = "",
+    compute: str = "",
+) -> Model:
+    """A model by name, Hugging Face id, path to a config.json, or the content of one.
+
+    The number formats replace the checkpoint's own.
+
+    >>> round(model("meta-llama/Llama-3.1-8B").parameters)
+    8030261248
+
+    Raises:
+        RidgelineError: an unknown name, an architecture or format that nobody described.
+    """
+    import model_registry
+
+    formats = {"weights": weights, "moe_weights": moe_weights, "kv": kv}
+    formats |= {"activations": activations, "compute": compute}
+    return model_registry.load(name, **{key: value or None for key, value in formats.items()})
+
+
+def models(pattern: str = "*") -> list[str]:
+    """The names of the models that ship, those that fit a pattern like "*llama*".
+
+    >>> "meta-llama/Llama-3.1-8B" in models("*llama-3.1*")
+    True
+    """
+    import model_registry
+
+    return _fitting(model_registry.names(), pattern)
+
+
+def system(name: str | Path | Mapping[str, Any]) -> System:
+    """A system by slug or alias, path to a YAML, or the content of one.
+
+    >>> system("H100 SXM").slug
+    'h100-sxm5-80gb'
+
+    Raises:
+        RidgelineError: an unknown name, or a document that does not fit the schema.
+    """
+    import hardware_db
+
+    return hardware_db.load(name)
+
+
+def systems(pattern: str = "*") -> list[str]:
+    """The slugs of all systems, those that fit a pattern like "h*"."""
+    import hardware_db
+
+    return _fitting(hardware_db.names(), pattern)
+
+
+def engine(name: str = "generic") -> EngineProfile:
+    """A serving engine by name, with what was measured of it; an unknown one is the generic.
+
+    >>> engine("vLLM").name
+    'vllm'
+    """
+    import hardware_db
+
+    return hardware_db.load_engine(name)
+
+
+def main() -> None:
+    """The command `ridgeline`."""
+    from app.cli import main as command_line
+
+    command_line()
+
+
+def __getattr__(name: str) -> Any:
+    if name != "__version__":
+        raise AttributeError(f"module 'ridgeline' has no attribute {name!r}")
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("ridgeline")
+    except PackageNotFoundError:  # a checkout on the path, not installed
+        return "0+unknown"
+
+
+def _fitting(names: Sequence[str], pattern: str) -> list[str]:
+    folded = pattern.casefold()
+    return [name for name in names if fnmatchcase(name.casefold(), folded)]

@@ -1,0 +1,103 @@
+"""Serving figures as rows: one table for the command, the page, the points file and Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from app.scenario import intervals
+from app.scenario.scenario import Resolved, basis
+from genz_core.serving import ServingEstimate, Traffic, serve
+from genz_core.types import Array, Num, Parallelism
+
+#: Figures of a load that are latencies, each with an interval or none, and those that are not.
+LATENCIES = ("ttft_s", "ttft_median_s", "tpot_s", "tpot_median_s", "e2e_s")
+OTHERS = (
+    "output_tokens_per_s", "output_tokens_per_s_per_device", "interactivity", "running",
+    "capacity", "utilisation",
+)  # fmt: skip
+
+
+def serve_resolved(
+    resolved: Resolved,
+    *,
+    concurrency: Num | None = None,
+    rate_per_s: Num | None = None,
+    isl: Num | None = None,
+    osl: Num | None = None,
+    parallelism: Parallelism | None = None,
+    length_ratio: Num = 1.0,
+) -> ServingEstimate:
+    """Serve a scenario under loads, [loads]; one that cannot be served has a reason code.
+
+    concurrency, rate_per_s: the loads, one of them.  isl, osl, parallelism: in place of the
+    scenario's.
+
+    Raises:
+        InvalidValue: see `genz_core.serve`.
+    """
+    s = resolved.scenario
+    traffic = Traffic(
+        isl=s.isl if isl is None else isl,
+        osl=s.osl if osl is None else osl,
+        concurrency=concurrency,
+        rate_per_s=rate_per_s,
+        length_ratio=length_ratio,
+    )
+    split = parallelism or s.parallelism
+    return serve(
+        resolved.model, resolved.system, traffic, split, resolved.engine, on_error="status"
+    )
+
+
+def columns(
+    resolved: Resolved,
+    result: ServingEstimate,
+    latencies: Sequence[str] = LATENCIES,
+    others: Sequence[str] = OTHERS,
+) -> dict[str, Any]:
+    """Figures of every load as columns [loads].
+
+    "status", each latency followed by the ends of its 80 % interval, "not_validated" (the names
+    of those without one), the other figures.
+    """
+    known = intervals.of_load(resolved.system, resolved.engine)
+    seconds = {name: _column(result, name) for name in latencies}
+    return {
+        "status": result.status,
+        **intervals.beside(seconds, known, intervals.bounds_of_load(result)),
+        **{name: _column(result, name) for name in others},
+    }
+
+
+def rows(
+    resolved: Resolved, result: ServingEstimate, load: str, values: Array
+) -> list[dict[str, Any]]:
+    """One row a load, as `ridgeline serve` prints them: the load, the figures, a message.
+
+    load: "concurrency" or "rate".  values: of the load, [loads].
+    """
+    table = columns(resolved, result)
+    notes = [*resolved.notes, basis(resolved)]
+    return [
+        {
+            load: float(value),
+            **{name: _at(column, at) for name, column in table.items()},
+            "message": "; ".join(filter(None, [result.messages.get(at, ""), *notes])),
+        }
+        for at, value in enumerate(values)
+    ]
+
+
+def _column(result: ServingEstimate, name: str) -> Array:
+    values = np.asarray(getattr(result, name), dtype=float)
+    return np.broadcast_to(values, result.status.shape)
+
+
+def _at(column: Any, at: int) -> Any:
+    if isinstance(column, str):
+        return column
+    value = column[at]
+    return str(value) if isinstance(value, str) else float(value)
