@@ -13,15 +13,16 @@ caller, and deploying twice changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from genz_core.eager import as_run
 from genz_core.engine import LEAST, EngineProfile, MeasuredRecipe, RecipeKey
+from genz_core.memo import ByIdentity
 from genz_core.precision import bytes_of
-from genz_core.types import Model, Parallelism, Step, System
+from genz_core.types import Graph, Model, Parallelism, Step, System
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,55 @@ class Deployment:
         """The model whose graphs are priced: `model`, or its unfused form under eager engines."""
         return as_run(self.model, self.engine)
 
+    def graph(self, step: Step, parallelism: Parallelism) -> Graph:
+        """The operators of a step as the engine executes them.
+
+        Graphs of few configurations are kept: the same question is often asked again.
+        """
+        numbers = _numbers(step, parallelism)
+        if numbers is None:
+            return self.executed.graph(step, parallelism)
+        return _GRAPHS.get(
+            lambda: self.executed.graph(step, parallelism),
+            self.model,
+            self.engine.eager,
+            values=numbers,
+        )
+
 
 def deploy(model: Model, system: System, engine: EngineProfile | None = None) -> Deployment:
     """The deployment of a model on a system under an engine (default: the generic one)."""
-    engine = engine or EngineProfile()
+    if engine is None:
+        engine = _GENERIC
+    if engine.measurements is None and model.precision.kv_source != "convention":
+        return Deployment(model, system, engine)
+    return _DEPLOYMENTS.get(lambda: _deploy(model, system, engine), model, system, engine)
+
+
+_GENERIC = EngineProfile()
+_DEPLOYMENTS: ByIdentity[Deployment] = ByIdentity()
+
+
+_GRAPHS: ByIdentity[Graph] = ByIdentity(256)
+_FEW = 64  # numbers of a step that are cheaper to compare than its graph is to build
+
+
+def _numbers(step: Step, parallelism: Parallelism) -> tuple[bytes | bool, ...] | None:
+    """Every number that a graph depends on; None where there are many."""
+    values = [getattr(parallelism, entry.name) for entry in _DEGREES]
+    for group in step.groups:
+        values += [group.sequences, group.new_tokens, group.cached_tokens]
+    if sum(map(np.size, values)) > _FEW:
+        return None
+    return tuple(
+        np.asarray(np.nan if value is None else value, float).tobytes() for value in values
+    )
+
+
+_DEGREES = fields(Parallelism)
+
+
+def _deploy(model: Model, system: System, engine: EngineProfile) -> Deployment:
     model, notes = _with_cache(model, engine)
     engine = as_measured(engine, model, system)
     return Deployment(model, system, engine, notes)

@@ -14,8 +14,8 @@ import numpy as np
 from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile
 from genz_core.step import slowest_stage
-from genz_core.types import Array, Graph, Mask, Model, Parallelism, Step, System, Workload
-from genz_core.validity import columns, stack
+from genz_core.types import Array, Graph, Group, Mask, Model, Parallelism, Step, System, Workload
+from genz_core.validity import stack, tiled
 
 _LARGEST = 2**31  # batches and contexts beyond this are not asked for
 
@@ -77,21 +77,36 @@ def memory(
 ) -> Memory:
     """Memory at the end of the workload, when every sequence has isl + osl tokens."""
     deployed = deploy(model, system, engine)
-    model, engine = deployed.executed, deployed.engine
+    engine = deployed.engine
+    twice, lanes = tiled(workload, parallelism, 2)
+    size = len(twice["batch"]) // 2
+    held, busiest = slice(0, size), slice(size, None)
     block = float(engine.kv_block_tokens)
-    tokens = np.ceil((np.asarray(workload.isl) + workload.osl) / block) * block
-    held = model.graph(Step.decode(workload.batch, tokens - 1.0), parallelism)
-    busiest = model.graph(prefill_chunk(workload, engine), parallelism)
-    stages = columns(workload, parallelism)["pp"]
-    size = stages.size
+    tokens = np.ceil((twice["isl"] + twice["osl"]) / block) * block
+    end = Group(twice["batch"], np.ones(2 * size), tokens - 1.0)
+    (chunk,) = prefill_chunk(workload, engine).groups
+    graph = deployed.graph(_second_half(end, chunk, size), lanes)
+    weights, cache = (
+        _column(graph, name, 2 * size)[:, held] for name in ("held_weight_bytes", "held_kv_bytes")
+    )
     return Memory(
-        weights_bytes=slowest_stage(held, stages, _column(held, "held_weight_bytes", size)),
-        kv_bytes=slowest_stage(held, stages, _column(held, "held_kv_bytes", size)),
-        activations_bytes=activations_bytes(busiest, size),
+        weights_bytes=slowest_stage(graph, twice["pp"][held], weights),
+        kv_bytes=slowest_stage(graph, twice["pp"][held], cache),
+        activations_bytes=activations_bytes(graph, 2 * size)[busiest],
         reserve_bytes=np.full(size, engine.reserve_bytes),
         usable_bytes=system.memory_bytes * engine.memory_fraction,
         capacity_bytes=system.memory_bytes,
     )
+
+
+def _second_half(first: Group, second: Group, size: int) -> Step:
+    """A step of `first`, with `second` in the second half of its configurations."""
+    numbers = []
+    for name in ("sequences", "new_tokens", "cached_tokens"):
+        column = np.array(getattr(first, name), dtype=float)
+        column[size:] = getattr(second, name)
+        numbers.append(column)
+    return Step((Group(*numbers),))
 
 
 def prefill_chunk(workload: Workload, engine: EngineProfile) -> Step:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from genz_core.errors import UnknownPrecision
 
@@ -113,6 +114,7 @@ _FALLBACK: Mapping[str, tuple[str, ...]] = {
 }
 
 
+@lru_cache(maxsize=256)
 def canonical(name: str) -> str:
     """The spelling of a format used here: `Q4_K_M`, `float16` and `FP8-Block` are understood.
 
@@ -131,6 +133,7 @@ def format_of(name: str) -> Format:
     return FORMATS[canonical(name)]
 
 
+@lru_cache(maxsize=256)
 def bytes_of(name: str) -> float:
     """Bytes per element of a format, its scales included."""
     return format_of(name).bytes

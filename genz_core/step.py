@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from genz_core.engine import EngineProfile
 from genz_core.latency import Explanation, Pricer
-from genz_core.latency.pricer import at
 from genz_core.latency.roofline import arithmetic_of, roofline
 from genz_core.operators import on_the_busiest_rank, to_the_busiest_rank
-from genz_core.types import DEGREES, Array, Graph, Num, Op, Parallelism, Step, System
-from genz_core.validity import length, stack
+from genz_core.types import DEGREES, Array, Graph, Num, Op, Parallelism, Step, System, picked
+from genz_core.validity import length, spread, stack
 
 #: The parts that an operator's expected latency falls into, in the order they are drawn.
 PARTS = ("compute", "memory", "communication", "overhead")
@@ -26,6 +26,13 @@ _BUSIEST: Mapping[str, Callable[[Op, Num], Op]] = {
     "moe": on_the_busiest_rank,
     "all_to_all": to_the_busiest_rank,
 }
+
+
+#: The figures of a step that are arrays over configurations.
+_BY_CONFIG = (
+    "compute_s", "memory_s", "communication_s", "expected_s", "stage_s", "bound_stage_s",
+    "micro_batches", "host_s", "flops", "bytes",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +46,11 @@ class StepEstimate:
     flops, bytes: of one run, [ops, configs].
     node_weights: of the contexts that a mean step averages; the graph's numbers lie node by node,
     [nodes x configs].
+    lanes: the graph that was priced, maybe of several steps side by side; lane: the columns that
+    are this step's, None for all.
     """
 
-    graph: Graph
+    lanes: Graph
     system: System
     engine: EngineProfile
     runs: Array
@@ -57,6 +66,19 @@ class StepEstimate:
     flops: Array
     bytes: Array
     node_weights: tuple[float, ...] = (1.0,)
+    lane: slice | None = None
+
+    @property
+    def graph(self) -> Graph:
+        """The operators of the step, their numbers scalars or arrays [configs]."""
+        if self.lane is None:
+            return self.lanes
+        return replace(self.lanes, ops=tuple(picked(op, self.lane) for op in self.lanes.ops))
+
+    def of_lane(self, lane: slice) -> StepEstimate:
+        """The step in some of the columns."""
+        changes: dict[str, Any] = {name: getattr(self, name)[..., lane] for name in _BY_CONFIG}
+        return replace(self, **changes, lane=lane)
 
     @property
     def configs(self) -> int:
@@ -64,7 +86,9 @@ class StepEstimate:
 
     def op(self, row: int, config: int = 0) -> Op:
         """Operator `row` in one configuration, at each node that its figures average."""
-        return at(self.graph.ops[row], config, self.configs)
+        op = self.lanes.ops[row]
+        mine = op if self.lane is None else picked(op, self.lane)
+        return picked(mine, slice(config, None, self.configs))
 
     def explain(self, row: int, config: int = 0) -> Explanation:
         """The price of one run of operator `row` in one configuration, taken apart; scalars."""
@@ -173,10 +197,10 @@ def price(
     pairs = zip(graph.ops, least, strict=True)
     expected = stack((pricer.expected_s(op, least=limit) for op, limit in pairs), size)
     runs = np.array([op.count for op in graph.ops], dtype=float)
-    stages = np.broadcast_to(np.asarray(parallelism.pp, dtype=float), (size,))
+    stages = spread(np.asarray(parallelism.pp, dtype=float), size)
     host = engine.host_step_s + engine.sampling_s + engine.host_sequence_s * step.sequences
     return StepEstimate(
-        graph=graph,
+        lanes=graph,
         system=system,
         engine=engine,
         runs=runs,
@@ -186,9 +210,9 @@ def price(
         expected_s=expected,
         stage_s=slowest_stage(graph, stages, expected),
         bound_stage_s=slowest_stage(graph, stages, bound),
-        micro_batches=np.broadcast_to(np.asarray(micro_batches, dtype=float), (size,)),
+        micro_batches=spread(np.asarray(micro_batches, dtype=float), size),
         pipelined=pipelined,
-        host_s=np.broadcast_to(np.asarray(host, dtype=float), (size,)),
+        host_s=spread(np.asarray(host, dtype=float), size),
         flops=stack((op.flops for op in graph.ops), size),
         bytes=stack((op.memory_bytes for op in graph.ops), size),
     )
@@ -209,6 +233,8 @@ def stage_runs(graph: Graph, stages: int) -> Array:
     Layer l of L sits on stage floor(l * stages / L); the ends of the model on first and last.  Of
     the chain of messages between stages, each but the last sends one.
     """
+    if stages == 1:
+        return np.array([[0.0 if op.kind == "send_recv" else op.count for op in graph.ops]])
     runs = np.zeros((stages, len(graph.ops)))
     for column, op in enumerate(graph.ops):
         if op.layers:
@@ -226,6 +252,8 @@ def slowest_stage(graph: Graph, stages: Array, per_run: Array) -> Array:
 
     The same reduction serves time (the slowest stage) and memory (the fullest).
     """
+    if np.all(stages == stages[0]):
+        return np.asarray((stage_runs(graph, int(stages[0])) @ per_run).max(0))
     result = np.zeros(per_run.shape[1])
     for degree in np.unique(stages):
         chosen = stages == degree

@@ -8,8 +8,8 @@ hardware, a `System` no model, an `Estimate` no chart.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -213,6 +213,23 @@ class Op:
             + self.kv_read_bytes
             + self.kv_write_bytes
         )
+
+
+_NUMBERS = (
+    "flops", "weight_bytes", "input_bytes", "output_bytes", "kv_read_bytes", "kv_write_bytes",
+    "held_weight_bytes", "held_kv_bytes", "message_bytes", "group", "stride",
+)  # fmt: skip
+
+
+def picked(op: Op, columns: slice | Mask) -> Op:
+    """The operator in some of its configurations; what is the same in all stays as it is."""
+
+    def of(value: Num) -> Num:
+        return np.asarray(value)[columns] if np.size(value) > 1 else value
+
+    numbers: dict[str, Any] = {name: of(getattr(op, name)) for name in _NUMBERS}
+    dims = {name: of(value) for name, value in op.dims.items()}
+    return replace(op, **numbers, dims=dims)
 
 
 @dataclass(frozen=True, slots=True)

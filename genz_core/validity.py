@@ -46,7 +46,12 @@ def columns(workload: Workload, parallelism: Parallelism) -> dict[str, Array]:
     if parallelism.moe_tp is not None:
         values["moe_tp"] = parallelism.moe_tp
     size = length(*values.values())
-    return {name: np.broadcast_to(_floats(name, value), (size,)) for name, value in values.items()}
+    return {name: spread(_floats(name, value), size) for name, value in values.items()}
+
+
+def spread(values: Array, size: int) -> Array:
+    """A number or an array as an array [size]; `np.broadcast_to` takes ten times as long."""
+    return values.reshape(size) if values.size == size else np.full(size, values)
 
 
 def _floats(name: str, value: Num) -> Array:
@@ -56,11 +61,33 @@ def _floats(name: str, value: Num) -> Array:
         raise InvalidValue(f"{name} is beyond any number that can be priced") from None
 
 
-def split_of(parallelism: Parallelism, numbers: Mapping[str, Array]) -> Parallelism:
+def _alike(column: Array) -> Num:
+    """A number where all configurations have the same: weights are then counted once."""
+    return float(column[0]) if np.all(column == column[0]) else column
+
+
+def split_of(parallelism: Parallelism, numbers: Mapping[str, Num]) -> Parallelism:
     """The same way to split with the numbers of other configurations, named as in `columns`."""
     names = (*_SPLIT, "moe_tp")
     changed: dict[str, Any] = {name: numbers[name] for name in names if name in numbers}
     return replace(parallelism, **changed)
+
+
+def tiled(
+    workload: Workload, parallelism: Parallelism, times: int
+) -> tuple[dict[str, Array], Parallelism]:
+    """Sizes and degrees repeated, for steps side by side: [times x configs].
+
+    Returns the sizes and pp by name, and the parallelism; degrees that are numbers stay so.
+    """
+    numbers = columns(workload, parallelism)
+    sizes = {name: np.concatenate([numbers[name]] * times) for name in (*_SIZES, "pp")}
+    varying: dict[str, Num] = {
+        name: np.concatenate([numbers[name]] * times)
+        for name in numbers
+        if name not in _SIZES and np.ndim(getattr(parallelism, name))
+    }
+    return sizes, split_of(parallelism, varying) if varying else parallelism
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +115,22 @@ def check(
         InvalidValue: a size or degree that is no number of its kind, in any configuration.
     """
     numbers = columns(workload, parallelism)
-    bad = np.flatnonzero(np.any([_unsound(*column) for column in numbers.items()], axis=0))
+    bad = np.flatnonzero(_unsound(numbers).any(axis=0))
     if bad.size:
         raise InvalidValue(_size_complaint(numbers, int(bad[0]), batch_is))
     complaints = _split_complaints(model, parallelism, numbers)
-    status = np.full(len(next(iter(numbers.values()))), "ok", dtype="U24")
-    status[list(complaints)] = InvalidParallelism.code
-    good = status == "ok"
-    safe = {name: np.where(good, column, 1.0) for name, column in numbers.items()}
-    known = np.where(good, np.minimum(safe["cached"], safe["isl"] - 1.0), 0.0)
+    status = np.full(len(numbers["batch"]), "ok", dtype="U24")
+    safe = numbers
+    if complaints:
+        wrong = list(complaints)
+        status[wrong] = InvalidParallelism.code
+        safe = {name: column.copy() for name, column in numbers.items()}
+        for name, column in safe.items():
+            column[wrong] = 0.0 if name == "cached" else 1.0
+    known = np.minimum(safe["cached"], safe["isl"] - 1.0)
     load = Workload(safe["batch"], safe["isl"], safe["osl"], known)
-    return Checked(status, complaints, load, split_of(parallelism, safe))
+    degrees = {name: _alike(safe[name]) for name in safe if name not in _SIZES}
+    return Checked(status, complaints, load, split_of(parallelism, degrees))
 
 
 #: The typed error behind each reason code.
@@ -124,14 +156,18 @@ def raise_for_status(
             raise _ERRORS[str(code)](which + message(at))
 
 
-def _unsound(name: str, column: Array) -> Mask:
-    least = 0.0 if name in _MAY_BE_ZERO else 1.0
-    whole = (column == np.floor(column)) | (name == "expert_imbalance")
-    return ~(np.isfinite(column) & (column >= least) & whole)
+def _unsound(numbers: Mapping[str, Array]) -> Mask:
+    """Which numbers are no size or degree, [names, configs]."""
+    values = np.stack(list(numbers.values()))
+    least = np.array([[0.0 if name in _MAY_BE_ZERO else 1.0] for name in numbers])
+    fraction = np.array([[name == "expert_imbalance"] for name in numbers])
+    whole = (values == np.floor(values)) | fraction
+    return ~(np.isfinite(values) & (values >= least) & whole)
 
 
 def _size_complaint(numbers: Mapping[str, Array], at: int, batch_is: str) -> str:
-    wrong = {name: column[at] for name, column in numbers.items() if _unsound(name, column)[at]}
+    unsound = _unsound(numbers)[:, at]
+    wrong = {name: numbers[name][at] for name, bad in zip(numbers, unsound, strict=True) if bad}
     names = {"batch": batch_is}
     listed = ", ".join(f"{names.get(name, name)} = {value:g}" for name, value in wrong.items())
     if set(wrong) == {"expert_imbalance"}:
@@ -145,6 +181,11 @@ def _split_complaints(
 ) -> dict[int, str]:
     """Sentence per configuration whose degrees do not divide the model, one look per kind."""
     names = [name for name in (*DEGREES, "moe_tp") if name in numbers]
+    size = len(numbers[names[0]])
+    if all(np.ndim(_alike(numbers[name])) == 0 for name in names):
+        same: dict[str, Any] = {name: int(numbers[name][0]) for name in names}
+        message = model.invalid(replace(parallelism, **same))
+        return dict.fromkeys(range(size), message) if message else {}
     rows = np.stack([numbers[name] for name in names])
     kinds, of = np.unique(rows, axis=1, return_inverse=True)
     complaints: dict[int, str] = {}

@@ -21,7 +21,7 @@ from genz_core.memory import Memory, memory
 from genz_core.offload import Offload, What, offload
 from genz_core.step import StepEstimate, price
 from genz_core.types import Array, Group, Model, Num, Parallelism, Step, System, Workload
-from genz_core.validity import OnError, check, columns, raise_for_status, split_of
+from genz_core.validity import OnError, check, raise_for_status, tiled
 
 #: Gauss-Legendre nodes and weights on [0, 1]: exact for costs up to degree five in the context.
 _NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(3)[0] + 1) / 2, np.array([5, 8, 5]) / 18
@@ -142,21 +142,22 @@ def estimate(
     """
     workload, parallelism = workload or Workload(), parallelism or Parallelism()
     deployed = deploy(model, system, engine)
-    model, engine = deployed.executed, deployed.engine
+    model, engine = deployed.model, deployed.engine
     checked = check(model, workload, parallelism)
     load, split = checked.workload, checked.parallelism
     weighed = memory(model, system, load, split, engine)
     moved = offload(weighed, system, spill) if spill else None
     held = weighed.fits if moved is None else moved.fits
     status = np.where((checked.status == "ok") & ~held, OUT_OF_MEMORY, checked.status)
+    first, later = _phases(model, system, load, split, engine)
     priced = Estimate(
         model=deployed.model,
         system=system,
         engine=engine,
         workload=workload,
         parallelism=parallelism,
-        prefill=_with(prefill(model, system, load, split, engine), moved),
-        decode=_with(decode(model, system, load, split, engine), moved),
+        prefill=_with(first, moved),
+        decode=_with(later, moved),
         memory=weighed,
         offload=moved,
         status=status,
@@ -204,12 +205,33 @@ def decode(
     The context is one more array axis: three nodes of a Gauss-Legendre rule, averaged.
     """
     parallelism = parallelism or Parallelism()
-    asked = columns(workload, parallelism)
-    span = np.maximum(asked["osl"] - 2.0, 0.0)
-    contexts = np.concatenate([asked["isl"] + node * span for node in _NODES])
-    thrice = {name: np.tile(column, len(_NODES)) for name, column in asked.items()}
-    split = split_of(parallelism, thrice)
-    return _mean(decode_step(model, system, thrice["batch"], contexts, split, engine))
+    sizes, lanes = tiled(workload, parallelism, len(_NODES))
+    return _mean(decode_step(model, system, sizes["batch"], _contexts(sizes), lanes, engine))
+
+
+def _phases(
+    model: Model,
+    system: System,
+    workload: Workload,
+    parallelism: Parallelism,
+    engine: EngineProfile,
+) -> tuple[StepEstimate, StepEstimate]:
+    """`prefill` and `decode` of a workload side by side: one graph, priced once."""
+    sizes, lanes = tiled(workload, parallelism, 1 + len(_NODES))
+    size = len(sizes["batch"]) // (1 + len(_NODES))
+    first, nodes = slice(0, size), slice(size, None)
+    new_tokens = np.ones(len(sizes["batch"]))
+    new_tokens[first] = (sizes["isl"] - sizes["cached"])[first]
+    cached = sizes["cached"].copy()
+    cached[nodes] = _contexts({name: column[nodes] for name, column in sizes.items()})
+    both = _priced(model, system, sizes["batch"], new_tokens, cached, lanes, engine)
+    return both.of_lane(first), _mean(replace(both.of_lane(nodes), pipelined=True))
+
+
+def _contexts(sizes: Mapping[str, Array]) -> Array:
+    """Cached tokens at each node of the output, [nodes x configs], of sizes tiled by node."""
+    nodes = np.repeat(_NODES, len(sizes["isl"]) // len(_NODES))
+    return sizes["isl"] + nodes * np.maximum(sizes["osl"] - 2.0, 0.0)
 
 
 def mixed(
@@ -222,7 +244,7 @@ def mixed(
     """Price a step of unequal queries, each with its cached and new tokens (chunked prefill)."""
     parallelism, deployed = parallelism or Parallelism(), deploy(model, system, engine)
     step = Step(tuple(queries))
-    graph = deployed.executed.graph(step, parallelism)
+    graph = deployed.graph(step, parallelism)
     return price(graph, step, system, parallelism, deployed.engine)
 
 
@@ -246,7 +268,7 @@ def _priced(
     asked = np.asarray(parallelism.micro_batches, dtype=float)
     parts = np.minimum(np.where(asked > 0, asked, parallelism.pp), batch)
     step = Step((Group(np.ceil(batch / parts), new_tokens, cached),))
-    graph = deployed.executed.graph(step, parallelism)
+    graph = deployed.graph(step, parallelism)
     return price(
         graph, step, system, parallelism, deployed.engine, micro_batches=parts, pipelined=pipelined
     )

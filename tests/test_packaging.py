@@ -1,5 +1,6 @@
 """What an installation contains, and what the README promises about it."""
 
+import json
 import os
 import re
 import socket
@@ -24,26 +25,87 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+COMMAND = Path(sys.executable).with_name("ridgeline")
+
+
 @pytest.fixture(scope="module")
-def wheel_names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    built = next(WheelBuilder(str(ROOT)).build(directory=str(tmp_path_factory.mktemp("wheel"))))
-    with zipfile.ZipFile(built) as wheel:
-        return {name for name in wheel.namelist() if ".dist-info/" not in name}
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(
+        next(WheelBuilder(str(ROOT)).build(directory=str(tmp_path_factory.mktemp("wheel"))))
+    )
 
 
-def test_the_wheel_ships_the_five_packages_and_no_tests(wheel_names: set[str]):
-    assert {name.partition("/")[0] for name in wheel_names} == PACKAGES
+@pytest.fixture(scope="module")
+def wheel_names(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name for name in archive.namelist() if ".dist-info/" not in name}
+
+
+def test_the_wheel_ships_the_five_packages_and_the_module_and_no_tests(wheel_names: set[str]):
+    assert {name.partition("/")[0] for name in wheel_names} == PACKAGES | {"ridgeline.py"}
 
 
 def test_the_wheel_ships_every_source_and_data_file_of_the_packages(wheel_names: set[str]):
     suffixes = {".py", ".yaml", ".yml", ".json", ".csv", ".toml", ".parquet"}
     here = {
-        path.relative_to(ROOT).as_posix()
+        path.relative_to(ROOT).as_posix().removeprefix("app/python/")
         for package in PACKAGES
         for path in (ROOT / package).rglob("*")
         if path.suffix in suffixes
     }
     assert here and here <= wheel_names
+
+
+def test_a_wheel_installed_elsewhere_prices_in_python_and_on_the_command_line(
+    wheel: Path, tmp_path: Path
+):
+    """Unpacked beside no checkout: what is imported comes from there and from nowhere else."""
+    place = tmp_path / "site"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(place)
+    own = {**os.environ, "PYTHONPATH": str(place), "HOME": str(tmp_path)}
+    code = """
+import json, sys
+import app, genz_core, hardware_db, model_registry, profilers, ridgeline
+for package in (app, genz_core, hardware_db, model_registry, profilers, ridgeline):
+    assert package.__file__.startswith(sys.argv[1]), package.__file__
+answer = ridgeline.estimate("meta-llama/Llama-3.1-8B", system="h100", engine="vllm")
+print(json.dumps([answer.ttft_s, len(ridgeline.models()), len(ridgeline.systems())]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(place)],
+        cwd=tmp_path, env=own, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    ttft_s, models, systems = json.loads(done.stdout)
+    assert models >= 288 and systems >= 154
+    start = "import sys; sys.argv[0] = 'ridgeline'; import ridgeline; ridgeline.main()"
+    asked = ["estimate", "meta-llama/Llama-3.1-8B", "--system", "h100", "--engine", "vllm"]
+    told = subprocess.run(
+        [sys.executable, "-c", start, *asked, "--json"],
+        cwd=tmp_path, env=own, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert json.loads(told.stdout)["ttft_s"] == ttft_s
+
+
+@pytest.mark.parametrize("package", ["app", "profilers"])
+def test_a_foreign_package_of_one_of_our_names_is_one_sentence(package: str, tmp_path: Path):
+    foreign = tmp_path / package / "__init__.py"
+    foreign.parent.mkdir()
+    foreign.write_text("raise SystemExit('somebody else')\n")
+    own = {**os.environ, "PYTHONPATH": "."}
+    commands = {
+        "command": [str(COMMAND), "--help"],
+        "module": [sys.executable, "-c", "import ridgeline"],
+    }
+    for way, command in commands.items():
+        done = subprocess.run(
+            command, cwd=tmp_path, env=own, capture_output=True, text=True, check=False
+        )
+        *before, sentence = done.stderr.strip().splitlines()
+        assert f"the package {package!r} that Python finds first is not Ridgeline's" in sentence
+        assert str(foreign) in sentence and "PYTHONPATH" in sentence
+        assert done.returncode == (2 if way == "command" else 1) and not done.stdout
+        assert bool(before) == (way == "module")  # an ImportError has its traceback
 
 
 def test_the_source_archive_builds(tmp_path: Path):

@@ -57,11 +57,14 @@ def collective_s(
     Source: bus-bandwidth factors of NVIDIA nccl-tests, doc/PERFORMANCE.md; Thakur et al. 2005,
     doi:10.1177/1094342005051521; the two protocols: NCCL's LL and Simple.
     """
+    shape = np.broadcast_shapes(*map(np.shape, (message_bytes, group, stride)))
+    if not np.any(np.asarray(message_bytes) * (np.asarray(group) > 1)):
+        return np.zeros(shape)
     total = collective_terms(
         operation, message_bytes, group, stride=stride, links=links, parameters=parameters,
         upper=upper, floor_s=floor_s, tree=tree,
     ).total_s  # fmt: skip
-    return total.reshape(np.broadcast_shapes(*map(np.shape, (message_bytes, group, stride))))
+    return total.reshape(shape)
 
 
 def collective_terms(

@@ -32,8 +32,8 @@ def chunked(function: Callable[..., Array], *axes: Num, chunk: int = 2048) -> Ar
     """
     given = [np.asarray(axis, dtype=np.float64) for axis in axes]
     shape = np.broadcast_shapes(*(axis.shape for axis in given))
-    flat = [np.broadcast_to(axis, shape).reshape(-1) for axis in given]
     size = int(np.prod(shape))
+    flat = [_flat(axis, shape, size) for axis in given]
     if size <= chunk:
         return function(*flat).reshape(shape)
     out = np.empty(size)
@@ -41,6 +41,15 @@ def chunked(function: Callable[..., Array], *axes: Num, chunk: int = 2048) -> Ar
         part = slice(start, start + chunk)
         out[part] = function(*(axis[part] for axis in flat))
     return out.reshape(shape)
+
+
+def _flat(axis: Array, shape: tuple[int, ...], size: int) -> Array:
+    """An axis in the shape of all, flat; the usual cases without `np.broadcast_to`."""
+    if axis.shape == shape:
+        return axis.reshape(-1)
+    if axis.size == 1:
+        return np.full(size, axis.reshape(()))
+    return np.broadcast_to(axis, shape).reshape(-1)
 
 
 def distinct(function: Callable[[Array], Array], values: Array) -> Array:

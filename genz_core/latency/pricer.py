@@ -20,7 +20,7 @@ from genz_core.latency.models import LatencyModel, Phase, depends_on_phase, late
 from genz_core.latency.parameters import Parameters
 from genz_core.latency.profile import Fit, LatencyProfile
 from genz_core.latency.roofline import Roofline, roofline
-from genz_core.types import Array, Op, System
+from genz_core.types import Array, Op, System, picked
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Pricer:
         parameters: constants to price with in place of the profile's.
         least: `roofline(op, system)`, where the caller has it.
         """
-        time = _by_phase(op, lambda model: self._formula_s(model, op, parameters))
+        time = _by_phase(op, lambda model, part: self._formula_s(model, part, parameters))
         time = np.where(time > 0, np.maximum(time, self.engine.launch_s), 0.0)
         if self.alone:
             return time
@@ -170,29 +170,13 @@ def phases_of(op: Op) -> tuple[Phase, ...]:
     return ("prefill", "decode") if np.any(decodes) else ("prefill",)
 
 
-def _by_phase(op: Op, price: Callable[[LatencyModel], Array]) -> Array:
+def _by_phase(op: Op, price: Callable[[LatencyModel, Op], Array]) -> Array:
     """Price each configuration by the model of its phase."""
     phases = phases_of(op)
-    times = [price(latency_model(op.kind, phase)) for phase in phases]
-    if len(times) == 1:
-        return times[0]
+    if len(phases) == 1:
+        return price(latency_model(op.kind, phases[0]), op)
     decodes = np.asarray(op.dims["new_tokens"]) <= 1.0
-    return np.where(decodes, times[1], times[0])
-
-
-def at(op: Op, config: int, configs: int) -> Op:
-    """The operator in one of `configs` configurations."""
-
-    def picked(value: Any) -> Any:
-        flat = np.atleast_1d(np.asarray(value, dtype=float))
-        return flat[config::configs] if flat.size > 1 else value
-
-    numbers = {name: picked(getattr(op, name)) for name in _NUMBERS}
-    dims = {name: picked(value) for name, value in op.dims.items()}
-    return replace(op, **numbers, dims=dims)
-
-
-_NUMBERS = (
-    "flops", "weight_bytes", "input_bytes", "output_bytes", "kv_read_bytes", "kv_write_bytes",
-    "held_weight_bytes", "held_kv_bytes", "message_bytes", "group", "stride",
-)  # fmt: skip
+    time = np.empty(decodes.shape)
+    for phase, chosen in zip(phases, (~decodes, decodes), strict=True):
+        time[chosen] = price(latency_model(op.kind, phase), picked(op, chosen))
+    return time

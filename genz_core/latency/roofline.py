@@ -76,8 +76,10 @@ def communication_s(op: Op, system: System) -> Array:
     Raises:
         MissingSpec: more than one device and no link stated.
     """
-    total = np.zeros(np.broadcast(np.asarray(op.group), np.asarray(op.message_bytes)).shape)
-    if not system.links and np.any((np.asarray(op.group) > 1) & (np.asarray(op.message_bytes) > 0)):
+    total = np.zeros(np.broadcast_shapes(np.shape(op.group), np.shape(op.message_bytes)))
+    if not np.any((np.asarray(op.group) > 1) & (np.asarray(op.message_bytes) > 0)):
+        return total
+    if not system.links:
         raise MissingSpec(f"{system.name} states no link between devices; use one device")
     for tier in tiers(op.kind, op.message_bytes, op.group, op.stride, system.links):
         factor = traffic(op.kind, tier.group, tier.link.in_network) * tier.times

@@ -49,7 +49,7 @@ def serve(
         OutOfMemory: not even one sequence fits.
     """
     parallelism, deployed = parallelism or Parallelism(), deploy(model, system, engine)
-    model, engine, recipe = deployed.executed, deployed.engine, deployed.engine.recipe
+    model, engine, recipe = deployed.model, deployed.engine, deployed.engine.recipe
     engine = replace(engine, queue_steps=engine.queue_steps * recipe.queue_scale)
     if (traffic.concurrency is None) == (traffic.rate_per_s is None):
         raise InvalidValue("give a concurrency or an arrival rate, one of them")

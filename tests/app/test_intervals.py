@@ -3,13 +3,13 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import hardware_db
 from app.commands.options import rendered
-from app.commands.predict.serve import table as serve_table
 from app.dashboard import cached, display_tables, load_curves
-from app.scenario import intervals, points_file, summary
+from app.scenario import intervals, points_file, served_rows, summary
 from app.scenario.intervals import Latency
 from app.scenario.levers import PHASES
 from app.scenario.scenario import Scenario, estimate, estimate_resolved, resolve
@@ -32,6 +32,13 @@ UNLIKE = {
     "4 bit": Scenario(model="openai/gpt-oss-120b", system="b200-sxm-180gb", engine="trtllm"),
     "cpu": Scenario(system="xeon-6767p", weights="q4_k_m", engine="llama.cpp"),
 }
+
+
+def serve_rows(scenario: Scenario, *users: float) -> list[dict]:
+    """The rows of `ridgeline serve` at some concurrencies."""
+    resolved, load = resolve(scenario), np.array(users)
+    result = served_rows.serve_resolved(resolved, concurrency=load)
+    return served_rows.rows(resolved, result, "concurrency", load)
 
 
 class Spied(LatencyProfile):
@@ -213,7 +220,7 @@ def test_no_interval_under_load_reaches_below_the_speed_of_light():
     assert float(row["tpot_s"]) * measured["tpot_s"].low < bound
     assert float(row["tpot_low_s"]) == pytest.approx(bound)
     assert load_curves.closed_loop(Setup(asked), 1.0)["tpot_low_s"][0] == pytest.approx(bound)
-    assert serve_table(asked, concurrency="1")[0]["tpot_low_s"] == pytest.approx(bound)
+    assert serve_rows(asked, 1.0)[0]["tpot_low_s"] == pytest.approx(bound)
 
 
 def test_every_latency_of_an_estimate_has_its_ends_or_is_named_as_not_validated():
@@ -225,7 +232,7 @@ def test_every_latency_of_an_estimate_has_its_ends_or_is_named_as_not_validated(
 @pytest.mark.parametrize("system", ["h100", "mi300x"])
 def test_every_latency_under_load_has_its_ends_or_is_named_as_not_validated(system: str):
     names = ("ttft_s", "ttft_median_s", "tpot_s", "tpot_median_s", "e2e_s")
-    rows = serve_table(Scenario(system=system, engine="vllm"), concurrency="1,16")
+    rows = serve_rows(Scenario(system=system, engine="vllm"), 1.0, 16.0)
     for row in rows:
         check(row, names)
     assert "not validated" in rendered(rows, Format.text)

@@ -1,0 +1,44 @@
+"""The Python of the documents runs and gives what they print."""
+
+import doctest
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import ridgeline
+
+import genz_core.latency.measured_operators
+import genz_core.latency.profile
+
+ROOT = Path(__file__).parents[1]
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/python.md"])
+def test_the_examples_of_a_document_print_what_it_says(
+    document: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(ROOT)
+    done = doctest.testfile(str(ROOT / document), module_relative=False, optionflags=OPTIONS)
+    assert done.attempted > 3 and not done.failed
+
+
+@pytest.mark.parametrize(
+    "module",
+    [ridgeline, genz_core.latency.measured_operators, genz_core.latency.profile],
+    ids=lambda module: module.__name__,
+)
+def test_the_examples_of_a_module_print_what_they_say(module: ModuleType):
+    done = doctest.testmod(module, optionflags=OPTIONS)
+    assert done.attempted and not done.failed
+
+
+def test_every_public_name_of_the_module_is_documented_in_its_page():
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    assert set(ridgeline.__all__) == {
+        "compare", "engine", "estimate", "model", "models", "read_report", "serve", "sweep",
+        "system", "systems",
+    }  # fmt: skip
+    for name in ridgeline.__all__:
+        assert f"`{name}(" in page, name
+        assert getattr(ridgeline, name).__doc__.strip()
