@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import streamlit as st
 
+from app.model_inside import builder_and_trace
 from app.scenario import setup as setups
 from app.scenario.levers import levers as levers_of
 from app.scenario.levers import with_eight_bits
@@ -52,6 +53,12 @@ def levers(setup: Setup) -> dict[str, list[tuple[str, float]]]:
     """What single changes would save of each phase's latency; see `app.scenario.levers`."""
     eight = with_eight_bits(setup, resolved(setup))
     return levers_of(resolved(setup), priced(setup), resolved(eight) if eight else None)
+
+
+@st.cache_resource(max_entries=16, show_spinner="Tracing the model's own code …")
+def traced(setup: Setup) -> Model:
+    """The model of a setup as transformers' own code runs it."""
+    return builder_and_trace.traced(setup)
 
 
 @st.cache_resource(show_spinner=False)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import streamlit as st
 
 import genz_core
 import model_registry
@@ -45,7 +44,6 @@ _FIGURES = (
 )
 
 
-@st.cache_resource(max_entries=16, show_spinner="Tracing the model's own code …")
 def traced(setup: Setup) -> Model:
     """The model of a setup as transformers' own code runs it, from its config alone.
 

@@ -11,7 +11,7 @@ from app.scenario import scenario
 from app.wording import quantities
 from tests.app.pages import MAIN, ROOT, opened, path_of
 
-PAGES = sorted(path.stem for path in (ROOT / "app" / "views").glob("*/*.py"))
+PAGES = sorted(path.stem for path in (ROOT / "app" / "views").glob("*/[a-z]*.py"))
 PRICED = ["overview", "roofline", "breakdown", "memory", "inside"]
 MINE = [*PRICED, "compare", "hardware", "models"]
 

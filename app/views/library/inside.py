@@ -44,7 +44,7 @@ def priced() -> dict[str, StepEstimate]:
     steps = {own: builder_and_trace.step(asked, asked.model, phase)}
     if with_trace:
         try:
-            steps[TRACED] = builder_and_trace.step(asked, builder_and_trace.traced(setup), phase)
+            steps[TRACED] = builder_and_trace.step(asked, cached.traced(setup), phase)
         except RidgelineError as error:
             st.error(str(error), icon=":material/error:")
     return steps
@@ -132,7 +132,7 @@ with right if len(steps) == 1 else st.container():
     detail(known)
 if len(steps) == 2:
     st.subheader("Builder and trace", anchor=False)
-    models = asked.model, builder_and_trace.traced(setup)
+    models = asked.model, cached.traced(setup)
     st.dataframe(
         builder_and_trace.beside(*models, steps[BUILT], steps[TRACED]),
         hide_index=True, height="content", key="inside_beside",

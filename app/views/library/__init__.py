@@ -1,0 +1,1 @@
+"""Pages about what ships: accuracy, hardware, models."""

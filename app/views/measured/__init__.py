@@ -1,0 +1,1 @@
+"""Pages that measure, read reports, compare and calibrate."""
