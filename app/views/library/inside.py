@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.accuracy import worked_example
 from app.charts import layers, roofline
-from app.dashboard import export, sidebar
+from app.dashboard import cached, export, sidebar
 from app.model_inside import builder_and_trace, layer_tree, operator_detail
 from app.scenario import intervals
 from app.scenario.levers import PHASES
