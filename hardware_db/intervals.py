@@ -8,12 +8,10 @@ coverage on points that drew neither the model nor the interval stands beside th
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
 import yaml
 
@@ -21,6 +19,7 @@ from genz_core.engine import EngineProfile
 from genz_core.latency.profile import Fit, LatencyProfile
 from hardware_db import profiles
 from hardware_db.engine_schema import GENERIC
+from hardware_db.tables import table
 
 LEVEL = 0.8
 #: Which held-out points speak for a figure, by what was measured of its engine and system.
@@ -57,10 +56,10 @@ def load_interval(metric: str, tier: str, engine: EngineProfile) -> Interval | N
     never measured misses as the generic one does.
     """
     known = (_OF_LOAD if metric in ("ttft_s", "tpot_s") else _OF_BATCH)[engine.measured_on]
-    table = _table()
-    measured = {name for *_, name in table} - {GENERIC, _POOLED}
+    intervals = _table()
+    measured = {name for *_, name in intervals} - {GENERIC, _POOLED}
     stand_in = _POOLED if engine.name in measured else GENERIC
-    found = (table.get((metric, tier, known, name)) for name in (engine.name, stand_in))
+    found = (intervals.get((metric, tier, known, name)) for name in (engine.name, stand_in))
     return next(filter(None, found), None)
 
 
@@ -109,13 +108,9 @@ def _residuals() -> tuple[str, Mapping[tuple[str, str], Interval]]:
 
 @cache
 def _table() -> dict[tuple[str, str, str, str], Interval]:
-    source = files("hardware_db").joinpath("engines", "intervals.csv")
-    if not source.is_file():
-        return {}
-    rows = csv.DictReader(source.read_text(encoding="utf-8").splitlines())
     return {
         (row["metric"], row["tier"], row["known"], row["engine"]): Interval(
             float(row["low"]), float(row["high"]), int(row["points"])
         )
-        for row in rows
+        for row in table("engines", "intervals")
     }

@@ -10,17 +10,17 @@ their own lies in the data folder and stands in for a shipped recipe.
 from __future__ import annotations
 
 import csv
-import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from functools import cache, lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from genz_core.engine import FIELDS, EngineMeasurements, MeasuredRecipe, Recipe, RecipeKey
 from genz_core.errors import InvalidValue
 from hardware_db import library
+from hardware_db.tables import table
+from hardware_db.whole_file import write_whole
 
 
 def load_recipe(key: RecipeKey, *, own: bool = True) -> MeasuredRecipe | None:
@@ -71,22 +71,15 @@ def forget_recipe(key: RecipeKey) -> bool:
 
 def _write_own(recipes: Mapping[RecipeKey, MeasuredRecipe]) -> Path:
     path = own_file()
-    draft = path.with_name(f"{path.name}.{os.getpid()}.part")
     rows = [
-        {**asdict(key), "model": found.model, **asdict(found.scales), **found.factors}
-        for key, found in recipes.items()
+        {**asdict(key), "model": measured.model, **asdict(measured.scales), **measured.factors}
+        for key, measured in recipes.items()
     ]
     names = [*RecipeKey.__slots__, "model", *asdict(Recipe()), *FIELDS]
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("w", newline="", encoding="utf-8") as handle:
-            writer = csv.DictWriter(handle, names, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-        draft.replace(path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise InvalidValue(f"cannot write {path}: {error.strerror or error}") from None
+    with write_whole(path) as draft, draft.open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.DictWriter(handle, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
     return path
 
 
@@ -98,7 +91,8 @@ def _own() -> Mapping[RecipeKey, MeasuredRecipe]:
 @lru_cache(maxsize=8)
 def _read_own(path: Path, _modified: int) -> Mapping[RecipeKey, MeasuredRecipe]:
     try:
-        return _by_key(path.read_text(encoding="utf-8"), own=True)
+        text = path.read_text(encoding="utf-8")
+        return _by_key(csv.DictReader(text.splitlines()), own=True)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidValue(
             f"{path} cannot be read as recipes ({error}); mend it or move it away"
@@ -107,25 +101,21 @@ def _read_own(path: Path, _modified: int) -> Mapping[RecipeKey, MeasuredRecipe]:
 
 @cache
 def _shipped() -> Mapping[RecipeKey, MeasuredRecipe]:
-    return _by_key(_text("recipes.csv"), own=False)
+    return _by_key(table("engines", "recipes"), own=False)
 
 
 @cache
 def _devices() -> Mapping[tuple[str, str], Mapping[str, float]]:
-    rows = csv.DictReader(_text("devices.csv").splitlines())
+    rows = table("engines", "devices")
     return {(row["engine"], row["system"]): _factors(row) for row in rows}
 
 
-def _text(name: str) -> str:
-    return files("hardware_db").joinpath("engines", name).read_text(encoding="utf-8")
-
-
-def _by_key(text: str, *, own: bool) -> dict[RecipeKey, MeasuredRecipe]:
+def _by_key(rows: Iterable[Mapping[str, str]], *, own: bool) -> dict[RecipeKey, MeasuredRecipe]:
     return {
         RecipeKey(
             row["engine"], int(row["parameters"]), row["system"], row["weights"]
         ): MeasuredRecipe(_scales(row), _factors(row), row["model"], own)
-        for row in csv.DictReader(text.splitlines())
+        for row in rows
     }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from app.accuracy import likely_causes, measured_points, shipped_errors, worked_example_document
 from app.wording.tables import Format, render
 from genz_core.errors import InvalidValue
+from hardware_db.profiles.validation import OPERATOR_SPLITS
 
 Row = dict[str, Any]
 _WORST = 20
@@ -56,7 +57,7 @@ def _operators(series: Sequence[Row]) -> list[str]:
         return ["## Operators", "Not validated yet."]
     matrix = shipped_errors.operator_matrix(series)
     held = [row for row in series if row["split"] == "held-out shapes"]
-    meaning = _meaning(shipped_errors.OPERATOR_SPLITS)
+    meaning = _meaning(OPERATOR_SPLITS)
     return [
         "## Operators",
         shipped_errors.operator_sentence(matrix),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -12,6 +10,7 @@ import numpy as np
 from app.scenario import intervals, points_file
 from genz_core.error_metrics import Accuracy, accuracy
 from genz_core.errors import InvalidValue
+from hardware_db.tables import table
 
 Row = dict[str, Any]
 
@@ -25,10 +24,10 @@ def measured_rows(name: str) -> list[dict[str, str]]:
     Raises:
         InvalidValue: no measured points of that name.
     """
-    source = files("hardware_db").joinpath("measurements", f"{name}.csv")
-    if not source.is_file():
+    rows = table("measurements", name)
+    if not rows:
         raise InvalidValue(f"no measured points called {name!r}; there are serving and published")
-    return list(csv.DictReader(source.read_text(encoding="utf-8").splitlines()))
+    return [dict(row) for row in rows]
 
 
 def serving(progress: Callable[[int, int], None] = lambda done, of: None) -> list[Row]:

@@ -6,31 +6,20 @@ and this reads them.  A table that was not written yet is empty.
 
 from __future__ import annotations
 
-import csv
-import functools
-import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
 from genz_core.step import StepEstimate
 from hardware_db.profiles import residual_quantiles
+from hardware_db.profiles.validation import OPERATOR_SPLITS
+from hardware_db.tables import Room, table
 
 Row = dict[str, Any]
 
-#: Splits in the order of what they ask of a prediction, with what each means.
-OPERATOR_SPLITS: Mapping[str, str] = {
-    "roofline": "datasheet peaks alone, no fitted constant",
-    "in sample": "the points that fitted the constants",
-    "held-out shapes": "same device, shapes that fitted nothing",
-    "sibling": "device left out, constants of its family",
-    "unseen family": "whole family left out, typical constants",
-    "+ 20 points": "unseen family and 20 points of the device",
-    "+ 100 points": "unseen family and 100 points of the device",
-}
+#: Splits of what was measured under load, with what each means.
 SERVING_SPLITS: Mapping[str, str] = {
     "in sample": "the points that fitted the engine's constants and the recipes",
     "configurations held out": "other loads and degrees of the same model and GPU may be known",
@@ -45,7 +34,7 @@ _OPERATOR_FIGURES = ("mape", "median", "p90", "bias")
 def operator_series() -> list[Row]:
     """Every measured series (operator, device, format) and split; errors in percent."""
     found = []
-    for row in _table("profiles", "operator_validation.csv"):
+    for row in table("profiles", "operator_validation"):
         numbers = {f"{name} %": 100.0 * float(row[name]) for name in _OPERATOR_FIGURES}
         words = {name: row[name] for name in ("operator", "system", "family", "fmt", "split")}
         counts = {"draw": int(row["draw"]), "points": int(row["points"])}
@@ -58,7 +47,7 @@ def operator_points() -> list[Row]:
     numbers = ("predicted_s", "measured_s", "roofline_s")
     return [
         {**row, **{name: float(row[name]) for name in numbers}, "label": _operator_label(row)}
-        for row in _table("profiles", "held_out_points.csv")
+        for row in table("profiles", "held_out_points")
     ]
 
 
@@ -105,7 +94,7 @@ def fit_errors(metrics: Iterable[str]) -> list[Row]:
             **{_percent(name): float(value) for name, value in row.items() if name in _FIGURES},
             "date": row["date"],
         }
-        for row in _table("engines", "fit_errors.csv")
+        for row in table("engines", "fit_errors")
         if row["metric"] in wanted
     ]
 
@@ -133,7 +122,7 @@ def own_runs(metrics: Iterable[str]) -> list[Row]:
     wanted = _and_possible(metrics)
     return [
         {_percent(name) if name in _FIGURES else name: value for name, value in row.items()}
-        for row in _numbers("engines", "own_runs.csv")
+        for row in _numbers("engines", "own_runs")
         if row["metric"] in wanted
     ]
 
@@ -141,18 +130,18 @@ def own_runs(metrics: Iterable[str]) -> list[Row]:
 def coverage(metrics: Iterable[str]) -> list[Row]:
     """How often the stated 80 % intervals hold, on points that fitted neither."""
     wanted = tuple(metrics)
-    return [row for row in _numbers("engines", "coverage.csv") if row["metric"] in wanted]
+    return [row for row in _numbers("engines", "coverage") if row["metric"] in wanted]
 
 
 def intervals(metrics: Iterable[str]) -> list[Row]:
     """The 80 % intervals: measured over predicted, by metric, tier and engine."""
     wanted = tuple(metrics)
-    return [row for row in _numbers("engines", "intervals.csv") if row["metric"] in wanted]
+    return [row for row in _numbers("engines", "intervals") if row["metric"] in wanted]
 
 
 def peers(area: str, metric: str = "") -> list[Row]:
     """Other predictors' errors on the same kind of rows, with who says so."""
-    rows = _numbers("measurements", "peers.csv")
+    rows = _numbers("measurements", "peers")
     return [
         {name: value for name, value in row.items() if name not in ("area", "kind")}
         for row in rows
@@ -165,11 +154,10 @@ _WORDS = (
 )  # fmt: skip
 
 
-def _numbers(folder: str, name: str) -> list[Row]:
+def _numbers(room: Room, name: str) -> list[Row]:
     """A table with its numbers read; an empty cell is None."""
     return [
-        {column: _value(column, text) for column, text in row.items()}
-        for row in _table(folder, name)
+        {column: _value(column, text) for column, text in row.items()} for row in table(room, name)
     ]
 
 
@@ -177,14 +165,6 @@ def _value(column: str, text: str) -> Any:
     if column in _WORDS:
         return text
     return float(text) if text else None
-
-
-@functools.cache
-def _table(folder: str, name: str) -> tuple[Mapping[str, str], ...]:
-    source = files("hardware_db").joinpath(folder, name)
-    if not source.is_file():
-        return ()
-    return tuple(csv.DictReader(io.StringIO(source.read_text(encoding="utf-8"))))
 
 
 # ------------------------------------------------------------------------------- in words

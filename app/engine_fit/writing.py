@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-import hardware_db
 from app.engine_fit.hierarchy import Fitted, recipes
 from genz_core.engine import CONSTANTS, FIELDS
 from genz_core.engine_calibration import moved
 from genz_core.types import Array
+from hardware_db.tables import folder
 
-ENGINES = Path(hardware_db.__file__).parent / "engines"
+ENGINES = folder("engines")
 SOURCE = '  fit: {title: "Fit on hardware_db/measurements by python -m app.engine_fit"}'
 #: Key in an engine's YAML and the SI value of its unit, of each constant.
 _KEYS: Mapping[str, tuple[str, float]] = {

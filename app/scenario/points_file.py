@@ -21,6 +21,7 @@ from app.scenario.served_rows import serve_resolved
 from genz_core import Parallelism, Workload, decode_step
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.workload import OUT_OF_MEMORY
+from hardware_db.whole_file import write_whole
 
 Row = dict[str, str]
 
@@ -97,15 +98,10 @@ def read(source: Path) -> list[Row]:
 
 def write(target: Path, rows: Iterable[Row]) -> None:
     """Write priced rows; the file appears whole or not at all."""
-    draft = target.with_name(target.name + ".part")
-    try:
-        with draft.open("w", newline="", encoding="utf-8") as handle:
-            writer = csv.DictWriter(handle, COLUMNS)
-            writer.writeheader()
-            writer.writerows(rows)
-        draft.replace(target)
-    except OSError as error:
-        raise InvalidValue(f"cannot write {target}: {error.strerror or error}") from None
+    with write_whole(target) as draft, draft.open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.DictWriter(handle, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def price(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from hardware_db.profiles.validation import SPLITS, summary
+from hardware_db.profiles.validation import OPERATOR_SPLITS, summary
 
 _TEXT = """# Latency profiles
 
@@ -60,7 +60,7 @@ def page(table: pd.DataFrame) -> str:
 
 def _by_split(found: pd.DataFrame, column: str) -> str:
     wide = found.pivot(index="operator", columns="split", values=column)
-    wide = 100.0 * wide[[name for name in SPLITS if name in wide]]
+    wide = 100.0 * wide[[name for name in OPERATOR_SPLITS if name in wide]]
     return _markdown(wide.reset_index())
 
 

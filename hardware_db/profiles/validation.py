@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 
 import pandas as pd
 
-FILE = Path(__file__).parent / "operator_validation.csv"
-#: Splits in the order they are told: from the plain roofline to devices of unseen families.
-SPLITS = (
-    "roofline",
-    "in sample",
-    "held-out shapes",
-    "sibling",
-    "unseen family",
-    "+ 20 points",
-    "+ 100 points",
-)
+from hardware_db.tables import folder
+
+FILE = folder("profiles") / "operator_validation.csv"
+#: Splits in the order of what they ask of a prediction, with what each means.
+OPERATOR_SPLITS: Mapping[str, str] = {
+    "roofline": "datasheet peaks alone, no fitted constant",
+    "in sample": "the points that fitted the constants",
+    "held-out shapes": "same device, shapes that fitted nothing",
+    "sibling": "device left out, constants of its family",
+    "unseen family": "whole family left out, typical constants",
+    "+ 20 points": "unseen family and 20 points of the device",
+    "+ 100 points": "unseen family and 100 points of the device",
+}
 
 
 def operator_validation() -> pd.DataFrame:

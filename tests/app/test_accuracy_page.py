@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 from app.accuracy import likely_causes, measured_points, shipped_errors, worked_example
 from app.charts import parity, style
 from app.scenario.scenario import Scenario, estimate
+from hardware_db.profiles.validation import OPERATOR_SPLITS
 from tests.app import pages
 
 AREAS = ("Operators", "Batch points", "Serving", "How a number is made")
@@ -36,7 +37,7 @@ def test_every_area_opens_without_an_exception(area: str):
 def test_the_operator_table_is_a_row_an_operator_and_a_column_a_split():
     table = opened("Operators").dataframe[0].value.set_index("operator")
     assert {"gemm", "moe", "decode_attention", "collective"} <= set(table.index)
-    assert list(table.columns) == list(shipped_errors.OPERATOR_SPLITS)
+    assert list(table.columns) == list(OPERATOR_SPLITS)
     assert (table["held-out shapes"] < table["roofline"]).all()
 
 
@@ -109,7 +110,7 @@ def test_splits_stand_apart_and_name_what_was_left_out():
 
 
 def test_without_fit_errors_the_page_says_so(monkeypatch):
-    monkeypatch.setattr(shipped_errors, "_table", lambda folder, name: ())
+    monkeypatch.setattr(shipped_errors, "table", lambda room, name: ())
     app = opened("Batch points")
     assert not app.exception
     assert any("No held-out errors yet" in text.value for text in app.markdown)

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from app.accuracy import document as validation_report
 from app.accuracy import measured_points, shipped_errors, worked_example_document
 from app.cli import cli
+from hardware_db.profiles.validation import OPERATOR_SPLITS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "how-a-number-is-made.md"
@@ -125,7 +126,7 @@ def test_the_accuracy_document_has_every_split_and_a_worst_list():
     ]
     document = validation_report.markdown(records, serving, "2026-01-31")
     assert "2026-01-31" in document
-    for split in (*shipped_errors.OPERATOR_SPLITS, *shipped_errors.SERVING_SPLITS):
+    for split in (*OPERATOR_SPLITS, *shipped_errors.SERVING_SPLITS):
         assert f"**{split}**" in document
     assert document.count("| error | predicted | measured | suspected | run | id |") == 3
     assert "nan" not in document
@@ -141,7 +142,7 @@ def test_the_command_prints_operators_by_split():
     result = CliRunner().invoke(cli, ["validate", "operators", "--format", "csv"])
     rows = list(csv.DictReader(result.stdout.splitlines()))
     gemm = {row["split"]: float(row["mape %"]) for row in rows if row["operator"] == "gemm"}
-    assert set(gemm) == set(shipped_errors.OPERATOR_SPLITS)
+    assert set(gemm) == set(OPERATOR_SPLITS)
     assert gemm["held-out shapes"] < gemm["unseen family"] < gemm["roofline"]
 
 

@@ -9,7 +9,7 @@ from hardware_db import profile_schema
 from hardware_db.fit.report import page
 from hardware_db.profiles import FOLDER, load_profile, measured_profiles, residual_quantiles
 from hardware_db.profiles.typical import between, share_of_wide
-from hardware_db.profiles.validation import SPLITS, operator_validation, summary
+from hardware_db.profiles.validation import OPERATOR_SPLITS, operator_validation, summary
 
 
 def system(slug, family):
@@ -151,7 +151,7 @@ def test_the_committed_validation_covers_every_class_and_split():
     found = table.groupby("operator")["split"].agg(set)
     assert set(found.index) == set(CLASSES)
     for operator in ("gemm", "prefill_attention", "decode_attention", "moe"):
-        assert found[operator] == set(SPLITS)
+        assert found[operator] == set(OPERATOR_SPLITS)
 
 
 @pytest.mark.parametrize("operator", ["gemm", "prefill_attention", "decode_attention", "moe"])

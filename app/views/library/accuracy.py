@@ -12,6 +12,7 @@ from app.dashboard import cached_rows, export, sidebar
 from app.dashboard.widgets import Points, pair, table
 from app.scenario.levers import PHASES
 from app.scenario.summary import step_of
+from hardware_db.profiles.validation import OPERATOR_SPLITS
 
 AREAS = ("Operators", "Batch points", "Serving", "How a number is made")
 GROUPS = {
@@ -37,17 +38,15 @@ def operators() -> None:
         st.stop()
     matrix = shipped_errors.operator_matrix(series)
     st.markdown(shipped_errors.operator_sentence(matrix))
-    figure = charts.by_split(matrix, shipped_errors.OPERATOR_SPLITS, look)
+    figure = charts.by_split(matrix, OPERATOR_SPLITS, look)
     export.chart(figure, "accuracy-operators", "Error of each operator by split")
     figures = {"operators": figure} | operator_parity(shipped_errors.operator_points())
-    meaning = "; ".join(
-        f"**{name}**: {words}" for name, words in shipped_errors.OPERATOR_SPLITS.items()
-    )
+    meaning = "; ".join(f"**{name}**: {words}" for name, words in OPERATOR_SPLITS.items())
     table("Mean absolute error by split [%]", matrix, "operator_matrix", meaning)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         by = choice("By", ["system", "fmt", "family"], "accuracy_operators_by")
         split = st.selectbox(
-            "Split", list(shipped_errors.OPERATOR_SPLITS), index=2,
+            "Split", list(OPERATOR_SPLITS), index=2,
             key="accuracy_split", bind="query-params",
         )  # fmt: skip
     chosen = [row for row in series if row["split"] == split]
