@@ -31,7 +31,7 @@ _PACKAGES = ("ridgeline", "torch", "transformers", "numpy", "nvtx", "nvidia-ml-p
 _TOP = 40
 
 
-def write(folder: Path, material: Material) -> list[Path]:
+def write_artifacts(folder: Path, material: Material) -> list[Path]:
     """Write every artifact that the material allows; returns their paths.
 
     Raises:

@@ -47,8 +47,8 @@ class Expected:
     high_s: float = math.nan
 
     @classmethod
-    def of(cls, step: StepEstimate, config: int = 0) -> Expected:
-        """A step without intervals."""
+    def from_step(cls, step: StepEstimate, config: int = 0) -> Expected:
+        """A step without intervals.  config: the configuration of the estimate."""
         bound, host, wait = step.bound_total_s, step.host_s, step.pipeline_s
         seconds = [float(values[config]) for values in (bound, host, wait)]
         return cls(step.table(config), *(0.0 if s < _ROUNDING_S else s for s in seconds))
@@ -101,7 +101,7 @@ def compare(
             "as with --as prefill"
         )
     operators = split_by_shape(measurement.operators, reports)
-    steps_of = expected or {p: Expected.of(getattr(estimate, p), config) for p in counts}
+    steps_of = expected or {p: Expected.from_step(getattr(estimate, p), config) for p in counts}
     parts = [
         _compare_phase(
             steps_of[phase], measurement.phases.get(phase), operators, phase, count, devices

@@ -153,7 +153,7 @@ def test_a_run_leaves_every_artifact(data: Path):
         "trace.json.gz", "kernels.parquet", "operators.parquet",
     }  # fmt: skip
     again = run_config.compose(file=folder / "inputs.yaml")
-    assert again["run"]["isl"] == 16 and again["predict"]["system"] == "epyc-9654"
+    assert again.run.isl == 16 and again.predict.system == "epyc-9654"
     figures = json.loads((folder / "metrics.json").read_text())
     assert 0 < figures["efficiency"]["decode"]["mbu"] < 1
     classes = {(row["phase"], row["class"]): row for row in figures["comparison"]["classes"]}

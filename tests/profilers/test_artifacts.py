@@ -16,7 +16,7 @@ import genz_core
 import profilers
 from genz_core.errors import MeasurementError
 from genz_core.types import System, Workload
-from profilers.artifacts import write
+from profilers.artifacts import write_artifacts
 from profilers.material import Material
 from profilers.schema import OPERATOR_COLUMNS, Device, Measurement, PhaseTiming, table
 
@@ -51,7 +51,7 @@ def material(report_path) -> Material:
 @pytest.fixture(scope="module")
 def folder(material, tmp_path_factory) -> Path:
     target = tmp_path_factory.mktemp("run") / "artifacts"
-    assert {path.name for path in write(target, material)} == PROMISED
+    assert {path.name for path in write_artifacts(target, material)} == PROMISED
     return target
 
 
@@ -112,13 +112,13 @@ def test_the_names_of_kernels_stay_text_in_markdown(tmp_path: Path):
         OPERATOR_COLUMNS,
         {"phase": ["decode"], "name": ["a<b>|c`\n# d"], "kind": ["gemm"], "time_s": [1.0]},
     )
-    write(tmp_path, Material(Measurement("live", rows)))
+    write_artifacts(tmp_path, Material(Measurement("live", rows)))
     (line,) = [x for x in (tmp_path / "operators.md").read_text().splitlines() if "gemm" in x]
     assert "a&lt;b&gt;\\|c' # d" in line
 
 
 def test_an_empty_run_still_leaves_a_folder_that_says_so(tmp_path: Path):
-    write(tmp_path, Material(Measurement("live", table(OPERATOR_COLUMNS, {}, 0))))
+    write_artifacts(tmp_path, Material(Measurement("live", table(OPERATOR_COLUMNS, {}, 0))))
     assert "Nothing was timed" in (tmp_path / "stakeholder_summary.md").read_text()
     assert "No operator was profiled" in (tmp_path / "operators.md").read_text()
 
@@ -128,7 +128,7 @@ def test_a_decode_run_tells_its_tokens_a_second(tmp_path: Path):
         "live", table(OPERATOR_COLUMNS, {}, 0), {"decode": PhaseTiming("decode", (0.01,))},
         Device(0, "Toy"), "toy/model", workload=Workload(4, 8, 4),
     )  # fmt: skip
-    write(tmp_path, Material(run))
+    write_artifacts(tmp_path, Material(run))
     assert (
         "4 answers at once make 400 tokens a second"
         in (tmp_path / "stakeholder_summary.md").read_text()
@@ -141,7 +141,7 @@ def test_a_full_disk_is_a_sentence(tmp_path: Path, material: Material):
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
     try:
         with pytest.raises(MeasurementError, match="cannot be written"):
-            write(tmp_path, material)
+            write_artifacts(tmp_path, material)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, before)

@@ -57,7 +57,7 @@ def measured_like(estimate, factor=1.0, phase="decode", **more):
 
 def with_intervals(estimate, phase="decode", without="", **whole):
     """The step of a phase, every operator known to a factor of two but those of one class."""
-    expected = Expected.of(getattr(estimate, phase))
+    expected = Expected.from_step(getattr(estimate, phase))
     rows = pd.DataFrame(expected.operators)
     known = rows["class"] != without
     operators = {

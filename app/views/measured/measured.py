@@ -8,8 +8,9 @@ from app.charts import measured, parity
 from app.dashboard import export, report_uploads, sidebar
 from app.dashboard.panels import sweep
 from app.measuring import comparison as reports
-from app.measuring import prediction, run_store
-from app.measuring.outcome import Swept
+from app.measuring import run_store
+from app.measuring.outcome import priced_sweep
+from app.measuring.prediction import RunContext
 from app.wording import quantities
 from genz_core.errors import RidgelineError
 from profilers import Measurement, Report
@@ -42,8 +43,8 @@ def swept(measurement: Measurement) -> None:
     st.caption(
         "Every step at its own batch and length, on one device: the scenario's play no part."
     )
-    known = prediction.Setting(asked.model, asked.system, asked.engine)
-    sweep.show(Swept.of(measurement, known))
+    context = RunContext(asked.model, asked.system, asked.engine)
+    sweep.show(priced_sweep(measurement, context))
     st.stop()
 
 

@@ -9,6 +9,7 @@ from app.measuring.sweep import sweep_points
 from app.wording import quantities
 from genz_core.errors import RidgelineError
 from profilers import run_config
+from profilers.run_config import RunConfig
 from profilers.store import Run
 
 MODEL_HELP = (
@@ -18,8 +19,12 @@ ONE, SWEEP = "One run", "Sweep"
 DTYPES, DEVICES = ("bfloat16", "float16", "float32"), ("auto", "cpu", "cuda", "mps")
 
 
-def form(mode: str) -> dict:
-    """The settings as typed, resolved; a field that cannot be is refused in a sentence."""
+def form(mode: str) -> RunConfig | None:
+    """The run configuration of the form, None before it is sent.
+
+    Raises:
+        InvalidValue: an unknown field, a value of another kind, or a path of the server.
+    """
     with st.form(f"run_form_{mode}"):
         typed = st.text_input("Model", "qwen2.5-0.5b", key="run_model", help=MODEL_HELP)
         grid = sweep.fields() if mode == SWEEP else {}
@@ -34,14 +39,14 @@ def form(mode: str) -> dict:
         more = st.text_input("Further fields", key="run_more", placeholder="threads=1 warmup=3")
         sent = st.form_submit_button("Measure", icon=":material/play_arrow:", disabled=busy())
     if not sent:
-        return {}
+        return None
     overrides += [f"model={typed}", f"layers={layers}", f"device={device}", f"dtype={dtype}"]
-    tree = run_config.compose([*overrides, *more.split()])
-    run_store.refuse_path(tree["model"]["name"])
+    config = run_config.compose([*overrides, *more.split()])
+    run_store.refuse_path(config.model.name)
     if grid:
         sweep_points(grid["batches"], grid["lengths"], grid["phases"])
-        tree["sweep"].update(grid)
-    return tree
+        config = config.with_fields(sweep=grid)
+    return config
 
 
 def workload() -> list[str]:
@@ -67,7 +72,7 @@ def busy() -> bool:
 
 @st.fragment(run_every=0.7)
 def watch() -> None:
-    """How far the run is; the page is drawn again when it ends."""
+    """Progress of the running job; the page is drawn again when it ends."""
     job: background_job.Job = st.session_state["job"]
     job.poll()
     if job.over:
@@ -129,10 +134,10 @@ st.caption(
 )
 mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True, key="run_mode")
 try:
-    asked = form(mode)
-    if asked and not busy():
+    config = form(mode)
+    if config is not None and not busy():
         work = run_store.execute_sweep if mode == SWEEP else run_store.execute
-        st.session_state["job"] = background_job.start(work, asked)
+        st.session_state["job"] = background_job.start(work, config)
         st.rerun()
     if busy():
         watch()

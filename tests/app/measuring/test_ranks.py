@@ -52,8 +52,8 @@ def test_ranks_on_gpus_are_predicted_as_devices_that_share_the_model(monkeypatch
     for ranks in (2, 0):
         tree = run_config.compose([f"ranks.tp={ranks or 2}", "model=qwen3-8b", "isl=512"])
         outcome = run_store.perform(tree, Path())
-        known = outcome.known if ranks else replace(outcome.known, split=Parallelism())
-        predicted = run_store.prediction(outcome.measurement, known)
+        context = outcome.context if ranks else replace(outcome.context, split=Parallelism())
+        predicted = run_store.predicted_estimate(outcome.measurement, context)
         assert predicted is not None
         bounds[ranks] = float(predicted.decode.bound_total_s[0])
     assert 0.5 < bounds[2] / bounds[0] < 0.6
