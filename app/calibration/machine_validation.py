@@ -152,7 +152,7 @@ def shared_products(
     """(m, n, k) of the model's products, as eager transformers runs them, that were fitted on."""
     fitted = {
         tuple(int(result.dims[name]) for name in ("m", "n", "k"))
-        for result in calibrated.suite.of("gemm")
+        for result in calibrated.suite.results_of("gemm")
     }
     found = set()
     for point in points:

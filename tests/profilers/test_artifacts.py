@@ -18,7 +18,7 @@ from genz_core.errors import MeasurementError
 from genz_core.types import System, Workload
 from profilers.artifacts import write_artifacts
 from profilers.material import Material
-from profilers.schema import OPERATOR_COLUMNS, Device, Measurement, PhaseTiming, table
+from profilers.schema import OPERATOR_COLUMNS, DeviceInfo, Measurement, PhaseTiming, table
 
 PROMISED = {
     "report.md", "operators.md", "kernels.md", "metrics.json", "static_compute.json",
@@ -126,7 +126,7 @@ def test_an_empty_run_still_leaves_a_folder_that_says_so(tmp_path: Path):
 def test_a_decode_run_tells_its_tokens_a_second(tmp_path: Path):
     run = Measurement(
         "live", table(OPERATOR_COLUMNS, {}, 0), {"decode": PhaseTiming("decode", (0.01,))},
-        Device(0, "Toy"), "toy/model", workload=Workload(4, 8, 4),
+        DeviceInfo(0, "Toy"), "toy/model", workload=Workload(4, 8, 4),
     )  # fmt: skip
     write_artifacts(tmp_path, Material(run))
     assert (

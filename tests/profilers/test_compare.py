@@ -13,7 +13,7 @@ from genz_core.errors import InvalidValue
 from genz_core.types import System, Workload
 from profilers.compare import Expected, compare, in_phase, lies_inside, step_count
 from profilers.findings import type_of_name
-from profilers.schema import OPERATOR_COLUMNS, Device, Measurement, PhaseTiming, table
+from profilers.schema import OPERATOR_COLUMNS, DeviceInfo, Measurement, PhaseTiming, table
 
 SYSTEM = System(
     "toy", "Toy", "nobody", "gpu", "toy", {"bf16": 100e12, "fp32": 50e12}, 80e9, 1e12,
@@ -157,7 +157,7 @@ def test_time_below_the_bound_is_said_to_be_impossible(estimate):
 
 def test_copies_clocks_and_another_device_are_found(estimate):
     run = measured_like(
-        estimate, system=Device(0, "Half of a Toy", units=50), facts={"sm_clock_hz_mean": 1.0e9}
+        estimate, system=DeviceInfo(0, "Half of a Toy", units=50), facts={"sm_clock_hz_mean": 1.0e9}
     )
     rows = run.operators.copy()
     rows.loc[rows.index[0], "kind"] = "memory"

@@ -18,7 +18,7 @@ import pytest
 
 from genz_core.errors import MeasurementError, RidgelineError, UnknownName
 from genz_core.types import Workload
-from profilers.schema import OPERATOR_COLUMNS, Device, Measurement, PhaseTiming, table
+from profilers.schema import OPERATOR_COLUMNS, DeviceInfo, Measurement, PhaseTiming, table
 from profilers.steps import MOST_STEPS, MeasuredStep, StepPoint
 from profilers.store import Store
 
@@ -40,7 +40,7 @@ def measurement(rows: int = 3, model: str = "toy/llama") -> Measurement:
         source="live",
         operators=operators,
         phases={"decode": PhaseTiming("decode", (1e-3, 2e-3, 4e-3), "wall")},
-        system=Device(0, "Toy 1"),
+        system=DeviceInfo(0, "Toy 1"),
         model=model,
         engine="hf",
         workload=Workload(2, 8, 4),

@@ -1,4 +1,4 @@
-"""Measure a model on this machine, and the runs that were kept."""
+"""Measure a model on this machine; list the kept runs."""
 
 import pandas as pd
 import streamlit as st
@@ -10,7 +10,7 @@ from app.wording import quantities
 from genz_core.errors import RidgelineError
 from profilers import run_config
 from profilers.run_config import RunConfig
-from profilers.store import Run
+from profilers.store import KeptRun
 
 MODEL_HELP = (
     "A preset, a registry name, or hf:owner/name. Files of the server: `ridgeline runs start`."
@@ -85,7 +85,7 @@ def watch() -> None:
             st.caption("Stopping after the present step; complete repeats are kept.")
 
 
-def rows(runs: list[Run]) -> pd.DataFrame:
+def rows(runs: list[KeptRun]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {

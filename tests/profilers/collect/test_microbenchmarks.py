@@ -27,7 +27,7 @@ def test_a_suite_of_every_kind_gives_points_of_every_kind() -> None:
         cases.moe(6, 4, 2, 64, 96),
         cases.add(4096),
     )
-    kinds = {(points.operator, points.fmt) for points in done.points()}
+    kinds = {(points.operator, points.fmt) for points in done.operator_points()}
     assert kinds == {
         ("gemm", "bf16"),
         ("prefill_attention", "bf16/bf16"),
@@ -42,7 +42,7 @@ def test_a_suite_of_every_kind_gives_points_of_every_kind() -> None:
 def test_keys_that_heads_of_a_cpu_share_cross_memory_once() -> None:
     """Eight query heads read the keys of two; physics wants those two from memory."""
     done = suite(cases.decode_attention(3, 640, 8, 2, 64))
-    (entry,) = done.points()
+    (entry,) = done.operator_points()
     slow = Device({"bf16": 1e15}, memory_bytes_per_s=1e9, units=1.0, clock_hz=1e9, l2_bytes=0.0)
     assert entry.arrays()["kv_heads"] == 8
     assert bound_s(entry, slow) == pytest.approx(2 * 2 * 3 * 640 * 2 * 64 / 1e9)
@@ -107,7 +107,7 @@ def test_no_standard_product_has_a_power_of_two_for_a_side() -> None:
 def test_one_thread_on_a_cpu_is_timed_by_its_processor_time() -> None:
     import time
 
-    clock = Clock.of(pick_device("cpu"))
+    clock = Clock.for_device(pick_device("cpu"))
     assert clock.basis == "cpu"
     assert clock.time(lambda: time.sleep(0.05)) < 0.02
 
