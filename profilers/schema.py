@@ -124,6 +124,10 @@ _FILL: Mapping[str, Any] = {
 }
 
 
+#: The types by name, resolved once: pandas searches all it has for each name.
+_DTYPES: Mapping[str, Any] = {name: pd.api.types.pandas_dtype(name) for name in _FILL}
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceInfo:
     """An accelerator as a report or the operating system describes it; "" for an unknown name."""
@@ -240,18 +244,15 @@ def table(
         filled = {name: _column(data.get(name), dtype, index) for name, dtype in columns.items()}
     except (TypeError, ValueError, OverflowError) as error:
         raise ReportError(f"a column holds values of the wrong type: {error}") from None
-    frame = pd.DataFrame(filled, index=index, copy=False)
-    _refuse_impossible(frame)
-    return frame
+    _refuse_impossible({name: v for name, v in filled.items() if columns[name] == "float64"})
+    return pd.DataFrame(filled, index=index, copy=False)
 
 
-def _refuse_impossible(frame: pd.DataFrame) -> None:
+def _refuse_impossible(numbers: Mapping[str, Any]) -> None:
     """Raise where a number is infinite or a time is beyond any capture."""
-    for name in frame.columns:
-        if frame[name].dtype.kind != "f":
-            continue
+    for name, values in numbers.items():
         limit = _MAX_SECONDS if name.endswith("_s") else _MAX_AMOUNT
-        if bool((frame[name].abs() > limit).any()):
+        if bool((np.abs(np.asarray(values)) > limit).any()):
             raise ReportError(f"the report holds an impossible {name}; it is damaged")
 
 
@@ -261,12 +262,12 @@ def _column(values: Any, dtype: str, index: pd.RangeIndex) -> Any:
         if dtype == "category":
             codes = np.full(len(index), -1 if fill is None else 0, dtype=np.int8)
             return pd.Categorical.from_codes(codes, [] if fill is None else [fill])
-        return pd.Series(fill, index=index, dtype=dtype)
+        return pd.Series(fill, index=index, dtype=_DTYPES[dtype])
     if isinstance(values, pd.Categorical):
         return values
     if isinstance(values, pd.Series):
         values = values.array
-    return pd.Series(values, index=index).astype(dtype).array  # type: ignore[call-overload]
+    return pd.Series(values, index=index).astype(_DTYPES[dtype]).array
 
 
 def kernel_table(data: Mapping[str, Any], rows: int | None = None) -> pd.DataFrame:

@@ -87,7 +87,7 @@ def workload(config: RunConfig, elsewhere: bool = False) -> list[str]:
 
 
 def _refuse_missing_tools(config: RunConfig) -> None:
-    """Raises where nsys or ncu is asked for and not installed."""
+    """Raise where nsys or ncu is enabled and not installed."""
     work = workload(config, elsewhere=True)
     if config.nsys.enable:
         nsight_runner.refuse_missing("nsys", _nsys_command(config, Path("nsys"), work))

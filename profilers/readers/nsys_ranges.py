@@ -156,5 +156,5 @@ def _innermost(
     thread, start, end, parent = spans
     place = np.full(len(start) + 1, -1, dtype=np.int64)
     place[rows] = np.arange(len(rows))
-    found = time_spans.innermost((thread[rows], start[rows], end[rows], place[parent[rows]]), calls)
-    return np.where(found >= 0, rows[found], -1)
+    inner = time_spans.innermost((thread[rows], start[rows], end[rows], place[parent[rows]]), calls)
+    return np.where(inner >= 0, rows[inner], -1)

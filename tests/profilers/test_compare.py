@@ -30,9 +30,9 @@ def estimate():
 
 
 @pytest.fixture(scope="module")
-def prefill(report_path):
+def prefill(report_of):
     name = "torch/inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
-    return profilers.read_report(report_path(name))
+    return report_of(name)
 
 
 def measured_like(estimate, factor=1.0, phase="decode", **more):
@@ -114,8 +114,8 @@ def test_shares_of_the_gap_are_signed_and_their_sizes_sum_to_one(estimate):
     assert (found.classes["gap_share"] >= 0).all()
 
 
-def test_a_summary_of_many_steps_is_divided_by_them(estimate, report_path):
-    report = profilers.read_report(report_path("csv/llm-perf-opt/decode_cuda_gpu_kern_sum.csv"))
+def test_a_summary_of_many_steps_is_divided_by_them(estimate, report_of):
+    report = report_of("csv/llm-perf-opt/decode_cuda_gpu_kern_sum.csv")
     found = compare(estimate, profilers.measure_from([report]), steps={"decode": 64})
     assert found.phases["measured_s"][0] == pytest.approx(179.07269e-3 / 64, rel=1e-5)
     (launch,) = [f for f in found.findings if f.kind == "launch-bound"]
@@ -200,12 +200,8 @@ def test_the_name_of_a_kernel_spells_its_type(kernel: str, kind: str | None):
     assert type_of_name(kernel) == kind
 
 
-def test_a_report_without_phases_is_compared_as_the_phase_that_the_user_names(
-    estimate, report_path
-):
-    report = profilers.read_report(
-        report_path("torch/h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")
-    )
+def test_a_report_without_phases_is_compared_as_the_phase_that_the_user_names(estimate, report_of):
+    report = report_of("torch/h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")
     measurement = profilers.measure_from([report])
     with pytest.raises(InvalidValue, match="which one"):
         compare(estimate, measurement)
