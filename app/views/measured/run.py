@@ -8,8 +8,7 @@ from app.measuring import background_job, run_store
 from app.measuring.sweep import sweep_points
 from app.wording import quantities
 from genz_core.errors import RidgelineError
-from profilers import run_config
-from profilers.run_config import RunConfig
+from profilers.run_config import RunConfig, compose, presets
 from profilers.store import KeptRun
 
 MODEL_HELP = (
@@ -20,11 +19,7 @@ DTYPES, DEVICES = ("bfloat16", "float16", "float32"), ("auto", "cpu", "cuda", "m
 
 
 def form(mode: str) -> RunConfig | None:
-    """The run configuration of the form, None before it is sent.
-
-    Raises:
-        InvalidValue: an unknown field, a value of another kind, or a path of the server.
-    """
+    """The run configuration of the form, None before it is sent; errors as `compose`."""
     with st.form(f"run_form_{mode}"):
         typed = st.text_input("Model", "qwen2.5-0.5b", key="run_model", help=MODEL_HELP)
         grid = sweep.fields() if mode == SWEEP else {}
@@ -41,7 +36,7 @@ def form(mode: str) -> RunConfig | None:
     if not sent:
         return None
     overrides += [f"model={typed}", f"layers={layers}", f"device={device}", f"dtype={dtype}"]
-    config = run_config.compose([*overrides, *more.split()])
+    config = compose([*overrides, *more.split()])
     run_store.refuse_path(config.model.name)
     if grid:
         sweep_points(grid["batches"], grid["lengths"], grid["phases"])
@@ -52,7 +47,7 @@ def form(mode: str) -> RunConfig | None:
 def workload() -> list[str]:
     """The fields of a single run, as overrides of the run file."""
     profile = st.segmented_control(
-        "Profile", run_config.presets("profile"), default="quick", required=True, key="run_profile",
+        "Profile", presets("profile"), default="quick", required=True, key="run_profile",
         help="nsys and ncu run the model inside Nsight, where it is installed.",
     )  # fmt: skip
     with st.grid(4, min_column_width=150):
