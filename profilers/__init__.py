@@ -1,4 +1,4 @@
-"""Measure what really happens, and read what other profilers saw.
+"""Measure models on this machine, read profiler reports, and compare both with predictions.
 
 report = profilers.read_report("trace.json.gz")
 profilers.summarise(report)["top_kernel"]
@@ -10,14 +10,14 @@ from profilers.compare import Comparison, compare
 from profilers.gemms import gemm_table, gemm_table_of_graph
 from profilers.measurement import measure_from
 from profilers.readers import ACCEPTED, read_report, read_reports
-from profilers.schema import Device, Measurement, PhaseTiming, Report
+from profilers.schema import DeviceInfo, Measurement, PhaseTiming, Report
 from profilers.summary import summarise
 
 __all__ = [
     "ACCEPTED",
     "DEFAULT_PHASES",
     "Comparison",
-    "Device",
+    "DeviceInfo",
     "Measurement",
     "PhasePattern",
     "PhaseTiming",

@@ -1,4 +1,4 @@
-"""What a run leaves behind, in one folder: reports to read, figures for programs, what was asked.
+"""Artifacts of a run in a folder: reports to read, figures for programs, its inputs.
 
 report.md, operators.md, kernels.md, stakeholder_summary.md, assumptions.md   to read
 metrics.json, static_compute.json, env.json, inputs.yaml                      for programs
@@ -24,31 +24,31 @@ from genz_core.errors import MeasurementError
 from profilers import stakeholder_summary
 from profilers.material import Material
 from profilers.schema import Measurement
-from profilers.wording import percent, seconds, shortened
+from profilers.wording import markdown_table, percent, seconds, shortened
 
-#: Packages whose versions say how a run came about; nothing else of the host is written.
+#: Packages whose versions env.json states; nothing else of the host is written.
 _PACKAGES = ("ridgeline", "torch", "transformers", "numpy", "nvtx", "nvidia-ml-py")
 _TOP = 40
 
 
-def write(folder: Path, material: Material) -> list[Path]:
+def write_artifacts(folder: Path, material: Material) -> list[Path]:
     """Write every artifact that the material allows; returns their paths.
 
     Raises:
         MeasurementError: the folder cannot be written or the disk is full.
     """
     texts = {
-        "report.md": report(material),
-        "operators.md": operators(material.measurement),
-        "stakeholder_summary.md": stakeholder_summary.summary(material),
-        "assumptions.md": assumptions(material),
-        "metrics.json": _json(metrics(material)),
-        "static_compute.json": _json(static_compute(material.static)),
-        "env.json": _json(environment(material.measurement)),
+        "report.md": report_text(material),
+        "operators.md": operators_text(material.measurement),
+        "stakeholder_summary.md": stakeholder_summary.summary_text(material),
+        "assumptions.md": assumptions_text(material),
+        "metrics.json": _json(metrics_document(material)),
+        "static_compute.json": _json(static_document(material.static)),
+        "env.json": _json(environment_document(material.measurement)),
         "inputs.yaml": yaml.safe_dump(_plain(material.inputs), sort_keys=False),
     }
     if material.kernels is not None:
-        texts["kernels.md"] = kernels(material.kernels)
+        texts["kernels.md"] = kernels_text(material.kernels)
     if material.commands:
         texts["cmd.txt"] = "\n".join(" ".join(map(_quoted, c)) for c in material.commands) + "\n"
     try:
@@ -67,10 +67,10 @@ def write(folder: Path, material: Material) -> list[Path]:
 # ------------------------------------------------------------------------------- to read
 
 
-def report(material: Material) -> str:
-    """The run on a page: phases or steps, gaps, findings, notes."""
+def report_text(material: Material) -> str:
+    """report.md: phases or steps, gaps by operator class, findings, notes."""
     m = material.measurement
-    parts = [f"# {m.model or 'Run'} on {stakeholder_summary.device(m)}"]
+    parts = [f"# {m.model or 'Run'} on {stakeholder_summary.device_name(m)}"]
     parts += [_table(rows) for rows in (_phase_rows(material), _step_rows(material)) if rows]
     if material.comparison is not None:
         columns = [
@@ -79,15 +79,15 @@ def report(material: Material) -> str:
         ]  # fmt: skip
         rows = material.comparison.classes[columns].to_dict("records")
         parts += ["## By operator class", _table(rows)]
-        said = [f"- {finding.sentence}" for finding in material.comparison.findings]
-        parts += ["## Findings", "\n".join(said) or "Nothing stands out."]
+        sentences = [f"- {finding.sentence}" for finding in material.comparison.findings]
+        parts += ["## Findings", "\n".join(sentences) or "Nothing stands out."]
     if m.notes:
         parts += ["## Notes", "\n".join(f"- {note}" for note in m.notes)]
     return "\n\n".join(parts) + "\n"
 
 
-def operators(measurement: Measurement) -> str:
-    """Operators by phase, the longest first."""
+def operators_text(measurement: Measurement) -> str:
+    """operators.md: operators by phase, the longest first."""
     table = measurement.operators
     parts = ["# Operators"]
     for phase in table["phase"].dropna().unique():
@@ -110,8 +110,8 @@ def operators(measurement: Measurement) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def kernels(table: pd.DataFrame) -> str:
-    """Kernels by name, the longest first."""
+def kernels_text(table: pd.DataFrame) -> str:
+    """kernels.md: kernels by name, the longest first."""
     grouped = table.groupby("name", observed=True).agg(
         launches=("count", "sum"), time_s=("duration_s", "sum")
     )
@@ -128,12 +128,14 @@ def kernels(table: pd.DataFrame) -> str:
     return "\n\n".join(["# Kernels", _table(rows) or "No kernel was seen."]) + "\n"
 
 
-def assumptions(material: Material) -> str:
+def assumptions_text(material: Material) -> str:
+    """assumptions.md: a list of sentences."""
     lines = [f"- {sentence}" for sentence in material.assumptions]
     return "# Assumptions\n\n" + ("\n".join(lines) or "None.") + "\n"
 
 
 def _phase_rows(material: Material) -> list[dict[str, Any]]:
+    """A row a phase with its statistics, and its prediction where there is one."""
     rows = []
     compared = {}
     if material.comparison is not None:
@@ -159,6 +161,7 @@ def _phase_rows(material: Material) -> list[dict[str, Any]]:
 
 
 def _step_rows(material: Material) -> list[dict[str, Any]]:
+    """A row a step of a sweep, measured and predicted."""
     return [
         {
             **{name: row[name] for name in ("phase", "batch", "length", "status")},
@@ -181,8 +184,8 @@ def _interval(row: Mapping[str, Any]) -> str:
 # ------------------------------------------------------------------------------- for programs
 
 
-def metrics(material: Material) -> dict[str, Any]:
-    """Figures of the run: statistics by phase, the comparison, and what the caller adds."""
+def metrics_document(material: Material) -> dict[str, Any]:
+    """metrics.json: statistics by phase, further metrics, steps, and the comparison."""
     phases = {
         name: {
             "basis": timing.basis,
@@ -193,19 +196,19 @@ def metrics(material: Material) -> dict[str, Any]:
         }
         for name, timing in material.measurement.phases.items()
     }
-    found: dict[str, Any] = {"phases": phases, **material.metrics}
+    figures: dict[str, Any] = {"phases": phases, **material.metrics}
     if material.steps:
-        found["steps"] = list(material.steps)
+        figures["steps"] = list(material.steps)
     if material.comparison is not None:
-        found["comparison"] = {
+        figures["comparison"] = {
             name: getattr(material.comparison, name).to_dict("records")
             for name in ("phases", "classes", "operators")
         }
-    return found
+    return figures
 
 
-def static_compute(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The static analysis: operators, and FLOPs and bytes of each phase."""
+def static_document(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """static_compute.json: operators, and FLOPs and bytes of each phase."""
     totals: dict[str, dict[str, float]] = {}
     for row in rows:
         runs = float(row.get("runs", 1.0))
@@ -215,8 +218,8 @@ def static_compute(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"totals": totals, "operators": [dict(row) for row in rows]}
 
 
-def environment(measurement: Measurement) -> dict[str, Any]:
-    """Versions and the device: no names of hosts or users, no variables, no paths."""
+def environment_document(measurement: Measurement) -> dict[str, Any]:
+    """env.json: versions and the device; no names of hosts or users, no variables, no paths."""
     versions = {}
     for name in _PACKAGES:
         try:
@@ -235,7 +238,7 @@ def environment(measurement: Measurement) -> dict[str, Any]:
 
 
 def _is_fact(value: Any) -> bool:
-    """Numbers, and words that are no paths."""
+    """Whether a fact is a number or a text that is not a path."""
     return isinstance(value, (int, float)) or (isinstance(value, str) and "/" not in value)
 
 
@@ -243,12 +246,11 @@ def _is_fact(value: Any) -> bool:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A Markdown table; names of kernels are untrusted and stay text."""
+    """A Markdown table of rows; names of kernels are untrusted and stay text."""
     if not rows:
         return ""
-    head = list(rows[0])
-    lines = [head, ["---"] * len(head), *([_cell(row.get(name)) for name in head] for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    header = list(rows[0])
+    return markdown_table(header, [[_cell(row.get(name)) for name in header] for row in rows])
 
 
 def _cell(value: Any) -> str:
@@ -265,7 +267,7 @@ def _json(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Values that JSON and YAML hold; unknown numbers are null."""
+    """A value as JSON and YAML hold it; NaN and infinity become null."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,6 +1,6 @@
-"""From kernels to operators and phases; every row says how it was found out.
+"""Operators, phases and classes of kernels, with the source of each attribution.
 
-The ways, strongest first (`schema.ATTRIBUTIONS`): a torch link from kernel to operator, the
+The sources, strongest first (`schema.ATTRIBUTIONS`): a torch link from kernel to operator, the
 innermost NVTX range around the launch, the NVTX state inside an ncu report, a phase pattern on
 the ranges around a kernel or on the report's label, the words in the kernel's name.  The readers
 follow the links, because they see them; the names and patterns are read here.
@@ -37,6 +37,11 @@ class PhasePattern:
     pattern: str
 
     def compiled(self) -> re.Pattern[str]:
+        """The pattern as a regular expression.
+
+        Raises:
+            InvalidValue: it is none.
+        """
         try:
             return re.compile(self.pattern, re.IGNORECASE)
         except re.error as error:
@@ -57,21 +62,21 @@ DEFAULT_PHASES: tuple[PhasePattern, ...] = (
 
 
 def phase_of(label: str, patterns: Sequence[PhasePattern] = DEFAULT_PHASES) -> str | None:
-    """The phase that a range's name tells, None where no pattern matches."""
+    """The phase of the first pattern that matches a range's name; None where none does."""
     return next((p.phase for p in patterns if p.compiled().search(label)), None)
 
 
 def attribute(report: Report, patterns: Sequence[PhasePattern] = DEFAULT_PHASES) -> Report:
-    """The report with phase, operator class and the way of attribution of every kernel filled in.
+    """A report with the phase, operator class and source of attribution of every kernel.
 
     Args:
-        patterns: how range names tell phases; the user may edit them.
+        patterns: phases by range name, the first match counts.
     """
     kernels = report.kernels.copy(deep=False)
     phase, phase_by = _phases(kernels, report.label, patterns)
     kernels["phase"], kernels["phase_by"] = phase, phase_by
     kernels["operator_class"] = _classes(kernels)
-    kernels["attributed_by"] = _ways(kernels)
+    kernels["attributed_by"] = _sources(kernels)
     kernels["flops"] = kernels["flops"].where(kernels["flops"].notna(), gemm_flops(kernels))
     return dataclasses.replace(report, kernels=kernels)
 
@@ -79,7 +84,8 @@ def attribute(report: Report, patterns: Sequence[PhasePattern] = DEFAULT_PHASES)
 def _phases(
     kernels: pd.DataFrame, label: str, patterns: Sequence[PhasePattern]
 ) -> tuple[pd.Categorical, pd.Categorical]:
-    """Phases by the path of ranges, innermost first; by the report's label where no path tells."""
+    """Phase of each kernel by its path of ranges, innermost first, else by the report's label;
+    and which of both it was."""
     compiled = [(pattern.phase, pattern.compiled()) for pattern in patterns]
     names = list(dict.fromkeys(pattern.phase for pattern in patterns))
 
@@ -103,9 +109,9 @@ def _phases(
 
 
 def _label_code(label: str, compiled: list[tuple[str, re.Pattern[str]]]) -> str | None:
-    """The phase a file's name tells: only where exactly one phase is named."""
-    found = {phase for phase, rule in compiled if rule.search(label)}
-    return found.pop() if len(found) == 1 else None
+    """The phase that a file's name matches; None where it matches several."""
+    phases = {phase for phase, rule in compiled if rule.search(label)}
+    return phases.pop() if len(phases) == 1 else None
 
 
 def _classes(kernels: pd.DataFrame) -> pd.Categorical:
@@ -120,27 +126,27 @@ def _classes(kernels: pd.DataFrame) -> pd.Categorical:
 
 
 def _class_codes(names: pd.Series, rows: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-    """Code of the operator class that each name tells, -1 where none; only `rows` are asked."""
+    """Code of the operator class of each name, -1 for none and outside `rows`."""
     codes = names.cat.codes.to_numpy(np.int64)
-    asked = np.unique(codes if rows is None else codes[rows])
-    found = np.full(len(names.cat.categories) + 1, -1, dtype=np.int64)
-    for code in asked[asked >= 0].tolist():
-        told = class_of_name(str(names.cat.categories[code]))
-        found[code] = -1 if told is None else _CODE[told]
-    return found[codes]
+    name_codes = np.unique(codes if rows is None else codes[rows])
+    code_of_name = np.full(len(names.cat.categories) + 1, -1, dtype=np.int64)
+    for code in name_codes[name_codes >= 0].tolist():
+        operator_class = class_of_name(str(names.cat.categories[code]))
+        code_of_name[code] = -1 if operator_class is None else _CODE[operator_class]
+    return code_of_name[codes]
 
 
 def _dispatched(operators: pd.Series) -> NDArray[np.bool_]:
-    """Whether each row's operator is one of a framework's dispatcher, as in "aten::mm"."""
+    """Whether each row's operator is of a framework's dispatcher, as in "aten::mm"."""
     flags = np.array(["::" in str(name) for name in operators.cat.categories] + [False], dtype=bool)
     return flags[operators.cat.codes.to_numpy()]
 
 
-def _ways(kernels: pd.DataFrame) -> pd.Categorical:
-    """How each row was attributed; the readers have filled in the links."""
-    known = kernels["attributed_by"].astype(object).to_numpy()
-    linked = np.isin(known.astype(str), LINKS)
+def _sources(kernels: pd.DataFrame) -> pd.Categorical:
+    """Source of each row's attribution: the reader's link, else the strongest guess."""
+    by_reader = kernels["attributed_by"].astype(object).to_numpy()
+    linked = np.isin(by_reader.astype(str), LINKS)
     phased = kernels["phase"].notna().to_numpy()
     named = (kernels["operator_class"] != UNCLASSIFIED).to_numpy()
     weaker = np.where(phased, "phase_pattern", np.where(named, "kernel_name", UNCLASSIFIED))
-    return pd.Categorical(np.where(linked, known, weaker), categories=list(ATTRIBUTIONS))
+    return pd.Categorical(np.where(linked, by_reader, weaker), categories=list(ATTRIBUTIONS))

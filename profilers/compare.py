@@ -1,8 +1,8 @@
-"""Predicted beside measured: by phase, by operator class, by operator, and what stands out.
+"""Compare an estimate with a measurement: by phase, operator class and operator.
 
 All times are of one step.  ratio is measured over predicted; gap_s is measured minus predicted,
 and gap_share its part of all gaps of the phase: signed, their absolute values sum to one.  low_s
-and high_s are the ends of the prediction's interval, NaN where there is none, and inside says
+and high_s are the ends of the prediction's interval, NaN where there is none, and inside is
 whether the measurement lies in it.
 """
 
@@ -19,21 +19,21 @@ import pandas as pd
 from genz_core.errors import InvalidValue
 from genz_core.step import StepEstimate
 from genz_core.workload import Estimate
-from profilers.findings import Finding, find
-from profilers.matching import ENDS, match, split_by_shape, whole_sum
+from profilers.findings import Finding, all_findings
+from profilers.matching import ENDS, match_operators, split_by_shape, whole_sum
 from profilers.schema import Measurement, PhaseTiming, Report
 
 #: Bases of a timing that hold the device's time alone.
 DEVICE_BASES = ("gpu", "kernels")
 #: Rows of `Comparison.classes` that are no operator class of the engine.
 HOST, OTHER = "host", "other"
-#: Less is what differences of sums leave.
+#: Rounding error of differences of sums.
 _ROUNDING_S = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """One predicted step: its operators, and what takes time beside them [s].
+    """A predicted step: its operators, and the times beside them [s].
 
     operators: `StepEstimate.table`, with low_s and high_s where the operators have intervals.
     low_s, high_s: ends of the interval of the whole step on a wall clock, NaN where there is none.
@@ -47,8 +47,8 @@ class Expected:
     high_s: float = math.nan
 
     @classmethod
-    def of(cls, step: StepEstimate, config: int = 0) -> Expected:
-        """A step without intervals."""
+    def from_step(cls, step: StepEstimate, config: int = 0) -> Expected:
+        """A step without intervals.  config: the configuration of the estimate."""
         bound, host, wait = step.bound_total_s, step.host_s, step.pipeline_s
         seconds = [float(values[config]) for values in (bound, host, wait)]
         return cls(step.table(config), *(0.0 if s < _ROUNDING_S else s for s in seconds))
@@ -56,14 +56,14 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What was predicted beside what was measured.
+    """Tables of predicted and measured times, and findings.
 
     phases: phase, basis, steps, bound_s, predicted_s, low_s, high_s, measured_s, inside, ratio,
     gap_s, gap_share.
-    classes: phase, class, bound_s ... as above; "host" is what no operator accounts for,
-    "other" what nothing classifies.
+    classes: phase, class, bound_s ... as above; "host" is time outside of all operators, "other"
+    that of unclassified ones.
     operators: phase, class, name, measured_as, matched_by, runs, launches, bound_s ... as above.
-    findings: what stands out, most seconds first.
+    findings: sentences, most seconds first.
     """
 
     phases: pd.DataFrame
@@ -82,14 +82,14 @@ def compare(
     config: int = 0,
     expected: Mapping[str, Expected] | None = None,
 ) -> Comparison:
-    """Set a measurement beside the prediction of the same work.
+    """Compare a measurement with the estimate of the same work.
 
     Args:
-        reports: what the measurement was made from; shapes, copies and idle times are in them.
-        steps: steps that each phase of the measurement holds, where it does not say (a summary).
+        reports: what the measurement was made from, for shapes, copies and idle times.
+        steps: number of steps in each phase of the measurement, for summaries, which lack it.
         devices: that ran side by side and whose operator times the measurement sums.
         config: the configuration of the estimate.
-        expected: its steps by phase with their intervals; without them none has one.
+        expected: the predicted steps by phase with their intervals; without them, none have one.
 
     Raises:
         InvalidValue: the measurement has no phase that the estimate prices.
@@ -101,7 +101,7 @@ def compare(
             "as with --as prefill"
         )
     operators = split_by_shape(measurement.operators, reports)
-    steps_of = expected or {p: Expected.of(getattr(estimate, p), config) for p in counts}
+    steps_of = expected or {p: Expected.from_step(getattr(estimate, p), config) for p in counts}
     parts = [
         _compare_phase(
             steps_of[phase], measurement.phases.get(phase), operators, phase, count, devices
@@ -110,12 +110,12 @@ def compare(
     ]
     tables = [pd.concat(tables, ignore_index=True) for tables in zip(*parts, strict=True)]
     phases, classes, matched = (_with_ratios(table) for table in tables)
-    found = find(phases, classes, matched, estimate, measurement, reports, config)
-    return Comparison(phases, classes, matched, found)
+    findings = all_findings(phases, classes, matched, estimate, measurement, reports, config)
+    return Comparison(phases, classes, matched, findings)
 
 
 def in_phase(measurement: Measurement, phase: str) -> Measurement:
-    """A measurement that names no phase, all of it taken for one phase of one step."""
+    """A measurement without phases as a measurement of a single step of `phase`."""
     operators = measurement.operators.copy()
     operators["phase"] = operators["phase"].where(operators["phase"].notna(), phase)
     total = float(operators["time_s"].sum())
@@ -125,9 +125,15 @@ def in_phase(measurement: Measurement, phase: str) -> Measurement:
 
 
 def step_count(measurement: Measurement, phase: str, steps: Mapping[str, int] | None = None) -> int:
-    """Steps of a phase that the operator table sums.
+    """Number of steps of a phase in the operator table.
 
-    A live run profiles one request; a report holds as many as it has timings of.
+    A live run profiles one request; a report holds as many steps as it has timings.
+
+    Args:
+        steps: overrides by phase.
+
+    Raises:
+        InvalidValue: an override below 1.
     """
     if steps and phase in steps:
         if steps[phase] < 1:
@@ -141,6 +147,7 @@ def step_count(measurement: Measurement, phase: str, steps: Mapping[str, int] | 
 
 
 def _phases(measurement: Measurement) -> list[str]:
+    """Of prefill and decode, those that the measurement has."""
     named = {*measurement.phases, *measurement.operators["phase"].dropna()}
     return [phase for phase in ("prefill", "decode") if phase in named]
 
@@ -175,7 +182,7 @@ def _compare_phase(
         **dict(zip(ENDS, ends, strict=True)),
         "measured_s": total,
     }  # fmt: skip
-    matched = match(predicted, measured)
+    matched = match_operators(predicted, measured)
     if not len(measured):
         matched["measured_s"] = math.nan  # not measured, which is not 0 s
     classes.insert(0, "phase", phase)
@@ -184,7 +191,8 @@ def _compare_phase(
 
 
 def _operators_ends(predicted: pd.DataFrame, beside_s: float) -> tuple[float, float]:
-    """The interval of all operators, as if all erred the same way; none with time beside them."""
+    """Interval of the sum of all operators with perfectly correlated errors; NaN where other
+    times come on top."""
     if beside_s:
         return math.nan, math.nan
     low, high = (whole_sum(predicted[end]) for end in ENDS)
@@ -194,7 +202,7 @@ def _operators_ends(predicted: pd.DataFrame, beside_s: float) -> tuple[float, fl
 def _total_s(
     timing: PhaseTiming | None, measured: pd.DataFrame, steps: int, devices: int, basis: str
 ) -> float:
-    """Measured time of one step: of a summary, whose one sample holds all steps, its share."""
+    """Measured time of one step; of a summary, which sums all steps, their mean."""
     if timing is None or not timing.samples_s:
         return float(measured["time_s"].sum())
     if basis == "kernels":
@@ -205,7 +213,7 @@ def _total_s(
 
 
 def _classes(predicted: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """Seconds by operator class; a class that only one side has is 0 on the other."""
+    """Seconds by operator class, the longest first; 0 where one side lacks a class."""
     grouped = predicted.groupby("class")
     sums = {name: grouped[name].sum() for name in ("bound_s", "predicted_s")}
     sums |= {end: grouped[end].agg(whole_sum) for end in ENDS}
@@ -221,6 +229,7 @@ def _classes(predicted: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_ratios(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with inside, ratio, gap_s and gap_share."""
     table = table.copy()
     for end in ENDS:
         table[end] = table[end].where(table["predicted_s"] > 0)
@@ -235,7 +244,7 @@ def _with_ratios(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def lies_inside(low_s: float, high_s: float, measured_s: float) -> bool | None:
-    """Whether a measurement lies in an interval; None without an interval or a measurement."""
+    """Whether a measurement lies in an interval; None without either."""
     if math.isnan(low_s) or not measured_s > 0:
         return None
     return bool(low_s <= measured_s <= high_s)

@@ -1,4 +1,4 @@
-"""What stands out in a comparison, in words, ranked by the seconds of a step that are at stake."""
+"""Rule-based findings on a comparison, ranked by the seconds of a step at stake."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORDS: Mapping[str, str] = {
     "collective": "collectives",
     "other": "unclassified kernels",
 }
-#: Arithmetic types as the names of kernels spell them, told by the first that matches.
+#: Arithmetic types by patterns of kernel names; the first match counts.
 _TYPES: tuple[tuple[str, str], ...] = (
     ("fp4", r"nvf4|mxf4|e2m1|fp4"),
     ("fp8", r"e4m3|e5m2|fp8|f8f8|float8|qgmma"),
@@ -42,7 +42,7 @@ LOW_ROOF, SHORT_KERNEL_S, MANY_LAUNCHES = 0.6, 5e-6, 200
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that stands out.  seconds: of a step, at stake; kind: what it is, in a word."""
+    """A finding in a sentence.  kind: its rule.  seconds: of a step, at stake."""
 
     kind: str
     phase: str
@@ -50,7 +50,7 @@ class Finding:
     seconds: float
 
 
-def find(
+def all_findings(
     phases: pd.DataFrame,
     classes: pd.DataFrame,
     operators: pd.DataFrame,
@@ -59,24 +59,25 @@ def find(
     reports: Sequence[Report] = (),
     config: int = 0,
 ) -> tuple[Finding, ...]:
-    """All findings of the tables of a `Comparison`, most seconds first."""
-    found: list[Finding] = []
+    """Findings of all rules on the tables of a `Comparison`, most seconds first."""
+    findings: list[Finding] = []
     for whole in phases.to_dict("records"):
         phase, total = str(whole["phase"]), float(whole["measured_s"])
         rows = classes[classes["phase"] == phase]
         launches = _launches(measurement, phase) / int(whole["steps"])
-        found += _launch_bound(phase, total, str(whole["basis"]), rows, launches)
-        found += _roofs(phase, total, rows)
-        found += _below_bound(phase, total, rows)
-        found += _copies(phase, total, int(whole["steps"]), measurement)
-        found += _precision(phase, estimate, measurement, config)
+        findings += _launch_bound(phase, total, str(whole["basis"]), rows, launches)
+        findings += _roofs(phase, total, rows)
+        findings += _below_bound(phase, total, rows)
+        findings += _copies(phase, total, int(whole["steps"]), measurement)
+        findings += _precision(phase, estimate, measurement, config)
     longest = float(phases["measured_s"].max())
-    found += [*_idle(reports, longest), *_clocks(estimate, measurement, longest)]
-    found += _other_device(estimate, measurement, longest)
-    return tuple(sorted(found, key=lambda finding: -finding.seconds))
+    findings += [*_idle(reports, longest), *_clocks(estimate, measurement, longest)]
+    findings += _other_device(estimate, measurement, longest)
+    return tuple(sorted(findings, key=lambda finding: -finding.seconds))
 
 
 def _launches(measurement: Measurement, phase: str) -> float:
+    """Launches in the operator table of a phase."""
     operators = measurement.operators
     return float(operators["count"][operators["phase"] == phase].sum())
 
@@ -84,6 +85,7 @@ def _launches(measurement: Measurement, phase: str) -> float:
 def _launch_bound(
     phase: str, total: float, basis: str, rows: pd.DataFrame, launches: float
 ) -> Iterator[Finding]:
+    """Steps whose time lies between operators, or whose kernels are as short as a launch."""
     busy = float(rows["measured_s"][rows["class"] != "host"].sum())
     each = busy / launches if launches else 0.0
     kernels = f"{count(launches)} launches of {seconds(each)} each"
@@ -103,6 +105,7 @@ def _launch_bound(
 
 
 def _roofs(phase: str, total: float, rows: pd.DataFrame) -> Iterator[Finding]:
+    """Operator classes far below their bound and slower than predicted."""
     for row in rows.to_dict("records"):
         bound, measured, predicted = row["bound_s"], row["measured_s"], row["predicted_s"]
         if not (bound > 0 and measured > 0.03 * total) or bound / measured >= LOW_ROOF:
@@ -120,6 +123,7 @@ def _roofs(phase: str, total: float, rows: pd.DataFrame) -> Iterator[Finding]:
 
 
 def _below_bound(phase: str, total: float, rows: pd.DataFrame) -> Iterator[Finding]:
+    """Operator classes faster than their bound allows."""
     for row in rows.to_dict("records"):
         bound, measured = row["bound_s"], row["measured_s"]
         if not (0 < measured < 0.97 * bound and bound > 0.03 * total):
@@ -134,6 +138,7 @@ def _below_bound(phase: str, total: float, rows: pd.DataFrame) -> Iterator[Findi
 
 
 def _copies(phase: str, total: float, steps: int, measurement: Measurement) -> Iterator[Finding]:
+    """Copies, casts and fills that take more than 5 % of a step."""
     operators = measurement.operators
     rows = operators[(operators["phase"] == phase) & (operators["kind"] == "memory")]
     spent = float(rows["time_s"].sum()) / steps
@@ -147,6 +152,7 @@ def _copies(phase: str, total: float, steps: int, measurement: Measurement) -> I
 
 
 def _idle(reports: Sequence[Report], longest: float) -> Iterator[Finding]:
+    """Reports in which the device is idle for more than 10 % of the span."""
     for report in reports:
         figures = summarise(report)
         share = figures["idle_share"]
@@ -159,7 +165,7 @@ def _idle(reports: Sequence[Report], longest: float) -> Iterator[Finding]:
 
 
 def _clocks(estimate: Estimate, measurement: Measurement, longest: float) -> Iterator[Finding]:
-    """Clocks that ran below the datasheet's, as NVML or the report tell them."""
+    """Clocks below the datasheet's, as NVML or the report state them."""
     ran = measurement.facts.get("sm_clock_hz_mean")
     if ran is None and measurement.system is not None:
         ran = measurement.system.clock_hz
@@ -176,6 +182,7 @@ def _clocks(estimate: Estimate, measurement: Measurement, longest: float) -> Ite
 def _other_device(
     estimate: Estimate, measurement: Measurement, longest: float
 ) -> Iterator[Finding]:
+    """A device that is plainly not the one of the estimate."""
     device, system = measurement.system, estimate.system
     if device is None:
         return
@@ -196,7 +203,7 @@ def _other_device(
 def _precision(
     phase: str, estimate: Estimate, measurement: Measurement, config: int
 ) -> Iterator[Finding]:
-    """Matrix products whose kernels' names spell another type than the prediction computes in."""
+    """Matrix products whose kernel names spell another number format than the predicted one."""
     table = getattr(estimate, phase).table(config)
     chosen = np.array(table["class"]) == "gemm"
     if not chosen.any():
@@ -207,14 +214,14 @@ def _precision(
     products = operators[(operators["phase"] == phase) & (operators["class"] == "gemm")]
     spent: dict[str, float] = {}
     for name, time_s in zip(products["name"], products["time_s"], strict=True):
-        told = type_of_name(str(name))
-        if told:
-            spent[told] = spent.get(told, 0.0) + float(time_s)
-    known = sum(spent.values())
+        spelled = type_of_name(str(name))
+        if spelled:
+            spent[spelled] = spent.get(spelled, 0.0) + float(time_s)
+    total_s = sum(spent.values())
     others = {k: v for k, v in spent.items() if k != meant and {k, meant} not in _SAME}
-    if known and sum(others.values()) > 0.2 * known:
+    if total_s and sum(others.values()) > 0.2 * total_s:
         kind = max(others, key=lambda k: others[k])
-        share = others[kind] / known
+        share = others[kind] / total_s
         yield Finding(
             "precision", phase,
             f"{percent(share)} of the time of matrix products in {phase} is in kernels that "
@@ -223,11 +230,11 @@ def _precision(
 
 
 def type_of_name(name: str) -> str | None:
-    """The arithmetic type that the name of a matrix product's kernel spells, None where none."""
+    """The number format in the name of a matrix product's kernel; None where there is none."""
     return next((kind for kind, pattern in _KINDS if pattern.search(name[:2000])), None)
 
 
 def _subject(name: str, plural: str, singular: str) -> tuple[str, str]:
-    """The class at the head of a sentence, and the form of the verb that goes with it."""
+    """A class as the subject of a sentence, and the matching form of the verb."""
     words = _WORDS.get(name)
     return (words.capitalize(), plural) if words else (name.capitalize(), singular)

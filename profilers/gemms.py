@@ -32,7 +32,7 @@ _BATCH = re.compile(r"(?:generation_|DECODE bs=)([1-9]\d*)")
 
 
 def gemm_shape(operator: str | None, input_shapes: str | None) -> Shape | None:
-    """(batch, m, n, k) of an operator that multiplies matrices, None of any other.
+    """(batch, m, n, k) of a matrix multiplication; None for other operators.
 
     Args:
         operator: "aten::mm", "aiter::gemm_a16w16" ...  input_shapes: JSON list of shapes.
@@ -55,7 +55,7 @@ def gemm_shape(operator: str | None, input_shapes: str | None) -> Shape | None:
 
 
 def is_shape(shape: Any) -> bool:
-    """A list of positive sizes of a tensor that can be; lists of tensors and scalars are none."""
+    """Whether a value lists the positive sizes of a possible tensor."""
     return (
         bool(shape)
         and isinstance(shape, list)
@@ -65,7 +65,7 @@ def is_shape(shape: Any) -> bool:
 
 
 def gemm_flops(kernels: pd.DataFrame) -> NDArray[np.float64]:
-    """FLOPs of each kernel that does the multiplying of a linked operator, NaN of any other."""
+    """FLOPs of each kernel [kernels] by the shapes of its operator; NaN for other kernels."""
     pairs, unique = _pairs(kernels)
     shapes = [gemm_shape(operator, inputs) for operator, inputs in unique]
     flops = [math.nan if s is None else 2.0 * s[0] * s[1] * s[2] * s[3] for s in shapes]
@@ -74,8 +74,11 @@ def gemm_flops(kernels: pd.DataFrame) -> NDArray[np.float64]:
 
 
 def gemm_table(report: Report) -> pd.DataFrame:
-    """Multiplications by operator and shape: operator, batch, m, n, k, count, time_s, flops (of
-    one run), flops_per_s; longest first.  Kernels that tell no shape are not in it."""
+    """Matrix multiplications of a trace by operator and shape, longest first.
+
+    operator, batch, m, n, k, count, time_s, flops (of one run), flops_per_s.  Kernels without
+    shapes are left out.
+    """
     return _summed(_shaped(report.kernels))
 
 
@@ -84,7 +87,7 @@ def gemm_table_of_graph(report: Report, eager: Report) -> pd.DataFrame:
     another trace of the same model that ran without a graph; m is the step's batch.
 
     Raises:
-        ReportError: the traces do not multiply equally often, or no range tells the batch.
+        ReportError: the traces have different numbers of products, or no range names the batch.
     """
     kernels = report.kernels[_multiplies(report.kernels)].sort_values("start_s")
     shaped = _shaped(eager.kernels[_multiplies(eager.kernels)].sort_values("start_s"))
@@ -94,7 +97,7 @@ def gemm_table_of_graph(report: Report, eager: Report) -> pd.DataFrame:
             f"{len(shaped)} times; give one step of the same model each"
         )
     paths = kernels["nvtx_path"].dropna().unique()
-    batches = {int(found[1]) for path in paths if (found := _BATCH.search(path))}
+    batches = {int(match[1]) for path in paths if (match := _BATCH.search(path))}
     if len(batches) != 1:
         raise ReportError(f"the ranges of {report.label} do not tell the batch of one decode step")
     borrowed = shaped.assign(m=batches.pop())
@@ -104,13 +107,13 @@ def gemm_table_of_graph(report: Report, eager: Report) -> pd.DataFrame:
 
 
 def _multiplies(kernels: pd.DataFrame) -> pd.Series:
-    """Whether a kernel multiplies matrices, and does not only gather parts."""
+    """Whether each kernel multiplies matrices rather than gathering parts of a product."""
     gathers = kernels["name"].map(lambda name: bool(_GATHERS.search(name))).astype(bool)
     return kernels["operator_class"].isin(["gemm", "gemv"]) & ~gathers
 
 
 def _shaped(kernels: pd.DataFrame) -> pd.DataFrame:
-    """The kernels whose operator tells a shape, with batch, m, n and k."""
+    """The kernels whose operator has a GEMM shape, with batch, m, n and k."""
     pairs, unique = _pairs(kernels)
     shapes = [gemm_shape(operator, inputs) for operator, inputs in unique]
     rows = kernels[["operator", "count", "duration_s"]].astype({"operator": "object"})
@@ -121,6 +124,7 @@ def _shaped(kernels: pd.DataFrame) -> pd.DataFrame:
 
 
 def _summed(rows: pd.DataFrame) -> pd.DataFrame:
+    """Kernels with shapes summed by operator and shape, longest first."""
     grouped = rows.groupby(["operator", "batch", "m", "n", "k"], as_index=False)
     total = grouped.agg(count=("count", "sum"), time_s=("duration_s", "sum"))
     total["flops"] = 2.0 * total["batch"] * total["m"] * total["n"] * total["k"]

@@ -1,4 +1,4 @@
-"""Operator classes from names: what a kernel or an operator of a framework computes.
+"""Operator classes of kernels and framework operators by patterns of their names.
 
 The rules are tried in order and the first that matches names the class.  They know the kernels of
 cuBLAS, cuDNN, CUTLASS, hipBLASLt, Composable Kernel, AITER, FlashAttention, FlashInfer, vLLM,
@@ -102,8 +102,10 @@ _SEARCHED_CHARS = 2000
 
 
 def class_of_name(name: str | None) -> str | None:
-    """Operator class that a kernel's or an operator's name tells, None where it tells none."""
+    """Operator class of the first rule that a name matches; None where none does."""
     if not name:
         return None
     text = name[:_SEARCHED_CHARS]
-    return next((found for found, pattern in _COMPILED if pattern.search(text)), None)
+    return next(
+        (operator_class for operator_class, pattern in _COMPILED if pattern.search(text)), None
+    )

@@ -1,7 +1,7 @@
-"""Which measured operators are which predicted ones.
+"""Join measured with predicted operators of a step.
 
 In this order: by the name of the module around a kernel, by the FLOPs of one run (the shapes of
-a torch trace), and what is left by operator class, as one row.
+a torch trace), and the rest of each operator class in a single row.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def match(predicted: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """Predicted operators of a step with what was measured of each.
+def match_operators(predicted: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
+    """Predicted operators of a step with their measured times.
 
     Args:
         predicted: columns of `StepEstimate.table`, low_s and high_s.
@@ -53,7 +53,7 @@ def match(predicted: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_name(predicted: pd.DataFrame) -> pd.DataFrame:
-    """One row a name and FLOPs: the same operator may stand in two places of a graph."""
+    """Predicted operators summed by name: one may stand in two places of a graph."""
     working = predicted[predicted["predicted_s"] > 0]
     summed = working.groupby(["class", "name"], sort=False, as_index=False)
     return summed.agg(
@@ -66,11 +66,12 @@ def _by_name(predicted: pd.DataFrame) -> pd.DataFrame:
 
 
 def whole_sum(values: pd.Series) -> float:
-    """The sum, NaN where one is: a part without an interval leaves the whole without one."""
+    """The sum; NaN if any part is, so that a part without an interval leaves the sum without."""
     return float(values.sum(skipna=False))
 
 
 def _match_class(name: str, ours: pd.DataFrame, theirs: pd.DataFrame) -> list[dict[str, object]]:
+    """Rows of one operator class.  ours: predicted.  theirs: measured."""
     rows = []
     for way, keys in (("module", _module_keys), ("flops", _flops_keys)):
         left, right = keys(ours, theirs)
@@ -86,21 +87,21 @@ def _match_class(name: str, ours: pd.DataFrame, theirs: pd.DataFrame) -> list[di
 
 
 def _module_keys(ours: pd.DataFrame, theirs: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    """Operator names, and those that the last part of a module's path stands for."""
+    """Names of predicted operators, and the names that module paths of measured ones stand for."""
     last = [str(name).rpartition(".")[2] for name in theirs["name"]]
     theirs_keys = pd.Series([_MODULES.get(part, part) for part in last], theirs.index, dtype=object)
     return ours["name"].astype(object), theirs_keys
 
 
 def _flops_keys(ours: pd.DataFrame, theirs: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    """The predicted FLOPs nearest to each measured one, where they agree; 0 and NaN match none."""
+    """Predicted FLOPs, and the nearest of them to each measured value within 2 %, else NaN."""
     flops = ours["flops"].where(ours["flops"] > 0).round()
-    known = np.array(sorted(set(flops.dropna())))
+    predicted = np.array(sorted(set(flops.dropna())))
 
     def nearest(value: float) -> float:
-        if not known.size or not value > 0:
+        if not predicted.size or not value > 0:
             return float("nan")
-        best = float(known[np.argmin(np.abs(known - value))])
+        best = float(predicted[np.argmin(np.abs(predicted - value))])
         return best if abs(best / value - 1.0) <= _SAME_FLOPS else float("nan")
 
     return flops, theirs["flops"].map(nearest).astype(float)
@@ -122,27 +123,28 @@ def _row(name: str, ours: pd.DataFrame, theirs: pd.DataFrame, way: str) -> dict[
 
 
 def _joined(names: pd.Series) -> str:
-    found = [shortened(str(name), 60) for name in dict.fromkeys(names)]
-    more = f" and {len(found) - 4} more" if len(found) > 4 else ""
-    return ", ".join(found[:4]) + more
+    """Up to four different names in a text, and how many more."""
+    unique = [shortened(str(name), 60) for name in dict.fromkeys(names)]
+    more = f" and {len(unique) - 4} more" if len(unique) > 4 else ""
+    return ", ".join(unique[:4]) + more
 
 
 def split_by_shape(operators: pd.DataFrame, reports: Sequence[Report]) -> pd.DataFrame:
-    """The operator table with matrix products of traces told apart by their shapes.
+    """The operator table with the matrix products of traces split by their shapes.
 
     Args:
-        reports: those that the table was made from; times that they do not shape stay as they are.
+        reports: those that the table was made from; products without shapes stay as they are.
     """
-    found = [_shapes(report, phase) for report in reports for phase in ("prefill", "decode")]
-    shapes = pd.concat([table for table in found if len(table)] or [pd.DataFrame()])
+    tables = [_shapes(report, phase) for report in reports for phase in ("prefill", "decode")]
+    shapes = pd.concat([table for table in tables if len(table)] or [pd.DataFrame()])
     if not len(shapes):
         return operators
     taken = shapes.groupby(["phase", "operator"])[["time_s", "count"]].sum()
     rest = operators.copy()
-    for (phase, operator), told in taken.iterrows():
+    for (phase, operator), shaped_sums in taken.iterrows():
         rows = rest.index[(rest["phase"] == phase) & (rest["name"] == operator)]
         if len(rows):
-            left = rest.loc[rows[0], ["time_s", "count"]].astype(float) - told
+            left = rest.loc[rows[0], ["time_s", "count"]].astype(float) - shaped_sums
             rest.loc[rows[0], "time_s"] = max(float(left["time_s"]), 0.0)
             rest.loc[rows[0], "count"] = max(int(left["count"]), 0)
     rest = rest[rest["time_s"] > 1e-12]

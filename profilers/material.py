@@ -1,4 +1,4 @@
-"""Everything about one run that its artifacts are written from."""
+"""Everything about a run that its artifacts are written from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From reports to a measurement: operators in the columns of a prediction, timings by phase."""
+"""Reports as a measurement: operators in the columns of a prediction, timings by phase."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from profilers.schema import OPERATOR_COLUMNS, Basis, Measurement, PhaseTiming, 
 def measure_from(
     reports: Sequence[Report], phases: Sequence[PhasePattern] = DEFAULT_PHASES
 ) -> Measurement:
-    """One measurement of several reports: stages follow each other, ranks run side by side.
+    """A measurement of the reports of one run: its stages, or its ranks side by side.
 
     Times of ncu are of kernels run alone at fixed clocks and do not mix with others.
 
@@ -50,7 +50,7 @@ def measure_from(
 
 
 def operator_table(kernels: pd.DataFrame) -> pd.DataFrame:
-    """Kernels summed by phase and operator; a kernel without operator stands under its name."""
+    """Kernels summed by phase and operator, or by their name where they have no operator."""
     rows = pd.DataFrame(
         {
             "phase": kernels["phase"].astype(object),
@@ -73,7 +73,7 @@ def operator_table(kernels: pd.DataFrame) -> pd.DataFrame:
 
 
 def _total(values: pd.Series) -> float:
-    """The sum, NaN where one is unknown."""
+    """The sum; NaN if any value is unknown."""
     return float(values.sum(skipna=False))
 
 
@@ -85,22 +85,22 @@ def _phases(reports: Sequence[Report], patterns: Sequence[PhasePattern]) -> dict
     timings: dict[str, PhaseTiming] = {}
     for phase in dict.fromkeys(names):
         samples = [_samples(r, phase, p) for r, p in zip(reports, in_phase, strict=True)]
-        found = [steps for steps, _ in samples if steps]
+        by_report = [steps for steps, _ in samples if steps]
         bases = {basis for steps, basis in samples if steps}
         if ranks > 1:
-            steps = tuple(max(step) for step in zip(*found, strict=False))
+            steps = tuple(max(step) for step in zip(*by_report, strict=False))
         else:
-            steps = tuple(step for some in found for step in some)
+            steps = tuple(step for some in by_report for step in some)
         basis = bases.pop() if len(bases) == 1 else "kernels"
         timings[phase] = PhaseTiming(phase, steps, basis)
     return timings
 
 
 def _range_phases(report: Report, patterns: Sequence[PhasePattern]) -> NDArray[np.object_]:
-    """The phase that each range's own name tells, None where it tells none."""
+    """The phase of each range by its own name, None for none."""
     names = report.ranges["name"].cat
-    told = [phase_of(str(name), patterns) for name in names.categories]
-    return np.array([*told, None], dtype=object)[names.codes.to_numpy()]
+    phases = [phase_of(str(name), patterns) for name in names.categories]
+    return np.array([*phases, None], dtype=object)[names.codes.to_numpy()]
 
 
 def _phase_names(report: Report, in_phase: NDArray[np.object_]) -> list[str]:
@@ -132,15 +132,15 @@ def _samples(
 
 
 def _steps(ranges: pd.DataFrame, row: NDArray[np.int64], marks: NDArray[Any]) -> NDArray[np.int64]:
-    """Outermost of the ranges around each row that `marks` marks, -1 for none."""
-    found = np.full(len(row), -1, dtype=np.int64)
+    """Row of the outermost marked range around each row, itself included; -1 for none."""
+    outermost = np.full(len(row), -1, dtype=np.int64)
     if not len(ranges):
-        return found
+        return outermost
     parent = ranges["parent"].fillna(-1).to_numpy(dtype=np.int64)
     for _ in range(time_spans.MAX_DEPTH + 1):
         inside = row >= 0
         if not bool(inside.any()):
             break
-        found = np.where(inside & marks[row], row, found)
+        outermost = np.where(inside & marks[row], row, outermost)
         row = np.where(inside, parent[row], -1)
-    return found
+    return outermost

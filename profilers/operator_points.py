@@ -1,10 +1,10 @@
-"""Kernels of reports as points of a calibration: operators whose shapes the trace tells.
+"""Calibration points from reports: kernels of operators whose shapes a trace holds.
 
 Matrix products, attention and element-wise passes over 16-bit tensors.  What else ran is left
-out: a kernel inside a graph names no shapes (matrix products borrow them from another trace of
+out: a kernel inside a graph has no shapes (matrix products borrow them from another trace of
 the same model), batched products and attention over prompts of unequal lengths have no place
 among the dimensions of `OperatorPoints`, an 8-bit product is priced there with the pass that
-quantises its input, which is another kernel, and no shape tells how experts were routed.
+quantises its input, which is another kernel, and no shape holds the routing of experts.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _GATHERS = re.compile(r"reduce|combine", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """One operator at one shape.
+class OperatorTiming:
+    """Median time of an operator at a shape.
 
     operator, fmt, dims: as in `OperatorPoints`.  time_s: of one call, the median.
     calls: how often it ran.  name: of the framework's operator.
@@ -49,38 +49,43 @@ class Point:
         return " ".join(f"{name}={value:g}" for name, value in self.dims.items())
 
 
-def points_of(reports: Sequence[Report]) -> tuple[Point, ...]:
-    """The points that reports of one device hold, the longest in all first.
+def operator_timings(reports: Sequence[Report]) -> tuple[OperatorTiming, ...]:
+    """Timings of the operators in reports of one device, the longest in all first.
 
     Raises:
-        ReportError: not one of their kernels tells its shape.
+        ReportError: no kernel has the shapes of its operator.
     """
-    told = [(report, _points(report)) for report in reports]
-    found = [point for _, points in told for point in points]
-    for report, own in told:
+    by_report = [(report, _timings(report)) for report in reports]
+    timings = [timing for _, own_timings in by_report for timing in own_timings]
+    for report, own in by_report:
         if bool(report.kernels["in_graph"].fillna(False).any()):
-            lent = _borrowed(report, [other for other in told if other[0] is not report])
-            own_dims = [point.dims for point in own]  # of what ran beside the graph
-            found += [point for point in lent if point.dims not in own_dims]
-    if not found:
+            borrowed = _borrowed_products(
+                report, [other for other in by_report if other[0] is not report]
+            )
+            own_dims = [timing.dims for timing in own]  # of what ran beside the graph
+            timings += [timing for timing in borrowed if timing.dims not in own_dims]
+    if not timings:
         labels = ", ".join(report.label for report in reports)
         raise ReportError(
             f"no kernel of {labels} tells the shape of its operands; give a PyTorch trace taken "
             "with record_shapes=True, and for CUDA graphs a second one of the same model without"
         )
-    return tuple(sorted(found, key=lambda point: -point.time_s * point.calls))
+    return tuple(sorted(timings, key=lambda timing: -timing.time_s * timing.calls))
 
 
-def operator_points(points: Iterable[Point], source: str) -> tuple[OperatorPoints, ...]:
-    """Points as calibration takes them, one entry an operator class and format."""
-    groups: dict[tuple[str, str], list[Point]] = {}
-    for point in points:
-        groups.setdefault((point.operator, point.fmt), []).append(point)
+def operator_points(timings: Iterable[OperatorTiming], source: str) -> tuple[OperatorPoints, ...]:
+    """Timings as `OperatorPoints`, an entry per operator class and format.
+
+    source: what the points were taken from, in words.
+    """
+    groups: dict[tuple[str, str], list[OperatorTiming]] = {}
+    for timing in timings:
+        groups.setdefault((timing.operator, timing.fmt), []).append(timing)
     return tuple(
         OperatorPoints(
             *key,
-            {name: np.array([point.dims[name] for point in group]) for name in group[0].dims},
-            np.array([point.time_s for point in group]),
+            {name: np.array([timing.dims[name] for timing in group]) for name in group[0].dims},
+            np.array([timing.time_s for timing in group]),
             warm_cache=key[0] == "pointwise",
             source=source,
         )
@@ -88,21 +93,21 @@ def operator_points(points: Iterable[Point], source: str) -> tuple[OperatorPoint
     )
 
 
-def _points(report: Report) -> list[Point]:
-    """Points of the kernels that are linked to an operator with shapes."""
+def _timings(report: Report) -> list[OperatorTiming]:
+    """Timings of the kernels that are linked to an operator with shapes."""
     linked = report.kernels.dropna(subset=["operator", "input_shapes", "input_types"])
     keys = ["operator", "input_shapes", "input_types", "input_values"]
-    found = []
+    timings = []
     for (name, *texts), kernels in linked.groupby(keys, observed=True, dropna=False):
         call = _Call(str(name), *(_list(text) for text in texts))
         described = next(filter(None, (reader(call) for reader in _READERS)), None)
         if described is not None:
-            found.append(Point(*described, *_time_of_a_call(kernels), call.name))
-    return found
+            timings.append(OperatorTiming(*described, *_time_of_a_call(kernels), call.name))
+    return timings
 
 
 def _time_of_a_call(kernels: pd.DataFrame) -> tuple[float, int]:
-    """Median seconds of a call, and how many there were; a call may launch several kernels."""
+    """Median seconds of a call, which may launch several kernels, and the number of calls."""
     by_name = kernels.groupby("name", observed=True)["duration_s"].agg(["median", "count"])
     gathers = np.array([bool(_GATHERS.search(str(name))) for name in by_name.index])
     counts = by_name["count"].to_numpy()
@@ -110,24 +115,30 @@ def _time_of_a_call(kernels: pd.DataFrame) -> tuple[float, int]:
     return float((by_name["median"].to_numpy() * counts).sum()) / calls, calls
 
 
-def _borrowed(graph: Report, others: Sequence[tuple[Report, Sequence[Point]]]) -> list[Point]:
-    """Matrix products of a decode step in a graph: those that are points of an eager trace, with
-    its shapes.
+def _borrowed_products(
+    graph: Report, others: Sequence[tuple[Report, Sequence[OperatorTiming]]]
+) -> list[OperatorTiming]:
+    """Matrix products of a decode step in a graph, with the shapes of an eager trace.
 
-    others: eager traces with their points.
+    others: eager traces with their timings; only products that are among these count.
     """
-    for eager, points in others:
+    for eager, timings in others:
         try:
             table = gemm_table_of_graph(graph, eager)
         except ReportError:
             continue
-        known = {(point.name, 1, point.dims["n"], point.dims["k"])
-                 for point in points if point.operator == "gemm"}  # fmt: skip
+        eager_products = {
+            (timing.name, 1, timing.dims["n"], timing.dims["k"])
+            for timing in timings
+            if timing.operator == "gemm"
+        }
         return [
-            Point("gemm", "bf16", {axis: float(row[axis]) for axis in "mnk"},
-                  row["time_s"] / row["count"], int(row["count"]), str(row["operator"]))
+            OperatorTiming(
+                "gemm", "bf16", {axis: float(row[axis]) for axis in "mnk"},
+                row["time_s"] / row["count"], int(row["count"]), str(row["operator"]),
+            )
             for row in table.to_dict("records")
-            if tuple(row[key] for key in ("operator", "batch", "n", "k")) in known
+            if tuple(row[key] for key in ("operator", "batch", "n", "k")) in eager_products
         ]  # fmt: skip
     return []
 
@@ -145,12 +156,12 @@ class _Call:
     values: list[Any]
 
     def tensors(self) -> list[tuple[list[int], str]]:
-        """(sizes, type) of the inputs that are tensors."""
+        """(sizes, type) of each input that is a tensor."""
         pairs = zip(self.shapes, self.types, strict=False)
         return [(sizes, str(kind)) for sizes, kind in pairs if is_shape(sizes)]
 
     def whole(self, at: int) -> int:
-        """A number among the inputs, 0 where there is none."""
+        """The whole number at an input's position, 0 where there is none."""
         text = str(self.values[at]) if at < len(self.values) else ""
         return int(text) if text.isdecimal() and len(text) < 13 else 0
 
@@ -159,12 +170,13 @@ _Described = tuple[str, str, dict[str, float]]
 
 
 def _list(text: Any) -> list[Any]:
-    found = json.loads(text) if isinstance(text, str) else []
-    return found if isinstance(found, list) else []
+    """A list from its JSON; empty for anything else."""
+    value = json.loads(text) if isinstance(text, str) else []
+    return value if isinstance(value, list) else []
 
 
 def _product(call: _Call) -> _Described | None:
-    """x[m, k] @ w[k, n] over 16-bit operands."""
+    """x[m, k] @ w[k, n] over 16-bit operands; None for others."""
     shape = gemm_shape(call.name, json.dumps(call.shapes))
     types = [kind for _, kind in call.tensors()]
     if shape is None or shape[0] != 1 or not set(types) <= _HALF:
@@ -174,8 +186,8 @@ def _product(call: _Call) -> _Described | None:
 
 @dataclass(frozen=True, slots=True)
 class _Attention:
-    """Where an attention operator keeps what: the axes of heads and tokens in its tensors, and
-    among its inputs the bounds of the sequences, the longest of them, and the causal flag."""
+    """Layout of an attention operator: axes of heads and tokens in its tensors, and positions of
+    sequence bounds, longest sequence and causal flag among its inputs; -1 for none."""
 
     causal: int
     heads: int = 2
@@ -198,7 +210,7 @@ _ATTENTIONS: Mapping[str, _Attention] = {
 
 
 def _attention(call: _Call) -> _Described | None:
-    """Prefill under a causal mask, or decode, of sequences that are all equally long."""
+    """Causal prefill or decode attention over sequences of equal length; None for others."""
     place, tensors = _ATTENTIONS.get(call.name), call.tensors()[:3]
     if place is None or len(tensors) < 3 or not {kind for _, kind in tensors} <= _HALF:
         return None
@@ -227,7 +239,7 @@ def _padded(place: _Attention, q: list[int], k: list[int]) -> tuple[int, int, in
 
 
 def _packed(call: _Call, place: _Attention, rows: int, keys: int) -> tuple[int, int, int] | None:
-    """The same of sequences one after the other, where all of them are as long as the longest.
+    """The same of packed sequences, all as long as the longest; None where they are not.
 
     rows, keys: of the tensors.  Without a cache, sequences are as long as their queries.
     """
@@ -254,7 +266,7 @@ _FRESH = re.compile(r"^aten::(add|sub|mul|div|silu|gelu|relu|sigmoid|tanh|neg)$"
 
 
 def _pass(call: _Call) -> _Described | None:
-    """An element-wise pass over 16-bit tensors: every tensor crosses memory once."""
+    """An element-wise pass over 16-bit tensors, each of which crosses memory once."""
     tensors = call.tensors()
     if not tensors or not {kind for _, kind in tensors} <= _HALF:
         return None

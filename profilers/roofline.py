@@ -47,7 +47,7 @@ Counters = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Roofs:
-    """What the device could have done at the clocks of the run, as ncu states it.
+    """Peak rates of a device at the clocks of the run, as ncu states them.
 
     flops_per_s: 32-bit multiply-adds of the CUDA cores.  bytes_per_s: of its memory.
     """
@@ -57,7 +57,7 @@ class Roofs:
 
 
 def roofs(report: Report) -> Roofs | None:
-    """The roofs that the counters of a report state, None where they do not."""
+    """Median roofs over the counters of a report; None where it has none."""
     rows = [
         (
             2.0 * _first(counters, _MOST_FMA) * _first(counters, _SM_CLOCK),
@@ -65,15 +65,15 @@ def roofs(report: Report) -> Roofs | None:
         )
         for counters in _counters(report).values()
     ]
-    known = [row for row in rows if min(row) > 0]
-    return Roofs(*np.median(known, axis=0).tolist()) if known else None
+    stated = [row for row in rows if min(row) > 0]
+    return Roofs(*np.median(stated, axis=0).tolist()) if stated else None
 
 
 def roofline(report: Report) -> pd.DataFrame:
-    """Kernels whose rates the counters tell, by name.
+    """Kernels with counted rates, by name.
 
     Columns: name, operator_class, count, time_s (0 where unknown), flops_per_s, bytes_per_s,
-    flops_per_byte, at_least (tensor cores may have worked, too, uncounted), compute_pct, dram_pct.
+    flops_per_byte, at_least (tensor cores may have worked uncounted), compute_pct, dram_pct.
     """
     kernels = report.kernels.reset_index(drop=True)
     counters = _counters(report)
@@ -129,16 +129,17 @@ def _rates(amounts: tuple[float, float, float], counters: Counters) -> tuple[flo
 
 
 def _scalar(counters: Counters) -> float:
-    """FLOPs a cycle of the CUDA cores, NaN where none is counted."""
+    """FLOPs per cycle of the CUDA cores; NaN where none is counted."""
     taken = [
         flops * _first(counters, (_PER_CYCLE.format(name), _TITLED.format(name.upper())))
         for name, flops in ((kind + op, flops) for kind in "dfh" for op, flops in _WORK.items())
     ]
-    known = [value for value in taken if not math.isnan(value)]
-    return math.fsum(known) if known else math.nan
+    counted = [value for value in taken if not math.isnan(value)]
+    return math.fsum(counted) if counted else math.nan
 
 
 def _first(counters: Counters, names: Iterable[str]) -> float:
+    """The first of some counters that has a value; NaN where none has."""
     return next((counters[name] for name in names if not math.isnan(counters.get(name, math.nan))),
                 math.nan)  # fmt: skip
 
@@ -146,9 +147,9 @@ def _first(counters: Counters, names: Iterable[str]) -> float:
 def _counters(report: Report) -> dict[int, dict[str, float]]:
     """The counters that this module reads, by kernel row."""
     wanted = report.metrics[report.metrics["name"].isin(_COUNTERS)]
-    found: dict[int, dict[str, float]] = {}
+    by_kernel: dict[int, dict[str, float]] = {}
     for kernel, name, value in zip(
         wanted["kernel"].tolist(), wanted["name"].astype(str), wanted["value"].tolist(), strict=True
     ):
-        found.setdefault(kernel, {})[name] = value
-    return found
+        by_kernel.setdefault(kernel, {})[name] = value
+    return by_kernel

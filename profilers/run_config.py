@@ -1,179 +1,213 @@
-"""The run file: all settings of a measurement, composed from presets and changed field by field.
+"""The run configuration: all settings of a measurement, composed from presets and overrides.
 
-    compose(["model=qwen3-8b", "profile=quick", "run.batch=4", "isl=256"])
+    compose(["model=qwen3-8b", "profile=quick", "run.batch=4", "isl=256"]).run.isl  # 256
 
 `model=` and `profile=` name presets (a model without a preset is its name); any other key is a
-field, in full or by its last part where that is unambiguous.  Values are read as YAML.
+field, in full or by its last part where that is unambiguous.  Values are read as YAML.  What each
+field means, and its default, stands in presets/base.yaml.
 """
 
 from __future__ import annotations
 
 import copy
-import difflib
+import dataclasses
+import typing
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from genz_core.errors import InvalidValue, UnknownName
+from profilers.config_tree import Tree, lay_over, read_tree, set_field
 
 _FOLDER = Path(__file__).parent / "presets"
 GROUPS = ("model", "profile")
-_MAX_BYTES = 1 << 20
 
-Tree = dict[str, Any]
+
+# ------------------------------------------------------------------------------- the sections
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSection:
+    """Which model runs.  layers: cut to so many, 0 for all."""
+
+    name: str
+    checkpoint: bool
+    layers: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunSection:
+    """One workload and how it is timed.  threads: of the CPU, 0 for as many as are free."""
+
+    batch: int
+    isl: int
+    osl: int
+    device: str
+    dtype: str
+    attention: str
+    compile: bool
+    nvtx: bool
+    warmup: int
+    repeats: int
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class TorchProfilerSection:
+    """Whether operators are profiled, and whether the trace is kept."""
+
+    enable: bool
+    trace: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StaticAnalysisSection:
+    """Whether FLOPs and bytes of the model's operators are written beside the run."""
+
+    enable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NsysSection:
+    """Nsight Systems around the run: APIs to trace, CPU sampling, the range to record."""
+
+    enable: bool
+    trace: tuple[str, ...]
+    sample: str
+    capture: str
+    nvtx_capture: str
+
+
+@dataclass(frozen=True, slots=True)
+class NcuSection:
+    """Nsight Compute around the run.  topk: kernels of the timeline, where nsys runs too."""
+
+    enable: bool
+    nvtx_expr: str
+    topk: int
+
+
+@dataclass(frozen=True, slots=True)
+class SweepSection:
+    """A grid of single steps.  batches, lengths: "1:8:x2" or "1,2,4"; batches "": no sweep."""
+
+    batches: str
+    lengths: str
+    phases: str
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class RanksSection:
+    """Processes that share the model.  tp: how many, 0 for this one alone."""
+
+    tp: int
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PredictSection:
+    """What the run is compared with.  system: a slug, or "auto" for what ran."""
+
+    system: str
+
+
+# ------------------------------------------------------------------------------- the whole
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """All settings of a measurement, section by section as in a run file."""
+
+    model: ModelSection
+    run: RunSection
+    torch_profiler: TorchProfilerSection
+    static_analysis: StaticAnalysisSection
+    nsys: NsysSection
+    ncu: NcuSection
+    sweep: SweepSection
+    ranks: RanksSection
+    predict: PredictSection
+
+    @classmethod
+    def from_tree(cls, tree: Mapping[str, Mapping[str, Any]]) -> RunConfig:
+        """The configuration that a complete mapping of sections holds."""
+        sections = typing.get_type_hints(cls)
+        return cls(**{name: sections[name](**_frozen(tree[name])) for name in sections})
+
+    def to_dict(self) -> Tree:
+        """Mappings, lists and plain values, in the order of a run file."""
+        return {
+            section.name: {
+                key: list(value) if isinstance(value, tuple) else value
+                for key, value in dataclasses.asdict(getattr(self, section.name)).items()
+            }
+            for section in dataclasses.fields(self)
+        }
+
+    def with_fields(self, **sections: Mapping[str, Any]) -> RunConfig:
+        """The configuration with some fields replaced, as in with_fields(run={"batch": 4})."""
+        changed = {
+            name: dataclasses.replace(getattr(self, name), **_frozen(fields))
+            for name, fields in sections.items()
+        }
+        return dataclasses.replace(self, **changed)
+
+
+def _frozen(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a section, lists as tuples."""
+    return {
+        key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
+    }
 
 
 def presets(group: str) -> list[str]:
-    """Names of the presets of a group."""
+    """Names of the presets of a group, "model" or "profile"."""
     return sorted(path.stem for path in (_FOLDER / group).glob("*.yaml"))
 
 
-def compose(overrides: Sequence[str] = (), file: Path | None = None) -> Tree:
-    """The resolved settings: base, then a run file, then presets, then single fields.
+def compose(overrides: Sequence[str] = (), file: Path | None = None) -> RunConfig:
+    """The run configuration of a base, a run file, presets and single fields, in this order.
 
     Args:
-        overrides: "model=NAME", "profile=NAME" or "field=value".
+        overrides: "model=NAME", "profile=NAME" or "field=value"; presets come before fields.
+        file: a run file, complete or partial.
 
     Raises:
-        InvalidValue: a field that there is not, a value of another kind, no YAML.
+        InvalidValue: an unknown field, a value of another kind, no YAML.
         UnknownName: no such profile.
     """
-    base = _read(_FOLDER / "base.yaml")
+    base = read_tree(_FOLDER / "base.yaml")
     tree = copy.deepcopy(base)
     if file is not None:
-        _lay(tree, _read(file), base, file.name)
-    pairs = [_pair(text) for text in overrides]
+        lay_over(tree, read_tree(file), base, file.name)
+    pairs = [_key_and_text(text) for text in overrides]
     for group, name in (pair for pair in pairs if pair[0] in GROUPS):
-        _lay(tree, _preset(group, name), base, f"{group}={name}")
+        lay_over(tree, _preset(group, name), base, f"{group}={name}")
     for key, text in (pair for pair in pairs if pair[0] not in GROUPS):
-        path = _field(base, key)
-        _put(tree, path, _value(key, text, _at(base, path)))
-    return tree
+        set_field(tree, key, text, base)
+    return RunConfig.from_tree(tree)
 
 
-def dump(tree: Mapping[str, Any]) -> str:
-    """The settings as a run file that `compose` reads back."""
-    return yaml.safe_dump(dict(tree), sort_keys=False)
+def dump(config: RunConfig) -> str:
+    """The configuration as a run file that `compose` reads back."""
+    return yaml.safe_dump(config.to_dict(), sort_keys=False)
 
 
-def _read(path: Path) -> Tree:
-    try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise InvalidValue(f"{path.name} is larger than a run file")
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidValue(f"{path} cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise InvalidValue(f"{path.name} is no YAML: {reason}") from None
-    if not isinstance(tree, dict):
-        raise InvalidValue(f"{path.name} holds no mapping of fields")
-    return tree
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, separator, value = text.partition("=")
+def _key_and_text(override: str) -> tuple[str, str]:
+    key, separator, value = override.partition("=")
     if not (separator and key.strip()):
-        raise InvalidValue(f"{text!r} is no override; write field=value")
+        raise InvalidValue(f"{override!r} is no override; write field=value")
     return key.strip(), value.strip()
 
 
 def _preset(group: str, name: str) -> Tree:
-    """A preset; a model without one is its name."""
+    """The partial tree of a preset; a model without one is its name."""
     if name in presets(group):
-        return _read(_FOLDER / group / f"{name}.yaml")
+        return read_tree(_FOLDER / group / f"{name}.yaml")
     if group == "model" and name:
         return {"model": {"name": name}}
     raise UnknownName(group, name, presets(group), f"there are {', '.join(presets(group))}")
-
-
-def _leaves(tree: Mapping[str, Any], before: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    found = []
-    for key, value in tree.items():
-        path = (*before, str(key))
-        found += _leaves(value, path) if isinstance(value, dict) else [path]
-    return found
-
-
-def _field(base: Tree, key: str) -> tuple[str, ...]:
-    """The path of a field, named in full or by its last part.
-
-    Raises:
-        InvalidValue: there is none, or there are several.
-    """
-    leaves = _leaves(base)
-    parts = tuple(key.split("."))
-    matches = [leaf for leaf in leaves if leaf == parts] or [
-        leaf for leaf in leaves if leaf[-len(parts) :] == parts
-    ]
-    if len(matches) == 1:
-        return matches[0]
-    names = [".".join(leaf) for leaf in matches or leaves]
-    if matches:
-        raise InvalidValue(f"{key!r} is in several places: {', '.join(names)}")
-    ends = {name.rpartition(".")[2]: name for name in names}
-    close = difflib.get_close_matches(key, [*names, *ends], n=3, cutoff=0.5)
-    near = ", ".join(dict.fromkeys(ends.get(name, name) for name in close))
-    raise InvalidValue(
-        f"no field {key!r}; " + (f"near: {near}" if near else "--print-config shows all")
-    )
-
-
-def _at(tree: Tree, path: tuple[str, ...]) -> Any:
-    for key in path:
-        tree = tree[key]
-    return tree
-
-
-def _put(tree: Tree, path: tuple[str, ...], value: Any) -> None:
-    _at(tree, path[:-1])[path[-1]] = value
-
-
-def _value(key: str, text: str, standard: Any) -> Any:
-    """A value typed on the command line, of the kind that the field has."""
-    try:
-        value = yaml.safe_load(text) if text else ""
-    except (yaml.YAMLError, RecursionError):
-        raise InvalidValue(f"{key}={text!r} is no value that YAML reads") from None
-    as_typed = isinstance(standard, str) and isinstance(value, (int, float))  # 1:8:2 is 3722
-    return _kind(key, text if as_typed else value, standard)
-
-
-def _kind(key: str, value: Any, standard: Any) -> Any:
-    """The value, checked against what the field holds by default.
-
-    Raises:
-        InvalidValue: another kind.
-    """
-    if isinstance(standard, str) and isinstance(value, (int, float)):
-        value = str(value)
-    if isinstance(standard, list) and isinstance(value, str):
-        value = [part.strip() for part in value.split(",") if part.strip()]
-    exact = type(value) is type(standard) or (isinstance(standard, float) and type(value) is int)
-    if not exact:
-        wanted = {"str": "text", "int": "a whole number", "bool": "true or false"}
-        kind = type(standard).__name__
-        raise InvalidValue(f"{key} = {value!r}: give {wanted.get(kind, kind)}")
-    return value
-
-
-def _lay(tree: Tree, over: Mapping[str, Any], base: Tree, where: str, path: str = "") -> None:
-    """Lay a partial tree over a whole one, in place.
-
-    Raises:
-        InvalidValue: it has a field that there is not.
-    """
-    for key, value in over.items():
-        name = f"{path}{key}"
-        if key not in base:
-            near = difflib.get_close_matches(str(key), list(base), n=3, cutoff=0.4)
-            hint = f"near: {', '.join(near)}" if near else f"known: {', '.join(base)}"
-            raise InvalidValue(f"{where}: no field {name!r}; {hint}")
-        if isinstance(base[key], dict):
-            if not isinstance(value, Mapping):
-                raise InvalidValue(f"{where}: {name} = {value!r}: give a mapping")
-            _lay(tree[key], value, base[key], where, f"{name}.")
-        else:
-            tree[key] = _kind(f"{where}: {name}", value, base[key])

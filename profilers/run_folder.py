@@ -1,4 +1,4 @@
-"""The folder of a kept run: run.json and its operator table, and the run as one zip file."""
+"""The folder of a kept run: run.json and its operator table; export as a zip file."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ import pyarrow as pa
 
 from genz_core.errors import MeasurementError, RidgelineError
 from genz_core.types import Workload
-from profilers.schema import Device, Measurement, PhaseTiming
+from profilers.schema import DeviceInfo, Measurement, PhaseTiming
 from profilers.steps import MOST_STEPS, MeasuredStep, StepPoint
 
 RUN, _OPERATORS = "run.json", "operators.parquet"
 _MAX_FILES, _MAX_BYTES, _MAX_RATIO = 200, 1 << 30, 400
 _MAX_SIZE = 1 << 48  # of a step, in sequences or tokens
-#: What a damaged file may raise; a known error passes as it is.
+#: Errors that damaged files raise.
 _DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError,
            OverflowError, pa.ArrowException)  # fmt: skip
 
 
-def write(folder: Path, measurement: Measurement, label: str) -> None:
-    """A measurement as run.json, under a new id, and its operator table."""
+def write_run(folder: Path, measurement: Measurement, label: str) -> None:
+    """Write a measurement as run.json, under a new id, and its operator table."""
     m = measurement
     load = m.workload
     facts: dict[str, Any] = {
@@ -66,29 +66,29 @@ def _sizes(load: Workload) -> tuple[Any, Any, Any]:
 
 
 def document(folder: Path) -> dict[str, Any]:
-    """run.json, checked.
+    """The content of run.json, checked.
 
     Raises:
-        ValueError: it is no run.
+        ValueError: it is not that of a run.
     """
-    found = json.loads((folder / RUN).read_text(encoding="utf-8"))
-    identity = found.get("id", "") if isinstance(found, dict) else ""
+    content = json.loads((folder / RUN).read_text(encoding="utf-8"))
+    identity = content.get("id", "") if isinstance(content, dict) else ""
     if not (isinstance(identity, str) and len(identity) == 32 and identity.isalnum()):
         raise ValueError("it has no id")
-    if found.get("version") != 1:
-        raise ValueError(f"its version is {found.get('version')!r}, this program reads 1")
-    float(found["created"])
-    for entry in found["phases"].values():
+    if content.get("version") != 1:
+        raise ValueError(f"its version is {content.get('version')!r}, this program reads 1")
+    float(content["created"])
+    for entry in content["phases"].values():
         [float(sample) for sample in entry["samples_s"]]
-    _steps(found)
-    return found
+    _steps(content)
+    return content
 
 
 def _steps(document: dict[str, Any]) -> tuple[MeasuredStep, ...]:
-    """The steps of a sweep; a run from before they were kept has none.
+    """The steps of a sweep; runs of versions before steps were kept have none.
 
     Raises:
-        ValueError: sizes or times that cannot be, or more steps than a sweep has.
+        ValueError: impossible sizes or times, or more steps than a sweep has.
     """
     entries = document.get("steps", [])
     if len(entries) > MOST_STEPS:
@@ -97,6 +97,7 @@ def _steps(document: dict[str, Any]) -> tuple[MeasuredStep, ...]:
 
 
 def _step(entry: dict[str, Any]) -> MeasuredStep:
+    """A step of run.json; errors as `_steps`."""
     point = StepPoint(**entry["point"])
     samples = tuple(map(float, entry["samples_s"]))
     sizes = (point.batch, point.length)
@@ -109,7 +110,7 @@ def _step(entry: dict[str, Any]) -> MeasuredStep:
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether a folder is a run that `document` reads, under its own id."""
+    """Whether a folder is named after the id of a run that `document` reads."""
     try:
         return document(folder)["id"] == folder.name
     except (OSError, *_DAMAGE):
@@ -117,7 +118,7 @@ def is_whole(folder: Path) -> bool:
 
 
 def measurement_of(folder: Path) -> Measurement:
-    """The measurement in a run's folder; whatever a damaged file raises, see `in_words`."""
+    """The measurement in a run's folder.  Damaged files raise errors that `in_words` translates."""
     d = document(folder)
     phases = {
         name: PhaseTiming(name, tuple(map(float, entry["samples_s"])), entry["basis"])
@@ -127,7 +128,7 @@ def measurement_of(folder: Path) -> Measurement:
         source=str(d["source"]),
         operators=pd.read_parquet(folder / _OPERATORS),
         phases=phases,
-        system=Device(**d["system"]) if d["system"] else None,
+        system=DeviceInfo(**d["system"]) if d["system"] else None,
         model=d["model"],
         engine=d["engine"],
         workload=Workload(*d["workload"]) if d["workload"] else None,
@@ -138,7 +139,7 @@ def measurement_of(folder: Path) -> Measurement:
 
 
 def pack(folder: Path, target: Path) -> None:
-    """Write a run's folder as one zip file."""
+    """Write a run's folder as a zip file."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(folder.rglob("*")):
             if path.is_file():
@@ -146,10 +147,10 @@ def pack(folder: Path, target: Path) -> None:
 
 
 def unpack(source: Path | io.BytesIO, folder: Path) -> None:
-    """Unpack an exported run: plain names, bounded in number and size.
+    """Unpack an exported run, its files bounded in number and size.
 
     Raises:
-        ValueError: names that lead out of the folder, too much, or no run.
+        ValueError: names that lead out of the folder, too many or too large files, or no run.
     """
     with zipfile.ZipFile(source) as archive:
         entries = [entry for entry in archive.infolist() if not entry.is_dir()]
@@ -169,7 +170,7 @@ def unpack(source: Path | io.BytesIO, folder: Path) -> None:
 
 @contextmanager
 def in_words(place: Path) -> Iterator[None]:
-    """What the disk, SQLite or a damaged file say, as one sentence."""
+    """Translate errors of the disk, SQLite and damaged files into a `MeasurementError`."""
     try:
         yield
     except RidgelineError:

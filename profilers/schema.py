@@ -1,6 +1,6 @@
-"""What a profiler saw, in one shape for every tool: the kernel table, `Report`, `Measurement`.
+"""Tables and records of measured data, the same for every tool: `Report`, `Measurement`.
 
-A kernel table has one row per launch (or per aggregate, in a summary, with `count` > 1) and the
+A kernel table has a row per launch (or per aggregate, in a summary, with `count` > 1) and the
 columns of `KERNEL_COLUMNS`.  Times are seconds on the clock of the report, which starts at its
 first event.  What a report does not say stays unknown: NaN in a float column, <NA> in an
 integer or text column, None in a field.
@@ -47,7 +47,7 @@ KERNEL_COLUMNS: Mapping[str, str] = {
     "grid": "category",  # "x,y,z" blocks
     "block": "category",  # "x,y,z" threads
     "in_graph": "boolean",  # launched by a CUDA or HIP graph
-    "launch_s": "float64",  # when the host asked for it
+    "launch_s": "float64",  # when the host called for it
     "range_id": "Int64",  # innermost row of `Report.ranges`
     "nvtx_path": "category",  # outermost/.../innermost range
     "operator": "category",
@@ -64,7 +64,7 @@ KERNEL_COLUMNS: Mapping[str, str] = {
     "phase_by": "category",
 }
 
-#: Column -> dtype of the copies table: what a device did that is no kernel (copies, sets, and
+#: Column -> dtype of the copies table: activity of a device beside kernels (copies, sets, and
 #: whole graphs where the tool traced no single kernel of them).
 COPY_COLUMNS: Mapping[str, str] = {
     "process": "Int64",
@@ -124,9 +124,13 @@ _FILL: Mapping[str, Any] = {
 }
 
 
+#: The types by name, resolved once: pandas searches all it has for each name.
+_DTYPES: Mapping[str, Any] = {name: pd.api.types.pandas_dtype(name) for name in _FILL}
+
+
 @dataclass(frozen=True, slots=True)
-class Device:
-    """One accelerator as a report names it; an empty name where the report gives none."""
+class DeviceInfo:
+    """An accelerator as a report or the operating system describes it; "" for an unknown name."""
 
     index: int | None = None
     name: str = ""
@@ -140,14 +144,14 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A profiler report, read.
+    """The content of a profiler report.
 
     format: "nsys-sqlite", "nsys-csv", "ncu-rep", "ncu-csv" or "torch-trace".
     tool_version: of the tool that wrote it, None where the file does not say.
     label: what the file was called, without folder and ending.
     kernels, copies, ranges, host, metrics: tables, see the column lists of this module.
     facts: whitelisted facts about the run (world_size, cuda_version ...), never about the host.
-    notes: what the reader could not tell, in words.
+    notes: what the file does not hold, in sentences.
     """
 
     format: str
@@ -159,7 +163,7 @@ class Report:
     ranges: pd.DataFrame
     host: pd.DataFrame
     metrics: pd.DataFrame
-    devices: tuple[Device, ...] = ()
+    devices: tuple[DeviceInfo, ...] = ()
     facts: Mapping[str, str | float | int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -196,17 +200,17 @@ class PhaseTiming:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What really happened, in the shape of a prediction.
+    """Measured times in the form of a prediction.
 
     source: "live" or the format of the report.  system: the device that ran, as detected.
-    model, engine, workload: where known.  phases: timings by phase.  operators: a table of
-    `OPERATOR_COLUMNS`, with further columns allowed.  steps: of a sweep, which has no one workload.
+    model, engine, workload: None where unknown.  phases: timings by phase.  operators: a table of
+    `OPERATOR_COLUMNS`, with further columns allowed.  steps: of a sweep, which has no workload.
     """
 
     source: str
     operators: pd.DataFrame
     phases: Mapping[str, PhaseTiming] = field(default_factory=dict)
-    system: Device | None = None
+    system: DeviceInfo | None = None
     model: str | None = None
     engine: str | None = None
     workload: Workload | None = None
@@ -218,7 +222,7 @@ class Measurement:
 def table(
     columns: Mapping[str, str], data: Mapping[str, Any], rows: int | None = None
 ) -> pd.DataFrame:
-    """A table of exactly `columns`: what `data` lacks is unknown, what it adds is refused.
+    """A table of exactly `columns`; missing ones are filled as unknown, others refused.
 
     Args:
         columns: name -> dtype, one of the lists of this module.
@@ -226,8 +230,8 @@ def table(
         rows: length, needed only where every entry of `data` is a scalar or none is given.
 
     Raises:
-        ReportError: an unknown column, unequal lengths, values of another type, numbers that
-            cannot be.
+        ReportError: an unknown column, unequal lengths, values of another type, impossible
+            numbers.
     """
     unknown = sorted(set(data) - set(columns))
     if unknown:
@@ -240,18 +244,15 @@ def table(
         filled = {name: _column(data.get(name), dtype, index) for name, dtype in columns.items()}
     except (TypeError, ValueError, OverflowError) as error:
         raise ReportError(f"a column holds values of the wrong type: {error}") from None
-    frame = pd.DataFrame(filled, index=index, copy=False)
-    _refuse_impossible(frame)
-    return frame
+    _refuse_impossible({name: v for name, v in filled.items() if columns[name] == "float64"})
+    return pd.DataFrame(filled, index=index, copy=False)
 
 
-def _refuse_impossible(frame: pd.DataFrame) -> None:
-    """Raises where a number is infinite or a time is beyond any capture."""
-    for name in frame.columns:
-        if frame[name].dtype.kind != "f":
-            continue
+def _refuse_impossible(numbers: Mapping[str, Any]) -> None:
+    """Raise where a number is infinite or a time is beyond any capture."""
+    for name, values in numbers.items():
         limit = _MAX_SECONDS if name.endswith("_s") else _MAX_AMOUNT
-        if bool((frame[name].abs() > limit).any()):
+        if bool((np.abs(np.asarray(values)) > limit).any()):
             raise ReportError(f"the report holds an impossible {name}; it is damaged")
 
 
@@ -261,12 +262,12 @@ def _column(values: Any, dtype: str, index: pd.RangeIndex) -> Any:
         if dtype == "category":
             codes = np.full(len(index), -1 if fill is None else 0, dtype=np.int8)
             return pd.Categorical.from_codes(codes, [] if fill is None else [fill])
-        return pd.Series(fill, index=index, dtype=dtype)
+        return pd.Series(fill, index=index, dtype=_DTYPES[dtype])
     if isinstance(values, pd.Categorical):
         return values
     if isinstance(values, pd.Series):
         values = values.array
-    return pd.Series(values, index=index).astype(dtype).array  # type: ignore[call-overload]
+    return pd.Series(values, index=index).astype(_DTYPES[dtype]).array
 
 
 def kernel_table(data: Mapping[str, Any], rows: int | None = None) -> pd.DataFrame:
@@ -292,7 +293,7 @@ def copy_table(data: Mapping[str, Any], rows: int | None = None) -> pd.DataFrame
 
 
 def refuse_negative(frame: pd.DataFrame, *columns: str) -> None:
-    """Raises where an amount is below zero."""
+    """Raise where an amount is below zero."""
     for name in columns:
         if bool((frame[name] < 0).any()):
             raise ReportError(f"the report holds a negative {name}; it is damaged")

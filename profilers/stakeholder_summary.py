@@ -1,4 +1,4 @@
-"""A run in plain words, for someone who decides and does not profile."""
+"""stakeholder_summary.md: latency, throughput and findings of a run without jargon."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from profilers.schema import Measurement
 from profilers.wording import percent, seconds
 
 
-def summary(material: Material) -> str:
-    """The run in plain words for someone who decides and does not profile."""
+def summary_text(material: Material) -> str:
+    """The run as a short list of sentences, in Markdown."""
     m = material.measurement
-    lines = [f"# {m.model or 'The model'} on {device(m)}, in short", ""]
+    lines = [f"# {m.model or 'The model'} on {device_name(m)}, in short", ""]
     if (first := m.phases.get("prefill")) and first.samples_s:
         lines.append(f"- The first word of an answer comes after {seconds(first.median_s)}.")
     if (step := m.phases.get("decode")) and step.samples_s:
@@ -36,7 +36,7 @@ def summary(material: Material) -> str:
 
 
 def _steps_in_words(steps: Sequence[Mapping[str, Any]]) -> list[str]:
-    """How many sizes of a sweep were timed, and how far off their predictions were."""
+    """Sentences on a sweep: how many sizes were timed, and the median error of predictions."""
     if not steps:
         return []
     timed = [row for row in steps if row["status"] == "ok"]
@@ -50,6 +50,7 @@ def _steps_in_words(steps: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _gap_in_words(row: Mapping[str, Any]) -> str:
+    """Sentence on a compared phase: its pace against the prediction and against the bound."""
     ratio, room = row["ratio"], row["measured_s"] / row["bound_s"] if row["bound_s"] else math.nan
     pace = "as fast as expected" if 0.9 <= ratio <= 1.1 else (
         f"{ratio:.2g} times slower than expected" if ratio > 1 else
@@ -61,6 +62,6 @@ def _gap_in_words(row: Mapping[str, Any]) -> str:
     )
 
 
-def device(measurement: Measurement) -> str:
-    """The name of what ran it."""
+def device_name(measurement: Measurement) -> str:
+    """The name of the device that ran, "a device" where it is unknown."""
     return measurement.system.name if measurement.system and measurement.system.name else "a device"

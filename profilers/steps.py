@@ -1,4 +1,4 @@
-"""Single steps at many sizes, as a sweep measures them."""
+"""Single prefill and decode steps of a sweep: their sizes and measured times."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 from profilers.spread import relative_spread
 
 Phase = Literal["prefill", "decode"]
-#: Decode steps a visit; a context of n is timed at n, n+1 ... n+3.
+#: Decode steps per visit; a context of n is timed at n, n+1 ... n+3.
 VISIT = 4
 #: Steps of one sweep at most.
 MOST_STEPS = 4096
@@ -17,7 +17,7 @@ MOST_STEPS = 4096
 
 @dataclass(frozen=True, slots=True)
 class StepPoint:
-    """One step.  length: tokens of each prompt (prefill), or tokens in the cache (decode)."""
+    """Size of a step.  length: tokens of each prompt (prefill), or in the cache (decode)."""
 
     phase: Phase
     batch: int
@@ -29,9 +29,10 @@ class StepPoint:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredStep:
-    """A step and its times; none where memory ran out, or would have.
+    """A step with the times of its repeats [s].
 
-    skipped: not tried, because a smaller one ran out of memory.
+    out_of_memory: memory ran out, or would have.  skipped: not tried, because a smaller step ran
+    out of memory.  Neither has times.
     """
 
     point: StepPoint
@@ -41,6 +42,7 @@ class MeasuredStep:
 
     @property
     def status(self) -> str:
+        """ "ok", "out_of_memory", "skipped" or "not_run"."""
         if self.skipped:
             return "skipped"
         if self.out_of_memory:
@@ -49,13 +51,15 @@ class MeasuredStep:
 
     @property
     def median_s(self) -> float:
+        """Median of the repeats [s]; NaN without any."""
         return statistics.median(self.samples_s) if self.samples_s else float("nan")
 
     @property
     def spread(self) -> float:
+        """`relative_spread` of the repeats."""
         return relative_spread(self.samples_s)
 
     @property
     def context(self) -> float:
-        """Cached tokens of the middle one of the steps timed."""
+        """Mean number of cached tokens over the steps of a visit; 0 in prefill."""
         return self.point.length + (VISIT - 1) / 2.0 if self.point.phase == "decode" else 0.0

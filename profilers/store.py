@@ -1,4 +1,4 @@
-"""The runs that were kept: an index in SQLite, a folder a run with its tables as Parquet.
+"""Kept runs: an index in SQLite, and a folder per run with its tables as Parquet.
 
 A run is written into a draft folder and renamed when it is whole, so that a folder with a name is
 always complete; then it enters the index.  A crash between the two loses nothing: opening the
@@ -43,8 +43,8 @@ _BUSY_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """A kept run.  created: seconds since 1970.  phases: median seconds of each."""
+class KeptRun:
+    """An entry of the index.  created: seconds since 1970.  phases: median seconds of each."""
 
     id: str
     created: float
@@ -59,7 +59,8 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Runs in a folder.  Opening it makes the folder and takes in what a crash left complete."""
+    """The store of runs in a folder.  Opening it makes the folder and indexes complete runs that a
+    crash kept out of the index."""
 
     folder: Path
 
@@ -74,7 +75,7 @@ class Store:
 
     @contextmanager
     def draft(self, measurement: Measurement, label: str = "") -> Iterator[Path]:
-        """A folder to put further files of a run into; the run is kept when the block ends.
+        """A folder for further files of a run; the run is kept when the block ends.
 
         Raises:
             MeasurementError: the disk is full or the folder cannot be written; nothing is kept.
@@ -82,14 +83,14 @@ class Store:
         with self.scratch() as folder:
             with run_folder.in_words(self.folder):
                 name = label or measurement.model or measurement.source
-                run_folder.write(folder, measurement, name)
+                run_folder.write_run(folder, measurement, name)
             yield folder
             with run_folder.in_words(self.folder):
                 self._keep(folder)
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A folder for what a run writes before it is kept; gone when the block ends.
+        """A temporary folder for the files of a run before it is kept; removed when the block ends.
 
         Raises:
             MeasurementError: the store cannot be written.
@@ -108,11 +109,11 @@ class Store:
             return self.identity(folder)
 
     def identity(self, folder: Path) -> str:
-        """The id that the run in a draft's folder has."""
+        """The id of the run in a draft's folder."""
         return str(run_folder.document(folder)["id"])
 
     def _keep(self, folder: Path) -> None:
-        """A whole draft becomes a run: synced, renamed, indexed."""
+        """Make a run of a complete draft: sync its files, rename the folder, index it."""
         identity = str(run_folder.document(folder)["id"])
         for path in folder.rglob("*"):
             if path.is_file():
@@ -138,16 +139,16 @@ class Store:
                 index.execute("INSERT OR IGNORE INTO runs VALUES (?,?,?,?,?,?,?,?)", row)
 
     def _recover(self) -> None:
-        """Index whole folders it does not know, forget rows without one, drop old drafts."""
+        """Index complete folders, drop rows without a folder, remove old drafts."""
         there = {
             p.name for p in self.folder.iterdir() if p.is_dir() and (p / run_folder.RUN).exists()
         }
         whole = {name for name in there if not name.startswith(_DRAFT)}
-        known = set(self._ids())
-        readable = [name for name in whole - known if run_folder.is_whole(self.folder / name)]
+        indexed = set(self._ids())
+        readable = [name for name in whole - indexed if run_folder.is_whole(self.folder / name)]
         if readable:
             self._enter(readable)
-        gone = [(i,) for i in known - whole if not (self.folder / i / run_folder.RUN).exists()]
+        gone = [(i,) for i in indexed - whole if not (self.folder / i / run_folder.RUN).exists()]
         if gone:
             with self._index() as index:
                 index.executemany("DELETE FROM runs WHERE id = ?", gone)
@@ -163,13 +164,14 @@ class Store:
             index.executemany("INSERT OR IGNORE INTO tags VALUES (?,?)", rows)
 
     def untag(self, identity: str, *tags: str) -> None:
+        """Remove tags from a run."""
         run = self.find(identity)
         with run_folder.in_words(self.folder), self._index() as index:
             rows = [(run.id, tag) for tag in tags]
             index.executemany("DELETE FROM tags WHERE run = ? AND tag = ?", rows)
 
     def delete(self, identity: str) -> None:
-        """Remove a run and its files: first out of sight, then out of the index."""
+        """Remove a run from its place, then from the index, then its files."""
         run = self.find(identity)
         doomed = self.folder / f"{_DRAFT}{uuid.uuid4().hex}"
         with run_folder.in_words(self.folder):
@@ -180,17 +182,17 @@ class Store:
 
     # --------------------------------------------------------------------------- reading
 
-    def runs(self, tag: str = "") -> list[Run]:
+    def runs(self, tag: str = "") -> list[KeptRun]:
         """All runs, or those with a tag, latest first."""
         with run_folder.in_words(self.folder), self._index() as index:
             rows = index.execute("SELECT * FROM runs ORDER BY created DESC, id").fetchall()
             tags: dict[str, list[str]] = {}
             for run, name in index.execute("SELECT run, tag FROM tags ORDER BY tag"):
                 tags.setdefault(run, []).append(name)
-        found = [_row(row, tuple(tags.get(row[0], ()))) for row in rows]
-        return [run for run in found if not tag or tag in run.tags]
+        runs = [_row(row, tuple(tags.get(row[0], ()))) for row in rows]
+        return [run for run in runs if not tag or tag in run.tags]
 
-    def find(self, identity: str) -> Run:
+    def find(self, identity: str) -> KeptRun:
         """A run by its id or the start of it.
 
         Raises:
@@ -218,8 +220,10 @@ class Store:
             return run_folder.measurement_of(folder)
 
     def compare(self, *identities: str) -> pd.DataFrame:
-        """A row an operator class and phase with seconds of each run, and the medians of phases
-        and of the steps of sweeps."""
+        """Seconds by phase and operator class, a column per run.
+
+        The medians of phases, and of the steps of sweeps, stand under the class "all".
+        """
         columns = {}
         for identity in identities:
             run, measured = self.find(identity), self.load(identity)
@@ -236,7 +240,7 @@ class Store:
     # --------------------------------------------------------------------------- one file
 
     def export(self, identity: str, target: Path) -> Path:
-        """A run as one zip file, which `take` reads on another machine."""
+        """Write a run as a zip file, which `take` reads on another machine; returns the file."""
         folder = self.path(identity)
         draft = target.with_name(f"{target.name}.{uuid.uuid4().hex[:8]}.tmp")
         try:
@@ -248,7 +252,7 @@ class Store:
         return target
 
     def take(self, source: Path | bytes) -> str:
-        """Keep a run that `export` wrote; returns its id.  One that is there already stays.
+        """Keep a run that `export` wrote; returns its id.  A run that is already kept stays.
 
         Raises:
             MeasurementError: the file is no such run, or is damaged.
@@ -265,7 +269,7 @@ class Store:
 
     @contextmanager
     def _index(self) -> Iterator[sqlite3.Connection]:
-        """A transaction on the index; it waits for other writers."""
+        """A transaction on the index; waits for other writers."""
         with closing(sqlite3.connect(self.folder / "index.sqlite", timeout=_BUSY_S)) as index:
             index.execute("PRAGMA foreign_keys = ON")
             index.execute("PRAGMA synchronous = FULL")
@@ -277,6 +281,8 @@ class Store:
             return [row[0] for row in index.execute("SELECT id FROM runs")]
 
 
-def _row(row: tuple[Any, ...], tags: tuple[str, ...]) -> Run:
+def _row(row: tuple[Any, ...], tags: tuple[str, ...]) -> KeptRun:
     identity, created, label, source, model, system, engine, phases = row
-    return Run(identity, created, label, source, model, system, engine, json.loads(phases), tags)
+    return KeptRun(
+        identity, created, label, source, model, system, engine, json.loads(phases), tags
+    )

@@ -111,15 +111,12 @@ def _launch_delay_s(kernels: pd.DataFrame) -> float | None:
 
 def _top_kernel(kernels: pd.DataFrame) -> dict[str, Any] | None:
     """The name with the most time over all its launches."""
-    top = top_kernels(kernels, 1)
-    if not len(top):
+    sums = kernels.groupby("name", observed=True)[["count", "duration_s"]].sum()
+    if not len(sums):
         return None
-    first = top.iloc[0]
-    return {
-        "name": str(first["name"]),
-        "time_s": float(first["time_s"]),
-        "count": int(first["count"]),
-    }
+    (name,) = sums["duration_s"].nlargest(1).index
+    count, time_s = sums.loc[name]
+    return {"name": str(name), "time_s": float(time_s), "count": int(count)}
 
 
 def _by(kernels: pd.DataFrame, column: str) -> dict[str, dict[str, float]]:

@@ -1,4 +1,4 @@
-"""Intervals of time: which range encloses an instant, and how long at least one was open."""
+"""Spans of time: nesting of ranges, the range around a call, and the length of unions."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def parents(thread: Int, start: Int, end: Int) -> Int:
 
 
 def _nested_parents(thread: Int, start: Int, end: Int) -> Int | None:
-    """`parents` of ranges sorted by thread and start, by depth; None where they do not nest.
+    """`parents` of ranges sorted by thread and start, level by level; None where they do not nest.
 
-    A range lies in the last one before it that is one level up.
+    The parent of a range is the last range before it that is one level up.
     """
     count = len(start)
     if bool((end <= start).any()):
@@ -57,7 +57,7 @@ def _nested_parents(thread: Int, start: Int, end: Int) -> Int | None:
 
 
 def _open_parents(order: Int, thread: Int, start: Int, end: Int) -> Int:
-    """`parents` of any ranges: of those still open at its start, the one opened last."""
+    """`parents` of ranges that need not nest: the last opened of those open at the start."""
     parent = np.full(len(start), -1, dtype=np.int64)
     threads, starts, ends = thread.tolist(), start.tolist(), end.tolist()
     open_rows: list[int] = []
@@ -85,21 +85,21 @@ def innermost(ranges: tuple[Int, Int, Int, Int], calls: tuple[Int, Int, Int]) ->
     thread, start, end, parent = ranges
     if not len(start):
         return np.full(len(calls[0]), -1, dtype=np.int64)
-    found = _latest_started(thread, start, -end, calls[0], calls[1])
+    row = _latest_started(thread, start, -end, calls[0], calls[1])
     for _ in range(MAX_DEPTH + 1):
-        ended = np.flatnonzero((found >= 0) & (end[found] < calls[2]))
+        ended = np.flatnonzero((row >= 0) & (end[row] < calls[2]))
         if not len(ended):
-            return found
-        found[ended] = parent[found[ended]]
-    found[(found >= 0) & (end[found] < calls[2])] = -1
-    return found
+            return row
+        row[ended] = parent[row[ended]]
+    row[(row >= 0) & (end[row] < calls[2])] = -1
+    return row
 
 
 def _latest_started(thread: Int, start: Int, tie: Int, call_thread: Int, call_start: Int) -> Int:
     """Row of the range on the call's thread that started last before it, -1 for none."""
     order = np.lexsort((tie, start, thread))
     sorted_thread, sorted_start = thread[order], start[order]
-    found = np.full(len(call_thread), -1, dtype=np.int64)
+    latest = np.full(len(call_thread), -1, dtype=np.int64)
     by_thread = stable_order(call_thread)
     sorted_calls = call_thread[by_thread]
     for name in sorted_calls[np.flatnonzero(np.diff(sorted_calls, prepend=sorted_calls[:1] - 1))]:
@@ -109,12 +109,12 @@ def _latest_started(thread: Int, start: Int, tie: Int, call_thread: Int, call_st
         first, last = np.searchsorted(sorted_calls, [name, name + 1])
         rows = by_thread[first:last]
         at = low - 1 + np.searchsorted(sorted_start[low:high], call_start[rows], side="right")
-        found[rows] = np.where(at >= low, order[np.maximum(at, 0)], -1)
-    return found
+        latest[rows] = np.where(at >= low, order[np.maximum(at, 0)], -1)
+    return latest
 
 
 def stable_order(values: Int) -> Int:
-    """Row order that sorts `values`; cheap where they are sorted already."""
+    """Stable row order that sorts `values`; cheap where they are sorted."""
     if bool((values[1:] >= values[:-1]).all()):
         return np.arange(len(values))
     return np.argsort(values, kind="stable")

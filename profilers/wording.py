@@ -1,14 +1,15 @@
-"""Seconds, shares and counts as the reports of this package write them."""
+"""Text of reports: seconds, shares, counts, names, and Markdown tables."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def seconds(value: float) -> str:
-    """Three digits and a unit: "12.7 ms"."""
+    """A time to three digits with its unit: "12.7 ms"; "unknown" where it is not finite."""
     if not math.isfinite(value):
         return "unknown"
     size = abs(value)
@@ -17,17 +18,24 @@ def seconds(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of one: "43 %"; small ones keep a digit."""
+    """A fraction of 1 in percent: "43 %"; small ones keep a digit."""
     if not math.isfinite(share):
         return "unknown"
     return f"{share * 100:.0f} %" if abs(share) >= 0.0095 else f"{share * 100:.1g} %"
 
 
 def count(value: float) -> str:
+    """A whole number with thousands separated."""
     return f"{value:,.0f}"
 
 
 def shortened(name: str, length: int = 80) -> str:
-    """A kernel's name in one line of bounded length."""
+    """A kernel's name on a single line of at most `length` characters."""
     line = " ".join(name.split())
     return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def markdown_table(header: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
+    """A Markdown table of a header and rows of cells, which are text without line breaks."""
+    lines = [header, ["---"] * len(header), *cells]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -20,7 +20,7 @@ from genz_core.operator_calibration import Calibration, calibrate, impossible
 from genz_core.types import System
 from hardware_db import library, user_files
 from profilers import Report
-from profilers.operator_points import Point, operator_points, points_of
+from profilers.operator_points import OperatorTiming, operator_points, operator_timings
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def fit(reports: Sequence[Report], system: str = "", name: str = "") -> FromRepo
     base = hardware_db.load(record.id)
     if base.latency is None:
         raise InvalidValue(f"{base.name} has no latency profile to start the fit from")
-    found = points_of(reports)
+    found = operator_timings(reports)
     labels = _labels(reports)
     document = _document(record, name or f"{record.id}-from-report", labels)
     kept, refused = _possible(found, base)
@@ -89,7 +89,9 @@ def save(found: FromReports) -> list[Path]:
     ]
 
 
-def _possible(points: Sequence[Point], system: System) -> tuple[list[Point], tuple[str, ...]]:
+def _possible(
+    points: Sequence[OperatorTiming], system: System
+) -> tuple[list[OperatorTiming], tuple[str, ...]]:
     """The points that the device can have reached, and a sentence for each of the others.
 
     Raises:
@@ -124,7 +126,7 @@ def _labels(reports: Sequence[Report]) -> str:
     return labels[0] + (f" and {len(labels) - 1} more" if len(labels) > 1 else "")
 
 
-def _share(points: Sequence[Point], reports: Sequence[Report]) -> float:
+def _share(points: Sequence[OperatorTiming], reports: Sequence[Report]) -> float:
     total = sum(float(np.nansum(report.kernels["duration_s"])) for report in reports)
     return min(sum(point.time_s * point.calls for point in points) / max(total, 1e-300), 1.0)
 

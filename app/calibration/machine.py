@@ -87,7 +87,7 @@ class ThisMachine:
 
     @property
     def points(self) -> tuple[OperatorPoints, ...]:
-        return self.suite.points()
+        return self.suite.operator_points()
 
     @property
     def contention(self) -> float:
@@ -127,7 +127,7 @@ def measure_pieces(
     chosen = pick_device(device)
     busy = use_threads(chosen, threads)
     suite = run_suite(chosen, progress=part(progress, 0.0, 0.6), cancelled=cancelled)
-    rate = max(suite.of("pointwise"), key=lambda result: result.moved)
+    rate = max(suite.results_of("pointwise"), key=lambda result: result.moved)
     facts = measure_eager(chosen, rate.moved / rate.median_s, part(progress, 0.6, 1.0))
     return Pieces(str(chosen), suite, facts, busy)
 
@@ -147,7 +147,7 @@ def fitted(pieces: Pieces) -> ThisMachine:
         raise MeasurementError(f"{bare.name} has no latency profile to start the fit from")
     day = str(suite.facts["day"])
     try:
-        result = fit(bare.latency, bare, suite.points(), date=day)
+        result = fit(bare.latency, bare, suite.operator_points(), date=day)
     except InvalidValue as error:
         raise MeasurementError(
             f"{error}; what was measured does not agree with itself: calibrate again while nothing "

@@ -104,7 +104,7 @@ def _how(validation: Validation) -> str:
         f"run: {machine.contention:.2f}.\n"
         f"- Model: {validation.model} ({validation.parameters / 1e6:.0f} M parameters, random "
         "weights, true shapes), Hugging Face transformers, eager, bf16, sdpa attention.\n"
-        f"- Fitted on {sum(p.measured_s.size for p in machine.suite.points())} microbenchmarks of "
+        f"- Fitted on {sum(p.measured_s.size for p in machine.points)} microbenchmarks of "
         f"{machine.suite.facts['wall_s']:.0f} s in all, half before and half after the model ran. "
         "None of them is a product of this model, and no time of a whole step is in the fit.\n"
         "- Host time per kernel, passes of unfused operators and the copy that appends to the "

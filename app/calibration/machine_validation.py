@@ -15,7 +15,7 @@ import numpy as np
 
 import model_registry
 from app.calibration.machine import ThisMachine, fitted, measure_pieces
-from app.measuring.prediction import Setting, agreements, step_rows
+from app.measuring.prediction import RunContext, agreements, step_rows
 from genz_core.eager import as_run
 from genz_core.errors import MeasurementError
 from genz_core.types import Group, Model, Parallelism, Step
@@ -133,7 +133,7 @@ def validate(
         before.device, run.threads, part(progress, 0.85, 1.0), never if run.cancelled else cancelled
     )
     calibrated = fitted(before.joined(after))
-    known = Setting(model, calibrated.system, calibrated.engine)
+    known = RunContext(model, calibrated.system, calibrated.engine)
     rows = tuple(row for row in step_rows(run.steps, known) if row["status"] == "ok")
     return Validation(
         model=str(wanted.get("_id", model.name)),
@@ -152,7 +152,7 @@ def shared_products(
     """(m, n, k) of the model's products, as eager transformers runs them, that were fitted on."""
     fitted = {
         tuple(int(result.dims[name]) for name in ("m", "n", "k"))
-        for result in calibrated.suite.of("gemm")
+        for result in calibrated.suite.results_of("gemm")
     }
     found = set()
     for point in points:

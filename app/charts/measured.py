@@ -68,7 +68,7 @@ def _labelled(row: Mapping[str, Any]) -> str:
 
 def _trusted(row: Mapping[str, Any]) -> str:
     """Lines below a name: the interval of a compared row, and on which side its measurement is."""
-    trust = comparison.trust(row)
+    trust = comparison.interval_text(row)
     return f"<br>80 %: {trust}{_SIDES[row['inside']]}" if trust else ""
 
 

@@ -1,4 +1,4 @@
-"""A run in a process of its own: the page asks how far it is, and can stop it."""
+"""A function run in a child process, its progress polled, cancelled or ended by the page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import multiprocessing
 import queue
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,9 +17,10 @@ _GRACE_S = 2.0
 
 @dataclass(slots=True)
 class Job:
-    """A job under way or over.
+    """A child process and what it has reported.
 
-    share, what: how far it is.  result: what it returned.  error: why it failed, in a sentence.
+    share, what: progress from 0 to 1, and the present piece of work.  result: what the function
+    returned.  error: why it failed, in a sentence.  over: whether it has ended.
     """
 
     process: Any
@@ -32,7 +33,7 @@ class Job:
     over: bool = field(default=False)
 
     def poll(self) -> None:
-        """Take in what the process has said; a process that died is a failure."""
+        """Read the messages of the process; one that died without a result is a failure."""
         alive = self.process.is_alive()
         while not self.over:
             try:
@@ -54,29 +55,33 @@ class Job:
             self.error, self.over = values[0], True
 
     def cancel(self) -> None:
-        """Ask the run to stop after its present step; what was complete is kept."""
+        """Ask the function to stop after its present step; what was complete is kept."""
         self.stop.set()
 
     def end(self) -> None:
-        """Stop the process now: it may end its own programs and files, and is killed if it lags."""
+        """Terminate the process, which may end its own programs and files; kill it if it lags."""
         for stop in (self.process.terminate, self.process.kill):
             if self.process.is_alive():
                 stop()
                 self.process.join(_GRACE_S)
 
 
-def start(work: Callable[..., Any], argument: Mapping[str, Any]) -> Job:
-    """Run `work(argument, progress, cancelled)` in a new process; `work` is a module's function."""
+def start(work: Callable[..., Any], argument: Any) -> Job:
+    """Run `work(argument, progress, cancelled)` in a new process.
+
+    work: a function of a module.  argument: any value that pickles.
+    """
     context = multiprocessing.get_context("spawn")
     messages, stop = context.Queue(), context.Event()
     process = context.Process(
-        target=_run, args=(work, dict(argument), messages, stop), daemon=True, name="ridgeline-run"
+        target=_run, args=(work, argument, messages, stop), daemon=True, name="ridgeline-run"
     )
     process.start()
     return Job(process, messages, stop)
 
 
-def _run(work: Callable[..., Any], argument: dict[str, Any], messages: Any, stop: Any) -> None:
+def _run(work: Callable[..., Any], argument: Any, messages: Any, stop: Any) -> None:
+    """Call the function and send its progress, its result or its error, in the child process."""
     from profilers.collect.progress import Cancelled
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))

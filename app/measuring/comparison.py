@@ -19,8 +19,8 @@ from genz_core.types import System
 from profilers import Comparison, Measurement, PhasePattern, Report
 from profilers.compare import Expected, in_phase
 
-#: Columns of a compared row as a reader sees them, and whether a measurement lies inside.
-_READ = {"low_s": "80 %", "inside": "inside 80 %"}
+#: Columns of a compared row as a reader sees them.
+_SHOWN_NAMES = {"low_s": "80 %", "inside": "inside 80 %"}
 _WORST = (
     "name", "phase", "class", "bound [µs]", "predicted [µs]", "80 %", "measured [µs]",
     "inside 80 %", "ratio", "share of gap", "measured_as", "matched_by", "runs", "launches",
@@ -37,7 +37,7 @@ _INSIDE = {True: "yes", False: "no", None: ""}
 
 
 def device_name(reports: Sequence[Report]) -> str:
-    """The device that the reports name.
+    """The first device that the reports name.
 
     Raises:
         InvalidValue: they name none.
@@ -49,7 +49,7 @@ def device_name(reports: Sequence[Report]) -> str:
 
 
 def system_of(*reports: Report) -> System | None:
-    """The datasheet of the device that reports name, None where none is known."""
+    """The datasheet of the first device of the reports that the hardware database has."""
     for device in (device for report in reports for device in report.devices):
         try:
             return hardware_db.load(device.name)
@@ -65,14 +65,15 @@ def beside(
     phase: str = "",
     steps: Mapping[str, int] | None = None,
 ) -> Comparison:
-    """Reports of one run beside the estimate of a scenario.
+    """Compare the reports of one run with the estimate of a scenario.
 
     Args:
-        phase: what reports that name no phase are taken for, "" to refuse them.
-        steps: see `profilers.compare`.
+        patterns: those that the reports were read with.
+        phase: "prefill" or "decode" for reports that name no phase, "" to refuse them.
+        steps: steps that each phase of the reports holds, see `profilers.compare`.
 
     Raises:
-        RidgelineError: names that nobody knows, or reports without a phase.
+        RidgelineError: unknown names, or reports without a phase.
     """
     measurement = profilers.measure_from(reports, patterns)
     return compared(estimate(scenario), _taken_for(measurement, phase), reports, steps)
@@ -131,65 +132,69 @@ def compared(
 
 
 def _expected(estimate: Estimate, phase: str) -> Expected:
+    """The step of a phase with the intervals of its operators and of the whole."""
     step = getattr(estimate, phase)
     whole = intervals.step_latency(estimate, phase)
     operators = intervals.operator_table(step)
-    return replace(Expected.of(step), operators=operators, low_s=whole.low_s, high_s=whole.high_s)
+    without_intervals = Expected.from_step(step)
+    return replace(without_intervals, operators=operators, low_s=whole.low_s, high_s=whole.high_s)
 
 
-def trust(row: Mapping[str, Any]) -> str:
-    """The 80 % interval of a compared row in words; nothing where nothing is predicted."""
+def interval_text(row: Mapping[str, Any]) -> str:
+    """The 80 % interval of a compared row in words; "" where nothing is predicted."""
     return quantities.span(row["low_s"], row["high_s"]) if row["predicted_s"] > 0 else ""
 
 
 def folded(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A compared row for a reader: both ends in one cell, and whether the measurement lies inside.
+    """A compared row with both ends of its interval in one cell and "yes" or "no" for inside.
 
-    row: predicted_s, low_s, high_s, inside and more; where nothing was predicted it has none.
+    row: predicted_s, low_s, high_s, inside and more; one without low_s stays as it is.
     """
     if "low_s" not in row:
         return dict(row)
-    said = {"low_s": trust(row), "inside": _INSIDE[row["inside"]]}
+    texts = {"low_s": interval_text(row), "inside": _INSIDE[row["inside"]]}
     return {
-        _READ.get(key, key): said.get(key, value) for key, value in row.items() if key != "high_s"
+        _SHOWN_NAMES.get(key, key): texts.get(key, value)
+        for key, value in row.items()
+        if key != "high_s"
     }
 
 
 def worst(operators: pd.DataFrame, count: int = 10) -> pd.DataFrame:
-    """Operators with the largest gaps, in display units.
+    """The `count` operators with the largest gaps, in display units.
 
-    operators: of a `Comparison`.
+    operators: of a `Comparison`; those without a measurement come last.
     """
     gaps = operators["gap_s"].abs().sort_values(ascending=False, kind="stable")
-    rows = operators.loc[gaps.index[:count]]  # those without a measurement last
-    read = pd.DataFrame(map(folded, rows.to_dict("records")))
+    rows = operators.loc[gaps.index[:count]]
+    shown = pd.DataFrame(map(folded, rows.to_dict("records")))
     for name in ("bound", "predicted", "measured"):
-        read[f"{name} [µs]"] = read[f"{name}_s"] / quantities.MICROSECOND
-    read["share of gap"] = read["gap_share"]
-    return read[list(_WORST)]
+        shown[f"{name} [µs]"] = shown[f"{name}_s"] / quantities.MICROSECOND
+    shown["share of gap"] = shown["gap_share"]
+    return shown[list(_WORST)]
 
 
 def verdict(row: Mapping[str, Any], classes: pd.DataFrame) -> str:
-    """Where the measurement of a phase lies, and how many of its operator classes lie inside.
+    """Whether a phase was measured inside its interval, and how many of its operator classes.
 
     row: of `Comparison.phases`.  classes: `Comparison.classes`.
     """
-    words = f"{str(row['phase']).capitalize()}: "
+    sentence = f"{str(row['phase']).capitalize()}: "
     if row["inside"] is None:
-        words += quantities.NOT_VALIDATED
+        sentence += quantities.NOT_VALIDATED
     elif row["inside"]:
-        words += f"the measurement lies inside the 80 % interval, {trust(row)}"
+        sentence += f"the measurement lies inside the 80 % interval, {interval_text(row)}"
     else:
         side = "above" if row["measured_s"] > row["high_s"] else "below"
-        words += f"the measurement lies {side} the 80 % interval, {trust(row)}"
-    known = classes["inside"][classes["phase"] == row["phase"]].dropna()
-    if len(known):
-        words += f"; {int(known.sum())} of {len(known)} operator classes lie inside theirs"
-    return f"{words}."
+        sentence += f"the measurement lies {side} the 80 % interval, {interval_text(row)}"
+    judged = classes["inside"][classes["phase"] == row["phase"]].dropna()
+    if len(judged):
+        sentence += f"; {int(judged.sum())} of {len(judged)} operator classes lie inside theirs"
+    return f"{sentence}."
 
 
 def device_count(reports: Sequence[Report]) -> int:
-    """Devices that ran side by side: the most of one report, or the ranks of several."""
+    """Devices that ran side by side: the most in one report, or the number of ranks."""
     ranks = len({report.facts.get("rank") for report in reports} - {None})
     busy = [len(report.kernels[["process", "device"]].dropna().drop_duplicates())
             for report in reports]  # fmt: skip

@@ -1,34 +1,35 @@
-"""A model run on this machine as a run file says: what it came to, before it is kept."""
+"""Run a model locally as a run configuration describes.  `run_store.keep` stores the outcome."""
 
 from __future__ import annotations
 
 import dataclasses
 import gzip
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
-from app.measuring import prediction
 from app.measuring.outcome import AGAIN, Outcome, settings_of
-from app.measuring.prediction import Setting
+from app.measuring.prediction import RunContext, phase_rows, run_context
 from genz_core.errors import MeasurementError, ReportError
-from profilers import read_report
+from profilers import Measurement, read_report
+from profilers.collect.building import pick_device
+from profilers.collect.clock import use_threads
+from profilers.collect.model import ModelRun, run_model, run_scaled
 from profilers.collect.progress import Cancel, Progress, never, silent
+from profilers.run_config import RunConfig
 from profilers.schema import kernel_table
 
-if TYPE_CHECKING:
-    from profilers.collect.model import ModelRun
-
 TRACE = "trace.json.gz"
+#: Figures of `phase_rows` that metrics.json repeats beside the timings.
+_EFFICIENCY = ("bound_s", "predicted_s", "low_s", "high_s", "inside", "error", "mfu", "mbu")
 
 
 def run_live(
-    tree: Mapping[str, Any], scratch: Path, progress: Progress = silent, cancelled: Cancel = never
+    config: RunConfig, scratch: Path, progress: Progress = silent, cancelled: Cancel = never
 ) -> Outcome:
-    """Build, warm up and time the model of a run file.
+    """Build, warm up and time a model in this process.
 
     Args:
         scratch: a folder for its trace.
@@ -36,36 +37,38 @@ def run_live(
     Raises:
         MeasurementError, Cancelled: see `profilers.collect.model.run_model`.
     """
-    from profilers.collect.building import pick_device
-    from profilers.collect.clock import use_threads
-    from profilers.collect.model import run_model, run_scaled
-
-    settings = settings_of(tree)
+    settings = settings_of(config)
     device = pick_device(settings.device)
     trace = scratch / TRACE
-    if settings.profile and (tree["torch_profiler"]["trace"] or device.type == "cuda"):
+    if settings.profile and (config.torch_profiler.trace or device.type == "cuda"):
         settings = dataclasses.replace(settings, trace_path=str(trace))
-    use_threads(device, tree["run"]["threads"])
-    done = (run_scaled if settings.layers else run_model)(settings, progress, cancelled)
-    measurement = done.measurement
-    name = measurement.system.name if measurement.system else settings.device
-    threads = int(done.facts.get("threads", 0))
-    known = prediction.setting(settings, name, tree["predict"]["system"], threads)
-    kernels, note = _kernels(trace) if settings.profile else (None, "")
-    if note:
-        measurement = dataclasses.replace(measurement, notes=(*measurement.notes, note))
-    if done.use is not None:
-        facts = {**measurement.facts, **done.use.summary()}
-        measurement = dataclasses.replace(measurement, facts=facts)
-    kept = tree["torch_profiler"]["trace"] and trace.is_file()
+    use_threads(device, config.run.threads)
+    run = (run_scaled if settings.layers else run_model)(settings, progress, cancelled)
+    system = run.measurement.system
+    name = system.name if system else settings.device
+    threads = int(run.facts.get("threads", 0))
+    context = run_context(settings, name, config.predict.system, threads)
+    kernels, note = _traced_kernels(trace) if settings.profile else (None, "")
+    kept = config.torch_profiler.trace and trace.is_file()
     return Outcome(
-        measurement, known, done, kernels=kernels, commands=[AGAIN],
-        files=(trace,) if kept else (), metrics=_metrics(done, known),
+        _with_use_and_note(run, note), context, run, kernels=kernels, commands=[AGAIN],
+        files=(trace,) if kept else (), metrics=_metrics(run, context),
     )  # fmt: skip
 
 
+def _with_use_and_note(run: ModelRun, note: str) -> Measurement:
+    """The measurement with the GPU's power and clocks among its facts, and one more note."""
+    measurement = run.measurement
+    if note:
+        measurement = dataclasses.replace(measurement, notes=(*measurement.notes, note))
+    if run.use is not None:
+        facts = {**measurement.facts, **run.use.summary()}
+        measurement = dataclasses.replace(measurement, facts=facts)
+    return measurement
+
+
 def copy_trace(scratch: Path, target: Path) -> None:
-    """Leave the trace of a run in `scratch`, where it has one, in a file: packed if called .gz.
+    """Copy the trace of a run in `scratch`, if there is one: packed if the target ends in .gz.
 
     Raises:
         MeasurementError: the file cannot be written.
@@ -80,8 +83,8 @@ def copy_trace(scratch: Path, target: Path) -> None:
         raise MeasurementError(f"{target} cannot be written: {error.strerror}") from None
 
 
-def _kernels(trace: Path) -> tuple[pd.DataFrame, str]:
-    """The kernels of the profiler's trace, none where there is no trace, and what is wrong."""
+def _traced_kernels(trace: Path) -> tuple[pd.DataFrame, str]:
+    """The kernels of a trace, none where there is no file; and why it cannot be read, or ""."""
     if not trace.is_file():
         return kernel_table({}), ""
     try:
@@ -90,13 +93,12 @@ def _kernels(trace: Path) -> tuple[pd.DataFrame, str]:
         return kernel_table({}), f"the trace of this run cannot be read: {error}"
 
 
-def _metrics(done: ModelRun, known: Setting) -> dict[str, Any]:
+def _metrics(run: ModelRun, context: RunContext) -> dict[str, Any]:
     """Figures beside the timings: parameters, bounds, MFU and MBU, power and clocks."""
-    beside = ("bound_s", "predicted_s", "low_s", "high_s", "inside", "error", "mfu", "mbu")
-    rows = prediction.phase_rows(done, known)
+    rows = phase_rows(run, context)
     return {
-        "parameters": done.parameters,
-        "cancelled": done.cancelled,
-        "efficiency": {row["phase"]: {key: row.get(key) for key in beside} for row in rows},
-        "use": done.use.summary() if done.use else None,
+        "parameters": run.parameters,
+        "cancelled": run.cancelled,
+        "efficiency": {row["phase"]: {key: row.get(key) for key in _EFFICIENCY} for row in rows},
+        "use": run.use.summary() if run.use else None,
     }

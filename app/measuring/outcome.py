@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
-from app.measuring import prediction
-from app.measuring.prediction import Setting, agreements, step_rows
+from app.measuring.prediction import RunContext, agreements, raw_config, step_rows
 from genz_core.errors import InvalidValue
 from profilers import Measurement, Report
 from profilers.collect.agreement import Agreement
-
-if TYPE_CHECKING:
-    from profilers.collect.building import RunSettings
-    from profilers.collect.model import ModelRun
+from profilers.collect.building import RunSettings
+from profilers.collect.model import ModelRun
+from profilers.run_config import RunConfig
 
 #: Command that repeats a kept run, started in its folder.
 AGAIN = ("ridgeline", "runs", "start", "--file", "inputs.yaml")
@@ -25,35 +23,36 @@ AGAIN = ("ridgeline", "runs", "start", "--file", "inputs.yaml")
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """The steps of a sweep beside what was predicted for them.
+    """Measured steps of a sweep beside their predictions.
 
-    rows: see `app.measuring.prediction.step_rows`.  agreement: R², MAPE and line by phase, and of
-    "all".
+    rows: see `app.measuring.prediction.step_rows`.
+    agreement: R², errors and line by phase, and of "all".
     """
 
     rows: list[dict[str, Any]]
     agreement: dict[str, Agreement]
     notes: tuple[str, ...]
 
-    @classmethod
-    def of(cls, measurement: Measurement, known: Setting) -> Swept:
-        """The steps of a measurement, priced for a setting."""
-        rows = step_rows(measurement.steps, known)
-        return cls(rows, agreements(rows), (*known.notes, *measurement.notes))
+
+def priced_sweep(measurement: Measurement, context: RunContext) -> Swept:
+    """The steps of a measurement beside what is predicted for them."""
+    rows = step_rows(measurement.steps, context)
+    return Swept(rows, agreements(rows), (*context.notes, *measurement.notes))
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run came to.
+    """A finished run and what is kept of it.
 
-    known: what its prediction rests on.  live: the run itself, None of one inside Nsight.
-    reports: what the measurement was made of.  kernels: every launch, None where none was watched.
-    commands: what ran.  files: what to keep beside the artifacts.  metrics: further figures.
-    label: what the kept run is listed as, "" for its model.  swept: the steps of a sweep, priced.
+    context: inputs of its prediction.  live: the run in this process, None of others.
+    reports: what the measurement was made from.  kernels: every launch, None where none was
+    recorded.  commands: argument lists that ran.  files: to keep beside the artifacts.
+    metrics: further figures.  label: of the kept run, "" for its model.
+    swept: the steps of a sweep, None of other runs.
     """
 
     measurement: Measurement
-    known: Setting
+    context: RunContext
     live: ModelRun | None = None
     reports: tuple[Report, ...] = ()
     kernels: pd.DataFrame | None = None
@@ -68,23 +67,30 @@ class Outcome:
         return self.live is not None and self.live.out_of_memory
 
 
-def settings_of(tree: Mapping[str, Any], trace_path: str = "") -> RunSettings:
-    """The settings that a resolved run file asks for.
+def settings_of(config: RunConfig, trace_path: str = "") -> RunSettings:
+    """The collector's settings for the model and workload of a run configuration.
+
+    trace_path: where the profiler's trace goes, "" for nowhere.
 
     Raises:
-        InvalidValue: it names no model.  UnknownModel: there is none of that name.
+        InvalidValue: no model is named.  UnknownModel: no model of that name.
     """
-    from profilers.collect.building import RunSettings
-
-    model, run = tree["model"], tree["run"]
-    if not model["name"]:
+    model, run = config.model, config.run
+    if not model.name:
         raise InvalidValue("name a model: model=qwen2.5-0.5b, or model.name=...")
-    same = ("batch", "isl", "osl", "device", "dtype", "attention", "compile", "warmup", "repeats")
     return RunSettings(
-        prediction.raw_config(model["name"], model["checkpoint"]),
-        **{name: run[name] for name in same},
-        layers=model["layers"],
-        profile=tree["torch_profiler"]["enable"],
-        nvtx_modules=run["nvtx"],
+        raw_config(model.name, model.checkpoint),
+        batch=run.batch,
+        isl=run.isl,
+        osl=run.osl,
+        device=run.device,
+        dtype=run.dtype,
+        attention=run.attention,
+        compile=run.compile,
+        layers=model.layers,
+        warmup=run.warmup,
+        repeats=run.repeats,
+        profile=config.torch_profiler.enable,
         trace_path=trace_path,
+        nvtx_modules=run.nvtx,
     )

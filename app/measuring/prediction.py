@@ -1,7 +1,9 @@
-"""Runs on this machine beside what the models predict for them."""
+"""Predictions for runs on this machine: what a run is priced with, and the priced rows."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +19,7 @@ from app.scenario.intervals import Latency
 from genz_core.deployment import as_measured
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.step import StepEstimate
 from genz_core.types import Model, Parallelism, System, Workload
 from genz_core.workload import decode_step, prefill
 from model_registry.finding.lookup import resolve
@@ -33,23 +36,24 @@ _FORMATS: Mapping[str, str] = {
     "float16": "fp16",
     "float32": "fp32",
 }
+_UNKNOWN = float("nan")
 
 
 def raw_config(name: str, checkpoint: bool = False) -> dict[str, Any] | str:
-    """What transformers needs to build a model: a config for random weights, or a checkpoint.
+    """What transformers builds a model from: a config (random weights), or a checkpoint.
 
-    A folder with weights is a checkpoint, and so is "hf:owner/name"; a registry name is its
-    config, unless `checkpoint` asks for the hub's weights.
+    Args:
+        name: a registry name, "hf:owner/name", a folder (with weights it is a checkpoint), or
+            the path of a config.json.
+        checkpoint: the hub's weights of a registry name in place of random ones.
 
     Raises:
         UnknownModel, InvalidValue: no such model, or a config that cannot be read.
     """
-    import json
-
     if name.startswith("hf:"):
         return name.removeprefix("hf:")
     path = Path(name).expanduser()
-    if path.is_dir() and any(found for glob in _WEIGHT_FILES for found in path.glob(glob)):
+    if path.is_dir() and any(file for glob in _WEIGHT_FILES for file in path.glob(glob)):
         return str(path)
     file = path / "config.json" if path.is_dir() else path
     if file.suffix == ".json" or path.is_dir():
@@ -61,24 +65,25 @@ def raw_config(name: str, checkpoint: bool = False) -> dict[str, Any] | str:
     return entry.id if checkpoint else {"_id": entry.id, **entry.config()}
 
 
-def cut(settings: RunSettings) -> RunSettings:
-    """The same run of a model that has only the layers it was cut to."""
+def with_cut_config(settings: RunSettings) -> RunSettings:
+    """The settings with a config of only `settings.layers` layers; unchanged where all run."""
     config = settings.config
     if not settings.layers or isinstance(config, str) or "num_hidden_layers" not in config:
         return settings
-    whole = config["num_hidden_layers"]
+    layers = config["num_hidden_layers"]
     short = {
-        key: value[: settings.layers] if isinstance(value, list) and len(value) == whole else value
+        key: value[: settings.layers] if isinstance(value, list) and len(value) == layers else value
         for key, value in config.items()
     }
-    return replace(settings, config={**short, "num_hidden_layers": settings.layers})
+    return dataclasses.replace(settings, config={**short, "num_hidden_layers": settings.layers})
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """What predictions of a run rest on; None where nothing is known of it.
+class RunContext:
+    """Inputs of the prediction that a local run is compared with.
 
-    notes: what is missing and how to get it.  split: the devices that share the model.
+    Without a model or a system nothing is predicted; notes say why, and what to do.
+    split: the devices that share the model.
     """
 
     model: Model | None
@@ -88,52 +93,66 @@ class Setting:
     split: Parallelism = field(default_factory=Parallelism)
 
 
-def setting(
+def run_context(
     settings: RunSettings, device_name: str, system: str = "auto", threads: int = 0
-) -> Setting:
-    """Model, system and engine that stand for a run.
+) -> RunContext:
+    """Model, system and engine that a run is priced with.
 
-    system: a slug, or "auto" for the calibrated machine, else the datasheet of the GPU's name.
-    threads: of the CPU that ran, 0 where they do not matter.
+    Args:
+        device_name: the device as it names itself.
+        system: a slug, or "auto" for the calibrated machine, else the datasheet of the device.
+        threads: of the CPU that ran, 0 where they do not matter.
+
+    Raises:
+        UnknownSystem: no system of the slug given.
     """
-    notes = []
-    try:
-        fmt = _FORMATS.get(settings.dtype, "bf16")
-        model: Model | None = model_registry.load(
-            settings.config, weights=fmt, kv=fmt, activations=fmt
-        )
-    except RidgelineError as error:
-        model = None
-        notes.append(f"no prediction: {error}")
-    found = _system(device_name, system)
-    if found is None:
-        notes.append(
-            f"nothing is known of {device_name}: run `ridgeline calibrate machine` for "
-            "predictions, MFU and MBU"
-        )
-    elif found.kind == "cpu" and threads and found.slug == SLUG and found.units != threads:
-        notes.append(
-            f"this machine was calibrated with {found.units} threads and ran with {threads}; "
-            f"calibrate with --threads {threads} to compare"
-        )
+    model, notes = _model(settings)
+    priced_on = _system(device_name, system)
+    notes += _system_notes(priced_on, device_name, threads)
     name = "hf-compile" if settings.compile else "hf"
-    if found is not None and found.slug == SLUG and not settings.compile:
+    if priced_on is not None and priced_on.slug == SLUG and not settings.compile:
         name = ENGINE
     engine = hardware_db.load_engine(name)
-    if model is not None and found is not None:
-        engine = as_measured(engine, model, found)
-    return Setting(model, found, engine, tuple(notes))
+    if model is not None and priced_on is not None:
+        engine = as_measured(engine, model, priced_on)
+    return RunContext(model, priced_on, engine, tuple(notes))
 
 
-def _system(device_name: str, asked: str) -> System | None:
-    if asked != "auto":
-        return hardware_db.load(asked)
-    known = _loaded(device_name)
-    calibrated = _loaded(SLUG)
-    names = [device_name, *([known.name] if known else [])]
+def _model(settings: RunSettings) -> tuple[Model | None, list[str]]:
+    """The model of a run in its number format; None and why where it has no graph."""
+    fmt = _FORMATS.get(settings.dtype, "bf16")
+    try:
+        model = model_registry.load(settings.config, weights=fmt, kv=fmt, activations=fmt)
+    except RidgelineError as error:
+        return None, [f"no prediction: {error}"]
+    return model, []
+
+
+def _system_notes(system: System | None, device_name: str, threads: int) -> list[str]:
+    """What is to be done for a prediction, or for a comparable one."""
+    if system is None:
+        return [
+            f"nothing is known of {device_name}: run `ridgeline calibrate machine` for "
+            "predictions, MFU and MBU"
+        ]
+    if system.kind == "cpu" and threads and system.slug == SLUG and system.units != threads:
+        return [
+            f"this machine was calibrated with {system.units} threads and ran with {threads}; "
+            f"calibrate with --threads {threads} to compare"
+        ]
+    return []
+
+
+def _system(device_name: str, slug: str) -> System | None:
+    """The system of a slug; for "auto" the calibrated machine if it is this device, else the
+    datasheet, else None."""
+    if slug != "auto":
+        return hardware_db.load(slug)
+    datasheet, calibrated = _loaded(device_name), _loaded(SLUG)
+    names = [device_name, *([datasheet.name] if datasheet else [])]
     if calibrated is not None and any(name in calibrated.name for name in names):
         return calibrated
-    return known
+    return datasheet
 
 
 def _loaded(name: str) -> System | None:
@@ -146,10 +165,14 @@ def _loaded(name: str) -> System | None:
 # ------------------------------------------------------------------------------- one run
 
 
-def phase_rows(run: ModelRun, known: Setting) -> list[dict[str, Any]]:
-    """A row a phase: statistics of the repeats, the prediction beside them, MFU and MBU."""
+def phase_rows(run: ModelRun, context: RunContext) -> list[dict[str, Any]]:
+    """A row a phase: statistics of the repeats, the prediction beside them, MFU and MBU.
+
+    phase, samples, mean_s, std_s, p50_s, p90_s, p99_s; where the run is predicted also bound_s,
+    predicted_s, low_s, high_s, inside, error (predicted / median - 1), mfu and mbu.
+    """
     rows = []
-    predicted = _predictions(run, known)
+    predicted = _predicted_steps(run, context)
     for name, timing in run.measurement.phases.items():
         row: dict[str, Any] = {
             "phase": name,
@@ -161,87 +184,100 @@ def phase_rows(run: ModelRun, known: Setting) -> list[dict[str, Any]]:
             "p99_s": timing.percentile_s(99),
         }
         if name in predicted:
-            rows.append(row | _beside(name, predicted[name], timing.median_s, known))
-        else:
-            rows.append(row)
+            row |= _prediction_figures(name, predicted[name], timing.median_s, context)
+        rows.append(row)
     return rows
 
 
-def _predictions(run: ModelRun, known: Setting) -> dict[str, tuple[Any, Any]]:
-    """{phase: (step as the engine runs it, step of the model itself)}."""
-    if known.model is None or known.system is None:
+def _predicted_steps(
+    run: ModelRun, context: RunContext
+) -> dict[str, tuple[StepEstimate, StepEstimate]]:
+    """{phase: (step as the engine runs it, step of the model itself)}; empty without a model or
+    a system."""
+    if context.model is None or context.system is None:
         return {}
     s = run.settings
     load = Workload(float(s.batch), float(s.isl), float(s.osl))
     as_engine, plain = (
-        genz_core.estimate(known.model, known.system, load, engine=engine, on_error="status")
-        for engine in (known.engine, replace(known.engine, eager=None))
+        genz_core.estimate(context.model, context.system, load, engine=engine, on_error="status")
+        for engine in (context.engine, replace(context.engine, eager=None))
     )
     return {
         phase: (getattr(as_engine, phase), getattr(plain, phase)) for phase in ("prefill", "decode")
     }
 
 
-def _beside(name: str, steps: tuple[Any, Any], measured_s: float, known: Setting) -> dict[str, Any]:
+def _prediction_figures(
+    phase: str, steps: tuple[StepEstimate, StepEstimate], measured_s: float, context: RunContext
+) -> dict[str, Any]:
+    """Prediction, interval and error of a step, and the MFU and MBU of its measured time.
+
+    steps: as the engine runs it, and of the model itself, whose FLOPs and bytes count.
+    """
     as_engine, plain = steps
-    assert known.system is not None
-    runs = plain.runs
-    flops = float((plain.flops[:, 0] * runs).sum())
-    moved = float((plain.bytes[:, 0] * runs).sum())
-    peak = known.system.peak_flops_per_s.get(_compute(known), float("nan"))
-    predicted = float(as_engine.total_s[0])
+    assert context.system is not None
+    flops = float((plain.flops[:, 0] * plain.runs).sum())
+    moved_bytes = float((plain.bytes[:, 0] * plain.runs).sum())
+    peak = context.system.peak_flops_per_s.get(_compute_format(context), _UNKNOWN)
+    predicted_s = float(as_engine.total_s[0])
     return {
-        **_trusted(name, predicted, float(plain.bound_total_s[0]), measured_s, known),
-        "error": predicted / measured_s - 1.0,
+        **_interval_figures(phase, predicted_s, float(plain.bound_total_s[0]), measured_s, context),
+        "error": predicted_s / measured_s - 1.0,
         "mfu": flops / (measured_s * peak),
-        "mbu": moved / (measured_s * known.system.memory_bytes_per_s),
+        "mbu": moved_bytes / (measured_s * context.system.memory_bytes_per_s),
     }
 
 
-def _trusted(
-    phase: str, predicted_s: float, bound_s: float, measured_s: float, known: Setting
+def _interval_figures(
+    phase: str, predicted_s: float, bound_s: float, measured_s: float, context: RunContext
 ) -> dict[str, Any]:
     """Bound and prediction of a step, its 80 % interval and whether the measurement is inside."""
-    name = "prefill_s" if phase == "prefill" else "decode_step_s"
-    found = intervals.of_load(known.system, known.engine)[name] if known.system else None
-    one = Latency.of(predicted_s, found, bound_s)
+    figure = "prefill_s" if phase == "prefill" else "decode_step_s"
+    system = context.system
+    interval = intervals.of_load(system, context.engine)[figure] if system else None
+    latency = Latency.of(predicted_s, interval, bound_s)
     return {
         "bound_s": bound_s,
         "predicted_s": predicted_s,
-        "low_s": one.low_s,
-        "high_s": one.high_s,
-        "inside": lies_inside(one.low_s, one.high_s, measured_s),
+        "low_s": latency.low_s,
+        "high_s": latency.high_s,
+        "inside": lies_inside(latency.low_s, latency.high_s, measured_s),
     }
 
 
-def _compute(known: Setting) -> str:
-    fmt = known.model.precision.weight("") if known.model else "bf16"
-    return fmt if known.system and fmt in known.system.peak_flops_per_s else "bf16"
+def _compute_format(context: RunContext) -> str:
+    """The number format whose peak MFU is taken against: of the weights, else bf16."""
+    fmt = context.model.precision.weight("") if context.model else "bf16"
+    return fmt if context.system and fmt in context.system.peak_flops_per_s else "bf16"
 
 
 # ------------------------------------------------------------------------------- many steps
 
 
-def step_rows(steps: Sequence[MeasuredStep], known: Setting) -> list[dict[str, Any]]:
-    """A row a step with its prediction; times are null where memory ran out."""
-    return [_step_row(step, known) for step in steps]
+def step_rows(steps: Sequence[MeasuredStep], context: RunContext) -> list[dict[str, Any]]:
+    """A row a step with its prediction; NaN where memory ran out or nothing is predicted.
+
+    phase, batch, length, status, measured_s (median), spread, repeats, bound_s, predicted_s,
+    low_s, high_s, inside and error (predicted / measured - 1).
+    """
+    return [_step_row(step, context) for step in steps]
 
 
-def _step_row(step: MeasuredStep, known: Setting) -> dict[str, Any]:
-    predicted = bound = float("nan")
-    if known.model is not None and known.system is not None:
-        predicted, bound = predict_step(known.model, known.system, known.engine, step)
-    measured = step.median_s
+def _step_row(step: MeasuredStep, context: RunContext) -> dict[str, Any]:
+    predicted_s = bound_s = _UNKNOWN
+    if context.model is not None and context.system is not None:
+        predicted_s, bound_s = predict_step(context.model, context.system, context.engine, step)
+    measured_s = step.median_s
     return {
         "phase": step.point.phase,
         "batch": step.point.batch,
         "length": step.point.length,
         "status": step.status,
-        "measured_s": measured,
+        "measured_s": measured_s,
         "spread": step.spread,
         "repeats": len(step.samples_s),
-        **_trusted(step.point.phase, predicted, bound, measured, known),
-        "error": predicted / measured - 1.0,
+        **_interval_figures(step.point.phase, predicted_s, bound_s, measured_s, context),
+        "error": predicted_s / measured_s - 1.0,
     }
 
 
@@ -253,15 +289,18 @@ def predict_step(
     engines = (engine, replace(engine, eager=None))
     if step.point.phase == "prefill":
         load = Workload(batch, float(step.point.length), 1.0)
-        priced, least = (prefill(model, system, load, split, e) for e in engines)
+        priced, plain = (prefill(model, system, load, split, e) for e in engines)
     else:
         context = step.context
-        priced, least = (decode_step(model, system, batch, context, split, e) for e in engines)
-    return float(priced.total_s[0]), float(least.bound_total_s[0])
+        priced, plain = (decode_step(model, system, batch, context, split, e) for e in engines)
+    return float(priced.total_s[0]), float(plain.bound_total_s[0])
 
 
 def agreements(rows: Sequence[Mapping[str, Any]]) -> dict[str, Agreement]:
-    """R², MAPE and the fitted line per phase, and over all rows."""
+    """R², errors and the fitted line of predicted against measured, per phase and of "all" rows.
+
+    rows: with phase, predicted_s and measured_s, as of `step_rows`.
+    """
     groups = {"all": list(rows)}
     for row in rows:
         groups.setdefault(str(row["phase"]), []).append(row)

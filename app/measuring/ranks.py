@@ -1,55 +1,48 @@
-"""A model measured over several processes of this machine, as a run file says."""
+"""Measure a model split over several processes of this machine."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from app.measuring.outcome import AGAIN, Outcome, settings_of
-from app.measuring.prediction import Setting, cut, setting
+from app.measuring.prediction import RunContext, run_context, with_cut_config
 from genz_core.types import Parallelism
 from profilers import Measurement
+from profilers.collect import distributed
 from profilers.collect.building import RunSettings
 from profilers.collect.progress import Cancel, Progress, never, silent
-
-
-def asked(tree: Mapping[str, Any]) -> bool:
-    """Whether a run file asks for several ranks."""
-    return bool(tree["ranks"]["tp"])
+from profilers.run_config import RunConfig
 
 
 def run_ranked(
-    tree: Mapping[str, Any], scratch: Path, progress: Progress = silent, cancelled: Cancel = never
+    config: RunConfig, scratch: Path, progress: Progress = silent, cancelled: Cancel = never
 ) -> Outcome:
-    """Split the model of a run file over its ranks and time the whole.
+    """Split the model of a run configuration over its ranks and time the whole.
 
     Raises:
         MeasurementError, Cancelled: see `profilers.collect.distributed.run_ranks`.
     """
-    from profilers.collect.distributed import run_ranks
-
-    settings = dataclasses.replace(settings_of(tree), profile=False)
-    ranks, timeout_s = tree["ranks"]["tp"], tree["ranks"]["timeout_s"]
-    progress(0.0, f"running {ranks} ranks")
-    done = run_ranks(settings, ranks, timeout_s, cancelled)
+    settings = dataclasses.replace(settings_of(config), profile=False)
+    count, timeout_s = config.ranks.tp, config.ranks.timeout_s
+    progress(0.0, f"running {count} ranks")
+    run = distributed.run_ranks(settings, count, timeout_s, cancelled)
     progress(1.0, "done")
     return Outcome(
-        done.measurement,
-        _known(settings, done.measurement, tree["predict"]["system"]),
+        run.measurement,
+        _context(settings, run.measurement, config.predict.system),
         commands=[AGAIN],
-        metrics={"ranks": done.ranks, "skew": done.skew, "collectives": done.collectives},
-        label=f"{settings.name}, {ranks} ranks",
+        metrics={"ranks": run.ranks, "skew": run.skew, "collectives": run.collectives},
+        label=f"{settings.name}, {count} ranks",
     )
 
 
-def _known(settings: RunSettings, measurement: Measurement, system: str) -> Setting:
-    """What a prediction of ranks rests on: a device each; ranks on CPUs share this machine's."""
+def _context(settings: RunSettings, measurement: Measurement, system: str) -> RunContext:
+    """Inputs of a prediction over ranks; none over ranks that share this machine's CPU."""
     name = measurement.system.name if measurement.system else ""
     split = Parallelism(tp=float(measurement.facts["world_size"]))
-    known = dataclasses.replace(setting(cut(settings), name, system), split=split)
+    context = run_context(with_cut_config(settings), name, system)
     if measurement.facts["backend"] != "gloo":
-        return known
+        return dataclasses.replace(context, split=split)
     note = "no prediction: ranks on CPUs share cores and memory, and are no devices of their own"
-    return dataclasses.replace(known, system=None, notes=(note,))
+    return dataclasses.replace(context, system=None, notes=(note,), split=split)

@@ -1,10 +1,10 @@
-"""Run a model as a run file says, and keep it: measurement, comparison and artifacts."""
+"""Runs of this machine measured and kept: the measurement, its comparison, its artifacts."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,16 +15,19 @@ from app.measuring import nsight, ranks, sweep
 from app.measuring.comparison import compared
 from app.measuring.live import run_live
 from app.measuring.outcome import Outcome, Swept
-from app.measuring.prediction import Setting
+from app.measuring.prediction import RunContext
 from genz_core import Estimate, Workload, estimate
 from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
 from genz_core.types import Parallelism, Step
 from hardware_db import library
-from profilers import Measurement
-from profilers.artifacts import write
+from profilers import Comparison, Measurement
+from profilers.artifacts import write_artifacts
 from profilers.collect.progress import Cancel, Progress, never, silent
 from profilers.material import Material
+from profilers.run_config import RunConfig
 from profilers.store import Store
+
+Runner = Callable[[RunConfig, Path, Progress, Cancel], Outcome]
 
 
 def store() -> Store:
@@ -33,7 +36,7 @@ def store() -> Store:
 
 
 def refuse_path(name: str) -> None:
-    """A visitor names models; files of the server are not theirs to open.
+    """Refuse model names that are paths: a visitor may not open files of the server.
 
     Raises:
         InvalidValue: the name is a path.
@@ -44,8 +47,8 @@ def refuse_path(name: str) -> None:
         )
 
 
-def execute(tree: Mapping[str, Any], progress: Progress = silent, cancelled: Cancel = never) -> str:
-    """Measure what a resolved run file asks and keep it; returns the id of the run.
+def execute(config: RunConfig, progress: Progress = silent, cancelled: Cancel = never) -> str:
+    """Measure what a run configuration describes and keep it; returns the id of the run.
 
     The store is opened first: a run of minutes must not end at a folder that cannot be written.
 
@@ -53,30 +56,28 @@ def execute(tree: Mapping[str, Any], progress: Progress = silent, cancelled: Can
         MeasurementError: the run failed or ran out of memory, or nothing of it can be kept.
         Cancelled: it was stopped before anything was complete.
     """
-    return _executed(tree, progress, cancelled)[0]
+    return _executed(config, progress, cancelled)[0]
 
 
 def execute_sweep(
-    tree: Mapping[str, Any], progress: Progress = silent, cancelled: Cancel = never
+    config: RunConfig, progress: Progress = silent, cancelled: Cancel = never
 ) -> tuple[str, Swept | None]:
-    """`execute` a run file that asks for a sweep; its steps beside their predictions as well."""
-    identity, outcome = _executed(tree, progress, cancelled)
+    """`execute` a sweep; returns the id of the run, and its steps beside their predictions."""
+    identity, outcome = _executed(config, progress, cancelled)
     return identity, outcome.swept
 
 
-def _executed(
-    tree: Mapping[str, Any], progress: Progress, cancelled: Cancel
-) -> tuple[str, Outcome]:
+def _executed(config: RunConfig, progress: Progress, cancelled: Cancel) -> tuple[str, Outcome]:
     with scratch() as folder:
-        outcome = perform(tree, folder, progress, cancelled)
+        outcome = perform(config, folder, progress, cancelled)
         if outcome.out_of_memory:
             raise MeasurementError(outcome.measurement.notes[0])
-        return keep(outcome, tree, folder), outcome
+        return keep(outcome, config, folder), outcome
 
 
 @contextmanager
 def scratch(kept: bool = True) -> Iterator[Path]:
-    """A folder for what a run writes, beside the runs if it is to be kept.
+    """A temporary folder for the files of a run, in the store if the run is to be kept.
 
     Raises:
         MeasurementError: it cannot be made.
@@ -90,55 +91,69 @@ def scratch(kept: bool = True) -> Iterator[Path]:
 
 
 def perform(
-    tree: Mapping[str, Any], scratch: Path, progress: Progress = silent, cancelled: Cancel = never
+    config: RunConfig, scratch: Path, progress: Progress = silent, cancelled: Cancel = never
 ) -> Outcome:
-    """Measure what a resolved run file asks: one workload here or inside Nsight, a sweep, or
-    several ranks; files go to `scratch`.
+    """Measure one workload here or inside Nsight, a sweep, or several ranks.
+
+    Args:
+        config: of one of these kinds; without any it is one workload in this process.
+        scratch: a folder for the files of the run.
 
     Raises:
-        InvalidValue: it asks for several of these.
+        InvalidValue: it is of several kinds.
         MeasurementError: the run failed.  Cancelled: it was stopped too early.
     """
-    ways = {
-        "Nsight": (nsight.asked, nsight.run_inside),
-        "a sweep": (sweep.asked, sweep.run_sweep),
-        "ranks": (ranks.asked, ranks.run_ranked),
+    runners: dict[str, tuple[bool, Runner]] = {
+        "Nsight": (config.nsys.enable or config.ncu.enable, nsight.run_inside),
+        "a sweep": (bool(config.sweep.batches), sweep.run_sweep),
+        "ranks": (bool(config.ranks.tp), ranks.run_ranked),
     }
-    wanted = {name: run for name, (asked, run) in ways.items() if asked(tree)}
-    if len(wanted) > 1:
-        raise InvalidValue(f"{' and '.join(wanted)} are runs of their own: ask for one of them")
-    run = next(iter(wanted.values()), run_live)
-    return run(tree, scratch, progress, cancelled)
+    kinds = {name: run for name, (enabled, run) in runners.items() if enabled}
+    if len(kinds) > 1:
+        raise InvalidValue(f"{' and '.join(kinds)} are runs of their own: ask for one of them")
+    run = next(iter(kinds.values()), run_live)
+    return run(config, scratch, progress, cancelled)
 
 
-def keep(outcome: Outcome, tree: Mapping[str, Any], folder: Path, tags: Sequence[str] = ()) -> str:
+def keep(outcome: Outcome, config: RunConfig, folder: Path, tags: Sequence[str] = ()) -> str:
     """Keep a run with its artifacts; returns its id.  Its files move there from `folder`."""
-    measurement, known = outcome.measurement, outcome.known
-    predicted, found, notes = None, None, list(known.notes)
-    try:
-        predicted = prediction(measurement, known)
-        found = compared(predicted, measurement, outcome.reports) if predicted else None
-    except RidgelineError as error:
-        notes.append(f"no prediction: {error}")
-    material = Material(
-        measurement, tree, found,
-        static=static_rows(measurement, known) if tree["static_analysis"]["enable"] else (),
+    material, runs = _material(outcome, config), store()
+    with runs.draft(outcome.measurement, outcome.label) as draft:
+        write_artifacts(draft, material)
+        _move(outcome.files, folder, draft)
+        identity = runs.identity(draft)
+    runs.tag(identity, *tags)
+    return identity
+
+
+def _material(outcome: Outcome, config: RunConfig) -> Material:
+    """Everything the artifacts of a run are written from."""
+    comparison, notes = _comparison(outcome)
+    static = config.static_analysis.enable
+    return Material(
+        outcome.measurement, config.to_dict(), comparison,
+        static=static_rows(outcome.measurement, outcome.context) if static else (),
         kernels=outcome.kernels,
-        assumptions=[*_basis(tree, outcome), *notes],
+        assumptions=[*_assumptions(config, outcome), *outcome.context.notes, *notes],
         commands=outcome.commands,
         metrics=outcome.metrics,
         steps=outcome.swept.rows if outcome.swept else (),
     )  # fmt: skip
-    kept = store()
-    with kept.draft(measurement, outcome.label) as draft:
-        write(draft, material)
-        _move(outcome.files, folder, draft)
-        identity = kept.identity(draft)
-    kept.tag(identity, *tags)
-    return identity
+
+
+def _comparison(outcome: Outcome) -> tuple[Comparison | None, list[str]]:
+    """The run beside its prediction; None where nothing is predicted, and why."""
+    try:
+        predicted = predicted_estimate(outcome.measurement, outcome.context)
+        if predicted is None:
+            return None, []
+        return compared(predicted, outcome.measurement, outcome.reports), []
+    except RidgelineError as error:
+        return None, [f"no prediction: {error}"]
 
 
 def _move(files: Sequence[Path], source: Path, target: Path) -> None:
+    """Move files to the same places under another folder."""
     try:
         for file in files:
             place = target / file.relative_to(source)
@@ -148,43 +163,52 @@ def _move(files: Sequence[Path], source: Path, target: Path) -> None:
         raise MeasurementError(f"{target} cannot be written: {error.strerror}") from None
 
 
-def prediction(measurement: Measurement, known: Setting) -> Estimate | None:
-    """The estimate of what a measurement ran, as its engine runs it; None where it is unknown."""
+def predicted_estimate(measurement: Measurement, context: RunContext) -> Estimate | None:
+    """The estimate of the workload that was measured, as its engine runs it.
+
+    None without a model, a system or a workload.
+    """
     load = measurement.workload
-    if known.model is None or known.system is None or load is None:
+    if context.model is None or context.system is None or load is None:
         return None
     sizes = Workload(*_sizes(load))
-    return estimate(known.model, known.system, sizes, known.split, known.engine, on_error="status")
+    return estimate(
+        context.model, context.system, sizes, context.split, context.engine, on_error="status"
+    )
 
 
 def _sizes(load: Workload) -> tuple[float, float, float]:
     return float(load.batch), float(load.isl), float(load.osl)  # type: ignore[arg-type]
 
 
-def _basis(tree: Mapping[str, Any], outcome: Outcome) -> list[str]:
-    """What the figures of a run rest on, in sentences."""
-    known, layers = outcome.known, tree["model"]["layers"]
-    weights = "a checkpoint" if tree["model"]["checkpoint"] else "random weights of its true shapes"
-    found = [f"the model ran with {weights}; times do not depend on their values"]
+def _assumptions(config: RunConfig, outcome: Outcome) -> list[str]:
+    """Weights, cut layers, system and engine behind the figures of a run, in sentences."""
+    layers, system = config.model.layers, outcome.context.system
+    weights = "a checkpoint" if config.model.checkpoint else "random weights of its true shapes"
+    sentences = [f"the model ran with {weights}; times do not depend on their values"]
     if layers and outcome.live is not None:
-        found.append(
+        sentences.append(
             f"it was cut to {layers} layers; times and operators are scaled to all, kernels and "
             "trace are of the cut model"
         )
     elif layers:
-        found.append(f"it was cut to {layers} layers; times and predictions are of the cut model")
-    if known.system is not None:
-        found.append(f"predicted for {known.system.name} with the engine {known.engine.name}")
-        found += known.system.assumptions
-    return found
+        sentences.append(
+            f"it was cut to {layers} layers; times and predictions are of the cut model"
+        )
+    if system is not None:
+        engine = outcome.context.engine
+        sentences.append(f"predicted for {system.name} with the engine {engine.name}")
+        sentences += system.assumptions
+    return sentences
 
 
-def static_rows(measurement: Measurement, known: Setting) -> list[dict[str, Any]]:
+def static_rows(measurement: Measurement, context: RunContext) -> list[dict[str, Any]]:
     """Operators of a prefill and of the middle decode step with their FLOPs and bytes.
 
-    No hardware enters; a model that is not known has no rows.
+    phase, name, kind, class, module, runs, flops and bytes (of one run).  No hardware enters; a
+    model without a graph has no rows.
     """
-    if known.model is None or measurement.workload is None:
+    if context.model is None or measurement.workload is None:
         return []
     batch, isl, osl = _sizes(measurement.workload)
     steps = {"prefill": Step.prefill(batch, isl), "decode": Step.decode(batch, isl + osl / 2.0)}
@@ -195,5 +219,5 @@ def static_rows(measurement: Measurement, known: Setting) -> list[dict[str, Any]
             "bytes": float(np.max(op.memory_bytes)),
         }
         for phase, step in steps.items()
-        for op in known.model.graph(step, Parallelism()).ops
+        for op in context.model.graph(step, Parallelism()).ops
     ]  # fmt: skip

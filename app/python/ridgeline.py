@@ -42,7 +42,7 @@ def _foreign() -> str:
 
 if _sentence := _foreign():
     if Path(sys.argv[0]).stem == "ridgeline":  # the command: a sentence, no traceback
-        print(_sentence, file=sys.stderr)
+        sys.stderr.write(f"{_sentence}\n")
         raise SystemExit(2)
     raise ImportError(_sentence)
 

@@ -29,7 +29,11 @@ def render(rows: Rows, form: Format, *, digits: int = 4) -> str:
         return to_csv(rows)
     header = list(rows[0]) if rows else []
     cells = [[_cell(row.get(name), digits) for name in header] for row in rows]
-    return (_markdown if form is Format.markdown else _aligned)(header, cells)
+    if form is Format.markdown:
+        from profilers.wording import markdown_table
+
+        return markdown_table(header, cells)
+    return _aligned(header, cells)
 
 
 def to_json(value: Any) -> str:
@@ -45,11 +49,6 @@ def to_csv(rows: Rows) -> str:
         writer.writeheader()
         writer.writerows({k: "" if v != v else v for k, v in row.items()} for row in rows)
     return text.getvalue().rstrip("\n")
-
-
-def _markdown(header: list[str], cells: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *cells]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _aligned(header: list[str], cells: list[list[str]]) -> str:

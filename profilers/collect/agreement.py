@@ -1,4 +1,4 @@
-"""Predicted beside measured: R², the mean absolute error, and the line that joins the two."""
+"""Agreement of predictions with measurements: errors, R², and the line that relates both."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from genz_core.types import Array
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How a set of predictions meets its measurements.
+    """Errors, coefficients of determination and fitted line of `points` predictions.
 
-    mape, median, worst: of |predicted / measured - 1|.  r2: coefficient of determination of the
-    predictions themselves, 1 - sum (m - p)^2 / sum (m - mean m)^2.  slope, intercept_s: of the
-    least-squares line measured = slope predicted + intercept; r2_line: of that line.
-    NaN where there are too few points to say.
+    mape, median, worst: of |predicted / measured - 1|.  bias: mean of its signed value.
+    r2: coefficient of determination of the predictions themselves, 1 - sum (m - p)^2 /
+    sum (m - mean m)^2.  slope, intercept_s: of the least-squares line measured = slope predicted +
+    intercept; r2_line: coefficient of determination of that line.
+    NaN where there are too few points.
     """
 
     points: int
@@ -35,7 +36,7 @@ class Agreement:
 
 
 def agreement(predicted_s: Array, measured_s: Array) -> Agreement:
-    """Compare seconds, [points] each; pairs that are not finite and positive are left out."""
+    """Compare times [s], [points] each; pairs that are not finite and positive are left out."""
     p, m = np.asarray(predicted_s, float), np.asarray(measured_s, float)
     usable = np.isfinite(p) & np.isfinite(m) & (p > 0) & (m > 0)
     p, m = p[usable], m[usable]
@@ -66,6 +67,7 @@ def _line(x: Array, y: Array) -> tuple[float, float]:
 
 
 def _determination(measured: Array, predicted: Array) -> float:
+    """Coefficient of determination; NaN where all measurements are alike."""
     total = float(((measured - measured.mean()) ** 2).sum())
     if total <= 0.0:
         return float("nan")

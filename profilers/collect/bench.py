@@ -1,4 +1,4 @@
-"""Where microbenchmarks take their operands: a pool of memory that no cache holds."""
+"""Operands of microbenchmarks: cold ones from a pool larger than any cache, and fresh ones."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _DRAWN = 2**22  # random numbers, which the pool repeats
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One operator at one shape.
+    """A microbenchmark: an operator at a shape.
 
     operator, fmt, dims: as in `genz_core.latency.measured_operators.OperatorPoints`; operators
-    it does not know ("copy", "read") measure the machine.  work: FLOPs, moved: bytes of one run.
-    prepare: makes the run from the bench.
+    that it lacks ("copy", "read") measure the machine.  work: FLOPs, moved: bytes of one run.
+    prepare: makes a function that runs it on the operands of a bench.
     """
 
     operator: str
@@ -34,6 +34,7 @@ class Case:
 
 
 def pool_bytes(device: Any) -> int:
+    """Size of the pool: several last-level caches of a CPU, a fixed size elsewhere."""
     least = _LEAST_POOL_BYTES.get(device.type, 2**28)
     if device.type != "cpu":
         return least
@@ -45,7 +46,7 @@ def pool_bytes(device: Any) -> int:
 
 @dataclass(slots=True)
 class Bench:
-    """Where cases take their operands: a device, and a pool of cold 16-bit memory."""
+    """A device and a pool of cold 16-bit memory, from which cases draw operands."""
 
     device: Any
     pool: Any
@@ -53,16 +54,17 @@ class Bench:
 
     @classmethod
     def on(cls, device: Any) -> Bench:
+        """A bench with a filled pool on a torch device."""
         import torch
 
         pool = torch.empty(pool_bytes(device) // 2, dtype=torch.bfloat16, device=device)
         drawn = torch.empty(_DRAWN, dtype=torch.bfloat16, device=device).normal_()
-        for part in pool.split(_DRAWN):  # gigabytes of numbers of their own would take a while
+        for part in pool.split(_DRAWN):  # drawing gigabytes would take a while
             part.copy_(drawn[: part.numel()])
         return cls(device, pool)
 
     def cold(self, *shape: int, dtype: Any = None) -> Any:
-        """The next piece of the pool in a shape, untouched for as long as the pool is."""
+        """The next piece of the pool in a shape, last touched a whole pool ago."""
         size = int(np.prod(shape))
         words = size * (1 if dtype is None else dtype.itemsize // 2)
         if self._at + words > self.pool.numel():
@@ -72,7 +74,7 @@ class Bench:
         return (piece if dtype is None else piece.view(dtype)).view(*shape)
 
     def fresh(self, *shape: int, dtype: Any = None) -> Any:
-        """Operands that a step has just made, and finds in the cache."""
+        """New random operands, which lie in the cache as a step's activations do."""
         import torch
 
         return torch.randn(*shape, device=self.device).to(dtype or torch.bfloat16)

@@ -1,4 +1,4 @@
-"""Models to measure: built by transformers, with random weights of their true shapes."""
+"""Models to measure, built by transformers, and the device that they run on."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from genz_core.errors import MeasurementError
-from profilers.schema import Device
+from profilers.schema import DeviceInfo
 
-#: Keys of a shipped config that are ours and not the model's.
+#: Prefix of keys of a shipped config that do not belong to the model.
 _OWN_PREFIX = "_"
 
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """What to run and how often.
+    """Model, workload and repeats of a run.
 
     config: Hugging Face config as a mapping (random weights), or a folder or hub id with a
     checkpoint.  device: "auto", "cpu", "cuda", "mps".  dtype: torch's name.
     attention: "sdpa", "eager" ...  compile: torch.compile the forward pass.
-    layers: cut to so many, 0 for all of them.
+    layers: cut to so many, 0 for all.
     warmup, repeats: runs before and in the statistics.  profile: collect the operator table.
     trace_path: where the profiler's trace goes, "" for nowhere.
     nvtx_modules: an NVTX range around each module, beside those of the phases.
@@ -44,16 +44,17 @@ class RunSettings:
 
     @property
     def name(self) -> str:
+        """The id of the model, or its type."""
         if isinstance(self.config, str):
             return self.config
         return str(self.config.get("_id") or self.config.get("model_type", "config"))
 
 
-def check(settings: RunSettings) -> None:
-    """Refuse sizes that mean nothing, before anything is built.
+def check_sizes(settings: RunSettings) -> None:
+    """Refuse sizes below their least, before anything is built.
 
     Raises:
-        MeasurementError: the first field that does not fit, in a sentence.
+        MeasurementError: the first of them.
     """
     for field, least in (("batch", 1), ("isl", 1), ("osl", 1), ("repeats", 1), ("warmup", 0)):
         value = getattr(settings, field)
@@ -62,10 +63,10 @@ def check(settings: RunSettings) -> None:
 
 
 def libraries() -> tuple[Any, Any]:
-    """torch and transformers.
+    """The modules torch and transformers.
 
     Raises:
-        MeasurementError: one of them is not installed, and how to install it.
+        MeasurementError: one is not installed, with the command to install it.
     """
     for name in ("torch", "transformers"):
         if importlib.util.find_spec(name) is None:
@@ -79,10 +80,10 @@ def libraries() -> tuple[Any, Any]:
 
 
 def build(settings: RunSettings, device: Any) -> tuple[Any, int]:
-    """The model on `device` in evaluation mode, and how many layers it has uncut.
+    """The model on `device` in evaluation mode, and its number of layers before any cut.
 
     Raises:
-        MeasurementError: transformers cannot build it, or torch does not know the type.
+        MeasurementError: transformers cannot build it, or torch lacks the type.
         RuntimeError, MemoryError: it does not fit; see `is_out_of_memory`.
     """
     torch, _ = libraries()
@@ -112,7 +113,7 @@ def build(settings: RunSettings, device: Any) -> tuple[Any, int]:
 
 
 def _least_parameters(config: Any) -> float:
-    """Parameters that a decoder has at least: its embedding and two products a layer."""
+    """Lower bound of a decoder's parameters: its embedding and two products per layer."""
     width = float(config.hidden_size)
     layer = width * float(getattr(config, "intermediate_size", None) or 4 * width)
     return float(config.vocab_size) * width + config.num_hidden_layers * 2.0 * layer
@@ -151,11 +152,12 @@ def load_config(settings: RunSettings) -> Any:
 
 
 def text_config(config: Any) -> Any:
-    """The part that describes the language model."""
+    """The part of a config that describes the language model."""
     return config.get_text_config() if hasattr(config, "get_text_config") else config
 
 
 def vocabulary(model: Any) -> int:
+    """Size of the vocabulary of a transformers model."""
     return int(text_config(model.config).vocab_size)
 
 
@@ -171,14 +173,15 @@ def cut_layers(config: Any, layers: int) -> None:
 
 
 def layer_count(settings: RunSettings) -> int:
+    """Number of layers of the whole model."""
     return int(text_config(load_config(settings)).num_hidden_layers)
 
 
-def pick_device(asked: str) -> Any:
+def pick_device(name: str) -> Any:
     """The torch device to run on; "auto" takes CUDA (or ROCm), then MPS, then the CPU.
 
     Raises:
-        MeasurementError: the device asked for is not there.
+        MeasurementError: the device is not present.
     """
     torch, _ = libraries()
     mps = getattr(torch.backends, "mps", None)
@@ -187,21 +190,21 @@ def pick_device(asked: str) -> Any:
         "mps": bool(mps and mps.is_available()),
         "cpu": True,
     }
-    if asked == "auto":
+    if name == "auto":
         return torch.device(next(name for name, there in present.items() if there))
-    if not present.get(asked.partition(":")[0], False):
+    if not present.get(name.partition(":")[0], False):
         there = ", ".join(name for name, yes in present.items() if yes)
-        raise MeasurementError(f"there is no device {asked!r} here; there is {there}")
-    return torch.device(asked)
+        raise MeasurementError(f"there is no device {name!r} here; there is {there}")
+    return torch.device(name)
 
 
-def device_facts(device: Any) -> Device:
-    """The device as a measurement names it."""
+def device_facts(device: Any) -> DeviceInfo:
+    """The description of a torch device for a measurement."""
     import torch
 
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
-        return Device(
+        return DeviceInfo(
             index=device.index or 0,
             name=properties.name,
             units=properties.multi_processor_count,
@@ -211,16 +214,18 @@ def device_facts(device: Any) -> Device:
     if device.type == "cpu":
         from profilers.collect.machine import cpu
 
-        found = cpu()
-        return Device(name=found.name, units=found.cores, memory_bytes=float(found.memory_bytes))
-    return Device(name=device.type)
+        processor = cpu()
+        return DeviceInfo(
+            name=processor.name, units=processor.cores, memory_bytes=float(processor.memory_bytes)
+        )
+    return DeviceInfo(name=device.type)
 
 
 # ------------------------------------------------------------------------------- memory
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out, on the device or on the host."""
+    """Whether an error means that memory ran out, on the device or on the host."""
     text = str(error).casefold()
     return (
         isinstance(error, MemoryError)
@@ -232,9 +237,9 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def refuse_overcommit(needed_bytes: float) -> None:
-    """Raise `MemoryError` where the host plainly lacks the memory.
+    """Raise `MemoryError` where the host lacks the memory.
 
-    Linux hands out more than there is and kills a process later; a measurement must not end so.
+    Linux grants more memory than there is and kills the process later.
     """
     from profilers.collect.machine import available_bytes
 
@@ -246,7 +251,7 @@ def refuse_overcommit(needed_bytes: float) -> None:
 
 
 def free_memory(device: Any) -> None:
-    """Give back what a failed run left behind."""
+    """Release the memory of a failed run."""
     import gc
 
     gc.collect()
@@ -257,4 +262,5 @@ def free_memory(device: Any) -> None:
 
 
 def first_line(error: BaseException) -> str:
+    """The first line of an error's message, bounded in length."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

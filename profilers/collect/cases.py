@@ -1,4 +1,4 @@
-"""The operators of the suite, each at one shape: how to run it, and what it computes and moves."""
+"""Cases of the microbenchmark suite: operators at shapes, with their FLOPs and bytes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from profilers.collect.bench import Bench, Case, Run, pool_bytes
 
 
 def standard_cases(device: Any) -> list[Case]:
-    """The suite: products thin and thick, attention, experts, element-wise passes, memory.
+    """Matrix products of few and many rows, attention, experts, element-wise passes, streams.
 
-    Sides are odd multiples of 96 or nearly so, unlike those of models, so that a model whose
-    prediction is checked has none of these products: the validation of a calibrated machine makes
-    sure.
+    Sides are odd multiples of 96 or nearly so, unlike those of models: a model that a calibration
+    is validated on must share no product with it, which the validation checks.
     """
     big = device.type == "cuda"
     cases = [gemm(m, n, k) for (n, k), rows in _products(big).items() for m in rows]
@@ -85,7 +84,8 @@ def prefill_attention(sequences: int, new: int, heads: int, kv_heads: int, dim: 
 
 
 def decode_attention(sequences: int, context: int, heads: int, kv_heads: int, dim: int) -> Case:
-    """Attention of one new token per sequence over a cold cache of `context` tokens with it."""
+    """Attention of a new token per sequence over a cold cache of `context` tokens, itself
+    included."""
 
     def prepare(bench: Bench) -> Run:
         q = bench.fresh(sequences, heads, 1, dim)
@@ -121,7 +121,7 @@ def _attention_dims(
 def moe(tokens: int, experts: int, top_k: int, hidden: int, intermediate: int) -> Case:
     """Routed experts: sort, two grouped products around SwiGLU, weighted sum.
 
-    The framework's grouped product where it has one, else an expert after the other.
+    By the framework's grouped product, or expert after expert where it has none.
     """
 
     def prepare(bench: Bench) -> Run:
@@ -171,7 +171,7 @@ def _grouped(rows: Any, weights: Any, ends: Any) -> Any:
 
 
 def add(elements: int) -> Case:
-    """z = x + y over 16-bit operands: one element-wise pass."""
+    """z = x + y over 16-bit operands: an element-wise pass."""
 
     def prepare(bench: Bench) -> Run:
         x, y = bench.fresh(elements), bench.fresh(elements)
@@ -183,7 +183,7 @@ def add(elements: int) -> Case:
 
 
 def stream(operation: str, device: Any) -> Case:
-    """Read, or copy to the other, one half of the device's pool."""
+    """Read half of the device's pool, or copy it to the other half."""
     size = float(pool_bytes(device))
 
     def prepare(bench: Bench) -> Run:
@@ -200,7 +200,7 @@ def stream(operation: str, device: Any) -> Case:
 
 
 def collectives() -> list[Case]:
-    """All-reduces over the ranks of a running torch.distributed job; none outside of one."""
+    """All-reduces over the ranks of the running torch.distributed job; none without a job."""
     import torch.distributed as dist
 
     if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() < 2:

@@ -1,8 +1,8 @@
-"""The clock that a measurement reads, and how much of the machine it had.
+"""The clock of measurements, and the contention of the machine's cores.
 
-A device that works on its own (CUDA, ROCm, MPS) is synchronised before the clock is read.  On a
+An asynchronous device (CUDA, ROCm, MPS) is synchronised before the clock is read.  On a
 CPU with one thread the clock is the thread's own processor time: where nothing else runs it
-equals the wall clock, and where other programs take the core in turns it leaves their turns out.
+equals the wall clock, and where other programs share the core it leaves their turns out.
 With several threads it is the wall clock.
 """
 
@@ -22,21 +22,21 @@ SHARED = 1.15
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Seconds on one device.  basis: "cpu" for the thread's processor time, "wall" otherwise."""
+    """Seconds on a device.  basis: "cpu" for the thread's processor time, "wall" otherwise."""
 
     device: Any
     basis: Basis
 
     @classmethod
-    def of(cls, device: Any) -> Clock:
-        """The clock that suits a torch device and torch's present number of threads."""
+    def for_device(cls, device: Any) -> Clock:
+        """The clock for a torch device and torch's present number of threads."""
         import torch
 
         alone = device.type == "cpu" and torch.get_num_threads() == 1
         return cls(device, "cpu" if alone else "wall")
 
     def now(self) -> float:
-        """The clock after the device has done all that it was asked for."""
+        """Seconds on the clock once the device has finished all queued work."""
         if self.device.type == "cuda":
             import torch
 
@@ -48,7 +48,7 @@ class Clock:
         return time.thread_time() if self.basis == "cpu" else time.perf_counter()
 
     def time(self, run: Callable[[], object], inner: int = 1) -> float:
-        """Seconds of one of `inner` runs in a row."""
+        """Mean seconds of `inner` runs in a row."""
         start = self.now()
         for _ in range(inner):
             run()
@@ -56,9 +56,9 @@ class Clock:
 
 
 def contention(threads: int, seconds: float = 0.4) -> float:
-    """Wall time over processor time of `threads` busy threads: 1 on a machine that is idle.
+    """Wall time over processor time of `threads` busy threads: 1 on an idle machine.
 
-    2 says that other programs had the cores half of the time.
+    At 2, other programs have the cores half of the time.
     """
     import torch
 
@@ -80,7 +80,7 @@ def set_threads(threads: int) -> None:
     """Set torch's CPU threads.
 
     Raises:
-        MeasurementError: fewer than one, or more than the machine has cores.
+        MeasurementError: below 1, or above the number of cores.
     """
     import torch
 
@@ -93,10 +93,10 @@ def set_threads(threads: int) -> None:
 
 
 def use_threads(device: Any, threads: int = 0) -> float:
-    """Set torch's threads and return how contended the cores are (1: not at all).
+    """Set torch's CPU threads; returns the contention of the cores (1: none).
 
-    threads: 0 takes all where they are free, else one: a single thread can be measured by its
-    own processor time, several cannot.
+    threads: 0 for all where the cores are free, else for a single one, which can be measured by
+    its own processor time.
     """
     import torch
 

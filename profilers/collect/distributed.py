@@ -1,4 +1,4 @@
-"""One model over several processes: tensor parallel by torchrun, the ranks' results merged.
+"""A model over several processes: tensor parallel by torchrun, results merged over the ranks.
 
 Every rank runs `profilers.collect.rank`; a step is as long as its slowest rank.  On CPUs the
 ranks talk by gloo, on GPUs by NCCL.
@@ -18,10 +18,10 @@ from typing import Any
 from genz_core.errors import MeasurementError
 from genz_core.types import Workload
 from profilers.collect import programs
-from profilers.collect.building import RunSettings, check, libraries
+from profilers.collect.building import RunSettings, check_sizes, libraries
 from profilers.collect.machine import cpu
 from profilers.collect.progress import Cancel, never
-from profilers.schema import OPERATOR_COLUMNS, Device, Measurement, PhaseTiming, table
+from profilers.schema import OPERATOR_COLUMNS, DeviceInfo, Measurement, PhaseTiming, table
 
 _LEAST_RANKS, _MOST_RANKS = 1, 64
 
@@ -30,7 +30,7 @@ _LEAST_RANKS, _MOST_RANKS = 1, 64
 class RankedRun:
     """A run over several ranks.
 
-    measurement: of the whole, a step as long as its slowest rank.  ranks: {phase: samples} of
+    measurement: each step as long as on its slowest rank.  ranks: {phase: samples} of
     each rank.  skew: median over the steps of slowest over fastest rank, minus one.
     collectives: rows of the all-reduces timed between the ranks.
     """
@@ -47,11 +47,11 @@ def run_ranks(
     """Measure a model split over `ranks` processes on this machine.
 
     Raises:
-        MeasurementError: settings that mean nothing, heads that do not divide, a rank that
+        MeasurementError: settings without meaning, heads that do not divide, a rank that
             failed (with its last line), or no end within `timeout_s`.
         Cancelled: `cancelled` returned True.
     """
-    check(settings)
+    check_sizes(settings)
     libraries()
     if not _LEAST_RANKS <= ranks <= _MOST_RANKS:
         raise MeasurementError(f"{ranks} ranks: give {_LEAST_RANKS} to {_MOST_RANKS}")
@@ -59,7 +59,7 @@ def run_ranks(
         room = Path(folder)
         (room / "settings.json").write_text(json.dumps(asdict(settings)), encoding="utf-8")
         _launch(torchrun_argv(room, ranks), room / "ranks.log", timeout_s, cancelled)
-        results = [_read(room / f"rank_{rank}.json") for rank in range(ranks)]
+        results = [_rank_result(room / f"rank_{rank}.json") for rank in range(ranks)]
     return merge(results, settings)
 
 
@@ -72,36 +72,38 @@ def torchrun_argv(folder: Path, ranks: int) -> list[str]:
 
 
 def _launch(argv: Sequence[str], log: Path, timeout_s: float, cancelled: Cancel) -> None:
+    """Run torchrun with its output in `log`; raise with the cause where it fails."""
     packages = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH", "")]))
     environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path}
     code = programs.run(argv, log, "torchrun", timeout_s, cancelled, environment)
     if code != 0:
-        said = log.read_text(encoding="utf-8", errors="replace")
-        raise MeasurementError(f"a rank failed: {_cause(said)}")
+        text = log.read_text(encoding="utf-8", errors="replace")
+        raise MeasurementError(f"a rank failed: {_cause(text)}")
 
 
 def _cause(log: str) -> str:
-    """The line of a log that names the error; ranks mark theirs, torchrun adds its own."""
+    """The line of a log that names the error: one marked by a rank, else by torchrun."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     marked = [line.partition("ridgeline rank: ")[2] for line in lines if "ridgeline rank: " in line]
     errors = [line for line in lines if "Error" in line and "ChildFailedError" not in line]
     return next(iter([*marked, *errors, *lines[-1:]]), "it said nothing")[:300]
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _rank_result(path: Path) -> dict[str, Any]:
+    """The result file of a rank."""
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise MeasurementError(f"{path.stem} left no result") from None
-    return found
+    return result
 
 
 def merge(results: Sequence[Mapping[str, Any]], settings: RunSettings) -> RankedRun:
-    """One run of the results of its ranks.
+    """Merge the results of the ranks of a run.
 
     Raises:
-        MeasurementError: ranks that did not take the same steps.
+        MeasurementError: ranks with different numbers of steps.
     """
     phases: dict[str, PhaseTiming] = {}
     ratios: list[float] = []
@@ -114,8 +116,8 @@ def merge(results: Sequence[Mapping[str, Any]], settings: RunSettings) -> Ranked
         if slowest:
             phases[name] = PhaseTiming(name, slowest)
     first = results[0]
-    found = cpu()
-    device = Device(name=str(first["device"] or found.name))
+    processor = cpu()
+    device = DeviceInfo(name=str(first["device"] or processor.name))
     measured = Measurement(
         source="live",
         operators=table(OPERATOR_COLUMNS, {}, 0),

@@ -1,4 +1,4 @@
-"""What this machine can measure, and what to install for the rest."""
+"""Checks of what this machine can measure, with advice on what is missing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 Status = Literal["ok", "missing", "limited"]
 
-#: Where the Nsight tools lie when they are not on the PATH.
+#: Folders of the Nsight tools when they are not on the PATH.
 _TOOL_FOLDERS = (
     "/usr/local/cuda/bin",
     "/opt/nvidia/nsight-systems/*/bin",
@@ -27,9 +27,10 @@ _TOOL_FOLDERS = (
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that measuring needs.
+    """A prerequisite of measuring.
 
-    enables: what one gets with it.  advice: how to get it, empty where it is there.
+    found: version or name.  enables: what it is needed for.  advice: how to get it, "" where it is
+    present.
     """
 
     name: str
@@ -43,12 +44,12 @@ class Check:
 
 
 def examine() -> list[Check]:
-    """Every check, in the order that they build on each other; a broken one is a finding."""
+    """Run every check, each after those it builds on; a check that fails is "limited"."""
     return [_safely(name, check) for name, check in _CHECKS.items()]
 
 
 def _safely(name: str, check: Callable[[], Check]) -> Check:
-    """A tool that answers in an unforeseen way must not end the examination."""
+    """A check whose errors become a result: a broken tool must not end the examination."""
     try:
         return check()
     except (OSError, ValueError, RuntimeError, ImportError, AttributeError) as error:
@@ -58,9 +59,9 @@ def _safely(name: str, check: Callable[[], Check]) -> Check:
 
 def find_tool(name: str) -> str | None:
     """Path of nsys or ncu: on the PATH, or where NVIDIA's packages put them."""
-    found = shutil.which(name)
-    if found:
-        return found
+    on_path = shutil.which(name)
+    if on_path:
+        return on_path
     for folder in _TOOL_FOLDERS:
         root, _, pattern = folder.partition("*")
         base = Path(root)
@@ -77,8 +78,8 @@ def find_tool(name: str) -> str | None:
 def _cpu() -> Check:
     from profilers.collect.machine import cpu
 
-    found = cpu()
-    text = f"{found.name}, {found.cores} cores, {found.memory_bytes / 2**30:.0f} GiB"
+    processor = cpu()
+    text = f"{processor.name}, {processor.cores} cores, {processor.memory_bytes / 2**30:.0f} GiB"
     return Check("cpu", "ok", text, "runs and calibration on the CPU")
 
 
@@ -115,12 +116,12 @@ def _driver() -> Check:
     enables = "power, clocks, memory and temperature while a run lasts"
     if importlib.util.find_spec("pynvml") is None:
         return Check("nvml", "missing", "", enables, "pip install 'ridgeline[profile]'")
-    found = gpus()
-    if not found:
+    devices = gpus()
+    if not devices:
         advice = "needs an NVIDIA GPU and its driver; pass the GPU through to a container"
         return Check("nvml", "missing", "no NVIDIA driver answers", enables, advice)
-    names = ", ".join(gpu.name for gpu in found)
-    return Check("nvml", "ok", f"driver {found[0].driver}: {names}", enables)
+    names = ", ".join(gpu.name for gpu in devices)
+    return Check("nvml", "ok", f"driver {devices[0].driver}: {names}", enables)
 
 
 def _accelerator() -> Check:
@@ -167,7 +168,7 @@ def _ncu() -> Check:
 
 
 def counters_permitted() -> bool:
-    """Whether this user may read GPU counters: root, or a driver that lets everyone.
+    """Whether this user may read GPU counters: root, or any user where the driver permits.
 
     Source: NVIDIA, "Permission issue with Performance Counters" (ERR_NVGPUCTRPERM).
     """
@@ -181,7 +182,7 @@ def counters_permitted() -> bool:
 
 
 def _version(argv: list[str]) -> str:
-    """The version that a tool prints, or its first line."""
+    """The version in the output of a tool, or its first line."""
     done = subprocess.run(
         argv, capture_output=True, text=True, timeout=20, check=False, errors="replace"
     )

@@ -1,4 +1,4 @@
-"""What eager execution costs here: host time of layers and steps, and chains of unfused kernels."""
+"""Costs of eager execution on this machine: host time, and passes of unfused kernels."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ _WEIGHT_BYTES = 4 * 2**20  # what a product of the host benchmark streams throug
 def measure_eager(
     device: Any, stream_bytes_per_s: float, progress: Progress = silent
 ) -> EagerFacts:
-    """Run the pieces of eager execution alone and say what each costs here; a few seconds.
+    """Time the pieces of eager execution alone; takes a few seconds.
 
-    stream_bytes_per_s: what one element-wise pass reaches, the unit that passes are counted in.
-    No model is timed: host times are those of a model so small that nothing else remains.
+    Host times are those of a model so small that nothing else remains.
+
+    Args:
+        stream_bytes_per_s: rate of an element-wise pass, the unit in which passes are counted.
     """
     import torch
 
-    bench, clock = Bench.on(device), Clock.of(device)
+    bench, clock = Bench.on(device), Clock.for_device(device)
     with torch.inference_mode():
         progress(0.1, "host time of a step")
         step = _host_s(bench, clock, layers=0)
@@ -42,7 +44,7 @@ def measure_eager(
 
 
 def _settle_allocator(bench: Bench) -> None:
-    """Take and give back one large block, as a model's first step does.
+    """Allocate and free a large block, as a model's first step does.
 
     The C library then serves blocks of that size from memory it holds, where before each would
     be mapped anew, a page fault for every 4 KiB (glibc, mallopt(3), M_MMAP_THRESHOLD).
@@ -54,9 +56,9 @@ def _settle_allocator(bench: Bench) -> None:
 
 
 def _host_s(bench: Bench, clock: Clock, layers: int, repeats: int = 41) -> float:
-    """Host time of a decode step of a Llama so narrow that its kernels compute nothing.
+    """Median host time [s] of a decode step of a Llama so narrow that its kernels compute nothing.
 
-    Before each product other weights stream through the caches, as a model's own would; that
+    Before each product other weights stream through the caches, as a model's weights do; that
     time is left out.
     """
     import torch
@@ -73,35 +75,35 @@ def _host_s(bench: Bench, clock: Clock, layers: int, repeats: int = 41) -> float
         model.model.layers = torch.nn.ModuleList()
         model.config.num_hidden_layers = 0
     # A GPU has no caches of the host's to empty, and would wait at each reading of the clock.
-    away = _stream_before_products(model, bench, clock) if bench.device.type == "cpu" else []
+    streaming_s = _stream_before_products(model, bench, clock) if bench.device.type == "cpu" else []
     token = torch.zeros(1, 1, dtype=torch.long, device=bench.device)
     cache, times = None, []
     for _ in range(repeats + 3):
-        away.clear()
+        streaming_s.clear()
         start = clock.now()
         out = model(token, past_key_values=cache, use_cache=True)
         out.logits[:, -1:].argmax(-1)
-        times.append(clock.now() - start - sum(away))
+        times.append(clock.now() - start - sum(streaming_s))
         cache = out.past_key_values if layers else None
     return statistics.median(times[3:])
 
 
 def _stream_before_products(model: Any, bench: Bench, clock: Clock) -> list[float]:
-    """Make each linear layer first read cold weights; returns the list its seconds go to."""
+    """Make each linear layer first read cold weights; returns the list of the seconds it takes."""
     import torch
 
-    away: list[float] = []
+    streaming_s: list[float] = []
     x = bench.fresh(1, 2048)
 
     def stream(_module: Any, _inputs: Any) -> None:
         start = clock.now()
         torch.nn.functional.linear(x, bench.cold(_WEIGHT_BYTES // 4096, 2048))
-        away.append(clock.now() - start)
+        streaming_s.append(clock.now() - start)
 
     for module in model.modules():
         if isinstance(module, torch.nn.Linear):
             module.register_forward_pre_hook(stream)
-    return away
+    return streaming_s
 
 
 _Chain = Callable[[Bench, int], tuple[Callable[[], object], float]]
@@ -127,6 +129,7 @@ _PROMPTS: Mapping[str, tuple[int, ...]] = {
 
 
 def _norm(bench: Bench, tokens: int) -> tuple[Callable[[], object], float]:
+    """RMSNorm with the residual before it, and the bytes [B] of a fused kernel."""
     import torch
 
     x, residual = bench.fresh(1, tokens, _WIDTH), bench.fresh(1, tokens, _WIDTH)
@@ -141,6 +144,7 @@ def _norm(bench: Bench, tokens: int) -> tuple[Callable[[], object], float]:
 
 
 def _rope(bench: Bench, tokens: int) -> tuple[Callable[[], object], float]:
+    """Rotation of heads, and the bytes [B] of a fused kernel."""
     import torch
 
     heads, dim = _WIDTH // 64, 64
@@ -155,6 +159,7 @@ def _rope(bench: Bench, tokens: int) -> tuple[Callable[[], object], float]:
 
 
 def _activation(bench: Bench, tokens: int) -> tuple[Callable[[], object], float]:
+    """SwiGLU, and the bytes [B] of a fused kernel."""
     import torch
 
     gate, up = bench.fresh(1, tokens, 3 * _WIDTH), bench.fresh(1, tokens, 3 * _WIDTH)
@@ -162,7 +167,8 @@ def _activation(bench: Bench, tokens: int) -> tuple[Callable[[], object], float]
 
 
 def _cache_append(bench: Bench, tokens: int) -> tuple[Callable[[], object], float]:
-    """A ring of caches, each replaced by a longer copy: old memory is freed as new is taken."""
+    """The append to a ring of caches, each replaced by a longer copy: memory is freed as new is
+    allocated."""
     import torch
 
     ring = [bench.cold(4, 8, tokens, 64).clone() for _ in range(12)]

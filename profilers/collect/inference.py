@@ -25,7 +25,7 @@ _MOST_PROMPTS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One question.  image: path of the picture that goes with it, "" for none."""
+    """A question.  image: path of its picture, "" for none."""
 
     id: str
     text: str
@@ -34,10 +34,10 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Which prompts run, how often, in which order.
+    """Choice and order of prompts.
 
-    epochs: times through the prompts.  samples_per_epoch: of them, 0 for all.  shuffle: another
-    order each epoch, from `seed`.  subset: ids to keep, all where empty.
+    epochs: passes over the prompts.  samples_per_epoch: prompts of a pass, 0 for all.
+    shuffle: another order in each pass, from `seed`.  subset: ids to keep, empty for all.
     """
 
     epochs: int = 1
@@ -49,7 +49,7 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """How answers are made.  temperature 0 takes the likeliest token each time."""
+    """Settings of generation.  temperature: 0 for the most probable token each time."""
 
     max_new_tokens: int = 128
     temperature: float = 0.0
@@ -60,7 +60,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """What was written.  cancelled: the run was stopped; the file holds what was complete."""
+    """The file of answers.  cancelled: the run was stopped after the answers in it."""
 
     path: Path
     count: int
@@ -70,7 +70,7 @@ class Predictions:
 
 
 def read_prompts(path: Path) -> list[Prompt]:
-    """The prompts of a text or JSONL file; pictures are looked up beside the file.
+    """The prompts of a text or JSONL file, whose pictures lie in the same folder.
 
     Raises:
         MeasurementError: the file cannot be read, or a line is no prompt (with its number).
@@ -102,15 +102,15 @@ def _json_prompt(line: str, number: int, path: Path) -> Prompt:
 
 
 def schedule(prompts: Sequence[Prompt], sampling: Sampling) -> Iterator[tuple[int, Prompt]]:
-    """(epoch, prompt) in the order that they run.
+    """(epoch, prompt) in the order of the run.
 
     Raises:
-        MeasurementError: a subset that names no prompt, or counts below their least.
+        MeasurementError: a subset with an unknown id, or counts below their least.
     """
     if sampling.epochs < 1 or sampling.samples_per_epoch < 0:
         raise MeasurementError("epochs start at 1 and samples per epoch at 0 (all)")
-    known = {prompt.id for prompt in prompts}
-    missing = [name for name in sampling.subset if name not in known]
+    ids = {prompt.id for prompt in prompts}
+    missing = [name for name in sampling.subset if name not in ids]
     if missing:
         raise MeasurementError(f"the subset names {missing[0]!r}, which is the id of no prompt")
     chosen = [p for p in prompts if not sampling.subset or p.id in sampling.subset]
@@ -129,7 +129,7 @@ def run_inference(
     progress: Progress = silent,
     cancelled: Cancel = never,
 ) -> Predictions:
-    """Answer every prompt of the plan; a line of predictions.jsonl is written as each ends.
+    """Answer every prompt of the plan, a line of predictions.jsonl each.
 
     checkpoint: a local folder or hub id with weights and a tokenizer or processor.
 
@@ -159,7 +159,7 @@ def run_inference(
 
 @dataclass(frozen=True, slots=True)
 class _Answerer:
-    """A loaded checkpoint.  reader: its tokenizer, or the processor of a model with images."""
+    """A loaded checkpoint.  reader: the tokenizer, or the processor of a model with images."""
 
     model: Any
     reader: Any
@@ -189,7 +189,7 @@ class _Answerer:
         return cls(model.to(device).eval(), reader, generation, images)
 
     def answer(self, prompt: Prompt) -> dict[str, Any]:
-        """One answer with its tokens and seconds."""
+        """The answer to a prompt with its tokens and seconds."""
         import torch
 
         inputs = self._inputs(prompt).to(self.model.device)
@@ -197,7 +197,7 @@ class _Answerer:
         start = time.perf_counter()
         try:
             with torch.inference_mode():
-                out = self.model.generate(**inputs, **self._how())
+                out = self.model.generate(**inputs, **self._options())
         except (RuntimeError, ValueError, MemoryError) as error:
             raise MeasurementError(f"prompt {prompt.id}: {first_line(error)}") from None
         answered = out[0, length:]
@@ -224,14 +224,15 @@ class _Answerer:
             return_tensors="pt",
         )
 
-    def _how(self) -> dict[str, Any]:
-        wanted = self.generation
+    def _options(self) -> dict[str, Any]:
+        """Keyword arguments of `generate`."""
+        generation = self.generation
         options: dict[str, Any] = {
-            "max_new_tokens": wanted.max_new_tokens,
-            "do_sample": wanted.temperature > 0,
+            "max_new_tokens": generation.max_new_tokens,
+            "do_sample": generation.temperature > 0,
         }
-        if wanted.temperature > 0:
-            options |= {"temperature": wanted.temperature, "top_p": wanted.top_p}
+        if generation.temperature > 0:
+            options |= {"temperature": generation.temperature, "top_p": generation.top_p}
         return options
 
 
@@ -249,23 +250,23 @@ _BOXES = (
 
 
 def boxes_of(text: str, width: int, height: int) -> list[tuple[float, float, float, float]]:
-    """Boxes (left, top, right, bottom) in pixels that an answer names, in the order given.
+    """Boxes (left, top, right, bottom) in pixels in an answer, in their order.
 
     Reads `<|box_start|>(x,y),(x,y)<|box_end|>` and `[[x, y, x, y]]`, in thousandths of the
     picture, and `"bbox_2d": [x, y, x, y]`, in pixels.  Boxes without an area are left out.
     """
-    found: list[tuple[int, tuple[float, float, float, float]]] = []
+    boxes: list[tuple[int, tuple[float, float, float, float]]] = []
     for pattern, thousandths in _BOXES:
         x, y = (width / 1000.0, height / 1000.0) if thousandths else (1.0, 1.0)
         for match in pattern.finditer(text):
             left, top, right, bottom = (float(value) for value in match.groups())
             if right > left and bottom > top:
-                found.append((match.start(), (left * x, top * y, right * x, bottom * y)))
-    return [box for _, box in sorted(found)]
+                boxes.append((match.start(), (left * x, top * y, right * x, bottom * y)))
+    return [box for _, box in sorted(boxes)]
 
 
 def _annotated(prompt: Prompt, text: str, folder: Path) -> list[list[float]]:
-    """The boxes of an answer; where there are some, the picture with them drawn is saved."""
+    """The boxes of an answer; if any, the picture is saved with them drawn."""
     if not prompt.image:
         return []
     from PIL import ImageDraw

@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One GPU as NVML names it."""
+    """A GPU as NVML describes it."""
 
     index: int
     name: str
@@ -21,7 +21,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """The processor: its name, cores that this process may use, caches, memory."""
+    """The processor.  cores: those that this process may use."""
 
     name: str
     cores: int
@@ -31,7 +31,7 @@ class Cpu:
 
 
 def gpus() -> list[Gpu]:
-    """The GPUs that NVML sees; an empty list where there is no driver or no NVML."""
+    """The GPUs that NVML lists; none without a driver or NVML."""
     import importlib.util
 
     if importlib.util.find_spec("pynvml") is None:
@@ -56,7 +56,7 @@ def _gpu(nvml: Any, index: int, driver: str) -> Gpu:
 
 
 def cpu() -> Cpu:
-    """The processor of this machine, from the operating system."""
+    """The processor of this machine, as the operating system describes it."""
     fields = _cpuinfo()
     megahertz = fields.get("cpu MHz")
     return Cpu(
@@ -103,7 +103,7 @@ def _memory_bytes() -> int:
 
 
 def available_bytes() -> float | None:
-    """Memory that can be taken without swapping; None where the system does not say."""
+    """Memory that can be allocated without swapping; None where the system does not state it."""
     path = Path("/proc/meminfo")
     if not path.exists():
         return None

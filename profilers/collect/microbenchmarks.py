@@ -1,8 +1,8 @@
-"""Operators timed one by one: the points that a calibration needs.
+"""Microbenchmarks of single operators, the points of a calibration.
 
-Each case draws its weights, keys and values from a pool larger than any cache, so that it finds
-them cold as a model's step does.  All cases run once a round, for several rounds, and the median
-counts: a disturbance of the machine touches one round of many cases, not all rounds of one.
+Each case draws its weights, keys and values from a pool larger than any cache, so that they are
+cold as in a step of a model.  All cases run once a round, for several rounds, and the median
+counts: a disturbance of the machine touches a round of many cases, not all rounds of a case.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _STEPS_TOGETHER = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """A case and the seconds of its rounds."""
+class CaseTimings:
+    """A case with its seconds in each round.  work: FLOPs, moved: bytes of a run."""
 
     operator: str
     fmt: str
@@ -51,6 +51,7 @@ class Result:
         return relative_spread(self.samples_s)
 
     def row(self) -> dict[str, Any]:
+        """Operator, format, shape, median, spread and rates, for tables and files."""
         return {
             "operator": self.operator,
             "format": self.fmt,
@@ -67,40 +68,43 @@ class Result:
 class Suite:
     """Finished microbenchmarks.  facts: device, threads, clock, library versions, day."""
 
-    results: tuple[Result, ...]
+    results: tuple[CaseTimings, ...]
     facts: Mapping[str, str | float | int] = field(default_factory=dict)
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row a case, for tables and files."""
+        """A row per case."""
         return [result.row() for result in self.results]
 
-    def of(self, operator: str, fmt: str = "") -> list[Result]:
+    def results_of(self, operator: str, fmt: str = "") -> list[CaseTimings]:
+        """The results of one operator, of all formats or of one."""
         return [r for r in self.results if r.operator == operator and fmt in ("", r.fmt)]
 
-    def points(self) -> tuple[OperatorPoints, ...]:
-        """The operators that a latency profile has constants for, ready for calibration."""
-        groups: dict[tuple[str, str], list[Result]] = {}
+    def operator_points(self) -> tuple[OperatorPoints, ...]:
+        """The results for which a latency profile has constants, as calibration takes them."""
+        groups: dict[tuple[str, str], list[CaseTimings]] = {}
         for result in self.results:
             if (result.operator, result.fmt) in _CALIBRATED or result.operator == "collective":
                 groups.setdefault((result.operator, result.fmt), []).append(result)
-        return tuple(self._points(key, found) for key, found in groups.items())
+        return tuple(self._points_of_group(key, results) for key, results in groups.items())
 
-    def _points(self, key: tuple[str, str], found: Sequence[Result]) -> OperatorPoints:
+    def _points_of_group(
+        self, key: tuple[str, str], results: Sequence[CaseTimings]
+    ) -> OperatorPoints:
         on_cpu = self.facts.get("device_type") == "cpu"
         dims: dict[str, Num] = {
-            name: np.array([result.dims[name] for result in found]) for name in found[0].dims
+            name: np.array([result.dims[name] for result in results]) for name in results[0].dims
         }
         return OperatorPoints(
             *key,
             dims,
-            np.array([result.median_s for result in found]),
+            np.array([result.median_s for result in results]),
             warm_cache=key[0] == "pointwise",
             source=f"microbenchmarks with {self.facts.get('library', 'torch')}",
             on_cpu=on_cpu,
         )
 
     def joined(self, later: Suite) -> Suite:
-        """The rounds of both suites, case by case; what only one of them ran is left out."""
+        """Both suites' rounds case by case; cases that only one of them ran are left out."""
         rounds = {_key(result): result.samples_s for result in later.results}
         both = tuple(
             replace(result, samples_s=result.samples_s + rounds[_key(result)])
@@ -112,29 +116,29 @@ class Suite:
 
     @property
     def peak_flops_per_s(self) -> dict[str, float]:
-        """The best rate of a matrix product by number format."""
+        """Largest rate of a matrix product by number format."""
         rates: dict[str, float] = {}
-        for result in self.of("gemm"):
+        for result in self.results_of("gemm"):
             rates[result.fmt] = max(rates.get(result.fmt, 0.0), result.work / result.median_s)
         return rates
 
     @property
     def memory_bytes_per_s(self) -> float:
-        """The best rate at which memory streams: read alone, or copied."""
-        streams = [*self.of("read"), *self.of("copy")]
+        """Largest rate of a stream from memory, read or copied."""
+        streams = [*self.results_of("read"), *self.results_of("copy")]
         return max(result.moved / result.median_s for result in streams)
 
     @property
     def spread(self) -> float:
-        """The median spread of all cases: the noise of the machine while they ran."""
+        """Median spread of all cases: the noise of the machine."""
         return statistics.median(result.spread for result in self.results)
 
 
-def _key(result: Result) -> tuple[str, str, tuple[tuple[str, float], ...]]:
+def _key(result: CaseTimings) -> tuple[str, str, tuple[tuple[str, float], ...]]:
     return result.operator, result.fmt, tuple(result.dims.items())
 
 
-#: What the formats of `OperatorPoints` cover.
+#: Operators and formats with constants in a latency profile.
 _CALIBRATED = frozenset(
     {
         ("gemm", "bf16"),
@@ -155,14 +159,14 @@ def run_suite(
     progress: Progress = silent,
     cancelled: Cancel = never,
 ) -> Suite:
-    """Run the cases round by round; after the third round the budget ends the suite.
+    """Run the cases round by round, at least three rounds and then until the budget is spent.
 
     Args:
         device: a torch device.
         cases: which, `standard_cases(device)` by default.
         budget_s: seconds on the wall clock.
-        in_step: several ranks run the same cases and must make the same calls: the wall clock
-            then decides on nothing.
+        in_step: several ranks run the same cases and must make the same calls, so that no clock
+            may decide how often they run.
 
     Raises:
         MeasurementError: none of the cases runs here.
@@ -170,12 +174,12 @@ def run_suite(
     """
     import torch
 
-    asked = tuple(standard_cases(device) if cases is None else cases)
+    wanted = tuple(standard_cases(device) if cases is None else cases)
     bench, began = Bench.on(device), time.perf_counter()
-    clock = Clock(device, "wall") if in_step else Clock.of(device)
+    clock = Clock(device, "wall") if in_step else Clock.for_device(device)
     with torch.inference_mode():
         progress(0.0, "preparing operands")
-        chosen, runs, missing = _prepared(asked, bench)
+        chosen, runs, missing = _prepared(wanted, bench)
         inner = [_STEPS_TOGETHER if in_step else _inner(clock, run) for run in runs]
         samples: list[list[float]] = [[] for _ in runs]
         for number in range(_ROUNDS):
@@ -189,7 +193,7 @@ def run_suite(
                 samples[at].append(_sample(clock, run, inner[at]))
     progress(1.0, "done")
     results = tuple(
-        Result(c.operator, c.fmt, c.dims, c.work, c.moved, tuple(s))
+        CaseTimings(c.operator, c.fmt, c.dims, c.work, c.moved, tuple(s))
         for c, s in zip(chosen, samples, strict=True)
     )
     facts = _facts(device, clock, time.perf_counter() - began)
@@ -197,7 +201,7 @@ def run_suite(
 
 
 def _prepared(cases: Sequence[Case], bench: Bench) -> tuple[list[Case], list[Run], list[str]]:
-    """The cases that this device and build of torch can run, their runs, and why not the others."""
+    """The cases that run on this device, their functions, and a sentence on each of the others."""
     able: list[Case] = []
     runs: list[Run] = []
     missing: list[str] = []
@@ -216,20 +220,21 @@ def _prepared(cases: Sequence[Case], bench: Bench) -> tuple[list[Case], list[Run
 
 
 def _inner(clock: Clock, run: Run) -> int:
-    """Runs in a row per sample, so that a sample is long against the clock's own cost."""
+    """Number of runs per sample that makes a sample long against the cost of the clock."""
     run()
     least, most = (5e-3, 50) if clock.device.type == "cuda" else (2e-3, 20)
     return int(np.clip(least / max(clock.time(run), 1e-7), 1, most))
 
 
 def _sample(clock: Clock, run: Run, inner: int) -> float:
-    """Seconds of a run; a short one first runs once unseen, to find its code (not its operands)."""
+    """Seconds of a run; a short one first runs once untimed, to load its code."""
     if inner > 1:
         run()
     return clock.time(run, inner)
 
 
 def _facts(device: Any, clock: Clock, wall_s: float) -> dict[str, str | float | int]:
+    """Device, library, threads, clock, duration and day of a suite."""
     import torch
 
     return {

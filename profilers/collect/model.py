@@ -18,7 +18,7 @@ from genz_core.types import Workload
 from profilers.collect.building import (
     RunSettings,
     build,
-    check,
+    check_sizes,
     device_facts,
     first_line,
     free_memory,
@@ -36,16 +36,16 @@ from profilers.schema import OPERATOR_COLUMNS, Measurement, PhaseTiming, table
 __all__ = ["Cancelled", "ModelRun", "RunSettings", "one_request", "run_model", "run_scaled"]
 
 PHASES = ("prefill", "decode")
-#: Warm-up belongs to no phase: Nsight would count it in.
+#: Names of ranges while warming up, so that Nsight counts them in no phase.
 _WARM_UP = ("warm-up", "warm-up")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRun:
-    """A finished run: the measurement, and what it was.
+    """A finished run.
 
-    cancelled: it was stopped and holds the repeats before that.  use: power, clocks, memory and
-    temperature of the GPU while it ran, None where NVML sees none.
+    cancelled: it was stopped, and the measurement holds the repeats before that.
+    use: power, clocks, memory and temperature of the GPU during the run, None where NVML sees none.
     """
 
     measurement: Measurement
@@ -64,10 +64,10 @@ def run_model(
 
     Raises:
         MeasurementError: torch or transformers is missing, the config cannot be built, the
-            device is not there, or a setting means nothing.
+            device is not present, or a setting has no meaning.
         Cancelled: `cancelled` returned True before the first repeat was complete.
     """
-    check(settings)
+    check_sizes(settings)
     libraries()
     device = pick_device(settings.device)
     progress(0.0, "building the model")
@@ -135,7 +135,7 @@ def run_scaled(
     T(L) = T(n) + (L - n) (T(n) - T(n/2)) / (n - n/2), of steps and of each operator in them: the
     ends of the model are counted once.
     """
-    from profilers.collect.torch_operators import of_all_layers
+    from profilers.collect.torch_operators import scaled_to_all_layers
 
     whole = layer_count(settings)
     many = settings.layers
@@ -165,7 +165,9 @@ def run_scaled(
         for name, timing in large.measurement.phases.items()
     }
     note = f"measured with {many} and {few} of {whole} layers and scaled to all"
-    operators = of_all_layers(large.measurement.operators, small.measurement.operators, factor)
+    operators = scaled_to_all_layers(
+        large.measurement.operators, small.measurement.operators, factor
+    )
     measured = replace(large.measurement, operators=operators, phases=phases, notes=(note,))
     return replace(large, measurement=measured)
 
@@ -184,8 +186,8 @@ class _Timed:
 def _timed(
     model: Any, settings: RunSettings, device: Any, progress: Progress, cancelled: Cancel
 ) -> _Timed:
-    """Timings of both phases over the repeats; those that were complete when cancelled."""
-    clock = Clock.of(device)
+    """Timings of both phases over the repeats that were complete."""
+    clock = Clock.for_device(device)
     prefills: list[float] = []
     decodes: list[float] = []
     stopped = False
@@ -212,7 +214,7 @@ def _timed(
 def one_request(
     model: Any, settings: RunSettings, clock: Clock, names: tuple[str, str] = PHASES
 ) -> tuple[float, list[float]]:
-    """One batch from prompt to last token: seconds of the prefill and of each decode step.
+    """Run a batch from prompt to last token: seconds of the prefill and of each decode step.
 
     names: of the ranges that a profiler sees around the prefill and each step.
     """
@@ -238,7 +240,7 @@ def one_request(
 
 @contextmanager
 def phase_range(name: str) -> Iterator[None]:
-    """An NVTX range and a profiler annotation; without a GPU only the latter costs anything."""
+    """An NVTX range (on a GPU) and a profiler annotation around the block."""
     import torch
 
     on_gpu = torch.cuda.is_available()
@@ -254,7 +256,7 @@ def phase_range(name: str) -> Iterator[None]:
 
 @contextmanager
 def module_ranges(model: Any, wanted: bool = True) -> Iterator[None]:
-    """An NVTX range around every module's forward, named by its path, while inside."""
+    """An NVTX range around the forward pass of every module, named by its path."""
     handles = []
     if wanted:
         for name, module in model.named_modules():
@@ -283,7 +285,7 @@ def _closing(_module: Any, _inputs: Any, _outputs: Any) -> None:
 
 
 def _nvtx() -> Any:
-    """NVTX without a GPU: the nvtx package where there is one, else ranges nobody sees."""
+    """NVTX without a GPU: the nvtx package if installed, else a stand-in that does nothing."""
     import importlib.util
 
     if importlib.util.find_spec("nvtx") is None:
@@ -315,16 +317,17 @@ class _Ranges:
 
 
 def _profiled(model: Any, settings: RunSettings, device: Any) -> Any:
-    """One request under the torch profiler as a table of `OPERATOR_COLUMNS`."""
+    """A table of `OPERATOR_COLUMNS` from a request under the torch profiler."""
     from profilers.collect.torch_operators import operator_table
 
-    clock = Clock.of(device)
+    clock = Clock.for_device(device)
     return operator_table(
         lambda: one_request(model, settings, clock), device.type, settings.trace_path
     )
 
 
 def _out_of_memory(settings: RunSettings, parameters: int, device: Any) -> ModelRun:
+    """A run without timings, and a note on the size at which memory ran out."""
     free_memory(device)
     note = f"ran out of memory at batch {settings.batch}, isl {settings.isl}, osl {settings.osl}"
     empty = Measurement(

@@ -1,7 +1,7 @@
-"""Nsight Systems and Nsight Compute: command lines.
+"""Command lines of Nsight Systems and Nsight Compute.
 
-Commands are argument lists and never go through a shell.  The workload is a program of its own,
-run with torch's profiler off: both use CUPTI, which serves one at a time.
+Commands are argument lists and never go through a shell.  The workload is a
+separate program with torch's profiler off: both use CUPTI, which serves a single client.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def build_nsys_cmd(
             lies between its calls, "none" everything.
         nvtx_capture: "prefill", or "prefill@domain"; required for capture "nvtx".
 
-    Kernels inside CUDA graphs are traced one by one: newer drivers would hide them otherwise.
+    Kernels inside CUDA graphs are traced individually; newer drivers hide them otherwise.
 
     Raises:
         MeasurementError: no program, or an NVTX capture without a range.
@@ -123,7 +123,7 @@ def build_ncu_cmd(
 
 
 def build_nsys_stats_cmd(report: Path, out_base: Path) -> list[str]:
-    """Summary tables of a report as CSV files."""
+    """`nsys stats`: summary tables of a report as CSV files."""
     return [
         "nsys", "stats", f"--report={','.join(_STATS)}", "--format=csv", "--force-export=true",
         f"--output={out_base}", str(report),
@@ -131,7 +131,7 @@ def build_nsys_stats_cmd(report: Path, out_base: Path) -> list[str]:
 
 
 def build_nsys_export_cmd(report: Path, database: Path) -> list[str]:
-    """The report as the SQLite database that the readers take."""
+    """`nsys export`: the report as the SQLite database that the readers take."""
     return [
         "nsys", "export", "--type=sqlite", "--force-overwrite=true", f"--output={database}",
         str(report),
@@ -139,22 +139,21 @@ def build_nsys_export_cmd(report: Path, database: Path) -> list[str]:
 
 
 def build_ncu_csv_cmd(report: Path) -> list[str]:
-    """All counters of a report as a CSV table on standard output."""
+    """`ncu --import`: all counters of a report as a CSV table on standard output."""
     return ["ncu", "--import", str(report), "--csv", "--page=raw", "--print-units=base"]
 
 
 def work_argv(arguments: Sequence[str], elsewhere: bool = False) -> list[str]:
-    """The program that Nsight watches: `ridgeline measure`, which leaves the profiling and the
-    keeping to its caller.
+    """Argument list of `ridgeline measure` without profiler and without keeping, for Nsight.
 
-    elsewhere: on another machine, where this Python is not.
+    arguments: model and options of `measure`.  elsewhere: for a machine without this Python.
     """
     program = ["ridgeline"] if elsewhere else [sys.executable, "-m", "app.cli"]
     return [*program, "measure", "run", *arguments, "--no-profile", "--no-keep", "--nvtx"]
 
 
 def shell_line(argv: Sequence[str]) -> str:
-    """The command as one would type it, to run elsewhere."""
+    """An argument list as a line for a shell."""
     return shlex.join(argv)
 
 
@@ -164,9 +163,9 @@ def _check_work(argv: Sequence[str]) -> None:
 
 
 def kernel_pattern(name: str) -> str:
-    """A regular expression that matches exactly one kernel name.
+    """A regular expression that matches exactly a kernel's name.
 
-    Special characters alone are escaped: other dialects refuse an escaped blank.
+    Only special characters are escaped: other dialects refuse an escaped blank.
     """
     escaped = re.sub(r"([.^$*+?()\[\]{}|\\])", r"\\\1", name)
     return f"^{escaped}$"

@@ -1,4 +1,4 @@
-"""Nsight run around a program: commands, logs and the report of it in one folder."""
+"""Run Nsight around a program, with commands, logs and report in a folder."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _WHERE = {
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What a run left in its folder.
+    """The files of a run inside Nsight.
 
-    report: what to import: the SQLite database of nsys, the .ncu-rep of ncu.
-    files: everything.  commands: what ran, in order.
+    report: the file to import, the SQLite database of nsys or the .ncu-rep of ncu.
+    files: all of the folder.  commands: argument lists that ran, in order.
     """
 
     report: Path
@@ -40,16 +40,19 @@ class Captured:
 def refuse_missing(tool: str, argv: Sequence[str]) -> str:
     """The path of nsys or ncu.
 
+    Args:
+        argv: the command to run on a machine that has the tool, for the message.
+
     Raises:
-        MeasurementError: it is not installed here, with the command to run where it is.
+        MeasurementError: it is not installed here.
     """
-    found = find_tool(tool)
-    if found is None:
+    path = find_tool(tool)
+    if path is None:
         raise MeasurementError(
             f"{tool} is not installed here ({_WHERE[tool]}); on a machine that has it run: "
             f"{shell_line(argv)}"
         )
-    return found
+    return path
 
 
 def run_nsys(
@@ -79,7 +82,7 @@ def run_nsys(
 def run_ncu(
     argv: Sequence[str], folder: Path, timeout_s: float = 3600.0, cancelled: Cancel = never
 ) -> Captured:
-    """Run a command of `build_ncu_cmd`; where no kernel matched its NVTX range, run without it.
+    """Run a command of `build_ncu_cmd`; if no kernel matched its NVTX range, again without it.
 
     Raises:
         MeasurementError, Cancelled: as `run_nsys`.
@@ -101,7 +104,7 @@ def run_ncu(
 
 @dataclass(slots=True)
 class _Folder:
-    """A folder that keeps what ran and what it said."""
+    """A folder with the commands that ran and a log of each."""
 
     path: Path
     tool: str
@@ -110,7 +113,7 @@ class _Folder:
     commands: tuple[tuple[str, ...], ...] = ()
 
     def run(self, step: str, argv: Sequence[str], required: bool = True) -> str:
-        """Run a command of the tool, its output into `<step>.log`; returns the output."""
+        """Run a command of the tool with its output in `<step>.log`; returns the output."""
         tool = refuse_missing(self.tool, argv)
         self.path.mkdir(parents=True, exist_ok=True)
         self.commands += (tuple(argv),)
@@ -119,13 +122,13 @@ class _Folder:
         code = programs.run(
             [tool, *argv[1:]], log, f"{self.tool} {step}", self.timeout_s, self.cancelled
         )
-        said = log.read_text(encoding="utf-8", errors="replace")
+        output = log.read_text(encoding="utf-8", errors="replace")
         if code != 0 and required:
-            last = (said.strip().splitlines() or ["no output"])[-1][:200]
+            last = (output.strip().splitlines() or ["no output"])[-1][:200]
             raise MeasurementError(
                 f"{self.tool} {step} ended with code {code}: {last} (whole log in {log})"
             )
-        return said
+        return output
 
     def _keep_commands(self) -> None:
         text = json.dumps([list(command) for command in self.commands], indent=2)
@@ -143,7 +146,7 @@ class _Folder:
 
 
 def _output_of(argv: Sequence[str]) -> Path:
-    """The path after -o."""
+    """The path after -o in a command."""
     try:
         return Path(argv[list(argv).index("-o") + 1])
     except (ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""What a GPU draws and holds while a run lasts: power, clocks, memory, temperature, by NVML."""
+"""Power, clocks, memory and temperature of a GPU during a run, sampled by NVML."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INTERVAL_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class DeviceUse:
-    """Samples of one GPU over a run; an empty series is a figure that it does not report."""
+    """Samples of a GPU during a run; a series is empty where the GPU does not report it."""
 
     power_w: tuple[float, ...] = ()
     sm_clock_hz: tuple[float, ...] = ()
@@ -25,7 +25,7 @@ class DeviceUse:
     interval_s: float = _INTERVAL_S
 
     def summary(self) -> dict[str, float]:
-        """Mean and largest of each series that has samples."""
+        """Mean and maximum of each series with samples."""
         figures: dict[str, float] = {}
         for name in ("power_w", "sm_clock_hz", "memory_clock_hz", "memory_bytes", "temperature_c"):
             series = getattr(self, name)
@@ -37,11 +37,11 @@ class DeviceUse:
 
 @contextmanager
 def watch(device: Any) -> Iterator[Callable[[], DeviceUse | None]]:
-    """Sample the GPU behind a torch device in a thread while inside.
+    """Sample the GPU of a torch device in a thread while the block runs.
 
-    Yields a function that gives the samples once outside; None where NVML sees no such GPU.
+    Yields a function that returns the samples after the block; None where NVML has no such GPU.
     """
-    sampler = _Sampler.of(device)
+    sampler = _Sampler.for_device(device)
     if sampler is None:
         yield lambda: None
         return
@@ -63,7 +63,8 @@ class _Sampler:
     series: dict[str, list[float]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, device: Any) -> _Sampler | None:
+    def for_device(cls, device: Any) -> _Sampler | None:
+        """The sampler of a torch device; None where NVML sees no such GPU."""
         if device.type != "cuda" or importlib.util.find_spec("pynvml") is None:
             return None
         import pynvml
@@ -82,7 +83,7 @@ class _Sampler:
             self.stop.wait(_INTERVAL_S)
 
     def sample(self) -> None:
-        """One reading of each figure; what the GPU does not report, or no longer, is left out."""
+        """Append a reading of each figure that the GPU reports."""
         nvml, handle = self.nvml, self.handle
         readings: dict[str, Callable[[], float]] = {
             "power_w": lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1e3,
@@ -102,8 +103,8 @@ class _Sampler:
                 continue
 
     def use(self) -> DeviceUse:
-        found = {name: tuple(values) for name, values in self.series.items()}
-        return DeviceUse(**found, interval_s=_INTERVAL_S)  # type: ignore[arg-type]
+        series = {name: tuple(values) for name, values in self.series.items()}
+        return DeviceUse(**series, interval_s=_INTERVAL_S)  # type: ignore[arg-type]
 
     def close(self) -> None:
         try:

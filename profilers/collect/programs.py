@@ -1,4 +1,4 @@
-"""Other programs started and watched: their output in a file, ended when they are to stop."""
+"""Run other programs with their output in a file, a time limit and cancellation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from genz_core.errors import MeasurementError
 from profilers.collect.progress import Cancel, Cancelled, never
 
-#: How often a caller is asked whether to stop, and what a program gets to end by itself.
+#: Interval of polling for cancellation, and the time a program has to end by itself.
 _ASK_S, _GRACE_S = 0.2, 10.0
 
 
@@ -26,7 +26,7 @@ def run(
 ) -> int:
     """Run a command with its output in `log`; returns its exit code.
 
-    name: what to call it in sentences.  environment: its variables, by default this program's.
+    name: of the program, for messages.  environment: its variables, by default this program's.
 
     Raises:
         MeasurementError: it cannot be run, or did not end within `timeout_s`.
@@ -54,7 +54,7 @@ def run(
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """Stop a program and all that it started; one that is over already is left alone."""
+    """Stop a program and its children, if it still runs."""
     for ask in (signal.SIGTERM, signal.SIGKILL):
         if child.poll() is not None:
             return

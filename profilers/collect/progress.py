@@ -1,32 +1,32 @@
-"""How a long run tells its caller where it is, and how the caller stops it."""
+"""Progress and cancellation of long runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-#: Called with the share that is done, from 0 to 1, and what runs now.
+#: Called with the finished share, from 0 to 1, and the present piece of work.
 Progress = Callable[[float, str], None]
-#: Asked between two pieces of work; True ends the run.
+#: Polled between pieces of work; True ends the run.
 Cancel = Callable[[], bool]
 
 
 @dataclass(slots=True)
 class Cancelled(Exception):
-    """Raised inside a run whose caller asked it to stop."""
+    """A run was cancelled before anything was complete.  at: the piece of work."""
 
     at: str = ""
 
 
 def silent(_share: float, _what: str) -> None:
-    """Progress that nobody watches."""
+    """Report no progress."""
 
 
 def never() -> bool:
-    """A run that nobody stops."""
+    """Never cancel."""
     return False
 
 
 def part(progress: Progress, start: float, end: float) -> Progress:
-    """Progress of a piece of work that is [start, end] of the whole."""
+    """Progress of a piece of work that takes the share [start, end] of the whole."""
     return lambda share, what: progress(start + (end - start) * min(max(share, 0.0), 1.0), what)

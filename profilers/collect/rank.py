@@ -1,4 +1,4 @@
-"""What one rank of a tensor-parallel run does: `torchrun -m profilers.collect.rank FOLDER`.
+"""A rank of a tensor-parallel run: `torchrun -m profilers.collect.rank FOLDER`.
 
 Reads FOLDER/settings.json and leaves FOLDER/rank_<n>.json.
 """
@@ -24,7 +24,7 @@ _BY_ROW = ("o_proj", "down_proj")
 
 
 def main(folder: Path) -> None:
-    """Join the group, split the model, time it with the others, write the result."""
+    """Join the group, split the model, time it in step with the other ranks, write the result."""
     import torch
     import torch.distributed as dist
 
@@ -35,7 +35,7 @@ def main(folder: Path) -> None:
     try:
         torch.manual_seed(0)
         model, _ = build(settings, device)
-        split(model, dist.get_world_size(), device.type)
+        split_over_ranks(model, dist.get_world_size(), device.type)
         result = {
             "phases": _timed(model, settings, Clock(device, "wall")),
             "collectives": run_suite(device, collectives(), in_step=True).rows(),
@@ -53,10 +53,11 @@ def main(folder: Path) -> None:
         dist.destroy_process_group()
 
 
-def _own_device(asked: str) -> Any:
+def _own_device(name: str) -> Any:
+    """The torch device of this rank; on CUDA that of its local number."""
     import torch
 
-    device = pick_device(asked)
+    device = pick_device(name)
     if device.type != "cuda":
         return device
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
@@ -64,7 +65,7 @@ def _own_device(asked: str) -> Any:
     return device
 
 
-def split(model: Any, ranks: int, device_type: str) -> None:
+def split_over_ranks(model: Any, ranks: int, device_type: str) -> None:
     """Split attention heads and feed-forward width of a decoder over the ranks, in place.
 
     Raises:
@@ -98,7 +99,7 @@ def split(model: Any, ranks: int, device_type: str) -> None:
 
 
 def _timed(model: Any, settings: RunSettings, clock: Clock) -> dict[str, list[float]]:
-    """Samples of both phases; all ranks start each request together."""
+    """Seconds of both phases, with all ranks starting each request together."""
     import torch.distributed as dist
 
     prefills: list[float] = []

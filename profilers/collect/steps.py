@@ -1,8 +1,8 @@
-"""Single steps of one loaded model: prefills and decode steps at many sizes, interleaved.
+"""Time prefill and decode steps of a model at many sizes, interleaved.
 
 A decode step is timed over a cache that is filled with constants, not by a prefill: times do not
 depend on values, and a long context costs seconds to prefill.  All points run once a round, for
-several rounds, so that a disturbance of the machine touches one round of many points.
+several rounds, so that a disturbance of the machine touches a single round of many points.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from genz_core.errors import MeasurementError
 from profilers.collect.building import (
     RunSettings,
     build,
-    check,
+    check_sizes,
     first_line,
     free_memory,
     is_out_of_memory,
@@ -31,9 +31,9 @@ from profilers.steps import VISIT, MeasuredStep, StepPoint
 
 @dataclass(frozen=True, slots=True)
 class StepRun:
-    """All points of one model.  parameters: of the model.  clock: "wall" or "cpu".
+    """Measured steps of a model.  parameters: of the model.  clock: "wall" or "cpu".
 
-    cancelled: it was stopped and holds what was complete.
+    cancelled: it was stopped; steps without samples did not run.
     """
 
     steps: tuple[MeasuredStep, ...]
@@ -61,11 +61,11 @@ def measure_steps(
     """
     import torch
 
-    check(replace(settings, batch=1, isl=1))
+    check_sizes(replace(settings, batch=1, isl=1))
     device = pick_device(settings.device)
     progress(0.0, "building the model")
     model, _ = build(settings, device)
-    rota = _Rota(tuple(points), Clock.of(device))
+    rota = _Rota(tuple(points), Clock.for_device(device))
     stopped = rota.warm_up(model, progress, cancelled)
     for number in range(rounds):
         stopped = stopped or rota.round(model, number, rounds, progress, cancelled)
@@ -79,7 +79,7 @@ def measure_steps(
 
 @dataclass(slots=True)
 class _Rota:
-    """The points in turn, what each has given, and which are out of reach."""
+    """Points with their samples, and those that ran out of memory or are skipped."""
 
     points: tuple[StepPoint, ...]
     clock: Clock
@@ -91,7 +91,7 @@ class _Rota:
         self.samples = [[] for _ in self.points]
 
     def warm_up(self, model: Any, progress: Progress, cancelled: Cancel) -> bool:
-        """Run the smallest point of each phase unseen; True where the run was stopped."""
+        """Run the smallest point of each phase untimed; True where the run was stopped."""
         for phase in dict.fromkeys(point.phase for point in self.points):
             if cancelled():
                 return True
@@ -103,7 +103,7 @@ class _Rota:
     def round(
         self, model: Any, number: int, rounds: int, progress: Progress, cancelled: Cancel
     ) -> bool:
-        """Visit every point that is within reach; True where the run was stopped."""
+        """Time every point that is not out of memory; True where the run was stopped."""
         for at, point in enumerate(self.points):
             if cancelled():
                 return True
@@ -119,7 +119,7 @@ class _Rota:
         return False
 
     def give_up(self, at: int) -> None:
-        """Memory ran out at a point: skip those at least as large."""
+        """Mark a point as out of memory and skip all that are at least as large."""
         self.failed.add(at)
         lost = self.points[at]
         for other, point in enumerate(self.points):
@@ -140,7 +140,7 @@ class _Rota:
 
 
 def _visit(model: Any, point: StepPoint, clock: Clock) -> list[float] | None:
-    """Times of one visit to a point; None where memory ran out, or would."""
+    """Seconds of each step of a visit to a point; None where memory ran out, or would."""
     import torch
 
     run = _prefill if point.phase == "prefill" else _decode
@@ -157,7 +157,8 @@ def _visit(model: Any, point: StepPoint, clock: Clock) -> list[float] | None:
 
 
 def step_bytes(model: Any, point: StepPoint) -> float:
-    """Memory that a step takes at least beside the weights: its cache twice, one layer's rows."""
+    """Lower bound of a step's memory beside the weights: its cache (twice in decode) and the
+    activations of a layer [B]."""
     config = text_config(model.config)
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
@@ -179,7 +180,7 @@ def _prefill(model: Any, point: StepPoint, clock: Clock) -> list[float]:
 
 
 def _decode(model: Any, point: StepPoint, clock: Clock) -> list[float]:
-    """One step that warms up, then the timed ones."""
+    """Seconds of the decode steps of a visit, after a step to warm up."""
     import torch
 
     cache = filled_cache(model, point.batch, point.length - 1, clock.device)
@@ -194,8 +195,8 @@ def _decode(model: Any, point: StepPoint, clock: Clock) -> list[float]:
 
 
 def filled_cache(model: Any, batch: int, context: int, device: Any) -> Any:
-    """A cache with `context` tokens of each sequence: constants where the layers are plain
-    attention, else what a prefill leaves."""
+    """A cache with `context` tokens per sequence: of constants where all layers are plain
+    attention, else filled by a prefill."""
     import torch
     import transformers
 

@@ -1,4 +1,4 @@
-"""The kernels that take the most time, as YAML, and from that to an ncu run for each."""
+"""The kernels with the most time, as YAML, and an ncu command for each."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _MOST = 1000
 
 @dataclass(frozen=True, slots=True)
 class TopKernel:
-    """One kernel of a report.
+    """A kernel of a report.
 
     pattern: regular expression of its name.  share: of all kernel time.
-    launch_skip, launch_count: which of its launches ncu is to profile.
+    launch_skip, launch_count: launches that ncu passes over, and that it profiles.
     """
 
     name: str
@@ -40,12 +40,12 @@ def top_kernels(
     launch_skip: int | None = None,
     launch_count: int = 1,
 ) -> list[TopKernel]:
-    """The `topk` kernels of a kernel table by their time.
+    """The `topk` kernels of a kernel table with the most time.
 
-    launch_skip: launches to pass over; None skips the first tenth, which warm up.
+    launch_skip: launches to pass over; None for the first tenth, which warm up.
 
     Raises:
-        ReportError: a table without kernels, or counts below one.
+        ReportError: a table without kernels, or counts below 1.
     """
     if topk < 1 or launch_count < 1 or (launch_skip or 0) < 0:
         raise ReportError("topk and launch count start at 1, launch skip at 0")
@@ -125,7 +125,7 @@ def _entry(entry: dict[str, Any]) -> TopKernel:
 def ncu_commands(
     chosen: Sequence[TopKernel], folder: Path, work_argv: Sequence[str]
 ) -> list[list[str]]:
-    """One ncu run a kernel, its report in a folder of its own."""
+    """An ncu command per kernel, each with its own folder for the report."""
     return [
         build_ncu_cmd(
             folder / f"kernel_{at:04d}" / "ncu",

@@ -1,4 +1,4 @@
-"""One run under the torch profiler as a table: operators by phase, their time, FLOPs and calls."""
+"""Operators of a run under the torch profiler: time, FLOPs and calls by phase."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _PHASES = ("prefill", "decode")
 def operator_table(run: Callable[[], object], device: str, trace_path: str = "") -> pd.DataFrame:
     """Profile `run`, whose work lies in ranges called "prefill" and "decode".
 
-    Time is the device's where there is one, else the CPU's, of the operator without those it
-    calls.  trace_path: where to leave the trace (Chrome's JSON, .gz where it ends so).
+    Time is that of the GPU, or of the CPU without one, in an operator without those it calls.
+    trace_path: file for the trace (Chrome's JSON, packed where it ends in .gz), "" for none.
     """
     from torch.profiler import ProfilerActivity, profile
 
@@ -33,11 +33,14 @@ def operator_table(run: Callable[[], object], device: str, trace_path: str = "")
     return _rows(profiler.events(), on_device=device == "cuda")
 
 
-def of_all_layers(many: pd.DataFrame, few: pd.DataFrame, factor: float) -> pd.DataFrame:
-    """The table of a whole model from those of two cut ones: x becomes x + factor (x - x of few).
+def scaled_to_all_layers(many: pd.DataFrame, few: pd.DataFrame, factor: float) -> pd.DataFrame:
+    """Extrapolate operator tables of two cut models to the whole: x + factor (x - x of few).
 
-    Of runs, seconds and FLOPs of each operator, the longest first; no row where one of the tables
-    has none.
+    For runs, seconds and FLOPs of each operator, the longest first; empty if a table is.
+
+    Args:
+        many, few: tables of the model with more and with fewer layers.
+        factor: layers that `many` lacks over the difference of both.
     """
     if not len(few):
         return few
@@ -50,7 +53,7 @@ def of_all_layers(many: pd.DataFrame, few: pd.DataFrame, factor: float) -> pd.Da
 
 
 def _sums(table: pd.DataFrame) -> pd.DataFrame:
-    """Runs, seconds and FLOPs of an operator's runs together."""
+    """Runs of each operator, and seconds and FLOPs of all its runs."""
     return table[["count", "time_s"]].assign(flops=table["flops"] * table["count"])
 
 
@@ -103,7 +106,7 @@ def _phase(start: float, spans: list[tuple[str, float, float]]) -> str | None:
     return next((name for name, low, high in spans if low <= start <= high), None)
 
 
-#: ATen operators whose class their name does not say.
+#: Classes of ATen operators that the rules for names miss.
 _CLASS_OF_OPERATOR: Mapping[str, str] = {
     **dict.fromkeys(("mm", "addmm", "bmm", "baddbmm", "linear", "matmul"), "gemm"),
     **dict.fromkeys(("_grouped_mm", "_scaled_grouped_mm"), "moe"),
@@ -118,7 +121,7 @@ _CLASS_OF_OPERATOR: Mapping[str, str] = {
 
 
 def _kind(name: str) -> str:
-    """The operator class of an ATen operator or a kernel."""
+    """Operator class of an ATen operator or a kernel by its name."""
     plain = name.removeprefix("aten::")
     if "scaled_dot_product" in plain:
         return "attention"

@@ -1,4 +1,4 @@
-"""Readers of profiler reports, one file a format, chosen by what a file holds.
+"""Readers of profiler reports, a module per format, chosen by the content of a file.
 
 Whatever a file holds, reading it ends in a `Report` or in a `ReportError`, in bounded time and
 memory; nothing of the host, its users, its environment or its processes is kept.
@@ -41,13 +41,13 @@ def read_report(
     phases: Sequence[PhasePattern] = DEFAULT_PHASES,
     label: str | None = None,
 ) -> Report:
-    """Reads one profiler report and attributes its kernels.
+    """Read a profiler report and attribute its kernels.
 
     Args:
         path: the file; its name and ending play no part in how it is read.
-        phases: how range names tell prefill from decode.
-        label: what the file was called where `path` is a temporary one; a label that names a
-            phase gives it to a report whose ranges name none.
+        phases: phases by range name, the first match counts.
+        label: name of the file where `path` is a temporary one; a label that names a phase gives
+            it to a report whose ranges name none.
 
     Raises:
         ReportError: the file cannot be read, in one sentence.
@@ -72,18 +72,18 @@ def read_report(
 def read_reports(
     paths: Iterable[str | os.PathLike[str]], *, phases: Sequence[PhasePattern] = DEFAULT_PHASES
 ) -> list[Report]:
-    """Reads several reports: ranks of one run, or its stages."""
+    """Read the reports of a run: its ranks or its stages.  Errors as `read_report`."""
     return [read_report(path, phases=phases) for path in paths]
 
 
-#: What damage may raise where no reader has foreseen it: an upload must never end a server.
+#: Errors of damage that no reader foresees: an upload must never end a server.
 _UNFORESEEN = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
 UNFORESEEN = "the report is damaged in a way that no reader foresaw"
 _MAX_MESSAGE_CHARS = 500
 
 
 def _sentence(called: str, problem: str) -> str:
-    """One line of printable text, whatever the file put into it."""
+    """A message as a single line of printable text, bounded in length."""
     text = " ".join(f"{called}: {problem}".split())
     return "".join(c if c.isprintable() else "?" for c in text)[:_MAX_MESSAGE_CHARS]
 
@@ -93,10 +93,10 @@ _SEARCHED_BYTES = 4 << 20
 
 
 def _reader(file: Path) -> Reader:
-    """The reader for what a file holds.
+    """The reader for the content of a file.
 
     Raises:
-        ReportError: nothing here reads it.
+        ReportError: no reader knows it.
     """
     if not file.is_file():
         raise ReportError("no such file" if not file.exists() else "not a file")
@@ -117,6 +117,7 @@ def _reader(file: Path) -> Reader:
 
 
 def _table_reader(head: bytes) -> Reader:
+    """The reader for the first table in a text; errors as `_reader`."""
     if any(module.sniff(head) for module in (nsys_sqlite, ncu_rep, nsys_rep)):
         raise ReportError("the report is packed; unpack it first")
     text = decoded(head)

@@ -1,4 +1,4 @@
-"""Columns that several readers build: integers that may be unknown, extents, paths of ranges."""
+"""Columns that several readers build: nullable integers, categories, paths of ranges."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _NUMBER = re.compile(r"[0-9a-f]{6,}|(\d)\d*", re.IGNORECASE)
 
 
 def label_of(path: Path) -> str:
-    """What a file was called, up to the first dot."""
+    """The name of a file up to the first dot."""
     return path.name.split(".")[0]
 
 
-def known(values: Sequence[int] | NDArray[Any]) -> pd.arrays.IntegerArray:
-    """Integers of which the negative ones are unknown."""
+def nullable_integers(values: Sequence[int] | NDArray[Any]) -> pd.arrays.IntegerArray:
+    """A column of integers in which negative ones become unknown (<NA>)."""
     numbers = np.asarray(values, dtype=np.int64)
     return pd.arrays.IntegerArray(numbers, numbers < 0)
 
@@ -43,7 +43,7 @@ def categories(codes: NDArray[Any], names: Sequence[str]) -> pd.Categorical:
 
 
 def range_name(label: str) -> str:
-    """A range's name without what differs from call to call."""
+    """A range's name without the details that differ from call to call."""
     for detail in _CALL_DETAILS:
         label = label.partition(detail)[0]
     return label
@@ -54,22 +54,23 @@ class Labels:
 
     Programs that name each request leave a label a range.  Beyond `MAX_LABELS` different ones the
     numbers in all of them are folded (a number to its first digit, an id to "#"), and what still
-    differs is one label.
+    differs shares a label.
     """
 
     def __init__(self, short: Callable[[str], str]) -> None:
-        """short: what is kept of a text."""
+        """short: shortens a text before it counts."""
         self._short = short
         self._codes: dict[str, int] = {"": 0}
 
     def code(self, text: str) -> int:
+        """The preliminary code of a label, see `settled`."""
         name = self._short(text)
-        known = self._codes.get(name)
-        if known is None:
+        code = self._codes.get(name)
+        if code is None:
             if len(self._codes) > MAX_LABELS:
                 name = _folded(name) if len(self._codes) < 2 * MAX_LABELS else _OTHER
-            known = self._codes.setdefault(name, len(self._codes))
-        return known
+            code = self._codes.setdefault(name, len(self._codes))
+        return code
 
     def settled(self) -> tuple[NDArray[np.int64], tuple[str, ...]]:
         """The final code of each code given so far, and the label of each final code."""
@@ -84,9 +85,9 @@ def _folded(label: str) -> str:
     return _NUMBER.sub(_short_number, label)
 
 
-def _short_number(found: re.Match[str]) -> str:
-    """The first digit of a number, "#" for an id of digits and letters; a word stays."""
-    text = found[0]
+def _short_number(match: re.Match[str]) -> str:
+    """The first digit of a number, "#" for an id of digits and letters; words as they are."""
+    text = match[0]
     return text if text.isalpha() else text[0] if text.isdecimal() else "#"
 
 
@@ -96,7 +97,7 @@ def range_paths(
     parent: NDArray[np.int64],
     rows: NDArray[Any],
 ) -> tuple[pd.Categorical, pd.Categorical]:
-    """The path of ranges, and the innermost one, of each kernel.
+    """The path of ranges around each kernel, and the innermost range.
 
     Args:
         names: labels.  name_code, parent: one entry a range, the code into `names`.

@@ -1,4 +1,4 @@
-"""Opening an uploaded file: its first bytes, and its content decompressed in a bounded stream."""
+"""Content of uploaded files: their first bytes, and a bounded stream out of gzip or zip."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def decompressed_head(path: Path, size: int = 4096) -> bytes:
 
 
 def content_chunks(path: Path, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
-    """The content of a file, piece by piece, out of gzip or out of a zip with one member.
+    """The content of a file in pieces, out of gzip or a zip with a single member.
 
     Raises:
         ReportError: a damaged archive, a zip with several members or a password, a bomb.
@@ -71,7 +71,7 @@ def _zip_chunks(file: IO[bytes], path: Path, chunk_bytes: int) -> Iterator[bytes
 
 
 def _refuse_crowd(file: IO[bytes], size: int) -> None:
-    """Raises where the list of members, which is held in memory, is long."""
+    """Raise where the list of members, which is read into memory, is long."""
     file.seek(max(size - _END_OF_ZIP_BYTES, 0))
     tail = file.read()
     at = tail.rfind(b"PK\5\6")
@@ -100,7 +100,7 @@ def _gzip_chunks(file: IO[bytes], chunk_bytes: int) -> Iterator[bytes]:
 
 
 def _gunzip(first: bytes, rest: Iterator[bytes], chunk_bytes: int) -> Iterator[bytes]:
-    """Concatenated gzip members, with the output bounded against the input."""
+    """Decompress concatenated gzip members, with the output bounded against the input."""
     decoder, consumed, produced = zlib.decompressobj(wbits=31), len(first), 0
     pending = first
     try:

@@ -1,5 +1,8 @@
-"""Tables of comma-separated text as profilers print them: found below whatever a tool said first,
-in any of the encodings and separators that spreadsheets save, with numbers of either locale."""
+"""Tables of comma-separated text as profilers print them.
+
+A table may stand below other output of the tool, in any of the encodings and separators that
+spreadsheets save, with numbers of either locale.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ _MISSING = frozenset({"", "n/a", "nan", "-", "(!) n/a", "no data", "inf", "-inf"
 
 @dataclass(frozen=True, slots=True)
 class CsvTable:
-    """One table: its header as printed and its rows, each as long as the header."""
+    """A table: its header as printed and its rows, each as long as the header."""
 
     header: tuple[str, ...]
     rows: list[list[str]]
@@ -55,7 +58,7 @@ def read_text(path: Path) -> str:
 
 
 def decoded(data: bytes) -> str:
-    """Bytes as text; see `read_text`."""
+    """Bytes as text; encodings and errors as `read_text`."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", "replace")
     if b"\0" in data[:4096]:
@@ -67,15 +70,15 @@ def decoded(data: bytes) -> str:
 
 
 def find_tables(text: str, is_header: Callable[[Sequence[str]], bool]) -> Iterator[CsvTable]:
-    """The tables of a text, each under a line that `is_header` knows.
+    """The tables of a text, each under a line that `is_header` accepts.
 
     Raises:
         ReportError: a quote that never closes, a cell or table beyond bounds.
     """
     lines = text.splitlines()
     at = 0
-    while (found := find_header(lines, at, is_header)) is not None:
-        start, separator, header = found
+    while (header_line := find_header(lines, at, is_header)) is not None:
+        start, separator, header = header_line
         rows: list[list[str]] = []
         at = len(lines)
         reader = csv.reader(iter(lines[start + 1 :]), delimiter=separator)
@@ -98,7 +101,7 @@ def find_tables(text: str, is_header: Callable[[Sequence[str]], bool]) -> Iterat
 def find_header(
     lines: list[str], at: int, is_header: Callable[[Sequence[str]], bool]
 ) -> tuple[int, str, list[str]] | None:
-    """(line, separator, cells) of the next header."""
+    """(line number, separator, cells) of the next header from a line on; None without any."""
     for number in range(at, min(len(lines), at + _MAX_PREAMBLE_LINES)):
         line = lines[number]
         if len(line) > 1 << 20:
@@ -117,7 +120,7 @@ def find_header(
 
 
 def parse_numbers(cells: Sequence[str], separator: str = ",") -> list[float]:
-    """Numbers of one column, whose cells share a locale: "13,485.5" or "13.485,5".
+    """Numbers of a column, whose cells share a locale: "13,485.5" or "13.485,5".
 
     Raises:
         ReportError: a cell is no number, or "1,234" could be either in a file that is separated

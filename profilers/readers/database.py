@@ -1,4 +1,4 @@
-"""SQLite files from strangers, opened so that nothing in them runs.
+"""Untrusted SQLite files, opened so that nothing in them runs.
 
 Only plain tables are read: a view, a trigger, a virtual table or a generated column never takes
 part.  Every query has a deadline, rows come out as integer arrays or bounded text.
@@ -44,6 +44,7 @@ class Database:
         return table in self._columns
 
     def columns(self, table: str) -> frozenset[str]:
+        """Stored columns of a table; none where there is no such table."""
         return self._columns.get(table, frozenset())
 
     def integers(
@@ -94,7 +95,7 @@ class Database:
                 yield number, text
 
     def integer(self, table: str, name: str) -> str:
-        """SQL of a column as an integer; an expression in brackets is taken as it is."""
+        """SQL of a column as an integer; an expression in brackets stays as it is."""
         if name.startswith("("):
             return name
         if name != "rowid" and name not in self.columns(table):
@@ -109,7 +110,7 @@ class Database:
         return [str(name) for (name,) in rows]
 
     def _plain_columns(self, table: str) -> frozenset[str]:
-        """Columns that are stored; generated ones are computed by the file and left alone."""
+        """Stored columns; generated ones would run code of the file."""
         rows = self._execute(f'PRAGMA table_xinfo("{table}")')
         return frozenset(str(row[1]) for row in rows if not row[6] and '"' not in str(row[1]))
 
@@ -119,7 +120,7 @@ class Database:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Database]:
-    """A database, read-only and on a deadline.
+    """Open a database read-only and on a deadline.
 
     Raises:
         ReportError: the file is no database, damaged, or takes too long to read.
@@ -138,6 +139,7 @@ def opened(path: Path) -> Iterator[Database]:
 
 
 def _restrain(connection: sqlite3.Connection, seconds: float) -> None:
+    """Forbid everything but reading, and interrupt queries after some processor time."""
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
     for limit, value in _LIMITS.items():
         connection.setlimit(limit, value)
@@ -159,7 +161,7 @@ _LIMITS: Mapping[int, int] = {
 
 
 def _authorise(action: int, first: str | None, *_: str | None) -> int:
-    """Reading is allowed, and the one pragma that lists columns."""
+    """Allow reading, and the pragma that lists columns."""
     if action in _ALLOWED or (action == sqlite3.SQLITE_PRAGMA and first == "table_xinfo"):
         return sqlite3.SQLITE_OK
     return sqlite3.SQLITE_DENY

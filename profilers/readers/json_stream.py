@@ -18,7 +18,7 @@ _BETWEEN = re.compile(r"[ \t\r\n,]*")
 
 
 class JsonStream:
-    """Walks the top of a JSON document and decodes what lies below, one value at a time."""
+    """A walk over the top level of a JSON document that decodes the values below one by one."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
@@ -96,13 +96,16 @@ class JsonStream:
                 return ""
 
     def _take(self, expected: str) -> None:
-        found = self.peek()
-        if found != expected:
-            raise ReportError(f"the JSON has {found or 'its end'!r} where {expected!r} is expected")
+        """Consume a character, or raise where another one stands."""
+        character = self.peek()
+        if character != expected:
+            raise ReportError(
+                f"the JSON has {character or 'its end'!r} where {expected!r} is expected"
+            )
         self._at += 1
 
     def _more(self) -> bool:
-        """Reads on; False at the end."""
+        """Read the next piece; False at the end."""
         if self._ended:
             return False
         chunk = next(self._chunks, b"")

@@ -1,7 +1,7 @@
-"""Tables that Nsight Compute prints with --csv: one row a metric ("details"), or one a kernel
-("--page raw"), whose second row holds the units.
+"""Tables that Nsight Compute prints with --csv: a row per metric ("details") or per kernel ("--page
+raw", whose second row holds the units).
 
-Units are scaled to what a reader likes unless --print-units base was given, numbers carry
+Units are scaled for reading unless --print-units base was given, numbers carry
 thousands separators, and whatever the profiled program printed stands above the header.
 """
 
@@ -16,7 +16,7 @@ from profilers.readers.columns import label_of
 from profilers.readers.csv_tables import CsvTable, find_tables, parse_numbers, read_text
 from profilers.readers.ncu_metrics import KernelResult, Reading, build_report
 from profilers.readers.ncu_rep import device_of_attributes
-from profilers.schema import Device, Report
+from profilers.schema import DeviceInfo, Report
 
 FORMAT = "ncu-csv"
 
@@ -51,14 +51,14 @@ _IDENTITY = frozenset(
 
 
 def knows(cells: Sequence[str]) -> bool:
-    """Whether these cells are a header of ncu."""
+    """Whether cells are the header of a table of ncu."""
     if len(cells) < 4 or cells[0].strip() != "ID" or "Kernel Name" not in cells:
         return False
     return "Metric Name" not in cells or {"Metric Unit", "Metric Value"} <= set(cells)
 
 
 def read(path: Path) -> Report:
-    """Reads a table file.
+    """Read a table file.
 
     Raises:
         ReportError: no table of ncu in it, or a damaged one.
@@ -66,20 +66,20 @@ def read(path: Path) -> Report:
     tables = list(find_tables(read_text(path), knows))
     if not tables:
         raise ReportError("the file holds no table of Nsight Compute")
-    results = [result for found in tables for result in _results(found)]
+    results = [result for table in tables for result in _results(table)]
     return build_report(FORMAT, label_of(path), results, devices=_devices(tables, results))
 
 
-def _results(found: CsvTable) -> list[KernelResult]:
-    return _from_metric_rows(found) if "Metric Name" in found.header else _from_kernel_rows(found)
+def _results(table: CsvTable) -> list[KernelResult]:
+    return _from_metric_rows(table) if "Metric Name" in table.header else _from_kernel_rows(table)
 
 
-def _from_metric_rows(found: CsvTable) -> list[KernelResult]:
-    """One result per ID; of a metric that several sections print, the first counts."""
-    at = {name: place for place, name in enumerate(found.header)}
+def _from_metric_rows(table: CsvTable) -> list[KernelResult]:
+    """A result per ID; of a metric that several sections print, the first counts."""
+    at = {name: place for place, name in enumerate(table.header)}
     results: dict[str, KernelResult] = {}
-    values = _numbers([row[at["Metric Value"]] for row in found.rows], found.separator)
-    for row, value in zip(found.rows, values, strict=True):
+    values = _numbers([row[at["Metric Value"]] for row in table.rows], table.separator)
+    for row, value in zip(table.rows, values, strict=True):
         result = results.setdefault(row[at["ID"]], _identity(row, at))
         name, unit = row[at["Metric Name"]].strip(), row[at["Metric Unit"]].strip()
         if not name:
@@ -90,21 +90,22 @@ def _from_metric_rows(found: CsvTable) -> list[KernelResult]:
 
 
 def _titled(name: str, unit: str) -> str:
-    """A section's title with its unit where the same title is used for another: "Memory
-    Throughput" is a percentage in one section and bytes per second in the next."""
+    """A metric's title, with its unit where sections share the title: "Memory Throughput" is a
+    percentage in some and bytes per second in others."""
     return f"{name} [byte/s]" if unit.lower().endswith(("byte/s", "byte/second")) else name
 
 
-def _from_kernel_rows(found: CsvTable) -> list[KernelResult]:
-    at = {name: place for place, name in enumerate(found.header)}
-    rows, units = found.rows, [""] * len(found.header)
+def _from_kernel_rows(table: CsvTable) -> list[KernelResult]:
+    """A result per row; the units stand in the first row, if it has no ID."""
+    at = {name: place for place, name in enumerate(table.header)}
+    rows, units = table.rows, [""] * len(table.header)
     if rows and not rows[0][at["ID"]].strip():
         units, rows = rows[0], rows[1:]
     results = [_identity(row, at) for row in rows]
     for name, place in at.items():
         if name in _IDENTITY or _RANGE_COLUMN.search(name):
             continue
-        values = _numbers([row[place] for row in rows], found.separator)
+        values = _numbers([row[place] for row in rows], table.separator)
         for result, value in zip(results, values, strict=True):
             unit = units[place].strip()
             result.metrics[name] = _base(value, unit) if isinstance(value, float) else value
@@ -112,7 +113,7 @@ def _from_kernel_rows(found: CsvTable) -> list[KernelResult]:
 
 
 def _numbers(cells: list[str], separator: str) -> list[Reading]:
-    """A column as numbers where it holds numbers; what is text stays text."""
+    """A column with numbers where its cells hold numbers, text elsewhere."""
     numeric = [i for i, cell in enumerate(cells) if re.match(r"^\s*[+-]?[\d.,]", cell)]
     readings: list[Reading] = [cell.strip() or None for cell in cells]
     try:
@@ -127,6 +128,7 @@ def _numbers(cells: list[str], separator: str) -> list[Reading]:
 
 
 def _lenient(cell: str) -> list[float]:
+    """A cell as a number, NaN where it is none."""
     try:
         return parse_numbers([cell])
     except ReportError:
@@ -134,6 +136,8 @@ def _lenient(cell: str) -> list[float]:
 
 
 def _identity(row: list[str], at: dict[str, int]) -> KernelResult:
+    """The kernel of a row without its metrics.  at: column of each name."""
+
     def cell(name: str) -> str:
         return row[at[name]].strip() if name in at else ""
 
@@ -156,7 +160,7 @@ def _extent(cell: str) -> str:
 
 
 def _range_names(cell: str) -> list[str]:
-    """Names of the open ranges in a cell such as `1 "<default domain>:decode:none:none:..."`."""
+    """Names of open ranges in a cell such as `1 "<default domain>:decode:none:none:..."`."""
     quoted = re.findall(r'"([^"]*)"', cell)
     return [name for entry in quoted if (name := _range_name(entry.split(":")))]
 
@@ -172,25 +176,25 @@ def _base(value: float, unit: str) -> float:
     lowered = unit.lower()
     if lowered in _TIMES_NS:
         return value * _TIMES_NS[lowered]
-    found = _SCALED.match(unit)
-    return value * _PREFIX[found[1].lower()] if found else value
+    match = _SCALED.match(unit)
+    return value * _PREFIX[match[1].lower()] if match else value
 
 
-def _devices(tables: list[CsvTable], results: list[KernelResult]) -> tuple[Device, ...]:
-    """The devices of the kernels: by their attributes, else by compute capability alone."""
-    devices: dict[int, Device] = {}
+def _devices(tables: list[CsvTable], results: list[KernelResult]) -> tuple[DeviceInfo, ...]:
+    """The devices of the kernels, from their attributes or their compute capability alone."""
+    devices: dict[int, DeviceInfo] = {}
     capability = {
-        row[found.header.index("Device")].strip(): row[found.header.index("CC")].strip()
-        for found in tables
-        if {"Device", "CC"} <= set(found.header)
-        for row in found.rows
+        row[table.header.index("Device")].strip(): row[table.header.index("CC")].strip()
+        for table in tables
+        if {"Device", "CC"} <= set(table.header)
+        for row in table.rows
     }
     for result in results:
         name = result.metrics.get("device__attribute_display_name")
         device = device_of_attributes(result.device, str(name or ""), result.metrics)
         devices.setdefault(result.device, device)
     return tuple(
-        Device(
+        DeviceInfo(
             index=index if index >= 0 else None,
             name=device.name,
             units=device.units,

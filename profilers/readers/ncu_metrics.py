@@ -1,4 +1,4 @@
-"""From hardware counters of Nsight Compute to kernels: time, FLOPs, DRAM bytes, percent of peaks.
+"""Kernels from hardware counters of Nsight Compute: time, FLOPs, DRAM bytes, percent of peaks.
 
 Counters of a report file are in base units (ns, byte, %); the CSV reader brings its columns there.
 ncu serialises and replays kernels at fixed clocks and with a flushed cache: its times have no
@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from genz_core.errors import ReportError
-from profilers.readers.columns import MAX_NAME_CHARS, known
+from profilers.readers.columns import MAX_NAME_CHARS, nullable_integers
 from profilers.schema import (
     HOST_COLUMNS,
     METRIC_COLUMNS,
     RANGE_COLUMNS,
-    Device,
+    DeviceInfo,
     Report,
     copy_table,
     kernel_table,
@@ -58,7 +58,7 @@ _MAX_READING = 1e30
 
 @dataclass(slots=True)
 class KernelResult:
-    """One profiled launch.  ranges: NVTX ranges that were open, outermost first."""
+    """A profiled launch.  ranges: open NVTX ranges, outermost first."""
 
     name: str
     full_name: str
@@ -75,7 +75,7 @@ def build_report(
     label: str,
     results: Sequence[KernelResult],
     tool_version: str | None = None,
-    devices: tuple[Device, ...] = (),
+    devices: tuple[DeviceInfo, ...] = (),
     facts: Mapping[str, str | float | int] | None = None,
 ) -> Report:
     """The report of profiled launches.
@@ -99,7 +99,9 @@ def build_report(
     )
 
 
-def _used(devices: tuple[Device, ...], results: Sequence[KernelResult]) -> tuple[Device, ...]:
+def _used(
+    devices: tuple[DeviceInfo, ...], results: Sequence[KernelResult]
+) -> tuple[DeviceInfo, ...]:
     used = {_device_index(result) for result in results} - {-1}
     return tuple(device for device in devices if device.index in used) or devices
 
@@ -115,8 +117,8 @@ def _kernels(results: Sequence[KernelResult]) -> pd.DataFrame:
         {
             "tool": "ncu",
             "process": 0,
-            "device": known([_device_index(result) for result in results]),
-            "stream": known([result.stream for result in results]),
+            "device": nullable_integers([_device_index(result) for result in results]),
+            "stream": nullable_integers([result.stream for result in results]),
             "name": [result.name[:MAX_NAME_CHARS] for result in results],
             "full_name": [result.full_name[:MAX_NAME_CHARS] for result in results],
             "duration_s": [number(result, _DURATION) * 1e-9 for result in results],
@@ -135,7 +137,7 @@ def _kernels(results: Sequence[KernelResult]) -> pd.DataFrame:
 
 
 def number(result: KernelResult, names: Sequence[str]) -> float:
-    """The first of some metrics that has a number, NaN where none has."""
+    """The first of some metrics that is a number; NaN where none is."""
     for name in names:
         reading = result.metrics.get(name)
         if isinstance(reading, float) and abs(reading) < _MAX_READING:
@@ -152,7 +154,7 @@ def _dram_bytes(result: KernelResult) -> float:
 
 
 def _flops(result: KernelResult) -> float:
-    """FLOPs of scalar instructions and tensor cores; NaN where no counter tells all of them.
+    """FLOPs of scalar instructions and tensor cores; NaN where the counters miss some.
 
     Tensor cores by their counters of operations by type (Hopper and later).  A kernel that kept
     the tensor pipes busy without such counters has unknown FLOPs, not those of its scalar part.
@@ -184,8 +186,8 @@ def _scalar_flops(result: KernelResult) -> float | None:
         total = number(result, (_SASS.format(key),))
         per_cycle = number(result, (_SASS.format(key) + ".per_cycle_elapsed",))
         rate = flops * per_cycle * cycles
-        found = [value for value in (flops * total, rate) if not math.isnan(value)]
-        taken += found[:1]
+        readings = [value for value in (flops * total, rate) if not math.isnan(value)]
+        taken += readings[:1]
     return math.fsum(taken) if taken else None
 
 

@@ -19,7 +19,7 @@ from genz_core.errors import ReportError
 from profilers.readers.columns import label_of
 from profilers.readers.ncu_metrics import KernelResult, build_report
 from profilers.readers.protobuf import fields, integer, nested, real, text
-from profilers.schema import Device, Report
+from profilers.schema import DeviceInfo, Report
 
 FORMAT = "ncu-rep"
 MAGIC = b"NVR\0"
@@ -49,11 +49,11 @@ _THREADS, _DOMAINS_OF_THREAD, _START_END_DOMAINS, _STACK, _RANGES = 2, 2, 3, 3, 
 
 @dataclass(slots=True)
 class _Contents:
-    """What the blocks hold."""
+    """The content of all blocks: names, messages of results, devices, versions."""
 
     strings: list[str] = field(default_factory=list)
     results: list[bytes] = field(default_factory=list)
-    devices: list[Device] = field(default_factory=list)
+    devices: list[DeviceInfo] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
 
 
@@ -62,7 +62,7 @@ def sniff(head: bytes) -> bool:
 
 
 def read(path: Path) -> Report:
-    """Reads a report.
+    """Read a report.
 
     Raises:
         ReportError: truncated, damaged or foreign.
@@ -117,7 +117,7 @@ def _contents(data: bytes) -> _Contents:
 
 
 def _piece(data: bytes, at: int) -> tuple[bytes, int]:
-    """The length-prefixed bytes at a position, and the position behind them."""
+    """The length-prefixed bytes at a position, and the position after them."""
     if at + 4 > len(data):
         raise ReportError("the report is cut off; copy it again")
     (length,) = struct.unpack_from("<I", data, at)
@@ -127,6 +127,7 @@ def _piece(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _pieces(payload: bytes, count: int) -> Iterator[bytes]:
+    """The first `count` length-prefixed messages of a payload."""
     if count * 4 > len(payload):
         raise ReportError("the report is damaged: a block counts more kernels than it holds")
     at = 0
@@ -136,7 +137,7 @@ def _pieces(payload: bytes, count: int) -> Iterator[bytes]:
 
 
 def _read_header(header: bytes, contents: _Contents) -> tuple[int, int, int]:
-    """(sources, results, payload size) of a block; strings and session details are kept."""
+    """(sources, results, payload size) of a block; its names and session go to `contents`."""
     counts = {_SOURCES: 0, _RESULTS: 0, _PAYLOAD_BYTES: 0}
     for number, value in fields(header):
         if number in counts:
@@ -151,7 +152,7 @@ def _read_header(header: bytes, contents: _Contents) -> tuple[int, int, int]:
 
 
 def _read_session(session: bytes, contents: _Contents) -> None:
-    """Devices and versions; the host's name, processor and command line are left alone."""
+    """Keep devices and versions of a session; not its host name, processor or command line."""
     for number, value in fields(session):
         if number == _VERSIONS:
             pair = {n: text(v) for n, v in fields(nested(value))}
@@ -160,7 +161,7 @@ def _read_session(session: bytes, contents: _Contents) -> None:
             contents.devices.append(_device(nested(value)))
 
 
-def _device(message: bytes) -> Device:
+def _device(message: bytes) -> DeviceInfo:
     index, name, attributes = 0, "", {}
     for number, value in fields(message):
         if number == 1:
@@ -175,17 +176,20 @@ def _device(message: bytes) -> Device:
 
 def device_of_attributes(
     index: int, name: str, attributes: dict[str, float | str | None]
-) -> Device:
-    """A device from ncu's device__attribute_* metrics; the bus moves data on both clock edges."""
+) -> DeviceInfo:
+    """A device from ncu's device__attribute_* metrics.
+
+    Memory bandwidth = 2 x clock x bus width: the bus moves data on both clock edges.
+    """
 
     def number(key: str) -> float | None:
-        found = attributes.get(f"device__attribute_{key}")
-        return found if isinstance(found, float) and found > 0 else None
+        value = attributes.get(f"device__attribute_{key}")
+        return value if isinstance(value, float) and value > 0 else None
 
     memory_khz, bus_bits = number("max_mem_frequency_khz"), number("fb_bus_width")
     clock_khz, units = number("max_gpu_frequency_khz"), number("multiprocessor_count")
     major, minor = number("compute_capability_major"), number("compute_capability_minor") or 0.0
-    return Device(
+    return DeviceInfo(
         index=index,
         name=name[:200],
         units=int(units) if units else None,
@@ -197,6 +201,7 @@ def device_of_attributes(
 
 
 def _result(message: bytes, strings: list[str]) -> KernelResult:
+    """A profiled launch from its message.  strings: names of metrics by id."""
     result = KernelResult(name="", full_name="")
     for number, value in fields(message):
         if number == _METRIC:
@@ -231,7 +236,7 @@ def _metric(message: bytes, strings: list[str]) -> tuple[str, float | str | None
 
 
 def _value(message: bytes) -> float | str | None:
-    """The scalar of a metric; None for one that has only instances."""
+    """The scalar of a metric; None where it has only instances."""
     reading: float | str | None = None
     for number, value in fields(message):
         if number == _STRING:

@@ -1,4 +1,4 @@
-"""Columns of `nsys stats` tables by their names of today, in base units."""
+"""Columns of `nsys stats` tables by their current names, in SI units."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BYTES = {"b": 1.0, "byte": 1.0, "bytes": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9}
 _BYTES |= {"kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30}
 _BRACKET = re.compile(r"\s*\((%|mb/s|mbps|gb/s)\)$", re.IGNORECASE)
 
-#: Column names of older versions -> those of today, in lower case and without unit.
+#: Column names of older versions -> current ones, in lower case and without unit.
 _RENAMED = {
     "average": "avg",
     "minimum": "min",
@@ -32,7 +32,7 @@ _MAX_COUNT = 1e12
 
 
 class View:
-    """A table whose columns are found by folded name, times in seconds and sizes in bytes."""
+    """A table with columns by folded name, times in seconds and sizes in bytes."""
 
     def __init__(self, source: CsvTable) -> None:
         self.rows = len(source.rows)
@@ -51,7 +51,7 @@ class View:
         return self._source.text(self._at.get(name))
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """A column in base units, NaN where it has none."""
+        """A column in SI units, NaN where a cell has no number."""
         values = np.array(self._source.numbers(self._at.get(name)), dtype=np.float64)
         return values * self._scale.get(name, 1.0)
 
@@ -67,17 +67,17 @@ class View:
         return values.astype(np.int64)
 
     def ordinals(self, name: str) -> NDArray[np.int64]:
-        """A column of numbers that name something, -1 where a cell is empty."""
+        """A column of ordinals (devices, streams), -1 where a cell is empty."""
         values = self.numbers(name)
         return np.where((values >= 0) & (values < 2.0**31), values, -1).astype(np.int64)
 
 
 def folded(cell: str) -> tuple[str, float]:
-    """A column's name of today, in lower case and without unit, and its unit in SI."""
+    """The current name of a column, in lower case and without unit, and its unit in SI."""
     cell = cell.strip()
     for pattern, units in ((_TIME, _SECONDS), (_SIZE, _BYTES)):
-        if found := pattern.match(cell):
-            name = found[1].strip().lower()
-            return _RENAMED.get(name, name), units[found[2].lower()]
+        if match := pattern.match(cell):
+            name = match[1].strip().lower()
+            return _RENAMED.get(name, name), units[match[2].lower()]
     name = _BRACKET.sub("", cell).strip().lower()
     return _RENAMED.get(name, name), 1.0

@@ -1,4 +1,4 @@
-"""Tables of `nsys stats --format csv`, told apart by their headers, in any time unit.
+"""Tables of `nsys stats --format csv`, recognised by their headers, in any time unit.
 
 A file may hold several tables below what nsys printed first; the one that says most about the
 kernels counts.  Summaries have no timeline, so no busy time.
@@ -15,7 +15,7 @@ from profilers.readers import nsys_tables
 from profilers.readers.columns import label_of
 from profilers.readers.csv_tables import find_tables, read_text
 from profilers.readers.nsys_columns import View, folded
-from profilers.readers.nsys_tables import Part
+from profilers.readers.nsys_tables import TableContents
 from profilers.schema import (
     HOST_COLUMNS,
     METRIC_COLUMNS,
@@ -31,28 +31,28 @@ FORMAT = "nsys-csv"
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A report of nsys: the columns that tell it from the others, and how it is read."""
+    """A report of nsys: the columns that distinguish it, and its reader."""
 
     columns: frozenset[str]
-    read: Callable[[View], Part]
+    read: Callable[[View], TableContents]
 
 
 def knows(cells: Sequence[str]) -> bool:
-    """Whether these cells are the header of a report of nsys."""
+    """Whether cells are the header of a report of nsys."""
     return _kind(cells) is not None
 
 
 def read(path: Path) -> Report:
-    """Reads a table file.
+    """Read a table file.
 
     Raises:
         ReportError: no known table in it, or a damaged one.
     """
     parts = []
-    for found in find_tables(read_text(path), knows):
-        kind = _kind(found.header)
+    for csv_table in find_tables(read_text(path), knows):
+        kind = _kind(csv_table.header)
         if kind is not None:
-            parts.append((_KINDS.index(kind), kind.read(View(found))))
+            parts.append((_KINDS.index(kind), kind.read(View(csv_table))))
     if not parts:
         raise ReportError("the file holds no table of nsys stats that is known here")
     parts.sort(key=lambda part: part[0])
@@ -64,13 +64,13 @@ def _kind(cells: Sequence[str]) -> _Kind | None:
     return next((kind for kind in _KINDS if kind.columns <= names), None)
 
 
-def _report(path: Path, parts: list[Part]) -> Report:
-    """The first part that has kernels, copies, ranges, host calls gives them."""
+def _report(path: Path, parts: list[TableContents]) -> Report:
+    """A report with kernels, copies, ranges and host calls from the first table that has each."""
     kernels = next((p.kernels for p in parts if p.kernels is not None), kernel_table({}))
     copies = next((p.copies for p in parts if p.copies is not None), copy_table({}))
     ranges = next((p.ranges for p in parts if p.ranges is not None), table(RANGE_COLUMNS, {}))
     host = next((p.host for p in parts if p.host is not None), table(HOST_COLUMNS, {}))
-    speaking = next((p for p in parts if p.kernels is not None), Part())
+    speaking = next((p for p in parts if p.kernels is not None), TableContents())
     notes = [speaking.note] if speaking.note else []
     if not len(kernels):
         notes.append("the table lists no GPU kernels")
@@ -89,7 +89,7 @@ def _report(path: Path, parts: list[Part]) -> Report:
     )
 
 
-def _kinds(*kinds: tuple[str, Callable[[View], Part]]) -> tuple[_Kind, ...]:
+def _kinds(*kinds: tuple[str, Callable[[View], TableContents]]) -> tuple[_Kind, ...]:
     return tuple(_Kind(frozenset(columns.split(", ")), read) for columns, read in kinds)
 
 

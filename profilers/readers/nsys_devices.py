@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profilers.readers.database import ABSENT, Database
-from profilers.schema import Device
+from profilers.schema import DeviceInfo
 
 _GPU = "TARGET_INFO_GPU"
 _ORDINALS = "TARGET_INFO_CUDA_DEVICE"
@@ -33,10 +33,13 @@ _GPU_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """listed: the devices that ran kernels, or all where none ran.  of_kernel: index of the
-    device of each kernel, which `Device.index` repeats."""
+    """The devices of an export.
 
-    listed: tuple[Device, ...]
+    listed: those that ran kernels, or all where none ran.  of_kernel: index of the device of each
+    kernel, as in `DeviceInfo.index`.
+    """
+
+    listed: tuple[DeviceInfo, ...]
     of_kernel: NDArray[np.int64]
 
 
@@ -51,7 +54,7 @@ def read_devices(
     gpus = _gpus(database)
     index = _gpu_ids(database, ordinal, process)
     used = sorted(pd.unique(index).tolist()) if len(index) else sorted(gpus)
-    return Devices(tuple(gpus.get(i, Device(index=i if i >= 0 else None)) for i in used), index)
+    return Devices(tuple(gpus.get(i, DeviceInfo(index=i if i >= 0 else None)) for i in used), index)
 
 
 def _gpu_ids(
@@ -68,12 +71,12 @@ def _gpu_ids(
     codes, pairs = pd.factorize(place * np.int64(1 << 32) + np.clip(ordinal, -1, 1 << 30) + 1)
     pids = ((processes >> 24) & 0xFFFFFF).tolist()
     keys = [(pids[pair >> 32], (pair & 0xFFFFFFFF) - 1) for pair in pairs.tolist()]
-    found = [mapped.get(key, key[1]) for key in keys]
-    return np.array(found, dtype=np.int64)[codes] if found else ordinal
+    gpus = [mapped.get(key, key[1]) for key in keys]
+    return np.array(gpus, dtype=np.int64)[codes] if gpus else ordinal
 
 
-def _gpus(database: Database) -> dict[int, Device]:
-    """Id -> device of TARGET_INFO_GPU; old exports have no id and list in order."""
+def _gpus(database: Database) -> dict[int, DeviceInfo]:
+    """{id: device} of TARGET_INFO_GPU; old exports have no ids and list devices in order."""
     id_column = "id" if "id" in database.columns(_GPU) else "deviceId"
     rows = database.integers(_GPU, ("rowid", id_column, *_GPU_COLUMNS))
     names = dict(database.texts(_GPU, "rowid", "name"))
@@ -88,7 +91,7 @@ def _id(stated: int, place: int) -> int:
     return place if stated == ABSENT else stated
 
 
-def _device(index: int, name: str, values: dict[str, int]) -> Device:
+def _device(index: int, name: str, values: dict[str, int]) -> DeviceInfo:
     given = {column: value for column, value in values.items() if value > 0}
     major = given.get("computeMajor", given.get("smMajor"))
     minor = values["computeMinor"] if "computeMajor" in given else values["smMinor"]
@@ -96,7 +99,7 @@ def _device(index: int, name: str, values: dict[str, int]) -> Device:
     def number(column: str) -> float | None:
         return float(given[column]) if column in given else None
 
-    return Device(
+    return DeviceInfo(
         index=index,
         name=name[:200],
         units=given.get("smCount"),

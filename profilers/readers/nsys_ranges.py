@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profilers import time_spans
-from profilers.readers.columns import Labels, known, range_name
+from profilers.readers.columns import Labels, nullable_integers, range_name
 from profilers.readers.database import ABSENT, Database
 from profilers.schema import RANGE_COLUMNS, table
 
@@ -27,7 +27,7 @@ PROCESS_MASK = ~np.int64(0xFFFFFF)
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """NVTX ranges, one entry each [ns].
+    """NVTX ranges on the clock of the tool [ns], an entry each.
 
     own_parent: the range around, of the same kind.  parent: of any kind.  `name_code` points
     into `names`.
@@ -45,9 +45,11 @@ class Ranges:
     def innermost(self, thread: Ints, start: Ints, end: Ints) -> Ints:
         """Row of the innermost range around each host call, -1 for none."""
         process = self.thread & PROCESS_MASK
-        found = self._innermost(self.on_thread, self.thread, (thread, start, end))
+        of_thread = self._innermost(self.on_thread, self.thread, (thread, start, end))
         anywhere = (thread & PROCESS_MASK, start, end)
-        return np.where(found >= 0, found, self._innermost(~self.on_thread, process, anywhere))
+        return np.where(
+            of_thread >= 0, of_thread, self._innermost(~self.on_thread, process, anywhere)
+        )
 
     def _innermost(self, some: Bools, thread: Ints, calls: tuple[Ints, Ints, Ints]) -> Ints:
         spans = (thread, self.start, self.end, self.own_parent)
@@ -62,11 +64,11 @@ class Ranges:
         same = processes[inside] == process if len(processes) else np.zeros(len(process), bool)
         columns = {
             "name": pd.Categorical.from_codes(self.name_code, list(self.names)),
-            "process": known(np.where(same, place, -1)),
+            "process": nullable_integers(np.where(same, place, -1)),
             "thread": threads,
             "start_s": (self.start - origin) * 1e-9,
             "duration_s": (self.end - self.start) * 1e-9,
-            "parent": known(self.parent),
+            "parent": nullable_integers(self.parent),
         }
         return table(RANGE_COLUMNS, columns)
 
@@ -75,8 +77,8 @@ def read_ranges(database: Database, label: Callable[[str], str] = range_name) ->
     """All closed ranges of the export, with the range around each.
 
     Args:
-        label: what is kept of a range's text; by default not what differs from call to call,
-            of which a long capture holds millions.
+        label: shortens the text of a range; by default it drops the details that differ from
+            call to call, of which a long capture holds millions.
     """
     wanted = ("rowid", "start", "end", "eventType", "globalTid", "textId")
     rows = database.integers(
@@ -125,14 +127,14 @@ def _labels(
 
 
 def _parents(thread: Ints, start: Ints, end: Ints, on_thread: Bools) -> tuple[Ints, Ints]:
-    """Range around each range among those of its kind; and, where there is none on the thread,
-    one of the process that spans it."""
+    """Parent of each range among those of its kind; and the same where roots on a thread have the
+    range of the process that spans them as parent."""
     own = np.full(len(start), -1, dtype=np.int64)
     process = thread & PROCESS_MASK
     for rows, key in ((on_thread, thread), (~on_thread, process)):
         at = np.flatnonzero(rows)
-        found = time_spans.parents(key[at], start[at], end[at])
-        own[at] = np.where(found >= 0, at[found], -1)
+        parent_at = time_spans.parents(key[at], start[at], end[at])
+        own[at] = np.where(parent_at >= 0, at[parent_at], -1)
     parent = own.copy()
     roots = np.flatnonzero(on_thread & (own < 0))
     calls = (process[roots], start[roots], end[roots])
@@ -154,5 +156,5 @@ def _innermost(
     thread, start, end, parent = spans
     place = np.full(len(start) + 1, -1, dtype=np.int64)
     place[rows] = np.arange(len(rows))
-    found = time_spans.innermost((thread[rows], start[rows], end[rows], place[parent[rows]]), calls)
-    return np.where(found >= 0, rows[found], -1)
+    inner = time_spans.innermost((thread[rows], start[rows], end[rows], place[parent[rows]]), calls)
+    return np.where(inner >= 0, rows[inner], -1)

@@ -28,13 +28,13 @@ def sniff(head: bytes) -> bool:
 
 
 def version(head: bytes) -> str | None:
-    """The nsys that wrote a capture ("2024.6.2"), None for captures too old to say."""
-    found = _VERSION.match(head)
-    return found[1].decode().replace("@", ".") if found else None
+    """Version of the nsys that wrote a capture ("2024.6.2"); None for captures without it."""
+    match = _VERSION.match(head)
+    return match[1].decode().replace("@", ".") if match else None
 
 
 def read(path: Path) -> Report:
-    """Exports the capture with the nsys on the PATH and reads the export.
+    """Export the capture with the nsys on the PATH and read the export.
 
     Raises:
         ReportError: there is no nsys, or it cannot read the capture; the message has the command.
@@ -55,7 +55,7 @@ def read(path: Path) -> Report:
 
 
 def export_command(path: Path) -> str:
-    """The command that makes a readable file of a capture."""
+    """The shell command that exports a capture to SQLite."""
     name = path.name if re.fullmatch(r"[\w.+-]+", path.name) else "report.nsys-rep"
     return f"nsys export --type sqlite -o {Path(name).with_suffix('.sqlite')} {name}"
 

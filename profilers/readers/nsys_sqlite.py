@@ -1,7 +1,7 @@
 """Nsight Systems exports: `nsys export --type sqlite`, schemas of 2020 to 2026.
 
-Tables that a capture did not need are missing, columns come and go.  A launch is known by its
-process and correlation id together; the host call of a launch lies inside the NVTX ranges of its
+Tables that a capture did not need are missing, columns differ by version.  A launch is identified
+by process and correlation id together; the host call of a launch lies inside the NVTX ranges of its
 thread, whose innermost is the operator.
 """
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from genz_core.errors import ReportError
 from profilers import time_spans
-from profilers.readers.columns import categories, known, label_of, range_paths
+from profilers.readers.columns import categories, label_of, nullable_integers, range_paths
 from profilers.readers.database import ABSENT, MAGIC, Database, opened
 from profilers.readers.nsys_devices import Devices, read_devices
 from profilers.readers.nsys_ranges import PROCESS_MASK, Ranges, read_ranges
@@ -60,7 +60,7 @@ def sniff(head: bytes) -> bool:
 
 
 def read(path: Path) -> Report:
-    """Reads an export.
+    """Read an export.
 
     Raises:
         ReportError: damaged, hostile, or a database of something else.
@@ -90,7 +90,7 @@ def _report(path: Path, database: Database) -> Report:
         **_places(launches, processes, devices, origin),
         **_names(database, launches),
     }
-    del calls, launches  # a million rows are held once
+    del calls, launches  # so that a million rows are in memory once
     return Report(
         format=FORMAT,
         tool="nsys",
@@ -119,13 +119,13 @@ def _launches(database: Database) -> Rows:
 
 
 def _places(launches: Rows, processes: Ints, devices: Devices, origin: int) -> Columns:
-    """When and where each kernel ran."""
+    """Columns of time, device, stream and launch size of each kernel."""
     graph = launches["graphNodeId"]
     return {
         "tool": "nsys",
         "process": np.searchsorted(processes, launches["globalPid"]),
-        "device": known(devices.of_kernel),
-        "stream": known(launches["streamId"]),
+        "device": nullable_integers(devices.of_kernel),
+        "stream": nullable_integers(launches["streamId"]),
         "start_s": (launches["start"] - origin) * 1e-9,
         "duration_s": (launches["end"] - launches["start"]) * 1e-9,
         "grid": _extents(launches["grid"]),
@@ -135,7 +135,7 @@ def _places(launches: Rows, processes: Ints, devices: Devices, origin: int) -> C
 
 
 def _names(database: Database, launches: Rows) -> Columns:
-    """Short name and full signature of each kernel."""
+    """Columns of short name and full signature of each kernel."""
     full, short = launches["demangledName"], launches["shortName"]
     strings = _strings(database, full, short)
     signature = _named(full, strings)
@@ -143,19 +143,21 @@ def _names(database: Database, launches: Rows) -> Columns:
 
 
 def _links(launches: Rows, calls: Rows, ranges: Ranges, origin: int) -> Columns:
-    """The host call of each kernel, and the ranges around it."""
+    """Columns of the host call of each kernel, and of the ranges around it."""
     call = _call_of(launches, calls)
     linked = np.flatnonzero(call >= 0)
-    asked = {name: calls[name][call[linked]] for name in ("globalTid", "start", "end")}
+    linked_calls = {name: calls[name][call[linked]] for name in ("globalTid", "start", "end")}
     range_id = np.full(len(call), -1, dtype=np.int64)
-    range_id[linked] = ranges.innermost(asked["globalTid"], asked["start"], asked["end"])
+    range_id[linked] = ranges.innermost(
+        linked_calls["globalTid"], linked_calls["start"], linked_calls["end"]
+    )
     path, operator = range_paths(ranges.names, ranges.name_code, ranges.parent, range_id)
     launch_s = np.full(len(call), np.nan)
-    launch_s[linked] = (asked["start"] - origin) * 1e-9
+    launch_s[linked] = (linked_calls["start"] - origin) * 1e-9
     way = pd.Categorical.from_codes(np.where(range_id >= 0, 0, -1), ["nvtx_range"])
     return {
         "launch_s": launch_s,
-        "range_id": known(range_id),
+        "range_id": nullable_integers(range_id),
         "nvtx_path": path,
         "operator": operator,
         "attributed_by": way,
@@ -191,7 +193,7 @@ def _extents(packed: Ints) -> pd.Categorical:
 
 
 def _strings(database: Database, *ids: Ints) -> dict[int, str]:
-    """The texts behind string ids."""
+    """{id: text} of some string ids."""
     wanted = {number for column in ids for number in np.unique(column).tolist()}
     pairs = database.texts("StringIds", "id", "value")
     return {number: text for number, text in pairs if number in wanted}
@@ -219,8 +221,8 @@ def _copies(rows: Rows, processes: Ints, origin: int) -> pd.DataFrame:
     size = rows["bytes"].astype(np.float64)
     columns = {
         "process": np.searchsorted(processes, rows["globalPid"]),
-        "device": known(rows["deviceId"]),
-        "stream": known(rows["streamId"]),
+        "device": nullable_integers(rows["deviceId"]),
+        "stream": nullable_integers(rows["streamId"]),
         "kind": categories(codes, [kinds.get(kind, "copy") for kind in unique.tolist()]),
         "start_s": (rows["start"] - origin) * 1e-9,
         "duration_s": (rows["end"] - rows["start"]) * 1e-9,
@@ -241,16 +243,16 @@ def _host(database: Database, calls: Rows) -> pd.DataFrame:
 
 
 def _metadata(database: Database) -> dict[str, str]:
-    """Version and schema of the export; nothing of where it was taken."""
-    found: dict[str, str] = {}
+    """Version and schema of the export; nothing of its host."""
+    metadata: dict[str, str] = {}
     for name in ("META_DATA_EXPORT", "EXPORT_META_DATA"):
         keys = dict(database.texts(name, "rowid", "name"))
         values = dict(database.texts(name, "rowid", "value"))
         wanted = (*_FACTS, "EXPORT_PRODUCT_VERSION")
-        found |= {
+        metadata |= {
             key: values[row][:100] for row, key in keys.items() if key in wanted and row in values
         }
-    return found
+    return metadata
 
 
 def _notes(launches: Rows, copies: Rows) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """The reports of `nsys stats`, each read from its table.
 
-A table says something of kernels, copies, ranges or host calls; `Part` holds what it says.
+A table holds kernels, copies, ranges or host calls, as `TableContents`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from profilers.readers.columns import MAX_NAME_CHARS, known
+from profilers.readers.columns import MAX_NAME_CHARS, nullable_integers
 from profilers.readers.nsys_columns import View
 from profilers.schema import (
     HOST_COLUMNS,
     RANGE_COLUMNS,
-    Device,
+    DeviceInfo,
     copy_table,
     kernel_table,
     table,
@@ -37,14 +37,14 @@ _DEVICE = re.compile(r"^(.*?)\s*\((\d{1,6})\)$")
 
 
 @dataclass(slots=True)
-class Part:
-    """What one table says; None where it says nothing of a kind."""
+class TableContents:
+    """Kernels, copies, ranges and host calls of a table; None for those it does not hold."""
 
     kernels: pd.DataFrame | None = None
     copies: pd.DataFrame | None = None
     ranges: pd.DataFrame | None = None
     host: pd.DataFrame | None = None
-    devices: tuple[Device, ...] = ()
+    devices: tuple[DeviceInfo, ...] = ()
     note: str = ""
 
 
@@ -70,22 +70,22 @@ def _summary(
     }
 
 
-def kern_sum(view: View) -> Part:
+def kern_sum(view: View) -> TableContents:
     """cuda_gpu_kern_sum and its variant by grid and block; gpukernsum of old."""
     columns = _summary(view.text("name"), view.counts("instances"), view.numbers("total time"))
     if "gridxyz" in view:
         columns |= {"grid": _extent(view.text("gridxyz")), "block": _extent(view.text("blockxyz"))}
-    return Part(kernels=kernel_table(columns, view.rows))
+    return TableContents(kernels=kernel_table(columns, view.rows))
 
 
-def gpu_sum(view: View) -> Part:
+def gpu_sum(view: View) -> TableContents:
     """cuda_gpu_sum and cuda_api_gpu_sum: kernels, copies and calls in one table."""
     category = np.array([cell.strip().upper() for cell in view.text("category")], dtype=object)
     names = np.array(view.text("operation"), dtype=object)
     counts, seconds = view.counts("instances"), view.numbers("total time")
     kernel, call = category == "CUDA_KERNEL", category == "CUDA_API"
     copy = ~kernel & ~call
-    return Part(
+    return TableContents(
         kernels=kernel_table(
             _summary(names[kernel].tolist(), counts[kernel], seconds[kernel]), int(kernel.sum())
         ),
@@ -94,15 +94,19 @@ def gpu_sum(view: View) -> Part:
     )
 
 
-def mem_time_sum(view: View) -> Part:
+def mem_time_sum(view: View) -> TableContents:
+    """cuda_gpu_mem_time_sum: copies by kind with their time."""
     names = view.text("operation")
-    return Part(copies=_copy_table(names, view.counts("count"), view.numbers("total time")))
+    return TableContents(
+        copies=_copy_table(names, view.counts("count"), view.numbers("total time"))
+    )
 
 
-def mem_size_sum(view: View) -> Part:
+def mem_size_sum(view: View) -> TableContents:
+    """cuda_gpu_mem_size_sum: copies by kind with their bytes."""
     copies = _copy_table(view.text("operation"), view.counts("count"), np.full(view.rows, np.nan))
     copies["bytes"] = view.numbers("total")
-    return Part(copies=copies)
+    return TableContents(copies=copies)
 
 
 def _copy_table(names: list[str], counts: NDArray[Any], seconds: NDArray[Any]) -> pd.DataFrame:
@@ -112,24 +116,25 @@ def _copy_table(names: list[str], counts: NDArray[Any], seconds: NDArray[Any]) -
 
 def _copy_kind(name: str) -> str:
     """ "DtoD" of "[CUDA memcpy Device-to-Device]"."""
-    found = _COPY.match(name.strip())
-    if not found:
+    match = _COPY.match(name.strip())
+    if not match:
         return "copy"
-    direction = found[2].strip()
-    if found[1].lower() == "memset":
+    direction = match[2].strip()
+    if match[1].lower() == "memset":
         return "memset"
     return _COPY_KINDS.get(direction.lower(), direction[:16] or "copy")
 
 
-def api_sum(view: View) -> Part:
+def api_sum(view: View) -> TableContents:
     """cuda_api_sum, osrt_sum and others that count calls."""
     calls, seconds = view.counts("num calls"), view.numbers("total time")
-    return Part(host=_host_table(view.text("name"), calls, seconds))
+    return TableContents(host=_host_table(view.text("name"), calls, seconds))
 
 
-def api_trace(view: View) -> Part:
-    one = np.ones(view.rows, dtype=np.int64)
-    return Part(host=_host_table(view.text("name"), one, view.numbers("duration")))
+def api_trace(view: View) -> TableContents:
+    """cuda_api_trace: every call."""
+    calls = np.ones(view.rows, dtype=np.int64)
+    return TableContents(host=_host_table(view.text("name"), calls, view.numbers("duration")))
 
 
 def _host_table(names: list[str], counts: NDArray[Any], seconds: NDArray[Any]) -> pd.DataFrame:
@@ -138,7 +143,7 @@ def _host_table(names: list[str], counts: NDArray[Any], seconds: NDArray[Any]) -
     return host.groupby("name", observed=True, as_index=False, sort=False).sum()
 
 
-def gpu_trace(view: View) -> Part:
+def gpu_trace(view: View) -> TableContents:
     """cuda_gpu_trace: every kernel and copy with its start."""
     names = _clipped(view.text("name"))
     copy = np.array([_COPY.match(name.strip()) is not None for name in names], dtype=bool)
@@ -165,7 +170,7 @@ def gpu_trace(view: View) -> Part:
         "bytes": view.numbers("bytes")[copied],
         **_some(shared, copied),
     }
-    return Part(
+    return TableContents(
         kernels=kernel_table(kernels, len(kept)),
         copies=copy_table(copies),
         devices=devices,
@@ -173,19 +178,19 @@ def gpu_trace(view: View) -> Part:
 
 
 def _some(columns: dict[str, NDArray[Any]], rows: NDArray[Any]) -> dict[str, object]:
-    """Some rows of columns; whole numbers may be unknown."""
+    """Some rows of columns, integers as nullable ones."""
     some = {name: values[rows] for name, values in columns.items()}
-    return {name: known(v) if v.dtype.kind == "i" else v for name, v in some.items()}
+    return {name: nullable_integers(v) if v.dtype.kind == "i" else v for name, v in some.items()}
 
 
-def _named_devices(cells: list[str]) -> tuple[tuple[Device, ...], NDArray[Any]]:
+def _named_devices(cells: list[str]) -> tuple[tuple[DeviceInfo, ...], NDArray[Any]]:
     """Devices of cells such as "NVIDIA A100 (0)", and the index of each row's, -1 for none."""
     indices: dict[str, int] = {}
     devices = []
     for cell in dict.fromkeys(cells):
-        if found := _DEVICE.match(cell.strip()):
-            indices[cell] = int(found[2])
-            devices.append(Device(index=int(found[2]), name=found[1][:200]))
+        if match := _DEVICE.match(cell.strip()):
+            indices[cell] = int(match[2])
+            devices.append(DeviceInfo(index=int(match[2]), name=match[1][:200]))
     return tuple(devices), np.array([indices.get(cell, -1) for cell in cells], dtype=np.int64)
 
 
@@ -195,7 +200,7 @@ def _axes(view: View, prefix: str, rows: NDArray[Any]) -> list[str | None]:
     return [f"{x},{y},{z}" if min(x, y, z) >= 0 else None for x, y, z in triples]
 
 
-def kern_exec_trace(view: View) -> Part:
+def kern_exec_trace(view: View) -> TableContents:
     """cuda_kern_exec_trace: every kernel with the call that launched it."""
     start = view.numbers("kernel start")
     calls = view.numbers("api start")
@@ -204,7 +209,7 @@ def kern_exec_trace(view: View) -> Part:
     names = _clipped(view.text("kernel name"))
     columns = {
         "tool": "nsys",
-        "device": known(view.ordinals("devid")),
+        "device": nullable_integers(view.ordinals("devid")),
         "name": names,
         "full_name": names,
         "start_s": start - origin,
@@ -213,18 +218,18 @@ def kern_exec_trace(view: View) -> Part:
         "grid": _extent(view.text("gridxyz")),
         "block": _extent(view.text("blockxyz")),
     }
-    return Part(kernels=kernel_table(columns, view.rows))
+    return TableContents(kernels=kernel_table(columns, view.rows))
 
 
-def kern_exec_sum(view: View) -> Part:
+def kern_exec_sum(view: View) -> TableContents:
     """cuda_kern_exec_sum: mean durations, rounded to a tenth of a nanosecond."""
     counts = view.counts("count")
     columns = _summary(view.text("kernel name"), counts, counts * view.numbers("kavg"))
-    columns["device"] = known(view.ordinals("devid"))
-    return Part(kernels=kernel_table(columns, view.rows))
+    columns["device"] = nullable_integers(view.ordinals("devid"))
+    return TableContents(kernels=kernel_table(columns, view.rows))
 
 
-def nvtx_kern_sum(view: View) -> Part:
+def nvtx_kern_sum(view: View) -> TableContents:
     """nvtx_kern_sum: kernels by range, those of a nested range under each range around it."""
     columns = _summary(
         view.text("kernel name"), view.counts("kern inst"), view.numbers("total time")
@@ -233,35 +238,37 @@ def nvtx_kern_sum(view: View) -> Part:
     columns |= {"nvtx_path": paths, "operator": paths}
     columns["attributed_by"] = [path and "nvtx_range" for path in paths]
     note = "nvtx_kern_sum lists a kernel under every range around it: sums count it several times"
-    return Part(kernels=kernel_table(columns, view.rows), note=note)
+    return TableContents(kernels=kernel_table(columns, view.rows), note=note)
 
 
-def range_sum(view: View) -> Part:
+def range_sum(view: View) -> TableContents:
     """nvtx_sum, nvtx_pushpop_sum, nvtx_startend_sum: ranges by name."""
     columns = {
         "name": _clipped(view.text("range")),
         "count": view.counts("instances"),
         "duration_s": view.numbers("total time"),
     }
-    return Part(ranges=table(RANGE_COLUMNS, columns))
+    return TableContents(ranges=table(RANGE_COLUMNS, columns))
 
 
-def projection_sum(view: View) -> Part:
+def projection_sum(view: View) -> TableContents:
     """nvtx_gpu_proj_sum: ranges by name, as long as their GPU work took."""
     columns = {
         "name": _clipped(view.text("range")),
         "count": view.counts("range instances"),
         "duration_s": view.numbers("total proj time"),
     }
-    return Part(ranges=table(RANGE_COLUMNS, columns))
+    return TableContents(ranges=table(RANGE_COLUMNS, columns))
 
 
-def range_trace(view: View) -> Part:
-    return Part(ranges=_traced_ranges(view, "start", "duration"))
+def range_trace(view: View) -> TableContents:
+    """nvtx_pushpop_trace: every range on the host."""
+    return TableContents(ranges=_traced_ranges(view, "start", "duration"))
 
 
-def projection_trace(view: View) -> Part:
-    return Part(ranges=_traced_ranges(view, "projected start", "projected duration"))
+def projection_trace(view: View) -> TableContents:
+    """nvtx_gpu_proj_trace: every range as projected on the GPU."""
+    return TableContents(ranges=_traced_ranges(view, "projected start", "projected duration"))
 
 
 def _traced_ranges(view: View, start: str, duration: str) -> pd.DataFrame:

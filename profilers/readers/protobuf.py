@@ -1,4 +1,4 @@
-"""The protobuf wire format, every length checked against the bytes that are there.
+"""The protobuf wire format, with every length checked against the available bytes.
 
 Format: https://protobuf.dev/programming-guides/encoding/
 """
@@ -42,7 +42,7 @@ def fields(message: bytes) -> Iterator[Field]:
 
 
 def varint(message: bytes, at: int) -> tuple[int, int]:
-    """The unsigned integer at a position, and the position behind it."""
+    """The unsigned integer at a position, and the position after it."""
     value = shift = 0
     while True:
         if at >= len(message):
@@ -58,6 +58,7 @@ def varint(message: bytes, at: int) -> tuple[int, int]:
 
 
 def text(value: int | bytes) -> str:
+    """A field as text."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 

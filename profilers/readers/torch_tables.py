@@ -13,12 +13,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profilers import time_spans
-from profilers.readers.columns import MAX_NAME_CHARS, known, label_of, range_paths
+from profilers.readers.columns import MAX_NAME_CHARS, label_of, nullable_integers, range_paths
 from profilers.schema import (
     HOST_COLUMNS,
     METRIC_COLUMNS,
     RANGE_COLUMNS,
-    Device,
+    DeviceInfo,
     Report,
     copy_table,
     kernel_table,
@@ -47,7 +47,7 @@ Operator = tuple[str, str | None, str | None, str | None]
 
 @dataclass(slots=True)
 class TraceEvents:
-    """What is kept of a trace; the lists of kernels run in parallel.  Times in microseconds."""
+    """Events kept of a trace, times in microseconds; the lists of kernels run in parallel."""
 
     names: list[str] = field(default_factory=list)
     times: list[tuple[float, float, int, int]] = field(default_factory=list)  # ts dur device stream
@@ -68,7 +68,7 @@ class TraceEvents:
 
 
 def build_report(path: Path, events: TraceEvents, header: dict[str, Any]) -> Report:
-    """The report of a trace from what was kept of its events and of its header."""
+    """The report of a trace from its kept events and its header."""
     origin = _origin(events)
     ranges = _ranges(events, origin)
     kernels = _kernels(events, origin, ranges)
@@ -90,7 +90,7 @@ def build_report(path: Path, events: TraceEvents, header: dict[str, Any]) -> Rep
 
 
 def _origin(events: TraceEvents) -> float:
-    """When the first of the kept events starts [us]."""
+    """Start of the first kept event [us]."""
     return min(
         [t[0] for t in events.times]
         + [c[1] for c in events.copies]
@@ -113,7 +113,9 @@ def _ranges(events: TraceEvents, origin: float) -> pd.DataFrame:
         "process": 0,
         "start_s": starts * 1e-9,
         "duration_s": (ends - starts) * 1e-9,
-        "parent": known(time_spans.parents(np.zeros(len(starts), dtype=np.int64), starts, ends)),
+        "parent": nullable_integers(
+            time_spans.parents(np.zeros(len(starts), dtype=np.int64), starts, ends)
+        ),
     }
     return table(RANGE_COLUMNS, columns)
 
@@ -140,8 +142,8 @@ def _kernels(events: TraceEvents, origin: float, ranges: pd.DataFrame) -> pd.Dat
         {
             "tool": "torch",
             "process": 0,
-            "device": known([t[2] for t in events.times]),
-            "stream": known([t[3] for t in events.times]),
+            "device": nullable_integers([t[2] for t in events.times]),
+            "stream": nullable_integers([t[3] for t in events.times]),
             "name": events.names,
             "start_s": _nanoseconds([t[0] for t in events.times], origin) * 1e-9,
             "duration_s": _nanoseconds([t[1] for t in events.times], 0.0) * 1e-9,
@@ -149,7 +151,7 @@ def _kernels(events: TraceEvents, origin: float, ranges: pd.DataFrame) -> pd.Dat
             "block": [block for _, block in events.shapes],
             "in_graph": in_graph,
             "launch_s": np.where(unlaunched, np.nan, _nanoseconds(launch_us, origin) * 1e-9),
-            "range_id": known(range_id),
+            "range_id": nullable_integers(range_id),
             "nvtx_path": path,
             "operator": [o and o[0] for o in operators],
             "input_shapes": [o and o[1] for o in operators],
@@ -163,35 +165,37 @@ def _kernels(events: TraceEvents, origin: float, ranges: pd.DataFrame) -> pd.Dat
 def _operator(
     events: TraceEvents, external: Hashable, launch: Launch | None, in_graph: bool
 ) -> Operator | None:
-    """The operator of a kernel; what launched a graph is not what its kernels compute."""
+    """The operator of a kernel, by its own id or its launch's; None for kernels of a graph."""
     if in_graph:
         return None
-    found = events.operators.get(external)
-    return found or (events.operators.get(launch[2]) if launch else None)
+    operator = events.operators.get(external)
+    return operator or (events.operators.get(launch[2]) if launch else None)
 
 
 def _range_ids(
     events: TraceEvents, origin: float, launches: list[Launch | None]
 ) -> NDArray[np.int64]:
-    """Innermost annotation around each kernel's launch; around the kernel itself, on the device's
-    own copy of the annotations, where the launch was not recorded.  -1 for none."""
-    found = np.full(len(launches), -1, dtype=np.int64)
+    """Row of the innermost annotation around each kernel's launch, -1 for none.
+
+    Where the launch was not recorded, around the kernel on the device's copy of the annotations.
+    """
+    range_id = np.full(len(launches), -1, dtype=np.int64)
     launched = np.array([i for i, launch in enumerate(launches) if launch], dtype=np.int64)
     calls = [launches[i] for i in launched]
-    found[launched] = _enclosing(
+    range_id[launched] = _enclosing(
         [(a[1], a[2]) for a in events.annotations], [(c[0], c[1]) for c in calls if c], origin
     )
     first_of_name = {name: row for row, (name, _, _) in reversed([*enumerate(events.annotations)])}
     mirrored = [m for m in events.device_annotations if m[0] in first_of_name]
-    lost = np.flatnonzero(found < 0)
+    lost = np.flatnonzero(range_id < 0)
     inside = _enclosing(
         [(m[1], m[2]) for m in mirrored],
         [(events.times[i][0], events.times[i][0] + events.times[i][1]) for i in lost],
         origin,
     )
     rows = np.array([first_of_name[m[0]] for m in mirrored] + [-1], dtype=np.int64)
-    found[lost] = rows[inside]
-    return found
+    range_id[lost] = rows[inside]
+    return range_id
 
 
 def _enclosing(
@@ -213,8 +217,8 @@ def _copies(events: TraceEvents, origin: float) -> pd.DataFrame:
     return copy_table(
         {
             "process": 0,
-            "device": known([c[3] for c in copies]),
-            "stream": known([c[4] for c in copies]),
+            "device": nullable_integers([c[3] for c in copies]),
+            "stream": nullable_integers([c[4] for c in copies]),
             "kind": [c[0] for c in copies],
             "start_s": _nanoseconds([c[1] for c in copies], origin) * 1e-9,
             "duration_s": _nanoseconds([c[2] for c in copies], 0.0) * 1e-9,
@@ -235,7 +239,7 @@ def _host(events: TraceEvents) -> pd.DataFrame:
     )
 
 
-def _devices(properties: Any, kernels: pd.DataFrame) -> tuple[Device, ...]:
+def _devices(properties: Any, kernels: pd.DataFrame) -> tuple[DeviceInfo, ...]:
     """The devices that ran kernels, named by `deviceProperties` (all of them where none ran).
 
     ROCm numbers a kernel's device on another scale than its properties; a trace with one device
@@ -250,12 +254,12 @@ def _devices(properties: Any, kernels: pd.DataFrame) -> tuple[Device, ...]:
     )
 
 
-def _device(index: Any, found: dict[str, Any]) -> Device:
-    major, minor = found.get("computeMajor"), found.get("computeMinor")
-    units, memory = found.get("numSms"), found.get("totalGlobalMem")
-    return Device(
+def _device(index: Any, properties: dict[str, Any]) -> DeviceInfo:
+    major, minor = properties.get("computeMajor"), properties.get("computeMinor")
+    units, memory = properties.get("numSms"), properties.get("totalGlobalMem")
+    return DeviceInfo(
         index=index if isinstance(index, int) else None,
-        name=str(found.get("name", ""))[:200],
+        name=str(properties.get("name", ""))[:200],
         units=units if isinstance(units, int) else None,
         memory_bytes=float(memory) if isinstance(memory, int) else None,
         compute_capability=f"{major}.{minor}" if isinstance(major, int) else None,
@@ -265,8 +269,8 @@ def _device(index: Any, found: dict[str, Any]) -> Device:
 def _distributed(info: Any) -> dict[str, str | float | int]:
     """World size, rank and backend of a distributed run."""
     wanted = ("backend", "rank", "world_size", "nccl_version")
-    found = info if isinstance(info, dict) else {}
-    return {key: found[key] for key in wanted if isinstance(found.get(key), (int, str))}
+    fields = info if isinstance(info, dict) else {}
+    return {key: fields[key] for key in wanted if isinstance(fields.get(key), (int, str))}
 
 
 def _notes(kernels: pd.DataFrame) -> tuple[str, ...]:

@@ -47,14 +47,14 @@ _MAX_SHOWN_CHARS = 2000
 
 
 def sniff(head: bytes) -> bool:
-    """Whether content that starts with `head` is JSON; lines of nsys may start with "[1/8]"."""
+    """Whether content that starts with `head` is JSON, unlike lines of nsys such as "[1/8]"."""
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:64]
     first, second = start[:1], start[1:].lstrip()[:1]
     return first == b"{" or (first == b"[" and second in (b"{", b"]"))
 
 
 def read(path: Path) -> Report:
-    """Reads a trace.
+    """Read a trace.
 
     Raises:
         ReportError: damaged, cut off, hostile, or JSON that is no trace.
@@ -64,16 +64,16 @@ def read(path: Path) -> Report:
     if stream.peek() == "[":
         _keep_events(events, stream.elements())
     else:
-        found = False
+        has_events = False
         for key in stream.members():
             if key == "traceEvents" and stream.peek() == "[":
-                found = True
+                has_events = True
                 _keep_events(events, stream.elements())
             else:
                 value = stream.value()
                 if key in _HEADER:
                     header[key] = value
-        if not found:
+        if not has_events:
             raise ReportError('the JSON has no "traceEvents"; give the file a profiler exported')
     if not events.kept:
         raise ReportError("the JSON holds no event of a PyTorch profiler; nothing to import")
@@ -81,6 +81,11 @@ def read(path: Path) -> Report:
 
 
 def _keep_events(events: TraceEvents, items: Iterator[Any]) -> None:
+    """Add the complete events of kept categories.
+
+    Raises:
+        ReportError: something that is no event, a damaged event, or too many.
+    """
     for item in items:
         events.seen += 1
         try:
@@ -103,8 +108,9 @@ def _keep_events(events: TraceEvents, items: Iterator[Any]) -> None:
 
 
 def _keep(events: TraceEvents, category: str, item: dict[str, Any]) -> None:
+    """Add an event of a kept category."""
     name, start, duration = item["name"], float(item["ts"]), float(item.get("dur", 0.0))
-    name = _held(events, str(name)[:MAX_NAME_CHARS])
+    name = _interned(events, str(name)[:MAX_NAME_CHARS])
     if not (abs(start) < _MAX_TIME_US and 0 <= duration < _MAX_DURATION_US):
         raise ValueError(f"ts {start}, dur {duration}")
     args = item.get("args") or {}
@@ -163,19 +169,19 @@ def _compact(events: TraceEvents, value: Any) -> str | None:
     shown = repr(value)[:_MAX_SHOWN_CHARS]
     if shown not in events.inputs:
         text = json.dumps(value, separators=(",", ":"))
-        events.inputs[_held(events, shown)] = text if len(text) < _MAX_SHOWN_CHARS else "[]"
+        events.inputs[_interned(events, shown)] = text if len(text) < _MAX_SHOWN_CHARS else "[]"
     return events.inputs[shown]
 
 
-def _held(events: TraceEvents, text: str) -> str:
-    """The one copy that is held of a text.
+def _interned(events: TraceEvents, text: str) -> str:
+    """The stored copy of a text, so that equal texts share memory.
 
     Raises:
         ReportError: the texts of the trace take more than MAX_TEXT_CHARS.
     """
-    known = events.texts.get(text)
-    if known is not None:
-        return known
+    stored = events.texts.get(text)
+    if stored is not None:
+        return stored
     events.text_chars += len(text)
     if events.text_chars > MAX_TEXT_CHARS:
         raise ReportError("the trace holds too many different names; record fewer steps")

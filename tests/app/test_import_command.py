@@ -56,9 +56,15 @@ def test_a_pattern_of_the_user_tells_the_phase_before_the_usual_ones():
 
 
 def test_the_text_names_the_longest_kernel_first():
-    said = ridgeline("import", NCU, "--kernels", "2")
-    assert "A100-PCIE-40GB" in said
-    assert "vector_dot" in said
+    (figures,) = imported(NCU)
+    printed = ridgeline("import", NCU, "--kernels", "2")
+    assert printed.startswith(f"{NCU.name}\n")
+    rows = [line.split() for line in printed.splitlines()]
+    assert ["devices", "A100-PCIE-40GB"] in rows
+    assert ["kernel_time_ns", str(figures["kernel_time_ns"])] in rows
+    head = next(at for at, row in enumerate(rows) if row[:2] == ["name", "operator_class"])
+    assert rows[head + 1][0] == figures["top_kernel"]["name"]
+    assert [row[0] for row in rows[head + 1 : head + 4]] == ["vector_dot", "vector_add", "note:"]
 
 
 @pytest.mark.parametrize("content", [b"", b"not a report", b'{"traceEvents": ['])

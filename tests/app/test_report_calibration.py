@@ -12,7 +12,7 @@ from app.calibration import fit_tables, from_reports
 from app.cli import cli
 from genz_core.errors import InvalidValue
 from genz_core.latency.measured_operators import bound_s
-from profilers.operator_points import points_of
+from profilers.operator_points import operator_timings
 
 TRACES = Path(__file__).parents[1] / "fixtures" / "reports" / "torch"
 H100 = TRACES / "h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
@@ -84,7 +84,7 @@ def test_one_point_faster_than_light_is_left_out_and_said(tmp_path: Path):
     (sentence,) = found.refused
     assert "n=2816" in sentence and "left out" in sentence
     reports = read(file)
-    kept = [p for p in points_of(reports) if p.dims.get("n") != 2816]
+    kept = [p for p in operator_timings(reports) if p.dims.get("n") != 2816]
     described = sum(point.time_s * point.calls for point in kept)
     assert found.share == pytest.approx(described / reports[0].kernels["duration_s"].sum(), 1e-9)
     assert found.calibration.after["gemm.bf16"].points == 3

@@ -60,10 +60,15 @@ def qwen() -> profilers.Report:
 @pytest.mark.parametrize("most", [1, 7, 100, 2000])
 def test_a_timeline_has_at_most_so_many_bars_and_loses_no_event(qwen, most: int):
     bars = timeline.bars(qwen.kernels, qwen.copies, most)
-    lanes = set(timeline.bars(qwen.kernels, qwen.copies, 10_000)["lane"])
     assert len(bars) <= most
-    if most >= len(lanes):
-        assert bars["events"].sum() == len(qwen.kernels) + len(qwen.copies)
+    assert bars["events"].sum() == len(qwen.kernels) + len(qwen.copies)
+
+
+def test_lanes_beyond_the_most_bars_are_left_out(qwen):
+    kernels = qwen.kernels.assign(stream=range(len(qwen.kernels)))
+    assert timeline.bars(kernels, qwen.copies, 10_000)["lane"].nunique() > 1000
+    bars = timeline.bars(kernels, qwen.copies, 3)
+    assert len(bars) == bars["lane"].nunique() == 3
 
 
 def test_bars_that_share_keep_where_a_lane_starts_and_ends(qwen):

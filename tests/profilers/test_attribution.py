@@ -39,8 +39,8 @@ def golden_gemms(name: str) -> list[dict[str, str]]:
 # ------------------------------------------------------------------------------ NVTX of nsys
 
 
-def test_nvtx_attribution_equals_nvtx_kern_sum_of_nsys(report_path):
-    report = profilers.read_report(report_path(MFU))
+def test_nvtx_attribution_equals_nvtx_kern_sum_of_nsys(report_of, report_path):
+    report = report_of(MFU)
     with opened(report_path(MFU)) as database:
         exact = read_ranges(database, label=str)
     names = [exact.names[code] for code in exact.name_code]
@@ -85,8 +85,8 @@ def test_nvtx_labels_lose_what_differs_from_call_to_call():
 # ------------------------------------------------------------------------------ torch links
 
 
-def test_prefill_gemms_of_a_rocm_trace_have_the_shapes_and_times_of_the_golden(report_path):
-    found = profilers.gemm_table(profilers.read_report(report_path(SGLANG_PREFILL)))
+def test_prefill_gemms_of_a_rocm_trace_have_the_shapes_and_times_of_the_golden(report_of):
+    found = profilers.gemm_table(report_of(SGLANG_PREFILL))
     golden = [row for row in golden_gemms("sglang_prefilldecode") if row["name"] == "aten::mm"]
     assert len(found) == len(golden) == 5
     for row, expected in zip(found.to_dict("records"), golden, strict=True):
@@ -100,17 +100,17 @@ def test_prefill_gemms_of_a_rocm_trace_have_the_shapes_and_times_of_the_golden(r
         assert row["flops"] == pytest.approx(float(expected["GFLOPS_first"]) * 1e9)
 
 
-def test_the_first_prefill_gemm_reaches_457_tflop_per_s(report_path):
-    first = profilers.gemm_table(profilers.read_report(report_path(SGLANG_PREFILL))).iloc[0]
+def test_the_first_prefill_gemm_reaches_457_tflop_per_s(report_of):
+    first = profilers.gemm_table(report_of(SGLANG_PREFILL)).iloc[0]
     assert (first["m"], first["n"], first["k"]) == (15360, 24576, 4096)
     assert first["flops"] == pytest.approx(3092.376e9, rel=1e-6)
     assert first["flops_per_s"] == pytest.approx(456.9e12, rel=1e-3)
 
 
 @pytest.mark.parametrize("trace", ROCM)
-def test_gemm_kernels_of_rocm_traces_take_the_time_of_the_golden(trace, report_path):
+def test_gemm_kernels_of_rocm_traces_take_the_time_of_the_golden(trace, report_of):
     """Graph launches carry no shapes, but their kernels are found and add up."""
-    kernels = profilers.read_report(report_path(trace)).kernels
+    kernels = report_of(trace).kernels
     gemms = kernels[kernels["operator_class"] == "gemm"]
     golden = [r for r in golden_gemms(ROCM[trace]) if r["name"] in ("aten::mm", "aten::addmm")]
     expected = sum(float(row["Kernel Time (µs)_sum"]) for row in golden)
@@ -118,8 +118,8 @@ def test_gemm_kernels_of_rocm_traces_take_the_time_of_the_golden(trace, report_p
     assert gemms["count"].sum() == sum(int(row["name_count"]) for row in golden)
 
 
-def test_gemms_of_a_graph_have_the_golden_shapes_once_an_eager_trace_lends_them(report_path):
-    decode, prefill = profilers.read_reports(map(report_path, (SGLANG_DECODE, SGLANG_PREFILL)))
+def test_gemms_of_a_graph_have_the_golden_shapes_once_an_eager_trace_lends_them(report_of):
+    decode, prefill = report_of(SGLANG_DECODE), report_of(SGLANG_PREFILL)
     found = profilers.gemm_table_of_graph(decode, prefill)
     golden = [row for row in golden_gemms("sglang_decode") if row["name"] == "aten::mm"]
     assert len(found) == len(golden) == 5
@@ -131,15 +131,15 @@ def test_gemms_of_a_graph_have_the_golden_shapes_once_an_eager_trace_lends_them(
         assert row["time_s"] * 1e6 == pytest.approx(golden_us, abs=0.02)
 
 
-def test_shapes_are_not_lent_by_another_model(report_path):
-    decode, other = profilers.read_reports(map(report_path, (VLLM_DECODE, SGLANG_PREFILL)))
+def test_shapes_are_not_lent_by_another_model(report_of):
+    decode, other = report_of(VLLM_DECODE), report_of(SGLANG_PREFILL)
     with pytest.raises(profilers.ReportError, match="of the same model"):
         profilers.gemm_table_of_graph(decode, other)
 
 
 @pytest.mark.parametrize("trace", ROCM)
-def test_busy_time_equals_the_golden_timeline(trace, report_path):
-    summary = profilers.summarise(profilers.read_report(report_path(trace)))
+def test_busy_time_equals_the_golden_timeline(trace, report_of):
+    summary = profilers.summarise(report_of(trace))
     with (GOLDEN / f"{ROCM[trace]}_gpu_timeline.csv").open(newline="") as file:
         golden = {row["type"]: float(row["time ms"]) * 1e-3 for row in csv.DictReader(file)}
     assert summary["busy_time_s"] == pytest.approx(golden["busy_time"], abs=20e-9)
@@ -151,8 +151,8 @@ def test_busy_time_equals_the_golden_timeline(trace, report_path):
     ("trace", "linked", "in_graph"),
     [(SGLANG_PREFILL, 525, 0), (SGLANG_DECODE, 8, 544), (VLLM_DECODE, 4, 421), (H100, 1029, 0)],
 )
-def test_kernels_link_to_operators_but_for_those_of_graphs(trace, linked, in_graph, report_path):
-    kernels = profilers.read_report(report_path(trace)).kernels
+def test_kernels_link_to_operators_but_for_those_of_graphs(trace, linked, in_graph, report_of):
+    kernels = report_of(trace).kernels
     assert (kernels["attributed_by"] == "torch_link").sum() == linked
     assert kernels["in_graph"].sum() == in_graph
     assert not (kernels["in_graph"] & kernels["operator"].notna()).any()
@@ -228,8 +228,8 @@ def test_the_label_of_a_file_names_a_phase_only_where_no_range_does(report_path)
     assert both["phase"].isna().all()
 
 
-def test_attributing_again_with_other_patterns_starts_from_the_links(report_path):
-    report = profilers.read_report(report_path(SGLANG_DECODE))
+def test_attributing_again_with_other_patterns_starts_from_the_links(report_of):
+    report = report_of(SGLANG_DECODE)
     again = attribute(report, [PhasePattern("prefill", "nothing is called so")])
     assert again.kernels["phase"].isna().all()
     assert set(again.kernels["attributed_by"]) <= {"torch_link", "kernel_name", "unclassified"}
@@ -290,22 +290,22 @@ def test_every_class_is_counted_by_the_engine_or_unclassified():
     assert set(OPERATOR_CLASSES) - set(ENGINE_CLASS) == {"unclassified"}
 
 
-def test_a_dispatched_operator_tells_more_than_its_kernel(report_path):
-    kernels = profilers.read_report(report_path(H100)).kernels
+def test_a_dispatched_operator_tells_more_than_its_kernel(report_of):
+    kernels = report_of(H100).kernels
     products = kernels[kernels["operator"] == "aten::mm"]
     assert set(products["operator_class"]) == {"gemm"}
     assert (products["flops"] > 0).all()
 
 
-def test_every_row_records_how_it_was_attributed(report_path):
+def test_every_row_records_how_it_was_attributed(report_of):
     for name in (MFU, SGLANG_DECODE, H100, "ncu/a100_pcie_extrap.ncu-rep"):
-        ways = profilers.read_report(report_path(name)).kernels["attributed_by"]
+        ways = report_of(name).kernels["attributed_by"]
         assert ways.notna().all()
         assert tuple(ways.cat.categories) == ATTRIBUTIONS
 
 
-def test_shares_of_the_unattributed_and_unclassified_are_of_kernel_time(report_path):
-    report = profilers.read_report(report_path(MFU))
+def test_shares_of_the_unattributed_and_unclassified_are_of_kernel_time(report_of):
+    report = report_of(MFU)
     summary = profilers.summarise(report)
     kernels = report.kernels
     without_range = kernels["range_id"].isna()
@@ -319,9 +319,9 @@ def test_shares_of_the_unattributed_and_unclassified_are_of_kernel_time(report_p
 # ------------------------------------------------------------------------------ measurements
 
 
-def test_a_measurement_of_stages_holds_both_phases(report_path):
+def test_a_measurement_of_stages_holds_both_phases(report_of):
     stages = [f"csv/llm-perf-opt/{s}_cuda_gpu_kern_sum.csv" for s in ("prefill", "decode")]
-    measured = profilers.measure_from(profilers.read_reports(map(report_path, stages)))
+    measured = profilers.measure_from([report_of(stage) for stage in stages])
     assert measured.phases["prefill"].mean_s == pytest.approx(65_691_733e-9)
     assert measured.phases["decode"].mean_s == pytest.approx(179_072_697e-9)
     assert measured.phases["decode"].basis == "kernels"
@@ -329,8 +329,8 @@ def test_a_measurement_of_stages_holds_both_phases(report_path):
     assert by_phase["decode"] == pytest.approx(179_072_697e-9)
 
 
-def test_operator_rows_of_a_measurement_add_up_to_the_kernels(report_path):
-    report = profilers.read_report(report_path(SGLANG_PREFILL))
+def test_operator_rows_of_a_measurement_add_up_to_the_kernels(report_of):
+    report = report_of(SGLANG_PREFILL)
     measured = profilers.measure_from([report])
     operators = measured.operators
     assert operators["time_s"].sum() == pytest.approx(report.kernels["duration_s"].sum())
@@ -375,20 +375,18 @@ def test_a_trace_of_a_cpu_is_timed_by_its_annotations(tmp_path):
     assert phases["decode"].basis == "wall"
 
 
-def test_ncu_times_are_never_added_to_those_of_another_tool(report_path):
-    reports = profilers.read_reports(
-        [report_path(MFU), report_path("ncu/a100_pcie_extrap.ncu-rep")]
-    )
+def test_ncu_times_are_never_added_to_those_of_another_tool(report_of):
+    reports = [report_of(MFU), report_of("ncu/a100_pcie_extrap.ncu-rep")]
     with pytest.raises(profilers.ReportError, match="apart"):
         profilers.measure_from(reports)
     with pytest.raises(profilers.ReportError, match="no report"):
         profilers.measure_from([])
 
 
-def test_of_ranks_the_slowest_counts_and_of_stages_all_steps(report_path):
+def test_of_ranks_the_slowest_counts_and_of_stages_all_steps(report_of):
     import dataclasses
 
-    report = profilers.read_report(report_path(SGLANG_PREFILL))
+    report = report_of(SGLANG_PREFILL)
     slower = report.kernels.copy()
     slower["duration_s"] = slower["duration_s"] / 2
     ranks = [report, dataclasses.replace(report, kernels=slower, facts={"rank": 1})]

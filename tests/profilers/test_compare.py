@@ -13,7 +13,7 @@ from genz_core.errors import InvalidValue
 from genz_core.types import System, Workload
 from profilers.compare import Expected, compare, in_phase, lies_inside, step_count
 from profilers.findings import type_of_name
-from profilers.schema import OPERATOR_COLUMNS, Device, Measurement, PhaseTiming, table
+from profilers.schema import OPERATOR_COLUMNS, DeviceInfo, Measurement, PhaseTiming, table
 
 SYSTEM = System(
     "toy", "Toy", "nobody", "gpu", "toy", {"bf16": 100e12, "fp32": 50e12}, 80e9, 1e12,
@@ -30,9 +30,9 @@ def estimate():
 
 
 @pytest.fixture(scope="module")
-def prefill(report_path):
+def prefill(report_of):
     name = "torch/inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
-    return profilers.read_report(report_path(name))
+    return report_of(name)
 
 
 def measured_like(estimate, factor=1.0, phase="decode", **more):
@@ -57,7 +57,7 @@ def measured_like(estimate, factor=1.0, phase="decode", **more):
 
 def with_intervals(estimate, phase="decode", without="", **whole):
     """The step of a phase, every operator known to a factor of two but those of one class."""
-    expected = Expected.of(getattr(estimate, phase))
+    expected = Expected.from_step(getattr(estimate, phase))
     rows = pd.DataFrame(expected.operators)
     known = rows["class"] != without
     operators = {
@@ -114,8 +114,8 @@ def test_shares_of_the_gap_are_signed_and_their_sizes_sum_to_one(estimate):
     assert (found.classes["gap_share"] >= 0).all()
 
 
-def test_a_summary_of_many_steps_is_divided_by_them(estimate, report_path):
-    report = profilers.read_report(report_path("csv/llm-perf-opt/decode_cuda_gpu_kern_sum.csv"))
+def test_a_summary_of_many_steps_is_divided_by_them(estimate, report_of):
+    report = report_of("csv/llm-perf-opt/decode_cuda_gpu_kern_sum.csv")
     found = compare(estimate, profilers.measure_from([report]), steps={"decode": 64})
     assert found.phases["measured_s"][0] == pytest.approx(179.07269e-3 / 64, rel=1e-5)
     (launch,) = [f for f in found.findings if f.kind == "launch-bound"]
@@ -157,7 +157,7 @@ def test_time_below_the_bound_is_said_to_be_impossible(estimate):
 
 def test_copies_clocks_and_another_device_are_found(estimate):
     run = measured_like(
-        estimate, system=Device(0, "Half of a Toy", units=50), facts={"sm_clock_hz_mean": 1.0e9}
+        estimate, system=DeviceInfo(0, "Half of a Toy", units=50), facts={"sm_clock_hz_mean": 1.0e9}
     )
     rows = run.operators.copy()
     rows.loc[rows.index[0], "kind"] = "memory"
@@ -200,12 +200,8 @@ def test_the_name_of_a_kernel_spells_its_type(kernel: str, kind: str | None):
     assert type_of_name(kernel) == kind
 
 
-def test_a_report_without_phases_is_compared_as_the_phase_that_the_user_names(
-    estimate, report_path
-):
-    report = profilers.read_report(
-        report_path("torch/h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")
-    )
+def test_a_report_without_phases_is_compared_as_the_phase_that_the_user_names(estimate, report_of):
+    report = report_of("torch/h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")
     measurement = profilers.measure_from([report])
     with pytest.raises(InvalidValue, match="which one"):
         compare(estimate, measurement)

@@ -9,7 +9,7 @@ import pytest
 import profilers
 from genz_core.errors import ReportError
 from profilers import gemm_table
-from profilers.operator_points import Point, operator_points, points_of
+from profilers.operator_points import OperatorTiming, operator_points, operator_timings
 
 TRACES = Path(__file__).parents[1] / "fixtures" / "reports" / "torch"
 H100 = TRACES / "h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
@@ -18,8 +18,8 @@ DECODE = TRACES / "inference_sglang_decode_sglang_Qwen3-8B_decode.json.gz"
 SUMMARY = TRACES.parent / "csv" / "llm-perf-opt" / "decode_cuda_gpu_kern_sum.csv"
 
 
-def points(*files: Path) -> tuple[Point, ...]:
-    return points_of([profilers.read_report(file) for file in files])
+def points(*files: Path) -> tuple[OperatorTiming, ...]:
+    return operator_timings([profilers.read_report(file) for file in files])
 
 
 def trace(folder: Path, name: str, shapes: list, values: list, microseconds: list) -> Path:
@@ -47,7 +47,7 @@ def test_products_of_a_trace_are_those_of_its_gemm_table():
     wanted = {(row.m, row.n, row.k): row.time_s / row.count for row in table.itertuples()}
     found = {
         tuple(point.dims[axis] for axis in "mnk"): point.time_s
-        for point in points_of([report])
+        for point in operator_timings([report])
         if point.operator == "gemm"
     }
     assert found.keys() == wanted.keys()

@@ -26,8 +26,8 @@ def test_a_wrong_ending_changes_nothing(name, ending, report_path, tmp_path):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_every_report_that_reads_sums_to_its_table(name, report_path):
-    report = profilers.read_report(report_path(name))
+def test_every_report_that_reads_sums_to_its_table(name, report_of):
+    report = report_of(name)
     summary = profilers.summarise(report)
     assert summary["kernel_count"] == report.kernels["count"].sum()
     assert summary["kernel_time_s"] == pytest.approx(report.kernels["duration_s"].sum())
@@ -38,9 +38,9 @@ def test_every_report_that_reads_sums_to_its_table(name, report_path):
     assert 0 < summary["top_kernel"]["time_s"] <= summary["kernel_time_s"]
 
 
-def test_busy_time_is_never_more_than_the_span_or_the_sum(report_path):
+def test_busy_time_is_never_more_than_the_span_or_the_sum(report_of):
     for name in ("nsys/mfu_2gpu_before.sqlite", "nsys/saxpy-mpi-cuda_nsys_perlmutter0.sqlite"):
-        summary = profilers.summarise(profilers.read_report(report_path(name)))
+        summary = profilers.summarise(report_of(name))
         assert summary["kernel_busy_time_s"] <= summary["busy_time_s"] <= summary["span_s"]
         assert summary["kernel_busy_time_s"] <= summary["kernel_time_s"]
         assert summary["busy_time_s"] <= summary["kernel_time_s"] + summary["copy_time_s"]

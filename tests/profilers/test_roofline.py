@@ -40,8 +40,8 @@ def test_the_roofs_are_those_of_the_chip_at_the_clocks_of_the_run():
     assert stated.bytes_per_s == pytest.approx(1792e9, rel=0.03)
 
 
-def test_raw_counters_of_a_report_give_points_below_their_roofs(report_path):
-    report = profilers.read_report(report_path("ncu/h800_torch_5_kernels.ncu-rep"))
+def test_raw_counters_of_a_report_give_points_below_their_roofs(report_of):
+    report = report_of("ncu/h800_torch_5_kernels.ncu-rep")
     stated, table = roofline.roofs(report), roofline.roofline(report)
     assert stated is not None and stated.bytes_per_s == pytest.approx(3.35e12, rel=0.02)
     (point,) = table.to_dict("records")  # four launches of one kernel; the fifth has no counters
@@ -51,12 +51,12 @@ def test_raw_counters_of_a_report_give_points_below_their_roofs(report_path):
     assert point["at_least"]  # its tensor pipe was busy for 0.6 % of the cycles
 
 
-def test_a_report_without_counters_has_no_points_and_no_roofs(report_path):
+def test_a_report_without_counters_has_no_points_and_no_roofs(report_of):
     for name in ("ncu/a100_pcie_extrap.ncu-rep", "csv/ncu/kernel_0001/ncu.details.csv"):
-        report = profilers.read_report(report_path(name))
+        report = report_of(name)
         assert not len(roofline.roofline(report)) and roofline.roofs(report) is None
 
 
-def test_a_report_of_a_timeline_has_no_counters(report_path):
-    report = profilers.read_report(report_path("nsys/mock.sqlite"))
+def test_a_report_of_a_timeline_has_no_counters(report_of):
+    report = report_of("nsys/mock.sqlite")
     assert not len(roofline.roofline(report))

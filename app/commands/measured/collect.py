@@ -1,4 +1,4 @@
-"""ridgeline collect: vendor tools around a run, and operators one by one."""
+"""ridgeline collect: vendor tools around a run, and microbenchmarks of single operators."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _work(workload: list[str], program: bool, elsewhere: bool) -> list[str]:
 
 
 def _report(captured: Any, json: bool) -> None:
-    """What was captured, imported at once."""
+    """Print the captured report, imported."""
     from app.wording.tables import to_json
     from profilers.collect.top_kernels import top_kernels as slowest
     from profilers.readers import read_report
@@ -143,9 +143,9 @@ def top_kernels(
     from profilers.collect.top_kernels import top_kernels as slowest
     from profilers.readers import read_report
 
-    found = read_report(report)
-    chosen = slowest(found.kernels, topk, launch_skip=launch_skip, launch_count=launch_count)
-    text = to_yaml(chosen, found.label)
+    contents = read_report(report)
+    chosen = slowest(contents.kernels, topk, launch_skip=launch_skip, launch_count=launch_count)
+    text = to_yaml(chosen, contents.label)
     if output is not None:
         opt.write(output, text)
     if json:
@@ -172,13 +172,13 @@ def microbench(
     from profilers.collect.microbenchmarks import run_suite
 
     chosen = pick_device(device)
-    busy = use_threads(chosen, threads)
-    with running("timing operators") as way:
-        suite = run_suite(chosen, budget_s=budget_s, progress=way.progress, cancelled=way.cancelled)
+    contention = use_threads(chosen, threads)
+    with running("timing operators") as job:
+        suite = run_suite(chosen, budget_s=budget_s, progress=job.progress, cancelled=job.cancelled)
     rows = suite.rows()
     if output is not None:
         opt.write(output, to_csv(rows) + "\n")
-    facts = {**suite.facts, "contention": busy, "spread": suite.spread}
+    facts = {**suite.facts, "contention": contention, "spread": suite.spread}
     if json:
         typer.echo(to_json({"rows": rows, "facts": facts}))
         return

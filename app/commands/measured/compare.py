@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from app.commands import options as opt
 from app.wording.tables import Format
+
+if TYPE_CHECKING:
+    from profilers import Comparison
 
 _TIMES = (
     "bound_s", "predicted_s", "low_s", "high_s", "measured_s", "inside", "ratio", "gap_share",
@@ -53,34 +56,40 @@ def compare(
         model=model, system=system or device_name(reports), engine=engine, weights=weights, kv=kv,
         tp=tp, batch=batch, isl=isl, osl=osl,
     )  # fmt: skip
-    found = beside(scenario, reports, patterns, as_, _steps(steps or []))
-    _print(found, opt.form(format_, json))
+    comparison = beside(scenario, reports, patterns, as_, _steps(steps or []))
+    _print(comparison, opt.form(format_, json))
 
 
-def _steps(asked: list[str]) -> dict[str, int]:
+def _steps(options: list[str]) -> dict[str, int]:
+    """Steps by phase, of options such as "decode=64".
+
+    Raises:
+        InvalidValue: another phase, or no whole number.
+    """
     from genz_core.errors import InvalidValue
 
-    found = {}
-    for text in asked:
+    steps = {}
+    for text in options:
         name, _, number = text.partition("=")
         if name not in ("prefill", "decode") or not number.isdecimal():
             raise InvalidValue(f"--steps is {text!r}; write decode=64")
-        found[name] = int(number)
-    return found
+        steps[name] = int(number)
+    return steps
 
 
-def _print(found: Any, chosen: Format) -> None:
+def _print(comparison: Comparison, chosen: Format) -> None:
+    """Print phases, classes, operators and findings."""
     from app.measuring.comparison import folded
     from app.wording.tables import render, to_json
 
-    tables = {name: getattr(found, name) for name in ("phases", "classes", "operators")}
+    tables = {name: getattr(comparison, name) for name in ("phases", "classes", "operators")}
     if chosen is Format.json:
         document = {name: table.to_dict("records") for name, table in tables.items()}
-        said = [
+        findings = [
             {"kind": f.kind, "phase": f.phase, "seconds": f.seconds, "sentence": f.sentence}
-            for f in found.findings
+            for f in comparison.findings
         ]
-        typer.echo(to_json({**document, "findings": said}))
+        typer.echo(to_json({**document, "findings": findings}))
         return
     for name, table in tables.items():
         named = [c for c in ("phase", "class", "name") if c in table.columns]
@@ -88,5 +97,5 @@ def _print(found: Any, chosen: Format) -> None:
         if chosen is not Format.csv:
             rows = list(map(folded, rows))
         typer.echo(f"{name}\n{render(rows, chosen)}\n")
-    for finding in found.findings:
+    for finding in comparison.findings:
         typer.echo(f"- {finding.sentence}")

@@ -1,4 +1,4 @@
-"""ridgeline import: what profiler reports say, in figures."""
+"""ridgeline import: profiler reports in figures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.commands import options as opt
 from app.wording.tables import Format
 
 if TYPE_CHECKING:
-    from profilers import PhasePattern
+    from profilers import PhasePattern, Report
 
 _FACTS = (
     "format", "tool_version", "devices", "kernel_count", "kernel_time_ns", "busy_time_ns",
@@ -51,26 +51,27 @@ def import_(
         _print(summary, report, kernels, chosen)
 
 
-def phase_patterns(asked: list[str] | tuple[()]) -> tuple[PhasePattern, ...]:
-    """The user's "phase=regex" before the usual patterns.
+def phase_patterns(options: list[str] | tuple[()]) -> tuple[PhasePattern, ...]:
+    """The patterns of options such as "decode=REGEX", then the default ones.
 
     Raises:
-        InvalidValue: one of them has no "=", or is no regular expression.
+        InvalidValue: an option without "=", or without a regular expression.
     """
     from genz_core.errors import InvalidValue
     from profilers import DEFAULT_PHASES, PhasePattern
 
-    own = []
-    for text in asked:
+    patterns = []
+    for text in options:
         name, separator, pattern = text.partition("=")
         if not (separator and name and pattern):
             raise InvalidValue(f"--phase is {text!r}; write decode=REGEX or prefill=REGEX")
-        own.append(PhasePattern(name, pattern))
-        own[-1].compiled()
-    return (*own, *DEFAULT_PHASES)
+        patterns.append(PhasePattern(name, pattern))
+        patterns[-1].compiled()
+    return (*patterns, *DEFAULT_PHASES)
 
 
-def _print(summary: dict[str, Any], report: Any, count: int, chosen: Format) -> None:
+def _print(summary: dict[str, Any], report: Report, count: int, chosen: Format) -> None:
+    """Print the figures of a report, its `count` longest kernels, and its notes."""
     from app.wording.tables import render
     from profilers.summary import top_kernels
 

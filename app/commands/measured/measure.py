@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,8 +14,9 @@ from app.commands.options import Json
 
 if TYPE_CHECKING:
     from app.measuring.outcome import Outcome
+    from profilers.run_config import RunConfig
 
-    Use = Callable[[Outcome, Path], None]
+    BeforeKeeping = Callable[[Outcome, Path], None]
 
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Dtype = Annotated[str, typer.Option(help="bfloat16, float16 or float32.")]
@@ -90,20 +91,22 @@ def run(
 
     if trace is not None and not profile:
         raise InvalidValue("--trace keeps what the profiler saw: leave out --no-profile")
-    tree = run_config.compose()
-    tree["model"].update(name=model, checkpoint=checkpoint, layers=layers)
-    tree["run"].update(
-        batch=batch, isl=isl, osl=osl, device=device, dtype=dtype, attention=attention,
-        compile=compile_, nvtx=nvtx, warmup=warmup, repeats=repeats, threads=threads,
+    config = run_config.compose().with_fields(
+        model={"name": model, "checkpoint": checkpoint, "layers": layers},
+        run={
+            "batch": batch, "isl": isl, "osl": osl, "device": device, "dtype": dtype,
+            "attention": attention, "compile": compile_, "nvtx": nvtx, "warmup": warmup,
+            "repeats": repeats, "threads": threads,
+        },
+        torch_profiler={"enable": profile, "trace": trace is not None},
+        predict={"system": system},
     )  # fmt: skip
-    tree["torch_profiler"].update(enable=profile, trace=trace is not None)
-    tree["predict"]["system"] = system
 
-    def at_once(outcome: Outcome, scratch: Path) -> None:
+    def save_trace(outcome: Outcome, scratch: Path) -> None:
         if trace is not None:
             copy_trace(scratch, trace)
 
-    print_run(*_measured(tree, "measuring", keep, tag, at_once), json)
+    print_run(*_measured(config, "measuring", keep, tag, save_trace), json)
 
 
 def sweep(
@@ -132,19 +135,20 @@ def sweep(
     from profilers import run_config
 
     sweep_points(batches, lengths, phases)
-    tree = run_config.compose()
-    tree["model"].update(name=model, checkpoint=checkpoint, layers=layers)
-    tree["run"].update(device=device, dtype=dtype, attention=attention, threads=threads)
-    tree["sweep"].update(batches=batches, lengths=lengths, phases=phases, rounds=rounds)
-    tree["predict"]["system"] = system
+    config = run_config.compose().with_fields(
+        model={"name": model, "checkpoint": checkpoint, "layers": layers},
+        run={"device": device, "dtype": dtype, "attention": attention, "threads": threads},
+        sweep={"batches": batches, "lengths": lengths, "phases": phases, "rounds": rounds},
+        predict={"system": system},
+    )
 
-    def at_once(outcome: Outcome, scratch: Path) -> None:
+    def save_rows(outcome: Outcome, scratch: Path) -> None:
         if output is not None and outcome.swept is not None:
             opt.write(output, to_csv(outcome.swept.rows) + "\n")
 
-    outcome, kept = _measured(tree, "sweeping", keep, tag, at_once)
+    outcome, identity = _measured(config, "sweeping", keep, tag, save_rows)
     if outcome.swept is not None:
-        print_sweep(outcome.swept, kept, json)
+        print_sweep(outcome.swept, identity, json)
 
 
 def ranks(
@@ -166,13 +170,15 @@ def ranks(
     from app.commands.measured.measure_output import print_ranks
     from profilers import run_config
 
-    tree = run_config.compose()
-    tree["model"].update(name=model, layers=layers)
-    tree["run"].update(
-        batch=batch, isl=isl, osl=osl, device=device, dtype=dtype, warmup=warmup, repeats=repeats
-    )
-    tree["ranks"].update(tp=tp, timeout_s=timeout_s)
-    print_ranks(*_measured(tree, "measuring", keep, tag), json)
+    config = run_config.compose().with_fields(
+        model={"name": model, "layers": layers},
+        run={
+            "batch": batch, "isl": isl, "osl": osl, "device": device, "dtype": dtype,
+            "warmup": warmup, "repeats": repeats,
+        },
+        ranks={"tp": tp, "timeout_s": timeout_s},
+    )  # fmt: skip
+    print_ranks(*_measured(config, "measuring", keep, tag), json)
 
 
 def infer(
@@ -201,27 +207,30 @@ def infer(
         epochs, samples_per_epoch, shuffle, seed, tuple(filter(None, subset.split(",")))
     )
     plan = list(inference.schedule(inference.read_prompts(prompts), sampling))
-    how = inference.Generation(max_new_tokens, temperature, top_p, dtype, device)
-    with running("answering") as way:
-        done = inference.run_inference(checkpoint, plan, output, how, way.progress, way.cancelled)
+    generation = inference.Generation(max_new_tokens, temperature, top_p, dtype, device)
+    with running("answering") as job:
+        done = inference.run_inference(
+            checkpoint, plan, output, generation, job.progress, job.cancelled
+        )
     if json:
         typer.echo(to_json({**asdict(done), "path": str(done.path)}))
         return
-    rate = done.output_tokens / max(done.seconds, 1e-9)
+    tokens_per_s = done.output_tokens / max(done.seconds, 1e-9)
     stopped = " before it was stopped" if done.cancelled else ""
-    typer.echo(f"{done.count} answers{stopped}, {rate:.1f} tokens/s -> {done.path}")
+    typer.echo(f"{done.count} answers{stopped}, {tokens_per_s:.1f} tokens/s -> {done.path}")
 
 
 def _measured(
-    tree: Mapping[str, Any],
-    what: str,
+    config: RunConfig,
+    activity: str,
     keep: bool,
     tags: Sequence[str] | None,
-    at_once: Use | None = None,
+    before_keeping: BeforeKeeping | None = None,
 ) -> tuple[Outcome, str]:
-    """What a run file came to, and the id that it is kept by ("": not kept).
+    """The outcome of a run under a progress bar, and the id of the kept run ("": not kept).
 
-    at_once: what to do with it, and with the folder of its files, before it is kept.
+    activity: for the progress bar.  before_keeping: called with the outcome and the folder of
+    its files, which move away when the run is kept.
     """
     from app.commands.progress_bar import running
     from app.measuring import run_store
@@ -230,9 +239,9 @@ def _measured(
     if tags and not keep:
         raise InvalidValue("--tag names a kept run: leave out --no-keep")
     with run_store.scratch(keep) as scratch:
-        with running(what) as way:
-            outcome = run_store.perform(tree, scratch, way.progress, way.cancelled)
-        if at_once is not None:
-            at_once(outcome, scratch)
+        with running(activity) as job:
+            outcome = run_store.perform(config, scratch, job.progress, job.cancelled)
+        if before_keeping is not None:
+            before_keeping(outcome, scratch)
         whole = keep and not outcome.out_of_memory
-        return outcome, run_store.keep(outcome, tree, scratch, tags or ()) if whole else ""
+        return outcome, run_store.keep(outcome, config, scratch, tags or ()) if whole else ""

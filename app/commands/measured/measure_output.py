@@ -1,6 +1,9 @@
-"""What `ridgeline measure` prints of a run, a sweep and ranks."""
+"""Output of `ridgeline measure`: a run, a sweep or ranks as tables or JSON."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -9,48 +12,61 @@ from app.measuring.outcome import Outcome, Swept
 from app.measuring.prediction import phase_rows
 from app.wording.tables import Format, render, to_json
 
+if TYPE_CHECKING:
+    from profilers.collect.model import ModelRun
 
-def print_run(outcome: Outcome, kept: str, json: bool) -> None:
-    done, known = outcome.live, outcome.known
-    assert done is not None
-    rows = phase_rows(done, known)
-    operators = done.measurement.operators
-    notes = [*outcome.measurement.notes, *known.notes]
-    status = "out_of_memory" if done.out_of_memory else "ok"
+
+def print_run(outcome: Outcome, identity: str, json: bool) -> None:
+    """Print phases, operators and notes of a run in this process.
+
+    identity: of the kept run, "" where it is not kept.
+    """
+    run = outcome.live
+    assert run is not None
+    rows = phase_rows(run, outcome.context)
+    operators = run.measurement.operators
+    notes = [*outcome.measurement.notes, *outcome.context.notes]
     if json:
-        table = operators.astype(object).where(operators.notna(), None)
-        facts = {
-            "status": "cancelled" if done.cancelled else status,
-            "model": done.measurement.model,
-            "parameters": done.parameters,
-            "device": done.measurement.system.name if done.measurement.system else None,
-            "engine": done.measurement.engine,
-            "batch": done.settings.batch,
-            "isl": done.settings.isl,
-            "osl": done.settings.osl,
-            "phases": rows,
-            "samples_s": {k: list(v.samples_s) for k, v in done.measurement.phases.items()},
-            "operators": table.to_dict("records"),
-            "use": done.use.summary() if done.use else None,
-            "facts": dict(done.facts),
-            "notes": notes,
-            "run": kept or None,
-        }
-        typer.echo(to_json(facts))
+        typer.echo(to_json(_run_document(run, rows, notes, identity)))
         return
     if rows:
         typer.echo(render(list(map(folded, rows)), Format.text))
     if len(operators):
         columns = ["phase", "name", "kind", "count", "time_s"]
         typer.echo("\n" + render(operators[columns].head(12).to_dict("records"), Format.text))
-    if done.use:
-        typer.echo("\n" + render([done.use.summary()], Format.text))
-    for note in notes:
-        typer.echo(f"note: {note}")
-    _print_kept(kept)
+    if run.use:
+        typer.echo("\n" + render([run.use.summary()], Format.text))
+    _print_end(notes, identity)
 
 
-def print_ranks(outcome: Outcome, kept: str, json: bool) -> None:
+def _run_document(
+    run: ModelRun, rows: list[dict[str, Any]], notes: list[str], identity: str
+) -> dict[str, Any]:
+    """The run for `--json`.  rows: of `phase_rows`."""
+    measurement = run.measurement
+    operators = measurement.operators
+    status = "out_of_memory" if run.out_of_memory else "ok"
+    return {
+        "status": "cancelled" if run.cancelled else status,
+        "model": measurement.model,
+        "parameters": run.parameters,
+        "device": measurement.system.name if measurement.system else None,
+        "engine": measurement.engine,
+        "batch": run.settings.batch,
+        "isl": run.settings.isl,
+        "osl": run.settings.osl,
+        "phases": rows,
+        "samples_s": {k: list(v.samples_s) for k, v in measurement.phases.items()},
+        "operators": operators.astype(object).where(operators.notna(), None).to_dict("records"),
+        "use": run.use.summary() if run.use else None,
+        "facts": dict(run.facts),
+        "notes": notes,
+        "run": identity or None,
+    }
+
+
+def print_ranks(outcome: Outcome, identity: str, json: bool) -> None:
+    """Print phases, skew and collectives of a run over ranks."""
     measured, figures = outcome.measurement, outcome.metrics
     rows = [
         {
@@ -63,16 +79,16 @@ def print_ranks(outcome: Outcome, kept: str, json: bool) -> None:
         for name, timing in measured.phases.items()
     ]
     if json:
-        facts = {
+        document = {
             "phases": rows,
             "ranks": [{k: list(v) for k, v in rank.items()} for rank in figures["ranks"]],
             "skew": figures["skew"],
             "collectives": [dict(row) for row in figures["collectives"]],
             "facts": dict(measured.facts),
             "notes": list(measured.notes),
-            "run": kept or None,
+            "run": identity or None,
         }
-        typer.echo(to_json(facts))
+        typer.echo(to_json(document))
         return
     typer.echo(render(rows, Format.text))
     typer.echo(f"\n{measured.notes[0]}; slowest over fastest rank +{figures['skew']:.0%}")
@@ -80,25 +96,27 @@ def print_ranks(outcome: Outcome, kept: str, json: bool) -> None:
         columns = ("format", "shape", "time_s", "spread")
         shown = [{key: row[key] for key in columns} for row in figures["collectives"]]
         typer.echo("\n" + render(shown, Format.text))
-    _print_kept(kept)
+    _print_end([], identity)
 
 
-def print_sweep(done: Swept, kept: str, json: bool) -> None:
-    rows, agreed, notes = done.rows, done.agreement, list(done.notes)
+def print_sweep(swept: Swept, identity: str, json: bool) -> None:
+    """Print the steps of a sweep beside their predictions, and how well both agree."""
     if json:
-        fits = {name: found.row() for name, found in agreed.items()}
-        facts = {"rows": rows, "agreement": fits, "notes": notes, "run": kept or None}
-        typer.echo(to_json(facts))
+        fits = {name: fit.row() for name, fit in swept.agreement.items()}
+        document = {"rows": swept.rows, "agreement": fits, "notes": list(swept.notes),
+                    "run": identity or None}  # fmt: skip
+        typer.echo(to_json(document))
         return
-    typer.echo(render(list(map(folded, rows)), Format.text))
-    shown = [{"phase": name, **found.row()} for name, found in agreed.items() if found.points]
+    typer.echo(render(list(map(folded, swept.rows)), Format.text))
+    shown = [{"phase": name, **fit.row()} for name, fit in swept.agreement.items() if fit.points]
     if shown:
         typer.echo("\n" + render(shown, Format.text))
+    _print_end(swept.notes, identity)
+
+
+def _print_end(notes: Sequence[str], identity: str) -> None:
+    """Print the notes, and how to find the kept run."""
     for note in notes:
         typer.echo(f"note: {note}")
-    _print_kept(kept)
-
-
-def _print_kept(kept: str) -> None:
-    if kept:
-        typer.echo(f"kept as {kept[:8]}: `ridgeline runs show {kept[:8]}`")
+    if identity:
+        typer.echo(f"kept as {identity[:8]}: `ridgeline runs show {identity[:8]}`")

@@ -37,12 +37,12 @@ def start(
     from app.measuring import run_store
     from profilers import run_config
 
-    tree = run_config.compose(overrides or [], file)
+    config = run_config.compose(overrides or [], file)
     if print_config:
-        typer.echo(run_config.dump(tree), nl=False)
+        typer.echo(run_config.dump(config), nl=False)
         return
-    with running("measuring") as way:
-        identity = run_store.execute(tree, way.progress, way.cancelled)
+    with running("measuring") as job:
+        identity = run_store.execute(config, job.progress, job.cancelled)
     run_store.store().tag(identity, *(tag or ()))
     folder = run_store.store().path(identity)
     typer.echo((folder / "report.md").read_text(encoding="utf-8"))

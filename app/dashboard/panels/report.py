@@ -1,4 +1,4 @@
-"""Two charts of a profiler report: what ran when, and kernels under the roofs of their device."""
+"""Charts of a profiler report: its timeline, and kernels under the roofs of their device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from profilers.chrome_trace import chrome_trace, file_stem
 
 
 def _roofs(report: Report) -> tuple[float | None, dict[str, float]]:
-    """Memory bandwidth and peaks: of the datasheet, else as the counters state them."""
+    """Memory bandwidth and peak rates from the datasheet, else as the counters state them."""
     system, stated = comparison.system_of(report), roofline.roofs(report)
     if system:
         return system.memory_bytes_per_s, dict(system.peak_flops_per_s)
@@ -23,7 +23,7 @@ def _roofs(report: Report) -> tuple[float | None, dict[str, float]]:
 
 
 def timeline(report: Report) -> None:
-    """Streams over time, and the same as a trace for Perfetto."""
+    """Activity of the streams over time, and a button for the same as a trace."""
     activity = charts.bars(report.kernels, report.copies)
     ranges = charts.range_bars(report.ranges)
     if not len(activity):

@@ -15,7 +15,7 @@ from app.wording import quantities
 
 
 def fields() -> dict[str, Any]:
-    """The grid, inside a form."""
+    """Inputs for the grid of a sweep, as the fields of `RunConfig.sweep`."""
     with st.grid(4, min_column_width=150):
         batches = st.text_input("Batches", "1:4:x2", key="sweep_batches", help="1:8:x2 or 1,2,4")
         lengths = st.text_input("Lengths", "64:256:x2", key="sweep_lengths", help="In tokens.")
@@ -28,21 +28,21 @@ def fields() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def show(done: Swept) -> None:
-    """How predictions and measurements agree, the points, and the table."""
-    shown = {name: fit for name, fit in done.agreement.items() if fit.points}
-    if shown:
+def show(swept: Swept) -> None:
+    """Agreement of predictions and measurements by phase, the chart of the steps, their table."""
+    fits = {name: fit for name, fit in swept.agreement.items() if fit.points}
+    if fits:
         with st.grid(3, min_column_width=220):
-            for name, fit in shown.items():
+            for name, fit in fits.items():
                 words = f"R² {fit.r2:.3f} over {fit.points} points"
                 st.metric(f"{name.capitalize()}: MAPE", quantities.percent(fit.mape), words,
                           delta_color="off", delta_arrow="off", border=True)  # fmt: skip
-        figure = measured.sweep(done.rows, done.agreement, export.look())
+        figure = measured.sweep(swept.rows, swept.agreement, export.look())
         export.chart(figure, "sweep", "Steps of a sweep, predicted and measured")
-    for note in done.notes:
+    for note in swept.notes:
         st.caption(f"Note: {note}")
-    table = pd.DataFrame(done.rows)
-    shown = pd.DataFrame(map(folded, done.rows)).drop(columns="bound_s")
+    table = pd.DataFrame(swept.rows)
+    shown = pd.DataFrame(map(folded, swept.rows)).drop(columns="bound_s")
     st.dataframe(shown, hide_index=True, key="sweep_rows", height="auto")
     st.download_button("CSV", table.to_csv(index=False), "sweep.csv", "text/csv",
                        on_click="ignore", icon=":material/download:")  # fmt: skip

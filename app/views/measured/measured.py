@@ -1,4 +1,4 @@
-"""What was predicted beside what was measured, and where the gap lies."""
+"""Predicted beside measured times of a phase, and the operators behind the gap."""
 
 import pandas as pd
 import streamlit as st
@@ -7,9 +7,10 @@ import profilers
 from app.charts import measured, parity
 from app.dashboard import export, report_uploads, sidebar
 from app.dashboard.panels import sweep
-from app.measuring import comparison as reports
-from app.measuring import prediction, run_store
-from app.measuring.outcome import Swept
+from app.measuring import run_store
+from app.measuring.comparison import COLUMN_HELP, compared, verdict, worst
+from app.measuring.outcome import priced_sweep
+from app.measuring.prediction import RunContext
 from app.wording import quantities
 from genz_core.errors import RidgelineError
 from profilers import Measurement, Report
@@ -19,7 +20,7 @@ REPORTS, RUN = "Reports", "A kept run"
 
 
 def kept_run() -> Measurement:
-    """The run that is chosen, with what it ran said; the page stops where there is none."""
+    """The measurement of the chosen run, with its workload shown; stops the page without runs."""
     store = run_store.store()
     runs = store.runs()
     if not runs:
@@ -38,16 +39,16 @@ def kept_run() -> Measurement:
 
 
 def swept(measurement: Measurement) -> None:
-    """The steps of a sweep beside the scenario's model, system and engine; ends the page."""
+    """Show a sweep priced with the scenario's model, system and engine; stops the page."""
     st.caption(
         "Every step at its own batch and length, on one device: the scenario's play no part."
     )
-    known = prediction.Setting(asked.model, asked.system, asked.engine)
-    sweep.show(Swept.of(measurement, known))
+    context = RunContext(resolved.model, resolved.system, resolved.engine)
+    sweep.show(priced_sweep(measurement, context))
     st.stop()
 
 
-setup, asked, estimate = sidebar.answer()
+setup, resolved, estimate = sidebar.answer()
 st.title("Predicted vs measured", anchor=False)
 st.caption(
     f"The prediction is the sidebar's: {sidebar.describe(setup)}. Set it to what ran: model, "
@@ -56,11 +57,11 @@ st.caption(
 source = st.segmented_control(
     "Measured in", (REPORTS, RUN), default=REPORTS, required=True, key="measured_source"
 )
-found: list[Report] = []
+uploaded: list[Report] = []
 if source == REPORTS:
     report_uploads.patterns()
-    found = list(report_uploads.picker("measured").values())
-    if not found:
+    uploaded = list(report_uploads.picker("measured").values())
+    if not uploaded:
         st.info(
             "Upload the reports of one run (stages, ranks), or try a sample.",
             icon=":material/upload_file:",
@@ -69,27 +70,27 @@ if source == REPORTS:
 
 steps: dict[str, int] = {}
 try:
-    measurement = profilers.measure_from(found) if found else kept_run()
+    measurement = profilers.measure_from(uploaded) if uploaded else kept_run()
     if measurement.steps:
         swept(measurement)
-    told = [p for p in ("prefill", "decode") if p in measurement.phases]
-    if not told:
+    phases = [p for p in ("prefill", "decode") if p in measurement.phases]
+    if not phases:
         phase = st.segmented_control(
             "These reports name no phase; take them for",
             ["prefill", "decode"], default="prefill", required=True, key="measured_phase",
         )  # fmt: skip
-        measurement, told = in_phase(measurement, str(phase)), [str(phase)]
-    which = "" if found else f"_{st.session_state['measured_run'].id}"
+        measurement, phases = in_phase(measurement, str(phase)), [str(phase)]
+    run_key = "" if uploaded else f"_{st.session_state['measured_run'].id}"
     with st.container(horizontal=True):
-        for phase in told:
+        for phase in phases:
             steps[phase] = int(
                 st.number_input(
                     f"Steps of {phase} measured", 1, 1_000_000, step_count(measurement, phase),
-                    key=f"steps_{phase}{which}", width=220,
+                    key=f"steps_{phase}{run_key}", width=220,
                     help="A summary adds up all its steps: one a generated token in decode.",
                 )
             )  # fmt: skip
-    comparison = reports.compared(estimate, measurement, found, steps)
+    comparison = compared(estimate, measurement, uploaded, steps)
 except RidgelineError as error:
     sidebar.stop(error)
 
@@ -105,7 +106,7 @@ with st.grid(4, min_column_width=230):
         )  # fmt: skip
 
 for row in comparison.phases.to_dict("records"):
-    st.caption(reports.verdict(row, comparison.classes))
+    st.caption(verdict(row, comparison.classes))
 
 st.subheader("Findings", anchor=False)
 for finding in comparison.findings[:8]:
@@ -125,12 +126,12 @@ figures["parity"] = parity.parity(
 export.chart(figures["parity"], "measured-parity", "Parity of operators with 10 and 20 % bands")
 
 st.subheader("Worst ten", anchor=False)
-shown = reports.worst(comparison.operators)
+shown = worst(comparison.operators)
 number, words = st.column_config.NumberColumn, st.column_config.TextColumn
 st.dataframe(
     shown, hide_index=True, key="worst_ten",
     column_config={name: number(format="%.4g") for name in shown.columns if "[µs]" in name}
-    | {name: words(name.replace("_", " "), help=said) for name, said in reports.COLUMN_HELP.items()}
+    | {name: words(name.replace("_", " "), help=text) for name, text in COLUMN_HELP.items()}
     | {
         "name": words("operator", width="medium"),
         "ratio": number(format="%.4g", help="Measured over predicted"),
@@ -139,7 +140,7 @@ st.dataframe(
 )  # fmt: skip
 st.caption(
     "An operator meets its kernels by the module around them, by its FLOPs, or as the rest of its "
-    f"class. Priced for {asked.system.name}, engine {asked.engine.name}."
+    f"class. Priced for {resolved.system.name}, engine {resolved.engine.name}."
 )
 table = pd.concat([comparison.classes, comparison.operators], ignore_index=True)
 export.downloads("measured", figures, table, setup)

@@ -24,6 +24,7 @@ def share(value: float | None) -> str:
 
 
 def cards(figures: dict) -> None:
+    """Figures of `profilers.summarise` as cards, with the longest kernel and the notes."""
     top = figures["top_kernel"]
     values = {
         "Kernel launches": quantities.count(figures["kernel_count"]),
@@ -47,7 +48,7 @@ def cards(figures: dict) -> None:
         st.caption(f"Note: {note}")
 
 
-def show(table: pd.DataFrame, key: str) -> None:
+def show_table(table: pd.DataFrame, key: str) -> None:
     """A table of times, in microseconds."""
     shown = display_tables.microseconds(table)
     number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
@@ -58,7 +59,8 @@ def show(table: pd.DataFrame, key: str) -> None:
     )
 
 
-def one(name: str, report: Report) -> None:
+def show_report(report: Report) -> None:
+    """Cards, kernel classes, and the tabs of a report."""
     look = export.look()
     cards(summarise(report))
     time_s = report.kernels.groupby(
@@ -75,7 +77,7 @@ def one(name: str, report: Report) -> None:
             report_charts.timeline(report)
     if kernels.open:
         with kernels:
-            show(kernels_table(report.kernels), key="kernels_table")
+            show_table(kernels_table(report.kernels), key="kernels_table")
     if roof.open:
         with roof:
             report_charts.counters(report)
@@ -86,28 +88,28 @@ def one(name: str, report: Report) -> None:
                 st.info("This report has no ranges around its kernels.")
             else:
                 ranges["name"] = ["\u2003" * d + n for d, n in ranges[["depth", "name"]].to_numpy()]
-                show(ranges.drop(columns=["path", "depth"]), key="ranges_table")
+                show_table(ranges.drop(columns=["path", "depth"]), key="ranges_table")
 
 
 st.title("Reports", anchor=False)
 st.caption("Nothing of a report leaves this server, and nothing of its host is kept.")
 report_uploads.patterns()
-found = report_uploads.picker("report")
-if not found:
+reports = report_uploads.picker("report")
+if not reports:
     st.info("Upload a report, or try a sample.", icon=":material/upload_file:")
     st.stop()
-name = st.selectbox("Report", list(found), key="report_shown") if len(found) > 1 else next(
-    iter(found)
+name = st.selectbox("Report", list(reports), key="report_shown") if len(reports) > 1 else next(
+    iter(reports)
 )  # fmt: skip
-one(name, found[name])
-others = [other for other in found if other != name]
+show_report(reports[name])
+others = [other for other in reports if other != name]
 if others:
     st.subheader("Difference", anchor=False)
     before = st.selectbox("Against", others, key="report_before")
-    table = difference(found[before], found[name])
+    table = difference(reports[before], reports[name])
     change = float(table["change_s"].sum())
     st.markdown(
         f"Kernel time changes by **{quantities.seconds(abs(change))}** "
         f"{'less' if change < 0 else 'more'} than in {before}."
     )
-    show(table, key="difference")
+    show_table(table, key="difference")

@@ -1,4 +1,4 @@
-"""Measure a model on this machine, and the runs that were kept."""
+"""Measure a model on this machine; list the kept runs."""
 
 import pandas as pd
 import streamlit as st
@@ -8,8 +8,8 @@ from app.measuring import background_job, run_store
 from app.measuring.sweep import sweep_points
 from app.wording import quantities
 from genz_core.errors import RidgelineError
-from profilers import run_config
-from profilers.store import Run
+from profilers.run_config import RunConfig, compose, presets
+from profilers.store import KeptRun
 
 MODEL_HELP = (
     "A preset, a registry name, or hf:owner/name. Files of the server: `ridgeline runs start`."
@@ -18,8 +18,8 @@ ONE, SWEEP = "One run", "Sweep"
 DTYPES, DEVICES = ("bfloat16", "float16", "float32"), ("auto", "cpu", "cuda", "mps")
 
 
-def form(mode: str) -> dict:
-    """The settings as typed, resolved; a field that cannot be is refused in a sentence."""
+def form(mode: str) -> RunConfig | None:
+    """The run configuration of the form, None before it is sent; errors as `compose`."""
     with st.form(f"run_form_{mode}"):
         typed = st.text_input("Model", "qwen2.5-0.5b", key="run_model", help=MODEL_HELP)
         grid = sweep.fields() if mode == SWEEP else {}
@@ -34,20 +34,20 @@ def form(mode: str) -> dict:
         more = st.text_input("Further fields", key="run_more", placeholder="threads=1 warmup=3")
         sent = st.form_submit_button("Measure", icon=":material/play_arrow:", disabled=busy())
     if not sent:
-        return {}
+        return None
     overrides += [f"model={typed}", f"layers={layers}", f"device={device}", f"dtype={dtype}"]
-    tree = run_config.compose([*overrides, *more.split()])
-    run_store.refuse_path(tree["model"]["name"])
+    config = compose([*overrides, *more.split()])
+    run_store.refuse_path(config.model.name)
     if grid:
         sweep_points(grid["batches"], grid["lengths"], grid["phases"])
-        tree["sweep"].update(grid)
-    return tree
+        config = config.with_fields(sweep=grid)
+    return config
 
 
 def workload() -> list[str]:
     """The fields of a single run, as overrides of the run file."""
     profile = st.segmented_control(
-        "Profile", run_config.presets("profile"), default="quick", required=True, key="run_profile",
+        "Profile", presets("profile"), default="quick", required=True, key="run_profile",
         help="nsys and ncu run the model inside Nsight, where it is installed.",
     )  # fmt: skip
     with st.grid(4, min_column_width=150):
@@ -67,7 +67,7 @@ def busy() -> bool:
 
 @st.fragment(run_every=0.7)
 def watch() -> None:
-    """How far the run is; the page is drawn again when it ends."""
+    """Progress of the running job; the page is drawn again when it ends."""
     job: background_job.Job = st.session_state["job"]
     job.poll()
     if job.over:
@@ -80,7 +80,7 @@ def watch() -> None:
             st.caption("Stopping after the present step; complete repeats are kept.")
 
 
-def rows(runs: list[Run]) -> pd.DataFrame:
+def rows(runs: list[KeptRun]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
@@ -129,10 +129,10 @@ st.caption(
 )
 mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True, key="run_mode")
 try:
-    asked = form(mode)
-    if asked and not busy():
+    config = form(mode)
+    if config is not None and not busy():
         work = run_store.execute_sweep if mode == SWEEP else run_store.execute
-        st.session_state["job"] = background_job.start(work, asked)
+        st.session_state["job"] = background_job.start(work, config)
         st.rerun()
     if busy():
         watch()

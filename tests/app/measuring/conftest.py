@@ -1,4 +1,4 @@
-"""What tests of measuring commands share: a tiny model, a data folder, the command line."""
+"""Shared by tests of measuring: a tiny model, a data folder, free cores, the command line."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ def own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("RIDGELINE_DATA", str(folder))
     yield folder
     torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def free_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No run first measures for 0.4 s how contended the cores of this machine are."""
+    monkeypatch.setattr("profilers.collect.clock.contention", lambda *_: 1.0)
 
 
 @pytest.fixture(scope="session")

@@ -63,16 +63,16 @@ def test_a_calibrated_machine_is_a_system_like_any_other(
 
 def test_a_calibrated_cpu_does_not_stand_for_a_gpu(calibrated: Any, config: dict[str, Any]) -> None:
     from app.calibration import machine
-    from app.measuring.prediction import setting
+    from app.measuring.prediction import run_context
     from profilers.collect.building import RunSettings
     from profilers.collect.machine import cpu
 
     machine.save(calibrated)
     settings = RunSettings(config)
-    gpu = setting(settings, "NVIDIA H100 80GB HBM3")
+    gpu = run_context(settings, "NVIDIA H100 80GB HBM3")
     assert gpu.system is not None and gpu.system.slug == "h100-sxm5-80gb"
     assert gpu.engine.name == "hf"
-    own = setting(settings, cpu().name, threads=9)
+    own = run_context(settings, cpu().name, threads=9)
     assert own.system is not None and own.system.slug == "this-machine"
     assert own.engine.name == "hf-this-machine"
     assert any("calibrated with 1 threads and ran with 9" in note for note in own.notes)
@@ -158,7 +158,7 @@ def test_an_unwritable_folder_ends_in_one_sentence(
 
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path / "file"))
-    with pytest.raises(MeasurementError, match="cannot be written"):
+    with pytest.raises(MeasurementError, match="cannot write"):
         machine.save(calibrated)
 
 

@@ -48,15 +48,16 @@ def test_ranks_are_kept_with_the_times_of_each(ridgeline, answer, tiny: str, mon
 def test_ranks_on_gpus_are_predicted_as_devices_that_share_the_model(monkeypatch) -> None:
     """Two devices read half of the weights each, and the halves hold for products alone."""
     ranked(monkeypatch, "NVIDIA H100 80GB HBM3", "nccl")
-    bounds = {}
-    for ranks in (2, 0):
-        tree = run_config.compose([f"ranks.tp={ranks or 2}", "model=qwen3-8b", "isl=512"])
-        outcome = run_store.perform(tree, Path())
-        known = outcome.known if ranks else replace(outcome.known, split=Parallelism())
-        predicted = run_store.prediction(outcome.measurement, known)
-        assert predicted is not None
-        bounds[ranks] = float(predicted.decode.bound_total_s[0])
-    assert 0.5 < bounds[2] / bounds[0] < 0.6
+    config = run_config.compose(["ranks.tp=2", "model=qwen3-8b", "isl=512"])
+    outcome = run_store.perform(config, Path())
+    assert outcome.context.split.tp == 2
+    shared, alone = (
+        run_store.predicted_estimate(outcome.measurement, replace(outcome.context, split=split))
+        for split in (outcome.context.split, Parallelism())
+    )
+    assert shared is not None and alone is not None
+    bounds = [float(estimate.decode.bound_total_s[0]) for estimate in (shared, alone)]
+    assert 0.5 < bounds[0] / bounds[1] < 0.6
 
 
 @pytest.mark.slow

@@ -35,16 +35,20 @@ def test_a_named_system_brings_prediction_mfu_and_mbu(answer, tiny: str) -> None
         "--system",
         "epyc-9654",
     )
+    assert [row["phase"] for row in run["phases"]] == ["prefill", "decode"]
     for row in run["phases"]:
         assert 0 < row["mfu"] < 1 and 0 < row["mbu"] < 1
         assert row["error"] == pytest.approx(row["predicted_s"] / row["p50_s"] - 1)
-        assert row["bound_s"] <= row["predicted_s"]
-        ends, inside = (row["low_s"], row["high_s"]), row["inside"]
-        if None in ends:
-            assert ends == (None, None) and inside is None
-        else:
-            assert ends[0] <= row["predicted_s"] <= ends[1]
-            assert inside is (ends[0] <= row["p50_s"] <= ends[1])
+        assert row["bound_s"] <= row["low_s"] <= row["predicted_s"] <= row["high_s"]
+        assert row["inside"] is (row["low_s"] <= row["p50_s"] <= row["high_s"])
+
+
+def test_a_system_that_nobody_knows_is_refused(ridgeline, tiny: str) -> None:
+    refused = ridgeline(
+        "measure", tiny, *SMALL, "--osl", "2", "--repeats", "1", "--system", "abacus"
+    )
+    assert isinstance(refused.exception, RidgelineError)
+    assert "abacus" in str(refused.exception) and not run_store.store().runs()
 
 
 def test_a_run_is_kept_with_its_tag_unless_told_not_to(answer, tiny: str) -> None:
@@ -71,6 +75,7 @@ def test_the_trace_goes_where_it_is_asked_and_with_the_run(
 def test_running_out_of_memory_is_reported_and_exits_well(answer, tiny: str) -> None:
     run = answer("measure", tiny, "--batch", str(2**44), "--device", "cpu")
     assert run["status"] == "out_of_memory" and run["phases"] == [] and run["run"] is None
+    assert any(f"ran out of memory at batch {2**44}" in note for note in run["notes"])
 
 
 def test_the_doctor_answers_in_json(answer) -> None:

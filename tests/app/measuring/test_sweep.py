@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import statistics
 from pathlib import Path
+
+import pytest
 
 from app.measuring import run_store
 
@@ -26,8 +30,14 @@ def test_a_sweep_gives_rows_agreement_and_a_csv(answer, tiny: str, tmp_path: Pat
     )
     assert len(sweep["rows"]) == 8 and {r["status"] for r in sweep["rows"]} == {"ok"}
     assert set(sweep["agreement"]) == {"all", "prefill", "decode"}
-    assert {"mape", "r2", "slope", "intercept_s"} <= set(sweep["agreement"]["decode"])
-    assert len(path.read_text().splitlines()) == 9
+    for phase, fit in sweep["agreement"].items():
+        errors = [abs(row["error"]) for row in sweep["rows"] if phase in ("all", row["phase"])]
+        assert fit["points"] == len(errors) == (8 if phase == "all" else 4)
+        assert fit["mape"] == pytest.approx(statistics.fmean(errors))
+        assert fit["worst"] == pytest.approx(max(errors))
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["measured_s"]) for row in rows] == [r["measured_s"] for r in sweep["rows"]]
 
 
 def test_a_sweep_is_one_kept_run_with_its_steps(answer, tiny: str) -> None:

@@ -98,9 +98,9 @@ def test_heads_that_do_not_divide_end_in_one_sentence(tiny_llama: dict[str, Any]
 
 def test_one_rank_leaves_the_model_as_it_is(tiny_llama: dict[str, Any]) -> None:
     from profilers.collect.building import build, pick_device
-    from profilers.collect.rank import split
+    from profilers.collect.rank import split_over_ranks
 
     model, _ = build(RunSettings(tiny_llama), pick_device("cpu"))
     before = {name: tuple(p.shape) for name, p in model.named_parameters()}
-    split(model, 1, "cpu")
+    split_over_ranks(model, 1, "cpu")
     assert {name: tuple(p.shape) for name, p in model.named_parameters()} == before

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+from types import SimpleNamespace
+
 import pytest
 
-from genz_core.errors import InvalidValue, MeasurementError
+from genz_core.errors import MeasurementError
 from genz_core.latency.measured_operators import bound_s
 from genz_core.types import System
 from profilers.collect import bench, cases
@@ -14,11 +18,19 @@ from profilers.collect.clock import Clock, contention, set_threads
 from profilers.collect.progress import Cancelled
 
 
-def suite(*chosen: bench.Case) -> micro.Suite:
-    return micro.run_suite(pick_device("cpu"), chosen, budget_s=5.0)
+@pytest.fixture
+def suite(monkeypatch: pytest.MonkeyPatch) -> Callable[..., micro.Suite]:
+    """Runs some cases, whose operands come from a small pool: no time of theirs is judged."""
+    monkeypatch.setattr(bench, "_LEAST_POOL_BYTES", {"cpu": 2**24})
+    monkeypatch.setattr(bench, "_CACHES", 0)
+
+    def run(*chosen: bench.Case) -> micro.Suite:
+        return micro.run_suite(pick_device("cpu"), chosen, budget_s=5.0)
+
+    return run
 
 
-def test_a_suite_of_every_kind_gives_points_of_every_kind() -> None:
+def test_a_suite_of_every_kind_gives_points_of_every_kind(suite) -> None:
     done = suite(
         cases.gemm(2, 96, 192),
         cases.gemm(2, 96, 192, "fp32"),
@@ -27,7 +39,7 @@ def test_a_suite_of_every_kind_gives_points_of_every_kind() -> None:
         cases.moe(6, 4, 2, 64, 96),
         cases.add(4096),
     )
-    kinds = {(points.operator, points.fmt) for points in done.points()}
+    kinds = {(points.operator, points.fmt) for points in done.operator_points()}
     assert kinds == {
         ("gemm", "bf16"),
         ("prefill_attention", "bf16/bf16"),
@@ -39,17 +51,17 @@ def test_a_suite_of_every_kind_gives_points_of_every_kind() -> None:
     assert {row["format"] for row in done.rows() if row["operator"] == "gemm"} == {"bf16", "fp32"}
 
 
-def test_keys_that_heads_of_a_cpu_share_cross_memory_once() -> None:
+def test_keys_that_heads_of_a_cpu_share_cross_memory_once(suite) -> None:
     """Eight query heads read the keys of two; physics wants those two from memory."""
     done = suite(cases.decode_attention(3, 640, 8, 2, 64))
-    (entry,) = done.points()
+    (entry,) = done.operator_points()
     slow = System("s", "S", "v", "cpu", "f", {"bf16": 1e15}, 1e9, 1e9, units=1, clock_hz=1e9)
     assert entry.op().dims["kv_heads"] == 8
     keys_and_values, queries_and_outputs = 2 * 3 * 640 * 2 * 64, 2 * 3 * 8 * 64
     assert bound_s(entry, slow) == pytest.approx(2 * (keys_and_values + queries_and_outputs) / 1e9)
 
 
-def test_rows_count_flops_and_bytes_of_a_product() -> None:
+def test_rows_count_flops_and_bytes_of_a_product(suite) -> None:
     row = suite(cases.gemm(3, 96, 192)).rows()[0]
     assert row["flops_per_s"] * row["time_s"] == pytest.approx(2 * 3 * 96 * 192)
     assert row["bytes_per_s"] * row["time_s"] == pytest.approx(2 * (96 * 192 + 3 * 192 + 3 * 96))
@@ -72,7 +84,7 @@ def test_the_pool_is_larger_than_the_last_level_cache() -> None:
     assert pool.pool.numel() * 2 >= 4 * (cpu().l3_bytes or 0)
 
 
-def test_a_case_that_the_build_cannot_run_is_left_out_and_named() -> None:
+def test_a_case_that_the_build_cannot_run_is_left_out_and_named(suite) -> None:
     def broken(_pool: bench.Bench) -> bench.Run:
         raise NotImplementedError("no such kernel")
 
@@ -85,8 +97,9 @@ def test_a_case_that_the_build_cannot_run_is_left_out_and_named() -> None:
 
 
 def test_a_stopped_suite_says_where() -> None:
-    with pytest.raises(Cancelled):
+    with pytest.raises(Cancelled) as stopped:
         micro.run_suite(pick_device("cpu"), [cases.add(64)], cancelled=lambda: True)
+    assert stopped.value.at == "round 1 of the microbenchmarks"
 
 
 def test_the_experts_multiply_what_a_plain_loop_multiplies() -> None:
@@ -99,16 +112,16 @@ def test_the_experts_multiply_what_a_plain_loop_multiplies() -> None:
 
 
 def test_no_standard_product_has_a_power_of_two_for_a_side() -> None:
-    for case in cases.standard_cases(pick_device("cpu")):
-        if case.operator == "gemm":
-            n, k = int(case.dims["n"]), int(case.dims["k"])
-            assert n % 96 == 0 and k % 96 == 0
+    products = [c for c in cases.standard_cases(pick_device("cpu")) if c.operator == "gemm"]
+    sides = {int(case.dims[axis]) for case in products for axis in "nk"}
+    assert len(products) > 20 and len(sides) >= 5
+    assert not [side for side in sides if side % 96 or side & (side - 1) == 0]
 
 
 def test_one_thread_on_a_cpu_is_timed_by_its_processor_time() -> None:
     import time
 
-    clock = Clock.of(pick_device("cpu"))
+    clock = Clock.for_device(pick_device("cpu"))
     assert clock.basis == "cpu"
     assert clock.time(lambda: time.sleep(0.05)) < 0.02
 
@@ -119,19 +132,29 @@ def test_threads_that_are_not_there_are_refused(threads: int) -> None:
         set_threads(threads)
 
 
-def test_two_suites_join_case_by_case() -> None:
+def test_two_suites_join_case_by_case(suite) -> None:
     first, second = suite(cases.add(64), cases.add(128)), suite(cases.add(64))
     both = first.joined(second)
     assert [result.dims for result in both.results] == [{"bytes": 384.0}]
     assert both.results[0].samples_s == first.results[0].samples_s + second.results[0].samples_s
 
 
-def test_contention_is_at_least_one() -> None:
-    assert contention(1, seconds=0.05) >= 1.0
+@pytest.mark.parametrize(
+    ("threads", "busy_share", "expected"),
+    [(1, 0.5, 2.0), (4, 2.0, 2.0), (1, 1.0, 1.0), (1, 1.2, 1.0)],
+)
+def test_contention_is_wall_time_over_the_processor_time_of_a_thread(
+    monkeypatch: pytest.MonkeyPatch, threads: int, busy_share: float, expected: float
+) -> None:
+    """A clock on which the process gets so many cores; more than it has threads count as all."""
+    wall = itertools.count(step=0.125)
+    last = 0.0
 
+    def perf_counter() -> float:
+        nonlocal last
+        last = next(wall)
+        return last
 
-def test_points_of_an_unknown_operator_are_refused_by_the_engine() -> None:
-    from genz_core.latency.measured_operators import OperatorPoints
-
-    with pytest.raises(InvalidValue):
-        OperatorPoints("sorcery", "bf16", {}, [1.0])  # type: ignore[arg-type]
+    fake = SimpleNamespace(perf_counter=perf_counter, process_time=lambda: busy_share * last)
+    monkeypatch.setattr("profilers.collect.clock.time", fake)
+    assert contention(threads) == pytest.approx(expected)

@@ -63,8 +63,11 @@ def test_a_trace_that_was_collected_is_read_back(settings: RunSettings, tmp_path
     from profilers.readers import read_report
 
     trace = tmp_path / "trace.json"
-    run_model(replace(settings, repeats=1, profile=True, trace_path=str(trace)))
-    assert read_report(trace).format == "torch-trace"
+    run = run_model(replace(settings, repeats=1, profile=True, trace_path=str(trace)))
+    report = read_report(trace)
+    assert report.format == "torch-trace" and not len(report.kernels)
+    ranges = report.ranges["name"].astype(str).tolist()
+    assert ranges.count("prefill") == 1 and ranges.count("decode") == run.settings.osl - 1
 
 
 def test_running_out_of_memory_is_a_result_and_not_a_crash(settings: RunSettings) -> None:
@@ -74,14 +77,18 @@ def test_running_out_of_memory_is_a_result_and_not_a_crash(settings: RunSettings
     assert run.measurement.phases == {}
 
 
-def test_a_model_too_large_for_the_host_is_a_result_too(settings: RunSettings) -> None:
-    huge = {**dict(settings.config), "hidden_size": 2**20, "num_attention_heads": 16}  # type: ignore[arg-type]
-    assert run_model(replace(settings, config=huge)).out_of_memory
+@pytest.mark.parametrize("width", [2**20, 2**40], ids=["while it is built", "at first sight"])
+def test_a_model_too_large_for_the_host_is_a_result_too(settings: RunSettings, width: int) -> None:
+    """A product of 2^40 weights, which its embedding of 8 words does not foretell."""
+    config = {**dict(settings.config), "vocab_size": 8, "intermediate_size": 8}  # type: ignore[arg-type]
+    huge = {**config, "hidden_size": width, "num_attention_heads": 16}
+    run = run_model(replace(settings, config=huge))
+    assert run.out_of_memory and run.measurement.phases == {}
 
 
 def test_a_cancelled_run_keeps_the_repeats_that_were_complete(settings: RunSettings) -> None:
-    asked = iter([False, False, False, True])
-    run = run_model(settings, cancelled=lambda: next(asked))
+    answers = iter([False, False, False, True])
+    run = run_model(settings, cancelled=lambda: next(answers))
     assert run.cancelled
     assert len(run.measurement.phases["prefill"].samples_s) == 2
     assert "cancelled after 2 of 3 repeats" in run.measurement.notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -11,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from genz_core.errors import MeasurementError, ReportError
-from profilers.collect import nsight, nsight_runner
-from profilers.collect.doctor import Check, examine, find_tool
+from profilers.collect import doctor, nsight, nsight_runner
+from profilers.collect.doctor import examine, find_tool
 from profilers.collect.top_kernels import ncu_commands, read_yaml, to_yaml, top_kernels
 
 WORK = ["python", "work.py", "--flag", "a b; rm -rf /"]
@@ -67,12 +68,28 @@ def test_a_printed_command_survives_a_shell() -> None:
     assert shlex.split(nsight.shell_line(argv)) == argv
 
 
+def without_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without Nsight, neither on the PATH nor where NVIDIA's packages put it."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(doctor, "_TOOL_FOLDERS", (str(tmp_path / "nowhere"),))
+
+
+def test_a_tool_beside_the_path_is_found_where_packages_put_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_tools(tmp_path, monkeypatch)
+    assert find_tool("nsys") is None
+    monkeypatch.setattr(doctor, "_TOOL_FOLDERS", (f"{tmp_path}/nsight/*/bin",))
+    tool = tmp_path / "nsight" / "2026.1" / "bin" / "nsys"
+    tool.parent.mkdir(parents=True)
+    tool.touch(0o755)
+    assert find_tool("nsys") == str(tool)
+
+
 def test_a_missing_tool_says_how_to_get_it_and_what_to_run_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    if find_tool("nsys"):
-        pytest.skip("nsys is installed here")
+    without_tools(tmp_path, monkeypatch)
     with pytest.raises(MeasurementError) as caught:
         nsight_runner.run_nsys(nsight.build_nsys_cmd(tmp_path / "run", ["true"]), tmp_path)
     assert "developer.nvidia.com/nsight-systems" in str(caught.value)
@@ -219,14 +236,25 @@ def test_the_doctor_finds_what_runs_these_tests() -> None:
     assert found["cpu"].status == "ok"
 
 
-def test_whatever_is_missing_comes_with_advice() -> None:
-    for check in examine():
-        assert check.status == "ok" or check.advice, check.name
-        assert set(check.row()) == {"name", "status", "found", "enables", "advice"}
+def test_whatever_is_missing_comes_with_advice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_tools(tmp_path, monkeypatch)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    missing = {check.name: check for check in examine() if check.status == "missing"}
+    assert {"nsys", "ncu", "torch", "accelerator", "nvml", "distributed"} <= set(missing)
+    assert all(check.advice and check.enables for check in missing.values())
+    assert set(missing["nsys"].row()) == {"name", "status", "found", "enables", "advice"}
 
 
 def test_a_tool_that_answers_nonsense_does_not_end_the_examination(stand_in) -> None:
+    whole = [check.name for check in examine()]
     stand_in("nsys", "exit 9")
-    stand_in("ncu", "printf '\\377\\376'")
-    found = {check.name: check for check in examine()}
-    assert isinstance(found["nsys"], Check) and isinstance(found["ncu"], Check)
+    stand_in("ncu", "").write_bytes(b"\x7fELF and no more")
+    checks = {check.name: check for check in examine()}
+    assert list(checks) == whole
+    assert (checks["nsys"].status, checks["nsys"].found) == ("ok", "")
+    assert (checks["ncu"].status, checks["ncu"].advice) == (
+        "limited",
+        "it is there but does not answer",
+    )

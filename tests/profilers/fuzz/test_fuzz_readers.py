@@ -23,7 +23,7 @@ import pytest
 import profilers
 from genz_core.errors import ReportError
 from profilers import roofline
-from profilers.operator_points import points_of
+from profilers.operator_points import operator_timings
 from profilers.readers import UNFORESEEN
 
 from .mutations import mutated
@@ -110,7 +110,7 @@ def outcome(path: Path) -> str:
     profilers.measure_from([report])
     roofline.roofline(report)
     with suppress(ReportError):
-        points_of([report])
+        operator_timings([report])
     return "read"
 
 
