@@ -20,7 +20,7 @@ from genz_core.eager import as_run
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import EngineProfile, Model, Parallelism, System, Workload
 from genz_core.workload import decode_step, prefill
-from model_registry.finding.lookup import resolve
+from model_registry.finding.lookup import resolve_name
 from profilers.collect.agreement import Agreement, agreement
 from profilers.collect.building import RunSettings
 from profilers.collect.machine import SLUG
@@ -58,7 +58,7 @@ def raw_config(name: str, checkpoint: bool = False) -> dict[str, Any] | str:
             return {"_id": path.stem, **json.loads(file.read_text(encoding="utf-8"))}
         except (OSError, ValueError, TypeError) as error:
             raise InvalidValue(f"{file} is no config.json: {error}") from None
-    entry = resolve(name)
+    entry = resolve_name(name)
     return entry.id if checkpoint else {"_id": entry.id, **entry.config()}
 
 

@@ -1,4 +1,4 @@
-"""The tensor roles whose number formats are told apart, and what their modules are called.
+"""The tensor roles that a precision distinguishes, and the paths of their modules in checkpoints.
 
 A role is what a weight does ("attention.q", "experts.down"); checkpoints name modules by path.
 """

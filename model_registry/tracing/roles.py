@@ -1,4 +1,4 @@
-"""What a traced weight is for, told from its module's name and surroundings.
+"""The role of a traced weight, from its module's name and surroundings.
 
 The roles are those of `model_registry.quantization.roles`; a role fixes the number format of
 a weight and how tensor parallelism divides it.
@@ -79,7 +79,7 @@ def mixer_role(path: str, class_name: str) -> str:
 
 
 def mlp_role(path: str, features: int, width: int) -> str:
-    """Role of a projection outside attention: features it makes from `width`."""
+    """Role of a projection from `width` to `features` outside attention."""
     leaf = path.rpartition(".")[2]
     if _ROUTER.fullmatch(leaf) and features < width:
         return "router"

@@ -8,7 +8,7 @@ import pytest
 import model_registry
 from genz_core.errors import UnsupportedModel
 from genz_core.types import Graph, Parallelism
-from model_registry.finding.catalog import records
+from model_registry.finding.catalog import shipped_models
 from model_registry.graph.model import DecoderModel
 
 ONE = Parallelism()
@@ -42,7 +42,7 @@ def test_the_products_of_an_image_are_worked_out_by_hand() -> None:
 
 
 def test_pixtral_has_the_parameters_of_transformers_own_encoder_and_projector() -> None:
-    config = records()["mistralai/Mistral-Small-3.1-24B-Base-2503"].config()
+    config = shipped_models()["mistralai/Mistral-Small-3.1-24B-Base-2503"].config()
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers", minversion="5.0")
     with torch.device("meta"):

@@ -13,21 +13,21 @@ from hypothesis import strategies as st
 from genz_core.errors import InvalidValue, RidgelineError, UnknownName, UnsupportedModel
 from model_registry.modules import (
     class_entry,
-    derive,
+    derive_class,
     derive_model,
-    known,
+    entry_names,
     model_entries,
     model_key,
     module_classes,
-    read,
-    save,
+    read_entry,
+    save_entry,
     store,
 )
 from model_registry.modules.costs import figures
 from model_registry.modules.polynomial import fit_grid
 from model_registry.reports.symbolic import analysed, missing_modules, populated
 from model_registry.tracing.capture import record_module
-from model_registry.tracing.records import Record, Tensor
+from model_registry.tracing.records import DispatchedOp, DispatchedTensor
 from tests.model_registry.tracing_cases import tiny
 
 torch = pytest.importorskip("torch")
@@ -76,7 +76,7 @@ def test_what_is_no_polynomial_is_not_given_as_one() -> None:
 
 
 def test_silu_is_derived_alone() -> None:
-    entry = derive("torch.nn.modules.activation.SiLU")
+    entry = derive_class("torch.nn.modules.activation.SiLU")
     assert entry.formulas["flops"].text() == "4*{batch}*{new_tokens}*{features}"
     assert entry.formulas["read_bytes"].text() == "2*{batch}*{new_tokens}*{features}"
     assert entry.source.startswith("torch/nn/modules/activation.py:")
@@ -84,7 +84,7 @@ def test_silu_is_derived_alone() -> None:
 
 
 def test_linear_is_two_mkn_and_its_bias() -> None:
-    entry = derive("torch.nn.modules.linear.Linear")
+    entry = derive_class("torch.nn.modules.linear.Linear")
     sizes = {"batch": 2, "new_tokens": 7, "in_features": 11, "out_features": 13}
     assert entry.evaluate(**sizes) == {
         "flops": 2 * 14 * 11 * 13 + 14 * 13,
@@ -113,98 +113,102 @@ def test_a_class_that_cannot_be_derived_is_refused_in_one_sentence(
     path: str, error: type[Exception]
 ) -> None:
     with pytest.raises(error) as refusal:
-        derive(path)
+        derive_class(path)
     assert "\n" not in str(refusal.value)
 
 
 def test_entries_survive_the_disk_and_are_found_by_their_bare_name(tmp_path: Path) -> None:
-    entry = derive("torch.nn.modules.activation.ReLU")
-    save(entry)
-    assert read("torch.nn.modules.activation.ReLU") == entry
-    assert read("ReLU") == entry
+    entry = derive_class("torch.nn.modules.activation.ReLU")
+    save_entry(entry)
+    assert read_entry("torch.nn.modules.activation.ReLU") == entry
+    assert read_entry("ReLU") == entry
     with pytest.raises(UnknownName, match="near: "):
-        read("RELUU")
+        read_entry("RELUU")
 
 
 def test_the_database_answers_without_torch_where_it_has_the_class(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     derived = class_entry("torch.nn.modules.activation.SiLU", again=True)
-    monkeypatch.setattr("model_registry.modules.derivation.derive", None)
+    monkeypatch.setattr("model_registry.modules.derivation.derive_class", None)
     assert class_entry("torch.nn.modules.activation.SiLU") == derived
 
 
 def test_an_entry_of_another_version_is_derived_anew() -> None:
     name = "torch.nn.modules.activation.ReLU"
-    entry = derive(name)
-    save(replace(entry, source="torch/nn/modules/activation.py:1 (torch 1.0.0)"))
+    entry = derive_class(name)
+    save_entry(replace(entry, source="torch/nn/modules/activation.py:1 (torch 1.0.0)"))
     assert class_entry(name).source == entry.source
 
 
 def test_a_person_who_validated_formulas_stays_named_while_they_are_the_same() -> None:
-    entry = derive("torch.nn.modules.activation.ReLU")
+    entry = derive_class("torch.nn.modules.activation.ReLU")
     assert entry.validated == {}
-    save(replace(entry, validated={"by": "A. Turing", "on": "2026-11-21"}))
-    save(entry)
-    assert read("ReLU").validated == {"by": "A. Turing", "on": "2026-11-21"}
-    save(replace(entry, formulas={**entry.formulas, "flops": entry.formulas["read_bytes"]}))
-    assert read("ReLU").validated == {}
+    save_entry(replace(entry, validated={"by": "A. Turing", "on": "2026-11-21"}))
+    save_entry(entry)
+    assert read_entry("ReLU").validated == {"by": "A. Turing", "on": "2026-11-21"}
+    save_entry(replace(entry, formulas={**entry.formulas, "flops": entry.formulas["read_bytes"]}))
+    assert read_entry("ReLU").validated == {}
 
 
 def test_a_damaged_entry_is_said_in_one_sentence(tmp_path: Path) -> None:
-    path = save(derive("torch.nn.modules.activation.ReLU"))
+    path = save_entry(derive_class("torch.nn.modules.activation.ReLU"))
     path.write_text("{")
     with pytest.raises(InvalidValue, match="no entry of the module database"):
-        read("ReLU")
+        read_entry("ReLU")
 
 
 def test_modules_have_the_sizes_of_the_model_they_were_derived_in() -> None:
     narrow, wide = tiny("llama"), {**tiny("llama"), "intermediate_size": 192}
     for config in (narrow, wide):
         model_entries(config)
-    flops = [read("LlamaMLP", model_key(config)).formulas["flops"] for config in (narrow, wide)]
+    flops = [
+        read_entry("LlamaMLP", model_key(config)).formulas["flops"] for config in (narrow, wide)
+    ]
     at = {"batch": 1, "new_tokens": 1, "context": 8}
     assert flops[1](at) - flops[0](at) == 96 * (3 * 2 * 64 + 5)
-    assert read("Linear").symbols == ("batch", "new_tokens", "in_features", "out_features")
+    assert read_entry("Linear").symbols == ("batch", "new_tokens", "in_features", "out_features")
 
 
 def test_a_second_derivation_of_a_model_comes_from_the_database(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     first = model_entries(tiny("llama"))
-    monkeypatch.setattr("model_registry.modules.derivation.build", None)
+    monkeypatch.setattr("model_registry.modules.derivation.build_on_meta", None)
     again = model_entries(tiny("llama"))
     assert {e.module: e.formulas for e in again} == {e.module: e.formulas for e in first}
 
 
 def test_entries_of_ones_own_stand_in_for_those_that_ship() -> None:
-    shipped = store.of_model("gpt2")
+    shipped = store.entries_of_model("gpt2")
     own = replace(shipped[0], source="somewhere else")
-    save(own)
-    assert sorted(e.module for e in store.of_model("gpt2")) == sorted(e.module for e in shipped)
-    assert own in store.of_model("gpt2")
+    save_entry(own)
+    assert sorted(e.module for e in store.entries_of_model("gpt2")) == sorted(
+        e.module for e in shipped
+    )
+    assert own in store.entries_of_model("gpt2")
 
 
 @pytest.mark.parametrize("model_type", ["**", "*", "a/../b"])
 def test_a_type_is_no_pattern_of_files(model_type: str) -> None:
-    assert store.of_model(model_key({**tiny("llama"), "model_type": model_type})) == []
+    assert store.entries_of_model(model_key({**tiny("llama"), "model_type": model_type})) == []
 
 
 def test_a_class_that_a_model_has_not_is_near_only_to_those_it_has() -> None:
     with pytest.raises(UnknownName, match=r"near: GPT2MLP\. .*--model") as refusal:
-        read("LlamaMLP", "gpt2")
+        read_entry("LlamaMLP", "gpt2")
     assert "near: LlamaMLP" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("name", ["LlamaRotaryEmbedding", "LlamaAttention", "LlamaRMSNorm"])
 def test_leaves_of_models_ship(name: str) -> None:
-    assert read(name).formulas["flops"].terms
+    assert read_entry(name).formulas["flops"].terms
 
 
 def test_what_ships_is_what_is_derived() -> None:
-    assert "torch.nn.modules.linear.Linear" in known()
+    assert "torch.nn.modules.linear.Linear" in entry_names()
     for name in ("torch.nn.modules.linear.Linear", "torch.nn.modules.activation.SiLU"):
-        assert read(name).formulas == derive(name).formulas
+        assert read_entry(name).formulas == derive_class(name).formulas
 
 
 # ------------------------------------------------------------------------------- composites
@@ -239,7 +243,7 @@ def test_classes_that_the_database_lacks_are_named() -> None:
     assert "transformers.models.qwen3.modeling_qwen3.Qwen3Attention" in classes
     assert set(missing) <= set(classes)
     for entry in derive_model(tiny("qwen3")):
-        save(entry)
+        save_entry(entry)
     assert missing_modules(tiny("qwen3")) == []
 
 
@@ -333,7 +337,7 @@ def ours(name: str, s: dict[str, Any]) -> dict[str, float]:
         function, *shapes = products[name]
         return counted(function, *shapes)
     if name == "F.embedding":
-        return derive("torch.nn.modules.sparse.Embedding").evaluate(
+        return derive_class("torch.nn.modules.sparse.Embedding").evaluate(
             batch=1, new_tokens=s["num_lookups"], embedding_dim=s["embed_dim"], num_embeddings=9
         )
     if name == "F.scaled_dot_product_attention":
@@ -342,11 +346,11 @@ def ours(name: str, s: dict[str, Any]) -> dict[str, float]:
 
 
 def attention(s: dict[str, int]) -> dict[str, float]:
-    query = Tensor((s["B"], s["H"], s["S_q"], s["D"]), 1)
-    key, value = (Tensor((s["B"], s["H"], s["S_kv"], s["D"]), at) for at in (2, 3))
-    out = Tensor(query.shape, 4)
+    query = DispatchedTensor((s["B"], s["H"], s["S_q"], s["D"]), 1)
+    key, value = (DispatchedTensor((s["B"], s["H"], s["S_kv"], s["D"]), at) for at in (2, 3))
+    out = DispatchedTensor(query.shape, 4)
     facts = {"causal": 0.0, "window": 0.0}
-    return figures([Record("", "attention", (query, key, value), (out,), facts)])
+    return figures([DispatchedOp("", "attention", (query, key, value), (out,), facts)])
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -389,7 +393,7 @@ def test_leaf_modules_of_llama_2_equal_the_other_tools_where_it_is_right(
     call: dict[str, Any],
 ) -> None:
     name = call["module"].rpartition(".")[2]
-    found = read(call["module"]).evaluate(**{"context": 0, "num_embeddings": 32000, **call})
+    found = read_entry(call["module"]).evaluate(**{"context": 0, "num_embeddings": 32000, **call})
     for figure in ("flops", "read_bytes", "write_bytes"):
         factor, reason = MODULE_DEVIATIONS.get((name, figure), (lambda call: 1.0, ""))
         assert found[figure] == pytest.approx(call[figure] * factor(call)), (figure, reason)

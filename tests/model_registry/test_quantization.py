@@ -11,12 +11,12 @@ import model_registry
 from genz_core.errors import InvalidValue, RidgelineError, UnknownPrecision
 from genz_core.precision import FORMATS
 from genz_core.types import Parallelism, Precision, Step
-from model_registry.finding.catalog import Record, records
-from model_registry.quantization.overrides import override
-from model_registry.quantization.published import published
+from model_registry.finding.catalog import ShippedModel, shipped_models
+from model_registry.quantization.overrides import override_formats
+from model_registry.quantization.published import published_precision
 from model_registry.quantization.resolve import resolve_precision
 from model_registry.quantization.roles import LINEAR_ROLES, ROLES
-from model_registry.reports.symbolic import sums
+from model_registry.reports.symbolic import graph_total
 
 LLAMA = {"model_type": "llama", "num_hidden_layers": 4, "torch_dtype": "bfloat16"}
 BF16 = resolve_precision(LLAMA)
@@ -27,7 +27,7 @@ def quantized(block: dict[str, Any], **more: Any) -> Precision:
 
 
 def shipped(name: str) -> Precision:
-    return resolve_precision(records()[name].config())
+    return resolve_precision(shipped_models()[name].config())
 
 
 def formats(precision: Precision, *roles: str) -> tuple[str, ...]:
@@ -201,7 +201,7 @@ def test_kimi_k2_thinking_holds_the_bytes_of_its_checkpoint() -> None:
     # 594 GB on the Hugging Face hub: simonwillison.net/2025/Nov/6/kimi-k2-thinking
     model = model_registry.load("moonshotai/Kimi-K2-Thinking")
     graph = model.graph(Step.decode(1.0, 1.0), Parallelism())
-    assert sums(graph, "held_weight_bytes") == pytest.approx(594e9, rel=1e-3)
+    assert graph_total(graph, "held_weight_bytes") == pytest.approx(594e9, rel=1e-3)
 
 
 def test_minimax_m3_mixes_mxfp8_and_nvfp4_by_layer() -> None:
@@ -228,20 +228,20 @@ def test_nemotron_3_nano_leaves_the_layers_before_attention_at_16_bit() -> None:
 
 
 def test_without_wishes_a_16_bit_checkpoint_stays_and_says_so() -> None:
-    precision, messages = override(BF16)
+    precision, messages = override_formats(BF16)
     assert precision == BF16
     assert messages == ("weights: bf16 (the checkpoint's bf16)",)
 
 
 def test_fp8_asked_of_a_bf16_checkpoint_spares_embedding_head_and_router() -> None:
-    precision, _ = override(BF16, weights="FP8")
+    precision, _ = override_formats(BF16, weights="FP8")
     assert {precision.weight(role, 1) for role in LINEAR_ROLES} == {"fp8"}
     assert formats(precision, "embedding", "lm_head", "router") == ("bf16",) * 3
     assert precision.kv == "bf16" and precision.activations == "bf16"
 
 
 def test_a_gguf_type_takes_every_matrix() -> None:
-    precision, _ = override(BF16, weights="Q4_K_M")
+    precision, _ = override_formats(BF16, weights="Q4_K_M")
     assert formats(precision, "embedding", "lm_head", "mlp.up") == ("q4_k_m",) * 3
     assert precision.weight("norm") == "bf16"
 
@@ -259,24 +259,24 @@ def test_a_gguf_type_takes_every_matrix() -> None:
 def test_asking_for_the_checkpoints_own_scheme_keeps_its_map(name: str, asked: str) -> None:
     own = shipped(name)
     for experts in ("", asked):
-        same, _ = override(own, weights=asked, moe_weights=experts)
+        same, _ = override_formats(own, weights=asked, moe_weights=experts)
         assert replace(same, kv_source=own.kv_source) == own
 
 
 def test_16_bit_asked_of_a_quantised_checkpoint_covers_its_experts_too() -> None:
-    precision, _ = override(shipped("openai/gpt-oss-120b"), weights="bf16")
+    precision, _ = override_formats(shipped("openai/gpt-oss-120b"), weights="bf16")
     assert {precision.weight(role, 7) for role in ROLES} == {"bf16"}
 
 
 def test_nvfp4_asked_of_a_16_bit_checkpoint_has_the_cache_that_modelopt_exports() -> None:
-    precision, (said,) = override(BF16, weights="nvfp4")
+    precision, (said,) = override_formats(BF16, weights="nvfp4")
     assert precision.kv == "fp8" and said.endswith("kv cache fp8")
-    assert override(BF16, weights="nvfp4", kv="bf16")[0].kv == "bf16"
-    assert override(BF16, weights="fp8")[0].kv == "bf16"
+    assert override_formats(BF16, weights="nvfp4", kv="bf16")[0].kv == "bf16"
+    assert override_formats(BF16, weights="fp8")[0].kv == "bf16"
 
 
 def test_expert_weights_may_differ_from_the_rest() -> None:
-    precision, messages = override(BF16, weights="fp8", moe_weights="nvfp4")
+    precision, messages = override_formats(BF16, weights="fp8", moe_weights="nvfp4")
     assert formats(precision, "experts.up", "shared_experts.up", "mlp.up") == (
         "nvfp4",
         "fp8",
@@ -286,16 +286,16 @@ def test_expert_weights_may_differ_from_the_rest() -> None:
 
 
 def test_expert_weights_alone_leave_the_checkpoints_map_elsewhere() -> None:
-    precision, _ = override(shipped("nvidia/MiniMax-M3-NVFP4"), moe_weights="fp8")
+    precision, _ = override_formats(shipped("nvidia/MiniMax-M3-NVFP4"), moe_weights="fp8")
     assert precision.weight("experts.up", 5) == "fp8"
     assert precision.weight("attention.q", 5) == "mxfp8"
 
 
 def test_the_cache_is_the_checkpoints_unless_asked() -> None:
     own = shipped("nvidia/DeepSeek-V3.1-NVFP4")
-    assert override(own)[0].kv == "fp8"
-    assert override(own, kv="bf16")[0].kv == "bf16"
-    assert override(BF16, kv="fp8")[0].kv == "fp8"
+    assert override_formats(own)[0].kv == "fp8"
+    assert override_formats(own, kv="bf16")[0].kv == "bf16"
+    assert override_formats(BF16, kv="fp8")[0].kv == "fp8"
 
 
 CHOSEN = [
@@ -337,33 +337,33 @@ def test_the_cache_is_a_convention_only_where_weights_were_asked_for_and_it_was_
     name: str, weights: str
 ) -> None:
     implied = not weights or bool(FORMATS[weights].cache)
-    unsaid, _ = override(shipped(name), weights=weights)
-    said, _ = override(shipped(name), weights=weights, kv="fp8")
+    unsaid, _ = override_formats(shipped(name), weights=weights)
+    said, _ = override_formats(shipped(name), weights=weights, kv="fp8")
     assert unsaid.kv_source == ("checkpoint" if implied else "convention")
     assert said.kv_source == "asked"
 
 
 def test_16_bit_inputs_make_fp8_weights_a_storage_format() -> None:
-    precision, _ = override(BF16, weights="fp8", activations="bf16")
+    precision, _ = override_formats(BF16, weights="fp8", activations="bf16")
     assert precision.compute == "bf16"
 
 
 def test_fp8_inputs_of_fp8_weights_travel_as_16_bit() -> None:
-    precision, messages = override(BF16, weights="fp8", activations="fp8")
+    precision, messages = override_formats(BF16, weights="fp8", activations="fp8")
     assert precision.activations == "bf16" and precision.compute == ""
     assert "quantised at each product" in messages[-1]
 
 
 def test_a_forced_arithmetic_is_kept() -> None:
-    assert override(BF16, compute="fp16")[0].compute == "fp16"
+    assert override_formats(BF16, compute="fp16")[0].compute == "fp16"
 
 
-@given(st.sampled_from(sorted(records())), st.sampled_from(["fp8", "int4", "bf16", "q8_0"]))
+@given(st.sampled_from(sorted(shipped_models())), st.sampled_from(["fp8", "int4", "bf16", "q8_0"]))
 def test_a_wish_is_granted_or_already_true_and_asking_twice_changes_nothing(
     name: str, asked: str
 ) -> None:
-    once, _ = override(shipped(name), weights=asked)
-    twice, _ = override(once, weights=asked)
+    once, _ = override_formats(shipped(name), weights=asked)
+    twice, _ = override_formats(once, weights=asked)
     assert dict(once.weights) == dict(twice.weights)
     assert once.by_layer == twice.by_layer
 
@@ -372,20 +372,20 @@ def test_a_wish_is_granted_or_already_true_and_asking_twice_changes_nothing(
 
 
 def test_the_published_nvfp4_of_deepseek_v3_spares_its_latent_projections() -> None:
-    precision = published("deepseek-ai/DeepSeek-V3", "nvfp4")
+    precision = published_precision("deepseek-ai/DeepSeek-V3", "nvfp4")
     assert precision is not None
     assert formats(precision, "attention.kv_b", "experts.up") == ("bf16", "nvfp4")
     assert precision.kv == "fp8" and "nvidia/DeepSeek-V3.1-NVFP4" in precision.source
 
 
 def test_a_model_that_nobody_published_in_a_format_has_no_map_of_its_own() -> None:
-    assert published("openai-community/gpt2", "nvfp4") is None
-    assert published("deepseek-ai/DeepSeek-V3", "int4") is None
+    assert published_precision("openai-community/gpt2", "nvfp4") is None
+    assert published_precision("deepseek-ai/DeepSeek-V3", "int4") is None
 
 
-@pytest.mark.parametrize("record", records().values(), ids=lambda record: record.id)
-def test_the_bases_of_a_quantised_checkpoint_ship_too(record: Record) -> None:
-    assert set(record.bases) <= set(records())
+@pytest.mark.parametrize("record", shipped_models().values(), ids=lambda record: record.id)
+def test_the_bases_of_a_quantised_checkpoint_ship_too(record: ShippedModel) -> None:
+    assert set(record.bases) <= set(shipped_models())
 
 
 # ------------------------------------------------------------------------------- bad input
@@ -434,7 +434,7 @@ def test_hostile_configurations_are_refused_in_a_sentence(config: dict[str, Any]
 
 def test_an_unknown_wish_is_refused() -> None:
     with pytest.raises(UnknownPrecision, match="fp7"):
-        override(BF16, weights="fp7")
+        override_formats(BF16, weights="fp7")
 
 
 def test_a_layer_count_that_is_no_count_is_refused() -> None:

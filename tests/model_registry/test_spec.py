@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import model_registry
 from genz_core.errors import InvalidValue, RidgelineError, UnknownModel, UnsupportedModel
 from genz_core.types import Parallelism, Step
-from model_registry.finding.catalog import records
-from model_registry.finding.registry import architecture, model_types, read
+from model_registry.architectures.registry import architecture, model_types, read_spec
+from model_registry.finding.catalog import shipped_models
 from model_registry.graph.keys import Config
 from model_registry.spec import Attention, Mixture
 
@@ -28,13 +28,13 @@ LLAMA: dict[str, Any] = {
 
 
 def attention_of(config: dict[str, Any], layer: int = 0) -> Attention:
-    block = read(Config(config)).layers[layer].blocks[0]
+    block = read_spec(Config(config)).layers[layer].blocks[0]
     assert isinstance(block, Attention)
     return block
 
 
 def test_a_config_becomes_sizes_and_a_plan_of_its_layers() -> None:
-    spec = read(Config(LLAMA, "tiny"))
+    spec = read_spec(Config(LLAMA, "tiny"))
     assert (spec.name, spec.hidden, spec.vocabulary, len(spec.layers)) == ("tiny", 64, 1000, 2)
     assert attention_of(LLAMA) == Attention(heads=4, kv_heads=2, head_dim=16)
     assert not spec.tied and spec.max_context is None
@@ -46,14 +46,14 @@ def test_a_stated_head_width_wins_over_the_quotient() -> None:
 
 def test_other_spellings_of_a_key_are_understood() -> None:
     old = {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 10}
-    spec = read(Config({**old, "n_positions": 512}))
+    spec = read_spec(Config({**old, "n_positions": 512}))
     assert (spec.hidden, len(spec.layers), spec.positions) == (64, 2, 512)
 
 
 @pytest.mark.parametrize("nest", ["text_config", "language_config", "llm_config"])
 def test_the_text_model_of_a_multi_modal_config_is_found(nest: str) -> None:
     config = {"model_type": "some_vl", nest: LLAMA, "tie_word_embeddings": True}
-    spec = read(Config(config))
+    spec = read_spec(Config(config))
     assert spec.model_type == "llama" and spec.tied
 
 
@@ -72,7 +72,7 @@ def test_null_counts_as_absent() -> None:
     ],
 )
 def test_keys_that_leave_the_shape_alone_are_ignored(harmless: dict[str, Any]) -> None:
-    assert read(Config({**LLAMA, **harmless})).layers == read(Config(LLAMA)).layers
+    assert read_spec(Config({**LLAMA, **harmless})).layers == read_spec(Config(LLAMA)).layers
 
 
 @pytest.mark.parametrize(
@@ -89,17 +89,17 @@ def test_a_key_that_may_shape_the_graph_and_is_not_understood_is_refused(
     shaping: dict[str, Any],
 ) -> None:
     with pytest.raises(UnsupportedModel, match=next(iter(shaping))):
-        read(Config({**LLAMA, **shaping}))
+        read_spec(Config({**LLAMA, **shaping}))
 
 
 def test_a_refused_key_names_the_keys_near_it() -> None:
     with pytest.raises(UnsupportedModel, match=r"near.*num_key_value_heads"):
-        read(Config({**LLAMA, "num_key_value_head": 2}))
+        read_spec(Config({**LLAMA, "num_key_value_head": 2}))
 
 
 def test_an_unknown_architecture_is_refused_with_the_near_ones() -> None:
     with pytest.raises(UnsupportedModel, match=r"'lama'; near: llama"):
-        read(Config({**LLAMA, "model_type": "lama"}))
+        read_spec(Config({**LLAMA, "model_type": "lama"}))
 
 
 def test_a_config_without_a_model_type_is_refused() -> None:
@@ -114,14 +114,14 @@ def test_a_config_without_a_model_type_is_refused() -> None:
 )
 def test_an_impossible_size_is_refused_by_name(key: str, value: object) -> None:
     with pytest.raises(InvalidValue, match=key):
-        read(Config({**LLAMA, key: value}))
+        read_spec(Config({**LLAMA, key: value}))
 
 
 @pytest.mark.parametrize("key", ["hidden_size", "num_attention_heads", "intermediate_size"])
 def test_a_missing_size_is_refused_by_name(key: str) -> None:
     config = {name: value for name, value in LLAMA.items() if name != key}
     with pytest.raises(InvalidValue, match=key):
-        read(Config(config))
+        read_spec(Config(config))
 
 
 @pytest.mark.parametrize(
@@ -135,19 +135,19 @@ def test_a_missing_size_is_refused_by_name(key: str) -> None:
 )
 def test_sizes_that_contradict_each_other_are_refused(config: dict[str, Any]) -> None:
     with pytest.raises(InvalidValue):
-        read(Config({**LLAMA, **config}))
+        read_spec(Config({**LLAMA, **config}))
 
 
 def test_more_experts_per_token_than_there_are_is_refused() -> None:
     mixtral = {**LLAMA, "model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 5}
     with pytest.raises(InvalidValue, match="5 experts per token of 4"):
-        read(Config(mixtral))
+        read_spec(Config(mixtral))
 
 
 def test_a_pattern_shorter_than_the_model_is_refused() -> None:
     config = {**LLAMA, "model_type": "mistral", "layer_types": ["full_attention"]}
     with pytest.raises(InvalidValue, match="layer_types has 1 entries for 2 layers"):
-        read(Config(config))
+        read_spec(Config(config))
 
 
 def test_layer_types_choose_the_windowed_layers() -> None:
@@ -174,16 +174,16 @@ def test_experts_sit_where_the_config_puts_them() -> None:
         "moe_intermediate_size": 16,
         "first_k_dense_replace": 1,
     }
-    kinds = [isinstance(layer.blocks[1], Mixture) for layer in read(Config(config)).layers]
+    kinds = [isinstance(layer.blocks[1], Mixture) for layer in read_spec(Config(config)).layers]
     assert kinds == [False, True, True]
-    mixture = read(Config(config)).layers[1].blocks[1]
+    mixture = read_spec(Config(config)).layers[1].blocks[1]
     assert isinstance(mixture, Mixture) and mixture.shared == 32
 
 
 def test_an_architecture_is_registered_once() -> None:
     assert "llama" in model_types()
     with pytest.raises(ValueError, match="'llama' is registered twice"):
-        architecture("llama")(read)
+        architecture("llama")(read_spec)
 
 
 #: What a hostile or broken upload may hold in place of any value.
@@ -191,7 +191,7 @@ WRONG: list[Any] = [
     None, 0, -1, 1.5, "x", "64", True, False, [], {}, [1], [None], {"a": 1}, 10**12, 1, 7,
     float("nan"), float("inf"), ["full_attention"], [[0]], "auto",
 ]  # fmt: skip
-QUANTISED_FIRST = sorted(records().values(), key=lambda record: not record.quantized)
+QUANTISED_FIRST = sorted(shipped_models().values(), key=lambda record: not record.quantized)
 FAMILIES = sorted({record.model_type: record.id for record in QUANTISED_FIRST}.values())
 
 
@@ -199,7 +199,7 @@ FAMILIES = sorted({record.model_type: record.id for record in QUANTISED_FIRST}.v
 @settings(max_examples=6, deadline=None)
 @given(data=st.data())
 def test_whatever_a_config_holds_it_is_a_model_or_one_sentence(name: str, data: Any) -> None:
-    config = records()[name].config()
+    config = shipped_models()[name].config()
     nested = [part for part in config.values() if isinstance(part, dict) and part]
     target = data.draw(st.sampled_from([config, *nested]))
     target[data.draw(st.sampled_from(sorted(target)))] = data.draw(st.sampled_from(WRONG))

@@ -13,7 +13,7 @@ from genz_core.errors import InvalidValue
 from genz_core.types import Model
 from model_registry.reports.static_table import (
     RENDERERS,
-    Row,
+    OperatorRow,
     StaticTable,
     as_csv,
     as_json,
@@ -29,7 +29,7 @@ CASES = json.loads(GOLDEN.read_text())["cases"]
 LLAMA = "meta-llama/Llama-3.1-8B"
 
 
-def rows(table: StaticTable, *names: str) -> list[Row]:
+def rows(table: StaticTable, *names: str) -> list[OperatorRow]:
     return [row for row in table.rows if row.node in names]
 
 

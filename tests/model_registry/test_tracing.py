@@ -12,13 +12,12 @@ import pytest
 import model_registry
 from genz_core.errors import InvalidValue, RidgelineError, UnsupportedModel
 from genz_core.types import Model, Parallelism, Precision, Step
-from model_registry.finding.catalog import records
-from model_registry.reports.symbolic import analysed, structure, sums
-from model_registry.tracing import REWRITES, TracedModel, config_keys, trace
-from model_registry.tracing import cache as trace_cache
-from model_registry.tracing.building import build, language_parameters
-from model_registry.tracing.capture import record
-from model_registry.tracing.table import FURTHER, default, result
+from model_registry.finding.catalog import shipped_models
+from model_registry.reports.symbolic import analysed, graph_total, structure
+from model_registry.reports.traces_page import FURTHER, trace_result
+from model_registry.tracing import REWRITES, TracedModel, config_keys, program_cache, trace
+from model_registry.tracing.building import build_on_meta, default_config, language_parameters
+from model_registry.tracing.capture import record_pass
 from tests.model_registry.tracing_cases import STEPS, TINY, facts, tiny
 
 pytest.importorskip("torch")
@@ -54,7 +53,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def both(name: str) -> tuple[Model, Model]:
-    config = records()[name].config()
+    config = shipped_models()[name].config()
     quant = config.get("hf_quant_config")
     return model_registry.load(name), trace(config, name=name, hf_quant_config=quant)
 
@@ -73,21 +72,21 @@ def test_builder_and_trace_agree_to_a_tenth_of_a_percent(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(set(records()) - set(SOME)))
+@pytest.mark.parametrize("name", sorted(set(shipped_models()) - set(SOME)))
 def test_builder_and_trace_agree_for_every_shipped_model(name: str) -> None:
-    if records()[name].model_type in UNTRACED:
+    if shipped_models()[name].model_type in UNTRACED:
         pytest.skip("transformers has no class that runs")
     agree(name)
 
 
 @pytest.mark.parametrize("model_type", TINY)
 def test_every_parameter_of_the_class_is_held_by_an_operator(model_type: str) -> None:
-    instance = build(tiny(model_type))
+    instance = build_on_meta(tiny(model_type))
     counted, _ = language_parameters(instance.model)
     model = trace(tiny(model_type), use_cache=False)
     graph = model.graph(Step.decode(1.0, 8.0), Parallelism())
     assert model.parameters == counted
-    assert sums(graph, "held_weight_bytes") / 2 == pytest.approx(counted, rel=1e-4)
+    assert graph_total(graph, "held_weight_bytes") / 2 == pytest.approx(counted, rel=1e-4)
 
 
 @pytest.mark.slow
@@ -95,14 +94,14 @@ def test_default_configs_of_further_types_trace_or_say_why_not() -> None:
     refused, traced = [], []
     for model_type in FURTHER:
         try:
-            traced.append(trace(default(model_type), use_cache=False))
+            traced.append(trace(default_config(model_type), use_cache=False))
         except RidgelineError as refusal:
             refused.append(str(refusal))
     assert len(traced) >= 55
     assert all("\n" not in sentence for sentence in refused)
     for model in traced:
         graph = replace(model, precision=Precision()).graph(STEPS["decode"], Parallelism())
-        held = sums(graph, "held_weight_bytes") / 2
+        held = graph_total(graph, "held_weight_bytes") / 2
         told = any("parameters" in note for note in model.program.notes)
         assert told or held == pytest.approx(model.parameters, rel=1e-3), model.name
 
@@ -113,9 +112,9 @@ def test_a_traced_model_is_a_model_for_the_engine() -> None:
 
 @pytest.mark.parametrize("model_type", ["mixtral", "deepseek_v3", "gpt_oss"])
 def test_replaying_equal_layers_records_what_running_all_of_them_does(model_type: str) -> None:
-    model = build(tiny(model_type)).model
-    replayed, _ = record(model, 2, 6)
-    run, _ = record(model, 2, 6, replay=False)
+    model = build_on_meta(tiny(model_type)).model
+    replayed, _ = record_pass(model, 2, 6)
+    run, _ = record_pass(model, 2, 6, replay=False)
     assert [len(s.layers) for s in run if s.layers] == [1] * tiny(model_type)["num_hidden_layers"]
     count = sum(len(s.records) * max(len(s.layers), 1) for s in replayed)
     assert count == sum(len(s.records) for s in run)
@@ -157,18 +156,18 @@ def test_splits_divide_a_trace_as_they_divide_a_builder(name: str, split: Parall
     for step in STEPS.values():
         one, other = built.graph(step, split), traced.graph(step, split)
         for figure in ("flops", "weight_bytes", "held_kv_bytes", "message_bytes"):
-            assert sums(one, figure) == pytest.approx(sums(other, figure), rel=2e-3)
+            assert graph_total(one, figure) == pytest.approx(graph_total(other, figure), rel=2e-3)
 
 
 def test_rewrites_are_named_and_switched_off_one_by_one() -> None:
     config = tiny("deepseek_v3")
     step = Step.decode(4.0, 500.0)
     engine = trace(config)
-    absorbed = sums(engine.graph(step, Parallelism()), "flops")
-    plain = sums(trace(config, without=["mla_absorbed"]).graph(step, Parallelism()), "flops")
+    absorbed = graph_total(engine.graph(step, Parallelism()), "flops")
+    plain = graph_total(trace(config, without=["mla_absorbed"]).graph(step, Parallelism()), "flops")
     everyone = trace(config, without=["routed_experts"])
     assert plain > 3 * absorbed
-    assert sums(everyone.graph(step, Parallelism()), "flops", ("moe",)) > 1.9 * sums(
+    assert graph_total(everyone.graph(step, Parallelism()), "flops", ("moe",)) > 1.9 * graph_total(
         engine.graph(step, Parallelism()), "flops", ("moe",)
     )
     assert set(engine.program.rewrites) <= set(REWRITES)
@@ -240,7 +239,7 @@ def test_the_one_key_that_a_class_reads_is_found_among_many_in_few_readings(
 
 
 def test_keys_of_a_text_model_that_stands_alone_are_read_as_its_own() -> None:
-    config = {**records()["stepfun-ai/Step-3.7-Flash"].config(), "moonbeams": 7}
+    config = {**shipped_models()["stepfun-ai/Step-3.7-Flash"].config(), "moonbeams": 7}
     text = {**config.pop("text_config", {}), **config}
     ignored = trace(text, use_cache=False).program.ignored
     assert "moonbeams" in ignored and "hidden_size" not in ignored
@@ -248,7 +247,7 @@ def test_keys_of_a_text_model_that_stands_alone_are_read_as_its_own() -> None:
 
 def test_a_second_trace_comes_from_disk(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = trace(tiny("llama"))
-    monkeypatch.setattr("model_registry.tracing.model.build", None)
+    monkeypatch.setattr("model_registry.tracing.model.build_on_meta", None)
     assert trace(tiny("llama")).program == first.program
     assert list(own_cache.rglob("*.json"))
 
@@ -260,7 +259,7 @@ def test_a_cache_that_is_damaged_or_of_other_code_is_traced_anew(
     for path in own_cache.rglob("*.json"):
         path.write_text("{")
     assert trace(tiny("llama")).program == first.program
-    monkeypatch.setattr(trace_cache, "code_version", lambda: "other")
+    monkeypatch.setattr(program_cache, "code_version", lambda: "other")
     trace(tiny("llama"))
     assert len(list(own_cache.rglob("*.json"))) == 2
 
@@ -333,8 +332,8 @@ def test_a_type_that_no_builder_describes_loads_as_its_trace() -> None:
 
 def test_the_table_compares_a_trace_with_a_builder_and_never_with_itself() -> None:
     config = {**tiny("llama"), "layer_types": ["full_attention"] * 2}
-    assert result("built", tiny("llama")).builder == "0.000 %"
-    assert result("traced", {**config, "model_type": "exaone4"}).builder == ""
+    assert trace_result("built", tiny("llama")).builder == "0.000 %"
+    assert trace_result("traced", {**config, "model_type": "exaone4"}).builder == ""
 
 
 def test_a_key_that_a_builder_refuses_is_not_traced_around() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 import model_registry
 from genz_core.types import Parallelism, Step
-from model_registry.finding.catalog import records
-from model_registry.finding.lookup import resolve
+from model_registry.finding.catalog import shipped_models
+from model_registry.finding.lookup import resolve_name
 from model_registry.quantization.resolve import resolve_precision
 
 ARCHIVE = Path(__file__).parents[1] / "fixtures" / "model_configs" / "configs.tar.xz"
@@ -62,7 +62,9 @@ def test_a_real_config_loads_and_counts_as_the_compact_file_that_ships(
 def test_the_compact_quantisation_map_is_the_published_one(name: str) -> None:
     files = {file: json.loads(content) for file, content in uploads()[name].items()}
     published = resolve_precision(files["config.json"], files.get("hf_quant_config.json"))
-    shipped = resolve_precision(records()[resolve(name.replace("--", "/", 1)).id].config())
+    shipped = resolve_precision(
+        shipped_models()[resolve_name(name.replace("--", "/", 1)).id].config()
+    )
     assert dict(published.weights) == dict(shipped.weights)
     assert dict(published.by_layer) == dict(shipped.by_layer)
     assert (published.kv, published.activations) == (shipped.kv, shipped.activations)
