@@ -1,4 +1,4 @@
-"""The operators of each block type, as one device runs them.
+"""The operators of each block type on one device.
 
 Importing the package registers the operators of every kind of block.
 """

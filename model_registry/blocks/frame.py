@@ -1,4 +1,4 @@
-"""The step and the split as one device sees them: what each block's operators are made from.
+"""The step and the split from the point of one device, which each block's operators are made for.
 
 Devices are numbered with tp innermost, then cp, dp and pp.  Attention data parallelism gives each
 rank its own sequences; context parallelism splits the new tokens of every sequence, and its cache.

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 from genz_core.errors import UnknownModel, UnknownPrecision
@@ -32,7 +31,6 @@ class NameMatch:
     """
 
     id: str
-    path: Path
     matched: Matched
     note: str = ""
     weights: str = ""
@@ -264,7 +262,7 @@ def _note(name: str, model: ShippedModel, matched: Matched, formats: Mapping[str
 def _match(
     name: str, model: ShippedModel, matched: Matched, formats: Mapping[str, str]
 ) -> NameMatch:
-    return NameMatch(model.id, model.path, matched, _note(name, model, matched, formats), **formats)
+    return NameMatch(model.id, matched, _note(name, model, matched, formats), **formats)
 
 
 def resolve_name(name: str) -> NameMatch:

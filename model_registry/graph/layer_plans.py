@@ -100,7 +100,7 @@ def windows(config: Config, *, every: int = 0, first_full: int = 0) -> list[int]
     """The window of each layer, 0 for full attention.
 
     `layer_types` decides where it is given; else every `every`-th layer is full (0: none of
-    them has a window unless the family says so).
+    them has a window; the family's file may decide otherwise).
     """
     count, window = layer_count(config), config.integer("sliding_window", 0)
     kinds = config.pattern("layer_types", count, ["full_attention"] * count)

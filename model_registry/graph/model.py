@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genz_core.errors import UnsupportedModel
 from genz_core.types import Graph, Num, Op, Parallelism, Precision, Step
@@ -102,10 +101,6 @@ class DecoderModel:
         """Why these (scalar) degrees cannot split the model, with the nearest that can."""
         return invalid_reason(self.spec, parallelism)
 
-    def reasons(self, parallelism: Parallelism) -> NDArray[np.str_]:
-        """`invalid` for arrays of degrees: a sentence a configuration, "" where it can run."""
-        return _invalid_reasons(self.spec, parallelism)
-
 
 def _parameters(op: Op) -> float:
     """Parameters that an operator of a 16-bit graph holds, over all its layers."""
@@ -117,15 +112,3 @@ def _active_share(op: Op) -> float:
     if op.kind != "moe":
         return 1.0
     return float(np.asarray(op.dims["top_k"])) / float(np.asarray(op.dims["experts_total"]))
-
-
-def _invalid_reasons(spec: ModelSpec, par: Parallelism) -> NDArray[np.str_]:
-    """`invalid_reason` of every configuration, worked out once for equal degrees."""
-    fields: list[Num] = [par.tp, par.pp, par.dp, par.ep, par.cp, par.expert_tp]
-    rows = np.stack(np.broadcast_arrays(*(np.atleast_1d(np.asarray(f, float)) for f in fields)))
-    unique, inverse = np.unique(rows, axis=1, return_inverse=True)
-    reasons = [
-        invalid_reason(spec, Parallelism(tp=tp, pp=pp, dp=dp, ep=ep, cp=cp, moe_tp=moe_tp)) or ""
-        for tp, pp, dp, ep, cp, moe_tp in unique.T
-    ]
-    return np.array(reasons)[np.ravel(inverse)]

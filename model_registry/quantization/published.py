@@ -28,9 +28,9 @@ def published_precision(
     Raises:
         UnknownPrecision: a format that is not described.
     """
-    wanted = canonical(weights)
+    weights_format = canonical(weights)
     for name, config in checkpoints.items():
         precision = resolve_precision(config)
-        if wanted in quantised_formats(precision):
+        if weights_format in quantised_formats(precision):
             return replace(precision, source=f"the quantisation of {name}")
     return None

@@ -307,6 +307,3 @@ def as_json(table: StaticTable) -> str:
     storage = {**asdict(table.storage), "total": table.storage.total}
     whole = {**asdict(table), "rows": rows, "total": total, "storage": storage}
     return json.dumps(whole, indent=2)
-
-
-RENDERERS = {"text": as_text, "markdown": as_markdown, "csv": as_csv, "json": as_json}

@@ -14,7 +14,7 @@ class Indexer:
 
     heads, dim: of the index queries; one index key of `dim` is cached a token.
     top_k: tokens each query keeps.  owner: False where the layer reuses the choice of an
-    earlier one and has no indexer of its own.
+    earlier one and has no indexer.
     """
 
     heads: int
@@ -33,7 +33,7 @@ class Attention:
     own weights for each head, "" for none; norm_bias: those norms have biases.
     output_gate: sigmoid gate on the heads' output, "element" or "head" wide, with own
     columns in the query projection.  sinks: a learned logit a head.
-    shares_kv: reads the cache of an earlier layer, has no keys and values of its own.
+    shares_kv: reads the cache of an earlier layer and projects no keys and values.
     keys_are_values: one projection makes both.
     indexer: chooses the tokens that a query sees (block-sparse attention), None for all.
     """

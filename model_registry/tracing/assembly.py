@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
@@ -10,7 +9,7 @@ from typing import Any, Literal
 from genz_core.errors import UnsupportedModel
 from model_registry.tracing import rewrites
 from model_registry.tracing.building import MetaModel, language_parameters
-from model_registry.tracing.calls import Program, ProgramBlock, ProgramCall
+from model_registry.tracing.calls import Program, ProgramBlock, ProgramCall, Rows
 from model_registry.tracing.capture import record_pass
 from model_registry.tracing.grouping import TraceSetup
 from model_registry.tracing.reading import SegmentReader
@@ -168,7 +167,7 @@ def _ending(calls: list[ProgramCall], setup: TraceSetup) -> list[ProgramCall]:
     ]
     for call in calls:
         if call.role == "lm_head" and call.operator == "gemm":
-            rows = "tokens" if "last_token_head" in setup.without else "sequences"
+            rows: Rows = "tokens" if "last_token_head" in setup.without else "sequences"
             sizes = {**call.sizes, "tied": float(_tied(setup.model))}
             width = {"width": call.features}
             head = replace(call, name="lm_head", rows=rows, sizes=sizes)
@@ -292,12 +291,3 @@ def _unused(call: ProgramCall) -> float:
     if call.block != "Mixture":
         return 0.0
     return (call.size("experts") - call.size("top_k")) * _expert(call)
-
-
-def operator_counts(program: Program) -> Counter[str]:
-    """How often each operator of the program runs in a step."""
-    counts: Counter[str] = Counter()
-    for block in program.blocks:
-        for call in block.calls:
-            counts[call.operator] += len(block.layers) or 1
-    return counts

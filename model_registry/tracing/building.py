@@ -88,7 +88,7 @@ def build_on_meta(config: Mapping[str, Any]) -> MetaModel:
         settings = _settings(plain, model_type)
         unknown, defaulted = _key_report(plain, settings, model_type)
         model, read = _instantiate(settings, model_type)
-    _vouch(model_type, model)
+    _check_alias(model_type, model)
     ignored = tuple(key for key in unknown if key not in read)
     return MetaModel(model, settings, model_type, ignored, defaulted)
 
@@ -215,7 +215,7 @@ def _key_report(
     return key_report(plain, inner if model_type in WRAPPED else settings)
 
 
-def _vouch(model_type: str, model: Any) -> None:
+def _check_alias(model_type: str, model: Any) -> None:
     """Raise `UnsupportedModel` where an alias does not give its family's parameter count."""
     if model_type not in PUBLISHED:
         return

@@ -11,7 +11,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 #: Units of an operator's rows: new tokens, sequences, cached and new tokens, or a single row.
-ROWS = ("tokens", "sequences", "context", "step")
+Rows = Literal["tokens", "sequences", "context", "step"]
+#: How tensor parallelism divides a weight, or the input of an operator without one: by columns,
+#: by rows, not at all, or as the residual stream is.
+Split = Literal["column", "row", "none", "stream"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,21 +22,21 @@ class ProgramCall:
     """One operator of a layer.
 
     operator: a key of `lowering.LOWER`.  name: as shown.  module: path in the model.
-    role: precision role of the weights.  rows: entry of `ROWS`; times: rows for each of those.
-    sizes: numbers the operator takes (n, k, heads ...).  split: how tensor parallelism divides
-    the weight ("column", "row", "none").  block: type of `model_registry.spec` whose mixer this is
-    (`mixers.MIXERS`).  weight: name of the parameter that is read.  parts: column blocks of a
-    projection as (features, most devices that can share them).
+    role: precision role of the weights.  rows, times: the unit of its rows, and rows for each.
+    sizes: numbers the operator takes (n, k, heads ...).  split: over tp.  block: type of
+    `model_registry.spec` whose mixer this is (`mixers.MIXERS`).  weight: name of the parameter
+    that is read.  parts: column blocks of a projection as (features, most devices that can share
+    them).
     """
 
     operator: str
     name: str
     module: str = ""
     role: str = "default"
-    rows: str = "tokens"
+    rows: Rows = "tokens"
     times: float = 1.0
     sizes: Mapping[str, float] = field(default_factory=dict)
-    split: str = "none"
+    split: Split = "none"
     block: str = ""
     weight: str = ""
     parts: tuple[tuple[float, float], ...] = ()

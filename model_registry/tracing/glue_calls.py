@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from model_registry.tracing.calls import ProgramCall
+from model_registry.tracing.calls import ProgramCall, Split
 from model_registry.tracing.grouping import Grouping
 from model_registry.tracing.mixers import scan_call
 from model_registry.tracing.records import DispatchedOp, DispatchedTensor
@@ -85,8 +85,8 @@ def _norm(grouping: Grouping, module: str, work: list[DispatchedOp]) -> ProgramC
     sizes = {"width": float(width), "bias": float(bias), "weights": float(elements)}
     parameter = weights[0].parameter if weights else ""
     inside = times > 1 or any(grouping.kind(above) == "scan" for above in _above(module))
-    alone = "stream" if width == grouping.setup.hidden else "none"
-    split = "column" if inside else alone
+    alone: Split = "stream" if width == grouping.setup.hidden else "none"
+    split: Split = "column" if inside else alone
     return ProgramCall(
         "norm",
         module.rpartition(".")[2],

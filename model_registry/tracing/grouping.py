@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from model_registry.tracing.calls import Rows
 from model_registry.tracing.inline import with_attention
 from model_registry.tracing.records import DispatchedOp, Segment
 
@@ -47,13 +48,14 @@ class TraceSetup:
                 path = path.rpartition(".")[0]
         return self.model
 
-    def rows(self, count: float) -> tuple[str, float]:
-        """(entry of `calls.ROWS`, rows for each) of `count` rows in the recorded pass."""
+    def rows(self, count: float) -> tuple[Rows, float]:
+        """(unit, rows for each of those) of `count` rows in the recorded pass."""
         if count == self.new_tokens:  # positions, looked up once for all sequences
             return "tokens", 1.0
-        for kind, size in (("tokens", self.tokens), ("sequences", self.batch)):
+        units: Mapping[Rows, int] = {"tokens": self.tokens, "sequences": self.batch}
+        for unit, size in units.items():
             if count >= size and count % size == 0:
-                return kind, count / size
+                return unit, count / size
         return "step", float(count)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from model_registry.tracing.calls import ProgramCall
+from model_registry.tracing.calls import ProgramCall, Split
 from model_registry.tracing.glue_calls import loose_calls
 from model_registry.tracing.grouping import Grouping, TraceSetup, is_product
 from model_registry.tracing.mixers import (
@@ -133,7 +133,7 @@ class SegmentReader:
         sizes = {"rows": float(table.shape[0]), "width": float(table.shape[-1])}
         name = record.path.rpartition(".")[2] or "embedding"
         tokens = self.setup.module(record.path) is self.setup.model.get_input_embeddings()
-        split = "row" if tokens else "none"
+        split: Split = "row" if tokens else "none"
         yield ProgramCall("embedding", name, record.path, "embedding", rows, times, sizes, split)
 
     def _convolution(self, record: DispatchedOp) -> ProgramCall:

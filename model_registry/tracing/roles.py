@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from model_registry.tracing.calls import Split
+
 #: Leaf names of projections inside an attention module.
 _ATTENTION: Mapping[str, str] = {
     "q_a": r"q_a_proj|wq_a|q_down_proj",
@@ -37,7 +39,7 @@ ROW = frozenset({"attention.o", "linear_attention.out", "ssm.out", "mlp.down",
     "shared_experts.down"})  # fmt: skip
 
 
-def split_of(role: str, path: str = "") -> str:
+def split_of(role: str, path: str = "") -> Split:
     """How tensor parallelism divides a weight: "column", "row" or "none" (a copy on each).
 
     Projections into and out of the experts' narrower space are copied: every device routes.

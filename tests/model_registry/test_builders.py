@@ -259,10 +259,3 @@ def test_a_split_that_cannot_be_says_why_and_what_can(
 )
 def test_a_split_that_can_be_is_accepted(name: str, split: Parallelism) -> None:
     assert model_registry.load(name).invalid(split) is None
-
-
-def test_arrays_of_degrees_get_a_reason_each() -> None:
-    model = model_registry.load("meta-llama/Llama-3.1-8B")
-    reasons = model.reasons(Parallelism(tp=np.array([1.0, 3.0, 8.0, 3.0]), pp=np.array([1.0])))
-    assert [bool(text) for text in reasons] == [False, True, False, True]
-    assert reasons[1] == model.invalid(Parallelism(tp=3))

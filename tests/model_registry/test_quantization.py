@@ -15,11 +15,13 @@ from model_registry.finding.catalog import ShippedModel, shipped_models
 from model_registry.quantization.overrides import override_formats
 from model_registry.quantization.published import published_precision
 from model_registry.quantization.resolve import resolve_precision
-from model_registry.quantization.roles import LINEAR_ROLES, ROLES
+from model_registry.quantization.roles import ENDS, KEPT, MODULES
 from model_registry.reports.symbolic import graph_total
 
 LLAMA = {"model_type": "llama", "num_hidden_layers": 4, "torch_dtype": "bfloat16"}
 BF16 = resolve_precision(LLAMA)
+ROLES = (*MODULES, *ENDS)
+LINEAR_ROLES = tuple(role for role in ROLES if role not in KEPT)
 
 
 def quantized(block: dict[str, Any], **more: Any) -> Precision:
