@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import Any
@@ -68,6 +69,8 @@ def fit_grid(
     Interpolates along one symbol after the other, and keeps the last values of an axis that is
     longer than degree + 1 to check against.
     """
+    if not any(values):
+        return Polynomial(tuple(symbols), {})
     table = {
         tuple(Fraction(float(x)) for x in point): Fraction(float(value)).limit_denominator(4)
         for point, value in zip(points, values, strict=True)
@@ -84,7 +87,7 @@ def _interpolated(
     axes: list[list[Fraction]], table: Mapping[tuple[Fraction, ...], Fraction]
 ) -> dict[Powers, Fraction]:
     """Coefficients of the tensor-product interpolation."""
-    inverses = [_inverse([[x**p for p in range(len(axis))] for x in axis]) for axis in axes]
+    inverses = [_inverse_powers(tuple(axis)) for axis in axes]
     shapes = [range(len(axis)) for axis in axes]
     rows = {at: table[tuple(axis[i] for axis, i in zip(axes, at, strict=True))]
             for at in product(*shapes)}  # fmt: skip
@@ -100,6 +103,12 @@ def _interpolated(
             for at in rows
         }
     return rows
+
+
+@lru_cache(maxsize=64)
+def _inverse_powers(axis: tuple[Fraction, ...]) -> list[list[Fraction]]:
+    """The inverse of the matrix of powers of `axis`: from values along it to coefficients."""
+    return _inverse([[x**power for power in range(len(axis))] for x in axis])
 
 
 def _inverse(matrix: list[list[Fraction]]) -> list[list[Fraction]]:

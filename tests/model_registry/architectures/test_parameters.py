@@ -12,7 +12,7 @@ import model_registry
 from genz_core.types import Model
 from model_registry.finding.catalog import shipped_models
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "meta_parameters.json"
+GOLDEN = Path(__file__).parents[2] / "golden" / "meta_parameters.json"
 COUNTED: dict[str, int] = json.loads(GOLDEN.read_text())["parameters"]
 PUBLISHED = {
     record.id: record.published for record in shipped_models().values() if record.published

@@ -32,7 +32,7 @@ from tests.model_registry.tracing_cases import tiny
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers", minversion="5.0")
-GOLDEN = Path(__file__).parents[1] / "golden" / "lmp_leaf_kernels.json"
+GOLDEN = Path(__file__).parents[2] / "golden" / "lmp_leaf_kernels.json"
 KERNELS = {entry["kernel"]: entry for entry in json.loads(GOLDEN.read_text())["kernels"]}
 
 #: Where the other tool's figures are not ours, and why.

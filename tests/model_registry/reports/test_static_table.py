@@ -23,7 +23,7 @@ from model_registry.reports.static_table import (
     static_table,
 )
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "tra_references.json"
+GOLDEN = Path(__file__).parents[2] / "golden" / "tra_references.json"
 CASES = json.loads(GOLDEN.read_text())["cases"]
 LLAMA = "meta-llama/Llama-3.1-8B"
 

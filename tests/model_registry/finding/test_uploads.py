@@ -13,7 +13,7 @@ from model_registry.finding.catalog import shipped_models
 from model_registry.finding.lookup import resolve_name
 from model_registry.quantization.resolve import resolve_precision
 
-ARCHIVE = Path(__file__).parents[1] / "fixtures" / "model_configs" / "configs.tar.xz"
+ARCHIVE = Path(__file__).parents[2] / "fixtures" / "model_configs" / "configs.tar.xz"
 
 
 @cache
