@@ -4,12 +4,16 @@ import json
 import math
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pytest
 
-from genz_core.errors import InvalidValue, RidgelineError, UnsupportedModel
-from model_registry.tracing import trace
+from genz_core.errors import InvalidValue, RidgelineError
+from model_registry.finding.catalog import shipped_models
+from model_registry.tracing import records, trace
+from model_registry.tracing.building import build_on_meta
+from model_registry.tracing.capture import record_pass
 from tests.model_registry.tracing_cases import tiny
 
 pytest.importorskip("torch")
@@ -31,53 +35,91 @@ def deep() -> dict[str, Any]:
     return {**LLAMA, "nested": nested}
 
 
-BAD: dict[str, Any] = {
-    "no type": {"hidden_size": 64},
-    "a type nobody has": {**LLAMA, "model_type": "imaginary"},
-    "remote code": {**LLAMA, "model_type": "nova", "auto_map": {"AutoModel": "evil.Model"}},
-    "a vision model": {"model_type": "vit"},
-    "a million layers": {**LLAMA, "num_hidden_layers": 10**6},
-    "a million heads": {**LLAMA, "num_attention_heads": 10**6},
-    "a hundred million experts": {**tiny("mixtral"), "num_local_experts": 10**8},
-    "NaN": {**LLAMA, "rms_norm_eps": math.nan},
-    "negative width": {**LLAMA, "hidden_size": -64},
-    "no width": {**LLAMA, "hidden_size": 0},
-    "no layers": {**LLAMA, "num_hidden_layers": 0},
-    "a width that is text": {**LLAMA, "hidden_size": "wide"},
-    "a width beyond any number": {**LLAMA, "hidden_size": 10**30},
-    "a width beyond any float": {**LLAMA, "hidden_size": 10**400},
-    "a huge width": {**LLAMA, "hidden_size": 2**61, "intermediate_size": 2**61},
-    "heads that do not divide": {**LLAMA, "num_attention_heads": 7, "num_key_value_heads": 3},
-    "more keys than any model has": {**LLAMA, **{f"key_{at}": at for at in range(5_000)}},
-    "a loop without end": {"model_type": "deepseek_v4", "hc_sinkhorn_iters": 10**9},
-    "itself": circle(),
-    "too deep": deep(),
-    "a list": [1, 2],
-    "null": None,
-    "no JSON": {**LLAMA, "x": object()},
-    "an alias of other size": {**LLAMA, "model_type": "mimo"},
-    "a text config in a text model": {**LLAMA, "text_config": {"model_type": "llama"}},
-    "an empty text config": {"model_type": "llama4", "text_config": {"hidden_size": {}}},
+#: Bad configs, and words of the sentence that refuses each.
+BAD: dict[str, tuple[Any, str]] = {
+    "no type": ({"hidden_size": 64}, "names no model_type"),
+    "a type nobody has": ({**LLAMA, "model_type": "imaginary"}, "no class for it"),
+    "remote code": (
+        {**LLAMA, "model_type": "nova", "auto_map": {"AutoModel": "evil.Model"}},
+        "its publisher's own code, which is never run",
+    ),
+    "a vision model": ({"model_type": "vit"}, "no language model"),
+    "a million layers": ({**LLAMA, "num_hidden_layers": 10**6}, "num_hidden_layers = .*beyond any"),
+    "a million heads": (
+        {**LLAMA, "num_attention_heads": 10**6},
+        "num_attention_heads = .*beyond any",
+    ),
+    "a hundred million experts": (
+        {**tiny("mixtral"), "num_local_experts": 10**8},
+        "num_local_experts = .*beyond any",
+    ),
+    "NaN": ({**LLAMA, "rms_norm_eps": math.nan}, "rms_norm_eps is NaN"),
+    "negative width": ({**LLAMA, "hidden_size": -64}, "do not make a model: .*-64"),
+    "no width": ({**LLAMA, "hidden_size": 0}, "cannot be run without weights"),
+    "no layers": ({**LLAMA, "num_hidden_layers": 0}, "no list of layers"),
+    "a width that is text": ({**LLAMA, "hidden_size": "wide"}, "'hidden_size'.*expected int"),
+    "a width beyond any number": ({**LLAMA, "hidden_size": 10**30}, "hidden_size = .*beyond any"),
+    "a width beyond any float": ({**LLAMA, "hidden_size": 10**400}, "hidden_size = .*beyond any"),
+    "a huge width": (
+        {**LLAMA, "hidden_size": 2**61, "intermediate_size": 2**61},
+        "do not make a model: .*overflow",
+    ),
+    "heads that do not divide": (
+        {**LLAMA, "num_attention_heads": 7, "num_key_value_heads": 3},
+        "not a multiple of the number of attention heads",
+    ),
+    "more keys than any model has": (
+        {**LLAMA, **{f"key_{at}": at for at in range(5_000)}},
+        "5000 keys that LlamaConfig does not know",
+    ),
+    "itself": (circle(), "not plain JSON: Circular"),
+    "too deep": (deep(), "nested too deep"),
+    "a list": ([1, 2], "JSON object, not list"),
+    "null": (None, "JSON object, not NoneType"),
+    "no JSON": ({**LLAMA, "x": object()}, "not plain JSON"),
+    "an alias of other size": ({**LLAMA, "model_type": "mimo"}, "not those of XiaomiMiMo"),
+    "a text config in a text model": (
+        {**LLAMA, "text_config": {"model_type": "llama"}},
+        "do not make a model",
+    ),
+    "an empty text config": (
+        {"model_type": "llama4", "text_config": {"hidden_size": {}}},
+        "'hidden_size'.*expected int, got dict",
+    ),
 }
+#: Reference code that mixes its residual streams a billion times.
+ENDLESS: dict[str, Any] = {"model_type": "deepseek_v4", "hc_sinkhorn_iters": 10**9}
 
 
 @pytest.mark.parametrize("what", BAD)
 def test_a_bad_config_is_refused_in_one_sentence(what: str) -> None:
-    with pytest.raises(RidgelineError) as refusal:
-        trace(BAD[what], use_cache=False)
+    config, words = BAD[what]
+    with pytest.raises(RidgelineError, match=words) as refusal:
+        trace(config, use_cache=False)
     sentence = str(refusal.value)
-    assert sentence and "\n" not in sentence and len(sentence) < 500
+    assert "\n" not in sentence and len(sentence) < 500
     assert "Traceback" not in sentence
 
 
-def test_remote_code_is_named_as_the_reason() -> None:
-    with pytest.raises(UnsupportedModel, match="never run"):
-        trace(BAD["remote code"])
+def test_a_loop_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "LARGEST_DISPATCH", 1_000)
+    with pytest.raises(InvalidValue, match="runs more than 1000 operators for a few tokens"):
+        trace(ENDLESS, use_cache=False)
 
 
-def test_a_size_of_the_wrong_kind_is_named_with_what_it_should_be() -> None:
-    with pytest.raises(InvalidValue, match=r"'hidden_size'.*expected int"):
-        trace(BAD["a width that is text"])
+@pytest.mark.slow
+def test_a_loop_without_end_is_stopped_before_it_costs_a_minute() -> None:
+    start = time.process_time()
+    with pytest.raises(InvalidValue, match="runs more than 40000 operators"):
+        trace(ENDLESS, use_cache=False)
+    assert time.process_time() - start < 60.0
+
+
+def test_the_limit_lies_far_above_what_real_models_dispatch() -> None:
+    config = shipped_models()["deepseek-ai/DeepSeek-V4-Flash"].config()
+    model = build_on_meta(config).model
+    segments, _ = record_pass(model, 2, 12)
+    assert sum(len(segment.records) for segment in segments) < records.LARGEST_DISPATCH / 5
 
 
 def test_an_auto_map_beside_a_known_type_runs_the_known_class() -> None:
@@ -95,7 +137,7 @@ def test_a_refusal_takes_less_than_a_hundredth_of_a_gigabyte() -> None:
 
     tracemalloc.start()
     with pytest.raises(InvalidValue):
-        trace(BAD["a million layers"], use_cache=False)
+        trace(BAD["a million layers"][0], use_cache=False)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 10e6
