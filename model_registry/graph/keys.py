@@ -216,7 +216,7 @@ def _off(value: Any) -> bool:
 
 
 def _joined(raw: Mapping[str, Any], nested: Mapping[str, Any]) -> dict[str, Any]:
-    """The text model's keys; whether the ends are tied is the whole model's to say."""
+    """The text model's keys, with `tie_word_embeddings` of the whole model where it has one."""
     tied = raw.get("tie_word_embeddings")
     outer = {} if tied is None else {"tie_word_embeddings": tied}
     return {"model_type": raw.get("model_type"), **nested, **outer}
