@@ -9,7 +9,7 @@ from typing import Any, Literal
 from genz_core.errors import UnsupportedModel
 from model_registry.tracing import rewrites
 from model_registry.tracing.building import MetaModel, language_parameters
-from model_registry.tracing.calls import Program, ProgramBlock, ProgramCall, Rows
+from model_registry.tracing.calls import Program, ProgramBlock, ProgramCall, RowUnit
 from model_registry.tracing.capture import record_pass
 from model_registry.tracing.grouping import TraceSetup
 from model_registry.tracing.reading import SegmentReader
@@ -141,7 +141,7 @@ def _used(blocks: list[ProgramBlock]) -> set[str]:
 
 
 def _decode_rows(segments: Iterable[Segment]) -> dict[str, int]:
-    """Rows of each projection in the decode step, by module path."""
+    """RowUnit of each projection in the decode step, by module path."""
     rows: dict[str, int] = {}
     for segment in segments:
         for record in segment.records:
@@ -167,7 +167,7 @@ def _ending(calls: list[ProgramCall], setup: TraceSetup) -> list[ProgramCall]:
     ]
     for call in calls:
         if call.role == "lm_head" and call.operator == "gemm":
-            rows: Rows = "tokens" if "last_token_head" in setup.without else "sequences"
+            rows: RowUnit = "tokens" if "last_token_head" in setup.without else "sequences"
             sizes = {**call.sizes, "tied": float(_tied(setup.model))}
             width = {"width": call.features}
             head = replace(call, name="lm_head", rows=rows, sizes=sizes)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 #: Units of an operator's rows: new tokens, sequences, cached and new tokens, or a single row.
-Rows = Literal["tokens", "sequences", "context", "step"]
+RowUnit = Literal["tokens", "sequences", "context", "step"]
 #: How tensor parallelism divides a weight, or the input of an operator without one: by columns,
 #: by rows, not at all, or as the residual stream is.
 Split = Literal["column", "row", "none", "stream"]
@@ -33,7 +33,7 @@ class ProgramCall:
     name: str
     module: str = ""
     role: str = "default"
-    rows: Rows = "tokens"
+    rows: RowUnit = "tokens"
     times: float = 1.0
     sizes: Mapping[str, float] = field(default_factory=dict)
     split: Split = "none"

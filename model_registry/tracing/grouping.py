@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from model_registry.tracing.calls import Rows
+from model_registry.tracing.calls import RowUnit
 from model_registry.tracing.inline import with_attention
 from model_registry.tracing.records import DispatchedOp, Segment
 
@@ -48,11 +48,11 @@ class TraceSetup:
                 path = path.rpartition(".")[0]
         return self.model
 
-    def rows(self, count: float) -> tuple[Rows, float]:
+    def rows(self, count: float) -> tuple[RowUnit, float]:
         """(unit, rows for each of those) of `count` rows in the recorded pass."""
         if count == self.new_tokens:  # positions, looked up once for all sequences
             return "tokens", 1.0
-        units: Mapping[Rows, int] = {"tokens": self.tokens, "sequences": self.batch}
+        units: Mapping[RowUnit, int] = {"tokens": self.tokens, "sequences": self.batch}
         for unit, size in units.items():
             if count >= size and count % size == 0:
                 return unit, count / size
