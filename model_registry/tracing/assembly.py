@@ -141,7 +141,7 @@ def _used(blocks: list[ProgramBlock]) -> set[str]:
 
 
 def _decode_rows(segments: Iterable[Segment]) -> dict[str, int]:
-    """RowUnit of each projection in the decode step, by module path."""
+    """Rows of each projection in the decode step, by module path."""
     rows: dict[str, int] = {}
     for segment in segments:
         for record in segment.records:

@@ -47,7 +47,7 @@ def _where(frame: DeviceFrame, call: ProgramCall) -> dict[str, Any]:
 
 
 def _rows(frame: DeviceFrame, call: ProgramCall) -> Num:
-    """RowUnit of a call on this device."""
+    """Rows of a call on this device."""
     if call.rows == "sequences":
         return frame.sequences * call.times
     if call.rows == "context":
@@ -146,7 +146,7 @@ def _convolution(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
 
 
 def _elements(frame: DeviceFrame, call: ProgramCall) -> Num:
-    """RowUnit of an element-wise operator on one device: divided where its input is."""
+    """Rows of an element-wise operator on one device: divided where its input is."""
     if call.split == "column":
         return _rows(frame, call) / np.asarray(frame.par.tp, dtype=float)
     share = frame.stream_tokens / frame.tokens if call.split == "stream" else 1.0
