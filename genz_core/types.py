@@ -271,7 +271,7 @@ class Model(Protocol):
 
     @property
     def source(self) -> str:
-        """Where its shape comes from: who published the configuration, "trace", or ""."""
+        """Where its shape comes from: the origin of its configuration, "trace", or ""."""
         ...
 
     def with_precision(self, precision: Precision) -> Model:

@@ -22,7 +22,7 @@ from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.step import StepEstimate
 from genz_core.types import Model, Parallelism, System, Workload
 from genz_core.workload import decode_step, prefill
-from model_registry.finding.lookup import resolve
+from model_registry.finding.lookup import resolve_name
 from profilers.collect.agreement import Agreement, agreement
 from profilers.collect.building import RunSettings
 from profilers.collect.machine_document import ENGINE, SLUG
@@ -61,7 +61,7 @@ def raw_config(name: str, checkpoint: bool = False) -> dict[str, Any] | str:
             return {"_id": path.stem, **json.loads(file.read_text(encoding="utf-8"))}
         except (OSError, ValueError, TypeError) as error:
             raise InvalidValue(f"{file} is no config.json: {error}") from None
-    entry = resolve(name)
+    entry = resolve_name(name)
     return entry.id if checkpoint else {"_id": entry.id, **entry.config()}
 
 

@@ -19,7 +19,7 @@ from app.wording import quantities
 from genz_core.errors import InvalidParallelism
 from genz_core.step import StepEstimate
 from genz_core.types import Model, Op
-from model_registry.reports.symbolic import sums
+from model_registry.reports.symbolic import graph_total
 
 #: What builder and trace are compared in: name, field of an operator, its classes, unit.
 _FIGURES = (
@@ -115,7 +115,9 @@ def beside(built: Model, trace: Model, one: StepEstimate, other: StepEstimate) -
         )
     )
     for name, field, classes, words in _FIGURES:
-        built_sum, traced_sum = (sums(priced.graph, field, classes) for priced in (one, other))
+        built_sum, traced_sum = (
+            graph_total(priced.graph, field, classes) for priced in (one, other)
+        )
         rows.append(_row(name, built_sum, traced_sum, words))
     mine, theirs = operators_latency(one), operators_latency(other)
     timed = _row(

@@ -1,1 +1,1 @@
-"""One file a family: how its config describes its layers."""
+"""One file a family: a function that reads its config into a `ModelSpec`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model_registry.finding.registry import architecture
+from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import attention, decoder, feed_forward, layer_count, windows
 from model_registry.spec import Layer, ModelSpec
@@ -10,7 +10,7 @@ from model_registry.spec import Layer, ModelSpec
 
 @architecture("cohere")
 def cohere(config: Config) -> ModelSpec:
-    """Command R; the larger ones norm every head of queries and keys with weights of its own."""
+    """Command R; the larger ones norm each head of queries and keys with different weights."""
     norm = "heads" if config.flag("use_qk_norm") else ""
     layer = Layer((attention(config, norm=norm), feed_forward(config)), parallel=True)
     layers = [layer] * layer_count(config)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model_registry.finding.registry import architecture
+from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import attention, decoder, layer_count
 from model_registry.spec import Layer, Mixture, ModelSpec
@@ -10,6 +10,7 @@ from model_registry.spec import Layer, Mixture, ModelSpec
 
 @architecture("dbrx")
 def dbrx(config: Config) -> ModelSpec:
+    """Grouped queries and experts in every layer, norms without biases."""
     inner, ffn = config.section("attn_config"), config.section("ffn_config")
     mixer = attention(config, kv_heads=inner.integer("num_key_value_heads"))
     experts = Mixture(

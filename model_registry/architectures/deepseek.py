@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from model_registry.finding.registry import architecture
+from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import (
     attention,
@@ -20,7 +20,10 @@ from model_registry.spec import Indexer, LatentAttention, Layer, ModelSpec
 def latent_attention(
     config: Config, indexer: Indexer | None = None, **more: Any
 ) -> LatentAttention:
-    """Multi-head latent attention of the usual keys; more: what no key says."""
+    """Multi-head latent attention of the usual keys.
+
+    more: fields of `LatentAttention` that the family fixes without a key.
+    """
     config.ignore("num_key_value_heads", "head_dim", "qk_head_dim", "rope_interleave")
     return LatentAttention(
         heads=config.integer("num_attention_heads"),
@@ -47,6 +50,7 @@ def deepseek_moe(config: Config) -> ModelSpec:
 
 @architecture("deepseek_v2", "deepseek_v3", "kimi_k2")
 def deepseek(config: Config) -> ModelSpec:
+    """Latent attention, dense layers before the experts."""
     return _decoder(config, [None] * layer_count(config))
 
 

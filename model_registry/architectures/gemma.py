@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model_registry.finding.registry import architecture
+from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import attention, decoder, feed_forward, layer_count, windows
 from model_registry.spec import Layer, ModelSpec
@@ -10,6 +10,7 @@ from model_registry.spec import Layer, ModelSpec
 
 @architecture("gemma")
 def gemma(config: Config) -> ModelSpec:
+    """Llama's layer with wide heads and one table for both ends."""
     layer = Layer((attention(config), feed_forward(config)))
     return decoder(config, [layer] * layer_count(config), tied=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model_registry.finding.registry import architecture
+from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import attention, decoder, layer_count, mixture, windows
 from model_registry.spec import Attention, Block, FeedForward, Layer, LayerInput, ModelSpec
@@ -10,8 +10,8 @@ from model_registry.spec import Attention, Block, FeedForward, Layer, LayerInput
 
 @architecture("gemma4_text")
 def gemma4(config: Config) -> ModelSpec:
-    """The last layers may read the caches of earlier ones; small models feed each layer a token's
-    own input."""
+    """The last layers may read the caches of earlier ones; in small models each token has an input
+    to every layer."""
     config.ignore("use_bidirectional_attention", "vocab_size_per_layer_input")
     first_sharing = layer_count(config) - config.integer("num_kv_shared_layers", 0)
     layers = [
@@ -37,7 +37,7 @@ def _layer(config: Config, at: int, window: int, *, shares: bool) -> Layer:
 
 
 def _attention(config: Config, at: int, window: int, *, shares: bool) -> Attention:
-    """Full layers have key-value heads and head widths of their own."""
+    """Full layers may have other key-value heads and head widths than windowed ones."""
     local = attention(config, norm="head", window=window, shares_kv=shares)
     heads = config.integer("num_global_key_value_heads", 0) or local.kv_heads
     width = config.integer("global_head_dim", 0) or local.head_dim

@@ -1,8 +1,8 @@
-"""GLM-4 and GLM-4.5: biases on queries, keys and values, rotary halves, experts in the latter."""
+"""GLM-4 and GLM-4.5: biases on queries, keys and values; experts in GLM-4.5."""
 
 from __future__ import annotations
 
-from model_registry.finding.registry import architecture
+from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import (
     attention,
@@ -17,6 +17,7 @@ from model_registry.spec import Layer, ModelSpec
 
 @architecture("glm")
 def glm(config: Config) -> ModelSpec:
+    """GLM-4: biases on queries, keys and values, norms in front of the blocks."""
     mixer = attention(config, qkv_bias=config.flag("attention_bias"))
     return decoder(config, [Layer((mixer, feed_forward(config)))] * layer_count(config))
 
@@ -31,6 +32,7 @@ def glm4(config: Config) -> ModelSpec:
 
 @architecture("glm4_moe")
 def glm4_moe(config: Config) -> ModelSpec:
+    """GLM-4.5: experts behind a first dense layer, norms on queries and keys if switched on."""
     norm = "head" if config.flag("use_qk_norm") else ""
     mixer = attention(config, qkv_bias=config.flag("attention_bias"), norm=norm)
     layers = [

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from model_registry.finding.registry import architecture
+from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import attention, decoder, feed_forward, layer_count
 from model_registry.spec import FeedForward, Layer, ModelSpec
 
 
 def _plain(config: Config) -> FeedForward:
-    """Four times the model's width unless said otherwise, with biases."""
+    """The feed-forward: four times the model's width unless the config differs, with biases."""
     width = config.integer("intermediate_size", 0) or 4 * config.integer("hidden_size")
     return FeedForward(width, gated=False, bias=True)
 
@@ -37,7 +37,7 @@ def gptj(config: Config) -> ModelSpec:
 
 @architecture("gpt_neox")
 def gpt_neox(config: Config) -> ModelSpec:
-    """GPT-NeoX and Pythia: side by side, each behind a norm of its own."""
+    """GPT-NeoX and Pythia: blocks side by side, each behind another norm."""
     bias = config.flag("attention_bias", True)
     mixer = attention(config, qkv_bias=bias, output_bias=bias)
     parallel = config.flag("use_parallel_residual", True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model_registry.finding.registry import architecture
+from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import attention, decoder, mixture, windows
 from model_registry.spec import Layer, ModelSpec
@@ -10,6 +10,7 @@ from model_registry.spec import Layer, ModelSpec
 
 @architecture("gpt_oss")
 def gpt_oss(config: Config) -> ModelSpec:
+    """Attention sinks in all layers, a window in every other, biases on router and experts."""
     config.ignore("initial_context_length", "swiglu_limit")
     experts = mixture(config, bias=True, router_bias=True)
     layers = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from genz_core.errors import InvalidValue
-from model_registry.finding.registry import architecture
+from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import attention, decoder, feed_forward, layer_count, mixture
 from model_registry.spec import Block, FeedForward, Layer, Mamba, Mamba2, ModelSpec
@@ -64,9 +64,9 @@ def _nemotron_kinds(config: Config) -> list[str]:
     kinds = kinds or [_WORDS.get(str(word), str(word)) for word in listed]
     unknown = sorted({str(kind) for kind in kinds} - set(_LETTERS.values()))
     if unknown or not kinds:
-        said = f"holds {unknown}" if unknown else "is missing"
+        fault = f"holds {unknown}" if unknown else "is missing"
         raise InvalidValue(
-            f"{config.name}: the pattern of its layers {said}; M, *, - and E are read"
+            f"{config.name}: the pattern of its layers {fault}; M, *, - and E are read"
         )
     return kinds
 

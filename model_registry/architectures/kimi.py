@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from model_registry.architectures.deepseek import latent_attention
-from model_registry.finding.registry import architecture
+from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import decoder, experts_at, feed_forward, layer_count, mixture
 from model_registry.spec import DeltaNet, Layer, ModelSpec

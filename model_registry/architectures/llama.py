@@ -1,8 +1,8 @@
-"""Llama and what is built like it: RMS norms, rotary positions, gated feed-forward."""
+"""Llama and models built like it: RMS norms, rotary positions, gated feed-forward."""
 
 from __future__ import annotations
 
-from model_registry.finding.registry import architecture
+from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import attention, decoder, feed_forward, layer_count
 from model_registry.spec import Layer, ModelSpec

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model_registry.finding.registry import architecture
+from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import attention, decoder, feed_forward, layer_count, mixture
 from model_registry.spec import FeedForward, Layer, Mixture, ModelSpec

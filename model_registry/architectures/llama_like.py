@@ -1,8 +1,8 @@
-"""Families one step away from Llama: other biases, norms, positions or names of keys."""
+"""Families close to Llama: other biases, norms, positions or names of keys."""
 
 from __future__ import annotations
 
-from model_registry.finding.registry import architecture
+from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import attention, decoder, feed_forward, layer_count, mixture
 from model_registry.spec import Layer, ModelSpec
@@ -29,6 +29,7 @@ def stablelm(config: Config) -> ModelSpec:
 
 @architecture("internlm2", "internlm")
 def internlm2(config: Config) -> ModelSpec:
+    """Llama's layer, with biases on all four projections of attention if switched on."""
     bias = config.flag("bias")
     layer = Layer((attention(config, qkv_bias=bias, output_bias=bias), feed_forward(config)))
     return decoder(config, [layer] * layer_count(config))
@@ -46,7 +47,7 @@ def baichuan(config: Config) -> ModelSpec:
 
 @architecture("chatglm")
 def chatglm(config: Config) -> ModelSpec:
-    """ChatGLM2 and 3, and GLM-4 in its own code: few key-value heads, biases on the fused qkv."""
+    """ChatGLM2 and 3, and GLM-4 in its first code: few key-value heads, biases on the fused qkv."""
     config.ignore("apply_query_key_layer_scaling", "apply_residual_connection_post_layernorm")
     config.ignore("attention_softmax_in_fp32", "bias_dropout_fusion", "interleaved_qkv", "rmsnorm")
     config.ignore("original_rope", "post_layer_norm", "pre_seq_len", "prefix_projection")
@@ -82,6 +83,7 @@ def granite(config: Config) -> ModelSpec:
 
 @architecture("granitemoe")
 def granitemoe(config: Config) -> ModelSpec:
+    """Granite's layer with experts in place of the feed-forward."""
     layer = Layer((attention(config), mixture(config)))
     return decoder(config, [layer] * layer_count(config))
 
@@ -95,6 +97,7 @@ def nemotron(config: Config) -> ModelSpec:
 
 @architecture("seed_oss")
 def seed_oss(config: Config) -> ModelSpec:
+    """Llama's layer with biases on queries, keys and values."""
     mixer = attention(
         config,
         qkv_bias=config.flag("attention_bias", True),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model_registry.finding.registry import architecture
+from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import (
     attention,
@@ -17,6 +17,7 @@ from model_registry.spec import Indexer, Layer, ModelSpec
 
 @architecture("minimax_m2")
 def minimax_m2(config: Config) -> ModelSpec:
+    """Attention with norms over all heads or over each, experts in every layer."""
     config.ignore("use_mtp", "use_routing_bias", "attn_type_list", "shared_intermediate_size")
     each = "head" if config.text("qk_norm_type", "per_layer") == "per_head" else "full"
     norm = each if config.flag("use_qk_norm", True) else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model_registry.finding.registry import architecture
+from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import attention, decoder, layer_count, mixture
 from model_registry.spec import Layer, ModelSpec
@@ -10,6 +10,7 @@ from model_registry.spec import Layer, ModelSpec
 
 @architecture("mixtral")
 def mixtral(config: Config) -> ModelSpec:
+    """Experts in every layer; a sliding window over all layers in the first release."""
     window = config.integer("sliding_window", 0)
     layer = Layer((attention(config, window=window), mixture(config)))
     return decoder(config, [layer] * layer_count(config))

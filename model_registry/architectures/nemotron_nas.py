@@ -1,4 +1,4 @@
-"""Nemotron-NAS (DeciLM): Llama layers that a search gave own widths, or emptied."""
+"""Nemotron-NAS (DeciLM): Llama layers whose widths a search chose; some it emptied."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from genz_core.errors import InvalidValue, UnsupportedModel
-from model_registry.finding.registry import architecture
+from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import attention, decoder, layer_count
 from model_registry.spec import Block, FeedForward, Layer, ModelSpec
@@ -36,6 +36,6 @@ def _blocks(config: Config, block: dict[str, Any]) -> Iterator[Block]:
 
 
 def _width(multiple: float, hidden: int) -> int:
-    """Two thirds of 2 x multiple x hidden, rounded up to whole 256s."""
-    wanted = int(2 * multiple * hidden / 3)
-    return -(-wanted // 256) * 256
+    """Columns of a feed-forward: two thirds of 2 x multiple x hidden, rounded up to whole 256s."""
+    columns = int(2 * multiple * hidden / 3)
+    return -(-columns // 256) * 256

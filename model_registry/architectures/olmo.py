@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model_registry.finding.registry import architecture
+from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import (
     attention,
@@ -17,6 +17,7 @@ from model_registry.spec import Layer, ModelSpec
 
 @architecture("olmo")
 def olmo(config: Config) -> ModelSpec:
+    """Llama's layer with norms without weights."""
     layer = Layer((attention(config), feed_forward(config)))
     return decoder(config, [layer] * layer_count(config), norm="without_weights")
 
@@ -33,5 +34,6 @@ def olmo2(config: Config) -> ModelSpec:
 
 @architecture("olmoe")
 def olmoe(config: Config) -> ModelSpec:
+    """Norms over all heads of queries and keys, experts in every layer."""
     layer = Layer((attention(config, norm="full"), mixture(config)))
     return decoder(config, [layer] * layer_count(config))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model_registry.finding.registry import architecture
+from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import attention, decoder, feed_forward, layer_count, mixture
 from model_registry.spec import FeedForward, Layer, ModelSpec
@@ -61,6 +61,7 @@ def qwen2_moe(config: Config) -> ModelSpec:
 
 @architecture("qwen3", "qwen3_vl_text")
 def qwen3(config: Config) -> ModelSpec:
+    """Norms on the heads of queries and keys in place of biases."""
     layers = [
         Layer((attention(config, norm="head", window=window), feed_forward(config)))
         for window in _windows(config)
@@ -70,6 +71,7 @@ def qwen3(config: Config) -> ModelSpec:
 
 @architecture("qwen3_moe", "qwen3_vl_moe_text")
 def qwen3_moe(config: Config) -> ModelSpec:
+    """Qwen3's attention; experts in the layers that `decoder_sparse_step` picks."""
     layers = [
         Layer(
             (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model_registry.finding.registry import architecture
+from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import (
     attention,
@@ -17,12 +17,13 @@ from model_registry.spec import Layer, ModelSpec
 
 @architecture("step3p7", "step3p7_text", "step3p5")
 def step3p7(config: Config) -> ModelSpec:
+    """Windowed layers with other head counts than full ones, a gate on each head's output."""
     config.ignore("use_moe_router_bias", "num_shared_experts", "use_head_wise_attn_gate")
     shared = config.integer("share_expert_dim", config.integer("moe_intermediate_size"))
-    other = config.section("attention_other_setting")
+    windowed = config.section("attention_other_setting")
     heads = config.integer("num_attention_heads")
     local = config.integer(
-        "num_sliding_attention_heads", other.integer("num_attention_heads", heads)
+        "num_sliding_attention_heads", windowed.integer("num_attention_heads", heads)
     )
     layers = [
         Layer(

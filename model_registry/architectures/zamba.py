@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model_registry.finding.registry import architecture
+from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import decoder, layer_count
 from model_registry.spec import Layer, Mamba2, ModelSpec, SharedTransformer

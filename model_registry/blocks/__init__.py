@@ -1,4 +1,4 @@
-"""Blocks of a layer as operators: what one device runs of an attention, a recurrence, experts.
+"""The operators of each block type on one device.
 
 Importing the package registers the operators of every kind of block.
 """

@@ -16,15 +16,15 @@ from genz_core.operators import (
 from genz_core.precision import bytes_of
 from genz_core.types import Group, Num, Op
 from model_registry.blocks.context import context_exchange, context_part
-from model_registry.blocks.frame import Frame, Ops, block_ops, holding
+from model_registry.blocks.frame import DeviceFrame, Ops, block_ops, with_small_weights
 from model_registry.blocks.indexer import index_scores
 from model_registry.spec import Attention, Indexer
 
 
 @block_ops.register
-def attention_block(mixer: Attention, frame: Frame) -> Ops:
-    """qkv_proj, norms of queries and keys, rope, attention, o_proj."""
-    heads, hidden = frame_heads(mixer, frame), frame.spec.hidden
+def attention_block(mixer: Attention, frame: DeviceFrame) -> Ops:
+    """Operators: qkv_proj, norms of queries and keys, rope, attention, gate, o_proj."""
+    heads, hidden = device_heads(mixer, frame), frame.spec.hidden
     width = _projected(mixer, heads) + mixer.gate_width / frame.par.tp
     made = heads.query * mixer.values
     where = "attention"
@@ -51,7 +51,7 @@ def _projected(mixer: Attention, heads: Heads) -> Num:
     return queries + heads.kv * (mixer.head_dim + (0 if mixer.keys_are_values else mixer.values))
 
 
-def frame_heads(mixer: Attention, frame: Frame) -> Heads:
+def device_heads(mixer: Attention, frame: DeviceFrame) -> Heads:
     """Heads on one device; keys and values are copied where tp exceeds their heads."""
     return Heads(
         query=mixer.heads / np.asarray(frame.par.tp, dtype=float),
@@ -62,7 +62,7 @@ def frame_heads(mixer: Attention, frame: Frame) -> Heads:
     )
 
 
-def _norms(mixer: Attention, heads: Heads, frame: Frame) -> Ops:
+def _norms(mixer: Attention, heads: Heads, frame: DeviceFrame) -> Ops:
     """Norms of queries and keys; "full" ones are split over tp, "head" ones are copied."""
     if not mixer.norm:
         return ()
@@ -80,7 +80,7 @@ def _norms(mixer: Attention, heads: Heads, frame: Frame) -> Ops:
     )
 
 
-def _rope(mixer: Attention, heads: Heads, frame: Frame) -> Ops:
+def _rope(mixer: Attention, heads: Heads, frame: DeviceFrame) -> Ops:
     if not mixer.rope:
         return ()
     keys = 0.0 if mixer.shares_kv else heads.kv
@@ -88,7 +88,7 @@ def _rope(mixer: Attention, heads: Heads, frame: Frame) -> Ops:
     return (rope("rope", frame.tokens, heads.query, keys, mixer.head_dim, frame.plain, **where),)
 
 
-def _gate(mixer: Attention, frame: Frame) -> Ops:
+def _gate(mixer: Attention, frame: DeviceFrame) -> Ops:
     """Sigmoid gate on the heads' output: 5 FLOPs an element."""
     if not mixer.output_gate:
         return ()
@@ -101,19 +101,19 @@ def _gate(mixer: Attention, frame: Frame) -> Ops:
     )
 
 
-def attention_over_groups(mixer: Attention, heads: Heads, frame: Frame) -> Ops:
-    """One attention a group of the step, then what context parallelism exchanges."""
+def attention_over_groups(mixer: Attention, heads: Heads, frame: DeviceFrame) -> Ops:
+    """One attention for each group of the step, then the exchange of context parallelism."""
     ops: list[Op] = []
     for name, group in frame.numbered("attention"):
-        op = context_part(_whole(name, mixer, heads, group, frame), group, frame)
+        op = context_part(_group_attention(name, mixer, heads, group, frame), group, frame)
         if mixer.shares_kv:
             op = replace(op, kv_write_bytes=0.0, held_kv_bytes=0.0)
-        ops.append(holding(op, heads.query) if mixer.sinks and not ops else op)
+        ops.append(with_small_weights(op, heads.query) if mixer.sinks and not ops else op)
     return (*ops, *context_exchange(heads.kv_width, heads.query * heads.values, frame))
 
 
-def _block_indexer(index: Indexer | None, frame: Frame) -> Ops:
-    """Index queries and keys, a norm on each, and the scores of every token for every head."""
+def _block_indexer(index: Indexer | None, frame: DeviceFrame) -> Ops:
+    """Projection of index queries and keys, their norms, and a score for each token and head."""
     if index is None:
         return ()
     heads, where = frame.shared_heads(index.heads), "attention.indexer"
@@ -126,7 +126,9 @@ def _block_indexer(index: Indexer | None, frame: Frame) -> Ops:
     )
 
 
-def _whole(name: str, mixer: Attention, heads: Heads, group: Group, frame: Frame) -> Op:
+def _group_attention(
+    name: str, mixer: Attention, heads: Heads, group: Group, frame: DeviceFrame
+) -> Op:
     """The attention of a group before context parallelism divides it."""
     where, cached = frame.at("attention"), np.asarray(group.cached_tokens, dtype=float)
     if mixer.indexer:
@@ -145,7 +147,7 @@ def _whole(name: str, mixer: Attention, heads: Heads, group: Group, frame: Frame
     return _chunked(op, group, heads, frame, mixer.chunk) if mixer.chunk else op
 
 
-def _chunked(op: Op, group: Group, heads: Heads, frame: Frame, chunk: int) -> Op:
+def _chunked(op: Op, group: Group, heads: Heads, frame: DeviceFrame, chunk: int) -> Op:
     """Chunked attention: a query at position p sees the p mod chunk tokens before it.
 
     Pairs up to position t: w(w+1)/2 for every whole chunk of w and r(r+1)/2 for the rest.

@@ -17,14 +17,14 @@ from genz_core.operators import (
 from genz_core.precision import bytes_of
 from genz_core.types import Group, Num, Op
 from model_registry.blocks.context import context_exchange, context_part
-from model_registry.blocks.frame import Frame, Ops, block_ops, holding
+from model_registry.blocks.frame import DeviceFrame, Ops, block_ops, with_small_weights
 from model_registry.blocks.indexer import index_scores
 from model_registry.spec import CompressedAttention
 
 
 @block_ops.register
-def compressed_block(mixer: CompressedAttention, frame: Frame) -> Ops:
-    """Projections, compressor, indexer, attention, grouped output projection."""
+def compressed_block(mixer: CompressedAttention, frame: DeviceFrame) -> Ops:
+    """Operators: projections, compressor, indexer, attention, grouped output projection."""
     tp = np.asarray(frame.par.tp, dtype=float)
     heads = Heads(mixer.heads / tp, 1.0, mixer.head_dim, shared_kv=True)
     where = frame.at("attention")
@@ -39,7 +39,7 @@ def compressed_block(mixer: CompressedAttention, frame: Frame) -> Ops:
     )
 
 
-def _projections(mixer: CompressedAttention, frame: Frame, heads: Heads) -> Ops:
+def _projections(mixer: CompressedAttention, frame: DeviceFrame, heads: Heads) -> Ops:
     hidden, module = frame.spec.hidden, "attention"
     width = heads.query * mixer.head_dim
     rows = frame.tokens * heads.query
@@ -53,7 +53,7 @@ def _projections(mixer: CompressedAttention, frame: Frame, heads: Heads) -> Ops:
     )
 
 
-def _compressor(name: str, mixer: CompressedAttention, frame: Frame, width: int) -> Ops:
+def _compressor(name: str, mixer: CompressedAttention, frame: DeviceFrame, width: int) -> Ops:
     """Keys and gates of every series, a softmax over each window's tokens, a norm on the entry."""
     if not mixer.ratio:
         return ()
@@ -79,8 +79,8 @@ def _compressor(name: str, mixer: CompressedAttention, frame: Frame, width: int)
     )
 
 
-def _indexer(mixer: CompressedAttention, frame: Frame) -> Ops:
-    """Index keys are compressed like the others; queries come of the queries' rank."""
+def _indexer(mixer: CompressedAttention, frame: DeviceFrame) -> Ops:
+    """Scores of compressed index keys; index queries are projected from the queries' rank."""
     index = mixer.indexer
     if index is None:
         return ()
@@ -94,17 +94,18 @@ def _indexer(mixer: CompressedAttention, frame: Frame) -> Ops:
     )
 
 
-def _attentions(mixer: CompressedAttention, heads: Heads, frame: Frame) -> Ops:
+def _attentions(mixer: CompressedAttention, heads: Heads, frame: DeviceFrame) -> Ops:
     ops = [
-        _one_group(name, mixer, heads, group, frame) for name, group in frame.numbered("attention")
+        _group_attention(name, mixer, heads, group, frame)
+        for name, group in frame.numbered("attention")
     ]
-    return (holding(ops[0], heads.query), *ops[1:])
+    return (with_small_weights(ops[0], heads.query), *ops[1:])
 
 
-def _one_group(
-    name: str, mixer: CompressedAttention, heads: Heads, group: Group, frame: Frame
+def _group_attention(
+    name: str, mixer: CompressedAttention, heads: Heads, group: Group, frame: DeviceFrame
 ) -> Op:
-    """The window's pairs and those with compressed entries, as one attention of as many pairs."""
+    """One attention of as many pairs as the window and the compressed entries have together."""
     new, cached = np.asarray(group.new_tokens, float), np.asarray(group.cached_tokens, float)
     pairs = attended_pairs(new, cached, mixer.window) + _entry_pairs(mixer, new, cached)
     where = {"kind": "sparse_attention", **frame.at("attention")}
@@ -141,7 +142,7 @@ def _entries_to(mixer: CompressedAttention, position: Num) -> Num:
 
 
 def _kept(mixer: CompressedAttention, cached: Num, new: Num) -> Num:
-    """Cached entries in reach of the new queries: the window's rest and the compressed ones."""
+    """Cached entries that the new queries read: the window's rest and the compressed ones."""
     window = np.minimum(cached, mixer.window - 1.0)
     if not mixer.ratio:
         return window
@@ -150,13 +151,13 @@ def _kept(mixer: CompressedAttention, cached: Num, new: Num) -> Num:
 
 
 def _held(mixer: CompressedAttention, tokens: Num) -> Num:
-    """Entries that stay: the window and every compressed one."""
+    """Entries of a sequence in the cache: its window and every compressed one."""
     entries = np.floor(tokens / mixer.ratio) if mixer.ratio else 0.0
     return np.minimum(tokens, float(mixer.window)) + entries
 
 
 def _as_plain(pairs: Num, new: Num) -> dict[str, Num]:
-    """Context, or window, of a plain attention with as many pairs for as many new tokens."""
+    """Dimensions of a plain attention with as many pairs for as many new tokens."""
     mean = pairs / np.maximum(new, 1.0)
     rest = mean - (new + 1.0) / 2.0
     return {
@@ -166,8 +167,8 @@ def _as_plain(pairs: Num, new: Num) -> dict[str, Num]:
     }
 
 
-def _output(mixer: CompressedAttention, frame: Frame, tp: Num) -> Ops:
-    """Each group of heads to its rank, then all ranks to the model's width."""
+def _output(mixer: CompressedAttention, frame: DeviceFrame, tp: Num) -> Ops:
+    """Projections of each group of heads to its rank, then of all ranks to the model's width."""
     groups = frame.shared_heads(mixer.output_groups)
     inner = mixer.heads / tp * mixer.head_dim / groups
     return (

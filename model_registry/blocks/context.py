@@ -1,4 +1,4 @@
-"""Context parallelism: what one of the ranks that share a sequence does of an attention."""
+"""Context parallelism: one rank's part of an attention over sequences that ranks share."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from genz_core.operators import all_gather, all_reduce
 from genz_core.precision import bytes_of
 from genz_core.types import Group, Num, Op
-from model_registry.blocks.frame import Frame, Ops, message
+from model_registry.blocks.frame import DeviceFrame, Ops, message_bytes
 
 
-def context_part(op: Op, group: Group, frame: Frame) -> Op:
-    """One rank's equal part of the (query, key) pairs and of the cache of a whole attention.
+def context_part(op: Op, group: Group, frame: DeviceFrame) -> Op:
+    """One rank's equal part of a whole attention: of its (query, key) pairs and its cache.
 
     A prompt's queries are split over the ranks; a single query is everywhere, and the cache it
     reads is split.
@@ -36,20 +36,20 @@ def context_part(op: Op, group: Group, frame: Frame) -> Op:
 
 
 def _seen_before(new: Num, cached: Num, local: Num, cp: Num) -> Num:
-    """Cached tokens of the plain attention that has as many pairs as a rank really handles.
+    """Cached tokens of a plain attention with as many pairs as one rank handles.
 
     The new tokens of a rank have on average (new - local) / 2 of the others' in front of them.
     """
     return np.where(local < new, cached + (new - local) / 2.0, cached / cp)
 
 
-def context_exchange(cache_width: Num, output_width: Num, frame: Frame) -> Ops:
-    """A prompt's keys and values go round the ranks; the parts of a query's output are summed.
+def context_exchange(cache_width: Num, output_width: Num, frame: DeviceFrame) -> Ops:
+    """Collectives over cp: keys and values of prompts gathered, parts of a query's output summed.
 
     cache_width: elements a token has in the cache; output_width: of the heads' output.
     """
     cache = frame.prompt_tokens * cache_width * bytes_of(frame.precision.kv)
-    parts = message(frame.query_tokens, output_width)
+    parts = message_bytes(frame.query_tokens, output_width)
     where = {"stride": frame.cp_stride, **frame.at("attention")}
     return (
         all_gather("attention_context_all_gather", cache, frame.par.cp, **where),

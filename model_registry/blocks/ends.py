@@ -9,12 +9,12 @@ import numpy as np
 
 from genz_core.operators import all_gather, embedding, gemm, sampling, send_recv
 from genz_core.types import Num, Op
-from model_registry.blocks.frame import Frame, Ops, holding, message
+from model_registry.blocks.frame import DeviceFrame, Ops, message_bytes, with_small_weights
 from model_registry.spec import LayerInput
 
 
-def entry(frame: Frame) -> Ops:
-    """Tokens to vectors, complete on every device, with positions where they are learned."""
+def entry_ops(frame: DeviceFrame) -> Ops:
+    """Operators from tokens to vectors, complete on every device, learned positions included."""
     spec = frame.spec
     ops = [*_table(frame), *frame.summed("embedding_all_reduce", "embedding")]
     ops += _layer_inputs(frame)
@@ -23,8 +23,8 @@ def entry(frame: Frame) -> Ops:
     return tuple(replace(op, stage="first") for op in ops)
 
 
-def _table(frame: Frame) -> Ops:
-    """The token table is split by rows over tp: a device looks up the rows that are its own."""
+def _table(frame: DeviceFrame) -> Ops:
+    """Look-ups in the token table, which is split by rows over tp, and in the position table."""
     spec, tp = frame.spec, np.asarray(frame.par.tp, dtype=float)
     where: dict[str, Any] = {"module": "embedding"}
     types, width = frame.types("embedding"), spec.embedding_dim or spec.hidden
@@ -38,8 +38,8 @@ def _table(frame: Frame) -> Ops:
     return tuple(ops)
 
 
-def _layer_inputs(frame: Frame) -> Ops:
-    """Every layer's input of every token: a table's row and a projection of the embedding."""
+def _layer_inputs(frame: DeviceFrame) -> Ops:
+    """Inputs of each token to each layer: a table's row and a projection of the embedding."""
     spec, tokens, types = frame.spec, frame.tokens, frame.types("embedding")
     blocks = [block for layer in spec.layers for block in layer.blocks]
     widths = [block.width for block in blocks if isinstance(block, LayerInput)]
@@ -54,17 +54,18 @@ def _layer_inputs(frame: Frame) -> Ops:
     )
 
 
-def pipeline(frame: Frame) -> Op:
-    """The residual stream, or streams, passed from stage to stage."""
-    stream = message(frame.stream_tokens, frame.spec.hidden * max(frame.spec.streams, 1))
+def pipeline_op(frame: DeviceFrame) -> Op:
+    """The send of the residual stream, or streams, to the next pipeline stage."""
+    stream = message_bytes(frame.stream_tokens, frame.spec.hidden * max(frame.spec.streams, 1))
     stages, stride = frame.par.pp, frame.pp_stride
     return send_recv("pipeline_send", stream, stages, stride=stride, module="pipeline")
 
 
-def exit_ops(frame: Frame) -> Ops:
-    """Final norm, LM head on the last token of each sequence, logits gathered, one choice."""
+def exit_ops(frame: DeviceFrame) -> Ops:
+    """Operators from the stream to a token: final norm, LM head on the last token of each sequence,
+    logits gathered, sampling."""
     rows, vocabulary = frame.sequences, frame.spec.vocabulary
-    logits = message(rows, vocabulary)
+    logits = message_bytes(rows, vocabulary)
     return (
         *_before_head(frame),
         _head(frame, rows),
@@ -73,13 +74,13 @@ def exit_ops(frame: Frame) -> Ops:
     )
 
 
-def _before_head(frame: Frame) -> Ops:
-    """Streams into one, the final norm, and the projection to a narrower table."""
+def _before_head(frame: DeviceFrame) -> Ops:
+    """Streams joined into one, the final norm, and the projection to a narrower table."""
     spec, ops = frame.spec, []
     if spec.streams:
         width = spec.streams * spec.hidden
         joined = gemm("stream_head", frame.tokens, spec.streams, width, frame.plain, module="head")
-        ops.append(holding(joined, spec.streams + 1.0))
+        ops.append(with_small_weights(joined, spec.streams + 1.0))
     if spec.final_norm:
         ops.append(frame.norm("final_norm", "head"))
     if spec.embedding_dim:
@@ -88,7 +89,7 @@ def _before_head(frame: Frame) -> Ops:
     return tuple(ops)
 
 
-def _head(frame: Frame, rows: Num) -> Op:
+def _head(frame: DeviceFrame, rows: Num) -> Op:
     """The LM head, split by columns over tp; a tied one lies with the token table, unless a
     pipeline puts them on different stages."""
     spec, types = frame.spec, frame.types("lm_head")

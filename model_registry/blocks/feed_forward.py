@@ -1,4 +1,4 @@
-"""Dense feed-forward and mixture of experts."""
+"""Dense feed-forward, layer input, mixture of experts."""
 
 from __future__ import annotations
 
@@ -19,17 +19,23 @@ from genz_core.operators import (
     route,
 )
 from genz_core.types import Num, Op
-from model_registry.blocks.frame import Frame, Ops, block_ops, holding, message
+from model_registry.blocks.frame import (
+    DeviceFrame,
+    Ops,
+    block_ops,
+    message_bytes,
+    with_small_weights,
+)
 from model_registry.spec import FeedForward, LayerInput, Mixture
 
 
 @block_ops.register
-def feed_forward_block(block: FeedForward, frame: Frame) -> Ops:
-    """up (and gate), activation, down; split over tp, copied on every attention rank."""
+def feed_forward_block(block: FeedForward, frame: DeviceFrame) -> Ops:
+    """Operators: up (and gate), activation, down; split over tp, copied on every attention rank."""
     return _dense("mlp", "mlp", block, frame)
 
 
-def _dense(module: str, role: str, block: FeedForward, frame: Frame, prefix: str = "") -> Ops:
+def _dense(module: str, role: str, block: FeedForward, frame: DeviceFrame, prefix: str = "") -> Ops:
     width = block.intermediate / np.asarray(frame.par.tp, dtype=float)
     hidden, bias = frame.spec.hidden, block.bias
     gated = 2.0 if block.gated else 1.0
@@ -46,8 +52,8 @@ def _dense(module: str, role: str, block: FeedForward, frame: Frame, prefix: str
 
 
 @block_ops.register
-def layer_input_block(block: LayerInput, frame: Frame) -> Ops:
-    """Gate out of the stream, times the layer's own input, back to the stream's width, norm."""
+def layer_input_block(block: LayerInput, frame: DeviceFrame) -> Ops:
+    """Operators: a gate of the stream on the layer's input, back to the stream's width, norm."""
     module, hidden = "layer_input", frame.spec.hidden
     gate = frame.linear("layer_input_gate", "mlp.up", block.width, hidden, module=module)
     act = gated_activation(
@@ -58,8 +64,8 @@ def layer_input_block(block: LayerInput, frame: Frame) -> Ops:
 
 
 @block_ops.register
-def mixture_block(block: Mixture, frame: Frame) -> Ops:
-    """router, route, dispatch, experts, combine, shared experts.
+def mixture_block(block: Mixture, frame: DeviceFrame) -> Ops:
+    """Operators: router, route, dispatch, experts, combine, shared experts.
 
     The experts span all dp ranks: expert parallelism splits them by number, moe_tp by width.
     Every rank's tokens reach them by whichever moves fewer bytes, an all-gather over dp or an
@@ -76,22 +82,22 @@ def mixture_block(block: Mixture, frame: Frame) -> Ops:
     )
 
 
-def _router(block: Mixture, frame: Frame) -> Ops:
-    """Every device routes its rank's tokens; the router is small and copied."""
+def _router(block: Mixture, frame: DeviceFrame) -> Ops:
+    """Router and choice of experts for the rank's tokens; copied on every device."""
     where, hidden = frame.at("moe"), frame.spec.hidden
     logits = frame.linear("router", "router", block.experts, hidden, module="moe")
     small = block.router_bias * block.experts + block.router_norm * hidden
     small += block.expert_scale * block.experts
     choice = route("route", frame.tokens, block.experts, block.top_k, frame.plain, **where)
-    return (holding(logits, float(small)) if small else logits, choice)
+    return (with_small_weights(logits, float(small)) if small else logits, choice)
 
 
-def _width(block: Mixture, frame: Frame) -> int:
+def _width(block: Mixture, frame: DeviceFrame) -> int:
     """Width of the tokens that the routed experts see."""
     return block.latent or frame.spec.hidden
 
 
-def _latent(block: Mixture, frame: Frame, name: str) -> Ops:
+def _latent(block: Mixture, frame: DeviceFrame, name: str) -> Ops:
     """Projections into and out of the experts' narrower space."""
     if not block.latent:
         return ()
@@ -108,7 +114,7 @@ def _latent(block: Mixture, frame: Frame, name: str) -> Ops:
     )
 
 
-def _experts(block: Mixture, frame: Frame) -> Op:
+def _experts(block: Mixture, frame: DeviceFrame) -> Op:
     """The device's part of the bank, for the tokens of all ranks."""
     par = frame.par
     bank = Experts(
@@ -135,22 +141,22 @@ def _with_other_down(op: Op, bank: Experts, up: float, down: float) -> Op:
     )
 
 
-def _exchange(block: Mixture, frame: Frame) -> tuple[Num, Num]:
+def _exchange(block: Mixture, frame: DeviceFrame) -> tuple[Num, Num]:
     """Message bytes a device hands in: (all-gather over dp, all-to-all over ep), one is zero.
 
     An all-gather brings dp ranks' tokens everywhere.  An all-to-all, for which a rank's tokens
     are spread over its tp devices, sends each token to its top_k experts' devices at most.
     """
     par, width = frame.par, _width(block, frame)
-    gathered = message(frame.tokens * par.dp, width)
+    gathered = message_bytes(frame.tokens * par.dp, width)
     copies = np.minimum(block.top_k, par.ep)
-    scattered = message(frame.tokens / par.tp * copies, width)
+    scattered = message_bytes(frame.tokens / par.tp * copies, width)
     many = np.asarray(par.dp) > 1
     direct = (np.asarray(par.ep) > 1) & (scattered < gathered)
     return np.where(many & ~direct, gathered, 0.0), np.where(many & direct, scattered, 0.0)
 
 
-def _dispatch(block: Mixture, frame: Frame) -> Ops:
+def _dispatch(block: Mixture, frame: DeviceFrame) -> Ops:
     gathered, scattered = _exchange(block, frame)
     where = frame.at("moe")
     return (
@@ -161,7 +167,7 @@ def _dispatch(block: Mixture, frame: Frame) -> Ops:
     )
 
 
-def _combine(block: Mixture, frame: Frame) -> Ops:
+def _combine(block: Mixture, frame: DeviceFrame) -> Ops:
     gathered, scattered = _exchange(block, frame)
     where = frame.at("moe")
     return (
@@ -174,8 +180,8 @@ def _combine(block: Mixture, frame: Frame) -> Ops:
     )
 
 
-def _shared(block: Mixture, frame: Frame) -> Ops:
-    """Shared experts see every token: a dense feed-forward, split over tp."""
+def _shared(block: Mixture, frame: DeviceFrame) -> Ops:
+    """The shared experts as a dense feed-forward over every token, split over tp."""
     if not block.shared:
         return ()
     dense = FeedForward(block.shared, gated=block.shared_gated, bias=False)

@@ -1,6 +1,6 @@
-"""The frame a block is laid in: the step and the split as one device sees them.
+"""The step and the split from the point of one device, which each block's operators are made for.
 
-How devices are laid out: tp innermost, then cp, dp and pp.  Attention data parallelism gives each
+Devices are numbered with tp innermost, then cp, dp and pp.  Attention data parallelism gives each
 rank its own sequences; context parallelism splits the new tokens of every sequence, and its cache.
 """
 
@@ -24,7 +24,7 @@ _MESSAGE_BYTES = 2.0  # partial sums are exchanged in 16 bit whatever the weight
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class DeviceFrame:
     """One device's part of a step, for a set of equal layers.
 
     groups: sequences of this device's rank, their new tokens whole.
@@ -41,8 +41,10 @@ class Frame:
     layers: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, spec: ModelSpec, precision: Precision, step: Step, par: Parallelism) -> Frame:
-        """The fullest rank: with dp ranks, sequences are whole and divided upwards."""
+    def for_step(
+        cls, spec: ModelSpec, precision: Precision, step: Step, par: Parallelism
+    ) -> DeviceFrame:
+        """The frame of the fullest rank: dp ranks share whole sequences, rounded up."""
         dp = np.asarray(par.dp, dtype=float)
         ranks = tuple(
             replace(g, sequences=np.where(dp > 1, np.ceil(g.sequences / dp), g.sequences * 1.0))
@@ -76,11 +78,11 @@ class Frame:
         )
 
     def local(self, group: Group) -> Num:
-        """New tokens of a sequence that this device holds: a share of a prompt, all of one."""
+        """New tokens of one sequence on this device: a share of a prompt, or a single token."""
         return _local(group, self.par)
 
     def numbered(self, name: str) -> list[tuple[str, Group]]:
-        """A name for every group of the step; bare when there is one."""
+        """(name, group) of every group of the step, the names numbered where there are several."""
         if len(self.groups) == 1:
             return [(name, self.groups[0])]
         return [(f"{name}_{at}", group) for at, group in enumerate(self.groups, 1)]
@@ -93,14 +95,17 @@ class Frame:
 
     @property
     def cp_stride(self) -> Num:
+        """Devices between neighbours of a context-parallel group."""
         return self.par.tp * 1.0
 
     @property
     def dp_stride(self) -> Num:
+        """Devices between neighbours of a data-parallel group."""
         return self.par.tp * self.par.cp * 1.0
 
     @property
     def pp_stride(self) -> Num:
+        """Devices between neighbouring pipeline stages."""
         return self.dp_stride * self.par.dp
 
     # --------------------------------------------------------------------------- operators
@@ -166,7 +171,7 @@ def _many(group: Group) -> NDArray[np.bool_]:
     return np.asarray(group.new_tokens) > 1
 
 
-def holding(op: Op, elements: Num) -> Op:
+def with_small_weights(op: Op, elements: Num) -> Op:
     """`op` with further small weights of 16 bit: biases, sinks, decay rates."""
     size = elements * 2.0
     return replace(
@@ -177,7 +182,7 @@ def holding(op: Op, elements: Num) -> Op:
 
 
 @singledispatch
-def block_ops(block: Block, frame: Frame) -> Ops:
+def block_ops(block: Block, frame: DeviceFrame) -> Ops:
     """The operators of one block, without its norm and without the sum over tp.
 
     A family that needs another kind of block registers its own with `@block_ops.register`.
@@ -185,10 +190,11 @@ def block_ops(block: Block, frame: Frame) -> Ops:
     raise TypeError(f"no operators are described for {type(block).__name__}")
 
 
-def message(tokens: Num, width: Num) -> Num:
+def message_bytes(tokens: Num, width: Num) -> Num:
     """Bytes of [tokens, width] partial sums on a link."""
     return tokens * width * _MESSAGE_BYTES
 
 
 def flatten(parts: Sequence[Ops]) -> Ops:
+    """The operators of all parts, in order."""
     return tuple(op for part in parts for op in part)

@@ -7,12 +7,12 @@ from dataclasses import replace
 from genz_core.operators import Heads, attention
 from genz_core.types import Group, Num, Op
 from model_registry.blocks.context import context_part
-from model_registry.blocks.frame import Frame, Ops
+from model_registry.blocks.frame import DeviceFrame, Ops
 from model_registry.spec import Indexer
 
 
-def index_scores(index: Indexer, frame: Frame, heads: Num, *, ratio: int = 1) -> Ops:
-    """sum_h w_h relu(q_h . k) for every cached key: 2 * pairs * heads * dim FLOPs.
+def index_scores(index: Indexer, frame: DeviceFrame, heads: Num, *, ratio: int = 1) -> Ops:
+    """Scores sum_h w_h relu(q_h . k) of every key in reach: 2 * pairs * heads * dim FLOPs.
 
     Index keys are cached beside the attention's own, one for every `ratio` tokens.
     """
@@ -23,8 +23,10 @@ def index_scores(index: Indexer, frame: Frame, heads: Num, *, ratio: int = 1) ->
     )
 
 
-def _scores(name: str, index: Indexer, group: Group, shape: Heads, frame: Frame, ratio: int) -> Op:
-    """One group: an attention without its second product, its keys `ratio` times fewer."""
+def _scores(
+    name: str, index: Indexer, group: Group, shape: Heads, frame: DeviceFrame, ratio: int
+) -> Op:
+    """The scores of a group: an attention without its second product, keys `ratio` times fewer."""
     where = frame.at("attention.indexer")
     new, cached = group.new_tokens, group.cached_tokens
     op = attention(name, group.sequences, new, cached, shape, frame.plain, **where)

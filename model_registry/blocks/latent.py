@@ -27,16 +27,16 @@ from genz_core.operators import (
 from genz_core.precision import bytes_of
 from genz_core.types import Group, Num, Op
 from model_registry.blocks.context import context_exchange, context_part
-from model_registry.blocks.frame import Frame, Ops, block_ops
+from model_registry.blocks.frame import DeviceFrame, Ops, block_ops
 from model_registry.blocks.indexer import index_scores
 from model_registry.spec import LatentAttention
 
 
 @block_ops.register
-def latent_block(mixer: LatentAttention, frame: Frame) -> Ops:
-    """Projections of queries and latents, attention in both forms, o_proj."""
+def latent_block(mixer: LatentAttention, frame: DeviceFrame) -> Ops:
+    """Operators: projections of queries and latents, attention in both forms, o_proj."""
     heads = mixer.heads / np.asarray(frame.par.tp, dtype=float)
-    parts = [_Part.of(mixer, group) for group in frame.groups]
+    parts = [_GroupForm.of(mixer, group) for group in frame.groups]
     out = frame.linear(
         "o_proj",
         "attention.o",
@@ -63,8 +63,8 @@ def latent_block(mixer: LatentAttention, frame: Frame) -> Ops:
 # ------------------------------------------------------------------------------- projections
 
 
-def _queries(mixer: LatentAttention, frame: Frame, heads: Num) -> Ops:
-    """q_proj, or down to the rank, norm and up."""
+def _queries(mixer: LatentAttention, frame: DeviceFrame, heads: Num) -> Ops:
+    """q_proj, or projections down to the queries' rank and up, with a norm between."""
     width, hidden = heads * mixer.query_dim, frame.spec.hidden
     if not mixer.query_rank:
         return (frame.linear("q_proj", "attention.q", width, hidden, module="attention"),)
@@ -82,7 +82,7 @@ def _queries(mixer: LatentAttention, frame: Frame, heads: Num) -> Ops:
     )
 
 
-def _latents(mixer: LatentAttention, frame: Frame) -> Ops:
+def _latents(mixer: LatentAttention, frame: DeviceFrame) -> Ops:
     """The latent and the rotary key of every new token; copied on every tp device."""
     return (
         frame.linear(
@@ -97,7 +97,7 @@ def _latents(mixer: LatentAttention, frame: Frame) -> Ops:
     )
 
 
-def _output_gate(mixer: LatentAttention, frame: Frame, heads: Num) -> Ops:
+def _output_gate(mixer: LatentAttention, frame: DeviceFrame, heads: Num) -> Ops:
     if not mixer.output_gate:
         return ()
     width = heads * mixer.value_dim
@@ -118,16 +118,16 @@ def _output_gate(mixer: LatentAttention, frame: Frame, heads: Num) -> Ops:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _GroupForm:
     """A group of the step and the form it takes: absorbed is 1 or 0 for each configuration."""
 
     group: Group
     absorbed: Num
 
     @classmethod
-    def of(cls, mixer: LatentAttention, group: Group) -> _Part:
-        """Choose by the FLOPs of one head; what a sparse attention leaves out only the absorbed
-        form can leave out."""
+    def of(cls, mixer: LatentAttention, group: Group) -> _GroupForm:
+        """The form with fewer FLOPs a head; the absorbed one where a sparse attention leaves tokens
+        out, which only it can."""
         n, c = np.asarray(group.new_tokens, float), np.asarray(group.cached_tokens, float)
         made, pairs = mixer.nope_dim + mixer.value_dim, attended_pairs(n, c)
         expanded = (n + c) * mixer.kv_rank * made + pairs * (mixer.query_dim + mixer.value_dim)
@@ -138,10 +138,13 @@ class _Part:
         return cls(group, chosen * 1.0)
 
     def sequences(self, *, absorbed: bool) -> Num:
+        """Sequences of the group, if it takes this form; else 0."""
         return self.group.sequences * (self.absorbed if absorbed else 1.0 - self.absorbed)
 
 
-def _tokens(parts: list[_Part], frame: Frame, *, absorbed: bool, cached: bool = False) -> Num:
+def _tokens(
+    parts: list[_GroupForm], frame: DeviceFrame, *, absorbed: bool, cached: bool = False
+) -> Num:
     """Tokens of the groups that take a form: the new ones, or the cached ones."""
     return sum(
         (
@@ -153,7 +156,9 @@ def _tokens(parts: list[_Part], frame: Frame, *, absorbed: bool, cached: bool = 
     )
 
 
-def _expanded(mixer: LatentAttention, frame: Frame, heads: Num, parts: list[_Part]) -> Ops:
+def _expanded(
+    mixer: LatentAttention, frame: DeviceFrame, heads: Num, parts: list[_GroupForm]
+) -> Ops:
     """kv_b_proj over every token in reach, then attention with as many key heads as queries."""
     reach = _tokens(parts, frame, absorbed=False) + _tokens(
         parts, frame, absorbed=False, cached=True
@@ -169,13 +174,15 @@ def _expanded(mixer: LatentAttention, frame: Frame, heads: Num, parts: list[_Par
     )
     shape = Heads(heads, heads, mixer.query_dim, mixer.value_dim)
     ops = [
-        _one_expanded(name, part, mixer, shape, frame)
+        _group_expanded(name, part, mixer, shape, frame)
         for (name, _), part in zip(frame.numbered("attention_expanded"), parts, strict=True)
     ]
     return (up, *ops)
 
 
-def _one_expanded(name: str, part: _Part, mixer: LatentAttention, shape: Heads, frame: Frame) -> Op:
+def _group_expanded(
+    name: str, part: _GroupForm, mixer: LatentAttention, shape: Heads, frame: DeviceFrame
+) -> Op:
     """Cached tokens are read as latents, to be expanded; keys and values are not kept."""
     group, sequences = part.group, part.sequences(absorbed=False)
     cached = np.asarray(group.cached_tokens, dtype=float)
@@ -185,7 +192,9 @@ def _one_expanded(name: str, part: _Part, mixer: LatentAttention, shape: Heads, 
     return replace(op, kv_read_bytes=_latent_bytes(mixer, sequences, frame) * cached)
 
 
-def _absorbed(mixer: LatentAttention, frame: Frame, heads: Num, parts: list[_Part]) -> Ops:
+def _absorbed(
+    mixer: LatentAttention, frame: DeviceFrame, heads: Num, parts: list[_GroupForm]
+) -> Ops:
     """q_absorb, attention over the latents with one key head, value_up."""
     tokens, where = _tokens(parts, frame, absorbed=True), frame.at("attention")
     types = frame.types("attention.kv_b")
@@ -193,13 +202,15 @@ def _absorbed(mixer: LatentAttention, frame: Frame, heads: Num, parts: list[_Par
     out = batched_gemm("value_up", heads, tokens, mixer.value_dim, mixer.kv_rank, types, **where)
     shape = Heads(heads, 1.0, mixer.cache_width, mixer.kv_rank, shared_kv=True)
     ops = [
-        _one_absorbed(name, part, mixer, shape, frame)
+        _group_absorbed(name, part, mixer, shape, frame)
         for (name, _), part in zip(frame.numbered("attention"), parts, strict=True)
     ]
     return (_sharing_weights(into), *ops, _sharing_weights(out))
 
 
-def _one_absorbed(name: str, part: _Part, mixer: LatentAttention, shape: Heads, frame: Frame) -> Op:
+def _group_absorbed(
+    name: str, part: _GroupForm, mixer: LatentAttention, shape: Heads, frame: DeviceFrame
+) -> Op:
     """Attention over the latents, or over those that the indexer keeps."""
     group, sequences = part.group, part.sequences(absorbed=True)
     new, cached, where = group.new_tokens, group.cached_tokens, frame.at("attention")
@@ -213,26 +224,28 @@ def _one_absorbed(name: str, part: _Part, mixer: LatentAttention, shape: Heads, 
 
 
 def _sharing_weights(op: Op) -> Op:
-    """The absorbed products read parts of kv_b_proj, which holds them."""
+    """`op` without weights held: absorbed products read parts of kv_b_proj, which holds them."""
     return replace(op, held_weight_bytes=0.0)
 
 
-def _caching(mixer: LatentAttention, op: Op, sequences: Num, group: Group, frame: Frame) -> Op:
-    """Whatever the form, the cache holds latents and rotary keys, on every tp device."""
+def _caching(
+    mixer: LatentAttention, op: Op, sequences: Num, group: Group, frame: DeviceFrame
+) -> Op:
+    """`op` with a cache of latents and rotary keys, complete on every tp device."""
     token = _latent_bytes(mixer, sequences, frame)
     new, cached = group.new_tokens, np.asarray(group.cached_tokens, dtype=float)
     return replace(op, kv_write_bytes=token * new, held_kv_bytes=token * (new + cached))
 
 
-def _latent_bytes(mixer: LatentAttention, sequences: Num, frame: Frame) -> Num:
-    """Cache of one token in `sequences` sequences."""
+def _latent_bytes(mixer: LatentAttention, sequences: Num, frame: DeviceFrame) -> Num:
+    """Bytes that one token of each of `sequences` sequences takes in the cache."""
     return sequences * mixer.cache_width * bytes_of(frame.precision.kv) / frame.par.cp
 
 
 # ------------------------------------------------------------------------------- the indexer
 
 
-def _indexer(mixer: LatentAttention, frame: Frame) -> Ops:
+def _indexer(mixer: LatentAttention, frame: DeviceFrame) -> Ops:
     """Scores of every cached token for every new one, and the choice of the best.
 
     Index queries come of the queries' rank, index keys and head weights of the stream; all of

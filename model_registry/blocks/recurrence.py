@@ -10,12 +10,18 @@ import numpy as np
 
 from genz_core.operators import all_reduce, convolution, linear_attention, ssm_scan
 from genz_core.types import Num, Op
-from model_registry.blocks.frame import Frame, Ops, block_ops, holding, message
+from model_registry.blocks.frame import (
+    DeviceFrame,
+    Ops,
+    block_ops,
+    message_bytes,
+    with_small_weights,
+)
 from model_registry.spec import DeltaNet, Mamba, Mamba2
 
 
 def _convolution(
-    frame: Frame, channels: Num, kernel: int, module: str, *, bias: bool = False
+    frame: DeviceFrame, channels: Num, kernel: int, module: str, *, bias: bool = False
 ) -> Op:
     """Causal depthwise convolution; its last kernel - 1 inputs are part of the state."""
     op = convolution(
@@ -29,11 +35,11 @@ def _convolution(
         state_sequences=frame.sequences,
         **frame.at(module),
     )
-    return holding(op, channels) if bias else op
+    return with_small_weights(op, channels) if bias else op
 
 
-def _scans(frame: Frame, channels: Num, state: int, weights: Num) -> Ops:
-    """One scan a group of the step; `weights` are its decay rates, biases and skips."""
+def _scans(frame: DeviceFrame, channels: Num, state: int, weights: Num) -> Ops:
+    """One scan for each group of the step; weights: of its decay rates, biases and skips."""
     ops = [
         ssm_scan(
             name,
@@ -46,16 +52,16 @@ def _scans(frame: Frame, channels: Num, state: int, weights: Num) -> Ops:
         )
         for name, group in frame.numbered("ssm_scan")
     ]
-    return (holding(ops[0], weights), *ops[1:])
+    return (with_small_weights(ops[0], weights), *ops[1:])
 
 
 @block_ops.register
-def mamba_block(mixer: Mamba, frame: Frame) -> Ops:
-    """in_proj, conv1d, x_proj (time step, B, C), dt_proj, scan, out_proj."""
+def mamba_block(mixer: Mamba, frame: DeviceFrame) -> Ops:
+    """Operators: in_proj, conv1d, x_proj (time step, B, C), dt_proj, scan, out_proj."""
     inner = mixer.inner / np.asarray(frame.par.tp, dtype=float)
     hidden, small = frame.spec.hidden, mixer.rank + 2 * mixer.state
     step = frame.linear("dt_proj", "ssm.in", inner, mixer.rank, module="ssm", bias=True)
-    parts = message(frame.tokens, small)
+    parts = message_bytes(frame.tokens, small)
     return (
         frame.linear("in_proj", "ssm.in", 2.0 * inner, hidden, module="ssm", bias=mixer.bias),
         _convolution(frame, inner, mixer.kernel, "ssm", bias=mixer.conv_bias),
@@ -68,7 +74,7 @@ def mamba_block(mixer: Mamba, frame: Frame) -> Ops:
     )
 
 
-def _step_norms(mixer: Mamba, frame: Frame) -> Ops:
+def _step_norms(mixer: Mamba, frame: DeviceFrame) -> Ops:
     """Norms of the time step, B and C, in one kernel."""
     if not mixer.norms:
         return ()
@@ -78,8 +84,8 @@ def _step_norms(mixer: Mamba, frame: Frame) -> Ops:
 
 
 @block_ops.register
-def mamba2_block(mixer: Mamba2, frame: Frame) -> Ops:
-    """in_proj (gate, x, B, C, dt), conv1d, scan, gated norm, out_proj; groups may be copied."""
+def mamba2_block(mixer: Mamba2, frame: DeviceFrame) -> Ops:
+    """Operators: in_proj (gate, x, B, C, dt), conv1d, scan, gated norm, out_proj."""
     tp = np.asarray(frame.par.tp, dtype=float)
     inner, heads, hidden = mixer.inner / tp, mixer.heads / tp, frame.spec.hidden
     groups = frame.shared_heads(mixer.groups)
@@ -95,8 +101,8 @@ def mamba2_block(mixer: Mamba2, frame: Frame) -> Ops:
 
 
 @block_ops.register
-def delta_block(mixer: DeltaNet, frame: Frame) -> Ops:
-    """Projections, conv1d, delta rule, gated norm of each head, out_proj."""
+def delta_block(mixer: DeltaNet, frame: DeviceFrame) -> Ops:
+    """Operators: projections, conv1d, delta rule, gated norm of each head, out_proj."""
     tp = np.asarray(frame.par.tp, dtype=float)
     values, heads, hidden = mixer.values / tp, mixer.value_heads / tp, frame.spec.hidden
     mixed = (2.0 * mixer.keys + mixer.values) / tp
@@ -116,8 +122,8 @@ def delta_block(mixer: DeltaNet, frame: Frame) -> Ops:
     )
 
 
-def _delta_inputs(mixer: DeltaNet, frame: Frame, mixed: Num, values: Num, heads: Num) -> Ops:
-    """Queries, keys, values, output gate, write strength and decay of every head.
+def _delta_inputs(mixer: DeltaNet, frame: DeviceFrame, mixed: Num, values: Num, heads: Num) -> Ops:
+    """Projections to queries, keys, values, output gate, write strength and decay of every head.
 
     A low-rank gate goes down on every device and up to the device's heads.
     """
@@ -141,8 +147,8 @@ def _delta_inputs(mixer: DeltaNet, frame: Frame, mixed: Num, values: Num, heads:
     return tuple(ops)
 
 
-def _delta_rules(mixer: DeltaNet, frame: Frame, heads: Num) -> Ops:
-    """One recurrence a group of the step, with the decay rates and time-step biases."""
+def _delta_rules(mixer: DeltaNet, frame: DeviceFrame, heads: Num) -> Ops:
+    """One recurrence for each group of the step, with its decay rates and time-step biases."""
     biases = mixer.keys / frame.par.tp if mixer.gate_rank else heads
     ops = [
         linear_attention(
@@ -157,4 +163,4 @@ def _delta_rules(mixer: DeltaNet, frame: Frame, heads: Num) -> Ops:
         )
         for name, group in frame.numbered("linear_attention")
     ]
-    return (holding(ops[0], heads + biases), *ops[1:])
+    return (with_small_weights(ops[0], heads + biases), *ops[1:])

@@ -8,17 +8,17 @@ import numpy as np
 
 from genz_core.operators import gated_activation, residual, rope
 from genz_core.types import Op
-from model_registry.blocks.attention import attention_over_groups, frame_heads
-from model_registry.blocks.frame import Frame, Ops, block_ops
+from model_registry.blocks.attention import attention_over_groups, device_heads
+from model_registry.blocks.frame import DeviceFrame, Ops, block_ops
 from model_registry.spec import Attention, SharedTransformer
 
 
 @block_ops.register
-def shared_block(block: SharedTransformer, frame: Frame) -> Ops:
-    """Norm, attention and feed-forward with the layer's adapters, projection into the stream."""
+def shared_block(block: SharedTransformer, frame: DeviceFrame) -> Ops:
+    """Operators: norm, attention and feed-forward with the layer's adapters, projection back."""
     mixer = Attention(block.heads, block.kv_heads, block.head_dim, rope=block.rope)
     hidden, width = frame.spec.hidden, 2 * frame.spec.hidden
-    heads = frame_heads(mixer, frame)
+    heads = device_heads(mixer, frame)
     qkv = (heads.query + 2.0 * heads.kv) * block.head_dim
     where = frame.at("attention")
     turned = rope("rope", frame.tokens, heads.query, heads.kv, block.head_dim, frame.plain, **where)
@@ -48,11 +48,11 @@ def shared_block(block: SharedTransformer, frame: Frame) -> Ops:
 
 
 def _held_once(op: Op, owner: bool) -> Op:
-    """Shared weights lie on the device once; every layer reads them."""
+    """`op` with its weights held by the first layer that shares them, and read by every layer."""
     return op if owner else replace(op, held_weight_bytes=0.0)
 
 
-def _feed_forward(block: SharedTransformer, frame: Frame) -> Ops:
+def _feed_forward(block: SharedTransformer, frame: DeviceFrame) -> Ops:
     width, hidden = block.intermediate / np.asarray(frame.par.tp, float), frame.spec.hidden
     return (
         frame.small_norm("post_attention_norm", frame.tokens, hidden, "mlp"),
@@ -62,7 +62,7 @@ def _feed_forward(block: SharedTransformer, frame: Frame) -> Ops:
     )
 
 
-def _attention_adapters(block: SharedTransformer, frame: Frame) -> Ops:
+def _attention_adapters(block: SharedTransformer, frame: DeviceFrame) -> Ops:
     if not block.attention_adapters:
         return ()
     width, module = 2 * frame.spec.hidden, "attention"
@@ -73,8 +73,10 @@ def _attention_adapters(block: SharedTransformer, frame: Frame) -> Ops:
     )
 
 
-def _adapter(name: str, role: str, n: float, k: int, block: SharedTransformer, frame: Frame) -> Ops:
-    """Down to the rank on every device, up to the device's columns."""
+def _adapter(
+    name: str, role: str, n: float, k: int, block: SharedTransformer, frame: DeviceFrame
+) -> Ops:
+    """An adapter's two products: to the rank on every device, then to the device's columns."""
     rank, columns = block.adapter_rank, n / np.asarray(frame.par.tp, float)
     return (
         frame.linear(f"{name}_a", role, rank, k, module="mlp"),

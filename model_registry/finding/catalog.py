@@ -18,11 +18,11 @@ FOLDER = Path(__file__).parents[1] / "configs"
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """One shipped model: its current Hugging Face id, its file and what else it is called.
+class ShippedModel:
+    """One shipped configuration: its current Hugging Face id, its file and its other names.
 
-    bases: shipped models whose weights this one holds quantised.
-    published: exact parameter counts with their citation, empty where none was found.
+    source: who published the configuration.  bases: shipped models whose weights this one holds
+    quantised.  published: exact parameter counts with their citation, None without one.
     confirmed: whether the shape was checked against a published count or transformers' model.
     """
 
@@ -37,15 +37,15 @@ class Record:
     quantized: bool = False
 
     def config(self) -> dict[str, Any]:
-        """The configuration itself, without the registry's own keys."""
+        """The parsed config.json, without the registry's own keys."""
         raw = json.loads(self.path.read_text(encoding="utf-8"))
         return {key: value for key, value in raw.items() if not key.startswith("_")}
 
 
-def _read(path: Path) -> Record:
+def _shipped_model(path: Path) -> ShippedModel:
     raw = json.loads(path.read_text(encoding="utf-8"))
     text = raw.get("text_config") or {}
-    return Record(
+    return ShippedModel(
         id=raw["_id"],
         path=path,
         source=raw["_source"],
@@ -55,15 +55,15 @@ def _read(path: Path) -> Record:
         published=raw.get("_published_parameters"),
         confirmed=raw.get("_confirmed", True),
         quantized=any(
-            holder.get(key)
-            for holder in (raw, text)
+            section.get(key)
+            for section in (raw, text)
             for key in ("quantization_config", "hf_quant_config")
         ),
     )
 
 
 @cache
-def records() -> Mapping[str, Record]:
-    """Every shipped model by id, in the order of the alphabet."""
-    found = (_read(path) for path in FOLDER.glob("*.json"))
-    return {record.id: record for record in sorted(found, key=lambda one: one.id.casefold())}
+def shipped_models() -> Mapping[str, ShippedModel]:
+    """Every shipped model by id, in alphabetical order."""
+    models = (_shipped_model(path) for path in FOLDER.glob("*.json"))
+    return {model.id: model for model in sorted(models, key=lambda model: model.id.casefold())}

@@ -1,7 +1,7 @@
-"""A config.json from the Hugging Face hub, for who asks for it and has a network.
+"""Files of a model on the Hugging Face hub, from its cache or over the network.
 
-Nothing here runs unless a source is written as a hub address ("hf:owner/name"): a name that is
-merely unknown never opens a connection.
+Only a source written as a hub address ("hf:owner/name") leads here: an unknown name never opens a
+connection.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ _ID = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 
 
 def hub_id(source: str) -> str | None:
-    """The model that a hub address names, None for what is none.  Raises `InvalidValue`."""
+    """The "owner/name" that a hub address names; None where `source` is no hub address.
+
+    Raises:
+        InvalidValue: an address without an owner and a name.
+    """
     match = _ADDRESS.match(source.strip())
     if match is None:
         return None
@@ -27,7 +31,9 @@ def hub_id(source: str) -> str | None:
 
 
 def fetch(name: str, file: str = "config.json") -> Path | None:
-    """The cached path of a model's file, downloaded if need be; None if the model lacks it.
+    """The path of a model's file in the hub's cache, downloaded first where it is not there.
+
+    name: "owner/name".  Returns None if the model has no such file.
 
     Raises:
         UnknownModel: nothing of that name, no network, or no package to ask the hub with.
@@ -51,5 +57,5 @@ def fetch(name: str, file: str = "config.json") -> Path | None:
     except EntryNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        said = str(error).strip().splitlines()[0]
-        raise UnknownModel("hub model", name, hint=f"The hub says: {said}") from None
+        message = str(error).strip().splitlines()[0]
+        raise UnknownModel("hub model", name, hint=f"The hub says: {message}") from None

@@ -1,4 +1,4 @@
-"""`load`, `names`, `describe`: from what a user has in hand to a `Model`."""
+"""`load`, `traced`, `names`, `describe`: from a user's source to a `Model`."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Any
 from genz_core.errors import MissingSpec, UnsupportedModel
 from genz_core.precision import canonical
 from genz_core.types import Model, Precision
-from model_registry.finding.catalog import records
-from model_registry.finding.lookup import resolve
-from model_registry.finding.registry import model_types, read
-from model_registry.finding.sources import Checkpoint, Source, checkpoint
+from model_registry.architectures.registry import model_types, read_spec
+from model_registry.finding.catalog import shipped_models
+from model_registry.finding.lookup import resolve_name
+from model_registry.finding.sources import Checkpoint, ModelSource, find_checkpoint
 from model_registry.graph.model import DecoderModel
-from model_registry.quantization.overrides import override, schemes
-from model_registry.quantization.published import published
+from model_registry.quantization.overrides import override_formats, quantised_formats
+from model_registry.quantization.published import published_precision
 from model_registry.quantization.resolve import resolve_precision
 
 
 def load(
-    source: Source,
+    source: ModelSource,
     *,
     weights: str | None = None,
     moe_weights: str | None = None,
     kv: str | None = None,
     activations: str | None = None,
     compute: str | None = None,
-    quant_config: Source | None = None,
+    quant_config: ModelSource | None = None,
 ) -> Model:
-    """A model in its checkpoint's number formats, or in those asked for.
+    """A model in its checkpoint's number formats, or in the formats given here.
 
     Built by hand where its `model_type` is described in `architectures`; any other type that
     transformers has is traced.
@@ -42,22 +42,23 @@ def load(
 
     Raises:
         UnknownModel: no such name; near names are listed.
-        UnsupportedModel: a type that nobody knows, or a key that changes the shape, not described.
+        UnsupportedModel: a type that is neither described nor in transformers, or a key that may
+            change the shape and is not understood.
         UnknownPrecision, InvalidValue: bad formats or sizes.
         MissingSpec: only a trace would do, and torch or transformers is not installed.
     """
-    found = checkpoint(source, quant_config)
+    checkpoint = find_checkpoint(source, quant_config)
     precision, notes = _in_formats(
-        found,
+        checkpoint,
         weights=weights,
         moe_weights=moe_weights,
         kv=kv,
         activations=activations,
         compute=compute,
     )
-    if found.keys.model_type in model_types():
-        return DecoderModel(read(found.keys), precision, notes, found.origin)
-    return _traced_instead(found, precision, notes)
+    if checkpoint.keys.model_type in model_types():
+        return DecoderModel(read_spec(checkpoint.keys), precision, notes, checkpoint.origin)
+    return _traced_instead(checkpoint, precision, notes)
 
 
 def in_formats(model: Model, **formats: str | None) -> Model:
@@ -66,71 +67,80 @@ def in_formats(model: Model, **formats: str | None) -> Model:
     Raises:
         UnknownPrecision: a format that nobody has described.
     """
-    precision, _ = override(model.precision, **formats)
+    precision, _ = override_formats(model.precision, **formats)
     return model.with_precision(precision)
 
 
 def traced(
-    source: Source,
-    quant_config: Source | None = None,
+    source: ModelSource,
+    quant_config: ModelSource | None = None,
     without: Collection[str] = (),
     **formats: str | None,
 ) -> Model:
-    """The same model as transformers' own code runs it, whether or not a builder describes it.
+    """The same model from a trace of transformers' own code, described by a builder or not.
 
-    without: names of `tracing.REWRITES` to leave out.  formats: as `load` names them.
+    without: names of `tracing.REWRITES` to leave out.  formats: by the names that `load` takes.
 
     Raises:
         RidgelineError: as `load`; no rewrite of that name.
     """
-    found = checkpoint(source, quant_config)
-    return _traced(found, *_in_formats(found, **formats), without)
+    checkpoint = find_checkpoint(source, quant_config)
+    return _trace(checkpoint, *_in_formats(checkpoint, **formats), without)
 
 
-def _in_formats(found: Checkpoint, **wishes: str | None) -> tuple[Precision, tuple[str, ...]]:
-    """The formats of a checkpoint with the wishes of its name and its user, and what was done."""
-    wishes = {**found.formats, **{name: wish for name, wish in wishes.items() if wish}}
-    held = resolve_precision(found.config, found.quant)
+def _in_formats(checkpoint: Checkpoint, **wishes: str | None) -> tuple[Precision, tuple[str, ...]]:
+    """The precision of a checkpoint with the wishes of its name and its user, and notes on them.
+
+    A user's wish takes the place of what the name announces.
+    """
+    wishes = {**checkpoint.formats, **{name: wish for name, wish in wishes.items() if wish}}
+    precision = resolve_precision(checkpoint.config, checkpoint.quant)
     if weights := wishes.get("weights"):
-        held = _as_published(found.name, weights, held)
-    precision, said = override(held, **wishes)
-    return precision, (*found.notes, *said)
+        precision = _as_published(checkpoint.name, weights, precision)
+    precision, notes = override_formats(precision, **wishes)
+    return precision, (*checkpoint.notes, *notes)
 
 
-def _traced(
-    found: Checkpoint,
+def _trace(
+    checkpoint: Checkpoint,
     precision: Precision,
     notes: tuple[str, ...],
     without: Collection[str] = (),
 ) -> Model:
     from model_registry.tracing import trace
 
-    model = trace(found.config, name=found.name, without=without)
+    model = trace(checkpoint.config, name=checkpoint.name, without=without)
     return replace(model, precision=precision, remarks=notes)
 
 
-def _traced_instead(found: Checkpoint, precision: Precision, notes: tuple[str, ...]) -> Model:
-    """The trace of a type that no builder describes; where there is none, both reasons why."""
+def _traced_instead(checkpoint: Checkpoint, precision: Precision, notes: tuple[str, ...]) -> Model:
+    """The trace of a type that no builder describes.
+
+    Raises:
+        UnsupportedModel: it cannot be traced either; the message gives both reasons.
+    """
     try:
-        return _traced(found, precision, notes)
+        return _trace(checkpoint, precision, notes)
     except (UnsupportedModel, MissingSpec) as refusal:
         try:
-            read(found.keys)
+            read_spec(checkpoint.keys)
         except UnsupportedModel as unknown:
             raise UnsupportedModel(f"{unknown}; nor can it be traced: {refusal}") from None
         raise
 
 
-def _as_published(name: str, weights: str, checkpoint: Precision) -> Precision:
-    """The map of a published quantisation of a shipped model; else the checkpoint's own."""
-    if name not in records() or canonical(weights) in schemes(checkpoint):
-        return checkpoint
-    return published(name, weights) or checkpoint
+def _as_published(name: str, weights: str, precision: Precision) -> Precision:
+    """The map of a published quantisation of the shipped model `name`; else `precision`."""
+    models = shipped_models()
+    if name not in models or canonical(weights) in quantised_formats(precision):
+        return precision
+    quantised = {model.id: model.config() for model in models.values() if name in model.bases}
+    return published_precision(quantised, weights) or precision
 
 
 def names() -> list[str]:
     """Every model that ships, in the current spelling of the Hugging Face hub."""
-    return sorted(records(), key=str.casefold)
+    return sorted(shipped_models(), key=str.casefold)
 
 
 @lru_cache(maxsize=1024)
@@ -143,11 +153,11 @@ def describe(name: str) -> Mapping[str, Any]:
     Raises:
         UnknownModel: no such name; near names are listed.
     """
-    record = records()[resolve(name).id]
-    model = DecoderModel(read(checkpoint(record.id).keys))
+    shipped = shipped_models()[resolve_name(name).id]
+    model = DecoderModel(read_spec(find_checkpoint(shipped.id).keys))
     return {
-        "name": record.id,
-        "model_type": record.model_type,
+        "name": shipped.id,
+        "model_type": shipped.model_type,
         "parameters": int(model.parameters),
         "active_parameters": int(model.active_parameters),
         "vision_parameters": int(model.vision_parameters),
@@ -156,9 +166,9 @@ def describe(name: str) -> Mapping[str, Any]:
         "hidden_size": model.spec.hidden,
         "vocabulary": model.spec.vocabulary,
         "max_context": model.max_context,
-        "quantized": record.quantized,
-        "published": record.published,
-        "confirmed": record.confirmed,
-        "aliases": record.aliases,
-        "source": record.source,
+        "quantized": shipped.quantized,
+        "published": shipped.published,
+        "confirmed": shipped.confirmed,
+        "aliases": shipped.aliases,
+        "source": shipped.source,
     }

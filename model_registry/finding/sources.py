@@ -1,4 +1,4 @@
-"""From what a user has in hand (a name, a path, an address, a config) to a checkpoint's config."""
+"""From a name, a path, a hub address or a config to the configuration of a checkpoint."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from genz_core.errors import InvalidValue, UnknownModel
-from model_registry.finding.catalog import records
+from model_registry.finding.catalog import shipped_models
 from model_registry.finding.hub import fetch, hub_id
-from model_registry.finding.lookup import resolve
+from model_registry.finding.lookup import resolve_name
 from model_registry.graph.keys import Config
 
 _MAX_BYTES = 8 * 2**20  # a config.json is some kilobytes
 _QUANT = "hf_quant_config.json"
-Source = str | Path | Mapping[str, Any]
+ModelSource = str | Path | Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The configuration of a checkpoint and how it was found.
+    """The configuration of a checkpoint, and notes on its look-up.
 
-    config: as Hugging Face has it, without the registry's own keys.  quant: what ModelOpt wrote
-    beside it, None for nothing.  notes: what a name was taken for.  formats: number formats that
-    a name announces, by the names that `load` gives them.  origin: who published the config.
+    config: as Hugging Face has it, without the registry's own keys.  quant: ModelOpt's
+    hf_quant_config.json, None without one.  notes: how a name was understood.  formats: number
+    formats that a name announces, by the names that `load` takes.  origin: who published it.
     """
 
     name: str
@@ -37,11 +37,11 @@ class Checkpoint:
 
     @property
     def keys(self) -> Config:
-        """The config for who asks for canonical names."""
+        """A fresh reader of the config by canonical key."""
         return Config(self.config, self.name)
 
 
-def checkpoint(source: Source, quant: Source | None = None) -> Checkpoint:
+def find_checkpoint(source: ModelSource, quant: ModelSource | None = None) -> Checkpoint:
     """The checkpoint of a name, a path, a hub address, or a pasted or parsed config.json.
 
     quant: its hf_quant_config.json, where it does not lie beside the config.
@@ -52,20 +52,24 @@ def checkpoint(source: Source, quant: Source | None = None) -> Checkpoint:
     """
     address = hub_id(source) if isinstance(source, str) else None
     if address is not None:
-        found = _of_file(_fetched(address), address)
+        checkpoint = _of_file(_fetched(address), address)
     elif isinstance(source, Mapping):
-        found = _of_config(source, "uploaded model")
+        checkpoint = _of_config(source, "uploaded model")
     elif isinstance(source, str) and source.lstrip().startswith("{"):
-        found = _of_config(parsed(source), "pasted model")
+        checkpoint = _of_config(json_object(source), "pasted model")
     elif (path := _file(source)) is not None:
-        found = _of_file(path)
+        checkpoint = _of_file(path)
     else:
-        found = _of_name(str(source))
-    return found if quant is None else replace(found, quant=parsed(quant))
+        checkpoint = _of_name(str(source))
+    return checkpoint if quant is None else replace(checkpoint, quant=json_object(quant))
 
 
-def parsed(source: Source) -> Mapping[str, Any]:
-    """A JSON object out of a file, a text or a mapping.  Raises `InvalidValue`."""
+def json_object(source: ModelSource) -> Mapping[str, Any]:
+    """The JSON object in a file or a text; a mapping as it is.
+
+    Raises:
+        InvalidValue: it cannot be read, is larger than a config, or is no JSON object.
+    """
     if isinstance(source, Mapping):
         return source
     text = source if isinstance(source, str) and source.lstrip().startswith("{") else None
@@ -76,41 +80,45 @@ def parsed(source: Source) -> Mapping[str, Any]:
             if path.stat().st_size > _MAX_BYTES:
                 raise InvalidValue(f"{label} is larger than a config.json can be")
             text = path.read_text(encoding="utf-8")
-        found = json.loads(text)
+        value = json.loads(text)
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidValue(f"{label} cannot be read: {error}") from None
     except (json.JSONDecodeError, RecursionError) as error:
         raise InvalidValue(f"{label} is no JSON ({error}); give the whole config.json") from None
-    if not isinstance(found, Mapping):
-        raise InvalidValue(f"{label} holds a {type(found).__name__}, not a JSON object")
-    return found
+    if not isinstance(value, Mapping):
+        raise InvalidValue(f"{label} holds a {type(value).__name__}, not a JSON object")
+    return value
 
 
 def _of_config(raw: Mapping[str, Any], fallback: str) -> Checkpoint:
-    """The registry's own keys (`_id`, `_source`) and ModelOpt's file taken out of a config."""
-    given = raw.get("_id") or raw.get("_name_or_path")
-    name = given if isinstance(given, str) and given else fallback
+    """The checkpoint of a parsed config; `_id`, `_source` and ModelOpt's map are taken out of it.
+
+    fallback: its name where the config has none.
+    """
+    label = raw.get("_id") or raw.get("_name_or_path")
+    name = label if isinstance(label, str) and label else fallback
     config = {key: value for key, value in raw.items() if not str(key).startswith("_")}
     quant = config.pop("hf_quant_config", None)
     return Checkpoint(name, config, quant, origin=str(raw.get("_source", "")))
 
 
 def _of_file(path: Path, name: str = "") -> Checkpoint:
-    found = _of_config({**parsed(path), **({"_id": name} if name else {})}, path.stem)
+    """The checkpoint of a config.json, with the hf_quant_config.json in the same folder."""
+    label = {"_id": name} if name else {}
+    checkpoint = _of_config({**json_object(path), **label}, path.stem)
     beside = path.with_name(_QUANT)
-    return replace(found, quant=parsed(beside)) if beside.is_file() else found
+    return replace(checkpoint, quant=json_object(beside)) if beside.is_file() else checkpoint
 
 
 def _of_name(name: str) -> Checkpoint:
-    entry = resolve(name)
-    found = _of_config(entry.config(), entry.id)
-    said = {"weights": entry.weights, "kv": entry.kv, "activations": entry.activations}
+    match = resolve_name(name)
+    formats = {"weights": match.weights, "kv": match.kv, "activations": match.activations}
     return replace(
-        found,
-        name=entry.id,
-        notes=(entry.note,) if entry.note else (),
-        formats={key: value for key, value in said.items() if value},
-        origin=records()[entry.id].source,
+        _of_config(match.config(), match.id),
+        name=match.id,
+        notes=(match.note,) if match.note else (),
+        formats={key: value for key, value in formats.items() if value},
+        origin=shipped_models()[match.id].source,
     )
 
 
@@ -124,7 +132,7 @@ def _fetched(name: str) -> Path:
 
 
 def _file(source: str | Path) -> Path | None:
-    """The config.json that a path means; None for what is no path at all.
+    """The config.json that a path leads to; None for a text that is no path.
 
     Raises:
         UnknownModel: a path to nothing.
@@ -133,18 +141,18 @@ def _file(source: str | Path) -> Path | None:
     if "\n" in text or "{" in text or len(text) > 1024:
         return None
     path = Path(text)
-    if found := _existing(path):
-        return found
+    if file := _existing(path):
+        return file
     if isinstance(source, Path) or path.suffix == ".json" or text.startswith(("/", "./", "~")):
         raise UnknownModel("model file", text, hint="Give the path of a config.json")
     return None
 
 
 def _existing(path: Path) -> Path | None:
-    """The file at `path` or the config.json in that folder; None for nothing there."""
+    """The file at `path`, or the config.json in the folder there; None for neither."""
     try:
         path = path.expanduser()
         inside = path / "config.json"
-        return next((one for one in (inside, path) if one.is_file()), None)
-    except (OSError, RuntimeError):  # longer than a file name can be, or the home of nobody
+        return next((file for file in (inside, path) if file.is_file()), None)
+    except (OSError, RuntimeError):  # too long for a file name, or the home of an unknown user
         return None

@@ -1,54 +1,28 @@
 """A layer plan, a step and a split -> the graph of one device.
 
 Equal layers (same blocks, same number formats) are laid once and carry the indices of all of
-them, so that a graph of a hundred layers is as small as a graph of one.
+them, so that the graph of a hundred equal layers is as small as that of a single layer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from genz_core.operators import gemm, pointwise
 from genz_core.types import Graph, Parallelism, Precision, Step
-from model_registry.blocks.ends import entry, exit_ops, pipeline
+from model_registry.blocks.ends import entry_ops, exit_ops, pipeline_op
 from model_registry.blocks.frame import (
-    Frame,
+    DeviceFrame,
     Ops,
     block_ops,
     flatten,
-    holding,
+    with_small_weights,
 )
-from model_registry.spec import (
-    Attention,
-    CompressedAttention,
-    DeltaNet,
-    FeedForward,
-    LatentAttention,
-    Layer,
-    LayerInput,
-    Mamba,
-    Mamba2,
-    Mixture,
-    ModelSpec,
-    SharedTransformer,
-)
-
-#: Where a block sits in the module tree, which also names its sum over tp.
-_MODULES: Mapping[type, str] = {
-    Attention: "attention",
-    LatentAttention: "attention",
-    CompressedAttention: "attention",
-    Mamba: "ssm",
-    Mamba2: "ssm",
-    DeltaNet: "linear_attention",
-    FeedForward: "mlp",
-    Mixture: "moe",
-}
+from model_registry.spec import Layer, ModelSpec
 
 
 def equal_layers(spec: ModelSpec, precision: Precision) -> list[tuple[Layer, tuple[int, ...]]]:
-    """Layers that lay the same operators, in the order of their first."""
+    """(plan, indices) of the layers that lay the same operators, by their first layer."""
     formats: dict[int, list[tuple[str, str]]] = {}
     for (layer, role), name in precision.by_layer.items():
         formats.setdefault(layer, []).append((role, name))
@@ -58,33 +32,39 @@ def equal_layers(spec: ModelSpec, precision: Precision) -> list[tuple[Layer, tup
     return [(spec.layers[indices[0]], tuple(indices)) for indices in groups.values()]
 
 
-def build(
+def decoder_graph(
     spec: ModelSpec,
     precision: Precision,
     groups: list[tuple[Layer, tuple[int, ...]]],
     step: Step,
     par: Parallelism,
 ) -> Graph:
-    """The operators of one step on one device."""
-    frame = Frame.of(spec, precision, step, par)
+    """The operators of one step on one device.
+
+    groups: `equal_layers` of the spec in this precision.
+    """
+    frame = DeviceFrame.for_step(spec, precision, step, par)
     layers = flatten([layer_ops(layer, replace(frame, layers=at)) for layer, at in groups])
-    ops = (*entry(frame), *layers, pipeline(frame), *exit_ops(frame))
+    ops = (*entry_ops(frame), *layers, pipeline_op(frame), *exit_ops(frame))
     return Graph(ops, len(spec.layers), spec.notes)
 
 
 # ------------------------------------------------------------------------------- a layer
 
 
-def layer_ops(layer: Layer, frame: Frame) -> Ops:
-    """The residual branches of equal layers, each with its norms and its sum over tp."""
+def layer_ops(layer: Layer, frame: DeviceFrame) -> Ops:
+    """The residual branches of equal layers, each with its norms and its sum over tp.
+
+    frame: the device's part of the step, at the indices of these layers.
+    """
     if layer.parallel:
         return _parallel(layer, frame)
     parts: list[Ops] = []
     for at, block in enumerate(layer.blocks):
-        if isinstance(block, SharedTransformer | LayerInput):  # bring their own norms
+        module = block.module
+        if not module:  # brings its norms and sums
             parts.append(block_ops(block, frame))
             continue
-        module = _MODULES[type(block)]
         parts.append(_streams(module, frame))
         if layer.norms != "after":
             parts.append(_norm("input_norm" if at == 0 else "post_attention_norm", module, frame))
@@ -97,7 +77,7 @@ def layer_ops(layer: Layer, frame: Frame) -> Ops:
     return (*flatten(parts), *extra)
 
 
-def _parallel(layer: Layer, frame: Frame) -> Ops:
+def _parallel(layer: Layer, frame: DeviceFrame) -> Ops:
     """All blocks of one norm's output (or of a norm each), added up and summed once."""
     norms = [_norm("input_norm", "attention", frame)]
     norms += [(frame.norm("mlp_norm", "mlp", first=True),)] * (layer.parallel_norms - 1)
@@ -105,7 +85,7 @@ def _parallel(layer: Layer, frame: Frame) -> Ops:
     return (*flatten(norms), *flatten(blocks), *frame.summed("layer_all_reduce", "mlp"))
 
 
-def _streams(module: str, frame: Frame) -> Ops:
+def _streams(module: str, frame: DeviceFrame) -> Ops:
     """Hyper-connections: residual streams mixed into a block's input and back out of it.
 
     A small product of all streams gives the mixing weights of this token; then every stream is
@@ -126,10 +106,10 @@ def _streams(module: str, frame: Frame) -> Ops:
         writes=1.0 + 1.0 / streams,
         **where,
     )
-    return (holding(mixing, weights + 3.0), mixed)
+    return (with_small_weights(mixing, weights + 3.0), mixed)
 
 
-def _norm(name: str, module: str, frame: Frame) -> Ops:
+def _norm(name: str, module: str, frame: DeviceFrame) -> Ops:
     """The norm in front of a block: fused with the residual sum, save in the very first layer."""
     if name != "input_norm" or 0 not in frame.layers:
         return (frame.norm(name, module),)

@@ -1,4 +1,4 @@
-"""The image encoder as a stage of its own: patches in, image tokens out."""
+"""The graph of an image encoder: patches in, image tokens out."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from genz_core.operators import (
     rope,
 )
 from genz_core.types import Graph, Group, Num, Op, Parallelism, Precision, Step
-from model_registry.blocks.frame import Frame, Ops, flatten, holding
+from model_registry.blocks.frame import DeviceFrame, Ops, flatten, with_small_weights
 from model_registry.spec import ModelSpec, Projection, VisionTower
 
 
 def encoder_graph(
     tower: VisionTower, precision: Precision, images: Num, patches: Num, par: Parallelism
 ) -> Graph:
-    """One pass over `images` of `patches` patches each, on one of the tp devices.
+    """The operators of one pass over `images` of `patches` patches each, on one of tp devices.
 
-    Layers are split over tp as the decoder's are; patches see all patches of their own image.
+    Layers are split over tp as the decoder's are; a patch sees all patches of its image.
     """
     body = ModelSpec("vision", "vision", tower.hidden, 1, (), norm=tower.norm)
     step = Step((Group(images, patches, 0.0),))
-    frame = Frame.of(body, precision, step, Parallelism(tp=par.tp))
+    frame = DeviceFrame.for_step(body, precision, step, Parallelism(tp=par.tp))
     stack = replace(frame, layers=tuple(range(tower.layers)))
     ops = (
         *_patches(tower, frame),
         *_layer(tower, stack),
         *_ends(tower, frame),
-        *flatten([_projection(one, at, frame) for at, one in enumerate(tower.projections)]),
+        *flatten([_projection(part, at, frame) for at, part in enumerate(tower.projections)]),
     )
     return Graph(ops, tower.layers)
 
 
-def _patches(tower: VisionTower, frame: Frame) -> Ops:
+def _patches(tower: VisionTower, frame: DeviceFrame) -> Ops:
     """Patch embedding, a convolution whose kernels do not overlap, and learned positions."""
     tokens, where = frame.tokens, frame.at("vision.patches")
     patch = gemm(
@@ -63,18 +63,19 @@ def _patches(tower: VisionTower, frame: Frame) -> Ops:
             reads=2.0,
             **where,
         )
-        ops.append(holding(added, tower.positions))
+        ops.append(with_small_weights(added, tower.positions))
     return tuple(ops)
 
 
-def _ends(tower: VisionTower, frame: Frame) -> Ops:
+def _ends(tower: VisionTower, frame: DeviceFrame) -> Ops:
+    """Norms before and behind the stack of layers."""
     return tuple(
         frame.norm(f"encoder_norm_{at}", "vision", first=True)
         for at in range(1, tower.extra_norms + 1)
     )
 
 
-def _layer(tower: VisionTower, frame: Frame) -> Ops:
+def _layer(tower: VisionTower, frame: DeviceFrame) -> Ops:
     after = tower.norms == "both"
     return (
         frame.norm("input_norm", "vision.attention"),
@@ -88,7 +89,7 @@ def _layer(tower: VisionTower, frame: Frame) -> Ops:
     )
 
 
-def _attention(tower: VisionTower, frame: Frame) -> Ops:
+def _attention(tower: VisionTower, frame: DeviceFrame) -> Ops:
     heads, module = tower.heads / np.asarray(frame.par.tp, float), "vision.attention"
     width, where = heads * tower.head_dim, frame.at(module)
     shape = Heads(heads, heads, tower.head_dim, causal=False)
@@ -115,7 +116,7 @@ def _attention(tower: VisionTower, frame: Frame) -> Ops:
     )
 
 
-def _feed_forward(tower: VisionTower, frame: Frame) -> Ops:
+def _feed_forward(tower: VisionTower, frame: DeviceFrame) -> Ops:
     width, module = tower.intermediate / np.asarray(frame.par.tp, float), "vision.mlp"
     up, act = ("gate_up_proj", gated_activation) if tower.gated else ("up_proj", activation)
     columns = width * (2.0 if tower.gated else 1.0)
@@ -126,20 +127,22 @@ def _feed_forward(tower: VisionTower, frame: Frame) -> Ops:
     )
 
 
-def _projection(one: Projection, at: int, frame: Frame) -> Ops:
+def _projection(part: Projection, at: int, frame: DeviceFrame) -> Ops:
     """Rows of joined patches into the language model's width, on every device."""
-    rows, name = frame.tokens / one.patches, f"projection_{at + 1}"
+    rows, name = frame.tokens / part.patches, f"projection_{at + 1}"
     where, types = frame.at("vision.projection"), frame.types("vision")
     ops: list[Op] = []
-    if one.norm:
+    if part.norm:
         ops.append(
             frame.small_norm(
-                f"{name}_norm", rows, one.inputs, "vision.projection", weights=one.norm
+                f"{name}_norm", rows, part.inputs, "vision.projection", weights=part.norm
             )
         )
-    last = one.hidden or one.inputs
-    if one.hidden:
-        ops.append(gemm(f"{name}_in", rows, one.hidden, one.inputs, types, bias=one.bias, **where))
-        ops.append(activation(f"{name}_act", rows, one.hidden, frame.plain, **where))
-    ops.append(gemm(f"{name}_out", rows, one.outputs, last, types, bias=one.bias, **where))
+    last = part.hidden or part.inputs
+    if part.hidden:
+        ops.append(
+            gemm(f"{name}_in", rows, part.hidden, part.inputs, types, bias=part.bias, **where)
+        )
+        ops.append(activation(f"{name}_act", rows, part.hidden, frame.plain, **where))
+    ops.append(gemm(f"{name}_out", rows, part.outputs, last, types, bias=part.bias, **where))
     return tuple(ops)

@@ -1,7 +1,7 @@
 """The only reader of Hugging Face config keys.
 
-A `Config` answers for canonical names, knows the other spellings of each, and remembers what was
-asked.  A key that nobody asked for, that is not known to be harmless and that is switched on is
+A `Config` is read by canonical key, knows the other spellings of each, and remembers which keys
+were read.  A key that was not read, that is not known to be harmless and that is switched on is
 refused: a shape that is not understood must not become a silent default.
 """
 
@@ -85,30 +85,30 @@ class Config:
         self.name, self.raw = name, raw
         nested = next((raw[key] for key in _NESTED if isinstance(raw.get(key), Mapping)), None)
         self._keys: dict[str, Any] = dict(raw if nested is None else _joined(raw, nested))
-        self._asked: set[str] = set()
+        self._read: set[str] = set()
 
     @property
     def model_type(self) -> str:
         """The text model's own type, or the config's.  Raises `UnsupportedModel`."""
-        found = self._keys.get("model_type")
-        if not isinstance(found, str) or not found:
+        model_type = self._keys.get("model_type")
+        if not isinstance(model_type, str) or not model_type:
             raise UnsupportedModel(
                 f"{self.name}: the config has no model_type, so no architecture can be chosen; "
                 "paste the whole config.json"
             )
-        return found
+        return model_type
 
     def __contains__(self, key: str) -> bool:
         return self.value(key, _MISSING) is not _MISSING
 
     def value(self, key: str, default: Any = None) -> Any:
-        """What the config says for a canonical key; `null` counts as absent."""
-        found = default
+        """The value of a canonical key under any of its spellings; `null` counts as absent."""
+        value = default
         for spelling in reversed((key, *_ALIASES.get(key, ()))):
-            self._asked.add(spelling)
+            self._read.add(spelling)
             if self._keys.get(spelling) is not None:
-                found = self._keys[spelling]
-        return found
+                value = self._keys[spelling]
+        return value
 
     def integer(self, key: str, default: int | None = None) -> int:
         """A whole number of at least zero (at least one where there is no default).
@@ -116,82 +116,91 @@ class Config:
         Raises:
             InvalidValue: missing without a default, negative, or no whole number.
         """
-        found = self.value(key, default)
-        if found is None:
+        value = self.value(key, default)
+        if value is None:
             raise InvalidValue(f"{self.name}: the config lacks {key!r}; add it or paste all of it")
-        whole = isinstance(found, int | float) and math.isfinite(found) and found == int(found)
-        if isinstance(found, bool) or not whole:
-            raise InvalidValue(f"{self.name}: {key} is {found!r}, not a whole number")
-        if found < (1 if default is None else 0) or found > 10**9:
-            raise InvalidValue(f"{self.name}: {key} is {found}, outside what a model may have")
-        return int(found)
+        whole = isinstance(value, int | float) and math.isfinite(value) and value == int(value)
+        if isinstance(value, bool) or not whole:
+            raise InvalidValue(f"{self.name}: {key} is {value!r}, not a whole number")
+        if value < (1 if default is None else 0) or value > 10**9:
+            raise InvalidValue(f"{self.name}: {key} is {value}, outside what a model may have")
+        return int(value)
 
     def flag(self, key: str, default: bool = False) -> bool:
-        """A yes or no."""
-        found = self.value(key, default)
-        if not isinstance(found, bool | int):
-            raise InvalidValue(f"{self.name}: {key} is {found!r}, neither true nor false")
-        return bool(found)
+        """A truth value.  Raises `InvalidValue` for anything else."""
+        value = self.value(key, default)
+        if not isinstance(value, bool | int):
+            raise InvalidValue(f"{self.name}: {key} is {value!r}, neither true nor false")
+        return bool(value)
 
     def text(self, key: str, default: str = "") -> str:
-        found = self.value(key, default)
-        if not isinstance(found, str):
-            raise InvalidValue(f"{self.name}: {key} is {found!r}, not a string")
-        return found
+        """A string.  Raises `InvalidValue` for anything else."""
+        value = self.value(key, default)
+        if not isinstance(value, str):
+            raise InvalidValue(f"{self.name}: {key} is {value!r}, not a string")
+        return value
 
     def sequence(self, key: str, default: Iterable[Any] = ()) -> list[Any]:
-        """A list; every pattern of a layer plan is one."""
-        found = self.value(key, default)
-        if isinstance(found, str | Mapping) or not isinstance(found, Iterable):
-            raise InvalidValue(f"{self.name}: {key} is {found!r}, not a list")
-        return list(found)
+        """A list, such as a pattern of layers.  Raises `InvalidValue` for anything else."""
+        value = self.value(key, default)
+        if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+            raise InvalidValue(f"{self.name}: {key} is {value!r}, not a list")
+        return list(value)
 
     def integers(self, key: str, default: Iterable[int] = ()) -> list[int]:
-        """A list of whole numbers: layers that differ, sides of a kernel."""
-        found = self.sequence(key, default)
-        if not all(isinstance(one, int) and not isinstance(one, bool) for one in found):
-            raise InvalidValue(f"{self.name}: {key} is {found!r}, not a list of whole numbers")
-        return found
+        """A list of whole numbers, such as the indices of layers that differ.
+
+        Raises:
+            InvalidValue: anything else.
+        """
+        numbers = self.sequence(key, default)
+        if not all(isinstance(number, int) and not isinstance(number, bool) for number in numbers):
+            raise InvalidValue(f"{self.name}: {key} is {numbers!r}, not a list of whole numbers")
+        return numbers
 
     def section(self, key: str) -> Config:
-        """A nested mapping as a config of its own; empty where there is none."""
-        found = self.value(key, {})
-        if not isinstance(found, Mapping):
-            raise InvalidValue(f"{self.name}: {key} is {found!r}, not an object")
-        return Config(found, f"{self.name}.{key}")
+        """The reader of a nested mapping; of an empty one where there is none.
+
+        Raises:
+            InvalidValue: the key holds anything else.
+        """
+        value = self.value(key, {})
+        if not isinstance(value, Mapping):
+            raise InvalidValue(f"{self.name}: {key} is {value!r}, not an object")
+        return Config(value, f"{self.name}.{key}")
 
     def pattern(self, key: str, layers: int, default: Iterable[Any]) -> list[Any]:
-        """A list with an entry a layer; what is beyond the last layer is cut off.
+        """A list with an entry a layer; entries beyond the last layer are cut off.
 
         Raises:
             InvalidValue: the list is shorter than the model.
         """
-        found = self.sequence(key) or list(default)
-        if len(found) < layers:
-            raise InvalidValue(f"{self.name}: {key} has {len(found)} entries for {layers} layers")
-        return found[:layers]
+        entries = self.sequence(key) or list(default)
+        if len(entries) < layers:
+            raise InvalidValue(f"{self.name}: {key} has {len(entries)} entries for {layers} layers")
+        return entries[:layers]
 
     def overrides(self, layer: int) -> Config:
-        """What `per_layer_config` says of one layer alone; empty for most."""
+        """The reader of one layer's entry in `per_layer_config`; empty for most layers."""
         for key, own in self.section("per_layer_config")._keys.items():
             if str(key).isdigit() and int(key) == layer and isinstance(own, Mapping):
                 return Config(own, f"{self.name} layer {layer}")
         return Config({}, self.name)
 
     def ignore(self, *keys: str) -> None:
-        """Mark keys as understood: they say again what others say, or shape nothing here."""
+        """Mark keys as understood: they repeat others, or leave the graph's shape alone."""
         for key in keys:
-            self._asked.update((key, *_ALIASES.get(key, ())))
+            self._read.update((key, *_ALIASES.get(key, ())))
 
     def refuse_unknown(self) -> None:
-        """Raise `UnsupportedModel` for keys that are switched on and that nobody understood."""
+        """Raise `UnsupportedModel` for keys that are switched on and were not understood."""
         unknown = sorted(
             key
             for key, value in self._keys.items()
-            if key not in self._asked and not _HARMLESS.search(key) and not _off(value)
+            if key not in self._read and not _HARMLESS.search(key) and not _off(value)
         )
         if unknown:
-            near = difflib.get_close_matches(unknown[0], sorted(self._asked), n=3, cutoff=0.6)
+            near = difflib.get_close_matches(unknown[0], sorted(self._read), n=3, cutoff=0.6)
             hint = f" (near {unknown[0]!r}: {', '.join(near)})" if near else ""
             raise UnsupportedModel(
                 f"{self.name}: {', '.join(map(repr, unknown))} of this {self.model_type} config "
@@ -200,14 +209,14 @@ class Config:
 
 
 def _off(value: Any) -> bool:
-    """A switch that is off shapes nothing: null, false, zero, empty."""
+    """Whether a value switches nothing on: null, false, zero, empty."""
     return value is None or (
         isinstance(value, bool | int | float | str | list | dict) and not value
     )
 
 
 def _joined(raw: Mapping[str, Any], nested: Mapping[str, Any]) -> dict[str, Any]:
-    """The text model's keys; whether the ends are tied is the whole model's to say."""
+    """The text model's keys, with `tie_word_embeddings` of the whole model where it has one."""
     tied = raw.get("tie_word_embeddings")
     outer = {} if tied is None else {"tie_word_embeddings": tied}
     return {"model_type": raw.get("model_type"), **nested, **outer}

@@ -1,4 +1,4 @@
-"""Parts of a layer plan that most families read alike: attention, feed-forward, experts, ends."""
+"""Readers of the parts of a layer plan that most families' configs share."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from model_registry.spec import Attention, FeedForward, Layer, Mixture, ModelSpe
 
 
 def attention(config: Config, *, qkv_bias: bool | None = None, **more: Any) -> Attention:
-    """Attention of the usual keys; `attention_bias` is of all four projections unless said.
+    """The attention of the usual keys.
 
-    more: fields of `Attention` that the family knows and no key says.
+    qkv_bias: biases on queries, keys and values alone; None for `attention_bias`, which is of all
+    four projections.  more: fields of `Attention` that the family fixes without a key.
+
+    Raises:
+        InvalidValue: heads that no attention can have.
     """
     heads = config.integer("num_attention_heads")
     hidden = config.integer("hidden_size")
@@ -31,7 +35,7 @@ def attention(config: Config, *, qkv_bias: bool | None = None, **more: Any) -> A
 
 
 def _checked(config: Config, mixer: Attention) -> Attention:
-    """Refuse heads that no attention can have."""
+    """`mixer`, refused with `InvalidValue` where its heads cannot be."""
     if mixer.head_dim < 1:
         raise InvalidValue(
             f"{config.name}: {config.integer('hidden_size')} wide with {mixer.heads} heads leaves "
@@ -46,7 +50,10 @@ def _checked(config: Config, mixer: Attention) -> Attention:
 
 
 def feed_forward(config: Config, *, key: str = "intermediate_size", **more: Any) -> FeedForward:
-    """A gated feed-forward without biases unless `mlp_bias` or the family says otherwise."""
+    """The feed-forward of the usual keys: gated, biases as `mlp_bias` says.
+
+    key: of its width.  more: fields of `FeedForward` that the family fixes without a key.
+    """
     fields = {"bias": config.flag("mlp_bias"), **more}
     return FeedForward(config.integer(key), **fields)
 
@@ -55,7 +62,10 @@ def mixture(config: Config, **more: Any) -> Mixture:
     """Routed and shared experts of the usual keys.
 
     Shared experts are `num_shared_experts` times the width of a routed one, or as wide as
-    `shared_expert_intermediate_size` says.
+    `shared_expert_intermediate_size` says.  more: fields of `Mixture` that the family fixes.
+
+    Raises:
+        InvalidValue: more experts a token than there are.
     """
     width = config.integer("moe_intermediate_size", 0) or config.integer("intermediate_size")
     config.ignore("intermediate_size")  # of dense layers, where there are any
@@ -75,7 +85,11 @@ def mixture(config: Config, **more: Any) -> Mixture:
 
 
 def layer_count(config: Config) -> int:
-    """Decoder layers; some thousand at most, so that a hostile config costs nothing."""
+    """The number of decoder layers.
+
+    Raises:
+        InvalidValue: beyond 4096, so that a hostile config costs nothing.
+    """
     count = config.integer("num_hidden_layers")
     if count > 4096:
         raise InvalidValue(f"{config.name}: num_hidden_layers is {count}; at most 4096 are read")
@@ -86,7 +100,7 @@ def windows(config: Config, *, every: int = 0, first_full: int = 0) -> list[int]
     """The window of each layer, 0 for full attention.
 
     `layer_types` decides where it is given; else every `every`-th layer is full (0: none of
-    them has a window unless the family says so).
+    them has a window; the family's file may decide otherwise).
     """
     count, window = layer_count(config), config.integer("sliding_window", 0)
     kinds = config.pattern("layer_types", count, ["full_attention"] * count)
@@ -98,7 +112,10 @@ def windows(config: Config, *, every: int = 0, first_full: int = 0) -> list[int]
 
 
 def experts_at(config: Config, *, first_dense: int = 0, every: int = 1) -> list[bool]:
-    """Which layers hold experts: not the first ones, then every n-th, or as a list says."""
+    """Whether each layer holds experts: not the first ones, then every n-th, or by a list.
+
+    first_dense, every: of a config that does not say.
+    """
     count = layer_count(config)
     first = config.integer("first_k_dense_replace", first_dense)
     if isinstance(config.value("moe_layer_freq"), list):
@@ -111,7 +128,10 @@ def experts_at(config: Config, *, first_dense: int = 0, every: int = 1) -> list[
 
 
 def decoder(config: Config, layers: Sequence[Layer], **more: Any) -> ModelSpec:
-    """The ends of the usual keys around a layer plan."""
+    """The spec of a layer plan, with the ends of the usual keys.
+
+    more: fields of `ModelSpec` that the family fixes; `tied` only where the config is silent.
+    """
     fields: dict[str, Any] = {
         "name": config.name,
         "model_type": config.model_type,

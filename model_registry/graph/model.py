@@ -1,4 +1,4 @@
-"""A model as the engine sees it: a spec, number formats, and the graphs they make."""
+"""`DecoderModel`: a spec in number formats, with the engine's `Model` interface."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genz_core.errors import UnsupportedModel
 from genz_core.types import Graph, Num, Op, Parallelism, Precision, Step
-from model_registry.graph.decoder import build, equal_layers
+from model_registry.graph.decoder import decoder_graph, equal_layers
 from model_registry.graph.encoder import encoder_graph
 from model_registry.graph.parallel_limits import invalid_reason
 from model_registry.spec import Layer, ModelSpec, VisionTower
@@ -20,9 +19,10 @@ _SIXTEEN_BIT = Precision(source="16 bit")
 
 @dataclass(frozen=True)
 class DecoderModel:
-    """A decoder in given number formats.
+    """A decoder described by a builder, in given number formats.
 
-    notes: what was resolved or assumed on the way here, in words.
+    notes: what was resolved or assumed on the way from its name, in words.  source: who published
+    the configuration.
     """
 
     spec: ModelSpec
@@ -36,15 +36,17 @@ class DecoderModel:
 
     @property
     def name(self) -> str:
+        """The checkpoint's name."""
         return self.spec.name
 
     @property
     def max_context(self) -> int | None:
+        """Tokens the positions are made for, None where nothing limits them."""
         return self.spec.max_context
 
     @property
     def parameters(self) -> float:
-        """Parameters of the decoder, tied embeddings once; vision and prediction heads apart."""
+        """Parameters of the decoder, tied embeddings once; no vision, no prediction layers."""
         return self._counts[0]
 
     @property
@@ -54,10 +56,13 @@ class DecoderModel:
 
     @cached_property
     def _counts(self) -> tuple[float, float]:
-        """(all, active): what one device holds of the graph when everything has 16 bits."""
+        """(all, active) parameters, counted on the 16-bit graph of a single device."""
         equal = equal_layers(self.spec, _SIXTEEN_BIT)
-        ops = build(self.spec, _SIXTEEN_BIT, equal, Step.decode(1.0, 1.0), Parallelism()).ops
-        return sum(_held(op) for op in ops), sum(_held(op) * _used(op) for op in ops)
+        ops = decoder_graph(
+            self.spec, _SIXTEEN_BIT, equal, Step.decode(1.0, 1.0), Parallelism()
+        ).ops
+        active = sum(_parameters(op) * _active_share(op) for op in ops)
+        return sum(_parameters(op) for op in ops), active
 
     @cached_property
     def vision_parameters(self) -> float:
@@ -65,13 +70,13 @@ class DecoderModel:
         if self.spec.vision is None:
             return 0.0
         ops = encoder_graph(self.spec.vision, _SIXTEEN_BIT, 1.0, 4.0, Parallelism()).ops
-        return sum(_held(op) for op in ops)
+        return sum(_parameters(op) for op in ops)
 
     def encoder_graph(self, images: Num, patches: Num, parallelism: Parallelism) -> Graph:
         """The operators that turn `images` of `patches` patches each into image tokens.
 
         Raises:
-            UnsupportedModel: the model sees no images, or nobody has described how.
+            UnsupportedModel: the model has no image encoder, or none that is described.
         """
         return encoder_graph(self._tower(), self.precision, images, patches, parallelism)
 
@@ -90,34 +95,20 @@ class DecoderModel:
 
     def graph(self, step: Step, parallelism: Parallelism) -> Graph:
         """The operators of one step on one device of the split."""
-        return build(self.spec, self.precision, self._equal, step, parallelism)
+        return decoder_graph(self.spec, self.precision, self._equal, step, parallelism)
 
     def invalid(self, parallelism: Parallelism) -> str | None:
         """Why these (scalar) degrees cannot split the model, with the nearest that can."""
         return invalid_reason(self.spec, parallelism)
 
-    def reasons(self, parallelism: Parallelism) -> NDArray[np.str_]:
-        """`invalid` for arrays of degrees: a sentence a configuration, empty where it can run."""
-        return _each(self.spec, parallelism)
 
-
-def _held(op: Op) -> float:
-    """Parameters that an operator of a 16-bit graph holds over all its layers."""
+def _parameters(op: Op) -> float:
+    """Parameters that an operator of a 16-bit graph holds, over all its layers."""
     return float(op.held_weight_bytes) * op.count / 2.0
 
 
-def _used(op: Op) -> float:
+def _active_share(op: Op) -> float:
+    """The share of an operator's parameters that one token uses."""
     if op.kind != "moe":
         return 1.0
     return float(np.asarray(op.dims["top_k"])) / float(np.asarray(op.dims["experts_total"]))
-
-
-def _each(spec: ModelSpec, par: Parallelism) -> NDArray[np.str_]:
-    fields: list[Num] = [par.tp, par.pp, par.dp, par.ep, par.cp, par.expert_tp]
-    rows = np.stack(np.broadcast_arrays(*(np.atleast_1d(np.asarray(f, float)) for f in fields)))
-    unique, inverse = np.unique(rows, axis=1, return_inverse=True)
-    words = [
-        invalid_reason(spec, Parallelism(tp=tp, pp=pp, dp=dp, ep=ep, cp=cp, moe_tp=moe_tp)) or ""
-        for tp, pp, dp, ep, cp, moe_tp in unique.T
-    ]
-    return np.array(words)[np.ravel(inverse)]

@@ -15,16 +15,16 @@ Tower = Callable[[Config, int], VisionTower]
 
 
 def with_vision(spec: ModelSpec, config: Config) -> ModelSpec:
-    """The spec with its image encoder, or with a note that nobody has described that one."""
-    found = config.raw.get("vision_config")
-    if not isinstance(found, Mapping) or not found:
+    """The spec with its image encoder, or with a note that this encoder is not described."""
+    section = config.raw.get("vision_config")
+    if not isinstance(section, Mapping) or not section:
         return spec
     tower = _TOWERS.get(str(config.raw.get("model_type")))
     if tower is None:
         note = "the image encoder is not described; image tokens count as part of the prompt"
         return replace(spec, notes=(*spec.notes, note))
     outer = {key: config.raw[key] for key in _OUTER if key in config.raw}
-    vision = tower(Config({**outer, **found}, f"{config.name} vision"), spec.hidden)
+    vision = tower(Config({**outer, **section}, f"{config.name} vision"), spec.hidden)
     return replace(spec, vision=vision)
 
 
@@ -75,7 +75,7 @@ def _kimi_k25(config: Config, text_hidden: int) -> VisionTower:
 
 
 def _area(config: Config, key: str, default: tuple[int, int]) -> int:
-    """Patches under a kernel of rows x columns."""
+    """Patches under the kernel whose (rows, columns) stand at `key`."""
     sides = config.integers(key, default)
     if len(sides) != 2 or min(sides) < 1:
         raise InvalidValue(f"{config.name}: {key} is {sides!r}, not rows and columns")

@@ -1,22 +1,22 @@
-"""The module database: per-module formulas, derived by tracing, kept as JSON that people review.
+"""The module database: formulas of module classes, derived by tracing, kept as reviewed JSON.
 
 A leaf (Linear, SiLU, RMSNorm ...) has formulas in its own sizes; a module of a model has them in
 batch, new tokens and context at that model's sizes, with its children and their counts.
 """
 
-from model_registry.modules.derivation import derive, derive_model, module_classes
-from model_registry.modules.lookup import class_entry, missing, model_entries
-from model_registry.modules.store import known, model_key, read, save
+from model_registry.modules.derivation import derive_class, derive_model, module_classes
+from model_registry.modules.lookup import class_entry, missing_classes, model_entries
+from model_registry.modules.store import entry_names, model_key, read_entry, save_entry
 
 __all__ = [
     "class_entry",
-    "derive",
+    "derive_class",
     "derive_model",
-    "known",
-    "missing",
+    "entry_names",
+    "missing_classes",
     "model_entries",
     "model_key",
     "module_classes",
-    "read",
-    "save",
+    "read_entry",
+    "save_entry",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from genz_core.operators import activated_experts, attended_pairs
-from model_registry.tracing.records import Record, Tensor
+from model_registry.tracing.records import DispatchedOp, DispatchedTensor
 
 ELEMENT_BYTES = 2  # everything is traced in 16 bit
 _PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm", "mv", "dot", "matmul"})
@@ -34,8 +34,8 @@ _MOVES = frozenset(
 )
 
 
-def flops(record: Record) -> float:
-    """A multiply-add is two; causal attention counts the pairs it attends to."""
+def flops(record: DispatchedOp) -> float:
+    """FLOPs of a record: a multiply-add is two, causal attention counts the pairs it attends to."""
     out = record.outputs[0].elements if record.outputs else 0
     name = record.operator
     if name == "attention":
@@ -57,7 +57,7 @@ def flops(record: Record) -> float:
     return float(_PER_ELEMENT.get(name, 1) * out)
 
 
-def _attention(record: Record) -> float:
+def _attention(record: DispatchedOp) -> float:
     query, key, value = (tensor.shape for tensor in record.inputs[:3])
     new, cached = query[2], key[2] - query[2]
     if record.facts["causal"]:
@@ -67,7 +67,7 @@ def _attention(record: Record) -> float:
     return 2.0 * query[0] * query[1] * pairs * (query[3] + value[3])
 
 
-def _experts(record: Record) -> tuple[float, float]:
+def _experts(record: DispatchedOp) -> tuple[float, float]:
     """(FLOPs, bytes of the weights that the tokens are expected to reach)."""
     tokens, width = record.inputs[0].shape
     facts = record.facts
@@ -76,17 +76,17 @@ def _experts(record: Record) -> tuple[float, float]:
     return 2.0 * tokens * facts["top_k"] * each, reached * each * ELEMENT_BYTES
 
 
-def _read(tensor: Tensor, record: Record) -> float:
+def _read(tensor: DispatchedTensor, record: DispatchedOp) -> float:
     if record.operator == "embedding" and tensor.parameter:
         return float(record.outputs[0].elements * ELEMENT_BYTES)
     return float(tensor.elements * ELEMENT_BYTES)
 
 
-def figures(records: Sequence[Record]) -> dict[str, float]:
-    """A module as one fused operator: what enters, what leaves, what stays inside.
+def figures(records: Sequence[DispatchedOp]) -> dict[str, float]:
+    """FLOPs and bytes of a module's records, taken as one fused operator, by `entry.FIGURES`.
 
-    Read: parameters and tensors made elsewhere, each once.  Written: results that none of its own
-    operators reads.  Intermediate: what is written by one of its operators and read by another.
+    Read: parameters and tensors made elsewhere, each once.  Written: results that no operator of
+    the module reads.  Intermediate: results of its operators that another of them reads.
     """
     read: dict[int, float] = {}
     left: dict[int, float] = {}
@@ -113,6 +113,6 @@ def figures(records: Sequence[Record]) -> dict[str, float]:
     }
 
 
-def operators(records: Sequence[Record]) -> dict[str, int]:
-    """How often each tensor operator runs."""
+def operator_counts(records: Sequence[DispatchedOp]) -> dict[str, int]:
+    """{name: runs} of the tensor operators among records."""
     return dict(Counter(record.operator for record in records))

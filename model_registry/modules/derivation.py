@@ -1,4 +1,4 @@
-"""Formulas of a class, found by running it at several sizes and fitting exact polynomials."""
+"""Formulas of a class: exact polynomials fitted to its counts at several sizes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 
 from genz_core.errors import InvalidValue, UnsupportedModel
 from model_registry.modules import costs
-from model_registry.modules.entry import FIGURES, Child, Entry
+from model_registry.modules.entry import FIGURES, ChildModule, ModuleEntry
 from model_registry.modules.polynomial import Polynomial, fit_grid
 from model_registry.modules.store import model_key
-from model_registry.tracing.building import build, quiet, require_torch
-from model_registry.tracing.capture import record, record_module
-from model_registry.tracing.records import Record
+from model_registry.tracing.building import build_on_meta, quiet, require_torch
+from model_registry.tracing.capture import record_module, record_pass
+from model_registry.tracing.records import DispatchedOp
 
 Sizes = Mapping[str, int]
 _PACKAGES = ("torch.nn.", "transformers.")
@@ -25,7 +25,7 @@ _PACKAGES = ("torch.nn.", "transformers.")
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """How to make one class and what to feed it.
+    """How to run a class by itself: its constructor and its input.
 
     sizes: symbols of its constructor.  make: class and sizes -> module.  shape: of its input.
     whole: the input holds token numbers.
@@ -66,7 +66,7 @@ LEAVES: Mapping[str, Leaf] = {
 }
 
 
-def derive(class_path: str) -> Entry:
+def derive_class(class_path: str) -> ModuleEntry:
     """The entry of one class: `torch.nn.modules.activation.SiLU`, or a class of transformers.
 
     Raises:
@@ -81,17 +81,21 @@ def derive(class_path: str) -> Entry:
     axes = [(1, 2, 3), (1, 2, 3), *((4, 8, 12) for _ in leaf.sizes)]
     points = list(product(*axes))
     runs = [_run_leaf(kind, leaf, dict(zip(symbols, point, strict=True))) for point in points]
-    return Entry(
+    return ModuleEntry(
         module=class_path,
         source=_source(kind),
         symbols=symbols,
         formulas=_formulas(class_path, symbols, points, runs),
-        operators=costs.operators(runs[0]),
+        operators=costs.operator_counts(runs[0]),
     )
 
 
 def _class(class_path: str) -> Any:
-    """The class at a path in torch.nn or transformers; nothing else is imported."""
+    """The class at a path in torch.nn or transformers; no other package is imported.
+
+    Raises:
+        InvalidValue: no such class, or a path outside of both.
+    """
     if not class_path.startswith(_PACKAGES):
         raise InvalidValue(
             f"{class_path!r} is neither under torch.nn nor under transformers; "
@@ -102,15 +106,15 @@ def _class(class_path: str) -> Any:
 
     where, _, name = class_path.rpartition(".")
     try:
-        found = getattr(importlib.import_module(where), name)
+        kind = getattr(importlib.import_module(where), name)
     except (ImportError, AttributeError, ValueError):
         raise InvalidValue(f"there is no class {class_path!r} in this installation") from None
-    if not (inspect.isclass(found) and issubclass(found, torch.nn.Module)):
+    if not (inspect.isclass(kind) and issubclass(kind, torch.nn.Module)):
         raise InvalidValue(f"{class_path!r} is no torch module")
-    return found
+    return kind
 
 
-def _run_leaf(kind: Any, leaf: Leaf, sizes: Sizes) -> list[Record]:
+def _run_leaf(kind: Any, leaf: Leaf, sizes: Sizes) -> list[DispatchedOp]:
     import torch
 
     try:
@@ -126,29 +130,36 @@ def _run_leaf(kind: Any, leaf: Leaf, sizes: Sizes) -> list[Record]:
 
 
 def _formulas(
-    name: str, symbols: tuple[str, ...], points: Sequence[tuple[int, ...]], runs: list[list[Record]]
+    name: str,
+    symbols: tuple[str, ...],
+    points: Sequence[tuple[int, ...]],
+    runs: list[list[DispatchedOp]],
 ) -> dict[str, Polynomial]:
-    counted = [costs.figures(records) for records in runs]
-    found = _fitted(symbols, points, counted)
-    if "flops" not in found:
+    """The formulas of a class from a run at each point.
+
+    Raises:
+        UnsupportedModel: its FLOPs are no polynomial of the symbols.
+    """
+    formulas = _fitted(symbols, points, [costs.figures(records) for records in runs])
+    if "flops" not in formulas:
         raise UnsupportedModel(f"the counts of {name} are no polynomial of its sizes")
-    return found
+    return formulas
 
 
 def _fitted(
     symbols: tuple[str, ...], points: Sequence[tuple[int, ...]], counted: list[dict[str, float]]
 ) -> dict[str, Polynomial]:
-    """The figures that are polynomials; experts' weights, for one, are none."""
+    """{figure: polynomial} of the figures that are polynomials; experts' weights are none."""
     degree = 2 if "context" in symbols else 1
     fits = {
-        figure: fit_grid(symbols, points, [one[figure] for one in counted], degree)
+        figure: fit_grid(symbols, points, [figures[figure] for figures in counted], degree)
         for figure in FIGURES
     }
     return {figure: fitted for figure, fitted in fits.items() if fitted is not None}
 
 
 def _source(kind: Any) -> str:
-    """File and line of a class, below its package."""
+    """File and line of a class below its package, and the package's version."""
     try:
         file, line = inspect.getsourcefile(kind), inspect.getsourcelines(kind)[1]
     except (OSError, TypeError):
@@ -166,14 +177,20 @@ _MODEL_SYMBOLS = ("batch", "new_tokens", "context")
 _MODEL_AXES = ((1, 2), (1, 2, 3, 4), (4, 8, 12))
 
 
-def derive_model(config: Mapping[str, Any]) -> list[Entry]:
-    """Entries of every module class inside the layers of a model, at the model's sizes."""
-    instance = build(config)
+def derive_model(config: Mapping[str, Any]) -> list[ModuleEntry]:
+    """Entries of every module class inside the layers of a model, at the model's sizes.
+
+    config: a Hugging Face config.json.
+
+    Raises:
+        RidgelineError: as `tracing.building.build_on_meta`.
+    """
+    instance = build_on_meta(config)
     points = list(product(*_MODEL_AXES))
     with quiet():
         runs = [_layers(instance.model, *point) for point in points]
     sizes = {"model": model_key(config), "model_type": instance.model.config.model_type}
-    entries: dict[str, Entry] = {}
+    entries: dict[str, ModuleEntry] = {}
     for path, name in _paths(instance.model, runs[0]).items():
         if name not in entries:
             entry = _within(instance.model, path, name, points, runs)
@@ -183,24 +200,28 @@ def derive_model(config: Mapping[str, Any]) -> list[Entry]:
 
 
 def module_classes(config: Mapping[str, Any]) -> list[str]:
-    """Full paths of the module classes that a model's layers run."""
-    instance = build(config)
+    """Full paths of the module classes that a model's layers run, in alphabetical order.
+
+    Raises:
+        RidgelineError: as `tracing.building.build_on_meta`.
+    """
+    instance = build_on_meta(config)
     with quiet():
-        found = _paths(instance.model, _layers(instance.model, 1, 1, 4))
-    return sorted(set(found.values()))
+        classes = _paths(instance.model, _layers(instance.model, 1, 1, 4))
+    return sorted(set(classes.values()))
 
 
-def _layers(model: Any, batch: int, new_tokens: int, context: int) -> list[Record]:
+def _layers(model: Any, batch: int, new_tokens: int, context: int) -> list[DispatchedOp]:
     """Records of the layers, and of the rotary embedding that runs before them, for `new_tokens`
     that follow `context` cached ones.
     """
-    _, cache = record(model, batch, context)
-    segments, _ = record(model, batch, new_tokens, cache)
+    _, cache = record_pass(model, batch, context)
+    segments, _ = record_pass(model, batch, new_tokens, cache)
     return [
-        one
+        record
         for segment in segments
-        for one in segment.records
-        if segment.layers or _is_rotary(one.path)
+        for record in segment.records
+        if segment.layers or _is_rotary(record.path)
     ]
 
 
@@ -208,11 +229,11 @@ def _is_rotary(path: str) -> bool:
     return "rotary" in path.rpartition(".")[2].lower()
 
 
-def _paths(model: Any, records: list[Record]) -> dict[str, str]:
-    """Module paths that ran, inner ones first, with the class of each."""
+def _paths(model: Any, records: list[DispatchedOp]) -> dict[str, str]:
+    """{path: class} of the modules that ran, inner ones first."""
     paths: set[str] = set()
-    for one in records:
-        steps = one.path.split(".")
+    for record in records:
+        steps = record.path.split(".")
         paths |= {".".join(steps[:end]) for end in range(1, len(steps) + 1)}
     modules = dict(model.named_modules())
     ordered = sorted((p for p in paths if p in modules), key=lambda p: (-p.count("."), p))
@@ -226,42 +247,46 @@ def _path_of(kind: Any) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _inside(records: list[Record], path: str) -> list[Record]:
-    return [one for one in records if one.path == path or one.path.startswith(path + ".")]
+def _inside(records: list[DispatchedOp], path: str) -> list[DispatchedOp]:
+    return [r for r in records if r.path == path or r.path.startswith(path + ".")]
 
 
 def _within(
-    model: Any, path: str, name: str, points: Sequence[tuple[int, ...]], runs: list[list[Record]]
-) -> Entry | None:
+    model: Any,
+    path: str,
+    name: str,
+    points: Sequence[tuple[int, ...]],
+    runs: list[list[DispatchedOp]],
+) -> ModuleEntry | None:
     module = model.get_submodule(path)
     counted = [costs.figures(_inside(records, path)) for records in runs]
     formulas = _fitted(_MODEL_SYMBOLS, points, counted)
     if not formulas:
         return None
-    return Entry(
+    return ModuleEntry(
         module=name,
         source=_source(type(module)),
         symbols=_MODEL_SYMBOLS,
         formulas=formulas,
         parameters=float(sum(p.numel() for p in module.parameters())),
         children=_children(module),
-        operators=costs.operators(_inside(runs[0], path)),
+        operators=costs.operator_counts(_inside(runs[0], path)),
     )
 
 
-def _children(module: Any) -> tuple[Child, ...]:
+def _children(module: Any) -> tuple[ChildModule, ...]:
     """Direct children; lists of equal modules are one child with their count."""
-    found: list[Child] = []
+    children: list[ChildModule] = []
     for name, child in module.named_children():
         if type(child).__name__ == "ModuleList" and len(child):
-            found.append(Child(name, _path_of(type(child[0])), len(child)))
+            children.append(ChildModule(name, _path_of(type(child[0])), len(child)))
         else:
-            found.append(Child(name, _path_of(type(child)), 1))
-    return tuple(found)
+            children.append(ChildModule(name, _path_of(type(child)), 1))
+    return tuple(children)
 
 
-def _of_default_model(class_path: str) -> Entry:
-    """A class of transformers in its model's default config."""
+def _of_default_model(class_path: str) -> ModuleEntry:
+    """The entry of a class of transformers, at its model's default config."""
     parts = class_path.split(".")
     if len(parts) < 5 or parts[1] != "models":
         raise InvalidValue(

@@ -1,4 +1,4 @@
-"""One entry of the module database, and its JSON."""
+"""An entry of the module database, and its JSON."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ FIGURES = ("flops", "read_bytes", "write_bytes", "intermediate_bytes")
 
 
 @dataclass(frozen=True, slots=True)
-class Child:
-    """A module inside a module: its name there, its class, how often it is called."""
+class ChildModule:
+    """A module inside a module: its attribute, its class, and how often it is called."""
 
     name: str
     module: str
@@ -24,12 +24,13 @@ class Child:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ModuleEntry:
     """Formulas of one class.
 
-    module: full path of the class.  source: file and line it came from.  sizes: those it was
-    derived at, where they are no symbols.  operators: how often each tensor operator runs.
-    validated: {"by", "on"} of the person who checked it, empty for nobody.
+    module: full path of the class.  source: its file, line and package version.  symbols: of the
+    formulas.  formulas: by `FIGURES`.  sizes: those it was derived at, where they are no symbols.
+    operators: how often each tensor operator runs.  validated: {"by", "on"} of the person who
+    checked it, empty where it is unchecked.
     """
 
     module: str
@@ -37,13 +38,13 @@ class Entry:
     symbols: tuple[str, ...]
     formulas: Mapping[str, Polynomial]
     parameters: float = 0.0
-    children: tuple[Child, ...] = ()
+    children: tuple[ChildModule, ...] = ()
     operators: Mapping[str, int] = field(default_factory=dict)
     sizes: Mapping[str, Any] = field(default_factory=dict)
     validated: Mapping[str, str] = field(default_factory=dict)
 
     def evaluate(self, **values: float) -> dict[str, float]:
-        """Every figure at values of the symbols.
+        """{figure: value} at values of the symbols.
 
         Raises:
             InvalidValue: a symbol without a value.
@@ -56,6 +57,7 @@ class Entry:
         return {name: formula(values) for name, formula in self.formulas.items()}
 
     def to_json(self) -> dict[str, Any]:
+        """Plain JSON; `from_json` reads it back."""
         return {
             "module": self.module,
             "source": self.source,
@@ -72,7 +74,8 @@ class Entry:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Entry:
+    def from_json(cls, data: Mapping[str, Any]) -> ModuleEntry:
+        """The entry that `to_json` wrote.  Raises `KeyError` or `TypeError` for anything else."""
         symbols = tuple(data["symbols"])
         formulas = {
             name: Polynomial.from_json(symbols, terms)
@@ -84,7 +87,7 @@ class Entry:
             symbols,
             formulas,
             data["parameters"],
-            tuple(Child(**child) for child in data["children"]),
+            tuple(ChildModule(**child) for child in data["children"]),
             data["operators"],
             data["sizes"],
             data["validated"],

@@ -1,4 +1,4 @@
-"""Entries from the database where it has them, else derived and kept there."""
+"""Entries of classes and models: read from the database, or derived and kept there."""
 
 from __future__ import annotations
 
@@ -9,53 +9,57 @@ from typing import Any
 
 from genz_core.errors import UnknownName
 from model_registry.modules import derivation, store
-from model_registry.modules.entry import Entry
+from model_registry.modules.entry import ModuleEntry
 
 
-def class_entry(class_path: str, *, again: bool = False) -> Entry:
-    """The entry of one class.  again: derive it though the database has it.
+def class_entry(class_path: str, *, again: bool = False) -> ModuleEntry:
+    """The entry of one class.
+
+    again: derive it though the database has it.
 
     Raises:
-        RidgelineError: as `derivation.derive`.
+        RidgelineError: as `derivation.derive_class`.
     """
     steps = class_path.split(".")
     default = steps[2] if steps[:2] == ["transformers", "models"] and len(steps) > 2 else ""
     if not again:
         with contextlib.suppress(UnknownName):
-            found = store.read(class_path, default)
-            if found.module == class_path and _is_current(found):
-                return found
-    entry = derivation.derive(class_path)
-    store.save(entry)
+            stored = store.read_entry(class_path, default)
+            if stored.module == class_path and _is_current(stored):
+                return stored
+    entry = derivation.derive_class(class_path)
+    store.save_entry(entry)
     return entry
 
 
-def model_entries(config: Mapping[str, Any], *, again: bool = False) -> list[Entry]:
+def model_entries(config: Mapping[str, Any], *, again: bool = False) -> list[ModuleEntry]:
     """Entries of every module class of a model, at the model's sizes.
+
+    again: derive them though the database has them.
 
     Raises:
         RidgelineError: as `derivation.derive_model`.
     """
-    found = store.of_model(store.model_key(config))
-    if found and not again and all(map(_is_current, found)):
-        return found
+    stored = store.entries_of_model(store.model_key(config))
+    if stored and not again and all(map(_is_current, stored)):
+        return stored
     entries = derivation.derive_model(config)
     for entry in entries:
-        store.save(entry)
+        store.save_entry(entry)
     return entries
 
 
-def missing(config: Mapping[str, Any]) -> list[str]:
+def missing_classes(config: Mapping[str, Any]) -> list[str]:
     """Module classes of a model that the database does not hold at the model's sizes."""
-    held = store.of_model(store.model_key(config))
-    current = {entry.module for entry in held if _is_current(entry)}
-    if held and len(current) == len(held):
+    stored = store.entries_of_model(store.model_key(config))
+    current = {entry.module for entry in stored if _is_current(entry)}
+    if stored and len(current) == len(stored):
         return []
     return sorted(set(derivation.module_classes(config)) - current)
 
 
-def _is_current(entry: Entry) -> bool:
-    """Whether the class comes from the version that is installed, or none is installed."""
+def _is_current(entry: ModuleEntry) -> bool:
+    """Whether an entry is of the installed version of its package, or none is installed."""
     package = entry.module.partition(".")[0]
     try:
         return entry.source.endswith(f"({package} {version(package).partition('+')[0]})")

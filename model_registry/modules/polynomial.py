@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import Any
@@ -14,28 +15,29 @@ Powers = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Polynomial:
-    """Sum of coefficient x symbols to powers: {(1, 1): 4096} over ("batch", "new_tokens")."""
+    """A sum of coefficient x powers of symbols: {(1, 1): 4096} over ("batch", "new_tokens")."""
 
     symbols: tuple[str, ...]
     terms: Mapping[Powers, Fraction]
 
     def __call__(self, values: Mapping[str, float]) -> float:
-        """The value where each symbol has the number given for it."""
+        """The value of the polynomial at a number for each symbol."""
         point = [Fraction(values[symbol]) for symbol in self.symbols]
         return float(_value(self.terms, point))
 
     def text(self) -> str:
-        """`8192*{batch}*{new_tokens} + 4*{batch}*{new_tokens}**2`."""
+        """The formula as text: `8192*{batch}*{new_tokens} + 4*{batch}*{new_tokens}**2`."""
         ordered = sorted(self.terms.items(), key=lambda term: (-sum(term[0]), term[0]))
         shown = [_term(self.symbols, powers, number) for powers, number in ordered]
         return " + ".join(shown).replace("+ -", "- ") or "0"
 
     def to_json(self) -> dict[str, str]:
-        """{"1,1": "4096"}: powers of the symbols -> coefficient."""
+        """{powers of the symbols: coefficient} as text: {"1,1": "4096"}."""
         return {",".join(map(str, powers)): str(c) for powers, c in self.terms.items()}
 
     @classmethod
     def from_json(cls, symbols: Sequence[str], data: Mapping[str, str]) -> Polynomial:
+        """The polynomial over `symbols` that `to_json` wrote."""
         terms = {tuple(map(int, key.split(","))): Fraction(text) for key, text in data.items()}
         return cls(tuple(symbols), terms)
 
@@ -61,12 +63,14 @@ def _value(terms: Mapping[Powers, Fraction], point: Sequence[Fraction]) -> Fract
 def fit_grid(
     symbols: Sequence[str], points: Any, values: Any, degree: int = 2
 ) -> Polynomial | None:
-    """The polynomial of at most `degree` in each symbol through all values; None for none.
+    """The polynomial of at most `degree` in each symbol through all values; None without one.
 
     points: a full grid, [rows, symbols].  values: [rows], whole numbers or halves.
     Interpolates along one symbol after the other, and keeps the last values of an axis that is
     longer than degree + 1 to check against.
     """
+    if not any(values):
+        return Polynomial(tuple(symbols), {})
     table = {
         tuple(Fraction(float(x)) for x in point): Fraction(float(value)).limit_denominator(4)
         for point, value in zip(points, values, strict=True)
@@ -74,16 +78,16 @@ def fit_grid(
     axes = [sorted({point[at] for point in table}) for at in range(len(symbols))]
     used = [axis[: degree + 1] for axis in axes]
     terms = _interpolated(used, table)
-    found = Polynomial(tuple(symbols), {powers: c for powers, c in terms.items() if c})
-    exact = all(_value(found.terms, point) == value for point, value in table.items())
-    return found if exact else None
+    fitted = Polynomial(tuple(symbols), {powers: c for powers, c in terms.items() if c})
+    exact = all(_value(fitted.terms, point) == value for point, value in table.items())
+    return fitted if exact else None
 
 
 def _interpolated(
     axes: list[list[Fraction]], table: Mapping[tuple[Fraction, ...], Fraction]
 ) -> dict[Powers, Fraction]:
     """Coefficients of the tensor-product interpolation."""
-    inverses = [_inverse([[x**p for p in range(len(axis))] for x in axis]) for axis in axes]
+    inverses = [_inverse_powers(tuple(axis)) for axis in axes]
     shapes = [range(len(axis)) for axis in axes]
     rows = {at: table[tuple(axis[i] for axis, i in zip(axes, at, strict=True))]
             for at in product(*shapes)}  # fmt: skip
@@ -101,8 +105,14 @@ def _interpolated(
     return rows
 
 
+@lru_cache(maxsize=64)
+def _inverse_powers(axis: tuple[Fraction, ...]) -> list[list[Fraction]]:
+    """The inverse of the matrix of powers of `axis`: from values along it to coefficients."""
+    return _inverse([[x**power for power in range(len(axis))] for x in axis])
+
+
 def _inverse(matrix: list[list[Fraction]]) -> list[list[Fraction]]:
-    """Gauss-Jordan, exact."""
+    """The inverse of a square matrix, by exact Gauss-Jordan elimination."""
     size = len(matrix)
     rows = [
         [*row, *(Fraction(int(at == column)) for column in range(size))]

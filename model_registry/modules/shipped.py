@@ -1,9 +1,9 @@
-"""Writes the entries that ship: `python -m model_registry.modules.shipped`."""
+"""Derive the entries that ship again: `python -m model_registry.modules.shipped`."""
 
 from __future__ import annotations
 
-from model_registry.modules.derivation import derive, derive_model
-from model_registry.modules.store import SHIPPED, save
+from model_registry.modules.derivation import derive_class, derive_model
+from model_registry.modules.store import SHIPPED, save_entry
 
 LEAVES = (
     *(f"torch.nn.modules.activation.{n}" for n in ("SiLU", "GELU", "ReLU", "Sigmoid", "Tanh")),
@@ -20,11 +20,11 @@ MODELS = ("llama", "gpt2", "mixtral", "qwen3", "deepseek_v3")
 def main() -> None:
     """Derive every leaf, and the modules of some families at their default sizes."""
     for path in LEAVES:
-        save(derive(path), SHIPPED)
+        save_entry(derive_class(path), SHIPPED)
     for model_type in MODELS:
         for entry in derive_model({"model_type": model_type}):
             if entry.module not in LEAVES:
-                save(entry, SHIPPED)
+                save_entry(entry, SHIPPED)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Where entries lie: those that ship, and those that a user derived.
+"""Files of the module database: entries that ship, and entries that a user derived.
 
 A class alone is one file; a module of a model is one for each model it was derived in, because
 its formulas hold at that model's sizes.
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from genz_core.errors import InvalidValue, UnknownName
-from model_registry.modules.entry import Entry
-from model_registry.tracing import cache
+from model_registry.modules.entry import ModuleEntry
+from model_registry.tracing import program_cache
 
 SHIPPED = Path(__file__).parent / "database"
 _HASHED = re.compile(r"-[0-9a-f]{12}$")
@@ -24,9 +24,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*(@[\w.-]+)?")
 
 
 def model_key(config: Mapping[str, Any]) -> str:
-    """What tells the sizes of a config apart: its type where the class's defaults are all it has,
-    else its type and a hash of what it says.
-    """
+    """A key for the sizes of a config: its type, and a hash of its other keys if it has any."""
     model_type = str(config.get("model_type", ""))
     if set(config) <= {"model_type"}:
         return model_type
@@ -35,14 +33,14 @@ def model_key(config: Mapping[str, Any]) -> str:
 
 
 def own_folder() -> Path:
-    """Entries that a user derived, beside the traces in the cache folder."""
-    return cache.folder().parent / "modules"
+    """The folder of entries that a user derived, beside the traces in the cache folder."""
+    return program_cache.traces_folder().parent / "modules"
 
 
 def _files(model: str = "") -> Iterator[Path]:
-    """Files of entries, the user's own before those that ship.
+    """Files of entries, the user's before those that ship.
 
-    model: only those derived in the model of that key; "" for all.
+    model: key of the model they were derived in; "" for all.
     """
     for folder in (own_folder(), SHIPPED):
         for path in sorted(folder.glob("*.json")):
@@ -55,28 +53,28 @@ def _class_of(path: Path) -> str:
 
 
 def _rank(path: Path) -> int:
-    """A class alone before one at default sizes before one at a model's."""
+    """Order of preference: a class by itself, at a default config's sizes, at a model's."""
     if "@" not in path.stem:
         return 0
     return 2 if _HASHED.search(path.stem) else 1
 
 
-def _entry(path: Path) -> Entry:
+def _entry(path: Path) -> ModuleEntry:
     try:
-        return Entry.from_json(json.loads(path.read_text(encoding="utf-8")))
+        return ModuleEntry.from_json(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidValue(f"{path} is no entry of the module database: {error!r}") from None
 
 
-def known() -> list[str]:
+def entry_names() -> list[str]:
     """Full class paths of every entry."""
     return sorted({_class_of(path) for path in _files()})
 
 
-def read(name: str, model: str = "") -> Entry:
+def read_entry(name: str, model: str = "") -> ModuleEntry:
     """The entry of a class, by its full path or its bare name.
 
-    model: the key of the model whose sizes it has; "" for the class alone, else at the sizes of
+    model: key of the model whose sizes it has; "" for the class by itself, else at the sizes of
     a default config, else at any.
 
     Raises:
@@ -88,24 +86,23 @@ def read(name: str, model: str = "") -> Entry:
     if named := [path for path in paths if name in spellings[path]]:
         return _entry(min(named, key=_rank))
     near = sorted({spelling for both in spellings.values() for spelling in both})
-    asked = "--model MODEL" if model else "CLASS"
-    raise UnknownName("module", name, near, f"Derive it: ridgeline modules derive {asked}")
+    argument = "--model MODEL" if model else "CLASS"
+    raise UnknownName("module", name, near, f"Derive it: ridgeline modules derive {argument}")
 
 
-def of_model(key: str) -> list[Entry]:
-    """Entries that were derived in the model of that key, a user's own in place of those that
-    ship; none where nobody derived them.
-    """
-    found: dict[str, Path] = {}
+def entries_of_model(key: str) -> list[ModuleEntry]:
+    """Entries derived in the model of that key, a user's in place of those that ship."""
+    files: dict[str, Path] = {}
     for path in _files(key) if key else ():
-        found.setdefault(_class_of(path), path)
-    return [_entry(path) for path in found.values()]
+        files.setdefault(_class_of(path), path)
+    return [_entry(path) for path in files.values()]
 
 
-def save(entry: Entry, folder: Path | None = None) -> Path:
-    """Write an entry as JSON; returns the file.
+def save_entry(entry: ModuleEntry, folder: Path | None = None) -> Path:
+    """Write an entry as JSON and return its file.
 
-    What a person has validated stays validated while the formulas are the same.
+    A validation of the entry in its place is kept while the formulas are the same.
+    folder: None for the user's.
     """
     target, key = folder or own_folder(), str(entry.sizes.get("model", ""))
     name = f"{entry.module}@{key}" if key else entry.module

@@ -1,1 +1,1 @@
-"""Number formats of a checkpoint's tensors: what its config says, what the user asks."""
+"""Number formats of a checkpoint's tensors: from its config, and from the user's wishes."""

@@ -1,4 +1,4 @@
-"""A user's wishes for number formats, on top of what a checkpoint holds."""
+"""A checkpoint's number formats with a user's wishes on top."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from genz_core.types import CacheSource, Precision
 from model_registry.quantization.roles import GROUPS
 
 _FP8 = frozenset({"fp8", "fp8_block", "mxfp8"})
-#: Formats that one asks for by the name of the plainest among them.
+#: Formats that a user asks for by the name of the plainest among them.
 _FAMILIES = {"fp8": _FP8, "int4": frozenset({"int4", "int4_g32"})}
 _WIDE = frozenset({"bf16", "fp16", "fp32", "tf32"})
 
 
-def schemes(precision: Precision) -> frozenset[str]:
-    """The quantised formats that a checkpoint holds; empty for a 16-bit one."""
-    held = {*precision.weights.values(), *precision.by_layer.values()}
-    return frozenset(held - _WIDE)
+def quantised_formats(precision: Precision) -> frozenset[str]:
+    """The quantised formats among a checkpoint's weights; empty for a 16-bit one."""
+    formats = {*precision.weights.values(), *precision.by_layer.values()}
+    return frozenset(formats - _WIDE)
 
 
-def _own(name: str, held: frozenset[str]) -> bool:
-    """Whether asking for `name` asks for what the checkpoint already is."""
-    return bool(held & _FAMILIES.get(name, frozenset({name})))
+def _already(name: str, formats: frozenset[str]) -> bool:
+    """Whether weights of these formats are in `name`, or in a variant of it, already."""
+    return bool(formats & _FAMILIES.get(name, frozenset({name})))
 
 
 def _is_gguf(name: str) -> bool:
@@ -30,7 +30,7 @@ def _is_gguf(name: str) -> bool:
 
 
 def _as_loaded(name: str, base: str) -> dict[str, str]:
-    """The map an engine makes when told to run every linear layer in `name`."""
+    """{role: format} of an engine that quantises every linear layer to `name` on loading."""
     if name in _WIDE:
         return {"default": name}
     roles = (*GROUPS, "mtp", "embedding", "lm_head") if _is_gguf(name) else (*GROUPS, "mtp")
@@ -38,9 +38,10 @@ def _as_loaded(name: str, base: str) -> dict[str, str]:
 
 
 def _with_weights(precision: Precision, name: str, base: str) -> tuple[Precision, str]:
-    held = schemes(precision)
-    if _own(name, held):
-        mixed = f"; its {', '.join(sorted(held))} map is kept" if held != {name} else ""
+    """`precision` with its weights in `name`, and a note; a scheme that has it keeps its map."""
+    formats = quantised_formats(precision)
+    if _already(name, formats):
+        mixed = f"; its {', '.join(sorted(formats))} map is kept" if formats != {name} else ""
         return precision, f"weights: {name} by {precision.source}{mixed}"
     made = replace(precision, weights=_as_loaded(name, base), by_layer={}, source="the wish for it")
     kept = "" if name in _WIDE or _is_gguf(name) else f"; embedding, LM head and router {base}"
@@ -50,10 +51,11 @@ def _with_weights(precision: Precision, name: str, base: str) -> tuple[Precision
 
 
 def _with_experts(precision: Precision, name: str) -> Precision:
+    """`precision` with its routed experts in `name`, unless they are already."""
     roles = ("experts", "experts.up", "experts.down")
-    own = {*(precision.weight(role) for role in roles[1:])}
-    own |= {form for (_, role), form in precision.by_layer.items() if role in roles}
-    if _own(name, frozenset(own)):
+    formats = {*(precision.weight(role) for role in roles[1:])}
+    formats |= {form for (_, role), form in precision.by_layer.items() if role in roles}
+    if _already(name, frozenset(formats)):
         return precision
     weights = {role: form for role, form in precision.weights.items() if role not in roles}
     by_layer = {key: form for key, form in precision.by_layer.items() if key[1] not in roles}
@@ -61,30 +63,30 @@ def _with_experts(precision: Precision, name: str) -> Precision:
 
 
 def _with_activations(precision: Precision, name: str) -> tuple[Precision, str]:
-    """Inputs of the matrix products in `name`.
+    """`precision` with the inputs of its matrix products in `name`, and a note.
 
     16-bit inputs make fp8 and nvfp4 weights a storage format; 8-bit integers multiply as
     integers where the weights are 8-bit integers too; fp8 and fp4 inputs are quantised at the
     product, so that what travels between operators stays 16 bit.
     """
-    held = schemes(precision)
+    formats = quantised_formats(precision)
     if name in _WIDE:
-        forced = name if held & {*_FP8, "nvfp4"} else precision.compute
+        forced = name if formats & {*_FP8, "nvfp4"} else precision.compute
         return replace(precision, activations=name, compute=forced), f"activations: {name}"
-    if name == "int8" and "int8" in held:
+    if name == "int8" and "int8" in formats:
         return replace(precision, activations=name), "activations: int8"
     effect = "quantised at each product, 16 bit between operators"
-    if not held & {*_FP8, "nvfp4"}:
+    if not formats & {*_FP8, "nvfp4"}:
         effect = "no product has weights of that type, so they compute as before"
     return precision, f"activations: {name}, {effect}"
 
 
 def _cache_source(weights: str) -> CacheSource:
-    """Who chose the cache where weights were asked for in a format and the cache was not."""
+    """Who chose the cache's format, where the user chose the weights' and not the cache's."""
     return "checkpoint" if FORMATS[weights].cache else "convention"
 
 
-def override(
+def override_formats(
     precision: Precision,
     *,
     weights: str | None = None,
@@ -93,9 +95,9 @@ def override(
     activations: str | None = None,
     compute: str | None = None,
 ) -> tuple[Precision, tuple[str, ...]]:
-    """A checkpoint's precision with a user's wishes on top, and what was done, in words.
+    """A checkpoint's precision with a user's wishes on top, and a note on each.
 
-    weights: the checkpoint's own scheme keeps its map (fp8 asked of an fp8-block checkpoint);
+    weights: the checkpoint's own scheme keeps its map (fp8 wished of an fp8-block checkpoint);
     another format goes to every linear layer, embedding, LM head, router and vision tower
     staying 16 bit as engines keep them, except that GGUF types take all matrices.
     moe_weights: routed experts, `weights` when empty.  Empty or None: the checkpoint's.
@@ -103,29 +105,31 @@ def override(
     no cache, else as it was.
 
     Raises:
-        UnknownPrecision: a format that nobody has described.
+        UnknownPrecision: a format that is not described.
     """
     base = precision.weights["default"]
     base = base if base in _WIDE else "bf16"
-    messages: list[str] = []
+    notes: list[str] = []
     if weights:
-        precision, said = _with_weights(precision, canonical(weights), base)
+        precision, note = _with_weights(precision, canonical(weights), base)
         precision = replace(precision, kv_source=_cache_source(canonical(weights)))
-        messages.append(said)
-    elif schemes(precision):
-        messages.append(f"weights: {', '.join(sorted(schemes(precision)))}, the checkpoint's map")
+        notes.append(note)
+    elif quantised_formats(precision):
+        notes.append(
+            f"weights: {', '.join(sorted(quantised_formats(precision)))}, the checkpoint's map"
+        )
     else:
-        messages.append(f"weights: {precision.weights['default']} ({precision.source})")
+        notes.append(f"weights: {precision.weights['default']} ({precision.source})")
     if moe_weights:
         precision = _with_experts(precision, canonical(moe_weights))
-        messages.append(f"experts: {canonical(moe_weights)}")
+        notes.append(f"experts: {canonical(moe_weights)}")
     if kv:
         precision = replace(precision, kv=canonical(kv), kv_source="asked")
-        messages.append(f"kv cache: {canonical(kv)}")
+        notes.append(f"kv cache: {canonical(kv)}")
     if activations:
-        precision, said = _with_activations(precision, canonical(activations))
-        messages.append(said)
+        precision, note = _with_activations(precision, canonical(activations))
+        notes.append(note)
     if compute:
         precision = replace(precision, compute=canonical(compute))
-        messages.append(f"compute: {canonical(compute)}")
-    return precision, tuple(messages)
+        notes.append(f"compute: {canonical(compute)}")
+    return precision, tuple(notes)

@@ -2,7 +2,7 @@
 
 They come with uploads, so that they are hostile until parsed: regular expressions that could
 take more than polynomial time are refused, and runs of layers are bounded.  The registry's own
-files write runs short: `model.layers.{0..2,7}.self_attn*` is four patterns.
+files abbreviate runs: `model.layers.{0..2,7}.self_attn*` is four patterns.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _ROOTS = ("", "model.", "model.language_model.", "language_model.model.", "backb
 
 
 @dataclass(frozen=True)
-class Patterns:
+class ModulePatterns:
     """A list of module patterns, indexed so that a look-up does not try all of them.
 
     exact: paths in a named layer.  parts: path components anywhere.  globs: by the layer they
-    name, "" for any.  layers: those that some pattern names; anywhere: whether one may tell
-    layers apart without naming them plainly.
+    name, "" for any.  layers: those that some pattern names; anywhere: whether a regular
+    expression may tell layers apart without naming them.
     """
 
     exact: frozenset[str] = frozenset()
@@ -66,10 +66,15 @@ class Patterns:
     anywhere: bool = False
 
     @classmethod
-    def read(cls, patterns: Iterable[str]) -> Patterns:
+    def parse(cls, patterns: Iterable[str]) -> ModulePatterns:
+        """Index the patterns of a checkpoint's quantisation map.
+
+        Raises:
+            InvalidValue: a pattern that is malformed or too involved to match safely.
+        """
         exact, parts, regexes = set(), [], []
         globs: dict[str, list[str]] = {}
-        for pattern in (one for text in patterns for one in _expand(str(text))):
+        for pattern in (single for text in patterns for single in _expand(str(text))):
             short = _PREFIX.sub("", pattern.removesuffix(".")).removeprefix("model.")
             if pattern.startswith("re:"):
                 regexes.append(_regex(pattern))
@@ -83,18 +88,18 @@ class Patterns:
         return cls(
             exact=frozenset(exact),
             parts=tuple(parts),
-            globs={layer: tuple(map(_compiled, found)) for layer, found in globs.items()},
+            globs={layer: tuple(map(_compiled, named)) for layer, named in globs.items()},
             regexes=tuple(regexes),
             layers=frozenset({path.split(".")[1] for path in exact} | set(globs) - {""}),
-            anywhere=any(re.search(r"\d", one.pattern) for one in regexes),
+            anywhere=any(re.search(r"\d", regex.pattern) for regex in regexes),
         )
 
-    def tells(self, layer: int) -> bool:
-        """Whether some pattern may tell this layer from the others."""
+    def singles_out(self, layer: int) -> bool:
+        """Whether some pattern may match this layer and not the others."""
         return self.anywhere or str(layer) in self.layers
 
     def match(self, path: str) -> bool:
-        """Whether the module at `path`, or one it is part of, is named."""
+        """Whether a pattern names the module at `path`, or a module around it."""
         pieces = path.split(".")
         layer = pieces[1] if pieces[0] == "layers" else ""
         near = (*self.globs.get("", ()), *(self.globs.get(layer, ()) if layer else ()))
@@ -102,7 +107,7 @@ class Patterns:
             any(".".join(pieces[:end]) in self.exact for end in range(2, len(pieces) + 1))
             or any(part in f".{path}." for part in self.parts)
             or any(glob.match(path) for glob in near)
-            or any(one.match(root + path) for one in self.regexes for root in _ROOTS)
+            or any(regex.match(root + path) for regex in self.regexes for root in _ROOTS)
         )
 
 
@@ -118,5 +123,5 @@ def _layers_of(glob: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _compiled(glob: str) -> re.Pattern[str]:
-    """A glob and all that lies under what it names."""
+    """A regular expression for a glob and for every module below those it names."""
     return re.compile(f"{fnmatch.translate(glob)}|{fnmatch.translate(glob + '.*')}")

@@ -1,28 +1,24 @@
-"""Which number format each tensor of a checkpoint has, from its quantisation configuration.
+"""The number format of each tensor of a checkpoint, from its quantisation configuration.
 
-A scheme (`dialects`) is asked for the format of every tensor role of every layer, which gives the
-`Precision` that the graph builders read.
+A `Scheme` gives the format of every tensor role in every layer; together they are the `Precision`
+that the graph builders read.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 from genz_core.errors import InvalidValue, UnknownPrecision
 from genz_core.precision import FORMATS, canonical
 from genz_core.types import Precision
 from model_registry.quantization.patterns import MAX_LAYERS
 from model_registry.quantization.roles import ENDS, GROUPS, MODULES, MODULES_OF_TYPE
-from model_registry.quantization.schemes import Scheme, mapping, scheme_of
-
-Config = Mapping[str, Any]
+from model_registry.quantization.schemes import RawConfig, Scheme, checked_mapping, read_scheme
 
 
-def _base_type(config: Config) -> tuple[str, str]:
-    """The 16-bit type of the unquantised tensors, and a sentence on where it is from."""
-    text = mapping(config.get("text_config"), "text_config")
+def _base_type(config: RawConfig) -> tuple[str, str]:
+    """The 16-bit type of the unquantised tensors, and where it is from, in words."""
+    text = checked_mapping(config.get("text_config"), "text_config")
     for source in (config, text):
         named = source.get("dtype") or source.get("torch_dtype")
         if named:
@@ -35,9 +31,9 @@ def _base_type(config: Config) -> tuple[str, str]:
     return "bf16", "16 bit: the configuration names no dtype"
 
 
-def _layer_count(config: Config) -> int:
-    """Decoder layers, under any of the names they go by; 0 when the configuration is silent."""
-    text = mapping(config.get("text_config"), "text_config")
+def _layer_count(config: RawConfig) -> int:
+    """Decoder layers, under any spelling of the key; 0 when the configuration is silent."""
+    text = checked_mapping(config.get("text_config"), "text_config")
     for key in ("num_hidden_layers", "n_layer", "n_layers", "num_layers"):
         value = config.get(key, text.get(key))
         if isinstance(value, int) and not isinstance(value, bool):
@@ -47,17 +43,17 @@ def _layer_count(config: Config) -> int:
     return 0
 
 
-def _table(scheme: Scheme, config: Config, base: str) -> dict[str, dict[int, str]]:
-    """Format of every role in every layer; the ends of the model are layer -1."""
+def _table(scheme: Scheme, config: RawConfig, base: str) -> dict[str, dict[int, str]]:
+    """{role: {layer: format}}; the ends of the model are layer -1."""
     layers, kind = _layer_count(config), str(config.get("model_type", ""))
     modules = {**MODULES, **MODULES_OF_TYPE.get(kind, {})}
     table: dict[str, dict[int, str]] = {}
     beyond = range(layers, layers + MAX_LAYERS)
-    alike = next((layer for layer in beyond if not scheme.tells(layer)), layers)
+    alike = next((layer for layer in beyond if not scheme.singles_out(layer)), layers)
     for role, names in modules.items():
         common = scheme.format(role, tuple(f"layers.{alike}.{name}" for name in names)) or base
         table[role] = dict.fromkeys(range(max(layers, 1)), common)
-        for layer in filter(scheme.tells, table[role]):
+        for layer in filter(scheme.singles_out, table[role]):
             paths = tuple(f"layers.{layer}.{name}" for name in names)
             table[role][layer] = scheme.format(role, paths) or base
     for role, names in ENDS.items():
@@ -74,7 +70,7 @@ def _table(scheme: Scheme, config: Config, base: str) -> dict[str, dict[int, str
 
 
 def _compact(weights: dict[str, str]) -> dict[str, str]:
-    """Groups of roles that agree are written once; roles like the default not at all."""
+    """`weights` with one entry for a group of roles that agree, none for roles like the default."""
     for group in GROUPS:
         members = [role for role in weights if role.startswith(f"{group}.")]
         formats = {weights[role] for role in members}
@@ -86,19 +82,19 @@ def _compact(weights: dict[str, str]) -> dict[str, str]:
     return {role: name for role, name in weights.items() if role == "default" or name != default}
 
 
-def resolve_precision(config: Config, hf_quant_config: Config | None = None) -> Precision:
+def resolve_precision(config: RawConfig, hf_quant_config: RawConfig | None = None) -> Precision:
     """The formats of a checkpoint's tensors, by role and layer.
 
     config: a Hugging Face config.json.  hf_quant_config: ModelOpt's file, where there is one.
 
     Raises:
-        UnknownPrecision: a dtype, method or algorithm that nobody has described.
+        UnknownPrecision: a dtype, method or algorithm that is not described.
         InvalidValue: fields of the wrong kind.
     """
-    base, said = _base_type(config)
-    scheme = scheme_of(config, hf_quant_config)
+    base, source = _base_type(config)
+    scheme = read_scheme(config, hf_quant_config)
     if scheme is None:
-        return Precision(weights={"default": base}, kv=base, activations=base, source=said)
+        return Precision(weights={"default": base}, kv=base, activations=base, source=source)
     weights, by_layer = {"default": base}, {}
     for role, formats in _table(scheme, config, base).items():
         weights[role], _ = Counter(formats.values()).most_common(1)[0]

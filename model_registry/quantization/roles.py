@@ -1,4 +1,4 @@
-"""The tensor roles whose number formats are told apart, and what their modules are called.
+"""The tensor roles that a precision distinguishes, and the paths of their modules in checkpoints.
 
 A role is what a weight does ("attention.q", "experts.down"); checkpoints name modules by path.
 """
@@ -59,6 +59,4 @@ ENDS: Mapping[str, tuple[str, ...]] = {
 }
 #: Roles that stay 16 bit unless a checkpoint says otherwise by name, as the engines keep them.
 KEPT = ("router", "embedding", "lm_head", "vision")
-ROLES = (*MODULES, *ENDS)
-LINEAR_ROLES = tuple(role for role in ROLES if role not in KEPT)
 GROUPS = ("attention", "linear_attention", "ssm", "mlp", "experts", "shared_experts")

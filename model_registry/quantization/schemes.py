@@ -1,4 +1,4 @@
-"""The dialects in which checkpoints say how they are quantised, each read into one `Scheme`.
+"""Readers of the quantisation configurations of checkpoints, all into one `Scheme`.
 
 `quantization_config` of Hugging Face (fp8, compressed-tensors, awq, gptq, bitsandbytes, mxfp4), and
 `hf_quant_config.json` of NVIDIA ModelOpt.
@@ -12,23 +12,24 @@ from typing import Any
 
 from genz_core.errors import InvalidValue, UnknownPrecision
 from genz_core.precision import FORMATS
-from model_registry.quantization.patterns import Patterns
+from model_registry.quantization.patterns import ModulePatterns
 from model_registry.quantization.roles import KEPT
 
-Config = Mapping[str, Any]
+RawConfig = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Scheme:
-    """One quantisation, whatever its dialect.
+    """The quantisation of a checkpoint, in whatever dialect its configuration is written.
 
     base: format of every linear layer, "" for none.  named: formats of modules that the
-    checkpoint lists.  kept: modules left at 16 bit.  kv, activations: "" for not said.
+    checkpoint lists.  kept: modules left at 16 bit.  kv, activations: "" where it states none.
+    label: the dialect, in words.
     """
 
     base: str = ""
-    named: tuple[tuple[Patterns, str], ...] = ()
-    kept: Patterns = field(default_factory=Patterns)
+    named: tuple[tuple[ModulePatterns, str], ...] = ()
+    kept: ModulePatterns = field(default_factory=ModulePatterns)
     kv: str = ""
     activations: str = ""
     label: str = ""
@@ -42,9 +43,10 @@ class Scheme:
             return ""
         return self.base
 
-    def tells(self, layer: int) -> bool:
+    def singles_out(self, layer: int) -> bool:
         """Whether this layer may differ from the others."""
-        return self.kept.tells(layer) or any(one.tells(layer) for one, _ in self.named)
+        lists = (self.kept, *(patterns for patterns, _ in self.named))
+        return any(patterns.singles_out(layer) for patterns in lists)
 
 
 _ALGORITHMS: Mapping[str, str] = {
@@ -70,8 +72,11 @@ _ALGORITHMS: Mapping[str, str] = {
 }
 
 
+_METHODS = ("fp8", "mxfp4", "awq", "gptq", "bitsandbytes", "compressed-tensors", "modelopt")
+
+
 def _algorithm(name: object) -> str:
-    """Format of a ModelOpt algorithm; "" where each layer states its own."""
+    """The format of a ModelOpt algorithm; "" where each layer states its own."""
     folded = str(name or "").casefold()
     if folded in ("", "none", "mixed_precision"):
         return ""
@@ -80,8 +85,12 @@ def _algorithm(name: object) -> str:
     return _ALGORITHMS[folded]
 
 
-def mapping(value: object, name: str) -> Config:
-    """A part of a configuration that must be a mapping; nothing is an empty one."""
+def checked_mapping(value: object, name: str) -> RawConfig:
+    """The section `name` of a configuration, an empty one for None.
+
+    Raises:
+        InvalidValue: it is no mapping.
+    """
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -90,7 +99,11 @@ def mapping(value: object, name: str) -> Config:
 
 
 def _paths(value: object, name: str) -> list[str]:
-    """A list of module patterns; nothing is an empty one."""
+    """The list of module patterns `name` of a configuration, an empty one for None.
+
+    Raises:
+        InvalidValue: it is no list of texts.
+    """
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(path, str) for path in value):
@@ -99,14 +112,14 @@ def _paths(value: object, name: str) -> list[str]:
 
 
 def _cache(entry: object) -> str:
-    """Format of the KV cache: "FP8", {"num_bits": 8, "type": "float"} or nothing."""
+    """The KV cache's format, from "FP8", {"num_bits": 8, "type": "float"} or None."""
     if isinstance(entry, Mapping):
         return _grid(entry)
     return _algorithm(entry)
 
 
-def _grid(weights: Config) -> str:
-    """Format of a compressed-tensors entry (`num_bits`, `type`, `strategy`, `group_size`)."""
+def _grid(weights: RawConfig) -> str:
+    """The format of a compressed-tensors entry (`num_bits`, `type`, `strategy`, `group_size`)."""
     bits, kind = weights.get("num_bits"), weights.get("type", "int")
     group = weights.get("group_size") or 0
     if kind == "float" and bits == 8:
@@ -118,11 +131,11 @@ def _grid(weights: Config) -> str:
     raise UnknownPrecision("quantisation", f"{bits}-bit {kind}", FORMATS)
 
 
-def _grouped(config: Config) -> Scheme:
-    """compressed-tensors: groups of targets, the rest ignored."""
+def _grouped(config: RawConfig) -> Scheme:
+    """The scheme of a compressed-tensors block: groups of target modules, others ignored."""
     base, named, activations = "", [], ""
-    for group in mapping(config["config_groups"], "config_groups").values():
-        weights = mapping(mapping(group, "config_groups").get("weights"), "weights")
+    for group in checked_mapping(config["config_groups"], "config_groups").values():
+        weights = checked_mapping(checked_mapping(group, "config_groups").get("weights"), "weights")
         if not weights:
             continue
         form = _grid(weights)
@@ -133,33 +146,33 @@ def _grouped(config: Config) -> Scheme:
         if "Linear" in targets:
             base = form
         else:
-            named.append((Patterns.read(targets), form))
+            named.append((ModulePatterns.parse(targets), form))
     return Scheme(
         base=base,
         named=tuple(named),
-        kept=Patterns.read(_paths(config.get("ignore"), "ignore")),
+        kept=ModulePatterns.parse(_paths(config.get("ignore"), "ignore")),
         kv=_cache(config.get("kv_cache_scheme")),
         activations=activations,
     )
 
 
-def _modelopt(config: Config) -> Scheme:
-    """hf_quant_config.json: one algorithm, or one per listed layer."""
+def _modelopt(config: RawConfig) -> Scheme:
+    """The scheme of an hf_quant_config.json: one algorithm, or one per listed layer."""
     named: dict[str, list[str]] = {}
-    for path, entry in mapping(config.get("quantized_layers"), "quantized_layers").items():
+    for path, entry in checked_mapping(config.get("quantized_layers"), "quantized_layers").items():
         algorithm = entry.get("quant_algo") if isinstance(entry, Mapping) else entry
         named.setdefault(_algorithm(algorithm), []).append(path)
     kept = _paths(config.get("exclude_modules") or config.get("ignore"), "exclude_modules")
     return Scheme(
         base=_algorithm(config.get("quant_algo")),
-        named=tuple((Patterns.read(paths), form) for form, paths in named.items() if form),
-        kept=Patterns.read(kept),
+        named=tuple((ModulePatterns.parse(paths), form) for form, paths in named.items() if form),
+        kept=ModulePatterns.parse(kept),
         kv=_cache(config.get("kv_cache_quant_algo") or config.get("kv_cache_scheme")),
     )
 
 
-def _plain(config: Config, method: str) -> Scheme:
-    """fp8, mxfp4, awq, gptq, bitsandbytes: one format and a list of modules left out."""
+def _plain(config: RawConfig, method: str) -> Scheme:
+    """The scheme of fp8, mxfp4, awq, gptq, bitsandbytes: one format, some modules left out."""
     skipped = config.get("modules_to_not_convert") or config.get("llm_int8_skip_modules")
     kept = _paths(skipped, "modules_to_not_convert")
     bits = config.get("bits", config.get("w_bit", 4))
@@ -172,12 +185,11 @@ def _plain(config: Config, method: str) -> Scheme:
     elif method in ("awq", "gptq", "auto-round", "autoround"):
         base = _grid({**config, "num_bits": bits, "type": "int"})
     else:
-        known = ("fp8", "mxfp4", "awq", "gptq", "bitsandbytes", "compressed-tensors", "modelopt")
-        raise UnknownPrecision("quantisation method", method, known)
-    return Scheme(base=base, kept=Patterns.read(kept))
+        raise UnknownPrecision("quantisation method", method, _METHODS)
+    return Scheme(base=base, kept=ModulePatterns.parse(kept))
 
 
-def _embedded(config: Config) -> Scheme:
+def _embedded(config: RawConfig) -> Scheme:
     """The scheme of a `quantization_config` block."""
     method = str(config.get("quant_method") or "").casefold()
     if method in ("fp8", "fbgemm_fp8"):
@@ -193,7 +205,7 @@ def _embedded(config: Config) -> Scheme:
 
 
 def _merged(embedded: Scheme | None, modelopt: Scheme | None) -> Scheme | None:
-    """One scheme of a checkpoint that has both files; `hf_quant_config.json` is the finer one."""
+    """The scheme of a checkpoint that may have both files; hf_quant_config.json is the finer."""
     if embedded is None or modelopt is None:
         return embedded or modelopt
     if embedded.label == "fp8":
@@ -201,18 +213,27 @@ def _merged(embedded: Scheme | None, modelopt: Scheme | None) -> Scheme | None:
     return replace(modelopt, kv=modelopt.kv or embedded.kv, activations=embedded.activations)
 
 
-def scheme_of(config: Config, hf_quant_config: Config | None = None) -> Scheme | None:
-    """The quantisation of a checkpoint, None for none.  Raises `UnknownPrecision`."""
-    text = mapping(config.get("text_config"), "text_config")
-    given = config.get("quantization_config") or text.get("quantization_config")
-    block = mapping(given, "quantization_config")
-    quant = mapping(hf_quant_config or config.get("hf_quant_config"), "hf_quant_config")
+def read_scheme(config: RawConfig, hf_quant_config: RawConfig | None = None) -> Scheme | None:
+    """The quantisation of a checkpoint, None for a 16-bit one.
+
+    config: a Hugging Face config.json.  hf_quant_config: ModelOpt's file, where there is one.
+
+    Raises:
+        UnknownPrecision: a method, algorithm or bit width that is not described.
+        InvalidValue: sections of the wrong kind, patterns that are not safe to match.
+    """
+    text = checked_mapping(config.get("text_config"), "text_config")
+    block = checked_mapping(
+        config.get("quantization_config") or text.get("quantization_config"),
+        "quantization_config",
+    )
+    quant = checked_mapping(hf_quant_config or config.get("hf_quant_config"), "hf_quant_config")
     modelopt = None
     if quant:
-        inner = mapping(quant.get("quantization", quant), "quantization")
+        inner = checked_mapping(quant.get("quantization", quant), "quantization")
         modelopt = replace(_modelopt(inner), label="hf_quant_config")
     scheme = _merged(_embedded(block) if block else None, modelopt)
     if scheme and text.get("expert_dtype", config.get("expert_dtype")) == "fp4":
-        experts = (Patterns.read(["ffn.experts", "mlp.experts"]), "mxfp4")
+        experts = (ModulePatterns.parse(["ffn.experts", "mlp.experts"]), "mxfp4")
         scheme = replace(scheme, named=(*scheme.named, experts))
     return scheme

@@ -1,12 +1,12 @@
-"""The shipped models as a Markdown page.
+"""docs/models.md: the shipped models as a Markdown table.
 
-`python -m model_registry.reports.models_page > docs/models.md` writes it again.
+`python -m model_registry.reports.models_page > docs/models.md` renews it.
 """
 
 from __future__ import annotations
 
 import model_registry
-from model_registry.finding.catalog import Record, records
+from model_registry.finding.catalog import ShippedModel, shipped_models
 
 _HEAD = """# Models that ship
 
@@ -25,35 +25,36 @@ cites, or equal to that of transformers' own model on the meta device, or neithe
 
 
 def _size(parameters: float) -> str:
-    """Four digits: 124.4M, 8.030B, 1.026T."""
+    """A parameter count in four digits: 124.4M, 8.030B, 1.026T."""
     for unit, scale in (("T", 1e12), ("B", 1e9)):
         if parameters >= scale:
             return f"{parameters / scale:.4g}{unit}"
     return f"{parameters / 1e6:.4g}M"
 
 
-def _row(record: Record) -> str:
-    model = model_registry.load(record.id)
-    held = {*model.precision.weights.values(), *model.precision.by_layer.values()}
-    checked = "published" if record.published else "transformers" if record.confirmed else "no"
+def _row(shipped: ShippedModel) -> str:
+    model = model_registry.load(shipped.id)
+    formats = {*model.precision.weights.values(), *model.precision.by_layer.values()}
+    checked = "published" if shipped.published else "transformers" if shipped.confirmed else "no"
     cells = (
-        f"`{record.id}`",
-        record.model_type,
+        f"`{shipped.id}`",
+        shipped.model_type,
         _size(model.parameters),
         _size(model.active_parameters),
-        ", ".join(sorted(held)),
+        ", ".join(sorted(formats)),
         checked,
     )
     return f"| {' | '.join(cells)} |"
 
 
 def markdown() -> str:
-    """The page, a row a model."""
-    shipped = records().values()
-    return _HEAD.format(count=len(shipped)) + "\n".join(map(_row, shipped)) + "\n"
+    """The page, one row a model."""
+    models = shipped_models().values()
+    return _HEAD.format(count=len(models)) + "\n".join(map(_row, models)) + "\n"
 
 
 def main() -> None:
+    """Print the page."""
     print(markdown(), end="")
 
 

@@ -1,4 +1,4 @@
-"""Static tables: what each operator computes and moves, before any hardware enters.
+"""Static tables: FLOPs and bytes of each operator of a model, independent of any hardware.
 
 A table is made of any model's graph, built or traced, for a batch of queries that may differ
 (cached tokens, input tokens); the renderers are pure functions of it.
@@ -19,14 +19,14 @@ from genz_core.errors import InvalidValue
 from genz_core.types import Graph, Group, Model, Num, Op, Parallelism, Step
 
 COLUMNS = ("Node", "Blocks", "Compute", "Weights", "Input", "Output", "KV cache", "FLOP/byte")
-#: Batches and token counts beyond this are not asked for.
+#: Batches and token counts beyond this are refused.
 LARGEST = 10**12
 _SI = ("", "k", "M", "G", "T", "P", "E")
 _IEC = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OperatorRow:
     """One operator in one block (layer): FLOPs, and bytes by tensor class.
 
     blocks: layers that have it; of_blocks: layers in all, 0 for the ends of the model.
@@ -45,10 +45,12 @@ class Row:
 
     @property
     def memory_bytes(self) -> float:
+        """All memory traffic [bytes]."""
         return self.weight_bytes + self.input_bytes + self.output_bytes + self.kv_bytes
 
     @property
     def flops_per_byte(self) -> float:
+        """Arithmetic intensity, 0 where nothing is moved."""
         return self.flops / self.memory_bytes if self.memory_bytes else 0.0
 
     @property
@@ -59,7 +61,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """What lies on the device: [bytes]; weights without the two that follow."""
+    """Least storage of a model [bytes]; weights without idle experts and the embedding table."""
 
     weights: float
     kv_cache: float
@@ -68,23 +70,24 @@ class Storage:
 
     @property
     def total(self) -> float:
+        """All of it [bytes]."""
         return self.weights + self.kv_cache + self.inactive_experts + self.embedding_table
 
 
 @dataclass(frozen=True, slots=True)
 class StaticTable:
-    """Rows per block, their sum over all blocks, and the least storage."""
+    """Figures of each operator in one block, their sum over all blocks, and the least storage."""
 
     model: str
     queries: tuple[tuple[float, float], ...]
     batch_size: int
-    rows: tuple[Row, ...]
-    total: Row
+    rows: tuple[OperatorRow, ...]
+    total: OperatorRow
     storage: Storage
     notes: tuple[str, ...] = ()
 
 
-# ------------------------------------------------------------------------------- making it
+# ------------------------------------------------------------------------------- from a graph
 
 
 def static_table(
@@ -94,7 +97,7 @@ def static_table(
     batch_size: int | None = None,
     parallelism: Parallelism | None = None,
 ) -> StaticTable:
-    """The table of one step.
+    """The static table of one step of a model.
 
     cached_tokens, input_tokens: of each query; a list of one goes for all.  batch_size: a
     multiple of the list's length, which is repeated; None for one of each.
@@ -105,7 +108,7 @@ def static_table(
     """
     queries = _queries(cached_tokens, input_tokens)
     batch = len(queries) if batch_size is None else batch_size
-    if bounded("batch_size", batch) % len(queries):
+    if checked_count("batch_size", batch) % len(queries):
         raise InvalidValue(
             f"a batch of {batch} is no multiple of the {len(queries)} queries; "
             f"give {len(queries)} or {2 * len(queries)}"
@@ -121,22 +124,22 @@ def static_table(
 
 def _queries(cached: Sequence[float], new: Sequence[float]) -> tuple[tuple[float, float], ...]:
     length = max(len(cached), len(new))
-    if not length or any(len(one) not in (1, length) for one in (cached, new)):
+    if not length or any(len(counts) not in (1, length) for counts in (cached, new)):
         raise InvalidValue(
             f"{len(cached)} cached and {len(new)} input token counts do not pair up; "
             "give lists of one length, or a single number for all"
         )
     return tuple(
         (
-            bounded("cached_tokens", cached[at % len(cached)], 0),
-            bounded("input_tokens", new[at % len(new)]),
+            checked_count("cached_tokens", cached[at % len(cached)], 0),
+            checked_count("input_tokens", new[at % len(new)]),
         )
         for at in range(length)
     )
 
 
-def bounded(name: str, value: float, least: int = 1) -> float:
-    """`value`, a count from `least` to `LARGEST`.  Raises `InvalidValue`."""
+def checked_count(name: str, value: float, least: int = 1) -> float:
+    """`value` as a float, refused with `InvalidValue` outside of `least` to `LARGEST`."""
     if not least <= value <= LARGEST:
         raise InvalidValue(f"{name} is {Decimal(value):.6g}; give {least} to {LARGEST:.0e}")
     return float(value)
@@ -151,26 +154,27 @@ def _shown(op: Op) -> bool:
 
 
 def _joined(ops: Sequence[Op]) -> list[Op]:
-    """Operators that run once for each query are one row: attention_1, attention_2 -> attention."""
-    out: list[Op] = []
+    """`ops` with those that run once for each query added up: attention_1, attention_2 ->
+    attention."""
+    joined: list[Op] = []
     for op in ops:
         stem, _, number = op.name.rpartition("_")
-        last = out[-1] if out else None
+        last = joined[-1] if joined else None
         if number.isdigit() and number != "1" and last and last.name == stem:
-            out[-1] = _added(last, op)
+            joined[-1] = _added(last, op)
         else:
-            out.append(replace(op, name=stem) if number == "1" and stem else op)
-    return out
+            joined.append(replace(op, name=stem) if number == "1" and stem else op)
+    return joined
 
 
-def _added(one: Op, other: Op) -> Op:
+def _added(first: Op, second: Op) -> Op:
     names = ("flops", "weight_bytes", "input_bytes", "output_bytes", "kv_read_bytes")
-    sums = {name: getattr(one, name) + getattr(other, name) for name in names}
-    return replace(one, kv_write_bytes=one.kv_write_bytes + other.kv_write_bytes, **sums)
+    sums = {name: getattr(first, name) + getattr(second, name) for name in names}
+    return replace(first, kv_write_bytes=first.kv_write_bytes + second.kv_write_bytes, **sums)
 
 
-def _row(op: Op, layers: int) -> Row:
-    return Row(
+def _row(op: Op, layers: int) -> OperatorRow:
+    return OperatorRow(
         op.name,
         op.kind,
         len(op.layers),
@@ -184,42 +188,42 @@ def _row(op: Op, layers: int) -> Row:
     )
 
 
-def _merged(rows: list[Row]) -> list[Row]:
-    """Rows that differ in nothing but their layers are one; those without any work go."""
-    found: dict[Row, int] = {}
+def _merged(rows: list[OperatorRow]) -> list[OperatorRow]:
+    """`rows` with those joined that differ in their layers only; those without work left out."""
+    blocks_of: dict[OperatorRow, int] = {}
     for row in rows:
         if row.flops or row.memory_bytes:
             key = replace(row, blocks=0)
-            found[key] = found.get(key, 0) + row.blocks
-    return [replace(row, blocks=blocks) for row, blocks in found.items()]
+            blocks_of[key] = blocks_of.get(key, 0) + row.blocks
+    return [replace(row, blocks=blocks) for row, blocks in blocks_of.items()]
 
 
-def _total(rows: list[Row], graph: Graph) -> Row:
+def _total(rows: list[OperatorRow], graph: Graph) -> OperatorRow:
     fields = ("flops", "weight_bytes", "input_bytes", "output_bytes", "kv_bytes")
     sums = {name: sum(getattr(row, name) * row.count for row in rows) for name in fields}
-    return Row(f"Total ({graph.layers} Blocks)", "total", 0, graph.layers, **sums)
+    return OperatorRow(f"Total ({graph.layers} Blocks)", "total", 0, graph.layers, **sums)
 
 
 def _storage(graph: Graph) -> Storage:
-    held = kv = experts = table = 0.0
+    weights = kv = idle_experts = table = 0.0
     for op in graph.ops:
-        own = _number(op.held_weight_bytes) * op.count
+        size = _number(op.held_weight_bytes) * op.count
         kv += _number(op.held_kv_bytes) * op.count
         if op.kind == "embedding":
-            table += own
+            table += size
         elif op.kind == "moe":
-            idle = max(own - _number(op.weight_bytes) * op.count, 0.0)
-            experts, held = experts + idle, held + own - idle
+            idle = max(size - _number(op.weight_bytes) * op.count, 0.0)
+            idle_experts, weights = idle_experts + idle, weights + size - idle
         else:
-            held += own
-    return Storage(held, kv, experts, table)
+            weights += size
+    return Storage(weights, kv, idle_experts, table)
 
 
-# ------------------------------------------------------------------------------- showing it
+# ------------------------------------------------------------------------------- rendering
 
 
 def scaled(value: float, units: Sequence[str], base: float) -> str:
-    """4096, IEC -> "4.00 KiB"."""
+    """`value` with the unit that keeps it below `base`, of units ascending by it: "4.00 KiB"."""
     power = 0
     while abs(value) >= base and power < len(units) - 1:
         value, power = value / base, power + 1
@@ -227,14 +231,16 @@ def scaled(value: float, units: Sequence[str], base: float) -> str:
 
 
 def flops_text(value: float) -> str:
+    """FLOPs in SI units: "21.87 TFLOP"."""
     return scaled(value, [f"{unit}FLOP" for unit in _SI], 1000.0)
 
 
 def bytes_text(value: float) -> str:
+    """Bytes in IEC units: "13.00 GiB"."""
     return scaled(value, _IEC, 1024.0)
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: OperatorRow) -> tuple[str, ...]:
     blocks = f"{row.blocks} / {row.of_blocks}" if row.blocks else "1" if not row.of_blocks else ""
     sizes = (row.weight_bytes, row.input_bytes, row.output_bytes, row.kv_bytes)
     return (
@@ -247,7 +253,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def storage_line(storage: Storage) -> str:
-    """Minimum storage: weights + KV cache + inactive experts + embedding table = total."""
+    """One line: weights + KV cache + inactive experts + embedding table = total."""
     parts = [
         f"{bytes_text(storage.weights)} (weights)",
         f"{bytes_text(storage.kv_cache)} (KV cache)",
@@ -259,7 +265,7 @@ def storage_line(storage: Storage) -> str:
 
 
 def as_text(table: StaticTable) -> str:
-    """A plain table with columns as wide as they need."""
+    """A plain table, its columns as wide as their longest cell."""
     lines = [COLUMNS, *(_cells(row) for row in (*table.rows, table.total))]
     widths = [max(len(line[at]) for line in lines) for at in range(len(COLUMNS))]
     shown = [
@@ -275,7 +281,7 @@ def as_text(table: StaticTable) -> str:
 
 
 def as_markdown(table: StaticTable) -> str:
-    """A GitHub table; figures of a row are of one block, the total of all."""
+    """A Markdown table; figures of a row are of one block, the total of all."""
     body = [_cells(row) for row in (*table.rows, table.total)]
     rule = (":--", *["--:"] * (len(COLUMNS) - 1))
     lines = ["| " + " | ".join(line) + " |" for line in (COLUMNS, rule, *body)]
@@ -283,7 +289,7 @@ def as_markdown(table: StaticTable) -> str:
 
 
 def as_csv(table: StaticTable) -> str:
-    """Unrounded figures, one row an operator, the total last."""
+    """Comma-separated unrounded figures, one row an operator, the total last."""
     names = ["node", "kind", "blocks", "of_blocks", "flops", "weight_bytes", "input_bytes"]
     names += ["output_bytes", "kv_bytes", "flops_per_byte"]
     out = io.StringIO()
@@ -295,12 +301,9 @@ def as_csv(table: StaticTable) -> str:
 
 
 def as_json(table: StaticTable) -> str:
-    """Everything in the table, unrounded."""
+    """JSON of the whole table, unrounded."""
     rows = [{**asdict(row), "flops_per_byte": row.flops_per_byte} for row in table.rows]
     total = {**asdict(table.total), "flops_per_byte": table.total.flops_per_byte}
     storage = {**asdict(table.storage), "total": table.storage.total}
     whole = {**asdict(table), "rows": rows, "total": total, "storage": storage}
     return json.dumps(whole, indent=2)
-
-
-RENDERERS = {"text": as_text, "markdown": as_markdown, "csv": as_csv, "json": as_json}

@@ -1,4 +1,4 @@
-"""What a model is made of: its operators layer by layer, as numbers and as formulas.
+"""The operators of a model layer by layer, as numbers and as formulas.
 
 Four steps from a name to a count: `structure`, `missing_modules`, `populated`, `analysed`.
 """
@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from genz_core.precision import bytes_of
 from genz_core.types import Graph, Group, Model, Op, Parallelism, Precision, Step
-from model_registry.finding.sources import Source, checkpoint
+from model_registry.finding.loading import load, traced
+from model_registry.finding.sources import ModelSource, find_checkpoint
+from model_registry.graph.model import DecoderModel
 from model_registry.modules.polynomial import Polynomial, fit_grid
-from model_registry.reports.static_table import bounded
+from model_registry.reports.static_table import checked_count
 
 SYMBOLS = ("batch", "new_tokens", "context")
 #: Bytes an element of an operator's weights, activations and cache.
@@ -26,7 +28,7 @@ BYTES = ("w_bytes", "a_bytes", "kv_bytes")
 #: Where figures are counted before they are fitted: contexts more than a polynomial needs, and not
 #: all multiples of one number, tell what is counted in blocks of tokens (compressed caches).
 _AXES = ((1.0, 2.0, 3.0), (1.0, 2.0, 3.0, 4.0), (8.0, 9.0, 16.0, 23.0))
-Points = NDArray[np.float64]
+PointGrid = NDArray[np.float64]
 _FIGURES = (
     "flops",
     "weight_bytes",
@@ -38,27 +40,26 @@ _FIGURES = (
 
 
 def open_model(
-    source: Source, *, trace: bool = False, without: Collection[str] = (), **formats: str
+    source: ModelSource, *, trace: bool = False, without: Collection[str] = (), **formats: str
 ) -> tuple[Model, str]:
     """(model, "builder" or "trace"): built by hand where its type is described, else traced.
 
-    trace: trace it though it is described.  without: rewrites to leave out of its trace, which is
-    then asked for.  formats: number formats that replace the checkpoint's, as `loading.load` names
-    them.
+    trace: trace it though it is described.  without: rewrites to leave out of its trace; any of
+    them implies `trace`.  formats: number formats that replace the checkpoint's, by the names that
+    `loading.load` takes.
 
     Raises:
         RidgelineError: as `loading.load`.
     """
-    from model_registry.finding import loading
-    from model_registry.graph.model import DecoderModel
-
     if trace or without:
-        return loading.traced(source, without=without, **formats), "trace"
-    model = loading.load(source, **formats)
+        return traced(source, without=without, **formats), "trace"
+    model = load(source, **formats)
     return model, "builder" if isinstance(model, DecoderModel) else "trace"
 
 
-def structure(source: Source, trace: bool = False, without: Collection[str] = ()) -> dict[str, Any]:
+def structure(
+    source: ModelSource, trace: bool = False, without: Collection[str] = ()
+) -> dict[str, Any]:
     """Source, parameters, active parameters and the layers of a model.
 
     layers: groups of equal layers with their operators; indices empty for the ends of the model.
@@ -113,15 +114,21 @@ def _number(value: Any) -> float:
 # ------------------------------------------------------------------------------- with symbols
 
 
-def missing_modules(source: Source) -> list[str]:
-    """Module classes of a model that the module database does not hold at the model's sizes."""
-    from model_registry.modules import missing
+def missing_modules(source: ModelSource) -> list[str]:
+    """Module classes of a model that the module database does not hold at the model's sizes.
 
-    return missing(checkpoint(source).config)
+    Raises:
+        RidgelineError: as `modules.missing_classes`.
+    """
+    from model_registry.modules import missing_classes
+
+    return missing_classes(find_checkpoint(source).config)
 
 
-def populated(source: Source, trace: bool = False, without: Collection[str] = ()) -> dict[str, Any]:
-    """The structure with every figure as a formula in `SYMBOLS` and `BYTES`.
+def populated(
+    source: ModelSource, trace: bool = False, without: Collection[str] = ()
+) -> dict[str, Any]:
+    """The operators of a model, every figure a formula in `SYMBOLS` and `BYTES`.
 
     Each operator says how many bytes its weights, activations and cache have an element.
     Formulas are exact inside the windows and top-k limits of the model: a figure that is no
@@ -152,15 +159,15 @@ Formulas = dict[str, str | None]
 
 
 def _matched(graph: Graph, symbolic: list[tuple[Op, Formulas]]) -> Iterator[tuple[Op, Formulas]]:
-    """Each operator with the formulas of its namesake in a graph whose layers are all of one
-    format, where one operator may stand for more layers.
+    """Each operator with the formulas of its namesake in a graph of uniform formats, where an
+    operator may stand for more layers.
     """
     seen: Counter[tuple[str, tuple[int, ...]]] = Counter()
     for op in graph.ops:
         namesakes = [
-            found
-            for other, found in symbolic
-            if other.name == op.name and set(op.layers) <= set(other.layers)
+            formulas
+            for uniform, formulas in symbolic
+            if uniform.name == op.name and set(op.layers) <= set(uniform.layers)
         ]
         key = (op.name, op.layers)
         yield op, namesakes[min(seen[key], len(namesakes) - 1)]
@@ -184,34 +191,34 @@ def _symbolic(model: Model) -> list[tuple[Op, Formulas]]:
     ]
 
 
-def _formula(figure: str, points: Points, plain: Op, *wide: Op) -> str | None:
+def _formula(figure: str, points: PointGrid, plain: Op, *wide: Op) -> str | None:
     """A figure as a polynomial of `SYMBOLS`, and linear in the bytes of each of `BYTES`.
 
     plain: the operator where all tensors have two bytes an element; wide: the same where the
     weights, the activations or the cache have four.
     """
-    two, *four = (
+    at_two_bytes, *at_four = (
         np.broadcast_to(np.asarray(getattr(op, figure), dtype=float), (len(points),))
         for op in (plain, *wide)
     )
-    slopes = [(one - two) / 2.0 for one in four]
+    slopes = [(values - at_two_bytes) / 2.0 for values in at_four]
     terms: dict[tuple[int, ...], Fraction] = {}
-    for at, values in enumerate((*slopes, two - 2.0 * sum(slopes))):
+    for at, values in enumerate((*slopes, at_two_bytes - 2.0 * sum(slopes))):
         fitted = fit_grid(SYMBOLS, points, values)
         if fitted is None:
             return None
         powers = tuple(int(at == place) for place in range(len(BYTES)))
-        terms |= {(*own, *powers): factor for own, factor in fitted.terms.items()}
+        terms |= {(*exponents, *powers): factor for exponents, factor in fitted.terms.items()}
     return Polynomial((*SYMBOLS, *BYTES), terms).text()
 
 
-def _step(points: Points) -> Step:
+def _step(points: PointGrid) -> Step:
     batch, new, context = points.T
     return Step((Group(batch, new, context),))
 
 
 def analysed(
-    source: Source,
+    source: ModelSource,
     batch: int = 1,
     new_tokens: int = 1,
     context: int = 1024,
@@ -221,10 +228,13 @@ def analysed(
     """Every figure at values: context counts the tokens cached before the step.
 
     Raises:
-        RidgelineError: as `open_model`; values below 1 (context: 0) or beyond `static.LARGEST`.
+        RidgelineError: as `open_model`; values below 1 (context: 0) or beyond
+            `static_table.LARGEST`.
     """
     group = Group(
-        bounded("batch", batch), bounded("new_tokens", new_tokens), bounded("context", context, 0)
+        checked_count("batch", batch),
+        checked_count("new_tokens", new_tokens),
+        checked_count("context", context, 0),
     )
     model, origin = open_model(source, trace=trace, without=without)
     graph = model.graph(Step((group,)), Parallelism())
@@ -239,8 +249,8 @@ def analysed(
     return {"name": model.name, "source": origin, **values, "operators": rows, "total": total}
 
 
-def sums(graph: Graph, figure: str, classes: Sequence[str] = ()) -> float:
-    """A figure summed over a graph's operators (of some classes), with their counts."""
+def graph_total(graph: Graph, figure: str, classes: Sequence[str] = ()) -> float:
+    """The sum of a figure over the runs of a graph's operators; of those `classes`, or of all."""
     return sum(
         _number(getattr(op, figure)) * op.count
         for op in graph.ops

@@ -1,8 +1,9 @@
-"""What works on each token alone: dense feed-forwards, mixtures of experts, layer inputs."""
+"""Blocks that treat each token alone: dense feed-forwards, mixtures of experts, layer inputs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from model_registry.spec.limits import SplitLimit
 
@@ -11,11 +12,13 @@ from model_registry.spec.limits import SplitLimit
 class FeedForward:
     """A dense feed-forward: up (and gate), activation, down."""
 
+    module: ClassVar[str] = "mlp"
     intermediate: int
     gated: bool = True
     bias: bool = False
 
     def limits(self) -> tuple[SplitLimit, ...]:
+        """tp divides its columns."""
         return (SplitLimit("tp", self.intermediate, "feed-forward columns"),)
 
 
@@ -30,6 +33,7 @@ class Mixture:
     model's width in front of the router.  expert_scale: one weight an expert on its output.
     """
 
+    module: ClassVar[str] = "moe"
     experts: int
     top_k: int
     intermediate: int
@@ -56,8 +60,12 @@ class Mixture:
 
 @dataclass(frozen=True, slots=True)
 class LayerInput:
-    """A token's own input to each layer (Gemma 3n and 4), gated into the stream behind the rest."""
+    """An input of each token to each layer (Gemma 3n and 4), gated into the stream behind the rest.
 
+    Brings its norm.
+    """
+
+    module: ClassVar[str] = ""
     width: int
 
     def limits(self) -> tuple[SplitLimit, ...]:

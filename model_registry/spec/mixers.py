@@ -1,20 +1,20 @@
-"""What mixes tokens: attentions and recurrences, with sizes of the whole model."""
+"""Token mixers: attentions and recurrences, with sizes of the whole model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from model_registry.spec.limits import SplitLimit
 
 
 @dataclass(frozen=True, slots=True)
 class Indexer:
-    """Chooses the tokens that a sparse attention sees (DeepSeek-V3.2, section 2.1).
+    """The choice of tokens that a sparse attention sees (DeepSeek-V3.2, section 2.1).
 
     heads, dim: of the index queries; one index key of `dim` is cached a token.
     top_k: tokens each query keeps.  owner: False where the layer reuses the choice of an
-    earlier one and has no indexer of its own.
+    earlier one and has no indexer.
     """
 
     heads: int
@@ -33,11 +33,12 @@ class Attention:
     own weights for each head, "" for none; norm_bias: those norms have biases.
     output_gate: sigmoid gate on the heads' output, "element" or "head" wide, with own
     columns in the query projection.  sinks: a learned logit a head.
-    shares_kv: reads the cache of an earlier layer, has no keys and values of its own.
+    shares_kv: reads the cache of an earlier layer and projects no keys and values.
     keys_are_values: one projection makes both.
     indexer: chooses the tokens that a query sees (block-sparse attention), None for all.
     """
 
+    module: ClassVar[str] = "attention"
     heads: int
     kv_heads: int
     head_dim: int
@@ -57,13 +58,16 @@ class Attention:
 
     @property
     def values(self) -> int:
+        """Width of a head's values."""
         return self.value_dim or self.head_dim
 
     @property
     def gate_width(self) -> int:
+        """Columns of the output gate in the query projection, all heads together."""
         return {"": 0, "element": self.heads * self.values, "head": self.heads}[self.output_gate]
 
     def limits(self) -> tuple[SplitLimit, ...]:
+        """tp divides its heads; key-value heads are copied where tp exceeds them."""
         return _attention_limits(self.heads, self.kv_heads)
 
 
@@ -75,6 +79,7 @@ class LatentAttention:
     latent.  nope_dim, rope_dim: parts of a query and key; rope_dim is cached beside the latent.
     """
 
+    module: ClassVar[str] = "attention"
     heads: int
     query_rank: int
     kv_rank: int
@@ -88,14 +93,16 @@ class LatentAttention:
 
     @property
     def query_dim(self) -> int:
+        """Width of a head's query."""
         return self.nope_dim + self.rope_dim
 
     @property
     def cache_width(self) -> int:
+        """Elements cached a token: the latent and the rotary key."""
         return self.kv_rank + self.rope_dim
 
     def limits(self) -> tuple[SplitLimit, ...]:
-        """The heads alone: the latent and its cache are copied on every tp device."""
+        """tp divides its heads; the latent and its cache are copied on every device."""
         return (SplitLimit("tp", self.heads, "attention heads"),)
 
 
@@ -109,6 +116,7 @@ class CompressedAttention:
     output_groups, output_rank: the heads' outputs are projected group by group to this rank.
     """
 
+    module: ClassVar[str] = "attention"
     heads: int
     head_dim: int
     query_rank: int
@@ -125,7 +133,7 @@ class CompressedAttention:
         return 0 if not self.ratio else 2 if self.indexer else 1
 
     def limits(self) -> tuple[SplitLimit, ...]:
-        """The heads and the groups of their outputs; the one key-value head is copied."""
+        """tp divides its heads and output groups; groups are copied where tp exceeds them."""
         return (
             SplitLimit("tp", self.heads, "attention heads"),
             SplitLimit("tp", self.output_groups, "output groups", copied=True),
@@ -136,12 +144,13 @@ class CompressedAttention:
 class SharedTransformer:
     """An attention and a feed-forward whose weights several layers share (Zamba2).
 
-    Reads the stream beside the embeddings, 2 x hidden wide, brings its own norms, and ends in a
-    projection of the layer's own.  adapter_rank: of each layer's additions to the shared
-    feed-forward, and with attention_adapters to queries, keys and values.
+    Reads the stream beside the embeddings, 2 x hidden wide, brings its norms and sums, and ends in
+    a projection that each layer has for itself.  adapter_rank: of each layer's additions to the
+    shared feed-forward, and with attention_adapters to queries, keys and values.
     owner: whether this layer is the first to use the weights, and so holds them.
     """
 
+    module: ClassVar[str] = ""
     heads: int
     kv_heads: int
     head_dim: int
@@ -152,6 +161,7 @@ class SharedTransformer:
     owner: bool
 
     def limits(self) -> tuple[SplitLimit, ...]:
+        """tp divides its heads and its feed-forward's columns."""
         columns = SplitLimit("tp", self.intermediate, "feed-forward columns")
         return (*_attention_limits(self.heads, self.kv_heads), columns)
 
@@ -164,6 +174,7 @@ class Mamba:
     norms: of time step, B and C, RMS (Jamba) or without weights (Falcon-Mamba), "" for none.
     """
 
+    module: ClassVar[str] = "ssm"
     inner: int
     state: int
     rank: int
@@ -173,6 +184,7 @@ class Mamba:
     norms: Literal["", "rms", "without_weights"] = ""
 
     def limits(self) -> tuple[SplitLimit, ...]:
+        """tp divides its channels."""
         return (SplitLimit("tp", self.inner, "state-space channels"),)
 
 
@@ -183,6 +195,7 @@ class Mamba2:
     gated_norm: an RMS norm of all channels behind the scan.
     """
 
+    module: ClassVar[str] = "ssm"
     heads: int
     head_dim: int
     state: int
@@ -194,9 +207,11 @@ class Mamba2:
 
     @property
     def inner(self) -> int:
+        """Channels of all heads."""
         return self.heads * self.head_dim
 
     def limits(self) -> tuple[SplitLimit, ...]:
+        """tp divides its heads; groups are copied where tp exceeds them."""
         return (
             SplitLimit("tp", self.heads, "state-space heads"),
             SplitLimit("tp", self.groups, "state-space groups", copied=True),
@@ -212,6 +227,7 @@ class DeltaNet:
     arXiv:2510.26692).  output_rank: of the output gate's projection, 0 for a full one.
     """
 
+    module: ClassVar[str] = "linear_attention"
     key_heads: int
     value_heads: int
     key_dim: int
@@ -222,13 +238,16 @@ class DeltaNet:
 
     @property
     def keys(self) -> int:
+        """Columns of the keys of all heads."""
         return self.key_heads * self.key_dim
 
     @property
     def values(self) -> int:
+        """Columns of the values of all heads."""
         return self.value_heads * self.value_dim
 
     def limits(self) -> tuple[SplitLimit, ...]:
+        """tp divides its value heads and its key heads."""
         return (
             SplitLimit("tp", self.value_heads, "linear-attention value heads"),
             SplitLimit("tp", self.key_heads, "linear-attention key heads"),

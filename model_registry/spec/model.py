@@ -1,4 +1,8 @@
-"""Layers of blocks, and the whole decoder."""
+"""Blocks, layers of blocks, and the whole decoder.
+
+A block type states its sizes, its `module`, which is its place in a layer's module tree ("" for a
+block that brings its norms and its sums over tp), and its `limits`, which degrees must divide.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ Block = Mixer | FeedForward | Mixture | LayerInput
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Blocks that follow each other through the residual stream.
+    """Blocks that follow each other in the residual stream.
 
     parallel: all blocks read one norm's output and are added together (one all-reduce).
     norms: in front of every block ("before"), behind it ("after"), or "both";
@@ -49,16 +53,17 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """One decoder, normalised.
+    """A decoder, in terms that no family's config has to itself.
 
     positions: rows of a learned position table, 0 for none.  embedding_dim: width of the token
     table where a projection follows it (OPT-350M), 0 for the model's.  embedding_norm: a norm
     right behind the table.  head_bias: of the LM head.  final_norm: before the head.
     mtp_layers: multi-token-prediction layers that the config announces, not in the graph.
     layer_input_rows: rows of the table of layer inputs (see `LayerInput`), 0 for none.
-    vision: the image encoder, None where there is none or nobody has described it.
+    vision: the image encoder, None where there is none or it is not described.
     streams: residual streams side by side (hyper-connections, arXiv:2409.19606), 0 for one.
-    max_context: tokens the positions are made for, None where nothing limits them.
+    max_context: tokens the positions are made for, None where nothing limits them.  notes: what
+    the family's reader assumed, in words.
     """
 
     name: str

@@ -31,7 +31,7 @@ class VisionTower:
     patch: pixels of a patch over all channels and frames.  positions: elements of learned
     position tables.  norms: around a layer's blocks, as in `Layer`.  bias: of all its linear
     layers.  extra_norms: norms before and after the stack.  patches_per_token: patches that the
-    language model sees as one token.
+    language model takes for a token.
     """
 
     layers: int

@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
 from genz_core.errors import UnsupportedModel
 from model_registry.tracing import rewrites
-from model_registry.tracing.building import Instance, language_parameters
-from model_registry.tracing.calls import Block, Call, Program
-from model_registry.tracing.capture import record
-from model_registry.tracing.grouping import Scene
-from model_registry.tracing.reading import Reader
+from model_registry.tracing.building import MetaModel, language_parameters
+from model_registry.tracing.calls import Program, ProgramBlock, ProgramCall, RowUnit
+from model_registry.tracing.capture import record_pass
+from model_registry.tracing.grouping import TraceSetup
+from model_registry.tracing.reading import SegmentReader
 from model_registry.tracing.records import Segment
 
 #: Sizes of the recorded passes; small, because rows are symbols afterwards.
 BATCH, NEW_TOKENS = 2, 12
 
 
-def assemble(instance: Instance, without: Collection[str] = ()) -> Program:
-    """Trace a prefill and a decode step of `instance` and write the program down.
+def assemble(instance: MetaModel, without: Collection[str] = ()) -> Program:
+    """The program of a model, from a prefill and a decode step on the meta device.
 
     without: names of `rewrites.REWRITES` to leave out.
+
+    Raises:
+        UnsupportedModel: the model has no list of layers that repeats.
     """
     model = instance.model
-    prefill, cache = record(model, BATCH, NEW_TOKENS)
+    prefill, cache = record_pass(model, BATCH, NEW_TOKENS)
     notes: list[str] = []
     decode = _decode(model, cache, notes)
-    scene = Scene(model, _hidden(model), BATCH, NEW_TOKENS, frozenset(without))
+    setup = TraceSetup(model, _hidden(model), BATCH, NEW_TOKENS, frozenset(without))
     if not any(segment.layers for segment in prefill):
         raise UnsupportedModel(
             f"{type(model).__name__} has no list of layers that repeats; it cannot be traced"
         )
-    blocks = _blocks(prefill, scene, decode)
+    blocks = _blocks(prefill, setup, decode)
     parameters, towers = language_parameters(model)
     ran = {s.path: frozenset(t.parameter for r in s.records for t in r.parameters) for s in prefill}
     blocks, active, unplaced = _accounted(blocks, ran, model, parameters)
@@ -57,9 +59,9 @@ def assemble(instance: Instance, without: Collection[str] = ()) -> Program:
 
 
 def _decode(model: Any, cache: Any, notes: list[str]) -> list[Segment]:
-    """The decode step's segments; a model that keeps no cache has none."""
+    """The decode step's segments; none, and a note, where the step cannot be run."""
     try:
-        segments, _ = record(model, BATCH, 1, cache)
+        segments, _ = record_pass(model, BATCH, 1, cache)
     except Exception as error:  # noqa: BLE001
         notes.append(
             f"its decode step could not be run ({type(error).__name__}); read from prefill"
@@ -69,7 +71,7 @@ def _decode(model: Any, cache: Any, notes: list[str]) -> list[Segment]:
 
 
 def _hidden(model: Any) -> int:
-    """Width of the residual stream: that of the token table, or what it is projected to."""
+    """Width of the residual stream: that of the token table, or of a projection behind it."""
     config = getattr(model.config, "text_config", None) or model.config
     for name in ("hidden_size", "d_model", "n_embd", "dim"):
         if isinstance(getattr(config, name, None), int):
@@ -86,38 +88,42 @@ def _tied(model: Any) -> bool:
 # ------------------------------------------------------------------------------- blocks
 
 
-def _blocks(segments: list[Segment], scene: Scene, decode: list[Segment]) -> list[Block]:
+def _blocks(
+    segments: list[Segment], setup: TraceSetup, decode: list[Segment]
+) -> list[ProgramBlock]:
     """The segments as blocks of rewritten calls."""
     rows = _decode_rows(decode)
-    blocks: list[Block] = []
+    blocks: list[ProgramBlock] = []
     seen_layers = False
     for segment in segments:
-        calls = [_checked_rows(call, rows) for call in Reader(segment, scene).calls()]
-        calls = _rewritten(calls, scene.without)
+        calls = [_checked_rows(call, rows) for call in SegmentReader(segment, setup).calls()]
+        calls = _rewritten(calls, setup.without)
         seen_layers = seen_layers or bool(segment.layers)
         stage: Literal["first", "last"] = "last" if seen_layers else "first"
         if not segment.layers and seen_layers:
-            calls = _ending(calls, scene)
-        blocks.append(Block(tuple(calls), segment.layers, stage, segment.path))
-    if "fused_norm" not in scene.without:
+            calls = _ending(calls, setup)
+        blocks.append(ProgramBlock(tuple(calls), segment.layers, stage, segment.path))
+    if "fused_norm" not in setup.without:
         blocks = rewrites.across_layers(blocks)
     return [block for block in blocks if block.calls]
 
 
-def _rewritten(calls: list[Call], without: frozenset[str]) -> list[Call]:
+def _rewritten(calls: list[ProgramCall], without: frozenset[str]) -> list[ProgramCall]:
     if "merged_projections" not in without:
         calls = rewrites.merged_projections(calls)
-    calls = rewrites.summed(rewrites.without_expansion([_named(call) for call in calls]))
+    calls = rewrites.with_tp_sums(
+        rewrites.without_expansion([_without_input(call) for call in calls])
+    )
     return calls if "fused_norm" in without else rewrites.fused_norm(calls)
 
 
-def _named(call: Call) -> Call:
-    """A call without the identity of its input, which is another in every trace."""
+def _without_input(call: ProgramCall) -> ProgramCall:
+    """`call` without the identity of its input, which differs from trace to trace."""
     return replace(call, sizes={key: size for key, size in call.sizes.items() if key != "input"})
 
 
-def _used(blocks: list[Block]) -> set[str]:
-    """Names of the rewrites that made something of these blocks."""
+def _used(blocks: list[ProgramBlock]) -> set[str]:
+    """Names of the rewrites that changed something in these blocks."""
     calls = [call for block in blocks for call in block.calls]
     marks = {
         "mla_absorbed": lambda call: call.block == "LatentAttention",
@@ -138,15 +144,15 @@ def _decode_rows(segments: Iterable[Segment]) -> dict[str, int]:
     """Rows of each projection in the decode step, by module path."""
     rows: dict[str, int] = {}
     for segment in segments:
-        for one in segment.records:
-            if one.parameters and one.outputs and one.outputs[0].shape:
-                out = one.outputs[0]
-                rows[one.path] = out.elements // out.shape[-1]
+        for record in segment.records:
+            if record.parameters and record.outputs and record.outputs[0].shape:
+                out = record.outputs[0]
+                rows[record.path] = out.elements // out.shape[-1]
     return rows
 
 
-def _checked_rows(call: Call, rows: dict[str, int]) -> Call:
-    """A projection that runs over the whole cache in decode counts context, not new tokens."""
+def _checked_rows(call: ProgramCall, rows: dict[str, int]) -> ProgramCall:
+    """`call` with rows of context instead of new tokens, if decode ran it over the whole cache."""
     if call.operator == "gemm" and call.rows == "tokens":
         seen = rows.get(call.module)
         if seen == BATCH * (NEW_TOKENS + 1) * call.times:
@@ -154,17 +160,23 @@ def _checked_rows(call: Call, rows: dict[str, int]) -> Call:
     return call
 
 
-def _ending(calls: list[Call], scene: Scene) -> list[Call]:
-    """Final norm, LM head on the last token, logits gathered, one choice."""
-    out: list[Call] = [Call("pipeline", "pipeline_send", sizes={"width": float(scene.hidden)})]
+def _ending(calls: list[ProgramCall], setup: TraceSetup) -> list[ProgramCall]:
+    """The calls behind the layers: final norm, LM head on the last token, gather, sampling."""
+    out: list[ProgramCall] = [
+        ProgramCall("pipeline", "pipeline_send", sizes={"width": float(setup.hidden)})
+    ]
     for call in calls:
         if call.role == "lm_head" and call.operator == "gemm":
-            rows = "tokens" if "last_token_head" in scene.without else "sequences"
-            sizes = {**call.sizes, "tied": float(_tied(scene.model))}
+            rows: RowUnit = "tokens" if "last_token_head" in setup.without else "sequences"
+            sizes = {**call.sizes, "tied": float(_tied(setup.model))}
             width = {"width": call.features}
             head = replace(call, name="lm_head", rows=rows, sizes=sizes)
-            gather = Call("gather", "logits_all_gather", rows=rows, sizes=width)
-            out += [head, gather, Call("sampling", "sampling", rows="sequences", sizes=width)]
+            gather = ProgramCall("gather", "logits_all_gather", rows=rows, sizes=width)
+            out += [
+                head,
+                gather,
+                ProgramCall("sampling", "sampling", rows="sequences", sizes=width),
+            ]
         elif call.operator not in ("activation", "pointwise"):
             out.append(call)
     return out
@@ -174,22 +186,22 @@ def _ending(calls: list[Call], scene: Scene) -> list[Call]:
 
 
 def _accounted(
-    blocks: list[Block], used: Mapping[str, frozenset[str]], model: Any, parameters: float
-) -> tuple[list[Block], float, list[str]]:
-    """Give each block the small parameters that no operator names.
+    blocks: list[ProgramBlock], used: Mapping[str, frozenset[str]], model: Any, parameters: float
+) -> tuple[list[ProgramBlock], float, list[str]]:
+    """(blocks, active parameters, notes): each block with the small parameters of its layer.
 
     Decay rates, sinks, biases and the like are read with the operator they belong to.  Weights
-    that an earlier layer holds are read again and held once.  Returns the blocks, the count of
-    parameters that one token uses, and what could not be placed.
+    that an earlier layer holds are read again and held once.  Active: those that one token uses.
+    notes: on parameters that belong to no operator.
     """
     sizes = {name: float(p.numel()) for name, p in model.named_parameters()}
-    held: set[str] = set()
-    done: list[Block] = []
+    placed: set[str] = set()
+    done: list[ProgramBlock] = []
     notes: list[str] = []
     inactive = 0.0
     for block in blocks:
-        calls = tuple(_once(call, held) for call in block.calls)
-        held |= {call.weight for call in calls if call.weight}
+        calls = tuple(_held_once(call, placed) for call in block.calls)
+        placed |= {call.weight for call in calls if call.weight}
         block = replace(block, calls=calls)
         if block.layers:
             ran = sum(sizes[name] for name in used[block.path])
@@ -205,8 +217,8 @@ def _accounted(
     return done, parameters - inactive, notes
 
 
-def _unrun(blocks: list[Block], parameters: float) -> list[str]:
-    """A note where a good part of the parameters is in no operator: an encoder, say."""
+def _unrun(blocks: list[ProgramBlock], parameters: float) -> list[str]:
+    """A note where a good part of the parameters is in no operator, as with an encoder."""
     placed = sum(
         max(len(block.layers), 1) * (call_parameters(call) + call.size("small"))
         for block in blocks
@@ -219,23 +231,23 @@ def _unrun(blocks: list[Block], parameters: float) -> list[str]:
     return [f"{rest / 1e6:.1f}M parameters ({rest / parameters:.1%}) are not run by a text prompt"]
 
 
-def _once(call: Call, held: set[str]) -> Call:
-    """A call whose weights an earlier layer holds already."""
-    if call.weight in held:
+def _held_once(call: ProgramCall, placed: set[str]) -> ProgramCall:
+    """`call`, marked as shared where an earlier layer holds its weights."""
+    if call.weight in placed:
         return replace(call, sizes={**call.sizes, "shared": 1.0})
     return call
 
 
-def _with_small(block: Block, rest: float) -> Block:
-    """`rest` parameters go to the first operator that has weights."""
+def _with_small(block: ProgramBlock, rest: float) -> ProgramBlock:
+    """`block` with `rest` parameters added to its first operator that has weights."""
     for at, call in enumerate(block.calls):
-        if rest and call.operator in ("gemm", "core", "attention"):
+        if rest and call.operator in ("gemm", "mixer", "attention"):
             grown = replace(call, sizes={**call.sizes, "small": rest})
             return replace(block, calls=(*block.calls[:at], grown, *block.calls[at + 1 :]))
     return block
 
 
-def call_parameters(call: Call) -> float:
+def call_parameters(call: ProgramCall) -> float:
     """Parameters that the operators of a call hold on one device."""
     size = call.size
     if call.operator == "gemm":
@@ -248,10 +260,10 @@ def call_parameters(call: Call) -> float:
         return size("weights")
     if call.operator == "convolution":
         return size("out") * size("in") / size("groups", 1.0) * size("kernel")
-    return _core_parameters(call)
+    return _mixer_parameters(call)
 
 
-def _core_parameters(call: Call) -> float:
+def _mixer_parameters(call: ProgramCall) -> float:
     size = call.size
     if call.block == "LatentAttention":
         return size("heads") * size("kv_rank") * (size("nope_dim") + size("value_dim"))
@@ -266,25 +278,16 @@ def _core_parameters(call: Call) -> float:
     return 2.0 * size("value_heads") if call.block == "DeltaNet" else 0.0
 
 
-def _expert(call: Call) -> float:
+def _expert(call: ProgramCall) -> float:
     """Parameters of one routed expert."""
     size = call.size
     matrices = 3.0 if size("gated") else 2.0
     width = size("latent") or size("width")
-    one = matrices * width * size("intermediate")
-    return one + ((matrices - 1.0) * size("intermediate") + width) * size("bias")
+    products = matrices * width * size("intermediate")
+    return products + ((matrices - 1.0) * size("intermediate") + width) * size("bias")
 
 
-def _unused(call: Call) -> float:
+def _unused(call: ProgramCall) -> float:
     if call.block != "Mixture":
         return 0.0
     return (call.size("experts") - call.size("top_k")) * _expert(call)
-
-
-def operator_counts(program: Program) -> Counter[str]:
-    """How often each operator of the program runs in a step."""
-    counts: Counter[str] = Counter()
-    for block in program.blocks:
-        for call in block.calls:
-            counts[call.operator] += len(block.layers) or 1
-    return counts

@@ -1,4 +1,4 @@
-"""A model on the meta device from a config that nobody vouches for.
+"""A model on the meta device, from a config of any origin.
 
 Every refusal is one sentence.  Sizes are checked before anything is built, remote code is never
 run, and nothing is fetched.
@@ -7,6 +7,7 @@ run, and nothing is fetched.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import warnings
@@ -16,14 +17,12 @@ from typing import Any
 
 from genz_core.errors import InvalidValue, MissingSpec, RidgelineError, UnsupportedModel
 from model_registry.tracing.capture import ONE_AT_A_TIME
-from model_registry.tracing.checks import bounded_modules, checked
+from model_registry.tracing.checks import bounded_modules, checked_config
 from model_registry.tracing.config_keys import DROPPED, key_report, keys_read
 from model_registry.tracing.stand_ins import STAND_IN, reserve_names
 
-Config = Mapping[str, Any]
-
-#: Types that transformers knows by another name.  The parameter count vouches for each: the
-#: aliased class must give the count of one of the family's checkpoints.
+#: Types that transformers has under another name.  Each is checked by its parameter count: the
+#: aliased class must give that of one of the family's checkpoints.
 ALIASES: Mapping[str, str] = {
     "kimi_k2": "deepseek_v3",
     "mimo": "qwen2",
@@ -31,7 +30,7 @@ ALIASES: Mapping[str, str] = {
 }
 #: Types whose text config stands alone in a checkpoint and inside another one in transformers.
 WRAPPED: Mapping[str, str] = {"step3p7": "step3p7", "minimax_m3": "minimax_m3_vl"}
-#: Parameters of the families behind the aliases, and who says so.
+#: Parameters of the families behind the aliases, and the source of the count.
 PUBLISHED: Mapping[str, tuple[tuple[float, ...], str]] = {
     "kimi_k2": ((1.0264e12,), "moonshotai/Kimi-K2-Instruct safetensors index: 1,026,408,235,864"),
     "mimo": ((7.6e9,), "XiaomiMiMo/MiMo-7B-Base: 7B, counted on its own class without MTP"),
@@ -41,8 +40,8 @@ PUBLISHED: Mapping[str, tuple[tuple[float, ...], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
-    """A model on the meta device and what its config said.
+class MetaModel:
+    """A model on the meta device, its config object, and a report on the config's keys.
 
     ignored: keys of the config that neither its class nor the model reads.
     defaulted: keys that the config leaves out and the class fills in.
@@ -56,7 +55,7 @@ class Instance:
 
 
 def require_torch() -> None:
-    """Raises `MissingSpec` where the optional extra is not installed."""
+    """Raise `MissingSpec` unless torch and transformers 5 are installed."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     try:
@@ -74,7 +73,7 @@ def require_torch() -> None:
         )
 
 
-def build(config: Config) -> Instance:
+def build_on_meta(config: Mapping[str, Any]) -> MetaModel:
     """The model of `config` on the meta device, in 16 bit, with its caches enabled.
 
     Raises:
@@ -82,21 +81,37 @@ def build(config: Config) -> Instance:
         InvalidValue: sizes that are absurd or do not fit together.
         MissingSpec: torch or transformers is not installed.
     """
-    plain = checked(config)
+    plain = checked_config(config)
     require_torch()
     model_type = str(plain.get("model_type", ""))
     with quiet():
         settings = _settings(plain, model_type)
         unknown, defaulted = _key_report(plain, settings, model_type)
         model, read = _instantiate(settings, model_type)
-    _vouch(model_type, model)
+    _check_alias(model_type, model)
     ignored = tuple(key for key in unknown if key not in read)
-    return Instance(model, settings, model_type, ignored, defaulted)
+    return MetaModel(model, settings, model_type, ignored, defaulted)
+
+
+def default_config(model_type: str) -> dict[str, Any]:
+    """The config of a type at its class's defaults, as plain JSON.
+
+    Raises:
+        KeyError: transformers has no such type.
+        MissingSpec: torch or transformers is not installed.
+    """
+    require_torch()
+    from transformers import CONFIG_MAPPING
+
+    with quiet():
+        settings = CONFIG_MAPPING[model_type]()
+    written: dict[str, Any] = json.loads(settings.to_json_string(use_diff=False))
+    return {**written, "model_type": model_type}
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """No warnings on a terminal or in a server's log."""
+    """Silence the warnings of torch and transformers."""
     from transformers.utils import logging
 
     level = logging.get_verbosity()
@@ -113,12 +128,11 @@ def _settings(plain: dict[str, Any], model_type: str) -> Any:
     """The transformers config object of a plain config."""
     from transformers import CONFIG_MAPPING, AutoConfig
 
-    known = ALIASES.get(model_type, model_type)
     wrapped = "text_config" not in plain and WRAPPED.get(model_type, "")
-    known = wrapped or known
-    if not known:
+    mapped = wrapped or ALIASES.get(model_type, model_type)
+    if not mapped:
         raise UnsupportedModel("the config names no model_type; add the one of its model card")
-    if known not in CONFIG_MAPPING:
+    if mapped not in CONFIG_MAPPING:
         remote = (
             "it needs its publisher's own code, which is never run"
             if ("auto_map" in plain)
@@ -129,7 +143,7 @@ def _settings(plain: dict[str, Any], model_type: str) -> Any:
     if wrapped:
         entries = {"text_config": entries}
     try:
-        return AutoConfig.for_model(known, **entries)
+        return AutoConfig.for_model(mapped, **entries)
     except Exception as error:  # noqa: BLE001
         raise InvalidValue(
             f"transformers refuses this {model_type} config: {one_line(error)}"
@@ -137,8 +151,9 @@ def _settings(plain: dict[str, Any], model_type: str) -> Any:
 
 
 def _instantiate(settings: Any, model_type: str) -> tuple[Any, set[str]]:
-    """The model that the first auto class makes of the config, without initialising a weight, and
-    the keys of the config that it read.
+    """(model, keys of the config that it read), from the first auto class that takes the config.
+
+    No weight is initialised.
     """
     import torch
     import transformers
@@ -179,7 +194,7 @@ def _instantiate(settings: Any, model_type: str) -> tuple[Any, set[str]]:
 
 
 def _plain_kernels(settings: Any) -> None:
-    """Reference code paths only: no compiled kernels that the meta device cannot run."""
+    """Switch compiled kernels off, which the meta device cannot run."""
     for part in (settings, getattr(settings, "text_config", None)):
         for name in ("use_mamba_kernels", "use_kernels"):
             if getattr(part, name, None):
@@ -192,24 +207,24 @@ def _key_report(
     """Keys that the language model's config class does not know, and those it fills in."""
     from transformers import PretrainedConfig
 
-    inner, given = getattr(settings, "text_config", None), plain.get("text_config")
+    inner, section = getattr(settings, "text_config", None), plain.get("text_config")
     if not isinstance(inner, PretrainedConfig):
         return key_report(plain, settings)
-    if isinstance(given, dict):
-        return key_report(given, inner)
+    if isinstance(section, dict):
+        return key_report(section, inner)
     return key_report(plain, inner if model_type in WRAPPED else settings)
 
 
-def _vouch(model_type: str, model: Any) -> None:
-    """An alias holds only where the parameter count is that of the family."""
+def _check_alias(model_type: str, model: Any) -> None:
+    """Raise `UnsupportedModel` where an alias does not give its family's parameter count."""
     if model_type not in PUBLISHED:
         return
     counts, source = PUBLISHED[model_type]
     parameters = language_parameters(model)[0]
     if all(abs(parameters / count - 1.0) > 0.01 for count in counts):
-        other = ALIASES.get(model_type) or WRAPPED[model_type]
+        alias = ALIASES.get(model_type) or WRAPPED[model_type]
         raise UnsupportedModel(
-            f"model_type {model_type!r}, read as {other!r}, gives {parameters / 1e9:.2f}B "
+            f"model_type {model_type!r}, read as {alias!r}, gives {parameters / 1e9:.2f}B "
             f"parameters, which are not those of {source}; it cannot be traced"
         )
 
@@ -222,7 +237,7 @@ _TOWERS = re.compile(
 
 
 def language_parameters(model: Any) -> tuple[float, float]:
-    """Parameters of the language model, tied ones once, and those of other modalities."""
+    """(parameters of the language model, of other modalities), tied ones once."""
     language = towers = 0
     for name, parameter in model.named_parameters():
         if _TOWERS.search(name):
@@ -233,5 +248,5 @@ def language_parameters(model: Any) -> tuple[float, float]:
 
 
 def one_line(error: BaseException) -> str:
-    """What an error of a library says, cut to a part of a sentence."""
+    """The message of a library's error on one line of at most 200 characters."""
     return (" ".join(str(error).split()) or type(error).__name__)[:200]

@@ -1,6 +1,6 @@
-"""What a traced layer does, as data: operators with their sizes, rows left symbolic.
+"""A traced model as data: operators with their sizes, rows left symbolic.
 
-A `Call` is plain (it goes to the disk cache as JSON) and knows no step: `lowering` puts the
+A `ProgramCall` is plain (it goes to the disk cache as JSON) and knows no step: `lowering` puts the
 step's tokens, the parallel degrees and the number formats in and makes `Op`s of it.
 """
 
@@ -10,35 +10,39 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-#: What an operator's rows count: new tokens, sequences, cached and new tokens, or one per step.
-ROWS = ("tokens", "sequences", "context", "step")
+#: Units of an operator's rows: new tokens, sequences, cached and new tokens, or a single row.
+RowUnit = Literal["tokens", "sequences", "context", "step"]
+#: How tensor parallelism divides a weight, or the input of an operator without one: by columns,
+#: by rows, not at all, or as the residual stream is.
+Split = Literal["column", "row", "none", "stream"]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ProgramCall:
     """One operator of a layer.
 
     operator: a key of `lowering.LOWER`.  name: as shown.  module: path in the model.
-    role: precision role of the weights.  rows: entry of `ROWS`; times: rows for each of those.
-    sizes: numbers the operator takes (n, k, heads ...).  split: how tensor parallelism divides
-    the weight ("column", "row", "none").  block: of `model_registry.spec` whose core this is
-    (`cores.CORES`).  weight: name of the parameter that is read.  parts: column blocks of a
-    projection as (features, most devices that can share them).
+    role: precision role of the weights.  rows, times: the unit of its rows, and rows for each.
+    sizes: numbers the operator takes (n, k, heads ...).  split: over tp.  block: type of
+    `model_registry.spec` whose mixer this is (`mixers.MIXERS`).  weight: name of the parameter
+    that is read.  parts: column blocks of a projection as (features, most devices that can share
+    them).
     """
 
     operator: str
     name: str
     module: str = ""
     role: str = "default"
-    rows: str = "tokens"
+    rows: RowUnit = "tokens"
     times: float = 1.0
     sizes: Mapping[str, float] = field(default_factory=dict)
-    split: str = "none"
+    split: Split = "none"
     block: str = ""
     weight: str = ""
     parts: tuple[tuple[float, float], ...] = ()
 
     def size(self, key: str, default: float = 0.0) -> float:
+        """The entry of `sizes` at `key`, `default` where there is none."""
         return float(self.sizes.get(key, default))
 
     @property
@@ -48,13 +52,14 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Calls of the layers at `layers`; an empty tuple is what runs before or after the layers.
+class ProgramBlock:
+    """The calls of equal layers, or of the model's ends.
 
+    layers: their indices, empty before and behind the layers.  stage: pipeline stage of an end.
     path: of the layer that was run for all of them.
     """
 
-    calls: tuple[Call, ...]
+    calls: tuple[ProgramCall, ...]
     layers: tuple[int, ...] = ()
     stage: Literal["first", "last"] = "last"
     path: str = ""
@@ -62,13 +67,15 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A traced model: its blocks in order, and what the trace says of the whole.
+    """A traced model: its blocks in order, and facts of the whole.
 
     parameters: of the language model, tied weights once.  active: of them per token.
-    tied: the LM head shares the embedding's weights.  notes: rewrites and assumptions, in words.
+    tied: the LM head shares the embedding's weights.  ignored, defaulted: keys of the config that
+    are not read, and keys that the class filled in.  notes: assumptions, in words.
+    rewrites: names of those that changed something.
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[ProgramBlock, ...]
     layers: int
     parameters: float
     active: float
@@ -81,12 +88,14 @@ class Program:
     rewrites: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
+        """Plain JSON; `from_json` reads it back."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Program:
+        """The program that `to_json` wrote.  Raises `KeyError` or `TypeError` for anything else."""
         blocks = tuple(
-            Block(
+            ProgramBlock(
                 tuple(_call(call) for call in block["calls"]),
                 tuple(block["layers"]),
                 block["stage"],
@@ -98,6 +107,6 @@ class Program:
         return cls(**{**data, **lists, "blocks": blocks})
 
 
-def _call(data: Mapping[str, Any]) -> Call:
+def _call(data: Mapping[str, Any]) -> ProgramCall:
     parts = tuple((float(width), float(shards)) for width, shards in data["parts"])
-    return Call(**{**data, "parts": parts})
+    return ProgramCall(**{**data, "parts": parts})

@@ -1,4 +1,4 @@
-"""Run a model on the meta device and write down every operator it dispatches.
+"""Run a model on the meta device and record every operator it dispatches.
 
 Attention and routed experts arrive as one record each, through transformers' own interfaces;
 decoder layers with the same signature are run once and replayed.
@@ -10,9 +10,9 @@ import inspect
 import threading
 from typing import Any
 
-from model_registry.tracing.layers import Layers
-from model_registry.tracing.records import Record, Recorder, Segment
-from model_registry.tracing.stand_ins import interfaces
+from model_registry.tracing.layers import LayerHooks
+from model_registry.tracing.records import DispatchedOp, Recorder, Segment
+from model_registry.tracing.stand_ins import lent_interfaces
 
 #: Interfaces of transformers are process-wide, so one capture runs at a time.
 ONE_AT_A_TIME = threading.Lock()
@@ -26,17 +26,18 @@ _FREE = frozenset(
 )
 
 
-def record(
+def record_pass(
     model: Any, batch: int, new_tokens: int, cache: Any = None, *, replay: bool = True
 ) -> tuple[list[Segment], Any]:
-    """One forward pass of `batch` sequences with `new_tokens` each; returns segments and cache.
+    """(segments, cache) of one forward pass of `batch` sequences with `new_tokens` each.
 
-    replay: run one of several equal layers, and let its records stand for all.
+    cache: of an earlier pass, None for an empty one.  replay: run one of several equal layers, and
+    let its records stand for all.
     """
     import torch
 
     recorder = Recorder(model)
-    layers = Layers(model, recorder, replay)
+    layers = LayerHooks(model, recorder, replay)
     ids = torch.zeros(batch, new_tokens, dtype=torch.long, device="meta")
     options: dict[str, Any] = {"input_ids": ids, "use_cache": True}
     if cache is not None:
@@ -45,7 +46,7 @@ def record(
         ONE_AT_A_TIME,
         torch.no_grad(),
         torch.device("meta"),
-        interfaces(recorder),
+        lent_interfaces(recorder),
         layers.hooked(),
         _dispatch_mode(recorder),
     ):
@@ -54,8 +55,8 @@ def record(
     return layers.segments, _cache_of(out)
 
 
-def record_module(module: Any, *inputs: Any) -> list[Record]:
-    """One call of a module alone, on the meta device."""
+def record_module(module: Any, *inputs: Any) -> list[DispatchedOp]:
+    """The records of one call of a single module on the meta device."""
     import torch
 
     recorder = Recorder(module)
@@ -76,8 +77,8 @@ def _cache_argument(model: Any) -> str:
 
 
 def _cache_of(out: Any) -> Any:
-    found = (getattr(out, name, None) for name in ("past_key_values", "cache_params", "state"))
-    return next((cache for cache in found if cache is not None), None)
+    caches = (getattr(out, name, None) for name in ("past_key_values", "cache_params", "state"))
+    return next((cache for cache in caches if cache is not None), None)
 
 
 def _dispatch_mode(recorder: Recorder) -> Any:

@@ -1,4 +1,4 @@
-"""What a config that nobody vouches for must not hold, and what a model of it must not become."""
+"""Bounds on a config of any origin, and on the model that is made of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from genz_core.errors import InvalidValue
 
-#: Largest value of a key whose name ends so; a model beyond it is a typing mistake or an attack.
+#: Largest value of a key by the last word of its name; beyond it is a typing mistake or an attack.
 LIMITS: Mapping[str, float] = {
     "layers": 1_000,
     "layer": 1_000,
@@ -27,7 +27,7 @@ LARGEST_CONFIG_BYTES = 4_000_000
 LARGEST_MODULES = 60_000
 
 
-def checked(config: Mapping[str, Any]) -> dict[str, Any]:
+def checked_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """A deep copy of `config` that holds plain JSON of bounded size.
 
     Raises:
@@ -54,13 +54,13 @@ def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number(entry: dict[str, Any]) -> Any:
-    """transformers 5 writes infinity as {"__float__": "Infinity"}."""
+    """Infinity where transformers 5 wrote it as {"__float__": "Infinity"}; else the object."""
     text = entry.get("__float__")
     return float(text) if text in ("Infinity", "-Infinity", "NaN") else entry
 
 
 def _check_sizes(value: Any, key: str) -> None:
-    """Refuse numbers that no model has, at any depth."""
+    """Raise `InvalidValue` for numbers that no model has, at any depth."""
     if isinstance(value, dict):
         for name, entry in value.items():
             _check_sizes(entry, str(name))
@@ -83,7 +83,7 @@ def _check_sizes(value: Any, key: str) -> None:
 
 @contextlib.contextmanager
 def bounded_modules() -> Iterator[None]:
-    """Stop a model that would fill the memory with modules before it has any weight."""
+    """Raise `InvalidValue` inside from the module on that exceeds `LARGEST_MODULES`."""
     import torch
 
     original, made = torch.nn.Module.__init__, 0

@@ -1,4 +1,4 @@
-"""Which keys of a config shaped the model: those ignored, those filled in, those read."""
+"""Keys of a config that its class ignores, fills in with defaults, or reads."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ _SHAPELESS = (
 )
 
 
-def key_report(given: Mapping[str, Any], settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Keys of `given` that the class of `settings` ignores, and keys it takes a default for.
+def key_report(config: Mapping[str, Any], settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(keys of a config that its class ignores, keys that the class fills in with a default).
+
+    config: as plain JSON.  settings: the transformers config object made of it.
 
     Raises:
         InvalidValue: more keys that the class does not declare than any model has.
@@ -31,35 +33,33 @@ def key_report(given: Mapping[str, Any], settings: Any) -> tuple[tuple[str, ...]
     generic = _base_keys()
     aliases = set(getattr(type(settings), "attribute_map", {}))
     own = {key for key in _declared(type(settings)) if key not in generic}
-    strange = sorted(set(given) - own - aliases - generic - set(DROPPED))
+    strange = sorted(set(config) - own - aliases - generic - set(DROPPED))
     if len(strange) > LARGEST_UNDECLARED:
         raise InvalidValue(
             f"the config has {len(strange)} keys that {type(settings).__name__} does not know "
             f"(at most {LARGEST_UNDECLARED}); remove those that are not of its model"
         )
-    ignored = tuple(_ignored(strange, given, settings))
-    targets = {type(settings).attribute_map.get(key, key) for key in given}
-    rotary = {"rope_parameters"} if {"rope_theta", "rope_scaling"} & set(given) else set()
-    defaulted = tuple(sorted(own - targets - set(given) - rotary))
+    ignored = tuple(_ignored(strange, config, settings))
+    targets = {type(settings).attribute_map.get(key, key) for key in config}
+    rotary = {"rope_parameters"} if {"rope_theta", "rope_scaling"} & set(config) else set()
+    defaulted = tuple(sorted(own - targets - set(config) - rotary))
     return ignored, defaulted
 
 
-def _ignored(keys: list[str], given: Mapping[str, Any], settings: Any) -> list[str]:
-    """Those of undeclared keys that change nothing.  Halves, because a class reads few of them and
-    a config may hold many.
-    """
-    if not keys or not _matters(set(keys), given, settings):
+def _ignored(keys: list[str], config: Mapping[str, Any], settings: Any) -> list[str]:
+    """Undeclared keys without effect on the model, found by bisection."""
+    if not keys or not _matters(set(keys), config, settings):
         return keys
     if len(keys) == 1:
         return []
     middle = len(keys) // 2
-    first, second = (_ignored(half, given, settings) for half in (keys[:middle], keys[middle:]))
+    first, second = (_ignored(half, config, settings) for half in (keys[:middle], keys[middle:]))
     return [*first, *second]
 
 
-def _matters(keys: set[str], given: Mapping[str, Any], settings: Any) -> bool:
-    """Whether undeclared keys change anything but themselves in the config that is read."""
-    entries = {k: v for k, v in given.items() if k not in (*DROPPED, "model_type")}
+def _matters(keys: set[str], config: Mapping[str, Any], settings: Any) -> bool:
+    """Whether undeclared keys change other entries of the config that the class makes."""
+    entries = {k: v for k, v in config.items() if k not in (*DROPPED, "model_type")}
     fewer = {k: v for k, v in entries.items() if k not in keys}
     try:
         whole, less = (type(settings)(**e).to_dict() for e in (entries, fewer))
@@ -77,7 +77,7 @@ def _declared(kind: type) -> set[str]:
 
 
 def _base_keys() -> set[str]:
-    """Keys that say nothing of a model's shape: of the base class, of generation, of old files."""
+    """Keys that leave a model's shape alone: of the base class, of generation, of old files."""
     from transformers import GenerationConfig, PretrainedConfig
 
     base = _declared(PretrainedConfig) | set(PretrainedConfig().to_dict())
@@ -86,20 +86,20 @@ def _base_keys() -> set[str]:
 
 @contextlib.contextmanager
 def keys_read() -> Iterator[set[str]]:
-    """The names that a model asks its config for while it is built: declared ones or not.
+    """The keys that a model reads from its config while it is built, declared or not.
 
-    Changes a class of transformers for as long; the caller sees to it that one runs at a time.
+    Patches a class of transformers meanwhile; the caller must hold `capture.ONE_AT_A_TIME`.
     """
     from transformers import PretrainedConfig
 
-    original, found = PretrainedConfig.__getattribute__, set()
+    original, read = PretrainedConfig.__getattribute__, set()
 
     def noting(self: Any, name: str) -> Any:
-        found.add(name)
+        read.add(name)
         return original(self, name)
 
     PretrainedConfig.__getattribute__ = noting
     try:
-        yield found
+        yield read
     finally:
         PretrainedConfig.__getattribute__ = original

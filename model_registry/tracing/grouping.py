@@ -1,30 +1,31 @@
-"""Which part of a layer each record belongs to, and the runs of records that mean one thing."""
+"""Dispatched operators of a segment, grouped by the module whose work they are."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from model_registry.tracing.calls import RowUnit
 from model_registry.tracing.inline import with_attention
-from model_registry.tracing.records import Record, Segment
+from model_registry.tracing.records import DispatchedOp, Segment
 
 _PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm", "mv", "addmv"})
 _SCAN = re.compile(
     r"Mamba\w*Mixer|Mamba2|MambaBlock|GatedDeltaNet|DeltaAttention|LightningAttention|"
-    r"Recurrent(Block|GatedLru|Lru)|RgLru|Rwkv\w*Attention|mLSTM|xLSTMBlock|ShortConv|MambaMixer"
+    r"Recurrent(ProgramBlock|GatedLru|Lru)|RgLru|Rwkv\w*Attention|mLSTM|xLSTMBlock|ShortConv|MambaMixer"
 )
 #: Paths of activation modules: their work belongs to the module around them.
 _ACTIVATION = re.compile(r"act(_fn|ivation)?(_fn)?$")
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """What the reader knows besides the records.
+class TraceSetup:
+    """The model that was traced and the pass that was recorded, for readers of its records.
 
     model: the traced module tree.  hidden: width of the residual stream.
-    batch, new_tokens: of the pass that was recorded.  without: rewrites that are switched off.
+    batch, new_tokens: of the pass.  without: rewrites that are switched off.
     """
 
     model: Any
@@ -35,6 +36,7 @@ class Scene:
 
     @property
     def tokens(self) -> int:
+        """New tokens of all sequences."""
         return self.batch * self.new_tokens
 
     def module(self, path: str) -> Any:
@@ -46,25 +48,28 @@ class Scene:
                 path = path.rpartition(".")[0]
         return self.model
 
-    def rows(self, count: float) -> tuple[str, float]:
-        """What `count` rows are: (entry of `calls.ROWS`, rows for each)."""
+    def rows(self, count: float) -> tuple[RowUnit, float]:
+        """(unit, rows for each of those) of `count` rows in the recorded pass."""
         if count == self.new_tokens:  # positions, looked up once for all sequences
             return "tokens", 1.0
-        for kind, unit in (("tokens", self.tokens), ("sequences", self.batch)):
-            if count >= unit and count % unit == 0:
-                return kind, count / unit
+        units: Mapping[RowUnit, int] = {"tokens": self.tokens, "sequences": self.batch}
+        for unit, size in units.items():
+            if count >= size and count % size == 0:
+                return unit, count / size
         return "step", float(count)
 
 
-class Units:
-    """The units of one segment: norms, scans, routers, attentions, layers and what is loose.
+class Grouping:
+    """The dispatched operators of one segment, by the module whose work they are.
 
-    of: (kind, path) of the unit that loose operators in the module at a path belong to.
+    A product stands alone.  Loose operators belong to the norm, scan, router, indexer, attention
+    or layer around them, or else to the module that ran them.
+    module_of: {path: (kind, path of the module that loose operators run at `path` belong to)}.
     attention: the attention record of each attention module, by its path.
     """
 
-    def __init__(self, segment: Segment, scene: Scene) -> None:
-        self.segment, self.scene = with_attention(segment, scene.batch), scene
+    def __init__(self, segment: Segment, setup: TraceSetup) -> None:
+        self.segment, self.setup = with_attention(segment, setup.batch), setup
         self.attention = {
             record.path: record for record in self.segment.records if record.operator == "attention"
         }
@@ -74,51 +79,51 @@ class Units:
             if record.operator == "topk" and record.outputs[0].floating
         }
         paths = {record.path for record in self.segment.records}
-        self.of = {path: self._unit(path) for path in paths}
+        self.module_of = {path: self._module_of(path) for path in paths}
 
-    def groups(self) -> Iterator[tuple[int, list[Record]]]:
-        """(position, records): single products, and what ran loose in one unit.
+    def groups(self) -> Iterator[tuple[int, list[DispatchedOp]]]:
+        """(position, records) of each single product, and of the loose operators of one module.
 
-        A norm is each unbroken run; any other unit is gathered up to the next product of its
-        own, at the position where it ended.
+        A norm is each unbroken run; the operators of any other module are gathered up to the next
+        product of that module, at the position where they end.
         """
-        open_units: dict[str, tuple[int, list[Record]]] = {}
+        gathered: dict[str, tuple[int, list[DispatchedOp]]] = {}
         previous = ""
         for position, record in enumerate(self.segment.records):
-            kind, unit = self.of[record.path]
+            kind, module = self.module_of[record.path]
             if is_product(record):
-                if kind in ("attention", "layer") and unit in open_units:
-                    yield open_units.pop(unit)
+                if kind in ("attention", "layer") and module in gathered:
+                    yield gathered.pop(module)
                 yield position, [record]
             elif kind != "skip":
-                if kind == "norm" and previous != unit and unit in open_units:
-                    yield open_units.pop(unit)
-                if kind == "layer" and unit in open_units:
-                    yield open_units.pop(unit)
-                _, gathered = open_units.get(unit, (position, []))
-                open_units[unit] = (position, [*gathered, record])
-            previous = unit
-        yield from open_units.values()
+                if kind == "norm" and previous != module and module in gathered:
+                    yield gathered.pop(module)
+                if kind == "layer" and module in gathered:
+                    yield gathered.pop(module)
+                _, records = gathered.get(module, (position, []))
+                gathered[module] = (position, [*records, record])
+            previous = module
+        yield from gathered.values()
 
-    def _unit(self, path: str) -> tuple[str, str]:
-        """(kind, path) of the unit that loose operators at `path` belong to."""
+    def _module_of(self, path: str) -> tuple[str, str]:
+        """(kind, path) of the module that loose operators at `path` belong to."""
         steps = path.split(".") if path else []
-        above = [".".join(steps[:end]) for end in range(len(steps), 0, -1)]
-        for one in above:
-            kind = self.kind(one)
+        for end in range(len(steps), 0, -1):
+            above = ".".join(steps[:end])
+            kind = self.kind(above)
             if kind:
-                return kind, one
+                return kind, above
         parent = path.rpartition(".")[0] if _ACTIVATION.search(path) else path
         return ("layer" if path == self.segment.path else "other"), parent
 
     def kind(self, path: str) -> str:
-        """What the module at `path` is by itself, "" for nothing special."""
-        name = type(self.scene.module(path)).__name__
+        """The kind of the module at `path` by its class, "" where loose operators pass it by."""
+        name = type(self.setup.module(path)).__name__
         if "rotary" in path.rpartition(".")[2].lower() or "Rotary" in name:
             return "skip"
         if "Norm" in name or path.endswith(("norm", "ln_f")):
             return "norm"
-        if _SCAN.search(name) or hasattr(self.scene.module(path), "A_log"):
+        if _SCAN.search(name) or hasattr(self.setup.module(path), "A_log"):
             return "scan"
         if "ndexer" in name or "Compressor" in name:
             return "indexer"
@@ -127,7 +132,7 @@ class Units:
         return "attention" if path in self.attention else ""
 
 
-def is_product(record: Record) -> bool:
+def is_product(record: DispatchedOp) -> bool:
     """Whether a record is a product with a parameter, an attention or a bank of experts."""
     if record.operator in ("attention", "experts"):
         return True

@@ -1,4 +1,4 @@
-"""Decoder layers of a module tree: their paths, their signatures, and the replay of equal ones."""
+"""Decoder layers of a module tree: paths, signatures, and the replay of equal layers."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from model_registry.tracing.records import Record, Recorder, Segment
+from model_registry.tracing.records import DispatchedOp, Recorder, Segment
 
 _LAYER_LISTS = frozenset({"layers", "h", "blocks", "layer", "block"})
 _BOOKKEEPING = frozenset({"layer_idx", "layer_id", "layer_number", "training"})
 
 
-class Layers:
+class LayerHooks:
     """Hooks that keep the module path, split the records by layer and replay equal layers."""
 
     def __init__(self, model: Any, recorder: Recorder, replay: bool) -> None:
@@ -24,6 +24,7 @@ class Layers:
 
     @contextlib.contextmanager
     def hooked(self) -> Iterator[None]:
+        """Install the hooks on every module, and take them off again."""
         handles, replaced = [], []
         for name, module in self.model.named_modules():
             enter, leave = self._path_hooks(name)
@@ -65,12 +66,12 @@ class Layers:
         return run
 
     def close(self) -> None:
-        """End a segment outside layers."""
+        """End the segment outside layers that is being recorded."""
         records = self._take()
         if records:
             self.segments.append(Segment("", (), records))
 
-    def _take(self) -> tuple[Record, ...]:
+    def _take(self) -> tuple[DispatchedOp, ...]:
         taken = tuple(self.recorder.records)
         self.recorder.records.clear()
         return taken
@@ -80,19 +81,19 @@ def decoder_layers(model: Any) -> list[tuple[str, int, Any]]:
     """(path, index, module) of the layers that repeat: the longest lists of modules by name."""
     import torch
 
-    found: list[tuple[str, int, Any]] = []
+    layers: list[tuple[str, int, Any]] = []
     lists: tuple[str, ...] = ()
     for name, module in model.named_modules():
         repeats = isinstance(module, torch.nn.ModuleList) and len(module) > 0
         listed = repeats and name.rpartition(".")[2] in _LAYER_LISTS
         if listed and not name.startswith(lists):
             lists = (*lists, f"{name}.")
-            found += [(f"{name}.{index}", index, layer) for index, layer in enumerate(module)]
-    return found
+            layers += [(f"{name}.{index}", index, layer) for index, layer in enumerate(module)]
+    return layers
 
 
 def _sharing_layers(layers: list[tuple[str, int, Any]]) -> set[str]:
-    """Paths of layers that have a parameter in common with another."""
+    """Paths of the layers that share a parameter with another layer."""
     owner: dict[int, str] = {}
     sharing: set[str] = set()
     for path, _, layer in layers:
@@ -104,7 +105,7 @@ def _sharing_layers(layers: list[tuple[str, int, Any]]) -> set[str]:
 
 
 def signature(layer: Any) -> tuple[Any, ...]:
-    """Equal for two layers that run the same operators: classes, settings and shapes."""
+    """Classes, settings and shapes inside a layer; equal for layers that run the same operators."""
     parts: list[Any] = []
     for name, module in layer.named_modules():
         settings = tuple(

@@ -1,4 +1,4 @@
-"""Calls into operators: the step's tokens, the parallel degrees and the number formats go in.
+"""Program calls into operators, with a step's tokens, parallel degrees and number formats.
 
 Every formula is a function of `genz_core.operators`, and the split over devices is that of the
 builders' frame; this file only puts the two together.
@@ -14,25 +14,25 @@ import numpy as np
 
 from genz_core import operators
 from genz_core.types import Num, Op, Precision
-from model_registry.blocks.frame import Frame, holding, message
-from model_registry.tracing.calls import Block, Call
-from model_registry.tracing.mixers import core_ops
+from model_registry.blocks.frame import DeviceFrame, message_bytes, with_small_weights
+from model_registry.tracing.calls import ProgramBlock, ProgramCall
+from model_registry.tracing.mixers import mixer_ops
 
 
-def lower(block: Block, frame: Frame) -> Iterator[Op]:
-    """The operators of a block; layers of different formats become operators of their own."""
+def lower_block(block: ProgramBlock, frame: DeviceFrame) -> Iterator[Op]:
+    """The operators of a block; one of each call for every set of layers with equal formats."""
     for layers in _alike(block.layers, frame.precision):
         here = replace(frame, layers=layers)
         for call in block.calls:
             small = call.size("small")
             for op in LOWER[call.operator](here, call):
-                op, small = (holding(op, small), 0.0) if small else (op, small)
+                op, small = (with_small_weights(op, small), 0.0) if small else (op, small)
                 op = replace(op, held_weight_bytes=0.0) if call.size("shared") else op
                 yield op if layers else replace(op, stage=block.stage)
 
 
 def _alike(layers: tuple[int, ...], precision: Precision) -> list[tuple[int, ...]]:
-    """`layers` split by the formats that the checkpoint gives to each."""
+    """`layers` in sets of equal number formats."""
     formats: dict[int, list[tuple[str, str]]] = {}
     for (layer, role), name in precision.by_layer.items():
         formats.setdefault(layer, []).append((role, name))
@@ -42,12 +42,12 @@ def _alike(layers: tuple[int, ...], precision: Precision) -> list[tuple[int, ...
     return [tuple(group) for group in groups.values()] or [()]
 
 
-def _where(frame: Frame, call: Call) -> dict[str, Any]:
+def _where(frame: DeviceFrame, call: ProgramCall) -> dict[str, Any]:
     return {"layers": frame.layers, "module": call.module}
 
 
-def _rows(frame: Frame, call: Call) -> Num:
-    """Rows that the call's symbol stands for on this device."""
+def _rows(frame: DeviceFrame, call: ProgramCall) -> Num:
+    """Rows of a call on this device."""
     if call.rows == "sequences":
         return frame.sequences * call.times
     if call.rows == "context":
@@ -62,8 +62,8 @@ def _rows(frame: Frame, call: Call) -> Num:
 # ------------------------------------------------------------------------------- projections
 
 
-def _local(call: Call, tp: Num) -> tuple[Num, Num]:
-    """Output and input features of a projection on one device."""
+def _local(call: ProgramCall, tp: Num) -> tuple[Num, Num]:
+    """(output, input) features of a projection on one device."""
     if call.split == "column":
         parts = (features / np.minimum(tp, shards) for features, shards in call.parts)
         return sum(parts, start=np.float64(0.0)), call.size("k")
@@ -72,7 +72,7 @@ def _local(call: Call, tp: Num) -> tuple[Num, Num]:
     return call.features, call.size("k")
 
 
-def _gemm(frame: Frame, call: Call) -> Iterator[Op]:
+def _gemm(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
     rows, (n, k) = _rows(frame, call), _local(call, frame.par.tp)
     types = frame.plain if call.role == "default" else frame.types(call.role)
     where = _where(frame, call)
@@ -83,7 +83,7 @@ def _gemm(frame: Frame, call: Call) -> Iterator[Op]:
     yield op
 
 
-def _grouped_gemm(frame: Frame, call: Call) -> Iterator[Op]:
+def _grouped_gemm(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
     """Block-diagonal projection: `groups` products side by side, split over devices by group."""
     groups = frame.shared_heads(call.size("groups"))
     rows, types, where = _rows(frame, call), frame.types(call.role), _where(frame, call)
@@ -91,8 +91,8 @@ def _grouped_gemm(frame: Frame, call: Call) -> Iterator[Op]:
     yield operators.batched_gemm(call.name, groups, rows, n, k, types, **where)
 
 
-def _embedding(frame: Frame, call: Call) -> Iterator[Op]:
-    """Token table split by rows: every device looks its own rows up, sums complete it.
+def _embedding(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
+    """Look-ups in the token table, split by rows over tp and completed by an all-reduce.
 
     Tables of positions and the like are copied.
     """
@@ -104,22 +104,22 @@ def _embedding(frame: Frame, call: Call) -> Iterator[Op]:
     yield replace(table, weight_bytes=table.weight_bytes / tp)
     if call.split != "row":
         return
-    sums = message(rows, width)
+    sums = message_bytes(rows, width)
     yield operators.all_reduce(f"{call.name}_all_reduce", sums, frame.par.tp, **where)
 
 
-def _sum(frame: Frame, call: Call) -> Iterator[Op]:
+def _sum(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
     for op in frame.summed(call.name, call.module):
         yield replace(op, module=call.module)
 
 
-def _gather(frame: Frame, call: Call) -> Iterator[Op]:
-    sent = message(_rows(frame, call), call.size("width"))
+def _gather(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
+    sent = message_bytes(_rows(frame, call), call.size("width"))
     yield operators.all_gather(call.name, sent, frame.par.tp, **_where(frame, call))
 
 
-def _pipeline(frame: Frame, call: Call) -> Iterator[Op]:
-    stream = message(frame.stream_tokens, call.size("width"))
+def _pipeline(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
+    stream = message_bytes(frame.stream_tokens, call.size("width"))
     where = {"stride": frame.pp_stride, **_where(frame, call)}
     yield operators.send_recv(call.name, stream, frame.par.pp, **where)
 
@@ -127,7 +127,7 @@ def _pipeline(frame: Frame, call: Call) -> Iterator[Op]:
 # ------------------------------------------------------------------------------- mixers
 
 
-def _convolution(frame: Frame, call: Call) -> Iterator[Op]:
+def _convolution(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
     tp = np.minimum(frame.par.tp, call.size("groups", 1.0))
     yield operators.convolution(
         call.name,
@@ -145,7 +145,7 @@ def _convolution(frame: Frame, call: Call) -> Iterator[Op]:
 # ------------------------------------------------------------------------------- element by element
 
 
-def _elements(frame: Frame, call: Call) -> Num:
+def _elements(frame: DeviceFrame, call: ProgramCall) -> Num:
     """Rows of an element-wise operator on one device: divided where its input is."""
     if call.split == "column":
         return _rows(frame, call) / np.asarray(frame.par.tp, dtype=float)
@@ -153,7 +153,7 @@ def _elements(frame: Frame, call: Call) -> Num:
     return _rows(frame, call) * share
 
 
-def _norm(frame: Frame, call: Call) -> Iterator[Op]:
+def _norm(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
     make = operators.residual_norm if call.operator == "residual_norm" else operators.norm
     rows, width, bias = _elements(frame, call), call.size("width"), bool(call.size("bias"))
     op = make(call.name, rows, width, frame.plain, bias=bias, **_where(frame, call))
@@ -161,19 +161,19 @@ def _norm(frame: Frame, call: Call) -> Iterator[Op]:
     yield replace(op, weight_bytes=own, held_weight_bytes=own)
 
 
-def _residual(frame: Frame, call: Call) -> Iterator[Op]:
+def _residual(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
     rows, where = _elements(frame, call), _where(frame, call)
     yield operators.residual(call.name, rows, call.size("width"), frame.plain, **where)
 
 
-def _rope(frame: Frame, call: Call) -> Iterator[Op]:
+def _rope(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
     query = call.size("heads") / np.asarray(frame.par.tp, dtype=float)
     keys, dim = frame.shared_heads(call.size("kv_heads")), call.size("dim")
     rows, where = _rows(frame, call), _where(frame, call)
     yield operators.rope(call.name, rows, query, keys, dim, frame.plain, **where)
 
 
-def _activation(frame: Frame, call: Call) -> Iterator[Op]:
+def _activation(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
     rows, width = _elements(frame, call), call.size("width")
     plain, where = frame.plain, _where(frame, call)
     if call.size("gated"):
@@ -183,12 +183,12 @@ def _activation(frame: Frame, call: Call) -> Iterator[Op]:
         yield operators.activation(call.name, rows, width, plain, cost=cost, **where)
 
 
-def _route(frame: Frame, call: Call) -> Iterator[Op]:
+def _route(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
     sizes = (_rows(frame, call), call.size("experts"), call.size("top_k"))
     yield operators.route(call.name, *sizes, frame.plain, **_where(frame, call))
 
 
-def _pointwise(frame: Frame, call: Call) -> Iterator[Op]:
+def _pointwise(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
     yield operators.pointwise(
         call.name,
         "copy",
@@ -202,23 +202,23 @@ def _pointwise(frame: Frame, call: Call) -> Iterator[Op]:
     )
 
 
-def _sampling(frame: Frame, call: Call) -> Iterator[Op]:
+def _sampling(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
     rows, width = _rows(frame, call), call.size("width")
     yield operators.sampling(call.name, rows, width, frame.plain, **_where(frame, call))
 
 
-def _core(frame: Frame, call: Call) -> Iterator[Op]:
-    yield from core_ops(call, frame)
+def _mixer(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
+    yield from mixer_ops(call, frame)
 
 
-LOWER: Mapping[str, Callable[[Frame, Call], Iterator[Op]]] = {
+LOWER: Mapping[str, Callable[[DeviceFrame, ProgramCall], Iterator[Op]]] = {
     "gemm": _gemm,
     "grouped_gemm": _grouped_gemm,
     "embedding": _embedding,
     "sum": _sum,
     "gather": _gather,
     "pipeline": _pipeline,
-    "core": _core,
+    "mixer": _mixer,
     "convolution": _convolution,
     "norm": _norm,
     "residual_norm": _norm,

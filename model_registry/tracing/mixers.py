@@ -1,8 +1,8 @@
-"""What a mixer does between its projections, as the blocks of the builders describe it.
+"""Attention, experts and scans of a traced model, as blocks of the builders without projections.
 
 The trace finds a latent attention, a bank of experts or a scan, and reads its sizes from the
 module; the operators and their split over devices are then those of `model_registry.blocks`,
-less the projections and norms, which the trace has seen for itself.
+less the projections and norms, which the trace records.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-import model_registry.graph.decoder  # noqa: F401  (its blocks register themselves)
 from genz_core.registry import collective_kinds
 from genz_core.types import Op
-from model_registry.blocks.frame import Frame, block_ops
+from model_registry.blocks.frame import DeviceFrame, block_ops
 from model_registry.spec import (
     Attention,
     CompressedAttention,
@@ -25,10 +24,10 @@ from model_registry.spec import (
     Mamba2,
     Mixture,
 )
-from model_registry.tracing.calls import Call
-from model_registry.tracing.records import Record
+from model_registry.tracing.calls import ProgramCall
+from model_registry.tracing.records import DispatchedOp
 
-CORES: Mapping[str, type] = {
+MIXERS: Mapping[str, type] = {
     "Attention": Attention,
     "LatentAttention": LatentAttention,
     "CompressedAttention": CompressedAttention,
@@ -39,25 +38,25 @@ CORES: Mapping[str, type] = {
 }
 _KINDS = collective_kinds() | {"attention", "mla_attention", "sparse_attention", "moe", "ssm"}
 _KINDS |= {"linear_attention"}
-#: Products that the reference code does not run in this form.
-_OWN = frozenset({"q_absorb", "value_up", "kv_b_proj"})
+#: Products that the reference code runs in another form, or not at all.
+_ADDED = frozenset({"q_absorb", "value_up", "kv_b_proj"})
 
 
-def core_ops(call: Call, frame: Frame) -> Iterator[Op]:
-    """The operators of a block's core on one device."""
+def mixer_ops(call: ProgramCall, frame: DeviceFrame) -> Iterator[Op]:
+    """The operators of a call's block on one device, without projections and norms."""
     for op in block_ops(spec_block(call), frame):
-        if op.kind in _KINDS or op.name in _OWN:
+        if op.kind in _KINDS or op.name in _ADDED:
             yield replace(op, module=call.module or op.module)
 
 
-def spec_block(call: Call) -> Any:
-    """The block that a call names, from its sizes; `index_*` sizes make its indexer."""
-    kind = CORES[call.block]
-    known = {entry.name: entry.type for entry in fields(kind)}
+def spec_block(call: ProgramCall) -> Any:
+    """The block of the type that a call names, made from its sizes; `index_*` for its indexer."""
+    kind = MIXERS[call.block]
+    types = {entry.name: str(entry.type) for entry in fields(kind)}
     values: dict[str, Any] = {
-        name: bool(size) if "bool" in str(known[name]) else int(size)
+        name: bool(size) if "bool" in types[name] else int(size)
         for name, size in call.sizes.items()
-        if name in known
+        if name in types
     }
     if call.size("index_top_k"):
         values["indexer"] = Indexer(
@@ -72,8 +71,8 @@ def spec_block(call: Call) -> Any:
 # ------------------------------------------------------------------------------- from a module
 
 
-def attention_call(module: Any, record: Record) -> Call:
-    """Plain attention from the queries, keys and values that reached it."""
+def attention_call(module: Any, record: DispatchedOp) -> ProgramCall:
+    """The call of a plain attention, sized by the queries, keys and values that reached it."""
     query, key, value = (tensor.shape for tensor in record.inputs[:3])
     config = getattr(module, "config", None)
     sinks = any("sink" in name for name, _ in module.named_parameters(recurse=False))
@@ -88,11 +87,11 @@ def attention_call(module: Any, record: Record) -> Call:
         "shares_kv": bool(getattr(module, "is_kv_shared_layer", False)),
         **_block_indexer(getattr(module, "indexer", None)),
     }
-    return Call("core", "attention", record.path, sizes=_numbers(sizes), block="Attention")
+    return ProgramCall("mixer", "attention", record.path, sizes=_numbers(sizes), block="Attention")
 
 
 def _block_indexer(indexer: Any) -> dict[str, float]:
-    """Sizes of an indexer that chooses blocks of keys (MiniMax M3), none for none."""
+    """Sizes of an indexer that chooses blocks of keys (MiniMax M3), {} for any other."""
     if indexer is None or not hasattr(indexer, "topk_blocks"):
         return {}
     return {
@@ -111,13 +110,15 @@ def _chunk(module: Any, config: Any) -> int:
     return int(getattr(config, "attention_chunk_size", None) or 0)
 
 
-def mixer_call(module: Any, path: str) -> Call | None:
-    """The core of an attention module that is more than plain attention, None for plain."""
+def mixer_call(module: Any, path: str) -> ProgramCall | None:
+    """The call of a latent or compressed attention, None for a module of any other kind."""
     if getattr(module, "kv_lora_rank", None) and hasattr(module, "qk_nope_head_dim"):
-        return Call("core", "attention", path, sizes=_latent(module), block="LatentAttention")
+        return ProgramCall(
+            "mixer", "attention", path, sizes=_latent(module), block="LatentAttention"
+        )
     if hasattr(module, "o_a_proj") and hasattr(module, "compressor"):
-        return Call(
-            "core", "attention", path, sizes=_compressed(module), block="CompressedAttention"
+        return ProgramCall(
+            "mixer", "attention", path, sizes=_compressed(module), block="CompressedAttention"
         )
     return None
 
@@ -161,14 +162,14 @@ def _compressed(module: Any) -> dict[str, float]:
     return _numbers(sizes)
 
 
-def dense(call: Call) -> Call:
-    """A sparse attention that attends to everything."""
+def without_indexer(call: ProgramCall) -> ProgramCall:
+    """`call` as a dense attention over every token in reach."""
     sizes = {key: size for key, size in call.sizes.items() if not key.startswith("index_")}
     return replace(call, sizes=sizes)
 
 
-def scan_call(module: Any, path: str) -> Call | None:
-    """The recurrence of a mixer, from the sizes that its class states; None for none."""
+def scan_call(module: Any, path: str) -> ProgramCall | None:
+    """The call of a recurrence, sized by its module's attributes; None without such sizes."""
     for reader in (_delta, _mamba2, _mamba, _other_recurrence):
         call = reader(module, path)
         if call is not None:
@@ -176,7 +177,7 @@ def scan_call(module: Any, path: str) -> Call | None:
     return None
 
 
-def _delta(module: Any, path: str) -> Call | None:
+def _delta(module: Any, path: str) -> ProgramCall | None:
     keys = _first(module, "head_k_dim", "qk_head_dim", "key_head_dim")
     values = _first(module, "head_v_dim", "v_head_dim", "value_head_dim")
     heads = _first(module, "num_v_heads", "num_heads", "num_attention_heads", "n_heads")
@@ -191,10 +192,10 @@ def _delta(module: Any, path: str) -> Call | None:
         "value_dim": values,
         "kernel": 1,
     }
-    return Call("core", "linear_attention", path, sizes=_numbers(sizes), block="DeltaNet")
+    return ProgramCall("mixer", "linear_attention", path, sizes=_numbers(sizes), block="DeltaNet")
 
 
-def _mamba2(module: Any, path: str) -> Call | None:
+def _mamba2(module: Any, path: str) -> ProgramCall | None:
     heads = _first(module, "num_heads", "n_heads", "n_mamba_heads")
     state = _first(module, "ssm_state_size", "state_size")
     dim = _first(module, "head_dim", "mamba_headdim")
@@ -202,7 +203,7 @@ def _mamba2(module: Any, path: str) -> Call | None:
         return None
     groups = _first(module, "n_groups", "num_groups") or 1
     sizes = {"heads": heads, "head_dim": dim, "state": state, "groups": groups, "kernel": 1}
-    return Call("core", "ssm_scan", path, sizes=_numbers(sizes), block="Mamba2")
+    return ProgramCall("mixer", "ssm_scan", path, sizes=_numbers(sizes), block="Mamba2")
 
 
 def input_parts(module: Any, n: int) -> tuple[tuple[float, float], ...]:
@@ -214,35 +215,40 @@ def input_parts(module: Any, n: int) -> tuple[tuple[float, float], ...]:
     return ((n - grouped, heads), (grouped, groups))
 
 
-def _mamba(module: Any, path: str) -> Call | None:
+def _mamba(module: Any, path: str) -> ProgramCall | None:
     inner = _first(module, "intermediate_size", "d_inner")
     state = _first(module, "ssm_state_size", "state_size")
     if not (inner and state):
         return None
     rank = _first(module, "time_step_rank", "dt_rank") or 1
     sizes = {"inner": inner, "state": state, "rank": rank, "kernel": 1}
-    return Call("core", "ssm_scan", path, sizes=_numbers(sizes), block="Mamba")
+    return ProgramCall("mixer", "ssm_scan", path, sizes=_numbers(sizes), block="Mamba")
 
 
-def _other_recurrence(module: Any, path: str) -> Call | None:
-    """A recurrence of one state element a channel (RG-LRU, RWKV), as a scan."""
+def _other_recurrence(module: Any, path: str) -> ProgramCall | None:
+    """The call of a recurrence with one state element a channel (RG-LRU, RWKV)."""
     width = _first(module, "lru_width", "attention_hidden_size", "embed_dim", "hidden_size")
     if not width or "Conv" in type(module).__name__:
         return None
     sizes = {"inner": width, "state": 1, "rank": 1, "kernel": 1}
-    return Call("core", "recurrence", path, sizes=_numbers(sizes), block="Mamba")
+    return ProgramCall("mixer", "recurrence", path, sizes=_numbers(sizes), block="Mamba")
 
 
-def experts_call(path: str, width: int, facts: Mapping[str, float], hidden: int) -> Call:
-    """A bank of experts that see tokens of `width`, in a model of width `hidden`."""
+def experts_call(path: str, width: int, facts: Mapping[str, float], hidden: int) -> ProgramCall:
+    """The call of a bank of experts that see tokens of `width`, in a model of width `hidden`.
+
+    facts: of the record of the bank.
+    """
     sizes = {**facts, "width": width, "latent": width if width != hidden else 0}
-    return Call("core", "experts", path, "experts.up", sizes=_numbers(sizes), block="Mixture")
+    return ProgramCall(
+        "mixer", "experts", path, "experts.up", sizes=_numbers(sizes), block="Mixture"
+    )
 
 
 def _first(module: Any, *names: str) -> float:
-    """The first of the attributes that is a positive number, 0 for none."""
-    found = (getattr(module, name, None) for name in names)
-    return float(next((v for v in found if isinstance(v, int | float) and v > 0), 0.0))
+    """The first of the attributes `names` that is a positive number, 0 for none."""
+    values = (getattr(module, name, None) for name in names)
+    return float(next((v for v in values if isinstance(v, int | float) and v > 0), 0.0))
 
 
 def _numbers(sizes: Mapping[str, Any]) -> dict[str, float]:

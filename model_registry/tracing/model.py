@@ -1,4 +1,4 @@
-"""`trace`: a Hugging Face config -> a model that the engine prices like any other."""
+"""`trace`: from a Hugging Face config to a `TracedModel` that the engine prices like any other."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import Any
 
 from genz_core.errors import InvalidValue, RidgelineError, UnsupportedModel
 from genz_core.types import Graph, Parallelism, Precision, Step
-from model_registry.blocks.frame import Frame
+from model_registry.blocks.frame import DeviceFrame
 from model_registry.graph.parallel_limits import invalid_reason
 from model_registry.quantization.resolve import resolve_precision
-from model_registry.spec import Block as SpecBlock
-from model_registry.spec import FeedForward, Layer, ModelSpec
-from model_registry.tracing import cache
-from model_registry.tracing.building import build, one_line, quiet
-from model_registry.tracing.calls import Call, Program
-from model_registry.tracing.checks import checked
-from model_registry.tracing.lowering import lower
+from model_registry.spec import Block, FeedForward, Layer, ModelSpec
+from model_registry.tracing import program_cache
+from model_registry.tracing.building import build_on_meta, one_line, quiet
+from model_registry.tracing.calls import Program, ProgramCall
+from model_registry.tracing.checks import checked_config
+from model_registry.tracing.lowering import lower_block
 from model_registry.tracing.mixers import spec_block
 from model_registry.tracing.rewrites import REWRITES
 
@@ -28,8 +27,8 @@ _SIXTEEN_BIT = Precision(source="16 bit")
 class TracedModel:
     """A model known from its trace alone; satisfies `genz_core.types.Model`.
 
-    program: what it runs.  precision: its checkpoint's formats.  remarks: what was resolved or
-    assumed before the trace, in words.
+    program: its operators.  precision: its checkpoint's formats.  remarks: notes on how its config
+    and its formats were found, before the trace.
     """
 
     name: str
@@ -62,14 +61,16 @@ class TracedModel:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was rewritten, which keys the class ignored, and which it filled in."""
-        done = tuple(f"{name}: {REWRITES[name]}" for name in self.program.rewrites)
-        keys = self.program.ignored, self.program.defaulted
-        said = (f"keys of the config that the class ignores: {', '.join(keys[0])}",) * bool(
-            keys[0]
-        ) + (f"keys it took a default for: {', '.join(keys[1])}",) * bool(keys[1])
+        """Remarks, rewrites, assumptions, and keys that the class ignored or filled in."""
+        rewritten = tuple(f"{name}: {REWRITES[name]}" for name in self.program.rewrites)
+        keys = []
+        if self.program.ignored:
+            ignored = ", ".join(self.program.ignored)
+            keys.append(f"keys of the config that the class ignores: {ignored}")
+        if self.program.defaulted:
+            keys.append(f"keys it took a default for: {', '.join(self.program.defaulted)}")
         origin = f"traced from {self.program.class_name}"
-        return (*self.remarks, origin, *done, *self.program.notes, *said)
+        return (*self.remarks, origin, *rewritten, *self.program.notes, *keys)
 
     def with_precision(self, precision: Precision) -> TracedModel:
         """The same trace in other number formats; its notes stay as they are."""
@@ -77,8 +78,8 @@ class TracedModel:
 
     def graph(self, step: Step, parallelism: Parallelism) -> Graph:
         """The operators of one step on one device of the split."""
-        frame = Frame.of(self._spec, self.precision, step, parallelism)
-        ops = tuple(op for block in self.program.blocks for op in lower(block, frame))
+        frame = DeviceFrame.for_step(self._spec, self.precision, step, parallelism)
+        ops = tuple(op for block in self.program.blocks for op in lower_block(block, frame))
         return Graph(ops, self.program.layers, self.notes)
 
     def invalid(self, parallelism: Parallelism) -> str | None:
@@ -87,22 +88,22 @@ class TracedModel:
 
 
 def _layers(program: Program) -> tuple[Layer, ...]:
-    """What a split has to divide: the blocks of every layer, as a builder would describe them."""
-    found: dict[int, Layer] = {}
+    """The blocks of every layer that a split divides, as a builder would describe them."""
+    layers: dict[int, Layer] = {}
     for block in program.blocks:
-        parts = tuple(part for call in block.calls for part in _divided(call))
-        found |= dict.fromkeys(block.layers, Layer(parts))
-    return tuple(found[at] for at in sorted(found))
+        parts = tuple(part for call in block.calls for part in _divided_blocks(call))
+        layers |= dict.fromkeys(block.layers, Layer(parts))
+    return tuple(layers[at] for at in sorted(layers))
 
 
-def _divided(call: Call) -> Iterator[SpecBlock]:
+def _divided_blocks(call: ProgramCall) -> Iterator[Block]:
     if call.block:
         yield spec_block(call)
     elif call.operator == "gemm" and call.role == "mlp.down":
         yield FeedForward(int(call.size("k")))
 
 
-def _calls(program: Program) -> list[Call]:
+def _calls(program: Program) -> list[ProgramCall]:
     return [call for block in program.blocks for call in block.calls]
 
 
@@ -127,22 +128,22 @@ def trace(
     unknown = sorted(set(without) - set(REWRITES))
     if unknown:
         raise InvalidValue(f"no rewrite is called {unknown[0]!r}; known: {', '.join(REWRITES)}")
-    plain = checked(config)
+    plain = checked_config(config)
     label = name or str(plain.get("_name_or_path") or plain.get("model_type", "traced model"))
     precision = resolve_precision(plain, hf_quant_config)
-    stored = cache.key(plain, without) if use_cache else ""
-    program = cache.read(stored) if use_cache else None
+    stored = program_cache.program_key(plain, without) if use_cache else ""
+    program = program_cache.read_program(stored) if use_cache else None
     if program is None:
         program = _program(plain, without)
         if use_cache:
-            cache.write(stored, program)
+            program_cache.write_program(stored, program)
     return TracedModel(label, program, precision, _context(plain))
 
 
 def _program(plain: dict[str, Any], without: Collection[str]) -> Program:
     from model_registry.tracing.assembly import assemble
 
-    instance = build(plain)
+    instance = build_on_meta(plain)
     try:
         with quiet():
             return assemble(instance, without)
@@ -155,7 +156,7 @@ def _program(plain: dict[str, Any], without: Collection[str]) -> Program:
 
 
 def _context(plain: Mapping[str, Any]) -> int | None:
-    """Tokens that the positions are made for."""
+    """Tokens that the positions are made for, None where the config is silent."""
     text = plain.get("text_config")
     for source in (plain, text if isinstance(text, dict) else {}):
         for key in ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length"):

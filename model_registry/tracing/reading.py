@@ -1,7 +1,7 @@
-"""Records of a traced layer into calls: what each dispatched operator means in the model.
+"""Records of a traced segment into program calls.
 
-Projections keep one call each.  What lies between them is grouped by the module it ran in (`units`)
-and read as a whole (`between`).
+Projections keep one call each.  Operators between them are grouped by the module they ran in
+(`grouping`) and read as a whole (`glue_calls`).
 """
 
 from __future__ import annotations
@@ -9,38 +9,38 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from model_registry.tracing.calls import Call
+from model_registry.tracing.calls import ProgramCall, Split
 from model_registry.tracing.glue_calls import loose_calls
-from model_registry.tracing.grouping import Scene, Units, is_product
+from model_registry.tracing.grouping import Grouping, TraceSetup, is_product
 from model_registry.tracing.mixers import (
     attention_call,
-    dense,
     experts_call,
     input_parts,
     mixer_call,
+    without_indexer,
 )
-from model_registry.tracing.records import Record, Segment
+from model_registry.tracing.records import DispatchedOp, Segment
 from model_registry.tracing.roles import attention_role, mixer_role, mlp_role, split_of
 
 _STREAMS = re.compile(r"_hc$|[Hh]yper")
 
 
-class Reader:
-    """Reads one segment; see `calls`."""
+class SegmentReader:
+    """The reader of one segment; see `calls`."""
 
-    def __init__(self, segment: Segment, scene: Scene) -> None:
-        self.units, self.scene = Units(segment, scene), scene
+    def __init__(self, segment: Segment, setup: TraceSetup) -> None:
+        self.grouping, self.setup = Grouping(segment, setup), setup
 
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[ProgramCall]:
         """The calls of the segment in the order they run."""
-        found: list[tuple[int, Call]] = []
-        for start, group in self.units.groups():
+        placed: list[tuple[int, ProgramCall]] = []
+        for start, group in self.grouping.groups():
             first = group[0]
-            read = self._product(first) if is_product(first) else loose_calls(self.units, group)
-            found += [(start, call) for call in read]
-        return [call for _, call in sorted(found, key=lambda entry: entry[0])]
+            calls = self._product(first) if is_product(first) else loose_calls(self.grouping, group)
+            placed += [(start, call) for call in calls]
+        return [call for _, call in sorted(placed, key=lambda entry: entry[0])]
 
-    def _product(self, record: Record) -> Iterable[Call]:
+    def _product(self, record: DispatchedOp) -> Iterable[ProgramCall]:
         if record.operator == "attention":
             return (self._attention(record),)
         if record.operator == "experts":
@@ -51,38 +51,40 @@ class Reader:
             return (self._convolution(record),)
         return (self._projection(record),)
 
-    def _projection(self, record: Record) -> Call:
+    def _projection(self, record: DispatchedOp) -> ProgramCall:
         weight = next(t for t in record.parameters if len(t.shape) >= 2)
         inputs = next(t for t in record.inputs if len(t.shape) >= 2 and t is not weight)
         out = record.outputs[0]
         n, k = out.shape[-1], inputs.shape[-1]
         role = self._role(record.path, n, k)
-        rows, times = self.scene.rows(out.elements / n)
+        rows, times = self.setup.rows(out.elements / n)
         sizes = {"k": float(k), "bias": float(len(record.inputs) > 2), "input": inputs.storage}
         name = _name(record.path or weight.parameter, role)
         if record.operator in ("bmm", "baddbmm") and len(weight.shape) == 3:
             groups = float(out.shape[0])
-            rows, times = self.scene.rows(out.shape[1])
+            rows, times = self.setup.rows(out.shape[1])
             sizes = {"groups": groups, "n": float(n), "k": float(k)}
-            return Call(
+            return ProgramCall(
                 "grouped_gemm", name, record.path, role, rows, times, sizes, weight=weight.parameter
             )
         parts = self._parts(record.path, role, n)
         own, split = weight.parameter, split_of(role, record.path)
         if self._chooses_blocks(record.path):
             split = "column"
-        return Call("gemm", name, record.path, role, rows, times, sizes, split, "", own, parts)
+        return ProgramCall(
+            "gemm", name, record.path, role, rows, times, sizes, split, "", own, parts
+        )
 
     def _role(self, path: str, n: int, k: int) -> str:
-        if not self.units.segment.layers:
-            head = self.scene.model.get_output_embeddings()
-            return "lm_head" if self.scene.module(path) is head else "default"
+        if not self.grouping.segment.layers:
+            head = self.setup.model.get_output_embeddings()
+            return "lm_head" if self.setup.module(path) is head else "default"
         if _STREAMS.search(path):
             return "default"
-        kind, unit = self.units.of[path]
+        kind, module = self.grouping.module_of[path]
         if kind == "scan":
-            return mixer_role(path, type(self.scene.module(unit)).__name__)
-        inside = next((p for p in self.units.attention if path.startswith(p + ".")), "")
+            return mixer_role(path, type(self.setup.module(module)).__name__)
+        inside = next((p for p in self.grouping.attention if path.startswith(p + ".")), "")
         if inside or kind == "indexer":
             return attention_role(path)
         return mlp_role(path, n, k)
@@ -90,50 +92,51 @@ class Reader:
     def _parts(self, path: str, role: str, n: int) -> tuple[tuple[float, float], ...]:
         """Column blocks of a projection, with the most devices that can share each."""
         if role == "ssm.in":
-            return input_parts(self.scene.module(self.units.of[path][1]), n)
+            return input_parts(self.setup.module(self.grouping.module_of[path][1]), n)
         return ((float(n), self._shards(path, role, n)),)
 
     def _chooses_blocks(self, path: str) -> bool:
-        """Index queries a key-value head each (MiniMax M3) are divided as those heads are."""
+        """Whether `path` projects index queries, one a key-value head and divided as those are
+        (MiniMax M3)."""
         parent, _, leaf = path.rpartition(".")
-        return leaf == "q_proj" and hasattr(self.scene.module(parent), "topk_blocks")
+        return leaf == "q_proj" and hasattr(self.setup.module(parent), "topk_blocks")
 
     def _shards(self, path: str, role: str, n: int) -> float:
         """Most devices that can share the output features of a projection."""
         if self._chooses_blocks(path):
-            return float(self.scene.module(path.rpartition(".")[0]).num_heads)
-        record = next((r for p, r in self.units.attention.items() if path.startswith(p)), None)
+            return float(self.setup.module(path.rpartition(".")[0]).num_heads)
+        record = next((r for p, r in self.grouping.attention.items() if path.startswith(p)), None)
         if record is None or not role.startswith("attention"):
             return float(n)
         query, key = record.inputs[0].shape[1], record.inputs[1].shape[1]
         return float(key if role in ("attention.k", "attention.v") else query)
 
-    def _attention(self, record: Record) -> Call:
-        module = self.scene.module(record.path)
+    def _attention(self, record: DispatchedOp) -> ProgramCall:
+        module = self.setup.module(record.path)
         core = mixer_call(module, record.path)
         if core is None or (
-            core.block == "LatentAttention" and "mla_absorbed" in self.scene.without
+            core.block == "LatentAttention" and "mla_absorbed" in self.setup.without
         ):
             core = attention_call(module, record)
-        return dense(core) if "sparse_attention" in self.scene.without else core
+        return without_indexer(core) if "sparse_attention" in self.setup.without else core
 
-    def _experts(self, record: Record) -> Call:
+    def _experts(self, record: DispatchedOp) -> ProgramCall:
         facts = dict(record.facts)
-        if "routed_experts" in self.scene.without:
+        if "routed_experts" in self.setup.without:
             facts["top_k"] = facts["experts"]
         width = record.inputs[0].shape[-1]
-        return experts_call(record.path, width, facts, self.scene.hidden)
+        return experts_call(record.path, width, facts, self.setup.hidden)
 
-    def _embedding(self, record: Record) -> Iterable[Call]:
+    def _embedding(self, record: DispatchedOp) -> Iterable[ProgramCall]:
         table = record.parameters[0]
-        rows, times = self.scene.rows(record.outputs[0].elements / table.shape[-1])
+        rows, times = self.setup.rows(record.outputs[0].elements / table.shape[-1])
         sizes = {"rows": float(table.shape[0]), "width": float(table.shape[-1])}
         name = record.path.rpartition(".")[2] or "embedding"
-        tokens = self.scene.module(record.path) is self.scene.model.get_input_embeddings()
-        split = "row" if tokens else "none"
-        yield Call("embedding", name, record.path, "embedding", rows, times, sizes, split)
+        tokens = self.setup.module(record.path) is self.setup.model.get_input_embeddings()
+        split: Split = "row" if tokens else "none"
+        yield ProgramCall("embedding", name, record.path, "embedding", rows, times, sizes, split)
 
-    def _convolution(self, record: Record) -> Call:
+    def _convolution(self, record: DispatchedOp) -> ProgramCall:
         weight = record.parameters[0]
         channels, _, *kernel = weight.shape
         taps = 1.0
@@ -142,12 +145,14 @@ class Reader:
         width = float(record.inputs[0].shape[1])
         sizes = {"out": channels, "in": width, "kernel": taps, "groups": width / weight.shape[1]}
         numbers = {name: float(value) for name, value in sizes.items()}
-        role = "ssm" if self.units.of[record.path][0] == "scan" else "default"
-        return Call("convolution", "conv1d", record.path, role, sizes={**numbers, "causal": 1.0})
+        role = "ssm" if self.grouping.module_of[record.path][0] == "scan" else "default"
+        return ProgramCall(
+            "convolution", "conv1d", record.path, role, sizes={**numbers, "causal": 1.0}
+        )
 
 
 def _name(path: str, role: str) -> str:
-    """A projection's name: its own, with the part of the layer that it would be taken for."""
+    """A projection's name: its module's, with the part of the layer where that is ambiguous."""
     leaf = path.removesuffix(".weight").rpartition(".")[2]
     if role == "router":
         return "router"

@@ -1,4 +1,4 @@
-"""What one forward pass leaves behind: records of tensor operators, layer by layer."""
+"""Records of the tensor operators that a forward pass dispatches, layer by layer."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 
 from genz_core.errors import InvalidValue
 
-Shape = tuple[int, ...]
 LARGEST_DISPATCH = 40_000
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
-    """What a record remembers of a tensor: shape, storage identity, parameter name if it is one."""
+class DispatchedTensor:
+    """A tensor of a record: shape, identity of its storage, name if it is a parameter."""
 
-    shape: Shape
+    shape: tuple[int, ...]
     storage: int
     parameter: str = ""
     floating: bool = True
 
     @property
     def elements(self) -> int:
+        """The product of its lengths."""
         count = 1
         for length in self.shape:
             count *= length
@@ -30,56 +30,58 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """One dispatched operator.
+class DispatchedOp:
+    """The record of one dispatched operator.
 
     path: module it ran in.  operator: name without overload ("mm", "attention", "experts").
-    facts: what shapes do not say (causal, window, top_k ...).
+    facts: sizes that shapes do not show (causal, window, top_k ...).
     """
 
     path: str
     operator: str
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
+    inputs: tuple[DispatchedTensor, ...]
+    outputs: tuple[DispatchedTensor, ...]
     facts: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def parameters(self) -> tuple[Tensor, ...]:
+    def parameters(self) -> tuple[DispatchedTensor, ...]:
+        """The inputs that are parameters of the model."""
         return tuple(tensor for tensor in self.inputs if tensor.parameter)
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Records of one decoder layer, or of what runs between layers.
+    """The records of one decoder layer, or of a run between layers.
 
     path: of the layer that was run ("" outside layers).  layers: all indices it stands for.
     """
 
     path: str
     layers: tuple[int, ...]
-    records: tuple[Record, ...]
+    records: tuple[DispatchedOp, ...]
 
 
 class Recorder:
-    """Collects the records of one forward pass; see `record`."""
+    """The collector of the records of one forward pass; see `capture.record_pass`."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self.records: list[Record] = []
+        self.records: list[DispatchedOp] = []
         self.path: list[str] = [""]
         self.names = {_storage(p): name for name, p in model.named_parameters()}
         self.alive: list[Any] = []
         self.dispatched = 0
 
-    def tensor(self, value: Any) -> Tensor:
+    def tensor(self, value: Any) -> DispatchedTensor:
+        """The record of a torch tensor, which is kept alive so that its identity stays unique."""
         self.alive.append(value)
         storage = _storage(value)
-        return Tensor(
+        return DispatchedTensor(
             tuple(value.shape), storage, self.names.get(storage, ""), value.is_floating_point()
         )
 
     def count(self) -> None:
-        """Stop a model whose config makes its reference code loop for ever."""
+        """Count one dispatch; raise `InvalidValue` beyond `LARGEST_DISPATCH`, as in a loop."""
         self.dispatched += 1
         if self.dispatched > LARGEST_DISPATCH:
             raise InvalidValue(
@@ -88,15 +90,16 @@ class Recorder:
             )
 
     def same(self, source: Any, copy: Any) -> None:
-        """A copy of a parameter in another format is that parameter still."""
+        """Give the copy of a parameter in another format that parameter's name."""
         name = self.names.get(_storage(source))
         if name:
             self.alive.append(copy)
             self.names[_storage(copy)] = name
 
     def add(self, operator: str, inputs: Any, outputs: Any, **facts: float) -> None:
+        """Record an operator that runs in the current module."""
         self.records.append(
-            Record(
+            DispatchedOp(
                 self.path[-1],
                 operator,
                 tuple(self.tensor(value) for value in _tensors(inputs)),
@@ -131,7 +134,7 @@ class Recorder:
 
 
 def _bank_facts(module: Any, hidden: Any, chosen: Any) -> dict[str, float]:
-    """How many experts, how wide, how many a token is sent to; gated with three matrices each."""
+    """Sizes of a bank of experts, from its parameters; three matrices an expert mean a gate."""
     bank = [p for p in module.parameters() if p.dim() >= 2 and "bias" not in _name_in(module, p)]
     experts = bank[-1].shape[0] if bank[-1].dim() == 3 else module.num_experts
     intermediate = bank[-1].numel() // (experts * hidden.shape[-1])

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from model_registry.tracing.calls import Block, Call
+from model_registry.tracing.calls import ProgramBlock, ProgramCall
 
 REWRITES: Mapping[str, str] = {
     "mla_absorbed": "latent attention is absorbed in decode: queries meet the cached latents",
@@ -28,13 +28,13 @@ REWRITES: Mapping[str, str] = {
 _QKV = frozenset({"attention.q", "attention.k", "attention.v"})
 
 
-def merged_projections(calls: list[Call]) -> list[Call]:
-    """Projections of one module that read the same tensor become one product."""
-    groups: dict[Any, list[Call]] = {}
+def merged_projections(calls: list[ProgramCall]) -> list[ProgramCall]:
+    """`calls` with the projections of one module that read the same tensor joined to a product."""
+    groups: dict[Any, list[ProgramCall]] = {}
     for call in calls:
         groups.setdefault(_merge_key(call), []).append(call)
     done: set[Any] = set()
-    out: list[Call] = []
+    out: list[ProgramCall] = []
     for call in calls:
         key = _merge_key(call)
         if key is None or len(groups[key]) == 1:
@@ -45,7 +45,7 @@ def merged_projections(calls: list[Call]) -> list[Call]:
     return out
 
 
-def _merge_key(call: Call) -> Any:
+def _merge_key(call: ProgramCall) -> Any:
     if call.operator != "gemm" or call.split != "column":
         return None
     family = "attention.qkv" if call.role in _QKV else call.role
@@ -53,7 +53,7 @@ def _merge_key(call: Call) -> Any:
     return parent, call.size("input"), family, call.rows, call.times
 
 
-def _merge(calls: list[Call]) -> Call:
+def _merge(calls: list[ProgramCall]) -> ProgramCall:
     first = calls[0]
     qkv = {call.role for call in calls} == _QKV
     leaves = [call.name for call in calls]
@@ -68,7 +68,8 @@ def _merge(calls: list[Call]) -> Call:
 
 
 def _joined(names: list[str]) -> str:
-    """gate_proj, up_proj -> gate_up_proj; in_proj_qkv, in_proj_z -> in_proj."""
+    """A name for joined projections: gate_proj, up_proj -> gate_up_proj; in_proj_qkv, in_proj_z
+    -> in_proj."""
     same = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
     prefix = "".join(letters[0] for letters in same)
     tails = [name.removeprefix(prefix) for name in names]
@@ -77,9 +78,9 @@ def _joined(names: list[str]) -> str:
     return prefix.rstrip("_") or "_".join(names)
 
 
-def fused_norm(calls: list[Call]) -> list[Call]:
-    """residual, norm -> residual_norm."""
-    out: list[Call] = []
+def fused_norm(calls: list[ProgramCall]) -> list[ProgramCall]:
+    """`calls` with each norm that follows a residual addition fused with it."""
+    out: list[ProgramCall] = []
     for call in calls:
         if call.operator == "norm" and out and _fits(out[-1], call):
             out[-1] = replace(call, operator="residual_norm")
@@ -88,12 +89,12 @@ def fused_norm(calls: list[Call]) -> list[Call]:
     return out
 
 
-def _fits(residual: Call, norm: Call) -> bool:
+def _fits(residual: ProgramCall, norm: ProgramCall) -> bool:
     return residual.operator == "residual" and residual.size("width") == norm.size("width")
 
 
-def across_layers(blocks: list[Block]) -> list[Block]:
-    """The addition that ends a layer is fused with the norm that begins the next."""
+def across_layers(blocks: list[ProgramBlock]) -> list[ProgramBlock]:
+    """`blocks` with the addition that ends a layer fused with the norm that begins the next."""
     starts = [block.calls[0] for block in blocks if block.layers and block.calls]
     ends = [block.calls[-1] for block in blocks if block.layers and block.calls]
     opens = all(call.operator == "norm" for call in starts)
@@ -103,14 +104,14 @@ def across_layers(blocks: list[Block]) -> list[Block]:
     return [_shift(block) if block.layers else block for block in blocks]
 
 
-def _shift(block: Block) -> Block:
+def _shift(block: ProgramBlock) -> ProgramBlock:
     first = replace(block.calls[0], operator="residual_norm")
     return replace(block, calls=(first, *block.calls[1:-1]))
 
 
-def summed(calls: list[Call]) -> list[Call]:
-    """The partial sums that row-split products and experts leave are completed before use."""
-    out: list[Call] = []
+def with_tp_sums(calls: list[ProgramCall]) -> list[ProgramCall]:
+    """`calls` with an all-reduce where partial sums of row-split products or experts are used."""
+    out: list[ProgramCall] = []
     pending = ""
     for call in calls:
         if pending and call.operator in ("residual", "norm", "residual_norm"):
@@ -124,12 +125,12 @@ def summed(calls: list[Call]) -> list[Call]:
     return [*out, _sum(pending)] if pending else out
 
 
-def _sum(module: str) -> Call:
-    return Call("sum", f"{module}_all_reduce", module)
+def _sum(module: str) -> ProgramCall:
+    return ProgramCall("sum", f"{module}_all_reduce", module)
 
 
-def without_expansion(calls: list[Call]) -> list[Call]:
-    """Latent attention brings its own products with kv_b_proj, in both of its forms."""
+def without_expansion(calls: list[ProgramCall]) -> list[ProgramCall]:
+    """`calls` without kv_b_proj of latent attentions, whose blocks bring it in both their forms."""
     latent = {call.module for call in calls if call.block == "LatentAttention"}
     return [
         call

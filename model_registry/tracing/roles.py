@@ -1,4 +1,4 @@
-"""What a traced weight is for, told from its module's name and surroundings.
+"""The role of a traced weight, from its module's name and surroundings.
 
 The roles are those of `model_registry.quantization.roles`; a role fixes the number format of
 a weight and how tensor parallelism divides it.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+
+from model_registry.tracing.calls import Split
 
 #: Leaf names of projections inside an attention module.
 _ATTENTION: Mapping[str, str] = {
@@ -37,7 +39,7 @@ ROW = frozenset({"attention.o", "linear_attention.out", "ssm.out", "mlp.down",
     "shared_experts.down"})  # fmt: skip
 
 
-def split_of(role: str, path: str = "") -> str:
+def split_of(role: str, path: str = "") -> Split:
     """How tensor parallelism divides a weight: "column", "row" or "none" (a copy on each).
 
     Projections into and out of the experts' narrower space are copied: every device routes.
@@ -79,7 +81,7 @@ def mixer_role(path: str, class_name: str) -> str:
 
 
 def mlp_role(path: str, features: int, width: int) -> str:
-    """Role of a projection outside attention: features it makes from `width`."""
+    """Role of a projection from `width` to `features` outside attention."""
     leaf = path.rpartition(".")[2]
     if _ROUTER.fullmatch(leaf) and features < width:
         return "router"

@@ -1,4 +1,4 @@
-"""What transformers is lent while a model is recorded: attention, experts, masks.
+"""Stand-ins for transformers' attention, experts and masks while a model is recorded.
 
 Its interfaces are process-wide; `capture.ONE_AT_A_TIME` guards them.
 """
@@ -18,7 +18,7 @@ STAND_IN = "ridgeline"
 
 
 def reserve_names() -> None:
-    """Make transformers accept `STAND_IN` while a model is built."""
+    """Register `STAND_IN` with transformers, so that a model can be built with it."""
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.integrations.moe import ExpertsInterface
 
@@ -28,12 +28,12 @@ def reserve_names() -> None:
 
 
 def _not_recording(*_: Any, **__: Any) -> Any:
-    raise RuntimeError("the stand-in runs only inside record()")
+    raise RuntimeError("the stand-in runs only inside record_pass()")
 
 
 @contextlib.contextmanager
-def interfaces(recorder: Recorder) -> Iterator[None]:
-    """Register the stand-ins with transformers, and mend what the meta device cannot run."""
+def lent_interfaces(recorder: Recorder) -> Iterator[None]:
+    """Lend transformers the stand-ins of `recorder`, and patch what the meta device cannot run."""
     from transformers import AttentionInterface, masking_utils
     from transformers.integrations.moe import ExpertsInterface
 
@@ -54,13 +54,13 @@ def _mask(batch_size: int = 1, q_length: Any = 1, kv_length: int = 1, **_: Any) 
     import torch
 
     queries = q_length if isinstance(q_length, int) else q_length.shape[0]
-    one = torch.zeros(1, 1, 1, 1, dtype=torch.bool, device="meta")
-    return one.expand(batch_size, 1, queries, kv_length)
+    entry = torch.zeros(1, 1, 1, 1, dtype=torch.bool, device="meta")
+    return entry.expand(batch_size, 1, queries, kv_length)
 
 
 @contextlib.contextmanager
 def _every_expert_replaced(recorder: Recorder) -> Iterator[None]:
-    """Llama 4's reference runs each expert on each token; engines run the routed ones."""
+    """Record the routed experts of Llama 4, whose reference code runs each on every token."""
     from transformers.models.llama4 import modeling_llama4
 
     def forward(self: Any, hidden: Any) -> Any:
@@ -81,7 +81,7 @@ def _every_expert_replaced(recorder: Recorder) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _experts_replaced(recorder: Recorder) -> Iterator[None]:
-    """Banks of experts that do not ask transformers' interface which kernel to run."""
+    """Record banks of experts that do not go through transformers' interface for kernels."""
     banks = [
         module
         for module in recorder.model.modules()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from model_registry.finding.catalog import records
+from model_registry.finding.catalog import shipped_models
 from model_registry.tracing import trace
 
 pytestmark = pytest.mark.benchmark
@@ -24,7 +24,7 @@ SOME = (
 
 
 def traced(name: str) -> Any:
-    return trace(records()[name].config(), use_cache=False)
+    return trace(shipped_models()[name].config(), use_cache=False)
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def every() -> tuple[list[float], int]:
 
     traced(SOME[0])
     times = []
-    for name in records():
+    for name in shipped_models():
         start = perf_counter()
         try:
             traced(name)

@@ -37,6 +37,21 @@ def test_products_are_the_same_whether_fused_or_not(model, step: Step) -> None:
     assert totals(eager) == pytest.approx(totals(fused))
 
 
+def test_an_unfused_model_is_the_model_inside_it_in_all_but_its_graph(model) -> None:
+    eager = Unfused(model, FACTS)
+    assert model.notes and model.source
+    for member in ("name", "notes", "source", "precision", "parameters", "max_context"):
+        assert getattr(eager, member) == getattr(model, member), member
+
+
+def test_an_unfused_model_in_another_precision_stays_unfused(model) -> None:
+    fp8 = replace(model.precision, weights={"default": "fp8"}, kv="fp8")
+    eager = Unfused(model, FACTS).with_precision(fp8)
+    assert eager == Unfused(model.with_precision(fp8), FACTS)
+    names = {op.name: op for op in eager.graph(Step.decode(1, 8), ONE).ops}
+    assert names["q_proj"].weights == "fp8" and names["attention"].kv == "fp8"
+
+
 def test_query_key_value_and_gate_up_are_products_of_their_own(model) -> None:
     names = {op.name: op for op in Unfused(model, FACTS).graph(Step.decode(1, 8), ONE).ops}
     assert {"q_proj", "k_proj", "v_proj", "gate_proj", "up_proj"} <= set(names)

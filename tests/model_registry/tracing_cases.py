@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from genz_core.types import Graph, Model, Parallelism, Step
-from model_registry.reports.symbolic import sums
+from model_registry.reports.symbolic import graph_total
 
 BASE: dict[str, Any] = {
     "hidden_size": 64,
@@ -61,11 +61,11 @@ def facts(model: Model, step: Step) -> dict[str, float]:
     """What builder and trace must agree on."""
     graph: Graph = model.graph(step, Parallelism())
     return {
-        "gemm_flops": sums(graph, "flops", ("gemm", "moe")),
-        "attention_flops": sums(graph, "flops", ("attention", "ssm")),
-        "weight_bytes": sums(graph, "weight_bytes"),
-        "held_weight_bytes": sums(graph, "held_weight_bytes"),
-        "kv_read_bytes": sums(graph, "kv_read_bytes"),
-        "kv_write_bytes": sums(graph, "kv_write_bytes"),
-        "held_kv_bytes": sums(graph, "held_kv_bytes"),
+        "gemm_flops": graph_total(graph, "flops", ("gemm", "moe")),
+        "attention_flops": graph_total(graph, "flops", ("attention", "ssm")),
+        "weight_bytes": graph_total(graph, "weight_bytes"),
+        "held_weight_bytes": graph_total(graph, "held_weight_bytes"),
+        "kv_read_bytes": graph_total(graph, "kv_read_bytes"),
+        "kv_write_bytes": graph_total(graph, "kv_write_bytes"),
+        "held_kv_bytes": graph_total(graph, "held_kv_bytes"),
     }

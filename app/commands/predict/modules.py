@@ -22,9 +22,9 @@ Model = Annotated[str, typer.Option(help="Of this model, at its sizes.")]
 
 def list_(json: opt.Json = False) -> None:
     from app.wording.tables import to_json
-    from model_registry.modules import known
+    from model_registry.modules import entry_names
 
-    names = known()
+    names = entry_names()
     typer.echo(to_json(names) if json else "\n".join(names))
 
 
@@ -33,10 +33,10 @@ def show(
     model: Model = "",
     json: opt.Json = False,
 ) -> None:
-    from model_registry.finding.sources import checkpoint
-    from model_registry.modules import model_key, read
+    from model_registry.finding.sources import find_checkpoint
+    from model_registry.modules import model_key, read_entry
 
-    _print(read(name, model_key(checkpoint(model).config) if model else ""), json)
+    _print(read_entry(name, model_key(find_checkpoint(model).config) if model else ""), json)
 
 
 def derive(
@@ -47,14 +47,14 @@ def derive(
 ) -> None:
     from genz_core.errors import InvalidValue
     from model_registry import modules
-    from model_registry.finding.sources import checkpoint
+    from model_registry.finding.sources import find_checkpoint
 
     if bool(name) == bool(model):
         raise InvalidValue("name a class, or a model with --model, one of them")
     if name:
         _print(modules.class_entry(name, again=again), json)
         return
-    entries = modules.model_entries(checkpoint(model).config, again=again)
+    entries = modules.model_entries(find_checkpoint(model).config, again=again)
     if json:
         from app.wording.tables import to_json
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from model_registry.reports.models_page import markdown
 
-PAGE = Path(__file__).parents[2] / "docs" / "models.md"
+PAGE = Path(__file__).parents[3] / "docs" / "models.md"
 
 
 def test_the_page_of_models_is_up_to_date() -> None:

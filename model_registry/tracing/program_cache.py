@@ -1,4 +1,4 @@
-"""Programs on disk, by hash of the config and of the code that made them."""
+"""Traced programs on disk, by hash of the config and of the code that made them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from model_registry.tracing.calls import Program
 _FOLDER = Path(__file__).parent
 
 
-def folder() -> Path:
-    """Where programs are kept: $RIDGELINE_CACHE, else the user's cache folder."""
-    own = os.environ.get("RIDGELINE_CACHE")
-    base = Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser()
-    return (base if own else base / "ridgeline") / "traces"
+def traces_folder() -> Path:
+    """The folder of programs, below $RIDGELINE_CACHE or the user's cache folder."""
+    cache = os.environ.get("RIDGELINE_CACHE")
+    if cache:
+        return Path(cache) / "traces"
+    base = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser()
+    return base / "ridgeline" / "traces"
 
 
 @lru_cache(maxsize=1)
 def code_version() -> str:
-    """Hash of this package's sources and the versions of what it drives."""
+    """Hash of this package's sources and of the versions of torch and transformers."""
     digest = hashlib.sha256()
     for path in sorted(_FOLDER.glob("*.py")):
         digest.update(path.read_bytes())
@@ -38,24 +40,24 @@ def code_version() -> str:
     return digest.hexdigest()
 
 
-def key(config: Mapping[str, Any], without: Collection[str]) -> str:
-    """Name of a program: config, rewrites left out, code."""
+def program_key(config: Mapping[str, Any], without: Collection[str]) -> str:
+    """The name of a program: a hash of its config, the rewrites left out, and the code."""
     text = json.dumps([config, sorted(without), code_version()], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def read(name: str) -> Program | None:
-    """The program called `name`; None where there is none, or none that can be read."""
-    path = folder() / f"{name}.json"
+def read_program(name: str) -> Program | None:
+    """The program called `name`; None where it is missing or damaged."""
+    path = traces_folder() / f"{name}.json"
     try:
         return Program.from_json(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def write(name: str, program: Program) -> None:
-    """Keep a program; a folder that cannot be written costs nothing but the next trace."""
-    path = folder() / f"{name}.json"
+def write_program(name: str, program: Program) -> None:
+    """Keep a program under `name`, whole or not at all; do nothing where that cannot be."""
+    path = traces_folder() / f"{name}.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, scratch = tempfile.mkstemp(dir=path.parent, suffix=".part")

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,7 @@ import model_registry
 from genz_core.errors import InvalidValue
 from genz_core.types import Model
 from model_registry.reports.static_table import (
-    RENDERERS,
-    Row,
+    OperatorRow,
     StaticTable,
     as_csv,
     as_json,
@@ -23,13 +23,14 @@ from model_registry.reports.static_table import (
     flops_text,
     static_table,
 )
+from tests.model_registry.shared_models import built
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "tra_references.json"
+GOLDEN = Path(__file__).parents[2] / "golden" / "tra_references.json"
 CASES = json.loads(GOLDEN.read_text())["cases"]
 LLAMA = "meta-llama/Llama-3.1-8B"
 
 
-def rows(table: StaticTable, *names: str) -> list[Row]:
+def rows(table: StaticTable, *names: str) -> list[OperatorRow]:
     return [row for row in table.rows if row.node in names]
 
 
@@ -48,11 +49,6 @@ def opened(case: dict[str, Any], origin: str) -> Model:
     return model_registry.traced(config_of(case))
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RIDGELINE_CACHE", str(tmp_path))
-
-
 @pytest.mark.parametrize("origin", ["builder", "trace"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_tables_give_the_corrected_references(case: dict[str, Any], origin: str) -> None:
@@ -65,12 +61,11 @@ def test_tables_give_the_corrected_references(case: dict[str, Any], origin: str)
     assert rows(table, "lm_head")[0].flops == reference["LMHead_flops_last_token_only"]
     attention = max(rows(table, "attention"), key=lambda row: row.flops)
     assert attention.flops == reference["SDPA_flops_causal_exact"]
-    if case["config"]["model_type"] == "llama":
-        assert table.storage.kv_cache == reference["kv_cache_bytes_total"]
+    assert table.storage.kv_cache == reference["kv_cache_bytes_total"]
 
 
 def test_queries_that_differ_are_one_batch() -> None:
-    model = model_registry.load(LLAMA)
+    model = built(LLAMA)
     table = static_table(model, [1_048_576, 1024], [1, 1], batch_size=2)
     (attention,) = rows(table, "attention")
     assert attention.flops == 4 * 32 * 128 * (1_048_577 + 1025)
@@ -79,27 +74,27 @@ def test_queries_that_differ_are_one_batch() -> None:
 
 
 def test_a_longer_batch_repeats_the_queries() -> None:
-    model = model_registry.load(LLAMA)
+    model = built(LLAMA)
     two, four = (static_table(model, [9, 5], [1, 1], batch_size=size) for size in (2, 4))
     assert rows(four, "attention")[0].flops == 2 * rows(two, "attention")[0].flops
 
 
 def test_blocks_count_the_layers_that_have_a_node() -> None:
-    table = static_table(model_registry.load("meta-llama/Llama-4-Scout-17B-16E-Instruct"), [20_000])
+    table = static_table(built("meta-llama/Llama-4-Scout-17B-16E-Instruct"), [20_000])
     chunked, full = sorted(rows(table, "attention"), key=lambda row: -row.blocks)
     assert (chunked.blocks, chunked.of_blocks, full.blocks, full.of_blocks) == (36, 48, 12, 48)
     assert chunked.flops < full.flops
 
 
 def test_the_total_is_the_sum_over_all_blocks() -> None:
-    table = static_table(model_registry.load("mistralai/Mixtral-8x7B-v0.1"), [500], [1])
+    table = static_table(built("mistralai/Mixtral-8x7B-v0.1"), [500], [1])
     for figure in ("flops", "weight_bytes", "input_bytes", "output_bytes", "kv_bytes"):
         total = sum(getattr(row, figure) * row.count for row in table.rows)
         assert getattr(table.total, figure) == pytest.approx(total)
 
 
 def test_storage_names_the_experts_that_rest_and_the_table() -> None:
-    model = model_registry.load("mistralai/Mixtral-8x7B-v0.1")
+    model = built("mistralai/Mixtral-8x7B-v0.1")
     storage = static_table(model, [500], [1]).storage
     expert = 3 * 4096 * 14336 * 2
     assert storage.inactive_experts == 32 * 6 * expert
@@ -109,29 +104,38 @@ def test_storage_names_the_experts_that_rest_and_the_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cached", "new", "batch"),
-    [([1, 2], [1, 1, 1], None), ([1, 2], [1], 3), ([-1], [1], 1), ([0], [0], 1), ([], [], None),
-     ([float("nan")], [1], 1), ([0], [1], 0), ([10**400], [1], 1), ([0], [1], 10**400)],
+    ("cached", "new", "batch", "words"),
+    [([1, 2], [1, 1, 1], None, "2 cached and 3 input token counts do not pair up"),
+     ([1, 2], [1], 3, "a batch of 3 is no multiple of the 2 queries; give 2 or 4"),
+     ([-1], [1], 1, "cached_tokens is -1; give 0"), ([0], [0], 1, "input_tokens is 0; give 1"),
+     ([], [], None, "0 cached and 0 input"), ([float("nan")], [1], 1, "cached_tokens is NaN"),
+     ([0], [1], 0, "batch_size is 0; give 1"), ([10**400], [1], 1, "cached_tokens is 1.00000e"),
+     ([0], [1], 10**400, "batch_size is 1.00000e")],
 )  # fmt: skip
 def test_queries_that_cannot_run_are_refused(
-    cached: list[float], new: list[float], batch: int | None
+    cached: list[float], new: list[float], batch: int | None, words: str
 ) -> None:
-    with pytest.raises(InvalidValue):
-        static_table(model_registry.load(LLAMA), cached, new, batch)
+    with pytest.raises(InvalidValue, match=words):
+        static_table(built(LLAMA), cached, new, batch)
 
 
 def test_renderers_are_of_the_same_table() -> None:
-    table = static_table(model_registry.load(LLAMA), [1024], [1])
-    assert set(RENDERERS) == {"text", "markdown", "csv", "json"}
+    table = static_table(built(LLAMA), [1024], [1])
     lines = list(csv.DictReader(io.StringIO(as_csv(table))))
     data = json.loads(as_json(table))
     assert [line["node"] for line in lines[:-1]] == [row["node"] for row in data["rows"]]
     assert float(lines[-1]["flops"]) == data["total"]["flops"] == table.total.flops
-    text, markdown = as_text(table), as_markdown(table)
-    for shown in (text, markdown):
-        assert "32 / 32" in shown and "Total (32 Blocks)" in shown
-        assert "(embedding table)" in shown
-    assert all(line.count("|") == 9 for line in markdown.splitlines()[:-2])
+    nodes = [line["node"] for line in lines]
+    text, markdown = as_text(table).splitlines(), as_markdown(table).splitlines()
+    shown = [line for line in text[:-2] if not line.startswith("-")]
+    assert [re.split(r"  +", line)[0] for line in shown] == ["Node", *nodes]
+    cells = [line.strip("| ").split(" | ") for line in markdown[:-2]]
+    assert [row[0] for row in cells] == ["Node", ":--", *nodes]
+    qkv = ["qkv_proj", "32 / 32", "50.33 MFLOP", "48.00 MiB", "8.00 KiB", "12.00 KiB", "0.00 B"]
+    assert next(row for row in cells if row[0] == "qkv_proj")[:7] == qkv
+    assert re.split(r"  +", next(line for line in shown if line.startswith("qkv")))[:7] == qkv
+    storage = "13.98 GiB (weights) + 128.12 MiB (KV cache) + 1002.00 MiB (embedding table)"
+    assert text[-1] == markdown[-1] == f"Minimum storage: {storage} = 15.08 GiB"
 
 
 def test_units_are_written_as_the_field_does() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable
 
 from genz_core.errors import UnsupportedModel
+from model_registry import architectures
 from model_registry.graph.keys import Config
 from model_registry.graph.vision import with_vision
 from model_registry.spec import ModelSpec
@@ -16,7 +18,11 @@ _FAMILIES: dict[str, Family] = {}
 
 
 def architecture(*model_types: str) -> Callable[[Family], Family]:
-    """Register `config -> ModelSpec` for these model types; each may have one only."""
+    """Register a function `config -> ModelSpec` for these model types.
+
+    Raises:
+        ValueError: a model type that has a function already.
+    """
 
     def register(family: Family) -> Family:
         for model_type in model_types:
@@ -29,38 +35,30 @@ def architecture(*model_types: str) -> Callable[[Family], Family]:
 
 
 def model_types() -> list[str]:
-    """Every model type that is understood."""
+    """Every model type that some family's file describes, in alphabetical order."""
     _import_families()
     return sorted(_FAMILIES)
 
 
-def read(config: Config) -> ModelSpec:
-    """The spec of a config.
+def read_spec(config: Config) -> ModelSpec:
+    """The spec of a config, its image encoder included.
 
     Raises:
-        UnsupportedModel: an unknown model type, or keys that nobody understands.
+        UnsupportedModel: an unknown model type, or keys that are not understood.
         InvalidValue: missing or impossible sizes.
     """
-    known, wanted = model_types(), config.model_type
-    if wanted not in _FAMILIES:
-        near = ", ".join(_near(wanted, known))
+    described, model_type = model_types(), config.model_type
+    if model_type not in _FAMILIES:
+        near = ", ".join(difflib.get_close_matches(model_type, described, n=4, cutoff=0.4))
         raise UnsupportedModel(
-            f"{config.name}: no architecture is registered for model_type {wanted!r}"
+            f"{config.name}: no architecture is registered for model_type {model_type!r}"
             f"{f'; near: {near}' if near else ''}. Describe it in model_registry/architectures/"
         )
-    spec = _FAMILIES[wanted](config)
+    spec = _FAMILIES[model_type](config)
     config.refuse_unknown()
     return with_vision(spec, config)
 
 
-def _near(wanted: str, known: list[str]) -> list[str]:
-    import difflib
-
-    return difflib.get_close_matches(wanted, known, n=4, cutoff=0.4)
-
-
 def _import_families() -> None:
-    from model_registry import architectures
-
     for module in pkgutil.iter_modules(architectures.__path__):
         importlib.import_module(f"{architectures.__name__}.{module.name}")

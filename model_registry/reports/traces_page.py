@@ -1,7 +1,8 @@
-"""What traces and what does not, as a Markdown table: `python -m model_registry.tracing.table`.
+"""docs/tracing.md: the configs that trace and those that are refused, as a Markdown table.
 
-Shipped configs first, with the builder beside the trace where there is one, then the default
-configs of further model types.  Arguments are paths of further config.json files.
+`python -m model_registry.reports.traces_page --write docs/tracing.md` renews it.  Shipped configs
+come first, with the builder beside the trace where there is one, then the default configs of
+further model types.  Other arguments are paths of config.json files to trace instead.
 """
 
 from __future__ import annotations
@@ -17,8 +18,12 @@ from typing import Any
 
 from genz_core.errors import RidgelineError
 from genz_core.types import Model, Parallelism, Step
-from model_registry.reports.symbolic import sums
+from model_registry.finding.catalog import shipped_models
+from model_registry.finding.loading import load
+from model_registry.graph.model import DecoderModel
+from model_registry.reports.symbolic import graph_total
 from model_registry.tracing import trace
+from model_registry.tracing.building import default_config
 
 #: Types beyond those that ship, each traced at the default config of its class.
 FURTHER = (
@@ -34,15 +39,19 @@ FURTHER = (
     "starcoder2", "vaultgemma", "xglm", "xlstm", "youtu", "zamba", "zamba2",
 )  # fmt: skip
 
-#: Behind this line of a document stands the table.
-MARKER = "<!-- python -m model_registry.tracing.table --write docs/tracing.md -->"
+#: The line of the document behind which the table stands.
+MARKER = "<!-- python -m model_registry.reports.traces_page --write docs/tracing.md -->"
 _STEPS = {"prefill": Step.prefill(1.0, 2048.0), "decode": Step.decode(1.0, 2048.0)}
 _CLASSES = ("gemm", "moe", "attention", "ssm", "convolution")
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """One config: its trace's figures, or the sentence that refused it.  seconds: of one core."""
+class TraceResult:
+    """Figures of a config's trace, or the sentence that refused it.
+
+    gflop: by phase.  builder: largest difference of the builder's figures, "" without a builder.
+    seconds: time of one core.
+    """
 
     name: str
     model_type: str
@@ -54,31 +63,30 @@ class Result:
     refusal: str = ""
 
 
-def result(name: str, config: Mapping[str, Any]) -> Result:
-    """Trace one config, without the cache."""
+def trace_result(name: str, config: Mapping[str, Any]) -> TraceResult:
+    """The result of tracing a config, past the cache of programs."""
     kind, start = str(config.get("model_type", "")), time.process_time()
     try:
         model = trace(config, name=name, use_cache=False)
     except RidgelineError as error:
-        return Result(name, kind, refusal=str(error))
+        return TraceResult(name, kind, refusal=str(error))
     seconds = time.process_time() - start
     gflop = _gflop(model)
     agreed = _beside_builder(config, model)
-    return Result(name, kind, model.parameters, model.active_parameters, gflop, agreed, seconds)
+    return TraceResult(
+        name, kind, model.parameters, model.active_parameters, gflop, agreed, seconds
+    )
 
 
 def _gflop(model: Model) -> dict[str, float]:
     return {
-        phase: sums(model.graph(step, Parallelism()), "flops", _CLASSES) / 1e9
+        phase: graph_total(model.graph(step, Parallelism()), "flops", _CLASSES) / 1e9
         for phase, step in _STEPS.items()
     }
 
 
 def _beside_builder(config: Mapping[str, Any], traced: Model) -> str:
     """Largest difference of the builder from the trace, in per cent; "" without a builder."""
-    from model_registry.finding.loading import load
-    from model_registry.graph.model import DecoderModel
-
     try:
         built = load(config)
     except RidgelineError:
@@ -87,48 +95,34 @@ def _beside_builder(config: Mapping[str, Any], traced: Model) -> str:
         return ""
     worst = abs(built.parameters / traced.parameters - 1.0)
     for step in _STEPS.values():
-        one, other = (model.graph(step, Parallelism()) for model in (built, traced))
+        graphs = [model.graph(step, Parallelism()) for model in (built, traced)]
         for figure, classes in (
             ("flops", _CLASSES),
             ("weight_bytes", ()),
             ("kv_read_bytes", ()),
             ("kv_write_bytes", ()),
         ):
-            a, b = sums(one, figure, classes), sums(other, figure, classes)
-            worst = max(worst, abs(a - b) / max(abs(a), abs(b), 1.0))
+            built_total, traced_total = (graph_total(graph, figure, classes) for graph in graphs)
+            largest = max(abs(built_total), abs(traced_total), 1.0)
+            worst = max(worst, abs(built_total - traced_total) / largest)
     return f"{worst * 100:.3f} %"
 
 
 def configs(paths: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Shipped configs, those at `paths`, and the default ones of further types."""
-    from model_registry.finding.catalog import records
-
+    """(name, config) of those at `paths`, else of every shipped one and of further types."""
     if not paths:
-        for name, shipped in records().items():
+        for name, shipped in shipped_models().items():
             yield name, shipped.config()
         for model_type in FURTHER:
-            yield f"default {model_type}", default(model_type)
+            yield f"default {model_type}", default_config(model_type)
     for path in paths:
         yield Path(path).stem, json.loads(Path(path).read_text(encoding="utf-8"))
 
 
-def default(model_type: str) -> dict[str, Any]:
-    """The config that a type's class has where nobody says otherwise, written out."""
-    from transformers import CONFIG_MAPPING
-
-    from model_registry.tracing.building import quiet, require_torch
-
-    require_torch()
-    with quiet():
-        settings = CONFIG_MAPPING[model_type]()
-    written: dict[str, Any] = json.loads(settings.to_json_string(use_diff=False))
-    return {**written, "model_type": model_type}
-
-
-def markdown(results: list[Result]) -> str:
+def markdown(results: list[TraceResult]) -> str:
     """The table, with a line of counts above it."""
-    done = [one for one in results if not one.refusal]
-    times = [one.seconds for one in done]
+    done = [result for result in results if not result.refusal]
+    times = [result.seconds for result in done]
     lines = [
         f"{len(done)} of {len(results)} configs trace; the others are refused with the reason. "
         f"Median trace {median(times):.2f} s of one core, longest {max(times):.2f} s."
@@ -139,17 +133,17 @@ def markdown(results: list[Result]) -> str:
         "| builder differs by |",
         "| :-- | :-- | --: | --: | --: | --: | :-- |",
     ]
-    return "\n".join([*lines, *(_line(one) for one in results)])
+    return "\n".join([*lines, *map(_line, results)])
 
 
-def _line(one: Result) -> str:
-    if one.refusal:
-        return f"| {one.name} | {one.model_type} | refused: {one.refusal} | | | | |"
-    gflop = one.gflop or {}
-    sizes = f"{one.parameters / 1e9:.3f} B | {one.active / 1e9:.3f} B"
+def _line(result: TraceResult) -> str:
+    if result.refusal:
+        return f"| {result.name} | {result.model_type} | refused: {result.refusal} | | | | |"
+    gflop = result.gflop or {}
+    sizes = f"{result.parameters / 1e9:.3f} B | {result.active / 1e9:.3f} B"
     return (
-        f"| {one.name} | {one.model_type} | {sizes} "
-        f"| {gflop['prefill']:,.1f} | {gflop['decode']:,.2f} | {one.builder or 'no builder'} |"
+        f"| {result.name} | {result.model_type} | {sizes} "
+        f"| {gflop['prefill']:,.1f} | {gflop['decode']:,.2f} | {result.builder or 'no builder'} |"
     )
 
 
@@ -158,7 +152,7 @@ def main() -> None:
     arguments = sys.argv[1:]
     target = arguments[1] if arguments[:1] == ["--write"] else ""
     rest = arguments[2:] if target else arguments
-    table = markdown([result(name, config) for name, config in configs(rest)])
+    table = markdown([trace_result(name, config) for name, config in configs(rest)])
     if not target:
         print(table)
         return

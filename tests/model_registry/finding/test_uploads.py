@@ -9,11 +9,11 @@ import pytest
 
 import model_registry
 from genz_core.types import Parallelism, Step
-from model_registry.finding.catalog import records
-from model_registry.finding.lookup import resolve
+from model_registry.finding.lookup import resolve_name
 from model_registry.quantization.resolve import resolve_precision
+from tests.model_registry.shared_models import built, checkpoint_precision
 
-ARCHIVE = Path(__file__).parents[1] / "fixtures" / "model_configs" / "configs.tar.xz"
+ARCHIVE = Path(__file__).parents[2] / "fixtures" / "model_configs" / "configs.tar.xz"
 
 
 @cache
@@ -53,7 +53,7 @@ def test_a_real_config_loads_and_counts_as_the_compact_file_that_ships(
         graph = model.graph(step, Parallelism())
         assert sum(float(op.flops) * op.count for op in graph.ops) > 0
         assert sum(float(op.held_weight_bytes) * op.count for op in graph.ops) > 0
-    shipped = model_registry.load(request.node.callspec.params["folder"].replace("--", "/", 1))
+    shipped = built(request.node.callspec.params["folder"].replace("--", "/", 1))
     assert model.parameters == shipped.parameters
     assert model.active_parameters == shipped.active_parameters
 
@@ -62,7 +62,7 @@ def test_a_real_config_loads_and_counts_as_the_compact_file_that_ships(
 def test_the_compact_quantisation_map_is_the_published_one(name: str) -> None:
     files = {file: json.loads(content) for file, content in uploads()[name].items()}
     published = resolve_precision(files["config.json"], files.get("hf_quant_config.json"))
-    shipped = resolve_precision(records()[resolve(name.replace("--", "/", 1)).id].config())
+    shipped = checkpoint_precision(resolve_name(name.replace("--", "/", 1)).id)
     assert dict(published.weights) == dict(shipped.weights)
     assert dict(published.by_layer) == dict(shipped.by_layer)
     assert (published.kv, published.activations) == (shipped.kv, shipped.activations)

@@ -1,7 +1,5 @@
 """Reading a config: what is understood, what is harmless, and what is refused."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import model_registry
-from genz_core.errors import InvalidValue, RidgelineError, UnknownModel, UnsupportedModel
+from genz_core.errors import InvalidValue, RidgelineError, UnsupportedModel
 from genz_core.types import Parallelism, Step
-from model_registry.finding.catalog import records
-from model_registry.finding.registry import architecture, model_types, read
+from model_registry.architectures.registry import read_spec
+from model_registry.finding.catalog import shipped_models
 from model_registry.graph.keys import Config
 from model_registry.spec import Attention, Mixture
 
@@ -28,13 +26,13 @@ LLAMA: dict[str, Any] = {
 
 
 def attention_of(config: dict[str, Any], layer: int = 0) -> Attention:
-    block = read(Config(config)).layers[layer].blocks[0]
+    block = read_spec(Config(config)).layers[layer].blocks[0]
     assert isinstance(block, Attention)
     return block
 
 
 def test_a_config_becomes_sizes_and_a_plan_of_its_layers() -> None:
-    spec = read(Config(LLAMA, "tiny"))
+    spec = read_spec(Config(LLAMA, "tiny"))
     assert (spec.name, spec.hidden, spec.vocabulary, len(spec.layers)) == ("tiny", 64, 1000, 2)
     assert attention_of(LLAMA) == Attention(heads=4, kv_heads=2, head_dim=16)
     assert not spec.tied and spec.max_context is None
@@ -46,14 +44,14 @@ def test_a_stated_head_width_wins_over_the_quotient() -> None:
 
 def test_other_spellings_of_a_key_are_understood() -> None:
     old = {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 10}
-    spec = read(Config({**old, "n_positions": 512}))
+    spec = read_spec(Config({**old, "n_positions": 512}))
     assert (spec.hidden, len(spec.layers), spec.positions) == (64, 2, 512)
 
 
 @pytest.mark.parametrize("nest", ["text_config", "language_config", "llm_config"])
 def test_the_text_model_of_a_multi_modal_config_is_found(nest: str) -> None:
     config = {"model_type": "some_vl", nest: LLAMA, "tie_word_embeddings": True}
-    spec = read(Config(config))
+    spec = read_spec(Config(config))
     assert spec.model_type == "llama" and spec.tied
 
 
@@ -72,7 +70,7 @@ def test_null_counts_as_absent() -> None:
     ],
 )
 def test_keys_that_leave_the_shape_alone_are_ignored(harmless: dict[str, Any]) -> None:
-    assert read(Config({**LLAMA, **harmless})).layers == read(Config(LLAMA)).layers
+    assert read_spec(Config({**LLAMA, **harmless})).layers == read_spec(Config(LLAMA)).layers
 
 
 @pytest.mark.parametrize(
@@ -89,17 +87,12 @@ def test_a_key_that_may_shape_the_graph_and_is_not_understood_is_refused(
     shaping: dict[str, Any],
 ) -> None:
     with pytest.raises(UnsupportedModel, match=next(iter(shaping))):
-        read(Config({**LLAMA, **shaping}))
+        read_spec(Config({**LLAMA, **shaping}))
 
 
 def test_a_refused_key_names_the_keys_near_it() -> None:
     with pytest.raises(UnsupportedModel, match=r"near.*num_key_value_heads"):
-        read(Config({**LLAMA, "num_key_value_head": 2}))
-
-
-def test_an_unknown_architecture_is_refused_with_the_near_ones() -> None:
-    with pytest.raises(UnsupportedModel, match=r"'lama'; near: llama"):
-        read(Config({**LLAMA, "model_type": "lama"}))
+        read_spec(Config({**LLAMA, "num_key_value_head": 2}))
 
 
 def test_a_config_without_a_model_type_is_refused() -> None:
@@ -114,40 +107,40 @@ def test_a_config_without_a_model_type_is_refused() -> None:
 )
 def test_an_impossible_size_is_refused_by_name(key: str, value: object) -> None:
     with pytest.raises(InvalidValue, match=key):
-        read(Config({**LLAMA, key: value}))
+        read_spec(Config({**LLAMA, key: value}))
 
 
 @pytest.mark.parametrize("key", ["hidden_size", "num_attention_heads", "intermediate_size"])
 def test_a_missing_size_is_refused_by_name(key: str) -> None:
     config = {name: value for name, value in LLAMA.items() if name != key}
     with pytest.raises(InvalidValue, match=key):
-        read(Config(config))
+        read_spec(Config(config))
 
 
 @pytest.mark.parametrize(
-    "config",
+    ("config", "words"),
     [
-        {"num_hidden_layers": 10**6},
-        {"num_attention_heads": 128},
-        {"num_key_value_heads": 3},
-        {"attention_bias": "yes"},
+        ({"num_hidden_layers": 10**6}, "num_hidden_layers is 1000000; at most 4096"),
+        ({"num_attention_heads": 128}, "leaves a head no width"),
+        ({"num_key_value_heads": 3}, "4 attention heads cannot share 3 KV heads"),
+        ({"attention_bias": "yes"}, "attention_bias is 'yes', neither true nor false"),
     ],
 )
-def test_sizes_that_contradict_each_other_are_refused(config: dict[str, Any]) -> None:
-    with pytest.raises(InvalidValue):
-        read(Config({**LLAMA, **config}))
+def test_sizes_that_contradict_each_other_are_refused(config: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidValue, match=words):
+        read_spec(Config({**LLAMA, **config}))
 
 
 def test_more_experts_per_token_than_there_are_is_refused() -> None:
     mixtral = {**LLAMA, "model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 5}
     with pytest.raises(InvalidValue, match="5 experts per token of 4"):
-        read(Config(mixtral))
+        read_spec(Config(mixtral))
 
 
 def test_a_pattern_shorter_than_the_model_is_refused() -> None:
     config = {**LLAMA, "model_type": "mistral", "layer_types": ["full_attention"]}
     with pytest.raises(InvalidValue, match="layer_types has 1 entries for 2 layers"):
-        read(Config(config))
+        read_spec(Config(config))
 
 
 def test_layer_types_choose_the_windowed_layers() -> None:
@@ -174,16 +167,10 @@ def test_experts_sit_where_the_config_puts_them() -> None:
         "moe_intermediate_size": 16,
         "first_k_dense_replace": 1,
     }
-    kinds = [isinstance(layer.blocks[1], Mixture) for layer in read(Config(config)).layers]
+    kinds = [isinstance(layer.blocks[1], Mixture) for layer in read_spec(Config(config)).layers]
     assert kinds == [False, True, True]
-    mixture = read(Config(config)).layers[1].blocks[1]
+    mixture = read_spec(Config(config)).layers[1].blocks[1]
     assert isinstance(mixture, Mixture) and mixture.shared == 32
-
-
-def test_an_architecture_is_registered_once() -> None:
-    assert "llama" in model_types()
-    with pytest.raises(ValueError, match="'llama' is registered twice"):
-        architecture("llama")(read)
 
 
 #: What a hostile or broken upload may hold in place of any value.
@@ -191,7 +178,7 @@ WRONG: list[Any] = [
     None, 0, -1, 1.5, "x", "64", True, False, [], {}, [1], [None], {"a": 1}, 10**12, 1, 7,
     float("nan"), float("inf"), ["full_attention"], [[0]], "auto",
 ]  # fmt: skip
-QUANTISED_FIRST = sorted(records().values(), key=lambda record: not record.quantized)
+QUANTISED_FIRST = sorted(shipped_models().values(), key=lambda record: not record.quantized)
 FAMILIES = sorted({record.model_type: record.id for record in QUANTISED_FIRST}.values())
 
 
@@ -199,7 +186,7 @@ FAMILIES = sorted({record.model_type: record.id for record in QUANTISED_FIRST}.v
 @settings(max_examples=6, deadline=None)
 @given(data=st.data())
 def test_whatever_a_config_holds_it_is_a_model_or_one_sentence(name: str, data: Any) -> None:
-    config = records()[name].config()
+    config = shipped_models()[name].config()
     nested = [part for part in config.values() if isinstance(part, dict) and part]
     target = data.draw(st.sampled_from([config, *nested]))
     target[data.draw(st.sampled_from(sorted(target)))] = data.draw(st.sampled_from(WRONG))
@@ -209,53 +196,3 @@ def test_whatever_a_config_holds_it_is_a_model_or_one_sentence(name: str, data: 
         assert model.parameters >= model.active_parameters > 0
     except RidgelineError as refused:
         assert str(refused) and "\n" not in str(refused)
-
-
-# ------------------------------------------------------------------------------- sources
-
-
-def test_a_file_its_folder_its_text_and_its_mapping_are_the_same_model(tmp_path: Path) -> None:
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(LLAMA))
-    sources = [path, str(path), tmp_path, json.dumps(LLAMA), LLAMA]
-    assert len({model_registry.load(source).parameters for source in sources}) == 1
-
-
-def test_the_quantisation_map_beside_a_config_is_found(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text(json.dumps(LLAMA))
-    quant = {"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}}
-    (tmp_path / "hf_quant_config.json").write_text(json.dumps(quant))
-    precision = model_registry.load(tmp_path).precision
-    assert (precision.weight("mlp.up"), precision.kv) == ("fp8", "fp8")
-
-
-@pytest.mark.parametrize("text", ["{", '{"model_type": "llama"', "[]", "null", "\x00\x01", ""])
-def test_a_file_that_is_no_config_is_refused_in_one_sentence(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "config.json"
-    path.write_text(text)
-    with pytest.raises(InvalidValue, match=r"JSON|lacks|holds"):
-        model_registry.load(path)
-
-
-def test_a_path_to_nothing_says_so() -> None:
-    with pytest.raises(UnknownModel, match=r"config\.json"):
-        model_registry.load("/nowhere/config.json")
-
-
-@pytest.mark.parametrize("name", ["llama" * 99, "~nobody-has-this-home/config.json"])
-def test_a_name_that_no_file_can_have_is_an_unknown_model(name: str) -> None:
-    with pytest.raises(UnknownModel):
-        model_registry.load(name)
-
-
-def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
-    path = tmp_path / "config.json"
-    path.write_text(" " * (9 * 2**20))
-    with pytest.raises(InvalidValue, match="larger"):
-        model_registry.load(path)
-
-
-def test_describe_says_what_a_list_of_models_shows() -> None:
-    facts = model_registry.describe("Qwen/Qwen3-0.6B")
-    assert facts["name"] == "Qwen/Qwen3-0.6B" and facts["model_type"] == "qwen3"
-    assert facts["parameters"] == 596_049_920 and facts["source"]

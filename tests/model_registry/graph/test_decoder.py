@@ -5,6 +5,8 @@ import pytest
 
 import model_registry
 from genz_core.types import Graph, Group, Model, Op, Parallelism, Step
+from model_registry.finding.catalog import shipped_models
+from tests.model_registry.shared_models import built
 
 ONE = Parallelism()
 
@@ -28,7 +30,7 @@ def cache_bytes(model: Model, tokens: float) -> float:
 
 def test_llama_8b_prefill_is_the_hand_formula() -> None:
     """Linear layers and last-token head 28.588 TFLOP, causal attention 1.1000 TFLOP at 2,048."""
-    graph = model_registry.load("meta-llama/Llama-3.1-8B").graph(Step.prefill(1, 2048), ONE)
+    graph = built("meta-llama/Llama-3.1-8B").graph(Step.prefill(1, 2048), ONE)
     layer = 4096 * (4096 + 2 * 1024) + 4096 * 4096 + 3 * 4096 * 14336
     linear = 2 * 2048 * 32 * layer + 2 * 128256 * 4096
     assert total(graph, "flops", "gemm") == linear == pytest.approx(28.588e12, rel=1e-4)
@@ -38,14 +40,14 @@ def test_llama_8b_prefill_is_the_hand_formula() -> None:
 
 def test_deepseek_v3_decode_is_absorbed() -> None:
     """108.1 GFLOP a token at a context of 2,048; re-expanding the cache would take 4,275."""
-    graph = model_registry.load("deepseek-ai/DeepSeek-V3").graph(Step.decode(1, 2047), ONE)
+    graph = built("deepseek-ai/DeepSeek-V3").graph(Step.decode(1, 2047), ONE)
     work = total(graph, "flops", "gemm", "attention", "moe")
     assert work == pytest.approx(108.1e9, rel=1e-3)
     assert all(not np.any(op.flops) for op in named(graph, "attention_expanded"))
 
 
 def test_deepseek_v3_prefill_is_expanded() -> None:
-    graph = model_registry.load("deepseek-ai/DeepSeek-V3").graph(Step.prefill(1, 2048), ONE)
+    graph = built("deepseek-ai/DeepSeek-V3").graph(Step.prefill(1, 2048), ONE)
     expanded = sum(float(op.flops * op.count) for op in named(graph, "attention_expanded"))
     assert expanded == 61 * 2 * 128 * (192 + 128) * 2048 * 2049 / 2
     assert all(not np.any(op.flops) for op in named(graph, "attention"))
@@ -67,29 +69,29 @@ def test_deepseek_v3_prefill_is_expanded() -> None:
 def test_a_further_token_takes_its_cache_in_the_layers_that_keep_it(
     name: str, bytes_per_token: float
 ) -> None:
-    model = model_registry.load(name, kv="bf16")
+    model = built(name, kv="bf16")
     assert cache_bytes(model, 40_001) - cache_bytes(model, 40_000) == bytes_per_token
 
 
 def test_llama_8b_and_deepseek_v3_keep_what_their_reports_say() -> None:
-    llama = cache_bytes(model_registry.load("meta-llama/Llama-3.1-8B"), 1)
-    deepseek = cache_bytes(model_registry.load("deepseek-ai/DeepSeek-V3", kv="bf16"), 1)
+    llama = cache_bytes(built("meta-llama/Llama-3.1-8B"), 1)
+    deepseek = cache_bytes(built("deepseek-ai/DeepSeek-V3", kv="bf16"), 1)
     assert (llama, deepseek) == (131_072, 70_272)
 
 
 def test_the_state_of_mamba_does_not_grow() -> None:
     """64 layers x 5,120 channels x (16 states in fp32 and 3 inputs of the convolution)."""
-    model = model_registry.load("state-spaces/mamba-2.8b-hf")
+    model = built("state-spaces/mamba-2.8b-hf")
     assert cache_bytes(model, 10) == cache_bytes(model, 10**6) == 64 * 5120 * (16 * 4 + 3 * 2)
 
 
 def test_a_window_stops_the_cache_from_growing() -> None:
-    model = model_registry.load("mistralai/Mistral-7B-v0.1")
+    model = built("mistralai/Mistral-7B-v0.1")
     assert cache_bytes(model, 4096) == cache_bytes(model, 10**6) == 4096 * 131_072
 
 
 def test_expert_bytes_grow_with_the_batch() -> None:
-    model = model_registry.load("mistralai/Mixtral-8x7B-v0.1")
+    model = built("mistralai/Mixtral-8x7B-v0.1")
     one, many = (
         total(model.graph(Step.decode(batch, 1024), ONE), "weight_bytes", "moe")
         for batch in (1, 64)
@@ -100,7 +102,7 @@ def test_expert_bytes_grow_with_the_batch() -> None:
 
 
 def test_chunked_attention_counts_only_the_pairs_inside_a_chunk() -> None:
-    model = model_registry.load("meta-llama/Llama-4-Scout-17B-16E-Instruct")
+    model = built("meta-llama/Llama-4-Scout-17B-16E-Instruct")
     graph = model.graph(Step.prefill(1, 20_000), ONE)
     local, full = sorted(named(graph, "attention"), key=lambda op: float(op.flops))
     position = np.arange(20_000)
@@ -110,7 +112,7 @@ def test_chunked_attention_counts_only_the_pairs_inside_a_chunk() -> None:
 
 
 def test_chunked_prefill_continues_inside_its_chunk() -> None:
-    model = model_registry.load("meta-llama/Llama-4-Scout-17B-16E-Instruct")
+    model = built("meta-llama/Llama-4-Scout-17B-16E-Instruct")
     whole = model.graph(Step.prefill(1, 20_000), ONE)
     parts = [model.graph(Step.prefill(1, 5_000, at), ONE) for at in range(0, 20_000, 5_000)]
     assert sum(total(part, "flops", "attention") for part in parts) == pytest.approx(
@@ -120,7 +122,7 @@ def test_chunked_prefill_continues_inside_its_chunk() -> None:
 
 def test_compressed_attention_counts_the_entries_that_each_query_sees() -> None:
     """DeepSeek-V4: the window, and one entry for every 4 tokens (512 chosen) or 128 tokens."""
-    model = model_registry.load("deepseek-ai/DeepSeek-V4-Flash")
+    model = built("deepseek-ai/DeepSeek-V4-Flash")
     graph = model.graph(Step.prefill(1, 6000), ONE)
     seen = np.arange(1, 6001)
     window = np.minimum(seen, 128).sum()
@@ -133,7 +135,7 @@ def test_compressed_attention_counts_the_entries_that_each_query_sees() -> None:
 
 
 def test_sparse_attention_reads_its_choice_and_scores_the_rest() -> None:
-    model = model_registry.load("deepseek-ai/DeepSeek-V3.2", kv="bf16")
+    model = built("deepseek-ai/DeepSeek-V3.2", kv="bf16")
     graph = model.graph(Step.decode(1, 100_000), ONE)
     (attended, *_), (scored, *_) = named(graph, "attention"), named(graph, "indexer_scores")
     assert float(attended.kv_read_bytes) == 2048 * 576 * 2
@@ -141,24 +143,28 @@ def test_sparse_attention_reads_its_choice_and_scores_the_rest() -> None:
 
 
 def test_layers_that_share_an_indexer_do_not_run_it() -> None:
-    graph = model_registry.load("zai-org/GLM-5.2").graph(Step.decode(1, 4096), ONE)
-    layers = [at for op in named(graph, "indexer_q_proj") for at in op.layers]
-    assert 0 < len(layers) < 78
+    graph = built("zai-org/GLM-5.2").graph(Step.decode(1, 4096), ONE)
+    kinds = shipped_models()["zai-org/GLM-5.2"].config()["indexer_types"]
+    layers = sorted(at for op in named(graph, "indexer_q_proj") for at in op.layers)
+    assert layers == [at for at, kind in enumerate(kinds[: graph.layers]) if kind == "full"]
+    assert len(layers) == 21
 
 
 def test_blocks_that_a_search_emptied_are_not_in_the_graph() -> None:
-    graph = model_registry.load("nvidia/Llama-3_3-Nemotron-Super-49B-v1").graph(
-        Step.decode(1, 1024), ONE
-    )
+    graph = built("nvidia/Llama-3_3-Nemotron-Super-49B-v1").graph(Step.decode(1, 1024), ONE)
+    config = shipped_models()["nvidia/Llama-3_3-Nemotron-Super-49B-v1"].config()
+    kept = [
+        at for at, own in enumerate(config["block_configs"]) if not own["attention"].get("no_op")
+    ]
     attending = sorted(at for op in named(graph, "qkv_proj") for at in op.layers)
-    assert len(attending) < 80 == graph.layers
+    assert attending == kept and len(kept) == 49 and graph.layers == 80
 
 
 # ------------------------------------------------------------------------------- splits
 
 
 def test_kv_heads_are_copied_when_tp_exceeds_them() -> None:
-    model = model_registry.load("meta-llama/Llama-3.1-8B")
+    model = built("meta-llama/Llama-3.1-8B")
     held = [
         total(model.graph(Step.decode(1, 1023), Parallelism(tp=tp)), "held_kv_bytes")
         for tp in (1, 8, 16, 32)
@@ -167,7 +173,7 @@ def test_kv_heads_are_copied_when_tp_exceeds_them() -> None:
 
 
 def test_experts_see_the_tokens_of_all_ranks() -> None:
-    model = model_registry.load("deepseek-ai/DeepSeek-V3")
+    model = built("deepseek-ai/DeepSeek-V3")
     split = Parallelism(tp=1, dp=8, ep=8)
     (experts,) = named(model.graph(Step.decode(256, 1024), split), "experts")
     assert float(experts.dims["tokens"]) == 256
@@ -176,7 +182,7 @@ def test_experts_see_the_tokens_of_all_ranks() -> None:
 
 
 def test_few_ranks_gather_tokens_and_many_exchange_them() -> None:
-    model = model_registry.load("deepseek-ai/DeepSeek-V3")
+    model = built("deepseek-ai/DeepSeek-V3")
     for ranks, gathers in ((4, True), (32, False)):
         graph = model.graph(Step.decode(256, 1024), Parallelism(dp=ranks, ep=ranks))
         (gather,), (dispatch,) = named(graph, "moe_all_gather"), named(graph, "moe_dispatch")
@@ -185,7 +191,7 @@ def test_few_ranks_gather_tokens_and_many_exchange_them() -> None:
 
 
 def test_sequence_parallel_halves_the_all_reduce_in_two_and_splits_the_norms() -> None:
-    model = model_registry.load("meta-llama/Llama-3.1-8B")
+    model = built("meta-llama/Llama-3.1-8B")
     plain = model.graph(Step.prefill(1, 1024), Parallelism(tp=8))
     split = model.graph(Step.prefill(1, 1024), Parallelism(tp=8, sequence_parallel=True))
     kinds = {op.kind for op in split.ops if op.name.startswith("mlp_")}
@@ -195,7 +201,7 @@ def test_sequence_parallel_halves_the_all_reduce_in_two_and_splits_the_norms() -
 
 
 def test_a_mixed_step_has_an_attention_for_each_group_and_shared_products() -> None:
-    model = model_registry.load("meta-llama/Llama-3.1-8B")
+    model = built("meta-llama/Llama-3.1-8B")
     step = Step((Group(1, 512, 0), Group(31, 1, 2000)))
     graph = model.graph(step, ONE)
     assert [op.name for op in graph.ops if op.kind == "attention"] == ["attention_1", "attention_2"]
@@ -221,48 +227,3 @@ def test_layers_of_other_formats_are_laid_apart() -> None:
     graph = model_registry.load(config).graph(Step.decode(1, 10), ONE)
     formats = {op.layers: op.weights for op in named(graph, "gate_up_proj")}
     assert formats == {(0, 1, 2): "fp8", (3,): "bf16"}
-
-
-# ------------------------------------------------------------------------------- refusals
-
-
-@pytest.mark.parametrize(
-    ("name", "split", "words"),
-    [
-        ("meta-llama/Llama-3.1-8B", Parallelism(tp=3), "tp 3 .* attention heads.* tp 2 or 4"),
-        ("meta-llama/Llama-3.1-8B", Parallelism(tp=64), "tp 64 .*nearest: tp 32"),
-        ("meta-llama/Llama-3.1-8B", Parallelism(pp=33), "pp 33 exceeds the 32 layers"),
-        ("meta-llama/Llama-3.1-8B", Parallelism(tp=0), "tp 0 is no degree"),
-        ("meta-llama/Llama-3.1-8B", Parallelism(dp=1.5), "dp 1.5 is no degree"),
-        ("mistralai/Mixtral-8x7B-v0.1", Parallelism(tp=16, ep=16), "16 .* 8 experts.* ep 8"),
-        ("mistralai/Mixtral-8x7B-v0.1", Parallelism(tp=8, ep=3), "ep must divide 8"),
-        ("mistralai/Mixtral-8x7B-v0.1", Parallelism(tp=8, ep=4, moe_tp=4), "not tp x dp = 8"),
-    ],
-)
-def test_a_split_that_cannot_be_says_why_and_what_can(
-    name: str, split: Parallelism, words: str
-) -> None:
-    import re
-
-    reason = model_registry.load(name).invalid(split)
-    assert reason is not None and re.search(words, reason), reason
-
-
-@pytest.mark.parametrize(
-    ("name", "split"),
-    [
-        ("meta-llama/Llama-3.1-8B", Parallelism(tp=16)),
-        ("meta-llama/Llama-3.1-8B", Parallelism(tp=8, ep=8)),
-        ("deepseek-ai/DeepSeek-V3", Parallelism(tp=4, dp=2, ep=8, pp=3)),
-        ("openai/gpt-oss-120b", Parallelism(tp=8)),
-    ],
-)
-def test_a_split_that_can_be_is_accepted(name: str, split: Parallelism) -> None:
-    assert model_registry.load(name).invalid(split) is None
-
-
-def test_arrays_of_degrees_get_a_reason_each() -> None:
-    model = model_registry.load("meta-llama/Llama-3.1-8B")
-    reasons = model.reasons(Parallelism(tp=np.array([1.0, 3.0, 8.0, 3.0]), pp=np.array([1.0])))
-    assert [bool(text) for text in reasons] == [False, True, False, True]
-    assert reasons[1] == model.invalid(Parallelism(tp=3))

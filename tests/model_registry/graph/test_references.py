@@ -9,7 +9,7 @@ import pytest
 import model_registry
 from genz_core.types import Graph, Group, Op, Parallelism, Step
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "tra_references.json"
+GOLDEN = Path(__file__).parents[2] / "golden" / "tra_references.json"
 CASES: list[dict[str, Any]] = json.loads(GOLDEN.read_text())["cases"]
 
 

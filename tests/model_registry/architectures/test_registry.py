@@ -1,0 +1,38 @@
+"""A family registers its model types once, and is found by its file being there."""
+
+from pathlib import Path
+
+import pytest
+
+from genz_core.errors import UnsupportedModel
+from model_registry import architectures
+from model_registry.architectures import registry
+from model_registry.architectures.registry import architecture, model_types, read_spec
+from model_registry.finding.catalog import shipped_models
+from model_registry.graph.keys import Config
+from tests.model_registry.tracing_cases import tiny
+
+LLAMA = tiny("llama")
+
+
+def test_every_file_of_a_family_registers_a_type() -> None:
+    files = {path.stem for path in Path(architectures.__path__[0]).glob("*.py")}
+    read_spec(Config(LLAMA))  # imports every file
+    homes = {family.__module__.rpartition(".")[2] for family in registry._FAMILIES.values()}
+    assert homes == files - {"__init__", "registry"}
+
+
+def test_every_shipped_model_is_of_a_registered_type() -> None:
+    types = {Config(model.config()).model_type for model in shipped_models().values()}
+    assert types <= set(model_types())
+
+
+def test_an_unknown_architecture_is_refused_with_the_near_ones() -> None:
+    with pytest.raises(UnsupportedModel, match=r"'lama'; near: llama"):
+        read_spec(Config({**LLAMA, "model_type": "lama"}))
+
+
+def test_an_architecture_is_registered_once() -> None:
+    assert "llama" in model_types()
+    with pytest.raises(ValueError, match="'llama' is registered twice"):
+        architecture("llama")(read_spec)

@@ -1,0 +1,95 @@
+"""Formulas of module classes, derived by running them: exact, and refused where they are not."""
+
+import pytest
+
+from genz_core.errors import InvalidValue, RidgelineError, UnsupportedModel
+from model_registry.modules import derive_class, entry_names, read_entry
+from model_registry.modules.entry import ModuleEntry
+from tests.model_registry.shared_models import derived
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers", minversion="5.0")
+
+
+def llama_entries() -> dict[str, ModuleEntry]:
+    """Entries of a small llama by the bare name of their class."""
+    return {entry.module.rpartition(".")[2]: entry for entry in derived("llama")}
+
+
+def test_silu_is_derived_alone() -> None:
+    entry = derive_class("torch.nn.modules.activation.SiLU")
+    assert entry.formulas["flops"].text() == "4*{batch}*{new_tokens}*{features}"
+    assert entry.formulas["read_bytes"].text() == "2*{batch}*{new_tokens}*{features}"
+    assert entry.source.startswith("torch/nn/modules/activation.py:")
+    assert not entry.validated
+
+
+def test_linear_is_two_mkn_and_its_bias() -> None:
+    entry = derive_class("torch.nn.modules.linear.Linear")
+    sizes = {"batch": 2, "new_tokens": 7, "in_features": 11, "out_features": 13}
+    assert entry.evaluate(**sizes) == {
+        "flops": 2 * 14 * 11 * 13 + 14 * 13,
+        "read_bytes": 2 * (14 * 11 + 11 * 13 + 13),
+        "write_bytes": 2 * 14 * 13,
+        "intermediate_bytes": 0,
+    }
+    with pytest.raises(InvalidValue, match="needs in_features"):
+        entry.evaluate(batch=1, new_tokens=1, out_features=4)
+
+
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [
+        ("os.system", InvalidValue),
+        ("torch.nn.modules.activation.Nothing", InvalidValue),
+        ("torch.nn.functional.silu", InvalidValue),
+        ("torch.nn.modules.activation.MultiheadAttention", UnsupportedModel),
+        ("transformers.models.imaginary.modeling_imaginary.Layer", InvalidValue),
+        ("transformers.Trainer", RidgelineError),
+        ("", InvalidValue),
+        ("torch.nn..SiLU", InvalidValue),
+    ],
+)
+def test_a_class_that_cannot_be_derived_is_refused_in_one_sentence(
+    path: str, error: type[Exception]
+) -> None:
+    with pytest.raises(error) as refusal:
+        derive_class(path)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ["LlamaRotaryEmbedding", "LlamaAttention", "LlamaRMSNorm"])
+def test_leaves_of_models_ship(name: str) -> None:
+    assert read_entry(name).formulas["flops"].terms
+
+
+def test_what_ships_is_what_is_derived() -> None:
+    assert "torch.nn.modules.linear.Linear" in entry_names()
+    for name in ("torch.nn.modules.linear.Linear", "torch.nn.modules.activation.SiLU"):
+        assert read_entry(name).formulas == derive_class(name).formulas
+
+
+# ------------------------------------------------------------------------------- composites
+
+
+def test_a_layer_is_the_sum_of_its_children_and_what_it_does_itself() -> None:
+    entries = llama_entries()
+    layer = entries["LlamaDecoderLayer"]
+    children = {child.name: child for child in layer.children}
+    assert set(children) == {
+        "self_attn", "mlp", "input_layernorm", "post_attention_layernorm"
+    }  # fmt: skip
+    at = {"batch": 3, "new_tokens": 5, "context": 40}
+    inside = sum(
+        entries[child.module.rpartition(".")[2]].evaluate(**at)["flops"]
+        for child in children.values()
+    )
+    residuals = 2 * 3 * 5 * 64
+    assert layer.evaluate(**at)["flops"] == inside + residuals
+
+
+def test_attention_counts_causal_pairs_over_the_context() -> None:
+    entries = llama_entries()
+    formula = entries["LlamaAttention"].formulas["flops"].text()
+    # 4 heads of 16: 2 products x 2 FLOPs x 64 a pair; n * c + n (n + 1) / 2 pairs.
+    assert formula.startswith("256*{batch}*{new_tokens}*{context} + 128*{batch}*{new_tokens}**2")
