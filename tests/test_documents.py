@@ -1,6 +1,7 @@
 """The Python of the documents runs and gives what they print."""
 
 import doctest
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -42,3 +43,19 @@ def test_every_public_name_of_the_module_is_documented_in_its_page():
     for name in ridgeline.__all__:
         assert f"`{name}(" in page, name
         assert getattr(ridgeline, name).__doc__.strip()
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md")),
+    ],
+)
+def test_every_file_that_a_document_names_is_there(document: str):
+    """A path stands from the root, from a room of the house or beside the path that precedes it."""
+    rooms = r"(?:app|genz_core|hardware_db|model_registry|profilers|tests|docs)/"
+    text = (ROOT / document).read_text(encoding="utf-8")
+    for path in re.findall(rf"`({rooms}[\w./-]+)`", text):
+        assert (ROOT / path).exists(), f"{document} names {path}, which is not there"
