@@ -1,0 +1,100 @@
+"""One question, one answer: the Python module, the command line and the page agree.
+
+Twelve scenarios, static and served, over three models (dense, mixture of experts, latent attention)
+and three engines, with formats, degrees and recipes that the engine fills in.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import ridgeline
+
+from app.wording import quantities
+from app.wording.tables import to_json
+from tests.app.pages import cards, opened
+from tests.app.test_cli import run
+
+DENSE = "meta-llama/Llama-3.1-70B"
+EXPERTS = "mistralai/Mixtral-8x7B-v0.1"
+LATENT = "deepseek-ai/DeepSeek-V3"
+STATIC: list[dict[str, Any]] = [
+    {"model": DENSE, "system": "h100", "engine": "vllm", "weights": "fp8", "tp": 4, "batch": 16,
+     "isl": 2048, "osl": 256},
+    {"model": DENSE, "system": "h200", "engine": "trtllm", "tp": 4, "pp": 2, "batch": 64,
+     "isl": 512, "osl": 512},
+    {"model": EXPERTS, "system": "h100", "engine": "sglang", "tp": 2, "ep": 2, "batch": 32,
+     "isl": 1024, "osl": 128},
+    {"model": EXPERTS, "system": "a100-sxm4-80gb", "engine": "vllm", "weights": "int4", "tp": 2,
+     "ep": 1, "batch": 1, "isl": 4096, "osl": 64},
+    {"model": LATENT, "system": "h200", "engine": "sglang", "tp": 8, "ep": 8, "batch": 128,
+     "isl": 1000, "osl": 1000},
+    {"model": LATENT, "system": "b200", "engine": "trtllm", "tp": 8, "ep": 8, "batch": 8,
+     "isl": 8192, "osl": 1024, "expert_imbalance": 1.5},
+]  # fmt: skip
+SERVED: list[dict[str, Any]] = [
+    {"model": DENSE, "system": "h100", "engine": "trtllm", "weights": "fp8", "tp": 4, "batch": 64,
+     "isl": 1024, "osl": 1024},
+    {"model": DENSE, "system": "h100", "engine": "sglang", "tp": 8, "batch": 256,
+     "isl": 8192, "osl": 512},
+    {"model": EXPERTS, "system": "h100", "engine": "vllm", "tp": 2, "ep": 2, "batch": 64,
+     "isl": 512, "osl": 512},
+    {"model": EXPERTS, "system": "h200", "engine": "trtllm", "tp": 2, "ep": 1, "batch": 16,
+     "isl": 2048, "osl": 128},
+    {"model": LATENT, "system": "h200", "engine": "vllm", "tp": 8, "ep": 8, "batch": 128,
+     "isl": 1024, "osl": 1024},
+    {"model": LATENT, "system": "b200", "engine": "sglang", "tp": 8, "ep": 8, "batch": 1024,
+     "isl": 1024, "osl": 256},
+]  # fmt: skip
+
+
+def named(scenario: dict[str, Any]) -> str:
+    return f"{scenario['model'].split('/')[1]}-{scenario['engine']}"
+
+
+def options(keywords: dict[str, Any]) -> list[str]:
+    pairs = [(f"--{name.replace('_', '-')}", str(value)) for name, value in keywords.items()]
+    return [word for pair in pairs for word in pair]
+
+
+@pytest.mark.parametrize("scenario", STATIC, ids=named)
+def test_a_static_batch_has_one_answer(scenario: dict[str, Any]):
+    keywords = {name: value for name, value in scenario.items() if name != "model"}
+    module = ridgeline.estimate(scenario["model"], **keywords).to_dict()
+
+    command = json.loads(run("estimate", scenario["model"], *options(keywords), "--json"))
+    operators = command.pop("operators")
+    assert command == json.loads(to_json(module))
+    assert operators["decode"] and operators["prefill"]
+
+    page = opened("overview", **scenario)
+    assert not page.exception and not page.error
+    shown = cards(page)
+    assert shown["TTFT"] == quantities.seconds(module["ttft_s"])
+    assert shown["TPOT"] == quantities.seconds(module["tpot_s"])
+    assert shown["Output throughput"] == quantities.tokens_rate(module["output_tokens_per_s"])
+    assert shown["Memory per device"] == quantities.size(module["memory_bytes_per_device"])
+
+
+@pytest.mark.parametrize("scenario", SERVED, ids=named)
+def test_a_load_has_one_answer(scenario: dict[str, Any]):
+    keywords = {k: v for k, v in scenario.items() if k not in ("model", "batch")}
+    keywords["concurrency"] = scenario["batch"]
+    (module,) = ridgeline.serve(scenario["model"], **keywords).rows
+
+    (command,) = json.loads(run("serve", scenario["model"], *options(keywords), "--json"))
+    assert command == json.loads(to_json(module))
+
+    page = opened("serving", **scenario)
+    assert not page.exception and not page.error
+    table = page.dataframe[0].value
+    row = table[table["concurrency"] == scenario["batch"]].iloc[0]
+    figures = [name for name in module if isinstance(module[name], float)]
+    assert {"ttft_s", "tpot_s", "output_tokens_per_s", "running"} <= set(figures)
+    for name in figures:
+        assert row[name] == pytest.approx(module[name], rel=1e-9, nan_ok=True), name
+    shown = cards(page)
+    assert shown["TTFT"] == quantities.seconds(module["ttft_s"])
+    assert shown["TPOT"] == quantities.seconds(module["tpot_s"])
