@@ -30,9 +30,9 @@ def _foreign() -> str:
     roots = {here.parent, here.parents[2]}  # installed beside the rooms, or inside of app/python
     for name in _ROOMS:
         spec = find_spec(name)
-        found = Path(spec.origin).resolve() if spec and spec.origin else None
-        if found is None or found.parent.parent not in roots:
-            place = found or "a folder without an __init__.py"
+        origin = Path(spec.origin).resolve() if spec and spec.origin else None
+        if origin is None or origin.parent.parent not in roots:
+            place = origin or "a folder without an __init__.py"
             return (
                 f"ridgeline: the package {name!r} that Python finds first is not Ridgeline's "
                 f"({place}); leave that folder, or take it off PYTHONPATH"

@@ -68,9 +68,9 @@ class Latency:
 
     @classmethod
     def total(cls, parts: Iterable[Latency]) -> Latency:
-        """The sum, as if all erred the same way; one that is not validated leaves its mark on it.
+        """Sum with perfectly correlated errors: the ends of the intervals add.
 
-        What takes no time says nothing.
+        NaN ends if any part that takes time has no interval.
         """
         timed = [part for part in parts if part.seconds > 0]
         return cls(*(sum(getattr(part, end) for part in timed) for end in cls.__slots__))
@@ -145,12 +145,12 @@ def beside(
     {"ttft_s": 0.02} becomes ttft_s, ttft_low_s, ttft_high_s; `not_validated` names those without.
     latencies: seconds, or arrays of them, by names that `known` has.  bounds: of some of them.
     """
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for name, value in latencies.items():
         pair = _ends(value, known[name], (bounds or {}).get(name, 0.0))
-        found |= {name: value, **dict(zip(ends(name), pair, strict=True))}
+        columns |= {name: value, **dict(zip(ends(name), pair, strict=True))}
     missing = [name for name in latencies if known[name] is None]
-    return found | {"not_validated": " ".join(missing)}
+    return columns | {"not_validated": " ".join(missing)}
 
 
 def ends(name: str) -> tuple[str, str]:
@@ -221,8 +221,8 @@ def by_class(step: StepEstimate, config: int = 0) -> dict[str, Latency]:
     """A step's time by operator class, and "host" for host and pipeline; they sum to it."""
     table = operator_table(step, config)
     rows = list(zip(table["class"], of_rows(table), strict=True))
-    found = {
-        kind: Latency.total(one for name, one in rows if name == kind)
+    classes = {
+        kind: Latency.total(latency for name, latency in rows if name == kind)
         for kind in dict.fromkeys(table["class"])
     }
-    return found | {"host": Latency(float(step.host_s[config] + step.pipeline_s[config]))}
+    return classes | {"host": Latency(float(step.host_s[config] + step.pipeline_s[config]))}

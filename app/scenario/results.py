@@ -71,7 +71,7 @@ class Estimate(_Table):
     resolved: Resolved
     engine_estimate: genz_core.Estimate
     scalar: bool
-    asked: Mapping[str, Any]
+    varied: Mapping[str, Any]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -126,7 +126,7 @@ class Estimate(_Table):
 
     def _sizes(self, at: int) -> dict[str, Any]:
         """The sizes and degrees of a configuration that arrays put in place of the scenario's."""
-        return {name: int(values[at]) for name, values in self.asked.items()}
+        return {name: int(values[at]) for name, values in self.varied.items()}
 
     def _columns(self) -> dict[str, list[Any]]:
         rows = self.rows
@@ -134,7 +134,7 @@ class Estimate(_Table):
 
     def __repr__(self) -> str:
         if not self.scalar:
-            return _preview(self.rows, ("status", *self.asked, "ttft_s", "tpot_s"))
+            return _preview(self.rows, ("status", *self.varied, "ttft_s", "tpot_s"))
         row = self.to_dict()
         lines = {
             "model": f"{row['model']}, {_formats(self.resolved)}",

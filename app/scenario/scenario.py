@@ -170,13 +170,12 @@ def combined(
     return Resolved(scenario, deployed.model, system, deployed.engine, notes)
 
 
-def basis(asked: Resolved) -> str:
-    """What of this engine and system was measured, in words."""
-    found = _BASIS[asked.engine.measured_on].format(
-        engine=asked.engine.name, points=asked.engine.recipe.points
-    )
-    carried = asked.engine.measured_on and hardware_db.is_hypothetical(asked.system)
-    return f"{found}, carried over to hardware that nobody has" if carried else found
+def basis(resolved: Resolved) -> str:
+    """The measurements that the constants of engine and system rest on, as a phrase."""
+    engine = resolved.engine
+    phrase = _BASIS[engine.measured_on].format(engine=engine.name, points=engine.recipe.points)
+    carried = engine.measured_on and hardware_db.is_hypothetical(resolved.system)
+    return f"{phrase}, carried over to hardware that nobody has" if carried else phrase
 
 
 _BASIS = {
@@ -188,10 +187,10 @@ _BASIS = {
 }
 
 
-def engine_notes(asked: str, engine: EngineProfile) -> tuple[str, ...]:
-    """Say so where an engine nobody has profiled is priced as the generic one."""
-    if asked and engine.name == "generic" and asked.strip().casefold() != "generic":
-        return (f"engine {asked!r} has no profile; priced as generic",)
+def engine_notes(name: str, engine: EngineProfile) -> tuple[str, ...]:
+    """A note if the engine of that name has no profile and is priced as the generic one."""
+    if name and engine.name == "generic" and name.strip().casefold() != "generic":
+        return (f"engine {name!r} has no profile; priced as generic",)
     return ()
 
 
