@@ -6,6 +6,7 @@ so that neighbours on the machine do not count.
 
 from __future__ import annotations
 
+import itertools
 import time
 import tracemalloc
 
@@ -71,6 +72,18 @@ def test_calibrated_prices_of_a_hundred_thousand_configurations(benchmark, llama
     assert benchmark(price) > 0
     benchmark.extra_info["configurations_per_s"] = per_second = SIZE / benchmark.stats["min"]
     assert per_second > 25_000, "of one core; configurations split evenly over cores"
+
+
+def test_one_configuration_as_a_form_asks(benchmark, llama):
+    """A scalar estimate, its sizes new at every call: below 2 ms of one core."""
+    system, engine = hardware_db.load("h100"), hardware_db.load_engine("vllm")
+    sizes = itertools.count(1000)
+
+    def price() -> float:
+        load = Workload(4, next(sizes), 128)
+        return float(genz_core.estimate(llama, system, load, Parallelism(), engine).tpot_s[0])
+
+    assert benchmark(price) > 0
 
 
 def test_memory_of_a_hundred_thousand_configurations(llama, many):
