@@ -117,6 +117,7 @@ class EngineProfile:
     sampling_s: per step, on top of the sampling operator.
     all_reduce: algorithm inside a scale-up domain: "nccl" (rings), "tree", "custom" or
     "in_network".
+    scheduler: the policy that a simulation runs (`genz_core.serving.simulation.policies`).
     chunk_tokens: tokens of a step at most, 0 for whole prompts.  mixed_steps: prefill chunks
     and decodes share a step (else prefill goes first and decodes wait).
     max_sequences: of a step.  memory_fraction: of the device that the engine takes.
@@ -157,6 +158,7 @@ class EngineProfile:
     host_request_s: float = 0.0
     sampling_s: float = 0.0
     all_reduce: str = "nccl"
+    scheduler: Literal["vllm", "sglang", "tensorrt_llm", "static"] = "vllm"
     chunk_tokens: int = 8192
     mixed_steps: bool = True
     max_sequences: int = 1024

@@ -187,7 +187,7 @@ def price(
     pipelined: micro-batches of consecutive steps follow each other without a gap (decode).
     """
     size = _configurations(step, parallelism, micro_batches)
-    graph = _as_balanced(graph, parallelism)
+    graph = as_balanced(graph, parallelism)
     least = [roofline(op, system) for op in graph.ops]
     compute = stack((limit.compute_s for limit in least), size)
     memory = stack((limit.memory_s for limit in least), size)
@@ -218,7 +218,7 @@ def price(
     )
 
 
-def _as_balanced(graph: Graph, parallelism: Parallelism) -> Graph:
+def as_balanced(graph: Graph, parallelism: Parallelism) -> Graph:
     """The graph of the device that the others wait for: the busiest rank of the experts."""
     imbalance = parallelism.expert_imbalance
     if np.all(np.asarray(imbalance) == 1.0):

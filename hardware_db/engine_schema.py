@@ -65,6 +65,7 @@ class EngineRecord(BaseModel):
     kv_block_tokens: Fact
     reserve_output: Fact
     all_reduce: Literal["nccl", "tree", "custom", "in_network"]
+    scheduler: Literal["vllm", "sglang", "tensorrt_llm", "static"] = "vllm"
     mixed_steps: bool
     thin_products: bool = False
     products: Literal["", "int8"] = ""
@@ -99,6 +100,7 @@ class EngineRecord(BaseModel):
             host_request_s=self.host_request_ms.value * MILLI,
             all_reduce=self.all_reduce,
             chunk_tokens=int(self.chunk_tokens.value),
+            scheduler=self.scheduler,
             mixed_steps=self.mixed_steps,
             thin_products=self.thin_products,
             products=self.products,

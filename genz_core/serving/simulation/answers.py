@@ -1,0 +1,214 @@
+"""What a simulation answers: every request, its percentiles, and the queue over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from genz_core.serving.simulation.rank import Rank
+from genz_core.serving.simulation.requests import Requests
+from genz_core.serving.simulation.worker import Flight, Landed
+from genz_core.types import Array, Mask
+
+PERCENTILES = (50, 90, 95, 99)
+_MOST_SAMPLES = 4096
+#: Gaps between tokens are kept by their logarithm, in classes of 0.5 %.
+_GAP_CLASS = np.log(1.005)
+SERIES = ("time_s", "running", "waiting", "kv_use", "decode_step_s")
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """Answers, [requests] where not said otherwise; times in seconds, NaN where none.
+
+    ttft_s: arrival to first token.  tpot_s: mean gap after it, NaN for one token.  queue_s:
+    arrival to the first piece of the prompt that is read.  cached_tokens: of the prompt, found in
+    the cache.  rank: that served it.  refused: does not fit the cache even alone.
+    gaps_s, gap_counts: gaps between tokens (ITL) and how many there were of each, [gaps].
+    series: columns over time, [samples]: time_s, running, waiting, kv_use, decode_step_s.
+    preemptions, steps: of the whole run.
+    """
+
+    requests: Requests
+    arrival_s: Array
+    ttft_s: Array
+    tpot_s: Array
+    e2e_s: Array
+    queue_s: Array
+    cached_tokens: Array
+    rank: Array
+    refused: Mask
+    gaps_s: Array
+    gap_counts: Array
+    series: Mapping[str, Array]
+    preemptions: int
+    steps: int
+
+    @property
+    def ended(self) -> Mask:
+        """Requests that have their whole answer."""
+        return np.isfinite(self.e2e_s)
+
+    @property
+    def seconds(self) -> float:
+        """From the first arrival to the last answer."""
+        done = self.ended
+        if not done.any():
+            return 0.0
+        return float(np.max((self.arrival_s + self.e2e_s)[done]) - np.min(self.arrival_s[done]))
+
+    def latencies(self) -> dict[str, tuple[Array, Array]]:
+        """(values, how many there are of each) of ttft_s, tpot_s, itl_s, e2e_s and queue_s."""
+        columns = {name: getattr(self, name) for name in ("ttft_s", "tpot_s", "e2e_s", "queue_s")}
+        finite = {name: values[np.isfinite(values)] for name, values in columns.items()}
+        counted = {name: (values, np.ones_like(values)) for name, values in finite.items()}
+        return counted | {"itl_s": (self.gaps_s, self.gap_counts)}
+
+    def summary(self, targets: Mapping[str, float] | None = None) -> dict[str, float]:
+        """Figures of the run: each latency's mean and percentiles, throughput, goodput.
+
+        targets: most seconds of ttft_s, tpot_s or e2e_s for a request to count as good.
+        """
+        done, seconds = self.ended, max(self.seconds, 1e-12)
+        read, written = self.requests.input_tokens[done], self.requests.output_tokens[done]
+        figures = {
+            "requests": float(len(self.requests)),
+            "ended": float(done.sum()),
+            "refused": float(self.refused.sum()),
+            "seconds": self.seconds,
+            "requests_per_s": float(done.sum()) / seconds,
+            "input_tokens_per_s": float(read.sum()) / seconds,
+            "output_tokens_per_s": float(written.sum()) / seconds,
+        }
+        for name, (values, counts) in self.latencies().items():
+            figures |= _statistics(name.removesuffix("_s"), values, counts)
+        figures["cached_share"] = float(self.cached_tokens[done].sum() / max(read.sum(), 1.0))
+        figures["preemptions"] = float(self.preemptions)
+        figures["steps"] = float(self.steps)
+        if targets:
+            figures["good_requests_per_s"] = float(self.good(targets).sum()) / seconds
+            figures["good_share"] = float(self.good(targets).sum()) / max(len(self.requests), 1)
+        return figures
+
+    def good(self, targets: Mapping[str, float]) -> Mask:
+        """Requests that meet every target; one without a second token meets any of tpot_s."""
+        met = self.ended
+        for name, most in targets.items():
+            values = getattr(self, name)
+            met = met & ((values <= most) | (np.isnan(values) if name == "tpot_s" else False))
+        return met
+
+
+def _statistics(name: str, values: Array, counts: Array) -> dict[str, float]:
+    if not values.size:
+        return {f"{name}_{what}_s": float("nan") for what in ("mean", *(f"p{p}" for p in PERCENTILES))}
+    figures = {f"{name}_mean_s": float(np.average(values, weights=counts))}
+    for percent, value in zip(PERCENTILES, percentiles(values, counts, PERCENTILES), strict=True):
+        figures[f"{name}_p{percent}_s"] = float(value)
+    return figures
+
+
+def percentiles(values: Array, counts: Array, percents: Sequence[float]) -> Array:
+    """Percentiles of values of which there are several each, linear between neighbours."""
+    order = np.argsort(values)
+    ordered, ends = values[order], np.cumsum(counts[order])
+    ranks = np.asarray(percents) / 100.0 * (ends[-1] - 1.0)
+    low = ordered[np.searchsorted(ends, np.floor(ranks), side="right")]
+    high = ordered[np.searchsorted(ends, np.ceil(ranks), side="right")]
+    return np.asarray(low + (ranks - np.floor(ranks)) * (high - low))
+
+
+class Recorder:
+    """Writes down what happens to requests, and a sample of the state now and then."""
+
+    def __init__(self, requests: Requests, ranks: Sequence[Rank]) -> None:
+        size = len(requests)
+        self.ended = 0
+        self._requests = requests
+        self._ranks = ranks
+        self._arrival = np.full(size, np.nan)
+        self._queued = [np.nan] * size
+        self._first = [np.nan] * size
+        self._last = [np.nan] * size
+        self._cached = [0] * size
+        self._rank = [-1] * size
+        self._refused = np.zeros(size, dtype=bool)
+        self._gaps: dict[int, int] = {}
+        self._samples: list[tuple[float, ...]] = []
+        self._every = 1
+        self._steps = 0
+        self._events = 0
+
+    def arrives(self, row: int, now: float) -> None:
+        self._arrival[row] = now
+
+    def routed(self, row: int, rank: int) -> None:
+        if self._rank[row] < 0:
+            self._rank[row] = rank
+
+    def scheduled(self, row: int, now: float, cached: int) -> None:
+        """A piece of a prompt is about to be read; `cached` tokens of it need not be."""
+        if np.isnan(self._queued[row]):
+            self._queued[row] = now
+            self._cached[row] = cached
+
+    def began(self, row: int, now: float) -> None:
+        if np.isnan(self._first[row]):
+            self._first[row] = now
+
+    def ends(self, row: int, now: float) -> None:
+        self._last[row] = now
+        self.ended += 1
+
+    def refused(self, row: int, now: float) -> None:
+        self._refused[row] = True
+        self.ended += 1
+
+    def stepped(self, flight: Flight, landed: Landed, now: float) -> None:
+        """Some equal steps have ended."""
+        self._steps += flight.steps
+        self._events += 1
+        if landed.decoded:
+            self._gap(flight.step_s, landed.decoded * flight.steps)
+        if self._events % self._every == 0:
+            self._sample(now, flight.step_s)
+
+    def answers(self) -> Simulation:
+        first, last = np.array(self._first), np.array(self._last)
+        outputs = self._requests.output_tokens
+        gaps = np.array(sorted(self._gaps), dtype=float)
+        columns = np.array(self._samples, dtype=float).reshape(-1, len(SERIES)).T
+        with np.errstate(invalid="ignore", divide="ignore"):
+            tpot = np.where(outputs > 1, (last - first) / (outputs - 1.0), np.nan)
+        return Simulation(
+            requests=self._requests,
+            arrival_s=self._arrival,
+            ttft_s=first - self._arrival,
+            tpot_s=tpot,
+            e2e_s=last - self._arrival,
+            queue_s=np.array(self._queued) - self._arrival,
+            cached_tokens=np.array(self._cached, dtype=float),
+            rank=np.array(self._rank),
+            refused=self._refused,
+            gaps_s=np.exp(gaps * _GAP_CLASS),
+            gap_counts=np.array([self._gaps[int(gap)] for gap in gaps], dtype=float),
+            series=dict(zip(SERIES, columns, strict=True)),
+            preemptions=sum(rank.preemptions for rank in self._ranks),
+            steps=self._steps,
+        )
+
+    def _gap(self, seconds: float, count: int) -> None:
+        at = round(np.log(seconds) / _GAP_CLASS)
+        self._gaps[at] = self._gaps.get(at, 0) + count
+
+    def _sample(self, now: float, step_s: float) -> None:
+        running = sum(rank.running for rank in self._ranks)
+        waiting = sum(len(rank.waiting) + len(rank.mail) for rank in self._ranks)
+        used = sum(rank.cache.used for rank in self._ranks)
+        use = used / sum(rank.cache.capacity for rank in self._ranks)
+        self._samples.append((now, running, waiting, use, step_s))
+        if len(self._samples) >= _MOST_SAMPLES:
+            self._samples = self._samples[::2]
+            self._every *= 2

@@ -1,0 +1,100 @@
+"""The KV cache of one rank: what sequences hold, and prefix blocks kept for others to share."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+from genz_core.serving.simulation.requests import Prefix
+
+
+class KvCache:
+    """Bytes of one rank's cache.
+
+    Sequences hold their prompt and grow by `growth` bytes a token.  Blocks of a prefix that nobody
+    holds any more stay until room is needed, the least recently used going first.
+
+    capacity: bytes.  prompt_bytes: of a sequence with so many tokens, whole blocks.
+    growth: bytes of a further token.  block_bytes: of a shared block; block_tokens: its tokens.
+    shares: whether equal prefixes are shared.
+    """
+
+    __slots__ = (
+        "_held", "_idle", "block_bytes", "block_tokens", "capacity", "growth", "prompt_bytes",
+        "shares", "used",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        capacity: float,
+        prompt_bytes: Callable[[float], float],
+        growth: float,
+        *,
+        block_tokens: int = 16,
+        shares: bool = False,
+    ) -> None:
+        self.capacity = capacity
+        self.prompt_bytes = prompt_bytes
+        self.growth = growth
+        self.block_tokens = block_tokens
+        self.block_bytes = growth * block_tokens
+        self.shares = shares
+        self.used = 0.0
+        self._held: dict[int, int] = {}
+        self._idle: OrderedDict[int, None] = OrderedDict()
+
+    @property
+    def free(self) -> float:
+        """Bytes that sequences may still take; idle blocks make room."""
+        return self.capacity - self.used
+
+    @property
+    def kept(self) -> float:
+        """Bytes in idle prefix blocks."""
+        return len(self._idle) * self.block_bytes
+
+    def hits(self, prefix: Prefix, most: int) -> int:
+        """Leading blocks of a prefix that are in the cache, `most` at most."""
+        if not self.shares:
+            return 0
+        found = 0
+        for block in prefix[:most]:
+            if block not in self._held and block not in self._idle:
+                break
+            found += 1
+        return found
+
+    def hold(self, blocks: Prefix) -> None:
+        """Take a reference to blocks that are in the cache."""
+        for block in blocks:
+            if block in self._held:
+                self._held[block] += 1
+            else:
+                del self._idle[block]
+                self._held[block] = 1
+                self.used += self.block_bytes
+
+    def share(self, blocks: Prefix) -> list[int]:
+        """Offer blocks that a sequence holds for itself; returns those that became shared."""
+        shared = []
+        for block in blocks if self.shares else ():
+            if block not in self._held:
+                self._idle.pop(block, None)
+                self._held[block] = 1
+                shared.append(block)
+        return shared
+
+    def drop(self, blocks: list[int]) -> None:
+        """Give references back; what nobody holds stays idle."""
+        for block in blocks:
+            self._held[block] -= 1
+            if not self._held[block]:
+                del self._held[block]
+                self.used -= self.block_bytes
+                self._idle[block] = None
+        self.trim()
+
+    def trim(self) -> None:
+        """Evict idle blocks until everything fits."""
+        while self._idle and self.used + self.kept > self.capacity:
+            self._idle.popitem(last=False)

@@ -1,0 +1,80 @@
+"""Draws of a seed: lengths and arrival times of requests.
+
+Every function takes a NumPy generator, so that the same seed gives the same requests.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from genz_core.errors import InvalidValue
+from genz_core.types import Array
+
+Generator = np.random.Generator
+
+
+def uniform_lengths(count: int, nominal: float, ratio: float, generator: Generator) -> Array:
+    """Whole numbers of tokens, uniform in [ratio, 1] of the nominal length, at least one.
+
+    ratio 1 is a fixed length; public serving benchmarks draw so with 0.8.
+    """
+    least = np.ceil(nominal * ratio)
+    return np.maximum(generator.integers(int(least), int(nominal) + 1, count), 1.0)
+
+
+def lognormal_lengths(count: int, mean: float, spread: float, generator: Generator) -> Array:
+    """Whole numbers of tokens of a lognormal of that mean, at least one.
+
+    spread: standard deviation of the length over its mean.
+    """
+    sigma = np.sqrt(np.log1p(spread**2))
+    draws = generator.lognormal(np.log(mean) - sigma**2 / 2.0, sigma, count)
+    return np.maximum(np.round(draws), 1.0)
+
+
+def resampled(count: int, lengths: Array, generator: Generator) -> Array:
+    """Rows of measured lengths, drawn with replacement: [rows] or [rows, columns]."""
+    return np.asarray(lengths)[generator.integers(0, len(lengths), count)]
+
+
+def poisson_arrivals(count: int, rate_per_s: float, generator: Generator) -> Array:
+    """Arrival times [s] of a Poisson process."""
+    return bursty_arrivals(count, rate_per_s, 1.0, generator)
+
+
+def bursty_arrivals(
+    count: int, rate_per_s: float, burstiness: float, generator: Generator
+) -> Array:
+    """Arrival times [s] with gamma-distributed gaps.
+
+    burstiness: shape of the gamma; 1 is Poisson, less is burstier, more is more even.  It is the
+    `--burstiness` of vLLM's benchmark.
+    """
+    _above_zero("rate_per_s", rate_per_s)
+    _above_zero("burstiness", burstiness)
+    return np.cumsum(generator.gamma(burstiness, 1.0 / (burstiness * rate_per_s), count))
+
+
+def ramping_arrivals(
+    count: int, from_per_s: float, to_per_s: float, seconds: float, generator: Generator
+) -> Array:
+    """Arrival times [s] of a Poisson process whose rate ramps linearly, then stays.
+
+    A Poisson process of rate 1 is stretched by the inverse of the ramp's integral.
+    """
+    for name, value in (("from_per_s", from_per_s), ("to_per_s", to_per_s), ("seconds", seconds)):
+        _above_zero(name, value)
+    events = np.cumsum(generator.exponential(1.0, count))
+    slope = (to_per_s - from_per_s) / seconds
+    total = (from_per_s + to_per_s) / 2.0 * seconds
+    inside = np.minimum(events, total)
+    if slope:
+        times = (np.sqrt(from_per_s**2 + 2.0 * slope * inside) - from_per_s) / slope
+    else:
+        times = inside / from_per_s
+    return np.asarray(times + np.maximum(events - total, 0.0) / to_per_s)
+
+
+def _above_zero(name: str, value: float) -> None:
+    if not value > 0:
+        raise InvalidValue(f"{name} = {value:g}: give a number above 0")

@@ -1,0 +1,15 @@
+"""Schedulers of serving engines, a file each.
+
+vllm           decodes and pieces of prompts share a budget of tokens
+sglang         prompts first, decodes wait
+tensorrt_llm   whole prompts beside decodes, cache promised beforehand
+static_batch   a batch is served to its end before the next begins
+"""
+
+from genz_core.serving.simulation.policies.plan import Plan, Scheduler
+from genz_core.serving.simulation.policies.sglang import Sglang
+from genz_core.serving.simulation.policies.static_batch import StaticBatch
+from genz_core.serving.simulation.policies.tensorrt_llm import TensorRtLlm
+from genz_core.serving.simulation.policies.vllm import Vllm
+
+__all__ = ["Plan", "Scheduler", "Sglang", "StaticBatch", "TensorRtLlm", "Vllm"]

@@ -1,0 +1,79 @@
+"""TensorRT-LLM's in-flight batching: whole prompts beside decodes, cache promised beforehand.
+
+Under "guaranteed no evict" a request is admitted when the cache has room for its prompt and its
+whole output, so that none is ever stopped; under "max utilization" it is admitted as room is
+found, and the latest is paused when there is none left.
+Source: TensorRT-LLM documentation, "Batch scheduler", capacity policies, and
+docs/source/features/paged-attention-ifb-scheduler.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from genz_core.serving.simulation.policies.plan import Plan, places, room_for_a_step, stretch
+from genz_core.serving.simulation.rank import Lane, Rank
+
+Capacity = Literal["guaranteed_no_evict", "max_utilization"]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRtLlm:
+    """budget: tokens of a step at most.  chunked: prompts may be cut to it; a whole prompt longer
+    than the budget has a step for itself.  sequences, query: see `Vllm`.
+    """
+
+    budget: int = 8192
+    sequences: int = 2048
+    query: int = 1
+    capacity: Capacity = "guaranteed_no_evict"
+    chunked: bool = False
+    prompts_alone: bool = False
+
+    @property
+    def reserves(self) -> bool:
+        return self.capacity == "guaranteed_no_evict"
+
+    def plan(self, rank: Rank, lane: Lane, *, more_to_come: bool) -> Plan | None:
+        untouched = self.reserves or room_for_a_step(rank, lane)
+        plan, left = Plan(), self.budget - lane.count * self.query
+        for job in lane.prefilling:
+            new = self._piece(job.left, left, bool(plan.pieces))
+            if new or not job.left:
+                plan.pieces.append((job, new))
+                left -= new
+        if untouched:
+            self._admit(plan, rank, lane, left)
+        if not (lane.count or plan.pieces):
+            return None
+        plan.open = not rank.waiting
+        if not plan.pieces:
+            plan.steps = stretch(rank, lane)
+        return plan
+
+    def _admit(self, plan: Plan, rank: Rank, lane: Lane, left: int) -> None:
+        cache, open_places = rank.cache, places(rank, lane, self.sequences)
+        while rank.waiting and open_places > 0:
+            job = rank.waiting[0]
+            hit = rank.hit(job)
+            new = self._piece(job.prompt - hit, left, bool(plan.pieces))
+            if not new and job.prompt > hit:
+                return
+            total = job.length if self.reserves else job.prompt
+            if cache.prompt_bytes(total) - hit * cache.growth > cache.free and rank.running:
+                return
+            rank.waiting.popleft()
+            rank.admit(job, lane, hit)
+            rank.hold(job, rank.needs(job, total))
+            plan.pieces.append((job, new))
+            left -= new
+            open_places -= 1
+
+    def _piece(self, tokens: int, left: int, begun: bool) -> int:
+        """Tokens of a prompt that this step reads: all, a piece, or none."""
+        if tokens <= left:
+            return tokens
+        if self.chunked:
+            return max(left, 0)
+        return 0 if begun or tokens <= self.budget else tokens

@@ -1,0 +1,65 @@
+"""vLLM's V1 scheduler: decodes and pieces of prompts share a budget of tokens.
+
+Sequences that run come first, each with one token; what is left of the budget goes to prompts
+already begun, then to new ones in order of arrival.  A sequence takes cache as it needs it; where
+there is none, the one admitted last is preempted, and reads everything again later.
+Source: vLLM 0.11, vllm/v1/core/sched/scheduler.py, `Scheduler.schedule`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from genz_core.serving.simulation.policies.plan import Plan, places, room_for_a_step, stretch
+from genz_core.serving.simulation.rank import Job, Lane, Rank
+
+
+@dataclass(frozen=True, slots=True)
+class Vllm:
+    """budget: tokens of a step at most.  sequences: that run on a rank at most.
+    query: tokens of a decode: one, and those of a draft that it verifies.
+    """
+
+    budget: int = 8192
+    sequences: int = 1024
+    query: int = 1
+    reserves: bool = False
+    prompts_alone: bool = False
+
+    def plan(self, rank: Rank, lane: Lane, *, more_to_come: bool) -> Plan | None:
+        untouched = room_for_a_step(rank, lane)
+        plan, left = Plan(), self.budget - lane.count * self.query
+        for job in lane.prefilling:
+            left -= self._read(plan, rank, job, left)
+        if untouched:
+            self._admit(plan, rank, lane, left)
+        if not (lane.count or plan.pieces):
+            return None
+        plan.open = not rank.waiting
+        if not plan.pieces:
+            plan.steps = stretch(rank, lane)
+        return plan
+
+    def _admit(self, plan: Plan, rank: Rank, lane: Lane, left: int) -> None:
+        open_places = places(rank, lane, self.sequences)
+        while rank.waiting and left > 0 and open_places > 0:
+            job = rank.waiting[0]
+            hit = rank.hit(job)
+            new = min(job.prompt - hit, left)
+            if rank.cache.prompt_bytes(hit + new) - rank.cache.prompt_bytes(hit) > rank.cache.free:
+                return
+            rank.waiting.popleft()
+            rank.admit(job, lane, hit)
+            left -= self._read(plan, rank, job, left)
+            open_places -= 1
+
+    @staticmethod
+    def _read(plan: Plan, rank: Rank, job: Job, left: int) -> int:
+        """Read a piece of a prompt; returns its tokens."""
+        new = min(job.left, left)
+        held = rank.needs(job, job.done + new)
+        if new <= 0 and job.left or held - job.held > rank.cache.free:
+            return 0
+        rank.hold(job, held)
+        plan.pieces.append((job, new))
+        return new

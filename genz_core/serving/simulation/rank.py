@@ -1,0 +1,238 @@
+"""One rank of a deployment: its queue, its cache, and the sequences of its pipeline lanes.
+
+Sequences that decode are counted, not visited: all of a lane grow by a step together, so a
+thousand of them cost as much to advance as one.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+
+from genz_core.serving.simulation.cache import KvCache
+from genz_core.serving.simulation.requests import Prefix
+
+
+class Job:
+    """A request on its way through a rank.
+
+    prompt: tokens to read before it generates; after a preemption also those that it had written.
+    length: tokens when it ends.  done: of the prompt read, or found in the cache.  steps: decode
+    steps after its first token.  entered: step of the lane at which it began to decode, -1 while
+    it does not; ran: decode steps when it left.  held: bytes that it holds for itself;
+    blocks: prefix blocks that it shares.
+    """
+
+    __slots__ = (
+        "blocks", "done", "entered", "held", "length", "prefix", "prompt", "ran", "row", "steps",
+    )  # fmt: skip
+
+    def __init__(self, row: int, prompt: int, output: int, steps: int, prefix: Prefix) -> None:
+        self.row = row
+        self.prompt = prompt
+        self.length = prompt + output
+        self.steps = steps
+        self.prefix = prefix
+        self.done = 0
+        self.entered = -1
+        self.ran = 0
+        self.held = 0.0
+        self.blocks: list[int] = []
+
+    @property
+    def left(self) -> int:
+        """Tokens of the prompt that are still to be read."""
+        return self.prompt - self.done
+
+
+class Lane:
+    """Sequences that share a step: all of a rank, or those of one micro-batch of a pipeline.
+
+    growth: tokens that a sequence gains in a decode step, on average.
+    prefilling: admitted, their prompts not yet read, in order.  count: sequences that decode;
+    tokens: theirs in the cache; step: decode steps so far.
+    """
+
+    __slots__ = ("_ends", "_order", "_sum_of_ends", "count", "growth", "prefilling", "step", "tokens")
+
+    def __init__(self, growth: float) -> None:
+        self.growth = growth
+        self.prefilling: list[Job] = []
+        self.count = 0
+        self.tokens = 0.0
+        self.step = 0
+        self._sum_of_ends = 0
+        self._ends: list[tuple[int, int, Job]] = []
+        self._order: list[Job] = []
+
+    @property
+    def running(self) -> int:
+        return self.count + len(self.prefilling)
+
+    @property
+    def steps_left(self) -> int:
+        """Decode steps that its sequences still need, all together."""
+        return self._sum_of_ends - self.count * self.step
+
+    def enter(self, job: Job) -> None:
+        """A sequence whose prompt is read starts to decode."""
+        job.entered = self.step
+        end = self.step + job.steps
+        heapq.heappush(self._ends, (end, job.row, job))
+        self._order.append(job)
+        self.count += 1
+        self._sum_of_ends += end
+        self.tokens += job.prompt
+
+    def advance(self, steps: int) -> None:
+        """Every sequence decodes for some steps."""
+        self.step += steps
+        self.tokens += steps * self.count * self.growth
+
+    def steps_to_an_end(self) -> int:
+        """Steps until the next sequence ends; 0 where none decodes."""
+        self._forget()
+        return self._ends[0][0] - self.step if self._ends else 0
+
+    def ended(self) -> list[Job]:
+        """Take out the sequences that have nothing left to write."""
+        jobs = []
+        self._forget()
+        while self._ends and self._ends[0][0] <= self.step:
+            job = heapq.heappop(self._ends)[2]
+            self._leave(job)
+            jobs.append(job)
+            self._forget()
+        return jobs
+
+    def last(self) -> Job | None:
+        """Take out the sequence that was admitted last; None where none runs.
+
+        One that had written reads that again, with the token before it, and writes the rest.
+        """
+        if self.prefilling:
+            return self.prefilling.pop()
+        while self._order and self._order[-1].entered < 0:
+            self._order.pop()
+        if not self._order:
+            return None
+        job = self._order.pop()
+        self._leave(job)
+        job.steps -= job.ran + 1
+        job.prompt += round(job.ran * self.growth) + 1
+        return job
+
+    def _leave(self, job: Job) -> None:
+        job.ran = self.step - job.entered
+        self.count -= 1
+        self._sum_of_ends -= job.entered + job.steps
+        self.tokens -= job.prompt + job.ran * self.growth
+        job.entered = -1
+        if len(self._order) > 64 + 4 * self.count:
+            self._order = [other for other in self._order if other.entered >= 0]
+
+    def _forget(self) -> None:
+        """Drop the ends of sequences that were taken out before."""
+        while self._ends:
+            end, _, job = self._ends[0]
+            if job.entered >= 0 and job.entered + job.steps == end:
+                return
+            heapq.heappop(self._ends)
+
+
+class Rank:
+    """Queue and cache of one rank, and the lanes that its sequences run in.
+
+    reserves: a sequence's whole cache is taken when it is admitted, so that it never grows.
+    waiting: requests that the scheduler knows and has not admitted, in order; mail: those that it
+    has not looked at; received: decode steps since it last looked.
+    """
+
+    __slots__ = ("cache", "growth", "lanes", "mail", "preemptions", "received", "reserves", "waiting")
+
+    def __init__(self, cache: KvCache, lanes: int, growth: float, *, reserves: bool) -> None:
+        self.cache = cache
+        self.lanes = [Lane(growth) for _ in range(lanes)]
+        self.growth = 0.0 if reserves else growth * cache.growth
+        self.reserves = reserves
+        self.waiting: deque[Job] = deque()
+        self.mail: deque[Job] = deque()
+        self.received = 0
+        self.preemptions = 0
+
+    @property
+    def running(self) -> int:
+        return sum(lane.running for lane in self.lanes)
+
+    @property
+    def load(self) -> int:
+        """Requests that it has, running or not."""
+        return self.running + len(self.waiting) + len(self.mail)
+
+    def hit(self, job: Job) -> int:
+        """Tokens of a prompt that the cache has: whole blocks, never the last token."""
+        cache = self.cache
+        if not job.prefix or not cache.shares:
+            return job.done
+        return cache.hits(job.prefix, (job.prompt - 1) // cache.block_tokens) * cache.block_tokens
+
+    def needs(self, job: Job, tokens: float) -> float:
+        """Bytes of its own that a sequence holds with so many tokens in the cache."""
+        return self.cache.prompt_bytes(tokens) - len(job.blocks) * self.cache.block_bytes
+
+    def admit(self, job: Job, lane: Lane, hit: int) -> None:
+        """Move a request from the queue into a lane, sharing what the cache has of it."""
+        if job.prefix and hit:
+            job.blocks = list(job.prefix[: hit // self.cache.block_tokens])
+            self.cache.hold(job.blocks)
+        job.done = hit
+        lane.prefilling.append(job)
+
+    def hold(self, job: Job, held: float) -> None:
+        """A sequence holds so many bytes for itself."""
+        self.cache.used += held - job.held
+        job.held = held
+        self.cache.trim()
+
+    def read(self, job: Job) -> None:
+        """The prompt of a job is read: others may share its blocks from now on."""
+        if job.prefix:
+            self._share(job, job.prompt)
+
+    def advance(self, lane: Lane, steps: int) -> None:
+        """The sequences of a lane decode for some steps, and their cache grows."""
+        lane.advance(steps)
+        self.cache.used += steps * lane.count * self.growth
+        self.cache.trim()
+
+    def finish(self, job: Job) -> None:
+        """A sequence ends; what others may share of it stays."""
+        if job.prefix:
+            self._share(job, job.length)
+        self._give_back(job)
+
+    def preempt(self, lane: Lane) -> Job | None:
+        """Send the sequence admitted last back to the head of the queue; None where none runs.
+
+        Its cache is lost: it reads its prompt again, and what it had written.
+        """
+        job = lane.last()
+        if job is None:
+            return None
+        self._give_back(job)
+        job.ran = job.done = 0
+        self.waiting.appendleft(job)
+        self.preemptions += 1
+        return job
+
+    def _share(self, job: Job, tokens: int) -> None:
+        known = len(job.blocks)
+        shared = self.cache.share(job.prefix[known : tokens // self.cache.block_tokens])
+        job.blocks += shared
+        job.held -= len(shared) * self.cache.block_bytes
+
+    def _give_back(self, job: Job) -> None:
+        self.cache.used -= job.held + job.ran * self.growth
+        job.held = 0.0
+        blocks, job.blocks = job.blocks, []
+        self.cache.drop(blocks)

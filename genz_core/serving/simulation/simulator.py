@@ -1,0 +1,224 @@
+"""The event loop: requests arrive, workers step, tokens come out."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from genz_core.errors import InvalidValue
+from genz_core.serving.simulation.answers import Recorder, Simulation
+from genz_core.serving.simulation.rank import Job, Rank
+from genz_core.serving.simulation.requests import Requests
+from genz_core.serving.simulation.router import Router
+from genz_core.serving.simulation.worker import Flight, Worker
+from genz_core.types import Array
+
+Progress = Callable[[int, int], None]
+Cancel = Callable[[], bool]
+_LANDS, _ARRIVES, _STARTS = range(3)  # the order of events of one moment
+_REPORT_EVERY = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Workers behind one router.
+
+    hand_over_s: None where requests end; else seconds after which a prompt of so many tokens that
+    was read here can be gone on with in the next pool.
+    """
+
+    workers: Sequence[Worker]
+    router: Router
+    hand_over_s: Callable[[int], float] | None = None
+
+    @property
+    def ranks(self) -> list[Rank]:
+        return [rank for worker in self.workers for rank in worker.ranks]
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who sends the requests, and what lies between them and the scheduler.
+
+    concurrency: open requests at most, 0 for no limit.  delay_s: from an answer to the request
+    that takes its place.  request_s: from an arrival until the scheduler has the request.
+    """
+
+    concurrency: int = 0
+    delay_s: float = 0.0
+    request_s: float = 0.0
+
+
+class Simulator:
+    """Sends requests through pools of workers.
+
+    steps: decode steps of every request after its first token, [requests].
+    progress: told how many of all requests have ended, now and then.
+    cancelled: asked as often; answers then cover what has ended.
+    """
+
+    def __init__(
+        self,
+        requests: Requests,
+        steps: Array,
+        pools: Sequence[Pool],
+        client: Client,
+        progress: Progress | None = None,
+        cancelled: Cancel | None = None,
+    ) -> None:
+        self._requests = requests
+        self._steps = [int(count) for count in steps]
+        self._pools = pools
+        self._client = client
+        self._progress = progress
+        self._cancelled = cancelled
+        self._events: list[tuple[float, int, int, tuple[Any, ...]]] = []
+        self._serial = 0
+        self._arriving = 0
+        self._open = 0
+        self._stopped = False
+        self._lands: dict[tuple[int, int, int], int] = {}
+        self._due: set[tuple[int, int, int]] = set()
+        self._record = Recorder(requests, [rank for pool in pools for rank in pool.ranks])
+        self._homes = [
+            [(at, rank) for at, worker in enumerate(pool.workers) for rank in worker.ranks]
+            for pool in pools
+        ]
+        after = requests.after.tolist() or [-1] * len(requests)
+        self._to_send = deque(row for row, before in enumerate(after) if before < 0)
+        self._turns: dict[int, list[int]] = {}
+        for row, before in enumerate(after):
+            if before >= 0:
+                self._turns.setdefault(before, []).append(row)
+
+    def run(self) -> Simulation:
+        """Serve every request.
+
+        Raises:
+            InvalidValue: requests that no scheduler ever admits.
+        """
+        self._send(0.0)
+        while self._events and not self._stopped:
+            now, kind, serial, payload = heapq.heappop(self._events)
+            if kind == _LANDS:
+                self._land(now, serial, *payload)
+            elif kind == _ARRIVES:
+                self._arriving -= 1
+                self._arrive(now, *payload)
+            else:
+                self._start(now, *payload)
+        left = len(self._requests) - self._record.ended
+        if left and not self._stopped:
+            raise InvalidValue(f"{left} requests wait for ever: the scheduler admits none of them")
+        return self._record.answers()
+
+    def _push(self, time_s: float, kind: int, payload: tuple[Any, ...]) -> int:
+        self._serial += 1
+        heapq.heappush(self._events, (time_s, kind, self._serial, payload))
+        return self._serial
+
+    # --------------------------------------------------------------------------- the client
+
+    def _send(self, now: float) -> None:
+        """Send what the client may have open."""
+        most = self._client.concurrency
+        while self._to_send and (not most or self._open < most):
+            row = self._to_send.popleft()
+            self._request(row, max(now, float(self._requests.arrival_s[row])))
+
+    def _request(self, row: int, arrival_s: float) -> None:
+        requests = self._requests
+        self._open += 1
+        self._record.arrives(row, arrival_s)
+        job = Job(
+            row,
+            int(requests.input_tokens[row]),
+            int(requests.output_tokens[row]),
+            self._steps[row] if len(self._pools) == 1 else 0,
+            requests.prefix[row] if requests.prefix else (),
+        )
+        self._arriving += 1
+        self._push(arrival_s + self._client.request_s, _ARRIVES, (0, job))
+
+    def _answered(self, now: float, row: int) -> None:
+        """A request has its answer: the next turn, and whoever waited for its place, may go."""
+        self._open -= 1
+        for turn in self._turns.get(row, ()):
+            self._request(turn, now + float(self._requests.arrival_s[turn]))
+        self._send(now + self._client.delay_s)
+        if self._record.ended % _REPORT_EVERY == 0:
+            if self._progress:
+                self._progress(self._record.ended, len(self._requests))
+            self._stopped = bool(self._cancelled and self._cancelled())
+
+    # --------------------------------------------------------------------------- the workers
+
+    def _arrive(self, now: float, pool: int, job: Job) -> None:
+        homes = self._homes[pool]
+        at = self._pools[pool].router(job, [rank for _, rank in homes]) if len(homes) > 1 else 0
+        number, rank = homes[at]
+        if rank.cache.prompt_bytes(job.length) > rank.cache.capacity:
+            self._record.refused(job.row, now)
+            self._answered(now, job.row)
+            return
+        worker = self._pools[pool].workers[number]
+        self._record.routed(job.row, at)
+        worker.accept(rank, job)
+        for lane, flight in enumerate(worker.flights):
+            if flight is None:
+                self._wake(now, pool, number, lane)
+            elif flight.open and flight.cut(now, worker.least_steps):
+                self._fly(flight, pool, number)
+
+    def _wake(self, now: float, pool: int, number: int, lane: int) -> None:
+        place = (pool, number, lane)
+        if place not in self._due:
+            self._due.add(place)
+            free_s = self._pools[pool].workers[number].stage_free_s
+            self._push(max(now, free_s), _STARTS, place)
+
+    def _start(self, now: float, pool: int, number: int, lane: int) -> None:
+        self._due.discard((pool, number, lane))
+        worker = self._pools[pool].workers[number]
+        if now < worker.stage_free_s and worker.lanes > 1:
+            self._wake(now, pool, number, lane)
+            return
+        flight = worker.start(lane, now, more_to_come=self._arriving > 0)
+        if flight is None:
+            return
+        for plan in flight.plans:
+            for job, _ in plan.pieces if plan else ():
+                self._record.scheduled(job.row, now, job.done)
+        self._fly(flight, pool, number)
+
+    def _fly(self, flight: Flight, pool: int, number: int) -> None:
+        place = (pool, number, flight.lane)
+        self._lands[place] = self._push(flight.end_s, _LANDS, place)
+
+    def _land(self, now: float, serial: int, pool: int, number: int, lane: int) -> None:
+        worker = self._pools[pool].workers[number]
+        flight = worker.flights[lane]
+        if flight is None or self._lands[pool, number, lane] != serial:
+            return  # it was cut short
+        landed = worker.land(flight)
+        self._record.stepped(flight, landed, now)
+        for job in landed.begun:
+            self._record.began(job.row, now)
+        for job in landed.ended:
+            self._end(now, pool, job)
+        self._wake(now, pool, number, lane)
+
+    def _end(self, now: float, pool: int, job: Job) -> None:
+        hand_over_s = self._pools[pool].hand_over_s
+        if hand_over_s is None or not self._steps[job.row]:
+            self._record.ends(job.row, now)
+            self._answered(now, job.row)
+            return
+        output = job.length - job.prompt
+        later = Job(job.row, job.prompt, output, self._steps[job.row], ())
+        later.done = later.prompt
+        self._push(now + hand_over_s(job.prompt), _ARRIVES, (pool + 1, later))
+        self._arriving += 1

@@ -1,0 +1,161 @@
+"""A worker: ranks in lock-step, the steps they are in, and what a step leaves behind.
+
+One rank, or the attention ranks that share experts.  The lanes of a worker are the micro-batches
+of a pipeline: the next starts when the first stage is free.  Steps in which nothing is read are
+taken together, until a sequence ends, the cache is full or a request arrives that might be
+admitted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from genz_core.serving.simulation.policies import Plan, Scheduler
+from genz_core.serving.simulation.rank import Job, Rank
+from genz_core.serving.simulation.step_price import RankWork, StepPrice
+
+
+@dataclass(slots=True)
+class Flight:
+    """Steps of a lane under way: `steps` equal ones of `step_s` from `start_s` on.
+
+    open: a request that arrives may be admitted before the last of them.
+    """
+
+    lane: int
+    start_s: float
+    step_s: float
+    steps: int
+    plans: Sequence[Plan | None]
+    open: bool
+
+    @property
+    def end_s(self) -> float:
+        return self.start_s + self.steps * self.step_s
+
+    def cut(self, now: float, least: int) -> bool:
+        """End with the step under way, after `least` steps in all; False if it does so anyway."""
+        steps = max(math.ceil((now - self.start_s) / self.step_s - 1e-9), least, 1)
+        if steps >= self.steps:
+            return False
+        self.steps = steps
+        return True
+
+
+@dataclass(slots=True)
+class Landed:
+    """What a flight leaves: sequences that ended, and those that wrote their first token.
+
+    decoded: sequences that generated in each of its steps.
+    """
+
+    ended: list[Job] = field(default_factory=list)
+    begun: list[Job] = field(default_factory=list)
+    decoded: int = 0
+
+
+class Worker:
+    """See the module.
+
+    recv_interval: decode steps between two looks of the scheduler at new requests.
+    """
+
+    def __init__(
+        self, ranks: Sequence[Rank], scheduler: Scheduler, price: StepPrice, recv_interval: int = 1
+    ) -> None:
+        self.ranks = ranks
+        self.scheduler = scheduler
+        self.price = price
+        self.recv_interval = recv_interval
+        self.lanes = len(ranks[0].lanes)
+        self.flights: list[Flight | None] = [None] * self.lanes
+        self.stage_free_s = 0.0
+
+    def accept(self, rank: Rank, job: Job) -> None:
+        """A request for one of the ranks arrives."""
+        rank.mail.append(job)
+
+    @property
+    def least_steps(self) -> int:
+        """Steps until the scheduler looks at new requests."""
+        if self.recv_interval <= 1:
+            return 1
+        return self.recv_interval - max(rank.received for rank in self.ranks)
+
+    def start(self, lane: int, now: float, *, more_to_come: bool) -> Flight | None:
+        """Begin the next steps of a lane; None where there is nothing to do."""
+        plans = [self._plan(rank, lane, more_to_come) for rank in self.ranks]
+        made = [plan for plan in plans if plan]
+        if not made:
+            return None
+        reads = any(new for plan in made for _, new in plan.pieces)
+        steps = min(plan.steps for plan in made) if self.lanes == 1 else 1
+        for plan in made:
+            plan.decodes = not (reads and self.scheduler.prompts_alone)
+        pairs = zip(self.ranks, plans, strict=True)
+        time = self.price([_work(rank, lane, plan, steps) for rank, plan in pairs])
+        waits = len(made) < len(plans) or any(plan.open for plan in made)
+        flight = Flight(lane, now, time.latency_s, steps, plans, waits)
+        self.flights[lane] = flight
+        self.stage_free_s = now + time.stage_s
+        return flight
+
+    def land(self, flight: Flight) -> Landed:
+        """End a flight: sequences have generated, prompts are read."""
+        self.flights[flight.lane] = None
+        landed = Landed()
+        for rank, plan in zip(self.ranks, flight.plans, strict=True):
+            if plan is None:
+                continue
+            if plan.decodes:
+                landed.decoded += rank.lanes[flight.lane].count
+                self._decode(rank, flight, landed)
+            self._read(rank, flight.lane, plan, landed)
+        return landed
+
+    def _plan(self, rank: Rank, lane: int, more_to_come: bool) -> Plan | None:
+        if rank.mail and (rank.received >= self.recv_interval or not rank.running):
+            rank.waiting.extend(rank.mail)
+            rank.mail.clear()
+            rank.received = 0
+        return self.scheduler.plan(rank, rank.lanes[lane], more_to_come=more_to_come)
+
+    @staticmethod
+    def _decode(rank: Rank, flight: Flight, landed: Landed) -> None:
+        lane = rank.lanes[flight.lane]
+        rank.advance(lane, flight.steps)
+        rank.received += flight.steps
+        ended = lane.ended()
+        for job in ended:
+            rank.finish(job)
+        landed.ended += ended
+
+    @staticmethod
+    def _read(rank: Rank, at: int, plan: Plan, landed: Landed) -> None:
+        lane = rank.lanes[at]
+        for job, new in plan.pieces:
+            job.done += new
+            if job.left:
+                continue
+            lane.prefilling.remove(job)
+            rank.read(job)
+            landed.begun.append(job)
+            if job.steps:
+                lane.enter(job)
+            else:
+                rank.finish(job)
+                landed.ended.append(job)
+
+
+def _work(rank: Rank, at: int, plan: Plan | None, steps: int) -> RankWork:
+    """What a rank does in the middle one of some equal steps."""
+    if plan is None:
+        return RankWork(0, 0.0)
+    lane = rank.lanes[at]
+    prompts = [(new, job.done) for job, new in plan.pieces if new]
+    if not plan.decodes:
+        return RankWork(0, 0.0, prompts)
+    tokens = lane.tokens + lane.count * lane.growth * (steps - 1) / 2.0
+    return RankWork(lane.count, tokens, prompts)
