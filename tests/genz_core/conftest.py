@@ -84,12 +84,12 @@ class SmallModel:
         return None
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def model() -> SmallModel:
     return SmallModel()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def system() -> System:
     """100 TFLOP/s, 1 TB/s, 10 GB, 100 GB/s to seven neighbours, 10 GB/s beyond them."""
     return System(

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from genz_core.serving.simulation.rank import Rank
+from genz_core.serving.simulation.rank import Job
 from genz_core.serving.simulation.requests import Requests
-from genz_core.serving.simulation.worker import Flight, Landed
+from genz_core.serving.simulation.worker import Flight, Landed, Worker
 from genz_core.types import Array, Mask
 
 PERCENTILES = (50, 90, 95, 99)
 _MOST_SAMPLES = 4096
 #: Gaps between tokens are kept by their logarithm, in classes of 0.5 %.
-_GAP_CLASS = np.log(1.005)
+_GAP_CLASS = math.log(1.005)
 SERIES = ("time_s", "running", "waiting", "kv_use", "decode_step_s")
 
 
@@ -123,11 +124,12 @@ def percentiles(values: Array, counts: Array, percents: Sequence[float]) -> Arra
 class Recorder:
     """Writes down what happens to requests, and a sample of the state now and then."""
 
-    def __init__(self, requests: Requests, ranks: Sequence[Rank]) -> None:
+    def __init__(self, requests: Requests, workers: Sequence[Worker]) -> None:
         size = len(requests)
         self.ended = 0
         self._requests = requests
-        self._ranks = ranks
+        self._workers = workers
+        self._ranks = [rank for worker in workers for rank in worker.ranks]
         self._arrival = np.full(size, np.nan)
         self._queued = [np.nan] * size
         self._first = [np.nan] * size
@@ -150,13 +152,16 @@ class Recorder:
 
     def scheduled(self, row: int, now: float, cached: int) -> None:
         """A piece of a prompt is about to be read; `cached` tokens of it need not be."""
-        if np.isnan(self._queued[row]):
+        if math.isnan(self._queued[row]):
             self._queued[row] = now
             self._cached[row] = cached
 
-    def began(self, row: int, now: float) -> None:
-        if np.isnan(self._first[row]):
-            self._first[row] = now
+    def began(self, job: Job, now: float) -> None:
+        """The prompt of a request is read, for the first time or again, and a token written."""
+        if math.isnan(self._first[job.row]):
+            self._first[job.row] = now
+        elif now > job.stopped_s:
+            self._gap(now - job.stopped_s, 1)
 
     def ends(self, row: int, now: float) -> None:
         self._last[row] = now
@@ -195,12 +200,12 @@ class Recorder:
             gaps_s=np.exp(gaps * _GAP_CLASS),
             gap_counts=np.array([self._gaps[int(gap)] for gap in gaps], dtype=float),
             series=dict(zip(SERIES, columns, strict=True)),
-            preemptions=sum(rank.preemptions for rank in self._ranks),
+            preemptions=sum(worker.preemptions for worker in self._workers),
             steps=self._steps,
         )
 
     def _gap(self, seconds: float, count: int) -> None:
-        at = round(np.log(seconds) / _GAP_CLASS)
+        at = round(math.log(seconds) / _GAP_CLASS)
         self._gaps[at] = self._gaps.get(at, 0) + count
 
     def _sample(self, now: float, step_s: float) -> None:

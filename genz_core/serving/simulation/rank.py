@@ -7,6 +7,7 @@ thousand of them cost as much to advance as one.
 from __future__ import annotations
 
 import heapq
+import math
 from collections import deque
 
 from genz_core.serving.simulation.cache import KvCache
@@ -20,11 +21,12 @@ class Job:
     length: tokens when it ends.  done: of the prompt read, or found in the cache.  steps: decode
     steps after its first token.  entered: step of the lane at which it began to decode, -1 while
     it does not; ran: decode steps when it left.  held: bytes that it holds for itself;
-    blocks: prefix blocks that it shares.
+    blocks: prefix blocks that it shares.  stopped_s: time of its last token before a preemption.
     """
 
     __slots__ = (
         "blocks", "done", "entered", "held", "length", "prefix", "prompt", "ran", "row", "steps",
+        "stopped_s",
     )  # fmt: skip
 
     def __init__(self, row: int, prompt: int, output: int, steps: int, prefix: Prefix) -> None:
@@ -38,6 +40,7 @@ class Job:
         self.ran = 0
         self.held = 0.0
         self.blocks: list[int] = []
+        self.stopped_s = math.nan
 
     @property
     def left(self) -> int:
@@ -145,10 +148,10 @@ class Rank:
 
     reserves: a sequence's whole cache is taken when it is admitted, so that it never grows.
     waiting: requests that the scheduler knows and has not admitted, in order; mail: those that it
-    has not looked at; received: decode steps since it last looked.
+    has not looked at; received: decode steps since it last looked.  preempted: see `preempt`.
     """
 
-    __slots__ = ("cache", "growth", "lanes", "mail", "preemptions", "received", "reserves", "waiting")
+    __slots__ = ("cache", "growth", "lanes", "mail", "preempted", "received", "reserves", "waiting")
 
     def __init__(self, cache: KvCache, lanes: int, growth: float, *, reserves: bool) -> None:
         self.cache = cache
@@ -158,7 +161,7 @@ class Rank:
         self.waiting: deque[Job] = deque()
         self.mail: deque[Job] = deque()
         self.received = 0
-        self.preemptions = 0
+        self.preempted: list[Job] = []
 
     @property
     def running(self) -> int:
@@ -211,19 +214,18 @@ class Rank:
             self._share(job, job.length)
         self._give_back(job)
 
-    def preempt(self, lane: Lane) -> Job | None:
-        """Send the sequence admitted last back to the head of the queue; None where none runs.
+    def preempt(self, lane: Lane) -> None:
+        """Send the sequence admitted last back to the head of the queue, if any runs.
 
-        Its cache is lost: it reads its prompt again, and what it had written.
+        Its cache is lost: it reads its prompt again, and what it had written.  It stands in
+        `preempted` until someone has taken note.
         """
         job = lane.last()
-        if job is None:
-            return None
-        self._give_back(job)
-        job.ran = job.done = 0
-        self.waiting.appendleft(job)
-        self.preemptions += 1
-        return job
+        if job is not None:
+            self._give_back(job)
+            job.ran = job.done = 0
+            self.waiting.appendleft(job)
+            self.preempted.append(job)
 
     def _share(self, job: Job, tokens: int) -> None:
         known = len(job.blocks)

@@ -82,7 +82,7 @@ class Simulator:
         self._stopped = False
         self._lands: dict[tuple[int, int, int], int] = {}
         self._due: set[tuple[int, int, int]] = set()
-        self._record = Recorder(requests, [rank for pool in pools for rank in pool.ranks])
+        self._record = Recorder(requests, [worker for pool in pools for worker in pool.workers])
         self._homes = [
             [(at, rank) for at, worker in enumerate(pool.workers) for rank in worker.ranks]
             for pool in pools
@@ -206,7 +206,7 @@ class Simulator:
         landed = worker.land(flight)
         self._record.stepped(flight, landed, now)
         for job in landed.begun:
-            self._record.began(job.row, now)
+            self._record.began(job, now)
         for job in landed.ended:
             self._end(now, pool, job)
         self._wake(now, pool, number, lane)

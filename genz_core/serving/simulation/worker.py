@@ -56,6 +56,10 @@ class Landed:
     decoded: int = 0
 
 
+#: After a step with a prompt the scheduler looks at new requests, whatever its interval.
+_LOOK = 10**9
+
+
 class Worker:
     """See the module.
 
@@ -72,6 +76,7 @@ class Worker:
         self.lanes = len(ranks[0].lanes)
         self.flights: list[Flight | None] = [None] * self.lanes
         self.stage_free_s = 0.0
+        self.preemptions = 0
 
     def accept(self, rank: Rank, job: Job) -> None:
         """A request for one of the ranks arrives."""
@@ -87,6 +92,7 @@ class Worker:
     def start(self, lane: int, now: float, *, more_to_come: bool) -> Flight | None:
         """Begin the next steps of a lane; None where there is nothing to do."""
         plans = [self._plan(rank, lane, more_to_come) for rank in self.ranks]
+        self._note_preempted(now)
         made = [plan for plan in plans if plan]
         if not made:
             return None
@@ -115,6 +121,13 @@ class Worker:
             self._read(rank, flight.lane, plan, landed)
         return landed
 
+    def _note_preempted(self, now: float) -> None:
+        for rank in self.ranks:
+            for job in rank.preempted:
+                job.stopped_s = now
+            self.preemptions += len(rank.preempted)
+            rank.preempted.clear()
+
     def _plan(self, rank: Rank, lane: int, more_to_come: bool) -> Plan | None:
         if rank.mail and (rank.received >= self.recv_interval or not rank.running):
             rank.waiting.extend(rank.mail)
@@ -135,6 +148,8 @@ class Worker:
     @staticmethod
     def _read(rank: Rank, at: int, plan: Plan, landed: Landed) -> None:
         lane = rank.lanes[at]
+        if plan.pieces:
+            rank.received = _LOOK
         for job, new in plan.pieces:
             job.done += new
             if job.left:

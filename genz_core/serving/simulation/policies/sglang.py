@@ -43,29 +43,49 @@ class Sglang:
         self._retract(rank, lane)
         if not lane.count:
             return None
-        return Plan(steps=stretch(rank, lane), open=not rank.waiting)
+        return Plan(steps=self._until_room(rank, lane), open=not rank.waiting)
 
     def _admit(self, plan: Plan, rank: Rank, lane: Lane, left: int) -> None:
-        cache, open_places = rank.cache, places(rank, lane, self.sequences)
-        expected = lane.steps_left * lane.growth * self._expected(rank, lane) * cache.growth
+        promised, open_places = 0.0, places(rank, lane, self.sequences)
         while rank.waiting and left > 0 and open_places > 0:
             job = rank.waiting[0]
-            hit = rank.hit(job)
-            output = min(job.length - job.prompt, _CLIP)
-            asked = cache.prompt_bytes(job.prompt) - hit * cache.growth + output * cache.growth
-            if asked + expected > cache.free and rank.running:
+            if promised + self._short(rank, lane, job, 0) > 0 and rank.running:
                 return
             rank.waiting.popleft()
-            rank.admit(job, lane, hit)
-            expected += output * cache.growth
+            before = rank.cache.free
+            rank.admit(job, lane, rank.hit(job))
             left -= self._read(plan, rank, job, left)
+            promised += self._asked(rank, job) - (before - rank.cache.free)
             open_places -= 1
 
-    def _expected(self, rank: Rank, lane: Lane) -> float:
+    @staticmethod
+    def _asked(rank: Rank, job: Job) -> float:
+        """Bytes that a request is counted with: what it has to read, and its output."""
+        cache, output = rank.cache, min(job.length - job.prompt, _CLIP)
+        read = cache.prompt_bytes(job.prompt) - len(job.blocks) * cache.block_bytes
+        return read + output * cache.growth
+
+    def _short(self, rank: Rank, lane: Lane, job: Job, later: int) -> float:
+        """Bytes that a request lacks after so many further decode steps; not above 0: it fits."""
+        cache, steps = rank.cache, lane.steps_left - lane.count * later
+        expected = steps * lane.growth * cache.growth * self._expected(rank, lane, later)
+        asked = self._asked(rank, job) - rank.hit(job) * cache.growth
+        return asked + expected - (cache.free - lane.count * rank.growth * later)
+
+    def _expected(self, rank: Rank, lane: Lane, later: int) -> float:
         """Share of their outputs that running sequences are counted with."""
         start, since = self._ratio.setdefault(id(rank), (_RATIO, lane.step))
         fall = (_RATIO - _LEAST_RATIO) / _FALL_STEPS
-        return max(start - fall * (lane.step - since), _LEAST_RATIO)
+        return max(start - fall * (lane.step + later - since), _LEAST_RATIO)
+
+    def _until_room(self, rank: Rank, lane: Lane) -> int:
+        """Decode steps until a sequence ends, the cache is full, or the first that waits fits."""
+        steps = stretch(rank, lane)
+        if not rank.waiting or places(rank, lane, self.sequences) <= 0:
+            return steps
+        job = rank.waiting[0]
+        later = range(1, steps)
+        return next((at for at in later if self._short(rank, lane, job, at) <= 0), steps)
 
     def _retract(self, rank: Rank, lane: Lane) -> None:
         while lane.count * rank.growth > rank.cache.free and lane.count > 1:

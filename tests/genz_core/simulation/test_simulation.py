@@ -1,0 +1,289 @@
+"""Requests through a deployment one by one: the laws that hold whatever the scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genz_core.engine import EngineProfile
+from genz_core.errors import InvalidParallelism, InvalidValue, OutOfMemory
+from genz_core.serving.simulation import Options, RankWork, Requests, StepTime, draws, simulate
+from genz_core.serving.simulation.answers import percentiles
+from genz_core.serving.simulation.policies import Sglang, StaticBatch, TensorRtLlm, Vllm
+from genz_core.workload import prefill
+from genz_core.types import Parallelism, Workload
+
+ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
+SCHEDULERS = {
+    "vllm": Vllm(budget=2048, sequences=64),
+    "sglang": Sglang(budget=2048, sequences=64),
+    "tensorrt_llm": TensorRtLlm(budget=2048, sequences=64),
+    "static": StaticBatch(sequences=16),
+}
+every_scheduler = pytest.mark.parametrize("name", SCHEDULERS)
+
+
+@dataclass
+class Linear:
+    """A step of `step_s`, and so many seconds for a decode and for a token of a prompt."""
+
+    step_s: float = 0.01
+    decode_s: float = 1e-4
+    token_s: float = 1e-5
+
+    def __call__(self, ranks: Sequence[RankWork]) -> StepTime:
+        work = max(
+            rank.decodes * self.decode_s + sum(new for new, _ in rank.prompts) * self.token_s
+            for rank in ranks
+        )
+        return StepTime(self.step_s + work, self.step_s + work)
+
+
+def requests(count=100, isl=500, osl=50, rate=None, ratio=0.5, seed=0) -> Requests:
+    generator = np.random.default_rng(seed)
+    arrival = draws.poisson_arrivals(count, rate, generator) if rate else np.zeros(count)
+    lengths = (draws.uniform_lengths(count, n, ratio, generator) for n in (isl, osl))
+    return Requests(arrival, *lengths)
+
+
+def served(model, system, load, name="vllm", **options):
+    scheduler = replace(SCHEDULERS[name]) if name in SCHEDULERS else None
+    options = {"price": Linear(), "scheduler": scheduler, **options}
+    return simulate(model, system, load, engine=ENGINE, **options)
+
+
+# ------------------------------------------------------------------------------- one request
+
+
+def test_one_request_is_its_prefill_and_its_decodes(model, system):
+    one = Requests([1.0], [1000], [11])
+    run = served(model, system, one, price=Linear(0.01, 0.001, 1e-5))
+    assert run.ttft_s[0] == pytest.approx(0.01 + 1000e-5)
+    assert run.tpot_s[0] == pytest.approx(0.01 + 0.001)
+    assert run.e2e_s[0] == pytest.approx(run.ttft_s[0] + 10 * run.tpot_s[0])
+    assert run.queue_s[0] == 0.0 and run.seconds == pytest.approx(run.e2e_s[0])
+
+
+def test_a_request_of_one_token_ends_with_its_prefill(model, system):
+    run = served(model, system, Requests([0.0], [1000], [1]))
+    assert run.ttft_s[0] == run.e2e_s[0] and np.isnan(run.tpot_s[0])
+
+
+def test_our_own_step_model_prices_a_prompt_as_the_static_prefill_does(model, system):
+    run = simulate(model, system, Requests([0.0], [512], [1]), engine=ENGINE)
+    alone = prefill(model, system, Workload(1, 512, 1), engine=ENGINE).total_s[0]
+    assert run.ttft_s[0] == pytest.approx(alone, rel=1e-6)
+
+
+# ------------------------------------------------------------------------------- laws
+
+
+@every_scheduler
+@given(
+    count=st.integers(1, 60),
+    isl=st.integers(1, 4000),
+    osl=st.integers(1, 200),
+    users=st.integers(1, 80),
+    seed=st.integers(0, 9),
+)
+def test_every_request_gets_all_its_tokens(name, model, system, count, isl, osl, users, seed):
+    load = requests(count, isl, osl, seed=seed)
+    small = replace(system, memory_bytes=system.memory_bytes / 8)
+    run = served(model, small, load, name, concurrency=users)
+    assert run.ended.all()
+    assert run.gap_counts.sum() == (load.output_tokens - 1).sum()
+    assert np.all(run.ttft_s > 0) and np.all(run.queue_s >= 0) and np.all(run.queue_s < run.ttft_s)
+    assert np.all(run.e2e_s >= run.ttft_s)
+
+
+@every_scheduler
+def test_the_same_requests_give_the_same_answers(name, model, system):
+    first, again = (served(model, system, requests(rate=20.0), name) for _ in range(2))
+    assert np.array_equal(first.e2e_s, again.e2e_s)
+
+
+@every_scheduler
+def test_equal_steps_taken_together_are_as_long_as_one_by_one(name, model, system):
+    """Stretches of decode steps are a short cut, not another model."""
+    scheduler = replace(SCHEDULERS[name])
+
+    @dataclass(slots=True)
+    class StepByStep:
+        reserves: bool = scheduler.reserves
+        prompts_alone: bool = scheduler.prompts_alone
+
+        def plan(self, rank, lane, *, more_to_come):
+            plan = scheduler.plan(rank, lane, more_to_come=more_to_come)
+            if plan:
+                plan.steps = 1
+            return plan
+
+    for load in (requests(rate=15.0, osl=200), requests(osl=200)):
+        together = served(model, system, load, name, concurrency=32)
+        apart = served(model, system, load, scheduler=StepByStep(), concurrency=32)
+        assert together.steps == apart.steps
+        np.testing.assert_allclose(together.e2e_s, apart.e2e_s, rtol=1e-9)
+        np.testing.assert_allclose(together.ttft_s, apart.ttft_s, rtol=1e-9)
+
+
+@every_scheduler
+def test_open_requests_are_arrivals_times_their_time(name, model, system):
+    """Little's law: the time that requests spend, summed, is the open ones summed over time."""
+    run = served(model, system, requests(400, rate=12.0), name)
+    ends = run.arrival_s + run.e2e_s
+    moments = np.linspace(run.arrival_s[0], ends.max(), 20_001)
+    open_requests = np.searchsorted(np.sort(run.arrival_s), moments, side="right")
+    open_requests = open_requests - np.searchsorted(np.sort(ends), moments, side="right")
+    assert np.mean(open_requests) * run.seconds == pytest.approx(run.e2e_s.sum(), rel=0.01)
+
+
+@pytest.mark.parametrize("load", [0.2, 0.5, 0.8])
+def test_prompts_of_one_length_wait_as_in_a_queue_of_one_server(model, system, load):
+    """M/D/1: the mean wait is load / (2 (1 - load)) services (Kleinrock 1975, ch. 5)."""
+    service = 0.01 + 2000e-5
+    prompts = requests(20_000, 2000, 1, rate=load / service, ratio=1.0)
+    run = served(model, system, prompts, scheduler=Vllm(budget=2000))
+    wait = load / (2.0 * (1.0 - load)) * service
+    assert np.mean(run.queue_s) == pytest.approx(wait, rel=0.08)
+
+
+@every_scheduler
+def test_waiting_users_never_lower_the_throughput(name, model, system):
+    small = replace(system, memory_bytes=1.5e9)
+    rates = []
+    for users in (8, 32, 64, 256):
+        run = served(model, small, requests(600, 4000, 300, ratio=0.8), name, concurrency=users)
+        rates.append(run.summary()["output_tokens_per_s"])
+    assert all(more > 0.97 * less for less, more in zip(rates, rates[1:], strict=False))
+
+
+def test_replicas_serve_so_many_times_the_requests_alike(model, system):
+    one = served(model, system, requests(300), concurrency=16)
+    four = served(model, system, requests(1200), concurrency=64, replicas=4)
+    per_one, per_four = (run.summary()["output_tokens_per_s"] for run in (one, four))
+    assert per_four == pytest.approx(4 * per_one, rel=0.05)
+    assert set(four.rank) == {0, 1, 2, 3}
+
+
+def test_ranks_without_experts_are_as_good_as_replicas(model, system):
+    ranks = served(model, system, requests(400), concurrency=64, parallelism=Parallelism(dp=4))
+    copies = served(model, system, requests(400), concurrency=64, replicas=4)
+    assert ranks.seconds == pytest.approx(copies.seconds, rel=0.01)
+
+
+def test_a_pipeline_keeps_every_stage_busy(model, system):
+    """Two micro-batches under way: twice the steps in the same time, as long as each."""
+
+    class TwoStages(Linear):
+        def __call__(self, ranks):
+            whole = super().__call__(ranks).latency_s
+            return StepTime(whole, whole / 2.0)
+
+    load = requests(192, 100, 400, ratio=1.0)
+    alone = served(model, system, load, concurrency=32, price=TwoStages(0.01, 0.0, 0.0))
+    piped = served(
+        model, system, load, concurrency=32, price=TwoStages(0.01, 0.0, 0.0),
+        parallelism=Parallelism(pp=2),
+    )  # fmt: skip
+    assert piped.steps == pytest.approx(2 * alone.steps, rel=0.02)
+    assert piped.seconds == pytest.approx(alone.seconds, rel=0.02)
+
+
+# ------------------------------------------------------------------------------- the client
+
+
+def test_no_more_requests_are_open_than_the_client_keeps(model, system):
+    run = served(model, system, requests(200), concurrency=8)
+    assert run.series["running"].max() + run.series["waiting"].max() <= 16
+    starts, ends = np.sort(run.arrival_s), np.sort(run.arrival_s + run.e2e_s)
+    assert np.all(starts[8:] >= ends[:-8] - 1e-12)
+
+
+def test_a_turn_follows_the_answer_before_it(model, system):
+    turns = Requests([0.0, 2.0, 2.0], [100, 300, 500], [20, 20, 20], after=[-1, 0, 1])
+    run = served(model, system, turns)
+    ends = run.arrival_s + run.e2e_s
+    assert run.arrival_s[1] == pytest.approx(ends[0] + 2.0)
+    assert run.arrival_s[2] == pytest.approx(ends[1] + 2.0)
+
+
+def test_a_run_can_be_stopped_and_says_what_has_ended(model, system):
+    seen = []
+    load = requests(5000)
+    run = served(
+        model, system, load, concurrency=16,
+        progress=lambda done, total: seen.append((done, total)), cancelled=lambda: len(seen) >= 2,
+    )  # fmt: skip
+    assert seen == [(1000, 5000), (2000, 5000)]
+    assert 2000 <= run.ended.sum() < 2100
+
+
+# ------------------------------------------------------------------------------- what cannot be
+
+
+def test_a_request_larger_than_the_cache_is_refused_and_the_others_served(model, system):
+    load = Requests([0.0, 0.0, 0.0], [100, 10**7, 100], [10, 10, 10])
+    run = served(model, system, load)
+    assert run.refused.tolist() == [False, True, False]
+    assert run.ended.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        (([], [], []), "no requests"),
+        (([0.0, 1.0], [10], [10, 10]), "columns of one length"),
+        (([1.0, 0.5], [10, 10], [10, 10]), "request 1 arrives at 0.5 s, before"),
+        (([0.0], [0], [10]), "request 0: input_tokens = 0"),
+        (([0.0], [10], [-3]), "request 0: output_tokens = -3"),
+        (([-1.0], [10], [3]), "request 0: arrival_s = -1"),
+        (([np.nan], [10], [3]), "request 0: arrival_s = nan"),
+    ],
+)
+def test_requests_that_nobody_could_send_are_named(columns, words):
+    with pytest.raises(InvalidValue, match=words):
+        Requests(*columns)
+
+
+def test_a_model_that_does_not_fit_says_what_it_needs(model, system):
+    with pytest.raises(OutOfMemory, match="weights"):
+        served(model, replace(system, memory_bytes=1e9), requests(1))
+
+
+def test_degrees_that_do_not_divide_the_model_are_refused(model, system):
+    with pytest.raises(InvalidParallelism):
+        served(model, system, requests(1), parallelism=Parallelism(tp=3))
+
+
+# ------------------------------------------------------------------------------- the answers
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.integers(1, 9)), min_size=1, max_size=30))
+def test_percentiles_of_counted_values_are_those_of_the_values_written_out(pairs):
+    values, counts = (np.array(column, dtype=float) for column in zip(*pairs, strict=True))
+    written = np.repeat(values, counts.astype(int))
+    expected = np.percentile(written, [0, 25, 50, 99, 100])
+    np.testing.assert_allclose(percentiles(values, counts, [0, 25, 50, 99, 100]), expected)
+
+
+def test_goodput_counts_the_requests_that_meet_every_target(model, system):
+    run = served(model, system, requests(200, rate=30.0))
+    middle = float(np.median(run.ttft_s))
+    figures = run.summary({"ttft_s": middle, "e2e_s": 1e9})
+    assert figures["good_share"] == pytest.approx(np.mean(run.ttft_s <= middle))
+    assert figures["good_requests_per_s"] == pytest.approx(
+        figures["good_share"] * figures["requests_per_s"]
+    )
+    assert run.summary({"ttft_s": 0.0})["good_share"] == 0.0
+
+
+def test_options_of_the_operator_reach_the_scheduler(model, system):
+    few = simulate(model, system, requests(50), engine=ENGINE, options=Options(max_num_seqs=4))
+    assert few.series["running"].max() <= 4
+    tight = simulate(model, system, requests(50), engine=ENGINE, options=Options(kv_tokens=1200))
+    assert tight.series["kv_use"].max() <= 1.0 and tight.series["running"].max() <= 4
