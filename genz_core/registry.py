@@ -1,7 +1,7 @@
 """The registry of operator kinds: one entry a kind, made by decorators, a second one refused.
 
     @operator_kind("gemm", "gemm", flops="2 × {m} × {n} × {k}")   on the function that counts it
-    @prices("gemm", formula=gemm_s, ...)                          on what turns it into a latency
+    @prices("gemm", formula=gemm_time, ...)                       on what turns it into a latency
 
 Everything that is said of a kind anywhere (its class, the formula of its FLOPs, the latency model
 that prices it) is read from its entry.  A new kind registers itself from the file it lives in.

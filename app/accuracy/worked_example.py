@@ -168,7 +168,7 @@ def _bound(work: Worked) -> str:
     )
 
 
-#: What each term of a price is, for a reader; see the `*_terms` functions of `genz_core.latency`.
+#: What each term of a price is, for a reader; see `Stages` in `genz_core/latency`.
 _TERMS: Mapping[str, str] = {
     "compute": "arithmetic, tiles rounded up",
     "memory": "traffic at the bandwidth that kernels reach",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 
@@ -30,10 +31,10 @@ def chunked(function: Callable[..., Array], *axes: Num, chunk: int = 2048) -> Ar
     A kernel model tries dozens of tilings per shape: the candidates of 2,048 shapes fit in the
     second-level cache, those of 100,000 do not.
     """
-    given = [np.asarray(axis, dtype=np.float64) for axis in axes]
-    shape = np.broadcast_shapes(*(axis.shape for axis in given))
-    size = int(np.prod(shape))
-    flat = [_flat(axis, shape, size) for axis in given]
+    arrays = [np.asarray(axis, dtype=np.float64) for axis in axes]
+    shape = _common_shape(arrays)
+    size = prod(shape)
+    flat = [_flat(axis, shape, size) for axis in arrays]
     if size <= chunk:
         return function(*flat).reshape(shape)
     out = np.empty(size)
@@ -41,6 +42,14 @@ def chunked(function: Callable[..., Array], *axes: Num, chunk: int = 2048) -> Ar
         part = slice(start, start + chunk)
         out[part] = function(*(axis[part] for axis in flat))
     return out.reshape(shape)
+
+
+def _common_shape(arrays: list[Array]) -> tuple[int, ...]:
+    """The shape that arrays broadcast to; the usual cases without `np.broadcast_shapes`."""
+    shapes = {array.shape for array in arrays} - {()}
+    if not shapes:
+        return ()
+    return shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
 
 
 def _flat(axis: Array, shape: tuple[int, ...], size: int) -> Array:

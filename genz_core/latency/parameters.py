@@ -64,7 +64,7 @@ def describe(kind: type[Parameters]) -> tuple[Constant, ...]:
 
 @dataclass(frozen=True, slots=True)
 class GemmParameters(Parameters):
-    """Constants of `gemm_s`, per device and number format."""
+    """Constants of `gemm_time`, per device and number format."""
 
     launch_s: float = _constant(
         2.1e-6, "time of the smallest kernel, launch included", "s", 0.2e-6, 400e-6
@@ -97,7 +97,7 @@ class GemmParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class PrefillAttentionParameters(Parameters):
-    """Constants of `prefill_attention_s`, per device and (compute, cache) format."""
+    """Constants of `prefill_attention_time`, per device and (compute, cache) format."""
 
     launch_s: float = _constant(11e-6, "time of the smallest kernel", "s", 0.5e-6, 400e-6)
     efficiency_64: float = _constant(
@@ -134,7 +134,7 @@ class PrefillAttentionParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class DecodeAttentionParameters(Parameters):
-    """Constants of `decode_attention_s`, per device and (compute, cache) format."""
+    """Constants of `decode_attention_time`, per device and (compute, cache) format."""
 
     launch_s: float = _constant(7e-6, "time of the smallest kernel", "s", 0.5e-6, 400e-6)
     memory_efficiency: float = _constant(
@@ -186,7 +186,7 @@ class DecodeAttentionParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class MoeParameters(Parameters):
-    """Constants of `moe_s`, per device and number format of the experts."""
+    """Constants of `moe_time`, per device and number format of the experts."""
 
     launch_s: float = _constant(
         18e-6, "routing, permutation and two grouped products at their smallest", "s", 1e-6, 500e-6
@@ -231,7 +231,7 @@ class MoeParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class ScanParameters(Parameters):
-    """Constants of `state_space.scan_s` (SSM and linear attention), per phase."""
+    """Constants of `scan_time` (SSM and linear attention), per phase."""
 
     launch_s: float = _constant(12e-6, "time of the smallest chain of kernels", "s", 0.5e-6, 1e-3)
     compute_efficiency: float = _constant(
@@ -251,7 +251,7 @@ class ScanParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class PointwiseParameters(Parameters):
-    """Constants of `pointwise_s`: norms, rope, activations, residuals, embedding, sampling."""
+    """Constants of `pointwise_time`: norms, rope, activations, residuals, embedding, sampling."""
 
     launch_s: float = _constant(1.8e-6, "time of the smallest kernel", "s", 0.2e-6, 400e-6)
     memory_efficiency: float = _constant(
@@ -264,7 +264,7 @@ class PointwiseParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class CollectiveParameters(Parameters):
-    """Constants of `collectives`, per algorithm and operation; `_2 _4 _8` are group sizes."""
+    """Constants of `collective_time`, per algorithm and operation; `_2 _4 _8` are group sizes."""
 
     base_s: float = _constant(6e-6, "time of the smallest message between two", "s", 0.2e-6, 2e-3)
     step_s: float = _constant(1.0e-6, "each further step of the algorithm", "s", 0.0, 1e-3)

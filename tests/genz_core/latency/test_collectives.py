@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genz_core.latency.collectives import collective_s
+from genz_core.latency.collectives import collective_time
 from genz_core.latency.parameters import CollectiveParameters
 from genz_core.latency.topology import OPERATIONS, tiers
 
@@ -17,9 +17,9 @@ def same(together, alone):
 
 
 def price(device, operation, size, members, **options):
-    return collective_s(
+    return collective_time(
         operation, size, members, links=device.links, parameters=CollectiveParameters(), **options
-    )
+    ).seconds()
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

@@ -116,7 +116,7 @@ def test_a_second_registration_of_a_kind_is_refused():
         operator_kind("gemm", "gemm")(lambda: None)
     model = latency_model("norm", "decode")
     with pytest.raises(InvalidValue, match="latency model 'norm in prefill' is registered twice"):
-        prices("norm", formula=model.formula, terms=model.terms, key=model.key)(model.arguments)
+        prices("norm", formula=model.formula, key=model.key)(model.arguments)
 
 
 def test_an_unknown_kind_is_refused_with_the_known_ones():
@@ -211,7 +211,7 @@ def test_a_quantised_product_says_what_quantising_costs():
     terms = pricer.explain(operators.gemm("x", 512.0, 4096.0, 4096.0, types_of("int8"))).terms
     assert terms["quantize"] > 0
     plain = pricer.explain(operators.gemm("x", 512.0, 4096.0, 4096.0)).terms
-    assert plain["quantize"] == 0
+    assert "quantize" not in plain
 
 
 def test_a_price_raised_to_its_bound_says_so():

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genz_core.latency.parameters import PointwiseParameters, ScanParameters
-from genz_core.latency.pointwise import pointwise_s
-from genz_core.latency.scan import scan_s
+from genz_core.latency.pointwise import pointwise_time
+from genz_core.latency.scan import scan_time
 
 PEAK = 989.4e12
 
@@ -18,7 +18,7 @@ def same(together, alone):
 
 
 def scan(device, sequences, new, **options):
-    return scan_s(
+    return scan_time(
         sequences,
         new,
         32,
@@ -28,20 +28,20 @@ def scan(device, sequences, new, **options):
         device=device,
         parameters=ScanParameters(),
         **options,
-    )
+    ).seconds()
 
 
 @given(st.floats(1.0, 1e12))
 def test_a_pass_is_never_faster_than_the_memory(device, moved):
-    time = pointwise_s(moved, device=device, parameters=PointwiseParameters())
-    assert time > moved / device.memory_bytes_per_s
+    time = pointwise_time(moved, device=device, parameters=PointwiseParameters())
+    assert time.seconds() > moved / device.memory_bytes_per_s
 
 
 def test_a_fused_operator_costs_its_traffic_alone(device):
     parameters = PointwiseParameters(memory_efficiency=0.5)
-    fused = pointwise_s(3.35e9, device=device, parameters=parameters, floor_s=0.0)
-    assert fused == pytest.approx(2e-3)
-    assert pointwise_s(0.0, device=device, parameters=parameters) == 0.0
+    fused = pointwise_time(3.35e9, device=device, parameters=parameters, floor_s=0.0)
+    assert fused.seconds() == pytest.approx(2e-3)
+    assert pointwise_time(0.0, device=device, parameters=parameters).seconds() == 0.0
 
 
 @given(st.integers(1, 256), st.integers(1, 8192), st.integers(1, 4096))

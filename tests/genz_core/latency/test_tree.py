@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from genz_core.latency.collectives import collective_s
+from genz_core.latency.collectives import collective_time
 from genz_core.latency.parameters import CollectiveParameters
 from genz_core.types import Link
 
@@ -13,9 +13,9 @@ GROUPS = np.array([2.0, 4.0, 8.0, 64.0])
 
 
 def time(message: float, tree: bool) -> np.ndarray:
-    return collective_s(
+    return collective_time(
         "all_reduce", message, GROUPS, links=LINKS, parameters=CollectiveParameters(), tree=tree
-    )
+    ).seconds()
 
 
 def test_a_tree_takes_fewer_steps_for_a_small_message_on_many_devices():
