@@ -25,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genz_core.engine import CONSTANTS, FIELDS, EngineProfile
+from genz_core.error_metrics import ErrorSummary, error_summary
 from genz_core.errors import InvalidValue
-from genz_core.operator_calibration import TOLERANCE, ErrorSummary
+from genz_core.operator_calibration import TOLERANCE
 from genz_core.types import Array
 
 #: Expected spread of ln(predicted / measured) by what is measured, once its constants are right.
@@ -199,8 +200,8 @@ def calibrate_end_to_end(
         uncertainty=dict(zip(FIELDS, (float(v) for v in deviation), strict=True)),
         tpot_scale=float(scale["tpot_s"]),
         ttft_scale=float(scale["ttft_s"]),
-        before=ErrorSummary.of(np.exp(rounds[0]), np.ones(measured.size)),
-        after=ErrorSummary.of(np.exp(after), np.ones(measured.size)),
+        before=error_summary(np.exp(rounds[0]), np.ones(measured.size)),
+        after=error_summary(np.exp(after), np.ones(measured.size)),
     )
 
 

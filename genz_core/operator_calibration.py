@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from genz_core.error_metrics import ErrorSummary, error_summary
 from genz_core.errors import InvalidValue
 from genz_core.latency.measured_operators import OperatorPoints, bound_s, price_s
 from genz_core.latency.parameters import Parameters, describe
@@ -38,29 +39,6 @@ class Solution:
     parameters: Parameters
     uncertainty: Mapping[str, float]
     cost: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorSummary:
-    """Relative errors of predictions, as fractions: mean, median, p90 absolute; mean signed."""
-
-    points: int
-    mape: float
-    median: float
-    p90: float
-    bias: float
-
-    @classmethod
-    def of(cls, predicted_s: Array, measured_s: Array) -> ErrorSummary:
-        signed = np.asarray(predicted_s) / np.asarray(measured_s) - 1.0
-        size = np.abs(signed)
-        return cls(
-            size.size,
-            float(size.mean()),
-            float(np.median(size)),
-            float(np.percentile(size, 90)),
-            float(signed.mean()),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +81,8 @@ def calibrate(
         old = profile.fit(entry.operator, entry.fmt)
         spread = old.spread or _tier_spread(start, old.tier)
         solution = fit(entry, system, start, spread=spread, prior=True)
-        before[key] = ErrorSummary.of(price_s(entry, system, start), entry.measured_s)
-        after[key] = ErrorSummary.of(price_s(entry, system, solution.parameters), entry.measured_s)
+        before[key] = error_summary(price_s(entry, system, start), entry.measured_s)
+        after[key] = error_summary(price_s(entry, system, solution.parameters), entry.measured_s)
         uncertainty[key] = solution.uncertainty
         parameters.setdefault(entry.operator, {})[entry.fmt] = solution.parameters
         fits[key] = Fit(

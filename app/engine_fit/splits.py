@@ -13,7 +13,7 @@ from app.engine_fit.hierarchy import Fitted
 from app.engine_fit.targets import Data, Target
 from genz_core.engine import EngineProfile, Recipe
 from genz_core.engine_calibration import SCALES, SPREAD, calibrate_end_to_end, moved
-from genz_core.error_metrics import accuracy
+from genz_core.error_metrics import error_summary
 from genz_core.types import Array, Mask
 from hardware_db.engine_schema import GENERIC
 
@@ -114,7 +114,7 @@ def _possible(metric: str) -> str:
 
 def figures(logs: Array) -> dict[str, float]:
     """Errors of ln(predicted / measured), in percent."""
-    row = accuracy(np.exp(logs), np.ones(len(logs))).row()
+    row = error_summary(np.exp(logs), np.ones(len(logs))).row()
     names = ("mape", "median", "p90", "bias", "within_10", "within_20", "within_30")
     return {"points": row["points"], **{name: round(100 * row[name], 1) for name in names}}
 

@@ -17,11 +17,11 @@ import pandas as pd
 import yaml
 
 import hardware_db
+from genz_core.error_metrics import error_summary
 from genz_core.errors import RidgelineError
 from genz_core.latency.measured_operators import price_s
 from genz_core.latency.parameters import CLASSES, Parameters
 from genz_core.latency.profile import Fit
-from genz_core.operator_calibration import ErrorSummary
 from hardware_db.fit.evaluation import Group, evaluate, residual_quantiles
 from hardware_db.fit.regression import (
     defaults,
@@ -86,7 +86,7 @@ def _fit_class(operator: str, date: str) -> Iterator[tuple[Group, dict[str, Entr
 def _own_fit(sample: Sample, own: Mapping[str, Parameters], date: str) -> Fit:
     points = sample.points(sample.test)
     predicted = price_s(points, sample.system, own[sample.series.device])
-    errors = ErrorSummary.of(predicted, points.measured_s)
+    errors = error_summary(predicted, points.measured_s)
     return Fit(
         "measured",
         sample.series.data_set,

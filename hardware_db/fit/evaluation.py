@@ -18,10 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from genz_core.error_metrics import error_summary
 from genz_core.latency.measured_operators import price_s, roofline_s
 from genz_core.latency.parameters import Parameters
 from genz_core.latency.profile import Fit, Tier
-from genz_core.operator_calibration import ErrorSummary, fit
+from genz_core.operator_calibration import fit
 from genz_core.types import Array
 from hardware_db.fit.regression import defaults, fit_poles, spread_over_families
 from hardware_db.fit.samples import Sample, seed
@@ -125,7 +126,7 @@ def _row(
         predicted = roofline_s(points, sample.system)
     else:
         predicted = price_s(points, sample.system, parameters)
-    errors = ErrorSummary.of(predicted, points.measured_s)
+    errors = error_summary(predicted, points.measured_s)
     return {
         "operator": sample.series.operator,
         "system": sample.slug,

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from genz_core.error_metrics import error_summary
 from genz_core.errors import InvalidValue
 from genz_core.latency.measured_operators import OperatorPoints, bound_s, price_s
 from genz_core.latency.parameters import (
@@ -15,7 +16,7 @@ from genz_core.latency.parameters import (
     describe,
 )
 from genz_core.latency.profile import Fit, LatencyProfile
-from genz_core.operator_calibration import ErrorSummary, calibrate, fit
+from genz_core.operator_calibration import calibrate, fit
 from genz_core.types import Link, System
 
 SYSTEM = System(
@@ -61,8 +62,8 @@ def test_twenty_points_bring_the_constants_that_matter_to_the_device():
 def test_shapes_that_were_not_measured_are_predicted_better_too():
     unseen = gemm_points(TRUE, 200, seed=7)
     found = calibrate(prior_profile(), SYSTEM, [gemm_points(TRUE, 30, noise=0.05)]).profile
-    before = ErrorSummary.of(price_s(unseen, SYSTEM, GemmParameters()), unseen.measured_s)
-    after = ErrorSummary.of(price_s(unseen, SYSTEM, found.gemm("bf16")), unseen.measured_s)
+    before = error_summary(price_s(unseen, SYSTEM, GemmParameters()), unseen.measured_s)
+    after = error_summary(price_s(unseen, SYSTEM, found.gemm("bf16")), unseen.measured_s)
     assert after.mape < 0.4 * before.mape
 
 
