@@ -324,7 +324,7 @@ class System:
     memory_bytes_per_s: float
     l2_bytes: float | None = None
     l2_bytes_per_s: float | None = None
-    units: int | None = None
+    compute_units: int | None = None
     clock_hz: float | None = None
     tdp_w: float | None = None
     links: tuple[Link, ...] = ()

@@ -195,7 +195,7 @@ class Record(_Form):
             memory_bytes_per_s=self.memory_gb_per_s.value * GIGA,
             l2_bytes=_si(self.l2_mb, MEGA) or _si(self.l2_mib, MEBI),
             l2_bytes_per_s=_si(self.l2_gb_per_s, GIGA),
-            units=None if self.units is None else int(self.units.value),
+            compute_units=None if self.units is None else int(self.units.value),
             clock_hz=_si(self.clock_mhz, MEGA),
             tdp_w=_si(self.tdp_w, 1.0),
             links=tuple(_link(tier) for tier in _tiers(self.links)),

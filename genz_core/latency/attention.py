@@ -103,7 +103,7 @@ def _prefill_stages(
     """Products with exponentials, and memory, side by side; then the write to the cache."""
     rates = _Rates(
         _head_efficiency(head_dim, parameters) * peak_flops_per_s,
-        parameters.exp_efficiency * _EXP_PER_UNIT_CLOCK * device.units * device.clock_hz,
+        parameters.exp_efficiency * _EXP_PER_UNIT_CLOCK * device.compute_units * device.clock_hz,
     )
     rows, flops_per_pair = sequences * heads, 2.0 * (head_dim + value_dim)
     pairs = _block_pairs(new, cached, window, causal, parameters.window_blocks)
@@ -113,7 +113,7 @@ def _prefill_stages(
         rows * pairs / rates.exponentials_per_s,
     )
     blocks = blocks + parameters.block_s * np.maximum(
-        rows * np.ceil(new / _ROWS) / device.units, 1.0
+        rows * np.ceil(new / _ROWS) / device.compute_units, 1.0
     )
     reach = np.where(window > 0, np.minimum(window + _ROWS, cached + new), cached + new)
     longest = _longest_block_s(reach * parameters.longest_block, new, flops_per_pair, rates, device)
@@ -149,7 +149,7 @@ def _longest_block_s(
     A block of few rows ends sooner: tensor cores work in steps of 16 rows.
     """
     per_pair_s = flops_per_pair / rates.flops_per_s + 1.0 / rates.exponentials_per_s
-    whole = _ROWS * keys * per_pair_s * device.units
+    whole = _ROWS * keys * per_pair_s * device.compute_units
     return np.asarray(whole * np.minimum(np.ceil(new / 16.0) * 16.0 / _ROWS, 1.0))
 
 
@@ -265,7 +265,7 @@ def _decode_stages(
     streams, group, both_dims = sequences * kv_heads, heads / kv_heads, head_dim + value_dim
     blocks = streams * split
     # Memory parallelism counts keys, not whole steps: 65 keys do not stream faster than 64.
-    filling = np.minimum(streams * np.minimum(_SPLITS[:, None], keys / _KEYS) / device.units, 1.0)
+    filling = np.minimum(streams * np.minimum(_SPLITS[:, None], keys / _KEYS) / device.compute_units, 1.0)
     cache = streams * keys * (head_dim if shared_kv else both_dims) * kv_bytes
     queries = sequences * heads * new * _ACTIVATION_BYTES
     per_byte = _stream_s_per_byte(cache + queries * both_dims, device, parameters, warm_cache)
@@ -277,9 +277,9 @@ def _decode_stages(
     compute = flops / (parameters.compute_efficiency * peak_flops_per_s)
     stages = {
         "memory": per_byte * traffic,
-        "compute": compute / np.minimum(blocks / device.units, 1.0),
+        "compute": compute / np.minimum(blocks / device.compute_units, 1.0),
         "key_steps": chunk_s * steps / split,
-        "blocks": block_s * np.maximum(blocks / device.units, 1.0),
+        "blocks": block_s * np.maximum(blocks / device.compute_units, 1.0),
     }
     partials = 2.0 * queries * both_dims * split / device.memory_bytes_per_s
     splitting = parameters.split_s * np.log2(split) + np.where(split > 1, partials, 0.0)

@@ -112,9 +112,9 @@ def _stages(
     """Stages of a product for every split of K, [splits, shapes]; m, n, k: [shapes]."""
     split = _SPLITS[:, None]
     k_split = k / split
-    per_flop = device.units / (parameters.compute_efficiency * peak_flops_per_s)
+    per_flop = device.compute_units / (parameters.compute_efficiency * peak_flops_per_s)
     store = _OUTPUT_BYTES / (parameters.store_share * 64.0 * device.clock_hz)
-    compute = _least_area(m, n, device.units, least_rows) * (
+    compute = _least_area(m, n, device.compute_units, least_rows) * (
         2.0 * np.maximum(k_split, 64.0) * per_flop + store
     )
     memory = _memory_s(m, n, k, weight_bytes, activation_bytes, device, parameters, warm_cache)

@@ -102,11 +102,11 @@ def _experts_stages(
     columns = np.ceil((matrices - 1.0) * intermediate / _COLUMNS)
     rows = _ROWS[:, None]
     tiles_m = active * np.ceil(routed / active / rows)
-    waves = tiles_m * columns / device.units
+    waves = tiles_m * columns / device.compute_units
     rounded = parameters.wave * np.ceil(waves) + (1.0 - parameters.wave) * np.maximum(waves, 1.0)
     peak_s = tiles_m * rows * 2.0 * size / (parameters.compute_efficiency * peak_flops_per_s)
     compute = peak_s * (rounded / waves) * (1.0 + 32.0 / rows) / 1.25
-    filling = np.minimum(active * columns / device.units / parameters.ramp, 1.0)
+    filling = np.minimum(active * columns / device.compute_units / parameters.ramp, 1.0)
     stream = (
         active * size * weight_bytes / (parameters.memory_efficiency * device.memory_bytes_per_s)
     )

@@ -93,7 +93,7 @@ def _stages(
     flops = rows * (inner + 4.0 * key_dim * value_dim)
     moved = rows * (2.0 * key_dim + 2.0 * value_dim) * 2.0
     moved = moved + 2.0 * sequences * heads * key_dim * value_dim * state_bytes
-    waves = np.maximum(sequences * heads / device.units, 1.0)
+    waves = np.maximum(sequences * heads / device.compute_units, 1.0)
     stages = {
         "compute": flops / (parameters.compute_efficiency * peak_flops_per_s),
         "memory": streamed_s(moved, device, parameters, warm_cache),

@@ -29,7 +29,7 @@ def position(operator: str, device: Device) -> float:
     """Where a device lies on the scale that its class of operators goes by."""
     if operator == "collective":
         return math.log(device.links[0].bytes_per_s) if device.links else _LINK_POLES["narrow"]
-    return math.log(device.memory_bytes_per_s / (device.units * device.clock_hz))
+    return math.log(device.memory_bytes_per_s / (device.compute_units * device.clock_hz))
 
 
 def share_of_wide(operator: str, device: Device) -> float:

@@ -21,7 +21,7 @@ from genz_core.types import Link, System
 
 SYSTEM = System(
     "a100", "A100", "nvidia", "gpu", "ampere", {"bf16": 312e12}, 80e9, 2.039e12, 41.9e6,
-    units=108, clock_hz=1.41e9, links=(Link("nvlink", 300e9, 0.0, 8),),
+    compute_units=108, clock_hz=1.41e9, links=(Link("nvlink", 300e9, 0.0, 8),),
 )  # fmt: skip
 
 

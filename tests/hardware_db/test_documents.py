@@ -75,7 +75,7 @@ def test_every_unit_is_converted_once():
     )
     assert (system.memory_bytes, system.l2_bytes, system.host_memory_bytes) == (2**31, 2**21, 2**31)
     assert (system.l2_bytes_per_s, system.host_bytes_per_s, system.disk_bytes_per_s) == (2e9,) * 3
-    assert (system.units, system.clock_hz, system.tdp_w) == (2, 1.5e9, 2)
+    assert (system.compute_units, system.clock_hz, system.tdp_w) == (2, 1.5e9, 2)
     assert system.price_usd_per_hour == 2
     first, last = system.links
     assert (first.bytes_per_s, first.latency_s, first.domain) == (2e9, 2e-6, 2)

@@ -16,7 +16,7 @@ from hardware_db.profiles import FOLDER
 
 SYSTEM = System(
     "a", "A", "nobody", "gpu", "f", {"bf16": 312e12}, 80e9, 2.039e12, 41.9e6,
-    units=108, clock_hz=1.41e9,
+    compute_units=108, clock_hz=1.41e9,
 )  # fmt: skip
 
 

@@ -102,7 +102,7 @@ def test_the_size_in_the_slug_is_the_size_of_the_memory(slug):
 
 @pytest.mark.parametrize("slug", [slug for slug in SYSTEMS if slug.endswith("core")])
 def test_the_cores_in_the_slug_are_the_units(slug):
-    assert hardware_db.load(slug).units == int(slug.rpartition("-")[2].removesuffix("core"))
+    assert hardware_db.load(slug).compute_units == int(slug.rpartition("-")[2].removesuffix("core"))
 
 
 def test_no_two_systems_share_a_name():

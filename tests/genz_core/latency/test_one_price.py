@@ -30,7 +30,7 @@ SYSTEM = System(
     memory_bytes=80e9,
     memory_bytes_per_s=3e12,
     l2_bytes=50e6,
-    units=128,
+    compute_units=128,
     clock_hz=1.8e9,
     links=(Link("inner", 450e9, 1e-6, 8), Link("outer", 50e9, 5e-6, 0)),
 )

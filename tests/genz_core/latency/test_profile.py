@@ -59,5 +59,5 @@ def test_a_device_states_what_its_datasheet_did_not():
     bare = System("x", "X", "v", "gpu", "f", {"fp16": 100e12}, 1e9, 1e12)
     device = Device.of(bare)
     assert len(device.assumed) == 3
-    assert device.units == round(100e12 / 6.6e12)
+    assert device.compute_units == round(100e12 / 6.6e12)
     assert device.peak("fp8") == 100e12
