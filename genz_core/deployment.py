@@ -22,6 +22,7 @@ from genz_core.eager import as_run
 from genz_core.engine import LEAST, EngineProfile, MeasuredRecipe, RecipeKey
 from genz_core.memo import ByIdentity
 from genz_core.precision import bytes_of
+from genz_core.short_repr import clipped
 from genz_core.types import Graph, Model, Parallelism, Step, System
 
 
@@ -37,6 +38,13 @@ class Deployment:
     system: System
     engine: EngineProfile
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        notes = f"; {len(self.notes)} notes" if self.notes else ""
+        return (
+            f"Deployment({clipped(self.model.name)} on {clipped(self.system.name)} "
+            f"under {clipped(self.engine.name)}{notes})"
+        )
 
     @property
     def executed(self) -> Model:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
+
+from genz_core.short_repr import clipped, listed
 
 MeasuredOn = Literal["", "device", "recipe", "own", "own_few"]
 #: Runs under load whose worth in a calibration of one's own was tried (`app/engine_fit`).
@@ -170,6 +172,20 @@ class EngineProfile:
     source: str = "assumed"
     assumptions: tuple[str, ...] = ()
     eager: EagerFacts | None = None
+
+    def __repr__(self) -> str:
+        """Name, what was measured, and the figures that differ from the generic profile's."""
+        plain = {entry.name: entry.default for entry in fields(EngineProfile)}
+        figures = [
+            f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value!r}"
+            for name, value in ((name, getattr(self, name)) for name in plain)
+            if isinstance(value, float | int | str) and value != plain[name] and name not in _WORDS
+        ]
+        measured = [f"measured_on={self.measured_on!r}"] if self.measured_on else []
+        return f"EngineProfile({listed([repr(clipped(self.name)), *measured, *figures], 500)})"
+
+
+_WORDS = ("name", "versions", "measured_on", "source")  # of a profile; no figures
 
 
 # ------------------------------------------------------------------------------- what is fitted

@@ -16,6 +16,7 @@ from genz_core.engine import EngineProfile
 from genz_core.latency import Explanation, Pricer
 from genz_core.latency.roofline import arithmetic_of, roofline
 from genz_core.operators import on_the_busiest_rank, to_the_busiest_rank
+from genz_core.short_repr import clipped, spans
 from genz_core.types import DEGREES, Array, Graph, Num, Op, Parallelism, Step, System, picked
 from genz_core.validity import length, spread, stack
 
@@ -80,8 +81,17 @@ class StepEstimate:
         changes: dict[str, Any] = {name: getattr(self, name)[..., lane] for name in _BY_CONFIG}
         return replace(self, **changes, lane=lane)
 
+    def __repr__(self) -> str:
+        figures = (("total_s", self.total_s), ("bound_total_s", self.bound_total_s))
+        return (
+            f"StepEstimate({len(self.lanes.ops):,} operators x {self.configs:,} configurations "
+            f"on {clipped(self.system.name)} under {clipped(self.engine.name)}:\n"
+            f"  {spans(figures)})"
+        )
+
     @property
     def configs(self) -> int:
+        """Number of configurations: the columns of every array."""
         return int(self.expected_s.shape[1])
 
     def op(self, row: int, config: int = 0) -> Op:

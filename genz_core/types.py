@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from genz_core.errors import MissingSpec
 from genz_core.registry import KINDS, OperatorClass
+from genz_core.short_repr import clipped, listed
 
 if TYPE_CHECKING:
     from genz_core.latency.profile import LatencyProfile
@@ -244,6 +245,10 @@ class Graph:
     layers: int
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        names = listed(op.name for op in self.ops)
+        return f"Graph({len(self.ops)} operators, {self.layers} layers:\n  {names})"
+
 
 @runtime_checkable
 class Model(Protocol):
@@ -334,6 +339,17 @@ class System:
     price_usd_per_hour: float | None = None
     assumptions: tuple[str, ...] = ()
     latency: LatencyProfile | None = None
+
+    def __repr__(self) -> str:
+        peaks = listed((f"{name} {rate:.4g}" for name, rate in self.peak_flops_per_s.items()), 200)
+        links = listed((f"{link.name} {link.bytes_per_s:.4g}" for link in self.links), 150)
+        return (
+            f"System({self.slug!r}, {clipped(self.name)!r}, {self.kind}, family {self.family!r}:\n"
+            f"  peak_flops_per_s {peaks}\n"
+            f"  memory_bytes {self.memory_bytes:.4g}, memory_bytes_per_s "
+            f"{self.memory_bytes_per_s:.4g}, compute_units {self.compute_units}\n"
+            f"  links {links or 'none'})"
+        )
 
     def peak(self, compute: str) -> float:
         """Dense peak for an arithmetic type [FLOP/s].

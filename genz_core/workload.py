@@ -19,6 +19,7 @@ from genz_core.engine import EngineProfile
 from genz_core.errors import OutOfMemory
 from genz_core.memory import Memory, memory
 from genz_core.offload import Offload, What, offload
+from genz_core.short_repr import clipped, counts, spans
 from genz_core.step import StepEstimate, price
 from genz_core.types import Array, Group, Model, Num, Parallelism, Step, System, Workload
 from genz_core.validity import OnError, check, raise_for_status, tiled
@@ -111,6 +112,20 @@ class Estimate:
     @property
     def bound_tpot_s(self) -> Array:
         return self._masked(self.decode.bound_total_s)
+
+    def __repr__(self) -> str:
+        figures = (
+            ("ttft_s", self.ttft_s),
+            ("tpot_s", self.tpot_s),
+            ("output_tokens_per_s", self.output_tokens_per_s),
+            ("memory_bytes", self.memory.total_bytes),
+        )
+        return (
+            f"Estimate({clipped(self.model.name)} on {clipped(self.system.name)} "
+            f"under {clipped(self.engine.name)}:\n"
+            f"  {len(self.status):,} configurations, {counts(self.status.tolist())}\n"
+            f"  {spans(figures)})"
+        )
 
     def _masked(self, values: Array) -> Array:
         return np.where(self.valid, values, np.nan)

@@ -265,7 +265,9 @@ def _decode_stages(
     streams, group, both_dims = sequences * kv_heads, heads / kv_heads, head_dim + value_dim
     blocks = streams * split
     # Memory parallelism counts keys, not whole steps: 65 keys do not stream faster than 64.
-    filling = np.minimum(streams * np.minimum(_SPLITS[:, None], keys / _KEYS) / device.compute_units, 1.0)
+    filling = np.minimum(
+        streams * np.minimum(_SPLITS[:, None], keys / _KEYS) / device.compute_units, 1.0
+    )
     cache = streams * keys * (head_dim if shared_kv else both_dims) * kv_bytes
     queries = sequences * heads * new * _ACTIVATION_BYTES
     per_byte = _stream_s_per_byte(cache + queries * both_dims, device, parameters, warm_cache)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genz_core.memory import Memory
+from genz_core.short_repr import counts, spans
 from genz_core.types import Array, Num
 
 
@@ -57,8 +58,22 @@ class ServingEstimate:
     status: NDArray[np.str_]
     messages: dict[int, str]
 
+    def __repr__(self) -> str:
+        figures = (
+            ("ttft_s", self.ttft_s),
+            ("tpot_s", self.tpot_s),
+            ("output_tokens_per_s", self.output_tokens_per_s),
+            ("running", self.running),
+            ("utilisation", self.utilisation),
+        )
+        return (
+            f"ServingEstimate({len(self.status):,} loads, {counts(self.status.tolist())}:\n"
+            f"  {spans(figures)})"
+        )
+
     @property
     def e2e_s(self) -> Array:
+        """Mean time of a request, TTFT and the gaps of its output [s]."""
         return self.ttft_s + self.tpot_s * (self.osl - 1.0)
 
     @property

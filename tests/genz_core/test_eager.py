@@ -14,7 +14,9 @@ from genz_core.workload import decode_step, prefill
 
 FACTS = EagerFacts(4e-4, 2e-4, norm_passes=4.0, rope_passes=6.0, activation_passes=3.0)
 ONE = Parallelism()
-SYSTEM = System("s", "S", "v", "cpu", "f", {"bf16": 4e11, "fp32": 1e11}, 2e10, 3.5e10, 3e7, compute_units=1)
+SYSTEM = System(
+    "s", "S", "v", "cpu", "f", {"bf16": 4e11, "fp32": 1e11}, 2e10, 3.5e10, 3e7, compute_units=1
+)
 
 
 @pytest.fixture
