@@ -20,7 +20,7 @@ from app.scenario.points_row import NAMES, Point, parse
 from app.scenario.scenario import Resolved, Scenario, resolve
 from genz_core.deployment import as_measured, recipe_key
 from genz_core.engine import EngineProfile, MeasuredRecipe, RecipeKey
-from genz_core.engine_calibration import SCALES, EndToEnd, calibrate_end_to_end
+from genz_core.engine_calibration import SCALES, EngineCalibration, calibrate_engine
 from genz_core.errors import InvalidValue
 from genz_core.types import Array
 from genz_core.workload import OUT_OF_MEMORY
@@ -71,7 +71,7 @@ class Calibrated:
 
     key: RecipeKey
     runs: tuple[Run, ...]
-    fit: EndToEnd
+    fit: EngineCalibration
     measured: MeasuredRecipe
     before_s: Array
     after_s: Array
@@ -211,7 +211,7 @@ def _fitted(key: RecipeKey, runs: list[Run], progress: Callable[[float], None]) 
     def predicted(tried: EngineProfile) -> Array:
         return _priced(runs, tried, "predicted")
 
-    fit = calibrate_end_to_end(
+    fit = calibrate_engine(
         engine,
         predicted,
         np.array([run.measured_s for run in runs]),
