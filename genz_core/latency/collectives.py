@@ -1,8 +1,8 @@
-"""Collectives: a latency per step, and the faster of two protocols, for packets and for bulk.
+"""Collectives: time of their steps, and of the faster of two protocols, for packets and for bulk.
 
-Algorithms have constants of their own: "nccl" (rings, trees and, where switches reduce, their
-help) and "custom" (one- and two-shot all-reduce over mapped memory).  A group that spans tiers of
-the interconnect works tier by tier, fastest first.
+Each algorithm has its constants: "nccl" (rings, trees and, where switches reduce, their help) and
+"custom" (one- and two-shot all-reduce over mapped memory).  A group that spans tiers of the
+interconnect works tier by tier, fastest first.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -49,7 +49,10 @@ def collective_time(
     A chain of stages (send_recv) makes its group - 1 hops one after another, each a T of two.
 
     Args:
-        message_bytes: the whole tensor (all_to_all: what one device holds); zero is free.
+        operation: kind of the collective.
+        message_bytes: the whole tensor (all_to_all: of one device); zero is free.
+        group, stride: devices, and devices between neighbours; like the message numbers or
+            arrays [shapes] that broadcast.
         links: tiers, nearest first, as in `System.links`; domain 0 reaches everything.
         parameters: of the operation and algorithm on the first tier; `upper`: on the others
             (default: the same with each tier's own latency).
@@ -118,7 +121,7 @@ def _tier_s(
 
 
 def _faster(a: Array, b: Array) -> Array:
-    """The smaller of two times, rounded where they are alike: the switch is never quite right.
+    """The smaller of two times, smoothed where they are alike: no protocol switch is exact.
 
     (a^-4 + b^-4)^(-1/4), in square roots: powers take ten times as long.
     """
@@ -135,6 +138,12 @@ def _key(conditions: Conditions, op: Op) -> tuple[str, str]:
     return "collective", f"{algorithm}.{op.kind}"
 
 
+def _upper(conditions: Conditions, op: Op) -> CollectiveParameters:
+    """Constants on the tiers beyond the first, where rings alone run."""
+    constants = conditions.profile.constants("collective", f"nccl.{op.kind}")
+    return cast(CollectiveParameters, constants)
+
+
 @prices(*sorted(collective_kinds()), formula=collective_time, key=_key)
 def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
     return {
@@ -143,6 +152,6 @@ def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
         "group": op.group,
         "stride": op.stride,
         "links": conditions.system.links,
-        "upper": None if conditions.alone else conditions.profile.collective(op.kind, "nccl"),
+        "upper": None if conditions.alone else _upper(conditions, op),
         "tree": conditions.engine.all_reduce == "tree" and op.kind == "all_reduce",
     }

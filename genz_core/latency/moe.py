@@ -121,9 +121,9 @@ def _experts_stages(
 
 
 def busiest_rank_rows(rows: Num, expert_ranks: Num, skew: Num, all_rows: Num) -> Array:
-    """Rows of the busiest of `expert_ranks` ranks that would get `rows` each if even.
+    """Rows of the busiest of `expert_ranks` ranks, each of which gets `rows` if routing is even.
 
-    Power-law routing loads it ep^skew times the even share, at most with everything.
+    Power-law routing sends it ep^skew times the even share, at most `all_rows`.
     """
     even = np.asarray(rows, np.float64)
     return np.minimum(even * np.asarray(expert_ranks, np.float64) ** skew, all_rows)

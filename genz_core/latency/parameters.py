@@ -1,8 +1,7 @@
-"""The fitted constants of the latency models, each with meaning, unit and physical bounds.
+"""Fitted constants of the latency models, each with meaning, unit and physical bounds.
 
-Every constant of every formula is a named field (`describe` lists them), so that a profile can be
-read, fitted and argued about.  Efficiencies are fractions of datasheet peaks and never above one:
-no fitted model can promise more than the hardware has.
+Every constant of every formula is a named field, listed by `describe`.  Efficiencies are fractions
+of datasheet peaks and never above one: no fitted model can promise more than the hardware has.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from typing import Any, NamedTuple
 from genz_core.errors import InvalidValue
 
 
-class Constant(NamedTuple):
-    """One fitted constant: what it means, its unit ("" for a ratio) and where it may lie."""
+class LatencyConstant(NamedTuple):
+    """A fitted constant: its meaning, unit ("" for a ratio), bounds and default."""
 
     name: str
     meaning: str
@@ -33,7 +32,11 @@ def _constant(default: float, meaning: str, unit: str, low: float, high: float) 
 
 
 class Parameters:
-    """Base of the parameter sets: bounds are checked wherever one is made."""
+    """Base of the parameter sets.
+
+    Raises:
+        InvalidValue: a constant outside its bounds.
+    """
 
     __slots__ = ()
 
@@ -47,10 +50,10 @@ class Parameters:
                 )
 
 
-def describe(kind: type[Parameters]) -> tuple[Constant, ...]:
+def describe(kind: type[Parameters]) -> tuple[LatencyConstant, ...]:
     """The constants of a parameter set, in order."""
     return tuple(
-        Constant(
+        LatencyConstant(
             entry.name,
             entry.metadata["meaning"],
             entry.metadata["unit"],

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from genz_core.latency.parameters import CLASSES, Parameters, describe
-from genz_core.operator_calibration import Solution, fit, fit_pool
+from genz_core.operator_calibration import FittedParameters, fit, fit_pool
 from hardware_db.fit.samples import Sample
 from hardware_db.profiles.typical import POLES, position
 
@@ -34,7 +34,7 @@ def defaults(operator: str) -> Parameters:
     return kind(**{constant.name: constant.default for constant in describe(kind)})
 
 
-def fit_own(sample: Sample, starts: Sequence[Parameters]) -> Solution:
+def fit_own(sample: Sample, starts: Sequence[Parameters]) -> FittedParameters:
     """Constants of one device from its training shapes; the best of several starts."""
     points = sample.points(sample.train)
     spread = dict.fromkeys((c.name for c in describe(type(starts[0]))), _OWN_SPREAD)

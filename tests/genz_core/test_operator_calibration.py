@@ -53,7 +53,7 @@ TRUE = GemmParameters(
 
 def test_twenty_points_bring_the_constants_that_matter_to_the_device():
     found = calibrate(prior_profile(), SYSTEM, [gemm_points(TRUE, 20, noise=0.03)])
-    gemm = found.profile.gemm("bf16")
+    gemm = found.profile.constants("gemm", "bf16")
     for name in ("launch_s", "compute_efficiency", "memory_efficiency"):
         assert getattr(gemm, name) == pytest.approx(getattr(TRUE, name), rel=0.15)
     assert found.after["gemm.bf16"].mape < 0.06 < found.before["gemm.bf16"].mape
@@ -63,7 +63,9 @@ def test_shapes_that_were_not_measured_are_predicted_better_too():
     unseen = gemm_points(TRUE, 200, seed=7)
     found = calibrate(prior_profile(), SYSTEM, [gemm_points(TRUE, 30, noise=0.05)]).profile
     before = error_summary(price_s(unseen, SYSTEM, GemmParameters()), unseen.measured_s)
-    after = error_summary(price_s(unseen, SYSTEM, found.gemm("bf16")), unseen.measured_s)
+    after = error_summary(
+        price_s(unseen, SYSTEM, found.constants("gemm", "bf16")), unseen.measured_s
+    )
     assert after.mape < 0.4 * before.mape
 
 
@@ -96,7 +98,8 @@ def test_one_wild_point_does_not_bend_the_profile():
 def test_only_the_measured_class_changes_and_it_is_called_measured():
     prior = prior_profile()
     found = calibrate(prior, SYSTEM, [gemm_points(TRUE)], date="2026-01-01").profile
-    assert found.decode_attention("bf16", "bf16") == prior.decode_attention("bf16", "bf16")
+    untouched = ("decode_attention", "bf16/bf16")
+    assert found.constants(*untouched) == prior.constants(*untouched)
     assert found.fit("gemm", "bf16").tier == "measured"
     assert found.fit("gemm", "bf16").points == 40
     assert found.fit("decode_attention", "bf16/bf16").tier == "default"
@@ -114,7 +117,7 @@ def test_a_measured_profile_is_trusted_more_than_typical_constants():
     def moved(tier):
         prior = dataclasses.replace(prior_profile(), fits={"gemm.bf16": Fit(tier)})
         few = gemm_points(TRUE, 4, noise=0.05)
-        return calibrate(prior, SYSTEM, [few]).profile.gemm("bf16").compute_efficiency
+        return calibrate(prior, SYSTEM, [few]).profile.constants("gemm", "bf16").compute_efficiency
 
     start = GemmParameters().compute_efficiency
     assert abs(moved("measured") - start) < abs(moved("default") - start)

@@ -50,9 +50,9 @@ def test_weights_and_arithmetic_choose_the_constants(weights, compute, expected)
 
 def test_a_format_without_constants_borrows_the_nearest_and_none_at_all_is_an_error():
     only = LatencyProfile("x", "measured", {"gemm": {"bf16": GemmParameters(launch_s=9e-6)}})
-    assert only.gemm("nvfp4", "fp4").launch_s == 9e-6
+    assert only.constants("gemm", "nvfp4").launch_s == 9e-6
     with pytest.raises(MissingSpec, match="no moe constants"):
-        only.moe("bf16")
+        only.constants("moe", "bf16")
 
 
 def test_a_device_states_what_its_datasheet_did_not():
