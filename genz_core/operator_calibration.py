@@ -128,7 +128,7 @@ def refuse_impossible(points: Sequence[OperatorPoints], system: System) -> None:
 
 
 def impossible(entry: OperatorPoints, system: System) -> NDArray[np.bool_]:
-    """Whether each point is more than `TOLERANCE` faster than the device's peaks allow, [points]."""
+    """Whether each point beats the device's bound by more than `TOLERANCE`, [points]."""
     measured = np.asarray(entry.measured_s, np.float64)
     return np.asarray(measured < bound_s(entry, system) / (1.0 + TOLERANCE))
 

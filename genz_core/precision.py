@@ -1,4 +1,4 @@
-"""Number formats: bits per element with their scales, and the arithmetic they run in.
+"""Number formats: bits per element with their scales, and the arithmetic of their products.
 
 Block formats carry a scale per block, so their true size is above their name's: an nvfp4 element
 costs 4 bits and one fp8 scale per 16 elements, 4.5 bits in all.
@@ -15,10 +15,10 @@ from genz_core.errors import UnknownPrecision
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One number format.
+    """A number format.
 
     bits: per element, scales included.  compute: arithmetic type of a matrix product whose
-    weights have this format (16 bit for weight-only formats).  source: where `bits` is from.
+    weights have this format (16 bit for weight-only formats).  source: origin of `bits`.
     cache: format of the KV cache that its checkpoints name, where one tool writes them all.
     """
 
@@ -30,6 +30,7 @@ class Format:
 
     @property
     def bytes(self) -> float:
+        """Bytes per element, scales included."""
         return self.bits / 8
 
 
@@ -116,10 +117,10 @@ _FALLBACK: Mapping[str, tuple[str, ...]] = {
 
 @lru_cache(maxsize=256)
 def canonical(name: str) -> str:
-    """The spelling of a format used here: `Q4_K_M`, `float16` and `FP8-Block` are understood.
+    """Name of a format in `FORMATS` from a common spelling: `Q4_K_M`, `float16`, `FP8-Block`.
 
     Raises:
-        UnknownPrecision: no format of that name; the near ones are named.
+        UnknownPrecision: no format has that name; the near ones are listed.
     """
     folded = name.strip().casefold().replace("-", "_").replace("torch.", "")
     folded = _ALIASES.get(folded, folded)
@@ -129,18 +130,22 @@ def canonical(name: str) -> str:
 
 
 def format_of(name: str) -> Format:
-    """The format called `name`, aliases included.  Raises `UnknownPrecision`."""
+    """The format of a name or alias.
+
+    Raises:
+        UnknownPrecision: no format has that name.
+    """
     return FORMATS[canonical(name)]
 
 
 @lru_cache(maxsize=256)
 def bytes_of(name: str) -> float:
-    """Bytes per element of a format, its scales included."""
+    """Bytes per element of a format, its scales included.  Raises `UnknownPrecision`."""
     return format_of(name).bytes
 
 
 def arithmetic(weights: str, activations: str = "", compute: str = "") -> str:
-    """The type a matrix product asks for.
+    """Arithmetic type of a matrix product from the formats of its operands.
 
     A forced `compute` wins.  8-bit integers multiply as integers only when both operands are;
     alone they are a storage format, as int4, mxfp4 and the GGUF types are.
@@ -156,7 +161,10 @@ def arithmetic(weights: str, activations: str = "", compute: str = "") -> str:
 
 
 def runnable(compute: str, peaks: Mapping[str, float]) -> str:
-    """The type a product of type `compute` really runs in where only `peaks` are stated."""
+    """Type that a product of type `compute` runs in: its own, or a fallback that has a peak.
+
+    peaks: {type: FLOP/s} of the system.  Without any fallback it is `compute` itself.
+    """
     if compute in peaks:
         return compute
     return next((other for other in _FALLBACK.get(compute, ()) if other in peaks), compute)
