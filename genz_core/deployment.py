@@ -110,7 +110,7 @@ def _with_cache(model: Model, engine: EngineProfile) -> tuple[Model, tuple[str, 
     chosen = precision.kv_source != "convention" or engine.kv_cache == "checkpoint"
     if chosen or bytes_of(weights) <= bytes_of(cache):
         return model, ()
-    note = f"kv cache: {weights}, as {engine.name} keeps it unless told; checkpoints allow {cache}"
+    note = f"kv cache: {weights}, the default of {engine.name}; checkpoints allow {cache}"
     return model.with_precision(replace(precision, kv=weights)), (note,)
 
 

@@ -104,7 +104,7 @@ class EngineProfile:
 
     kernel_floor_s: start and drain of one kernel inside this engine's graphs.
     launch_s: host time to launch an operator; it hides behind a longer operator before it.
-    thin_products: products of few rows have kernels of their own in every format.
+    thin_products: products of few rows have special kernels in every format.
     compute_efficiency, memory_efficiency: rates of its kernels over those that the system's
     latency profile was fitted on.
     attention_efficiency: the same of its prefill attention, on top of compute_efficiency.

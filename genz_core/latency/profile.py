@@ -34,7 +34,7 @@ class Fit:
     spread: Mapping[str, float] = field(default_factory=dict)
 
 
-#: The formats whose constants stand in where one has none of its own, nearest first.
+#: Formats whose constants stand in for a format without constants, nearest first.
 _NEAREST: Mapping[str, tuple[str, ...]] = {
     "fp8": ("bf16",),
     "fp8_block": ("fp8", "bf16"),
