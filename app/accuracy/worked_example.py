@@ -21,7 +21,7 @@ from genz_core.latency import Explanation, Pricer
 from genz_core.latency.parameters import describe
 from genz_core.step import StepEstimate
 from genz_core.types import Op
-from hardware_db import Interval
+from hardware_db.intervals import Interval
 
 _TIERS = {
     "measured": "fitted on measurements of this device",

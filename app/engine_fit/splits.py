@@ -15,7 +15,7 @@ from genz_core.engine import EngineProfile, Recipe
 from genz_core.engine_calibration import SCALES, SPREAD, calibrate_engine, moved
 from genz_core.error_metrics import error_summary
 from genz_core.types import Array, Mask
-from hardware_db.engine_schema import GENERIC
+from hardware_db.engine_files import GENERIC
 
 #: What is left out together, by the name of the split.
 SPLITS: Mapping[str, str] = {

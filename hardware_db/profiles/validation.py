@@ -1,4 +1,4 @@
-"""The committed validation of the operator models, and its summary for a page or a terminal."""
+"""Validation of the operator models that ships: errors of every series, and their summary."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 from hardware_db.tables import folder
 
 FILE = folder("profiles") / "operator_validation.csv"
-#: Splits in the order of what they ask of a prediction, with what each means.
+#: {split: meaning}, in the order of tables and charts.
 OPERATOR_SPLITS: Mapping[str, str] = {
     "roofline": "datasheet peaks alone, no fitted constant",
     "in sample": "the points that fitted the constants",
@@ -22,7 +22,7 @@ OPERATOR_SPLITS: Mapping[str, str] = {
 
 
 def operator_validation() -> pd.DataFrame:
-    """One row per series (system, operator, format), split and draw.
+    """Errors of the operator models: a row per series (system, operator, format), split and draw.
 
     Columns: operator, system, family, fmt, split, draw, points, left_out (points of the series
     that beat physics and were dropped), mape, median, p90, bias (as fractions), data and date.
@@ -32,7 +32,7 @@ def operator_validation() -> pd.DataFrame:
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Mean errors per operator and split; every series alike, draws of one averaged first."""
+    """Mean errors per operator and split, equal weight for series, draws of each averaged first."""
     columns = ["mape", "median", "p90", "bias"]
     series = table.groupby(["operator", "split", "system", "fmt"], sort=False)[columns].mean()
     grouped = series.groupby(["operator", "split"], sort=False)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import hardware_db
 from genz_core.errors import InvalidValue, RidgelineError, UnknownSystem
-from hardware_db import document
+from hardware_db import yaml_document
 
 BOARD = {
     "id": "my-card",
@@ -212,9 +212,9 @@ class TestHostileText:
         assert "valid YAML" in refused("id: !!python/object/apply:os.system ['true']")
 
     def test_size_depth_and_entries_are_bounded(self):
-        assert "larger than 256 KiB" in refused("id: " + "x" * document.MAX_BYTES)
+        assert "larger than 256 KiB" in refused("id: " + "x" * yaml_document.MAX_BYTES)
         assert "nests deeper" in refused("id: " + "[" * 1000 + "]" * 1000)
-        assert "entries" in refused("id: [" + "1, " * document.MAX_NODES + "1]")
+        assert "entries" in refused("id: [" + "1, " * yaml_document.MAX_NODES + "1]")
 
     def test_a_key_twice_is_refused(self):
         assert "'id' is given twice (line 2" in refused("id: a\nid: b\n")

@@ -6,7 +6,7 @@ import pytest
 
 import hardware_db
 from genz_core.errors import UnknownEngine
-from hardware_db.schema import Fact
+from hardware_db.system_schema import Fact
 
 ENGINES = hardware_db.engine_names()
 

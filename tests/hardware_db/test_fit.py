@@ -33,7 +33,7 @@ def synthetic(name, family, parameters, shapes=60, seed=0):
             "latency_s": 1.0,
         }
     )
-    series = tables.Series(name, "gemm", "bf16", table, "synthetic")
+    series = tables.MeasuredSeries(name, "gemm", "bf16", table, "synthetic")
     table["latency_s"] = price_s(series.points(), SYSTEM, parameters)
     return samples._split(series, replace(SYSTEM, family=family, slug=name))
 
@@ -52,7 +52,7 @@ def test_points_that_beat_physics_are_dropped_and_counted():
     limit = bound_s(sample.series.points(table), SYSTEM)
     worst = np.argsort(limit)[-3:]
     table.loc[worst, "latency_s"] = 0.5 * limit[worst]
-    series = tables.Series("a", "gemm", "bf16", table, "synthetic")
+    series = tables.MeasuredSeries("a", "gemm", "bf16", table, "synthetic")
     assert samples._split(series, SYSTEM).impossible == 3
 
 
@@ -77,7 +77,7 @@ def test_an_evaluation_of_exact_points_has_no_error_but_the_rooflines_and_the_st
     near, far = GemmParameters(), GemmParameters(launch_s=8e-6, memory_efficiency=0.5)
     pool = [synthetic("a100_sxm", "f", near), synthetic("h100_sxm", "g", far, seed=1)]
     own = {"a100_sxm": near, "h100_sxm": far}
-    table = evaluation.evaluate(evaluation.Group(pool, own), few=(20,))
+    table = evaluation.evaluate(evaluation.FormatGroup(pool, own), few=(20,))
     error = table.groupby("split")["mape"].mean()
     assert error["held-out shapes"] < 1e-9
     assert error["unseen family"] > error["+ 20 points"] > error["held-out shapes"]

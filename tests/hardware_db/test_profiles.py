@@ -50,7 +50,7 @@ def test_the_typical_profile_is_the_geometric_mean_and_keeps_the_spread():
     def measured(name, family, launch_s):
         key = ("gemm", "bf16")
         fit = profile_schema.Fit("measured", "d", 1)
-        return profile_schema.Measured(
+        return profile_schema.FittedProfile(
             name, family, (name,), {key: GemmParameters(launch_s=launch_s)}, {key: fit}
         )
 

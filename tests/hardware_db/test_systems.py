@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import hardware_db
-from hardware_db import library, lookup, report
-from hardware_db.schema import ASSUMPTION
+from hardware_db import lookup, report, system_files
+from hardware_db.system_schema import ASSUMPTION
 
-SYSTEMS = sorted(library.shipped())
+SYSTEMS = sorted(system_files.shipped())
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "hardware.md"
 
 #: The list that was promised, in the slugs used here.
@@ -118,7 +118,7 @@ def test_every_name_of_a_system_leads_to_it(slug):
     form = hardware_db.facts(slug)
     for name in (form.id, form.name, *form.aliases):
         for spelling in (name, name.upper(), name.replace("-", "_"), f"{form.vendor} {name}"):
-            assert library.find(spelling).id == slug, spelling
+            assert system_files.find(spelling).id == slug, spelling
 
 
 def test_systems_that_share_silicon_share_a_family():

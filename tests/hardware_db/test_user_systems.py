@@ -8,7 +8,7 @@ import pytest
 
 import hardware_db
 from genz_core.errors import InvalidValue, UnknownSystem
-from hardware_db import library
+from hardware_db import data_folder, system_files
 
 FACT = {"value": 24, "source": "sheet", "kind": "datasheet"}
 BOARD = {
@@ -104,17 +104,17 @@ def test_a_file_anywhere_is_loaded_by_its_path(tmp_path):
 def test_the_data_folder_is_the_one_of_the_platform(monkeypatch, tmp_path):
     monkeypatch.delenv("RIDGELINE_DATA", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.setattr(library.sys, "platform", "linux")
-    assert library.data_folder() == tmp_path / "ridgeline"
+    monkeypatch.setattr(data_folder.sys, "platform", "linux")
+    assert data_folder.data_folder() == tmp_path / "ridgeline"
     monkeypatch.delenv("XDG_DATA_HOME")
-    assert library.data_folder() == Path.home() / ".local" / "share" / "ridgeline"
-    monkeypatch.setattr(library.sys, "platform", "darwin")
-    assert library.data_folder() == Path.home() / "Library/Application Support/ridgeline"
-    monkeypatch.setattr(library.sys, "platform", "win32")
+    assert data_folder.data_folder() == Path.home() / ".local" / "share" / "ridgeline"
+    monkeypatch.setattr(data_folder.sys, "platform", "darwin")
+    assert data_folder.data_folder() == Path.home() / "Library/Application Support/ridgeline"
+    monkeypatch.setattr(data_folder.sys, "platform", "win32")
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
-    assert library.data_folder() == tmp_path / "local" / "ridgeline"
+    assert data_folder.data_folder() == tmp_path / "local" / "ridgeline"
 
 
 def test_without_a_data_folder_there_are_the_shipped_systems(monkeypatch, tmp_path):
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path / "nothing"))
-    assert hardware_db.names() == sorted(library.shipped())
+    assert hardware_db.names() == sorted(system_files.shipped())
