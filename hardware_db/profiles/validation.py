@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
-from hardware_db.tables import folder
+from hardware_db.tables import folder, table
 
 FILE = folder("profiles") / "operator_validation.csv"
 #: {split: meaning}, in the order of tables and charts.
@@ -19,21 +20,36 @@ OPERATOR_SPLITS: Mapping[str, str] = {
     "+ 20 points": "unseen family and 20 points of the device",
     "+ 100 points": "unseen family and 100 points of the device",
 }
+_COUNTS = ("draw", "points", "left_out")
+_ERRORS = ("mape", "median", "p90", "bias")
 
 
-def operator_validation() -> pd.DataFrame:
+def validation_rows() -> list[dict[str, Any]]:
     """Errors of the operator models: a row per series (system, operator, format), split and draw.
 
     Columns: operator, system, family, fmt, split, draw, points, left_out (points of the series
-    that beat physics and were dropped), mape, median, p90, bias (as fractions), data and date.
-    Written by `python -m hardware_db.fit`.
+    that beat the device's bound and were dropped), mape, median, p90, bias (fractions), data and
+    date.  Written by `python -m hardware_db.fit`; empty where it was never run.
     """
-    return pd.read_csv(FILE)
+    return [
+        row
+        | {name: int(row[name]) for name in _COUNTS}
+        | {name: float(row[name]) for name in _ERRORS}
+        for row in table("profiles", FILE.stem)
+    ]
 
 
-def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Mean errors per operator and split, equal weight for series, draws of each averaged first."""
-    columns = ["mape", "median", "p90", "bias"]
-    series = table.groupby(["operator", "split", "system", "fmt"], sort=False)[columns].mean()
+def operator_validation() -> pd.DataFrame:
+    """`validation_rows` as a table."""
+    return pd.DataFrame(validation_rows())
+
+
+def summary(validation: pd.DataFrame) -> pd.DataFrame:
+    """Mean errors per operator and split, equal weight for series, draws of each averaged first.
+
+    Columns: operator, split, mape, median, p90, bias (fractions), series (their number).
+    """
+    keys = ["operator", "split", "system", "fmt"]
+    series = validation.groupby(keys, sort=False)[list(_ERRORS)].mean()
     grouped = series.groupby(["operator", "split"], sort=False)
     return grouped.mean().join(grouped.size().rename("series")).reset_index()
