@@ -1,12 +1,10 @@
-"""Operators bound by memory: pointwise passes and recurrences."""
+"""Recurrences over the sequence: chunked products in prefill, the state's traffic in decode."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genz_core.latency.parameters import PointwiseParameters, ScanParameters
-from genz_core.latency.pointwise import pointwise_time
+from genz_core.latency.parameters import ScanParameters
 from genz_core.latency.scan import scan_time
 
 PEAK = 989.4e12
@@ -29,19 +27,6 @@ def scan(device, sequences, new, **options):
         parameters=ScanParameters(),
         **options,
     ).seconds()
-
-
-@given(st.floats(1.0, 1e12))
-def test_a_pass_is_never_faster_than_the_memory(device, moved):
-    time = pointwise_time(moved, device=device, parameters=PointwiseParameters())
-    assert time.seconds() > moved / device.memory_bytes_per_s
-
-
-def test_a_fused_operator_costs_its_traffic_alone(device):
-    parameters = PointwiseParameters(memory_efficiency=0.5)
-    fused = pointwise_time(3.35e9, device=device, parameters=parameters, floor_s=0.0)
-    assert fused.seconds() == pytest.approx(2e-3)
-    assert pointwise_time(0.0, device=device, parameters=parameters).seconds() == 0.0
 
 
 @given(st.integers(1, 256), st.integers(1, 8192), st.integers(1, 4096))
