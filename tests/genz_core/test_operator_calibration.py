@@ -38,10 +38,10 @@ def gemm_points(parameters, size=40, noise=0.0, seed=0):
 
 
 def prior_profile(**parameters):
-    given = {"gemm": GemmParameters(), "decode_attention": DecodeAttentionParameters()}
+    sets = {"gemm": GemmParameters(), "decode_attention": DecodeAttentionParameters()}
     classes = {
         name: {"bf16" if name == "gemm" else "bf16/bf16": value}
-        for name, value in (given | parameters).items()
+        for name, value in (sets | parameters).items()
     }
     return LatencyProfile("prior", "default", classes, {"gemm.bf16": Fit("default")})
 
@@ -52,19 +52,19 @@ TRUE = GemmParameters(
 
 
 def test_twenty_points_bring_the_constants_that_matter_to_the_device():
-    found = calibrate(prior_profile(), SYSTEM, [gemm_points(TRUE, 20, noise=0.03)])
-    gemm = found.profile.constants("gemm", "bf16")
+    calibrated = calibrate(prior_profile(), SYSTEM, [gemm_points(TRUE, 20, noise=0.03)])
+    gemm = calibrated.profile.constants("gemm", "bf16")
     for name in ("launch_s", "compute_efficiency", "memory_efficiency"):
         assert getattr(gemm, name) == pytest.approx(getattr(TRUE, name), rel=0.15)
-    assert found.after["gemm.bf16"].mape < 0.06 < found.before["gemm.bf16"].mape
+    assert calibrated.after["gemm.bf16"].mape < 0.06 < calibrated.before["gemm.bf16"].mape
 
 
 def test_shapes_that_were_not_measured_are_predicted_better_too():
     unseen = gemm_points(TRUE, 200, seed=7)
-    found = calibrate(prior_profile(), SYSTEM, [gemm_points(TRUE, 30, noise=0.05)]).profile
+    calibrated = calibrate(prior_profile(), SYSTEM, [gemm_points(TRUE, 30, noise=0.05)]).profile
     before = error_summary(price_s(unseen, SYSTEM, GemmParameters()), unseen.measured_s)
     after = error_summary(
-        price_s(unseen, SYSTEM, found.constants("gemm", "bf16")), unseen.measured_s
+        price_s(unseen, SYSTEM, calibrated.constants("gemm", "bf16")), unseen.measured_s
     )
     assert after.mape < 0.4 * before.mape
 
@@ -97,20 +97,20 @@ def test_one_wild_point_does_not_bend_the_profile():
 
 def test_only_the_measured_class_changes_and_it_is_called_measured():
     prior = prior_profile()
-    found = calibrate(prior, SYSTEM, [gemm_points(TRUE)], date="2026-01-01").profile
+    calibrated = calibrate(prior, SYSTEM, [gemm_points(TRUE)], date="2026-01-01").profile
     untouched = ("decode_attention", "bf16/bf16")
-    assert found.constants(*untouched) == prior.constants(*untouched)
-    assert found.fit("gemm", "bf16").tier == "measured"
-    assert found.fit("gemm", "bf16").points == 40
-    assert found.fit("decode_attention", "bf16/bf16").tier == "default"
-    assert "40 points" in found.note
+    assert calibrated.constants(*untouched) == prior.constants(*untouched)
+    assert calibrated.fit("gemm", "bf16").tier == "measured"
+    assert calibrated.fit("gemm", "bf16").points == 40
+    assert calibrated.fit("decode_attention", "bf16/bf16").tier == "default"
+    assert "40 points" in calibrated.note
 
 
 def test_constants_never_leave_their_bounds_whatever_was_measured():
     slow = gemm_points(GemmParameters(launch_s=300e-6, compute_efficiency=0.06), 30)
-    found = fit(slow, SYSTEM, GemmParameters(), prior=False).parameters
+    calibrated = fit(slow, SYSTEM, GemmParameters(), prior=False).parameters
     for constant in describe(GemmParameters):
-        assert constant.low <= getattr(found, constant.name) <= constant.high
+        assert constant.low <= getattr(calibrated, constant.name) <= constant.high
 
 
 def test_a_measured_profile_is_trusted_more_than_typical_constants():

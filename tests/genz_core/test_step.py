@@ -102,12 +102,14 @@ def test_a_mean_decode_step_lies_between_its_ends(model, system):
 
 
 def test_a_pipeline_of_one_micro_batch_takes_the_sum_of_its_stages(model, system):
-    one = genz_core.prefill(model, system, Workload(1, 512), Parallelism(pp=1))
-    two = genz_core.prefill(model, system, Workload(1, 512), Parallelism(pp=2))
+    single = genz_core.prefill(model, system, Workload(1, 512), Parallelism(pp=1))
+    double = genz_core.prefill(model, system, Workload(1, 512), Parallelism(pp=2))
     hop = [
-        float(two.expected_s[at, 0]) for at, op in enumerate(two.graph.ops) if op.name == "stage"
+        float(double.expected_s[at, 0])
+        for at, op in enumerate(double.graph.ops)
+        if op.name == "stage"
     ]
-    assert two.total_s == pytest.approx(one.total_s + hop)
+    assert double.total_s == pytest.approx(single.total_s + hop)
 
 
 def test_each_stage_but_the_last_sends_one_message_on(model, system):

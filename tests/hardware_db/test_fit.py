@@ -59,17 +59,17 @@ def test_points_that_beat_physics_are_dropped_and_counted():
 def test_constants_that_made_the_points_are_found_again():
     truth = GemmParameters(launch_s=5e-6, compute_efficiency=0.6, memory_efficiency=0.7)
     sample = synthetic("a", "f", truth)
-    found = regression.fit_own(sample, [GemmParameters()]).parameters
+    fitted = regression.fit_own(sample, [GemmParameters()]).parameters
     for name in ("launch_s", "compute_efficiency", "memory_efficiency"):
-        assert getattr(found, name) == pytest.approx(getattr(truth, name), rel=0.03)
+        assert getattr(fitted, name) == pytest.approx(getattr(truth, name), rel=0.03)
 
 
 def test_every_family_has_the_same_say_however_many_devices_it_has():
     slow, fast = GemmParameters(launch_s=16e-6), GemmParameters(launch_s=1e-6)
     many = [synthetic(f"s{i}", "slow", slow, seed=i) for i in range(4)]
-    one = [synthetic("f", "fast", fast)]
-    crowded = regression.fit_typical([*many, *one], [GemmParameters()]).launch_s
-    even = regression.fit_typical([*many[:1], *one], [GemmParameters()]).launch_s
+    single = [synthetic("f", "fast", fast)]
+    crowded = regression.fit_typical([*many, *single], [GemmParameters()]).launch_s
+    even = regression.fit_typical([*many[:1], *single], [GemmParameters()]).launch_s
     assert crowded == pytest.approx(even, rel=0.15)
 
 
@@ -117,9 +117,9 @@ def test_the_tables_give_points_that_the_models_can_price(installed, operator):
 @pytest.mark.slow
 def test_fitting_again_gives_the_constants_that_ship(installed):
     for _, entries in _fit_class("collective", "2026-11-21"):
-        for name, found in entries.items():
+        for name, of_format in entries.items():
             shipped = read(FOLDER / f"{name}.yaml", "measured").parameters
-            for key, (parameters, _) in found.items():
+            for key, (parameters, _) in of_format.items():
                 for constant in describe(type(parameters)):
                     again = getattr(parameters, constant.name)
                     assert again == pytest.approx(

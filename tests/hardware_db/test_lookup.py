@@ -162,11 +162,11 @@ def test_a_name_that_fits_several_systems_asks_which():
 @given(st.text(max_size=80))
 def test_any_text_is_a_system_or_an_unknown_one(name):
     try:
-        found = system_files.find(name).id
+        slug = system_files.find(name).id
     except UnknownSystem as error:
         assert len(error.near) <= 4
     else:
-        assert found in system_files.files()
+        assert slug in system_files.files()
 
 
 @given(st.sampled_from(sorted(system_files.shipped())), st.randoms(use_true_random=False))

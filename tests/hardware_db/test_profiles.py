@@ -148,10 +148,10 @@ def test_error_bars_widen_from_measured_to_sibling_to_default():
 
 def test_the_committed_validation_covers_every_class_and_split():
     table = summary(operator_validation())
-    found = table.groupby("operator")["split"].agg(set)
-    assert set(found.index) == set(CLASSES)
+    splits = table.groupby("operator")["split"].agg(set)
+    assert set(splits.index) == set(CLASSES)
     for operator in ("gemm", "prefill_attention", "decode_attention", "moe"):
-        assert found[operator] == set(OPERATOR_SPLITS)
+        assert splits[operator] == set(OPERATOR_SPLITS)
 
 
 @pytest.mark.parametrize("operator", ["gemm", "prefill_attention", "decode_attention", "moe"])

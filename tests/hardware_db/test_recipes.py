@@ -58,18 +58,18 @@ def test_a_measured_device_moves_the_constants_and_says_so():
 
 def test_a_recipe_moves_them_further():
     key = shipped_key()
-    engine, found = hardware_db.load_engine(key.engine), recipes.load_recipe(key)
+    engine, recipe = hardware_db.load_engine(key.engine), recipes.load_recipe(key)
     there = on(engine, key.system)
-    further = on(engine, key.system, found)
-    assert further.measured_on == "recipe" and found.scales.points > 0
-    for name, factor in found.factors.items():
+    further = on(engine, key.system, recipe)
+    assert further.measured_on == "recipe" and recipe.scales.points > 0
+    for name, factor in recipe.factors.items():
         assert getattr(further, name) == pytest.approx(getattr(there, name) * factor)
 
 
 def test_every_factor_that_ships_is_of_a_constant_and_within_reason():
     from hardware_db.recipes import _devices, _shipped
 
-    factors = [*_devices().values(), *(found.factors for found in _shipped().values())]
+    factors = [*_devices().values(), *(recipe.factors for recipe in _shipped().values())]
     assert len(factors) > 40
     for row in factors:
         assert set(row) <= set(FIELDS)
@@ -82,11 +82,11 @@ def test_every_factor_that_ships_is_of_a_constant_and_within_reason():
 def test_a_recipe_of_ones_own_is_kept_found_and_forgotten():
     assert recipes.load_recipe(KEY) is None
     assert recipes.keep_recipe(KEY, MINE) == own_file()
-    found = recipes.load_recipe(KEY)
-    assert found == MINE
+    recipe = recipes.load_recipe(KEY)
+    assert recipe == MINE
     engine = EngineProfile(name="vllm", host_step_s=1e-3)
-    assert on(engine, "nowhere", found).measured_on == "own"
-    assert on(engine, "nowhere", found).host_step_s == pytest.approx(2e-3)
+    assert on(engine, "nowhere", recipe).measured_on == "own"
+    assert on(engine, "nowhere", recipe).host_step_s == pytest.approx(2e-3)
     assert recipes.forget_recipe(KEY)
     assert recipes.load_recipe(KEY) is None
     assert not recipes.forget_recipe(KEY)

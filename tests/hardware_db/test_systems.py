@@ -61,8 +61,8 @@ def test_what_nobody_states_is_said_to_be_assumed(slug):
     form = hardware_db.facts(slug)
     for path, fact in form.figures():
         assert fact.source != ASSUMPTION or fact.kind == "assumed", path
-    said = hardware_db.load(slug).assumptions
-    assert len(said) == sum(fact.kind == "assumed" for _, fact in form.figures())
+    assumptions = hardware_db.load(slug).assumptions
+    assert len(assumptions) == sum(fact.kind == "assumed" for _, fact in form.figures())
 
 
 @pytest.mark.parametrize("slug", SYSTEMS)

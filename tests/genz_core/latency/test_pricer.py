@@ -93,16 +93,16 @@ def test_nothing_to_do_takes_no_time(kind):
 
 @kinds
 def test_a_host_slower_than_the_device_is_what_one_waits_for(kind):
-    one = OF_TOKENS[kind](np.array([2.0]))
-    assert expected_s(one, replace(PLAIN, launch_s=1.0)) == pytest.approx(1.0)
-    assert expected_s(one, replace(PLAIN, launch_s=1e-9)) == expected_s(one)
+    operator = OF_TOKENS[kind](np.array([2.0]))
+    assert expected_s(operator, replace(PLAIN, launch_s=1.0)) == pytest.approx(1.0)
+    assert expected_s(operator, replace(PLAIN, launch_s=1e-9)) == expected_s(operator)
 
 
 @kinds
 def test_kernels_of_half_the_rates_are_never_faster_and_at_most_twice_as_slow(kind):
-    one = OF_TOKENS[kind](np.array([2.0, 700.0, 9000.0]))
-    slow = expected_s(one, replace(PLAIN, compute_efficiency=0.5, memory_efficiency=0.5))
-    fast = expected_s(one)
+    operator = OF_TOKENS[kind](np.array([2.0, 700.0, 9000.0]))
+    slow = expected_s(operator, replace(PLAIN, compute_efficiency=0.5, memory_efficiency=0.5))
+    fast = expected_s(operator)
     assert np.all(slow >= fast * (1 - 1e-12)) and np.all(slow <= 2 * fast * (1 + 1e-9))
 
 
@@ -124,8 +124,8 @@ def test_prompts_and_decodes_in_one_array_are_priced_as_each_alone():
 
 
 def test_decode_over_a_latent_cache_beats_the_same_heads_with_keys_of_their_own():
-    own = op.Heads(16, 16, 192, 128)
-    latent, expanded = (expected_s(op.attention("x", 64, 1, 8192, h)) for h in (LATENT, own))
+    separate = op.Heads(16, 16, 192, 128)
+    latent, expanded = (expected_s(op.attention("x", 64, 1, 8192, h)) for h in (LATENT, separate))
     assert latent < 0.5 * expanded
 
 
@@ -136,8 +136,8 @@ def test_sparse_attention_stops_growing_with_the_context():
 
 def test_quantising_the_activations_costs_a_second_kernel():
     eight = op.gemm("x", 1, 64, 64, op.Types(weights="fp8"))
-    held = op.gemm("x", 1, 64, 64, op.Types(weights="fp8", activations="fp8"))
-    cost = expected_s(eight) - expected_s(held)
+    stored = op.gemm("x", 1, 64, 64, op.Types(weights="fp8", activations="fp8"))
+    cost = expected_s(eight) - expected_s(stored)
     assert cost == pytest.approx(PLAIN.kernel_floor_s, rel=0.2)
 
 
@@ -145,8 +145,8 @@ def test_thin_products_waste_fewer_rows_where_an_engine_has_kernels_for_them():
     """A compute-bound device, so that rows count: a tile of 8 rows, not of 64."""
     wide = replace(SYSTEM, memory_bytes_per_s=300e12)
     thin, thick = (
-        expected_s(op.gemm("x", 8, 16384, 4096), replace(PLAIN, thin_products=own), wide)
-        for own in (True, False)
+        expected_s(op.gemm("x", 8, 16384, 4096), replace(PLAIN, thin_products=special), wide)
+        for special in (True, False)
     )
     assert thin < 0.7 * thick
 
