@@ -84,16 +84,21 @@ def prefill_attention_time(
     )
 
 
+class _Prefill(NamedTuple):
+    """Shapes of prefill attention, [shapes] each, as in `prefill_attention_time`."""
+
+    sequences: Array
+    new: Array
+    cached: Array
+    heads: Array
+    kv_heads: Array
+    head_dim: Array
+    value_dim: Array
+    window: Array
+
+
 def _prefill_stages(
-    sequences: Array,
-    new: Array,
-    cached: Array,
-    heads: Array,
-    kv_heads: Array,
-    head_dim: Array,
-    value_dim: Array,
-    window: Array,
-    *,
+    *axes: Array,
     causal: bool,
     kv_bytes: float,
     peak_flops_per_s: float,
@@ -101,22 +106,8 @@ def _prefill_stages(
     parameters: PrefillAttentionParameters,
 ) -> Stages:
     """Products with exponentials, and memory, side by side; then the write to the cache."""
-    rates = _Rates(
-        _head_efficiency(head_dim, parameters) * peak_flops_per_s,
-        parameters.exp_efficiency * _EXP_PER_UNIT_CLOCK * device.compute_units * device.clock_hz,
-    )
-    rows, flops_per_pair = sequences * heads, 2.0 * (head_dim + value_dim)
-    pairs = _block_pairs(new, cached, window, causal, parameters.window_blocks)
-    blocks = p_norm(
-        parameters.overlap,
-        rows * pairs * flops_per_pair / rates.flops_per_s,
-        rows * pairs / rates.exponentials_per_s,
-    )
-    blocks = blocks + parameters.block_s * np.maximum(
-        rows * np.ceil(new / _ROWS) / device.compute_units, 1.0
-    )
-    reach = np.where(window > 0, np.minimum(window + _ROWS, cached + new), cached + new)
-    longest = _longest_block_s(reach * parameters.longest_block, new, flops_per_pair, rates, device)
+    shape = _Prefill(*axes)
+    sequences, new, cached, heads, kv_heads, head_dim, value_dim, window = shape
     seen = np.where(window > 0, np.minimum(cached, window), cached)
     appended = sequences * new * kv_heads * (head_dim + value_dim) * _ACTIVATION_BYTES
     queries = sequences * new * heads * head_dim * _ACTIVATION_BYTES
@@ -127,30 +118,44 @@ def _prefill_stages(
         + sequences * seen * kv_heads * (head_dim + value_dim) * kv_bytes
     )
     stages = {
-        "compute": np.maximum(blocks, longest),
+        "compute": _prefill_compute_s(shape, causal, peak_flops_per_s, device, parameters),
         "memory": moved / (parameters.memory_efficiency * device.memory_bytes_per_s),
     }
     append = parameters.append_passes * (queries + appended) / device.memory_bytes_per_s
     return Stages(stages, p_norm(parameters.overlap, *stages.values()), after={"append": append})
 
 
-class _Rates(NamedTuple):
-    """What a device's matrix and exponential units reach in prefill, all units together."""
-
-    flops_per_s: Array
-    exponentials_per_s: float
-
-
-def _longest_block_s(
-    keys: Array, new: Array, flops_per_pair: Array, rates: _Rates, device: Device
+def _prefill_compute_s(
+    shape: _Prefill,
+    causal: bool,
+    peak_flops_per_s: float,
+    device: Device,
+    parameters: PrefillAttentionParameters,
 ) -> Array:
-    """Time of one block of query rows over `keys` keys on one unit [s].
+    """Time of products and exponentials, blocks spread over the units [s], [shapes].
 
-    A block of few rows ends sooner: tensor cores work in steps of 16 rows.
+    At least that of the longest block, 128 query rows over all their keys on one unit.
     """
-    per_pair_s = flops_per_pair / rates.flops_per_s + 1.0 / rates.exponentials_per_s
-    whole = _ROWS * keys * per_pair_s * device.compute_units
-    return np.asarray(whole * np.minimum(np.ceil(new / 16.0) * 16.0 / _ROWS, 1.0))
+    products = _head_efficiency(shape.head_dim, parameters) * peak_flops_per_s
+    exponentials = parameters.exp_efficiency * _EXP_PER_UNIT_CLOCK * device.compute_units
+    exponentials = exponentials * device.clock_hz
+    rows, flops_per_pair = shape.sequences * shape.heads, 2.0 * (shape.head_dim + shape.value_dim)
+    pairs = _block_pairs(shape.new, shape.cached, shape.window, causal, parameters.window_blocks)
+    blocks = p_norm(
+        parameters.overlap, rows * pairs * flops_per_pair / products, rows * pairs / exponentials
+    )
+    starts = np.maximum(rows * np.ceil(shape.new / _ROWS) / device.compute_units, 1.0)
+    keys = shape.cached + shape.new
+    reach = np.where(shape.window > 0, np.minimum(shape.window + _ROWS, keys), keys)
+    reach = reach * parameters.longest_block
+    longest = _ROWS * reach * (flops_per_pair / products + 1.0 / exponentials)
+    # A block of few rows ends sooner: tensor cores work in steps of 16 rows.
+    fewer_rows = np.minimum(np.ceil(shape.new / 16.0) * 16.0 / _ROWS, 1.0)
+    return np.asarray(
+        np.maximum(
+            blocks + parameters.block_s * starts, longest * device.compute_units * fewer_rows
+        )
+    )
 
 
 def _head_efficiency(head_dim: Array, parameters: PrefillAttentionParameters) -> Array:
@@ -237,16 +242,36 @@ def decode_attention_time(
     )
 
 
+class _Decode(NamedTuple):
+    """Shapes of decode attention, [shapes] each, as in `decode_attention_time`.
+
+    keys: within the window.  steps: of 64 keys, those outside the window in part.
+    """
+
+    sequences: Array
+    keys: Array
+    steps: Array
+    heads: Array
+    kv_heads: Array
+    head_dim: Array
+    value_dim: Array
+    new: Array
+
+    @classmethod
+    def of(cls, axes: tuple[Array, ...], window_leak: float) -> _Decode:
+        """The shapes of the axes of `decode_attention_time`."""
+        sequences, context, heads, kv_heads, head_dim, value_dim, new, window = axes
+        # An empty sequence still makes one (free) step: its time is dropped by the caller.
+        sequences = np.maximum(sequences, 1e-9)
+        keys = np.maximum(np.where(window > 0, np.minimum(context, window), context), 1.0)
+        # Keys outside the window are skipped, but the way over them is not quite free.
+        skipped = np.maximum(context, keys) - keys
+        steps = np.ceil(keys / _KEYS) + window_leak * skipped / _KEYS
+        return cls(sequences, keys, steps, heads, kv_heads, head_dim, value_dim, new)
+
+
 def _decode_stages(
-    sequences: Array,
-    context: Array,
-    heads: Array,
-    kv_heads: Array,
-    head_dim: Array,
-    value_dim: Array,
-    new: Array,
-    window: Array,
-    *,
+    *axes: Array,
     shared_kv: bool,
     kv_bytes: float,
     peak_flops_per_s: float,
@@ -255,19 +280,14 @@ def _decode_stages(
     warm_cache: bool,
 ) -> Stages:
     """Stages side by side for each split of the keys, [splits, shapes]; then the cache's write."""
-    # An empty sequence still makes one (free) step: its time is dropped by the caller.
-    sequences = np.maximum(sequences, 1e-9)
-    keys = np.maximum(np.where(window > 0, np.minimum(context, window), context), 1.0)
-    # Keys outside the window are skipped, but the way over them is not quite free.
-    skipped = np.maximum(context, keys) - keys
-    steps = np.ceil(keys / _KEYS) + parameters.window_leak * skipped / _KEYS
+    shape = _Decode.of(axes, parameters.window_leak)
+    sequences, keys, steps, heads, kv_heads, head_dim, value_dim, new = shape
     split = np.minimum(_SPLITS[:, None], steps)
     streams, group, both_dims = sequences * kv_heads, heads / kv_heads, head_dim + value_dim
     blocks = streams * split
     # Memory parallelism counts keys, not whole steps: 65 keys do not stream faster than 64.
-    filling = np.minimum(
-        streams * np.minimum(_SPLITS[:, None], keys / _KEYS) / device.compute_units, 1.0
-    )
+    active = streams * np.minimum(_SPLITS[:, None], keys / _KEYS) / device.compute_units
+    filling = np.minimum(np.minimum(active, 1.0) / parameters.ramp, 1.0)
     cache = streams * keys * (head_dim if shared_kv else both_dims) * kv_bytes
     queries = sequences * heads * new * _ACTIVATION_BYTES
     per_byte = _stream_s_per_byte(cache + queries * both_dims, device, parameters, warm_cache)
@@ -275,10 +295,9 @@ def _decode_stages(
     multi_head = group <= 1
     block_s = np.where(multi_head, parameters.block_mha_s, parameters.block_s)
     chunk_s = parameters.chunk_s * np.where(multi_head, parameters.mha_chunk, 1.0)
-    traffic = cache / np.minimum(filling / parameters.ramp, 1.0) + queries * both_dims
     compute = flops / (parameters.compute_efficiency * peak_flops_per_s)
     stages = {
-        "memory": per_byte * traffic,
+        "memory": per_byte * (cache / filling + queries * both_dims),
         "compute": compute / np.minimum(blocks / device.compute_units, 1.0),
         "key_steps": chunk_s * steps / split,
         "blocks": block_s * np.maximum(blocks / device.compute_units, 1.0),
