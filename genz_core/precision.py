@@ -14,7 +14,7 @@ from genz_core.errors import UnknownPrecision
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class NumberFormat:
     """A number format.
 
     bits: per element, scales included.  compute: arithmetic type of a matrix product whose
@@ -42,36 +42,40 @@ _GGML = "ggml block layouts, ggml-common.h: bytes of a block / elements of a blo
 _LLAMA_CPP = "llama.cpp tools/quantize README, Llama-3.1-8B: bits per weight of the mixture"
 
 _FORMATS = (
-    Format("fp32", 32, "fp32", "IEEE 754"),
-    Format("tf32", 32, "tf32", "stored as fp32"),
-    Format("bf16", 16, "bf16", "bfloat16"),
-    Format("fp16", 16, "fp16", "IEEE 754"),
-    Format("fp8", 8, "fp8", "OCP 8-bit floating point (2023), one scale per tensor or channel"),
-    Format("fp8_block", 8 + 32 / 128**2, "fp8", "DeepSeek-V3 report: one fp32 scale per 128 x 128"),
-    Format("mxfp8", 8 + 8 / 32, "fp8", _OCP),
-    Format("int8", 8, "bf16", "one scale per channel"),
-    Format("int4", 4 + (16 + 4) / 128, "bf16", _GPTQ),
-    Format("int4_g32", 4 + 16 / 32, "bf16", _PACKED),
-    Format("mxfp4", 4 + 8 / 32, "bf16", _OCP),
-    Format("nvfp4", 4 + 8 / 16, "fp4", _NVFP4, cache="fp8"),  # ModelOpt's default on export
-    Format("q4_0", 4.5, "fp16", _GGML),
-    Format("q4_1", 5.0, "fp16", _GGML),
-    Format("q5_0", 5.5, "fp16", _GGML),
-    Format("q5_1", 6.0, "fp16", _GGML),
-    Format("q8_0", 8.5, "fp16", _GGML),
-    Format("iq4_nl", 4.5, "fp16", _GGML),
-    Format("iq4_xs", 4.25, "fp16", _GGML),
-    Format("q2_k", 3.1593, "fp16", _LLAMA_CPP),
-    Format("q3_k_s", 3.6429, "fp16", _LLAMA_CPP),
-    Format("q3_k_m", 3.9960, "fp16", _LLAMA_CPP),
-    Format("q3_k_l", 4.2979, "fp16", _LLAMA_CPP),
-    Format("q4_k_s", 4.6672, "fp16", _LLAMA_CPP),
-    Format("q4_k_m", 4.8944, "fp16", _LLAMA_CPP),
-    Format("q5_k_s", 5.5704, "fp16", _LLAMA_CPP),
-    Format("q5_k_m", 5.7036, "fp16", _LLAMA_CPP),
-    Format("q6_k", 6.5633, "fp16", _LLAMA_CPP),
+    NumberFormat("fp32", 32, "fp32", "IEEE 754"),
+    NumberFormat("tf32", 32, "tf32", "stored as fp32"),
+    NumberFormat("bf16", 16, "bf16", "bfloat16"),
+    NumberFormat("fp16", 16, "fp16", "IEEE 754"),
+    NumberFormat(
+        "fp8", 8, "fp8", "OCP 8-bit floating point (2023), one scale per tensor or channel"
+    ),
+    NumberFormat(
+        "fp8_block", 8 + 32 / 128**2, "fp8", "DeepSeek-V3 report: one fp32 scale per 128 x 128"
+    ),
+    NumberFormat("mxfp8", 8 + 8 / 32, "fp8", _OCP),
+    NumberFormat("int8", 8, "bf16", "one scale per channel"),
+    NumberFormat("int4", 4 + (16 + 4) / 128, "bf16", _GPTQ),
+    NumberFormat("int4_g32", 4 + 16 / 32, "bf16", _PACKED),
+    NumberFormat("mxfp4", 4 + 8 / 32, "bf16", _OCP),
+    NumberFormat("nvfp4", 4 + 8 / 16, "fp4", _NVFP4, cache="fp8"),  # ModelOpt's default on export
+    NumberFormat("q4_0", 4.5, "fp16", _GGML),
+    NumberFormat("q4_1", 5.0, "fp16", _GGML),
+    NumberFormat("q5_0", 5.5, "fp16", _GGML),
+    NumberFormat("q5_1", 6.0, "fp16", _GGML),
+    NumberFormat("q8_0", 8.5, "fp16", _GGML),
+    NumberFormat("iq4_nl", 4.5, "fp16", _GGML),
+    NumberFormat("iq4_xs", 4.25, "fp16", _GGML),
+    NumberFormat("q2_k", 3.1593, "fp16", _LLAMA_CPP),
+    NumberFormat("q3_k_s", 3.6429, "fp16", _LLAMA_CPP),
+    NumberFormat("q3_k_m", 3.9960, "fp16", _LLAMA_CPP),
+    NumberFormat("q3_k_l", 4.2979, "fp16", _LLAMA_CPP),
+    NumberFormat("q4_k_s", 4.6672, "fp16", _LLAMA_CPP),
+    NumberFormat("q4_k_m", 4.8944, "fp16", _LLAMA_CPP),
+    NumberFormat("q5_k_s", 5.5704, "fp16", _LLAMA_CPP),
+    NumberFormat("q5_k_m", 5.7036, "fp16", _LLAMA_CPP),
+    NumberFormat("q6_k", 6.5633, "fp16", _LLAMA_CPP),
 )
-FORMATS: Mapping[str, Format] = {fmt.name: fmt for fmt in _FORMATS}
+FORMATS: Mapping[str, NumberFormat] = {fmt.name: fmt for fmt in _FORMATS}
 
 _ALIASES: Mapping[str, str] = {
     "bfloat16": "bf16",
@@ -129,7 +133,7 @@ def canonical(name: str) -> str:
     return folded
 
 
-def format_of(name: str) -> Format:
+def format_of(name: str) -> NumberFormat:
     """The format of a name or alias.
 
     Raises:

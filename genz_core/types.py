@@ -132,9 +132,9 @@ class Precision:
     type that weights and activations imply on the system at hand.
     source: origin of the map, shown to the user.
     kv_source: origin of the cache's format.  "checkpoint": the model as published, or a weight
-    format that implies one (`Format.cache`); "asked": the user's choice, by name or by option;
-    "convention": the user chose the weights' format alone, so that `kv` is the cache of published
-    checkpoints with such weights, and an engine may keep another.
+    format that implies one (`NumberFormat.cache`); "asked": the user's choice, by a name or an
+    option; "convention": the user chose the weights' format alone, so that `kv` is the cache of
+    published checkpoints with such weights, and an engine may keep another.
     """
 
     weights: Mapping[str, str] = field(default_factory=lambda: {"default": "bf16"})

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import model_registry
 from genz_core.eager import KERNELS, Unfused, as_run, cpu_attention, eager_engine
 from genz_core.engine import EagerFacts, EngineProfile
 from genz_core.types import Parallelism, Step, System, Workload
@@ -21,8 +22,7 @@ SYSTEM = System(
 
 @pytest.fixture
 def model():
-    registry = pytest.importorskip("model_registry")
-    return registry.load("HuggingFaceTB/SmolLM2-360M")
+    return model_registry.load("HuggingFaceTB/SmolLM2-360M")
 
 
 @pytest.mark.parametrize("step", [Step.prefill(2, 256), Step.decode(4, 1000)])

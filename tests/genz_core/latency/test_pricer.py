@@ -1,4 +1,4 @@
-"""From an operator to its latency: what an engine changes, and the laws that every kind obeys."""
+"""Latency of an operator under an engine: its launches, rates, algorithms and experts."""
 
 from __future__ import annotations
 
@@ -16,22 +16,9 @@ from genz_core.latency.parameters import CLASSES, CollectiveParameters
 from genz_core.latency.roofline import roofline
 from genz_core.registry import KINDS
 from genz_core.step import price
-from genz_core.types import Graph, Link, Parallelism, Step, System
+from genz_core.types import Graph, Parallelism, Step
+from tests.genz_core.operator_cases import OF_SEQUENCES, SYSTEM
 
-SYSTEM = System(
-    slug="round",
-    name="Round Numbers",
-    vendor="nobody",
-    kind="gpu",
-    family="round",
-    peak_flops_per_s={"bf16": 1000e12, "fp8": 2000e12, "int8": 2000e12, "fp4": 4000e12},
-    memory_bytes=80e9,
-    memory_bytes_per_s=3e12,
-    l2_bytes=50e6,
-    compute_units=128,
-    clock_hz=1.8e9,
-    links=(Link("inner", 450e9, 1e-6, 8), Link("outer", 50e9, 5e-6, 0)),
-)
 PLAIN = EngineProfile(host_step_s=0.0, host_sequence_s=0.0)
 HEADS = op.Heads(32, 8, 128)
 LATENT = op.Heads(16, 1, 576, 512, shared_kv=True)
@@ -62,7 +49,6 @@ OF_TOKENS = {
     "all_to_all": lambda n: op.all_to_all("x", n * 8192, 8),
     "send_recv": lambda n: op.send_recv("x", n * 8192, 4),
 }
-OF_SEQUENCES = ("attention", "mla_attention", "sparse_attention", "ssm", "linear_attention")
 kinds = pytest.mark.parametrize("kind", OF_TOKENS)
 tokens = st.integers(2, 20_000)
 
