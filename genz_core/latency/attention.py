@@ -362,12 +362,14 @@ def _expanded(op: Op) -> bool:
 
 
 def _prefill_key(conditions: Conditions, op: Op) -> tuple[str, str]:
+    """Class and format of the constants in prefill."""
     latent = _expanded(op) or _absorbed(op)
     fmt = attention_format(conditions.arithmetic(op), op.kv)
     return ("mla_prefill" if latent else "prefill_attention"), fmt
 
 
 def _decode_key(conditions: Conditions, op: Op) -> tuple[str, str]:
+    """Class and format of the constants in decode."""
     fmt = attention_format(conditions.arithmetic(op), op.kv)
     return ("mla_decode" if _absorbed(op) else "decode_attention"), fmt
 
@@ -377,6 +379,7 @@ _KINDS = ("attention", "mla_attention", "sparse_attention")
 
 @prices(*_KINDS, phase="prefill", formula=prefill_attention_time, key=_prefill_key)
 def _prefill_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
+    """Arguments of `prefill_attention_time`; sparse attention has a window of its top_k."""
     d = op.dims
     cached = np.asarray(d["cached_tokens"], dtype=float)
     return {
@@ -397,6 +400,7 @@ def _prefill_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
 
 @prices(*_KINDS, phase="decode", formula=decode_attention_time, key=_decode_key)
 def _decode_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
+    """Arguments of `decode_attention_time`; sparse attention has its top_k as context."""
     d = op.dims
     context = np.asarray(d["cached_tokens"], dtype=float) + 1.0
     return {

@@ -134,6 +134,7 @@ def _faster(a: Array, b: Array) -> Array:
 
 
 def _key(conditions: Conditions, op: Op) -> tuple[str, str]:
+    """Class, and algorithm with operation, of the constants on the first tier."""
     algorithm = conditions.engine.all_reduce if op.kind == "all_reduce" else "nccl"
     return "collective", f"{algorithm}.{op.kind}"
 
@@ -146,6 +147,7 @@ def _upper(conditions: Conditions, op: Op) -> CollectiveParameters:
 
 @prices(*sorted(collective_kinds()), formula=collective_time, key=_key)
 def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
+    """Arguments of `collective_time`."""
     return {
         "operation": op.kind,
         "message_bytes": op.message_bytes,

@@ -154,7 +154,7 @@ def _memory_s(
     parameters: GemmParameters,
     warm_cache: bool,
 ) -> Array:
-    """Time to move the operands once; partly from cache where a benchmark left them there.
+    """Time to move the operands once [s], [shapes]; partly from a warm cache.
 
     A benchmark that cycles through c = clip(ceil(L2 / weights), 1, 5) copies of the weights has a
     working set of c weights and two activations; the share that misses falls with the fourth
@@ -178,14 +178,14 @@ def _memory_s(
 # ------------------------------------------------------------------------------- from an operator
 
 
-def constants_key(conditions: Conditions, op: Op) -> tuple[str, str]:
-    """Products take the constants of their weights' format and their arithmetic."""
+def _key(conditions: Conditions, op: Op) -> tuple[str, str]:
+    """Class and format of a product's constants, from its weights' format and arithmetic."""
     return "gemm", product_format(op.weights, conditions.arithmetic(op))
 
 
-@prices("gemm", "einsum", "convolution", formula=gemm_time, key=constants_key)
+@prices("gemm", "einsum", "convolution", formula=gemm_time, key=_key)
 def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
-    """8-bit and 4-bit products quantise wider activations on the fly."""
+    """Arguments of `gemm_time`; 8-bit and 4-bit products quantise wider activations on the fly."""
     compute = conditions.arithmetic(op)
     quantized = compute in ("fp8", "fp4", "int8") and bytes_of(op.activations) > 1.0
     return {
@@ -204,6 +204,6 @@ def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
 
 
 def _least_rows(conditions: Conditions, op: Op, compute: str) -> int:
-    """Weight-only formats bring kernels for few rows; the libraries' tiles have 64 at least."""
+    """Rows of the thinnest tile: 8 in kernels of weight-only formats, 64 in the libraries'."""
     weight_only = bytes_of(op.weights) < 1.5 and compute in ("bf16", "fp16", "fp32")
     return 8 if weight_only or conditions.engine.thin_products else 64

@@ -1,4 +1,4 @@
-"""The registry of latency models: which formula prices which kind of operator, in which phase."""
+"""Registry of latency models: the formula of each kind of operator in each phase."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PHASES: tuple[Phase, ...] = ("prefill", "decode")
 
 @dataclass(frozen=True, slots=True)
 class LatencyModel:
-    """How operators of some kinds are priced.
+    """Formula, constants and arguments that price operators of some kinds.
 
     formula: (**arguments, parameters) -> `KernelTime`; its docstring states the equation.
     key: (conditions, op) -> class and format of the constants, as `LatencyProfile` keys them.

@@ -133,11 +133,13 @@ def busiest_rank_rows(rows: Num, expert_ranks: Num, skew: Num, all_rows: Num) ->
 
 
 def _key(conditions: Conditions, op: Op) -> tuple[str, str]:
+    """Class and format of the experts' constants."""
     return "moe", product_format(op.weights, conditions.arithmetic(op))
 
 
 @prices("moe", formula=moe_time, key=_key)
 def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
+    """Arguments of `moe_time`."""
     d = op.dims
     return {
         "tokens": d["tokens"],

@@ -1,4 +1,4 @@
-"""Operators that stream memory once: norms, rope, activations, residuals, embedding, sampling."""
+"""Operators of one pass over memory: norms, rope, activations, residuals, embedding, sampling."""
 
 from __future__ import annotations
 
@@ -73,6 +73,7 @@ def streamed_s(
 
 
 def _key(conditions: Conditions, op: Op) -> tuple[str, str]:
+    """Class and format of the constants, the same for all formats."""
     return "pointwise", "default"
 
 
@@ -81,6 +82,7 @@ def _key(conditions: Conditions, op: Op) -> tuple[str, str]:
     formula=pointwise_time, key=_key,
 )  # fmt: skip
 def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
+    """Arguments of `pointwise_time`."""
     return {
         "moved_bytes": op.memory_bytes,
         "device": conditions.device,

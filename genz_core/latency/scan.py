@@ -106,10 +106,12 @@ def _stages(
 
 
 def _prefill_key(conditions: Conditions, op: Op) -> tuple[str, str]:
+    """Class and format of the constants in prefill."""
     return "scan", "prefill"
 
 
 def _decode_key(conditions: Conditions, op: Op) -> tuple[str, str]:
+    """Class and format of the constants in decode."""
     return "scan", "decode"
 
 
@@ -122,7 +124,7 @@ def _decode_key(conditions: Conditions, op: Op) -> tuple[str, str]:
     formula=scan_time, key=_decode_key,
 )  # fmt: skip
 def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
-    """State-space scans are heads of 64 channels; linear attention says its heads itself."""
+    """Arguments of `scan_time`; a state-space scan has a head for every 64 channels."""
     d = op.dims
     return {
         "sequences": d["sequences"],
