@@ -1,27 +1,57 @@
-"""The engine: pure NumPy, no files, no hardware names, no charts.
+"""The engine: latency, memory and serving figures of models on systems, in NumPy alone.
 
-estimate(model, system, workload, parallelism, engine)   the whole workload
-prefill(...)  decode(...)  decode_step(...)  mixed(...)  one kind of step
+deploy(model, system, engine)     the three as they run together
+estimate(model, system, ...)      a static batch: prefill, decode, memory
+prefill(...)  decode(...)  decode_step(...)  mixed(...)     one kind of step
+serve(model, system, traffic)     continuous batching at a concurrency or an arrival rate
+sweep(model, system, axes)        every combination of sizes and degrees in one call
+max_batch(...)  max_context(...)  the largest that fits the device
+
+Sizes and degrees are numbers, or arrays with one value per configuration.
 """
 
+from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile
 from genz_core.memory import max_batch, max_context
-from genz_core.types import Parallelism, Precision, Step, System, Workload
+from genz_core.search import sweep
+from genz_core.serving import ServingEstimate, Traffic, serve
+from genz_core.step import StepEstimate
+from genz_core.types import (
+    Graph,
+    Group,
+    Model,
+    Op,
+    Parallelism,
+    Precision,
+    Step,
+    System,
+    Workload,
+)
 from genz_core.workload import Estimate, decode, decode_step, estimate, mixed, prefill
 
 __all__ = [
     "EngineProfile",
     "Estimate",
+    "Graph",
+    "Group",
+    "Model",
+    "Op",
     "Parallelism",
     "Precision",
+    "ServingEstimate",
     "Step",
+    "StepEstimate",
     "System",
+    "Traffic",
     "Workload",
     "decode",
     "decode_step",
+    "deploy",
     "estimate",
     "max_batch",
     "max_context",
     "mixed",
     "prefill",
+    "serve",
+    "sweep",
 ]

@@ -1,4 +1,4 @@
-"""Degrees in the short form that papers and scripts use: ``TP{4}_EP{2}_PP{1}``."""
+"""Parallel degrees in the short form of papers and scripts: ``TP{4}_EP{2}_PP{1}``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _ENTRY = re.compile(r"([a-z]+)\{?(\d+)\}?", re.IGNORECASE)
 
 
 def parse_degrees(text: str) -> dict[str, int]:
-    """Read "TP{4}_EP{2}_PP{1}" (or tp4-pp2) into degrees; an empty text is none.
+    """Degrees by name ("tp", "pp" ...) from "TP{4}_EP{2}_PP{1}" or tp4-pp2; {} from "".
 
     Raises:
-        InvalidParallelism: an unknown letter pair, a degree given twice, or a degree of zero.
+        InvalidParallelism: an unknown letter pair, a degree stated twice, or a degree of zero.
     """
     degrees: dict[str, int] = {}
     for part in filter(None, re.split(r"[_\-\s,x]+", text.strip())):

@@ -1,13 +1,14 @@
-"""A model as an engine runs it on a system: the three objects that every price is of.
+"""Deployment of a model on a system under an engine: the input of every price.
 
-`deploy` is the one place where they meet.  It applies, in this order:
+`deploy` is the one place where the three meet.  It applies, in this order:
 
-1. the cache that the engine keeps where the user chose the weights' format and not the cache's;
-2. what was measured of the engine on this device, and of this model and format there;
-3. the form that the engine executes, where it was measured running eagerly.
+1. the engine's own cache format where the user chose a format for the weights and none for the
+   cache;
+2. the factors and scales measured of the engine on this device, and of this model and format
+   there;
+3. the unfused form of the model, where the engine was measured running eagerly.
 
-All of it is known to the three objects already, so the same three give the same price to every
-caller, and deploying twice changes nothing.
+The result depends on the three objects alone, and deploying twice changes nothing.
 """
 
 from __future__ import annotations
@@ -22,15 +23,20 @@ from genz_core.eager import as_run
 from genz_core.engine import LEAST, EngineProfile, MeasuredRecipe, RecipeKey
 from genz_core.memo import ByIdentity
 from genz_core.precision import bytes_of
+from genz_core.short_repr import clipped
 from genz_core.types import Graph, Model, Parallelism, Step, System
+
+_GENERIC = EngineProfile()
+_DEGREES = fields(Parallelism)
+_FEW = 64  # numbers of a step that are cheaper to compare than its graph is to build
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """What is priced.
+    """A model on a system under an engine, as every price takes them.
 
-    model: in the formats that the engine keeps.  engine: its constants and scales as measured
-    here.  notes: what was assumed, in words.
+    model: in the formats that the engine keeps.  engine: with the constants and scales measured
+    on this system.  notes: assumptions, in words.
     """
 
     model: Model
@@ -38,16 +44,20 @@ class Deployment:
     engine: EngineProfile
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        notes = f"; {len(self.notes)} notes" if self.notes else ""
+        return (
+            f"Deployment({clipped(self.model.name)} on {clipped(self.system.name)} "
+            f"under {clipped(self.engine.name)}{notes})"
+        )
+
     @property
     def executed(self) -> Model:
         """The model whose graphs are priced: `model`, or its unfused form under eager engines."""
         return as_run(self.model, self.engine)
 
     def graph(self, step: Step, parallelism: Parallelism) -> Graph:
-        """The operators of a step as the engine executes them.
-
-        Graphs of few configurations are kept: the same question is often asked again.
-        """
+        """Graph of a step as the engine executes it; graphs of few configurations are cached."""
         numbers = _numbers(step, parallelism)
         if numbers is None:
             return self.executed.graph(step, parallelism)
@@ -59,8 +69,12 @@ class Deployment:
         )
 
 
+_DEPLOYMENTS: ByIdentity[Deployment] = ByIdentity()
+_GRAPHS: ByIdentity[Graph] = ByIdentity(256)
+
+
 def deploy(model: Model, system: System, engine: EngineProfile | None = None) -> Deployment:
-    """The deployment of a model on a system under an engine (default: the generic one)."""
+    """Deployment of a model on a system under an engine (default: the generic profile)."""
     if engine is None:
         engine = _GENERIC
     if engine.measurements is None and model.precision.kv_source != "convention":
@@ -68,16 +82,8 @@ def deploy(model: Model, system: System, engine: EngineProfile | None = None) ->
     return _DEPLOYMENTS.get(lambda: _deploy(model, system, engine), model, system, engine)
 
 
-_GENERIC = EngineProfile()
-_DEPLOYMENTS: ByIdentity[Deployment] = ByIdentity()
-
-
-_GRAPHS: ByIdentity[Graph] = ByIdentity(256)
-_FEW = 64  # numbers of a step that are cheaper to compare than its graph is to build
-
-
-def _numbers(step: Step, parallelism: Parallelism) -> tuple[bytes | bool, ...] | None:
-    """Every number that a graph depends on; None where there are many."""
+def _numbers(step: Step, parallelism: Parallelism) -> tuple[bytes, ...] | None:
+    """Bytes of every number that a graph depends on; None where there are more than `_FEW`."""
     values = [getattr(parallelism, entry.name) for entry in _DEGREES]
     for group in step.groups:
         values += [group.sequences, group.new_tokens, group.cached_tokens]
@@ -86,9 +92,6 @@ def _numbers(step: Step, parallelism: Parallelism) -> tuple[bytes | bool, ...] |
     return tuple(
         np.asarray(np.nan if value is None else value, float).tobytes() for value in values
     )
-
-
-_DEGREES = fields(Parallelism)
 
 
 def _deploy(model: Model, system: System, engine: EngineProfile) -> Deployment:
@@ -107,15 +110,15 @@ def _with_cache(model: Model, engine: EngineProfile) -> tuple[Model, tuple[str, 
     chosen = precision.kv_source != "convention" or engine.kv_cache == "checkpoint"
     if chosen or bytes_of(weights) <= bytes_of(cache):
         return model, ()
-    note = f"kv cache: {weights}, as {engine.name} keeps it unless told; checkpoints allow {cache}"
+    note = f"kv cache: {weights}, the default of {engine.name}; checkpoints allow {cache}"
     return model.with_precision(replace(precision, kv=weights)), (note,)
 
 
 def as_measured(engine: EngineProfile, model: Model, system: System) -> EngineProfile:
-    """The engine with what was measured of it on a system, and with a model there.
+    """The engine with the factors and scales measured on a system, and with a model there.
 
-    `measured_on` and `recipe` of the result say what was found; an engine without measurements
-    stays as it is.
+    `measured_on` and `recipe` of the result say which were applied.  An engine without
+    `measurements` is returned as it is.
     """
     measured = engine.measurements
     if measured is None:
@@ -128,7 +131,10 @@ def as_measured(engine: EngineProfile, model: Model, system: System) -> EnginePr
 def tuned(
     engine: EngineProfile, device: Mapping[str, float], recipe: MeasuredRecipe | None = None
 ) -> EngineProfile:
-    """The engine with the factors of a device, and of a recipe there, applied to its constants."""
+    """The engine with its constants multiplied by the factors of a device and of a recipe there.
+
+    device: {constant: factor}.  recipe: its factors come on top, its scales are kept.
+    """
     factors = (device, recipe.factors if recipe else {})
     changes: dict[str, Any] = dict(_scaled(engine, factors))
     changes |= {"measured_on": "device" if device else "", "measurements": None}
@@ -138,7 +144,7 @@ def tuned(
 
 
 def _scaled(engine: EngineProfile, levels: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """The constants that some factor moves, multiplied by the factors of all levels."""
+    """{constant: value} of the constants with a factor other than one, all levels applied."""
     constants: dict[str, float] = {}
     for factors in levels:
         for name, factor in factors.items():
@@ -150,12 +156,12 @@ def _scaled(engine: EngineProfile, levels: Iterable[Mapping[str, float]]) -> dic
 
 
 def recipe_key(engine: EngineProfile, model: Model, system: System) -> RecipeKey:
-    """What measured runs of this engine, model and system are looked up by."""
+    """Key of the measured recipe of an engine, a model and a system."""
     return RecipeKey(engine.name, round(model.parameters), system.slug, bulk_format(model))
 
 
 def bulk_format(model: Model) -> str:
-    """The number format that most of the model's weights are in."""
+    """Number format of the operator with the most weight bytes: that of the bulk of a model."""
     graph = model.graph(Step.decode(1.0, 1.0), Parallelism())
     largest = max(graph.ops, key=lambda op: float(np.max(op.held_weight_bytes)) * op.count)
     return largest.weights

@@ -1,9 +1,9 @@
-"""A model as eager transformers runs it: unfused, one kernel after the other, a growing cache.
+"""Graphs of eager transformers: unfused kernels one after the other, and a cache copied to append.
 
 The registry's graphs are those of a serving engine, where a norm is one pass and the cache is
 written in place.  Eager transformers computes a norm in nine kernels, copies the whole cache to
-append a token, and spends host time on each kernel.  `Unfused` rewrites a graph accordingly with
-facts (`EagerFacts`) that were found by running those pieces alone.
+append a token, and spends host time on each kernel.  `Unfused` rewrites a graph accordingly, with
+costs (`EagerFacts`) measured by running those pieces alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LAYER_KERNELS = 2 * KERNELS["norm"] + KERNELS["rope"] + KERNELS["activation"] +
 
 
 def mean_of(first: EagerFacts, second: EagerFacts) -> EagerFacts:
-    """The mean of two measurements, fact by fact."""
+    """Arithmetic mean of two measurements of the eager costs, field by field."""
     names = [entry.name for entry in fields(EagerFacts)]
     return EagerFacts(
         **{name: (getattr(first, name) + getattr(second, name)) / 2.0 for name in names}
@@ -40,7 +40,7 @@ def kernel_s(facts: EagerFacts) -> float:
 
 
 def eager_engine(base: EngineProfile, facts: EagerFacts) -> EngineProfile:
-    """`base` with measured facts in place of its assumed host times."""
+    """The profile `base` with measured eager costs in place of its assumed host times."""
     return replace(
         base,
         kernel_floor_s=kernel_s(facts),
@@ -53,18 +53,18 @@ def eager_engine(base: EngineProfile, facts: EagerFacts) -> EngineProfile:
 
 
 def as_run(model: Model, engine: EngineProfile) -> Model:
-    """The model whose graphs are priced: itself, or its unfused form under an eager engine."""
+    """The model whose graphs are priced: `model`, or its unfused form under an eager engine."""
     if engine.eager is None or isinstance(model, Unfused):
         return model
     return Unfused(model, engine.eager)
 
 
 def cpu_attention(dims: Mapping[str, Num]) -> dict[str, Num]:
-    """The dimensions of an attention as a CPU's kernel goes through it.
+    """Dimensions of an attention in the blocks of a CPU's kernel.
 
-    It takes each query head by itself, keys shared or not, and the queries in blocks of 32 rows,
-    each over the keys before it: a prompt of n tokens is n / 32 short ones with (n - 32) / 2
-    tokens before each on average.  The latency model's own blocks of 128 belong to GPUs.
+    The kernel takes each query head by itself, keys shared or not, and the queries in blocks of
+    32 rows, each over the keys before it: a prompt of n tokens is n / 32 short ones with
+    (n - 32) / 2 tokens before each on average.  Blocks of 128 rows are those of GPUs.
     Source: torch, aten/src/ATen/native/cpu/FlashAttentionKernel.cpp (blocks of 32 to 256 rows).
     """
     new = np.asarray(dims["new_tokens"], float)
@@ -83,53 +83,67 @@ def cpu_attention(dims: Mapping[str, Num]) -> dict[str, Num]:
 
 @dataclass(frozen=True, slots=True)
 class Unfused:
-    """A `Model` whose graphs hold the kernels of eager transformers."""
+    """A `Model` whose graphs hold the kernels of eager transformers.
+
+    model: the fused one.  facts: measured costs of the unfused pieces.
+    """
 
     model: Model
     facts: EagerFacts
 
     @property
     def name(self) -> str:
+        """Name of the fused model."""
         return self.model.name
 
     @property
     def precision(self) -> Precision:
+        """Number formats of its tensors."""
         return self.model.precision
 
     @property
     def parameters(self) -> float:
+        """Its parameters."""
         return self.model.parameters
 
     @property
     def active_parameters(self) -> float:
+        """Its parameters that one token uses."""
         return self.model.active_parameters
 
     @property
     def max_context(self) -> int | None:
+        """Tokens that its positions are made for."""
         return self.model.max_context
 
     @property
     def notes(self) -> tuple[str, ...]:
+        """Its notes, in words."""
         return self.model.notes
 
     @property
     def source(self) -> str:
+        """Origin of its shape."""
         return self.model.source
 
     def with_precision(self, precision: Precision) -> Unfused:
+        """The unfused form of the model in other number formats."""
         return Unfused(self.model.with_precision(precision), self.facts)
 
     def invalid(self, parallelism: Parallelism) -> str | None:
+        """Sentence on degrees that cannot split it, else None."""
         return self.model.invalid(parallelism)
 
     def graph(self, step: Step, parallelism: Parallelism) -> Graph:
-        whole = self.model.graph(step, parallelism)
-        attention = next((op for op in whole.ops if op.kind == "attention"), None)
-        ops = [new for op in whole.ops for new in self._rewritten(op, attention)]
+        """The fused model's graph of a step, each operator as its unfused kernels."""
+        fused = self.model.graph(step, parallelism)
+        attention = next((op for op in fused.ops if op.kind == "attention"), None)
+        ops = [kernel for op in fused.ops for kernel in self._kernels(op, attention)]
         note = "kernels as eager transformers launches them: unfused, the cache copied to append"
-        return replace(whole, ops=tuple(ops), notes=(*whole.notes, note))
+        return replace(fused, ops=tuple(ops), notes=(*fused.notes, note))
 
-    def _rewritten(self, op: Op, attention: Op | None) -> Iterator[Op]:
+    def _kernels(self, op: Op, attention: Op | None) -> Iterator[Op]:
+        """The unfused kernels of an operator; attention: the graph's, for the heads of its qkv."""
         if op.kind in ("norm", "rope", "activation"):
             passes = getattr(self.facts, f"{op.kind}_passes")
             yield _pieces(op, KERNELS[op.kind], passes)
@@ -137,7 +151,7 @@ class Unfused:
             yield _append(op, self.facts.append_passes)
             yield replace(op, dims=cpu_attention(op.dims)) if self.facts.expand_groups else op
         elif op.name == "qkv_proj" and attention is not None:
-            yield from _split(op, _heads(attention), ("q_proj", "k_proj", "v_proj"))
+            yield from _split(op, _widths(attention), ("q_proj", "k_proj", "v_proj"))
         elif op.name == "gate_up_proj":
             yield from _split(op, (1.0, 1.0), ("gate_proj", "up_proj"))
         else:
@@ -145,7 +159,7 @@ class Unfused:
 
 
 def _pieces(op: Op, kernels: int, passes: float) -> Op:
-    """The same work in `kernels` launches that together move `passes` times as much."""
+    """An operator in `kernels` launches: the same FLOPs, `passes` times the memory traffic."""
     share = passes / kernels
     return replace(
         op,
@@ -158,7 +172,7 @@ def _pieces(op: Op, kernels: int, passes: float) -> Op:
 
 
 def _append(attention: Op, passes: float) -> Op:
-    """Keys and values concatenated with the new ones: the cache is read and written whole."""
+    """Copy of keys and values to append the new ones: the cache is read and written whole."""
     half = (attention.kv_read_bytes + attention.kv_write_bytes) / 2.0
     return copy(
         "cache_append",
@@ -171,7 +185,8 @@ def _append(attention: Op, passes: float) -> Op:
     )
 
 
-def _heads(attention: Op) -> tuple[Num, Num, Num]:
+def _widths(attention: Op) -> tuple[Num, Num, Num]:
+    """Output features of the query, key and value projections of an attention."""
     d = attention.dims
     return (
         d["heads"] * d["head_dim"],
@@ -181,7 +196,7 @@ def _heads(attention: Op) -> tuple[Num, Num, Num]:
 
 
 def _split(op: Op, widths: tuple[Num, ...], names: tuple[str, ...]) -> Iterator[Op]:
-    """A product whose outputs were computed at once, as products of their own."""
+    """A fused product as one product for each part of its output features."""
     total = sum((np.asarray(width, float) for width in widths), start=np.zeros(()))
     for name, width in zip(names, widths, strict=True):
         share = width / total

@@ -1,4 +1,4 @@
-"""What a deployment costs: money and energy per token, from rates that the system states."""
+"""Money and energy per token, from the price and the power that a system's datasheet states."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ _MILLION = 1e6
 
 
 def usd_per_million_tokens(system: System, devices: Num, tokens_per_s: Num) -> Array | None:
-    """Rent of `devices` over the tokens they produce [USD per million]; None without a price.
+    """Rent of `devices` per million tokens [USD]; None for a system without a price.
 
     price_per_hour * devices / (tokens_per_s * 3600) * 1e6.
+
+    Args:
+        devices, tokens_per_s: of the deployment; numbers or arrays [configs].
     """
     if system.price_usd_per_hour is None:
         return None
@@ -22,10 +25,13 @@ def usd_per_million_tokens(system: System, devices: Num, tokens_per_s: Num) -> A
 
 
 def joules_per_token(system: System, devices: Num, tokens_per_s: Num) -> Array | None:
-    """Energy of the devices at their thermal design power [J per token]; None without one.
+    """Energy per token at thermal design power [J]; None for a system that states no power.
 
-    An upper bound of the accelerators' share: memory-bound phases draw less, and the host,
-    the network and the cooling are not in it.
+    tdp * devices / tokens_per_s: an upper bound of the accelerators' share.  Memory-bound phases
+    draw less, and the host, the network and the cooling are not in it.
+
+    Args:
+        devices, tokens_per_s: of the deployment; numbers or arrays [configs].
     """
     if system.tdp_w is None:
         return None

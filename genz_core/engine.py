@@ -1,13 +1,15 @@
-"""Serving software as the engine sees it: constants, scheduling policy, what was measured of it."""
+"""Profiles of serving software: constants, scheduling policy, and measurements of both."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
+from genz_core.short_repr import clipped, listed
+
 MeasuredOn = Literal["", "device", "recipe", "own", "own_few"]
-#: Runs under load whose worth in a calibration of one's own was tried (`app/engine_fit`).
+#: Least number of the user's own runs whose calibration was validated (`app/engine_fit`).
 TRIED_RUNS = 3
 
 
@@ -30,10 +32,10 @@ NO_RECIPE = Recipe()
 
 @dataclass(frozen=True, slots=True)
 class RecipeKey:
-    """What a recipe is looked up by.
+    """Key of a recipe: engine, model, system and weight format.
 
-    engine: a profile's name.  parameters: of the model, which tell architectures apart whatever
-    their name.  system: a slug.  weights: format of the bulk of the weights.
+    engine: a profile's name.  parameters: of the model; they tell architectures apart where names
+    do not.  system: a slug.  weights: format of the bulk of the weights.
     """
 
     engine: str
@@ -44,10 +46,10 @@ class RecipeKey:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRecipe:
-    """What was measured of a recipe.
+    """Measured scales and factors of a recipe.
 
-    scales: of its serving figures.  factors: of the engine's constants, on top of its device's.
-    model: its name, for a reader.  own: calibrated by the user, not shipped.
+    scales: of its serving figures.  factors: {constant: factor} of the engine, on top of those of
+    its device.  model: its name, for display.  own: calibrated by the user, not shipped.
     """
 
     scales: Recipe
@@ -57,6 +59,7 @@ class MeasuredRecipe:
 
     @property
     def measured_on(self) -> MeasuredOn:
+        """How `EngineProfile.measured_on` names a profile with this recipe applied."""
         if not self.own:
             return "recipe"
         return "own" if self.scales.points >= TRIED_RUNS else "own_few"
@@ -64,7 +67,7 @@ class MeasuredRecipe:
 
 @dataclass(frozen=True, slots=True)
 class EngineMeasurements:
-    """What was measured of one engine: factors of its constants by device, and recipes.
+    """Measured factors of one engine's constants by device, and its measured recipes.
 
     devices: {slug: {constant: factor}}.
     """
@@ -78,7 +81,7 @@ class EngineMeasurements:
 
 @dataclass(frozen=True, slots=True)
 class EagerFacts:
-    """Costs of eager execution on one machine, measured piece by piece.
+    """Costs of eager execution on one machine, measured by running its pieces alone.
 
     host_layer_s: host time of one decoder layer, host_step_s: of a step outside of the layers,
     both with cold caches, as they are after a product streamed its weights through them.
@@ -97,19 +100,19 @@ class EagerFacts:
 
 @dataclass(frozen=True, slots=True)
 class EngineProfile:
-    """What serving software adds to its kernels, and how it schedules.
+    """Costs that serving software adds to its kernels, and its scheduling policy.
 
     kernel_floor_s: start and drain of one kernel inside this engine's graphs.
     launch_s: host time to launch an operator; it hides behind a longer operator before it.
-    thin_products: products of few rows have kernels of their own in every format.
+    thin_products: products of few rows have special kernels in every format.
     compute_efficiency, memory_efficiency: rates of its kernels over those that the system's
     latency profile was fitted on.
     attention_efficiency: the same of its prefill attention, on top of compute_efficiency.
     four_bit_efficiency: the rate at which its products read 4-bit blocks, over the profile's,
-    where the hardware multiplies them.  expert_efficiency: the same of experts with 4-bit weights,
-    whatever multiplies them.
+    where the hardware multiplies them.  expert_efficiency: the same of experts with 4-bit weights
+    on any hardware.
     products: arithmetic type whose peak its products work against, where the system states one
-    ("int8" for kernels that quantise activations themselves); "" for their own.
+    ("int8" for kernels that quantise activations themselves); "" for the type of the formats.
     moe_floor_s: routing, permutation and grouped products of one layer at their smallest.
     expert_s: bookkeeping per expert on the device and layer.
     host_step_s, host_sequence_s: host and scheduler time per step and per running sequence.
@@ -123,18 +126,18 @@ class EngineProfile:
     max_sequences: of a step.  memory_fraction: of the device that the engine takes.
     reserve_bytes: runtime context, graphs and workspace inside that.
     kv_block_tokens: cache granularity.  reserve_output: fraction of the output length whose
-    cache is reserved on admission.  kv_cache: what the cache is held in where weights were asked
-    for in some format and nobody said: as published checkpoints of that format say
-    ("checkpoint"), or the model's own type ("model"), unless the format itself implies one.
+    cache is reserved on admission.  kv_cache: format of the cache where the user chose a format
+    for the weights alone: that of published checkpoints of the weights' format ("checkpoint"), or
+    the model's own type ("model"), unless the weights' format implies one.
     queue_steps: decode steps a new request waits for before its prefill starts and after it
     ends (batching window, streaming interval).  prefill_share: measured prefill time under load
     over the priced one.
-    eager: what its unfused kernels cost, for an engine that was measured running eagerly.
-    source: where the figures come from; assumptions: those nobody measured.
-    measurements: what was measured of it by device and recipe, for `genz_core.deploy` to apply.
-    measured_on: what of the system at hand was applied: "own" (the user's runs under load, three
-    at least) or "own_few", "recipe" (this model and format), "device", or "" for none.
-    recipe: measured over predicted of the figures under load, ones where nothing was measured.
+    eager: costs of its unfused kernels, for an engine that was measured running eagerly.
+    source: origin of the figures; assumptions: figures without a measurement, in words.
+    measurements: factors and recipes by device, for `genz_core.deploy` to apply.
+    measured_on: the measurements of the system at hand that were applied: "own" (the user's runs
+    under load, three at least) or "own_few", "recipe" (this model and format), "device", or "".
+    recipe: measured over predicted of the figures under load, ones where none was measured.
     """
 
     name: str = "generic"
@@ -173,18 +176,33 @@ class EngineProfile:
     assumptions: tuple[str, ...] = ()
     eager: EagerFacts | None = None
 
+    def __repr__(self) -> str:
+        """Name, what was measured, and the figures that differ from the generic profile's."""
+        plain = {entry.name: entry.default for entry in fields(EngineProfile)}
+        figures = [
+            f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value!r}"
+            for name, value in ((name, getattr(self, name)) for name in plain)
+            if isinstance(value, float | int | str) and value != plain[name] and name not in _WORDS
+        ]
+        measured = [f"measured_on={self.measured_on!r}"] if self.measured_on else []
+        return f"EngineProfile({listed([repr(clipped(self.name)), *measured, *figures], 500)})"
 
-# ------------------------------------------------------------------------------- what is fitted
+
+_WORDS = ("name", "versions", "measured_on", "source")  # of a profile; no figures
+
+
+# ------------------------------------------------------------------------------- fitted constants
 
 
 @dataclass(frozen=True, slots=True)
 class EngineConstant:
-    """One constant of an engine that whole steps speak for.
+    """A constant of an engine that is fitted on whole steps, with the widths of its priors.
 
-    engine, device, recipe: how far its logarithm is expected to move between what is assumed of
-    an engine and what holds for it; from there to one of its devices; from there to one model and
-    format on that device.  0: it does not differ there.  least: where it starts when it was zero.
-    most: how far its logarithm may rise in an engine; a rate cannot pass what the hardware has.
+    field: of `EngineProfile`.  engine, device, recipe: standard deviations of its logarithm
+    between the assumed value and an engine; between the engine and one of its devices; between
+    that device and one model and format on it.  0: it does not differ there.
+    least: value from which a constant of zero starts.  most: how far its logarithm may rise in an
+    engine; a rate cannot pass the hardware's.
     """
 
     field: str
@@ -213,5 +231,5 @@ CONSTANTS = (
     EngineConstant("prefill_share", 0.2, 0.0, 0.3),
 )
 FIELDS = tuple(constant.field for constant in CONSTANTS)
-#: The value from which a constant that is zero starts to be multiplied.
+#: {constant: value from which it starts where it is zero}.
 LEAST: Mapping[str, float] = {constant.field: constant.least for constant in CONSTANTS}

@@ -1,16 +1,16 @@
-"""What whole steps and requests say about an engine: a maximum-a-posteriori fit of its constants.
+"""Calibration of an engine's constants from whole steps and requests: a maximum-a-posteriori fit.
 
 A measured step cannot tell thirty constants of kernels apart, but it can tell whether this engine
-reaches less bandwidth here, or spends more on the host, than its profile says.  Close to a
-profile, r = ln(predicted / measured) is linear in the logarithms x of its constants, so a
+reaches less bandwidth on this device, or spends more on the host, than its profile says.  Close to
+a profile, r = ln(predicted / measured) is linear in the logarithms x of its constants, so a
 Gauss-Newton step d solves a ridge problem, its weights w those of Student's t, so that runs with
-other flags or a warm-up in them say little::
+other flags or a warm-up in them weigh little::
 
     min  sum_i w_i (r_i + J_i d)^2 / spread_i^2  +  sum_c (x_c + d_c)^2 / width_c^2
 
-The same step serves the fit of every engine on all that was measured (`app/engine_fit`) and the
-calibration from one to five points of one's own.  TTFT and TPOT under load also get a scale each,
-for what no constant describes: flags, streaming intervals, versions.
+The same step serves the fit of every engine on all measurements (`app/engine_fit`) and the
+calibration from one to five points of a user's own.  TTFT and TPOT under load also get a scale
+each, for what no constant describes: flags, streaming intervals, versions.
 Source of the weights: Lange, Little and Taylor, Robust Statistical Modeling Using the t
 Distribution (1989), whose four degrees of freedom are kept.
 """
@@ -25,11 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genz_core.engine import CONSTANTS, FIELDS, EngineProfile
+from genz_core.error_metrics import ErrorSummary, error_summary
 from genz_core.errors import InvalidValue
-from genz_core.operator_calibration import TOLERANCE, ErrorSummary
+from genz_core.operator_calibration import TOLERANCE
 from genz_core.types import Array
 
-#: Expected spread of ln(predicted / measured) by what is measured, once its constants are right.
+#: Expected spread of ln(predicted / measured) by metric, once its constants are right.
 SPREAD: Mapping[str, float] = {
     "tpot_s": 0.15, "ttft_s": 0.45, "prefill": 0.2, "decode": 0.15, "e2e": 0.15,
 }  # fmt: skip
@@ -46,8 +47,14 @@ _DOUBT = 0.1  # cost of steps that differ e-fold from the engine's, per point mi
 _SHRINK = 4.0  # points that the scale of a TTFT is worth before it is believed
 
 
+# ------------------------------------------------------------------------------- the regression
+
+
 def moved(engine: EngineProfile, moves: Array) -> EngineProfile:
-    """The engine with its constants' logarithms moved, [constants] as in `CONSTANTS`."""
+    """The engine with `moves` added to the logarithms of its constants, [constants].
+
+    Constants are ordered as in `CONSTANTS`; those that are zero start at their `least`.
+    """
     fields = {
         constant.field: max(getattr(engine, constant.field), constant.least) * float(np.exp(move))
         for constant, move in zip(CONSTANTS, moves, strict=True)
@@ -57,10 +64,16 @@ def moved(engine: EngineProfile, moves: Array) -> EngineProfile:
 
 
 def map_step(logs: Array, design: Array, spread: Array, at: Array, width: Array) -> Array:
-    """The step to the optimum of the linearised problem at the top, [parameters].
+    """The step to the optimum of the linearised problem in the module's docstring, [parameters].
 
-    logs: r, [points].  design: its derivatives, [points, parameters].  at: x, where the prior is
-    zero.  Points that are not finite say nothing; parameters of no width stay.
+    Points that are not finite are left out; parameters of zero width do not move.
+
+    Args:
+        logs: r, [points].
+        design: derivatives of r, [points, parameters].
+        spread: expected spread of r, [points].
+        at: x, where the prior is zero, [parameters].
+        width: of the prior, [parameters].
     """
     usable = np.isfinite(logs) & np.isfinite(design).all(1)
     r, j, s = logs[usable], design[usable], spread[usable]
@@ -77,33 +90,55 @@ def map_step(logs: Array, design: Array, spread: Array, at: Array, width: Array)
 
 
 def optimum(
-    around: Callable[[Array], tuple[Array, Array]],
+    linearise: Callable[[Array], tuple[Array, Array]],
     spread: Array,
     width: Array,
-    limited: Callable[[Array], Array],
-    told: Callable[[int, Array], None] = lambda number, logs: None,
+    limit: Callable[[Array], Array],
+    on_round: Callable[[int, Array], None] = lambda number, logs: None,
 ) -> tuple[Array, Array, Array]:
-    """Gauss-Newton from the prior: the parameters, and r and its derivatives there.
+    """Parameters at the optimum by Gauss-Newton from the prior; r and its derivatives there.
 
-    around: r and its derivatives at some parameters.  limited: the parameters within their limits.
-    told: the number of each round and the r that it starts from.
+    Args:
+        linearise: parameters -> r [points] and its derivatives [points, parameters].
+        spread, width: see `map_step`.
+        limit: parameters -> the nearest within their limits.
+        on_round: called with the number of each round and the r that it starts from.
     """
     at = np.zeros(width.size)
-    logs, design = around(at)
+    logs, design = linearise(at)
     for number in range(ROUNDS):
-        told(number, logs)
+        on_round(number, logs)
         step = map_step(logs, design, spread, at, width)
-        at = limited(at + np.clip(step, -_MOST_STEP, _MOST_STEP))
-        logs, design = around(at)
+        at = limit(at + np.clip(step, -_MOST_STEP, _MOST_STEP))
+        logs, design = linearise(at)
     return at, logs, design
+
+
+def slopes(logs: Callable[[Array], Array], moves: Array, start: Array) -> Array:
+    """Derivatives of r by the logarithm of each constant, [points, constants].
+
+    logs: moves [constants] -> r [points].  start: `logs(moves)`.
+    """
+    columns = []
+    for number in range(len(CONSTANTS)):
+        nudge = np.zeros(len(CONSTANTS))
+        nudge[number] = _STEP
+        columns.append((logs(moves + nudge) - start) / _STEP)
+    return np.stack(columns, axis=1)
+
+
+# ------------------------------------------------------------------------------- first token
 
 
 def first_token(logs: Array, waiting: Array) -> tuple[float, float]:
     """Scale of the decode steps waited for, and of the whole TTFT, of runs that share both.
 
-    logs: ln(predicted / measured) TTFT, [runs].  waiting: the share of each prediction that is
-    steps waited for.  The steps are chosen on a grid, with the scale that then remains; both are
-    pulled towards one, the more the fewer the runs.
+    The steps are chosen on a grid, with the scale that then remains; both are pulled towards one,
+    the more the fewer the runs.
+
+    Args:
+        logs: ln(predicted / measured) TTFT, [runs].
+        waiting: share of each prediction that is decode steps waited for, [runs].
     """
     belief = logs.size / (logs.size + _SHRINK)
 
@@ -118,17 +153,20 @@ def first_token(logs: Array, waiting: Array) -> tuple[float, float]:
 
 
 def waited(waiting: Array, steps: float) -> Array:
-    """Change of ln TTFT when the share of it that waits for steps is scaled."""
+    """Change of ln TTFT when the share `waiting` of it, the steps waited for, is scaled, [runs]."""
     return np.log1p(np.clip(waiting, 0.0, 0.98) * (steps - 1.0))
 
 
-@dataclass(frozen=True, slots=True)
-class EndToEnd:
-    """An engine that agrees with measured steps and requests of one model on one device.
+# ------------------------------------------------------------------------------- a few points
 
-    engine: with the fitted constants.  factors: what each was multiplied by; uncertainty: the
-    standard deviation of the logarithm of each.  tpot_scale, ttft_scale: to multiply figures
-    under load with, on top.  before, after: errors on the points given.
+
+@dataclass(frozen=True, slots=True)
+class EngineCalibration:
+    """An engine fitted to measured steps and requests of one model on one device.
+
+    engine: with the fitted constants.  factors: fitted over prior value of each constant;
+    uncertainty: the standard deviation of the logarithm of each.  tpot_scale, ttft_scale: factors
+    of the figures under load, on top.  before, after: errors on the points of the fit.
     """
 
     engine: EngineProfile
@@ -140,7 +178,7 @@ class EndToEnd:
     after: ErrorSummary
 
 
-def calibrate_end_to_end(
+def calibrate_engine(
     engine: EngineProfile,
     predict_s: Callable[[EngineProfile], Array],
     measured_s: Array,
@@ -148,17 +186,17 @@ def calibrate_end_to_end(
     *,
     bound_s: Array | None = None,
     progress: Callable[[float], None] = lambda share: None,
-) -> EndToEnd:
+) -> EngineCalibration:
     """Fit an engine's constants to a few figures measured with one model on one device.
 
     Args:
         engine: the prior.
-        predict_s: what an engine predicts for the points [s], [points].
-        measured_s: what was measured [s], in the same order.
-        metrics: what each point is, one of `SPREAD`.
+        predict_s: engine -> predicted time of every point [s], [points].
+        measured_s: measured time of every point [s], [points].
+        metrics: metric of every point, one of `SPREAD`.
         bound_s: the least each can take [s], NaN where unknown; a point more than 5 % below it
             is refused.
-        progress: told the share that is done.
+        progress: called with the share that is done.
 
     Raises:
         InvalidValue: no points, a metric that does not exist, a time that is not positive, or one
@@ -166,52 +204,73 @@ def calibrate_end_to_end(
     """
     measured = np.atleast_1d(np.asarray(measured_s, np.float64))
     _refuse(measured, metrics, bound_s)
-    width = np.array([np.hypot(c.device, c.recipe) or c.engine for c in CONSTANTS])
-    width = np.append(width, list(SCALES.values()))
-    scaled = np.stack([np.array(metrics) == metric for metric in SCALES], axis=1).astype(float)
-    spread = np.array([SPREAD[metric] for metric in metrics])
+    problem = _Problem.of(engine, predict_s, measured, metrics)
+    starts: list[Array] = []
 
-    def logs(moves: Array) -> Array:
-        predicted = np.atleast_1d(predict_s(moved(engine, moves)))
-        return np.asarray(np.log(predicted) - np.log(measured))
-
-    def around(at: Array) -> tuple[Array, Array]:
-        moves, scales = np.split(at, [len(CONSTANTS)])
-        here = logs(moves)
-        return here + scaled @ scales, np.hstack([slopes(logs, moves, here), scaled])
-
-    def within(at: Array) -> Array:
-        return np.clip(at, -MOST_WIDTHS * width, MOST_WIDTHS * width)
-
-    rounds: list[Array] = []
-
-    def told(number: int, here: Array) -> None:
-        rounds.append(here)
+    def on_round(number: int, logs: Array) -> None:
+        starts.append(logs)
         progress(number / ROUNDS)
 
-    at, after, design = optimum(around, spread, width, within, told)
+    at, after, design = optimum(
+        problem.linearise, problem.spread, problem.width, problem.limit, on_round
+    )
     moves, scales = np.split(at, [len(CONSTANTS)])
     scale = dict(zip(SCALES, np.exp(scales), strict=True))
-    deviation = _deviation(design, spread, width)[: len(CONSTANTS)]
-    return EndToEnd(
+    deviation = _deviation(design, problem.spread, problem.width)[: len(CONSTANTS)]
+    exact = np.ones(measured.size)
+    return EngineCalibration(
         engine=moved(engine, moves),
         factors=dict(zip(FIELDS, (float(v) for v in np.exp(moves)), strict=True)),
         uncertainty=dict(zip(FIELDS, (float(v) for v in deviation), strict=True)),
         tpot_scale=float(scale["tpot_s"]),
         ttft_scale=float(scale["ttft_s"]),
-        before=ErrorSummary.of(np.exp(rounds[0]), np.ones(measured.size)),
-        after=ErrorSummary.of(np.exp(after), np.ones(measured.size)),
+        before=error_summary(np.exp(starts[0]), exact),
+        after=error_summary(np.exp(after), exact),
     )
 
 
-def slopes(logs: Callable[[Array], Array], moves: Array, here: Array) -> Array:
-    """Derivatives of `logs` by the logarithm of each constant at `moves`, [points, constants]."""
-    columns = []
-    for number in range(len(CONSTANTS)):
-        nudge = np.zeros(len(CONSTANTS))
-        nudge[number] = _STEP
-        columns.append((logs(moves + nudge) - here) / _STEP)
-    return np.stack(columns, axis=1)
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """The regression of a few points: parameters are the constants' moves, then the scales.
+
+    logs: moves [constants] -> r without scales, [points].  scaled: 1 for points of the metric of
+    each scale, [points, scales].  spread: [points].  width: of the priors, [parameters].
+    """
+
+    logs: Callable[[Array], Array]
+    scaled: Array
+    spread: Array
+    width: Array
+
+    @classmethod
+    def of(
+        cls,
+        engine: EngineProfile,
+        predict_s: Callable[[EngineProfile], Array],
+        measured: Array,
+        metrics: Sequence[str],
+    ) -> _Problem:
+        """The regression of points [points], see `calibrate_engine` for the arguments."""
+
+        def logs(moves: Array) -> Array:
+            predicted = np.atleast_1d(predict_s(moved(engine, moves)))
+            return np.asarray(np.log(predicted) - np.log(measured))
+
+        width = np.array([np.hypot(c.device, c.recipe) or c.engine for c in CONSTANTS])
+        scaled = np.stack([np.array(metrics) == metric for metric in SCALES], axis=1)
+        spread = np.array([SPREAD[metric] for metric in metrics])
+        return cls(logs, scaled.astype(float), spread, np.append(width, list(SCALES.values())))
+
+    def linearise(self, at: Array) -> tuple[Array, Array]:
+        """r at some parameters, and its derivatives."""
+        moves, scales = np.split(at, [len(CONSTANTS)])
+        start = self.logs(moves)
+        design = np.hstack([slopes(self.logs, moves, start), self.scaled])
+        return start + self.scaled @ scales, design
+
+    def limit(self, at: Array) -> Array:
+        """The parameters within `MOST_WIDTHS` widths of the prior."""
+        return np.clip(at, -MOST_WIDTHS * self.width, MOST_WIDTHS * self.width)
 
 
 def _deviation(design: Array, spread: Array, width: Array) -> Array:
@@ -221,6 +280,7 @@ def _deviation(design: Array, spread: Array, width: Array) -> Array:
 
 
 def _refuse(measured: Array, metrics: Sequence[str], bound_s: Array | None) -> None:
+    """Raise `InvalidValue` for points that cannot be fitted, see `calibrate_engine`."""
     if measured.size == 0:
         raise InvalidValue("end-to-end calibration got no points; give one to five")
     unknown = sorted(set(metrics) - set(SPREAD))

@@ -1,7 +1,7 @@
 """The errors of Ridgeline.
 
     RidgelineError
-    ├── UnknownName          a model, system, engine or precision nobody knows (near names listed)
+    ├── UnknownName          a model, system, engine or precision in no registry (near names listed)
     │   ├── UnknownModel
     │   ├── UnknownSystem
     │   ├── UnknownEngine
@@ -9,13 +9,13 @@
     ├── InvalidValue         a number or a field outside what it may be
     │   └── InvalidParallelism   degrees that do not divide the model
     ├── OutOfMemory          a configuration that does not fit its devices
-    ├── MissingSpec          a figure that the datasheet does not state and the question needs
-    ├── UnsupportedModel     an architecture, or a key that changes its shape, nobody has described
+    ├── MissingSpec          a figure that the datasheet does not state and the estimate needs
+    ├── UnsupportedModel     an architecture, or a key that changes its shape, without a builder
     ├── ReportError          a profiler report that cannot be read
     └── MeasurementError     a run that could not be measured
 
-Every message is one sentence: what was given, what is near, what to do.  `code` is the short
-reason that tables carry in their `status` column.
+Every message is one sentence: the value, what is near, what to do.  `code` is the short reason
+that tables carry in their `status` column.
 """
 
 from __future__ import annotations
@@ -34,17 +34,16 @@ class UnknownName(RidgelineError, LookupError):
     """A name that is in no registry.
 
     Args:
-        kind: what was looked up ("model", "system").
-        name: what was given.
-        known: all names, from which the nearest are suggested.
-        hint: what to do when none of them is meant.
+        kind: of the registry ("model", "system").
+        name: as it was typed.
+        names: all names of the registry; the nearest are suggested.
+        hint: advice for a name that is none of them.
     """
 
     code = "unknown_name"
 
-    def __init__(self, kind: str, name: str, known: Iterable[str] = (), hint: str = "") -> None:
-        known = sorted({str(entry) for entry in known})
-        folded = {entry.casefold(): entry for entry in known}
+    def __init__(self, kind: str, name: str, names: Iterable[str] = (), hint: str = "") -> None:
+        folded = {entry.casefold(): entry for entry in sorted({str(entry) for entry in names})}
         matches = difflib.get_close_matches(str(name).casefold(), folded, n=4, cutoff=0.4)
         self.kind, self.name = kind, name
         self.near = [folded[match] for match in matches]
@@ -53,23 +52,31 @@ class UnknownName(RidgelineError, LookupError):
 
 
 class UnknownModel(UnknownName):
+    """A model that is neither shipped nor found where its name points."""
+
     code = "unknown_model"
 
 
 class UnknownSystem(UnknownName):
+    """A system that is neither shipped nor among the user's own."""
+
     code = "unknown_system"
 
 
 class UnknownEngine(UnknownName):
+    """A serving engine without a profile."""
+
     code = "unknown_engine"
 
 
 class UnknownPrecision(UnknownName):
+    """A number format without an entry in `genz_core.precision.FORMATS`."""
+
     code = "unknown_precision"
 
 
 class InvalidValue(RidgelineError, ValueError):
-    """A value outside what it may be: negative sizes, wrong units, fields that contradict."""
+    """A value outside its range: negative sizes, wrong units, fields that contradict."""
 
     code = "invalid_value"
 
@@ -81,13 +88,13 @@ class InvalidParallelism(InvalidValue):
 
 
 class OutOfMemory(RidgelineError):
-    """A configuration that does not fit; the message says what takes the memory and what helps."""
+    """A configuration that exceeds its memory; the message lists the parts and a remedy."""
 
     code = "out_of_memory"
 
 
 class MissingSpec(RidgelineError):
-    """A figure that the question needs and the system's datasheet does not state."""
+    """A figure that the estimate needs and the system's datasheet does not state."""
 
     code = "missing_spec"
 
@@ -99,12 +106,12 @@ class UnsupportedModel(RidgelineError):
 
 
 class ReportError(RidgelineError):
-    """A profiler report that is truncated, foreign, hostile or of an unknown version."""
+    """A profiler report that is truncated, of another tool, hostile or of an unknown version."""
 
     code = "unreadable_report"
 
 
 class MeasurementError(RidgelineError):
-    """A live run that could not be measured, and what to do about it."""
+    """A live run that could not be measured; the message says what to do about it."""
 
     code = "measurement_failed"

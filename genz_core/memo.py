@@ -1,4 +1,4 @@
-"""Results kept by the identity of what they were made from."""
+"""Cache of results by the identity of the objects that they were made from."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Result = TypeVar("Result")
 class ByIdentity(Generic[Result]):
     """The last `size` results, by the identity of the objects that they were made from.
 
-    Models, systems and engines hold mappings and cannot be hashed; they are immutable, so the
-    same objects give the same result.  They are held as long as their result is.
+    Models, systems and engines contain mappings and cannot be hashed; they are immutable, so the
+    same objects give the same result.  The cache keeps them alive as long as their result.
     """
 
     size: int = 64
@@ -26,7 +26,7 @@ class ByIdentity(Generic[Result]):
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def get(self, make: Callable[[], Result], *objects: object, values: Hashable = None) -> Result:
-        """The result that was made from these objects and values, else a new one."""
+        """The cached result of these objects and values, else a new one by `make()`."""
         key = (*map(id, objects), values)
         with self._lock:
             if key in self._kept:

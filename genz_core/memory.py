@@ -1,7 +1,7 @@
-"""What lies in a device's memory, whether it fits, and what would.
+"""Memory of the fullest device, whether a workload fits, and the largest that does.
 
-Weights and cache are read off the graph: every operator says what it holds, so a traced model and
-a built one are weighed alike.  The figures are those of the fullest device.
+Weights and cache are read off the graph: every operator states the bytes that stay on the device,
+so traced models and described ones are weighed alike.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from genz_core.step import slowest_stage
 from genz_core.types import Array, Graph, Group, Mask, Model, Parallelism, Step, System, Workload
 from genz_core.validity import stack, tiled
 
-_LARGEST = 2**31  # batches and contexts beyond this are not asked for
+_LARGEST = 2**31  # batches and contexts are not searched beyond this
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Memory:
 
     activations_bytes: the largest operator's operands and the residual stream of one step.
     reserve_bytes: runtime context, graphs and workspaces, of the engine profile.
-    usable_bytes: what the engine may take of the device.
+    usable_bytes: share of the device that the engine may take.  capacity_bytes: of the device.
     """
 
     weights_bytes: Array
@@ -38,14 +38,16 @@ class Memory:
 
     @property
     def total_bytes(self) -> Array:
+        """Weights, cache, activations and reserve together, [configs]."""
         return self.weights_bytes + self.kv_bytes + self.activations_bytes + self.reserve_bytes
 
     @property
     def fits(self) -> Mask:
+        """Whether each configuration fits, [configs]."""
         return self.total_bytes <= self.usable_bytes
 
     def reason(self, config: int = 0) -> str:
-        """Why one configuration does not fit, in a sentence; empty where it does."""
+        """Sentence on the parts of a configuration that does not fit, with advice; else ""."""
         if self.fits[config]:
             return ""
         parts = {
@@ -54,7 +56,7 @@ class Memory:
             "activations": self.activations_bytes[config],
             "runtime reserve": self.reserve_bytes[config],
         }
-        listed = " + ".join(f"{name} {_gb(size)}" for name, size in parts.items())
+        sizes = " + ".join(f"{name} {_gb(size)}" for name, size in parts.items())
         most = max(parts, key=lambda name: float(parts[name]))
         advice = {
             "weights": "use more devices or fewer bits a weight",
@@ -63,7 +65,7 @@ class Memory:
             "runtime reserve": "use a larger device",
         }[most]
         return (
-            f"needs {_gb(self.total_bytes[config])} a device ({listed}) and the engine may use "
+            f"needs {_gb(self.total_bytes[config])} a device ({sizes}) and the engine may use "
             f"{_gb(self.usable_bytes)} of {_gb(self.capacity_bytes)}: {advice}"
         )
 
@@ -75,24 +77,32 @@ def memory(
     parallelism: Parallelism,
     engine: EngineProfile,
 ) -> Memory:
-    """Memory at the end of the workload, when every sequence has isl + osl tokens."""
+    """Memory at the end of the workload, when every sequence has isl + osl tokens.
+
+    Args:
+        workload, parallelism: numbers, or arrays of configurations side by side.
+
+    Raises:
+        InvalidValue: a number beyond what a float holds.
+    """
     deployed = deploy(model, system, engine)
     engine = deployed.engine
-    twice, lanes = tiled(workload, parallelism, 2)
-    size = len(twice["batch"]) // 2
-    held, busiest = slice(0, size), slice(size, None)
+    # Two steps side by side: the last decode, with the largest cache, and the largest prefill.
+    sizes, lanes = tiled(workload, parallelism, 2)
+    size = len(sizes["batch"]) // 2
+    last, largest = slice(0, size), slice(size, None)
     block = float(engine.kv_block_tokens)
-    tokens = np.ceil((twice["isl"] + twice["osl"]) / block) * block
-    end = Group(twice["batch"], np.ones(2 * size), tokens - 1.0)
+    tokens = np.ceil((sizes["isl"] + sizes["osl"]) / block) * block
+    end = Group(sizes["batch"], np.ones(2 * size), tokens - 1.0)
     (chunk,) = prefill_chunk(workload, engine).groups
     graph = deployed.graph(_second_half(end, chunk, size), lanes)
     weights, cache = (
-        _column(graph, name, 2 * size)[:, held] for name in ("held_weight_bytes", "held_kv_bytes")
+        _column(graph, name, 2 * size)[:, last] for name in ("held_weight_bytes", "held_kv_bytes")
     )
     return Memory(
-        weights_bytes=slowest_stage(graph, twice["pp"][held], weights),
-        kv_bytes=slowest_stage(graph, twice["pp"][held], cache),
-        activations_bytes=activations_bytes(graph, 2 * size)[busiest],
+        weights_bytes=slowest_stage(graph, sizes["pp"][last], weights),
+        kv_bytes=slowest_stage(graph, sizes["pp"][last], cache),
+        activations_bytes=activations_bytes(graph, 2 * size)[largest],
         reserve_bytes=np.full(size, engine.reserve_bytes),
         usable_bytes=system.memory_bytes * engine.memory_fraction,
         capacity_bytes=system.memory_bytes,
@@ -100,7 +110,7 @@ def memory(
 
 
 def _second_half(first: Group, second: Group, size: int) -> Step:
-    """A step of `first`, with `second` in the second half of its configurations."""
+    """A step [2 x size] of `first`, with `second` [size] in its second half of configurations."""
     numbers = []
     for name in ("sequences", "new_tokens", "cached_tokens"):
         column = np.array(getattr(first, name), dtype=float)
@@ -110,7 +120,7 @@ def _second_half(first: Group, second: Group, size: int) -> Step:
 
 
 def prefill_chunk(workload: Workload, engine: EngineProfile) -> Step:
-    """The largest step that the engine forms of the prompts: whole, or cut to its chunk."""
+    """The largest step that the engine forms of the prompts: whole, or cut to its chunk size."""
     isl, batch = np.asarray(workload.isl, dtype=float), np.asarray(workload.batch, dtype=float)
     if not engine.chunk_tokens:
         return Step.prefill(batch, isl)
@@ -133,11 +143,15 @@ def activations_bytes(graph: Graph, size: int) -> Array:
 def max_batch(
     model: Model, system: System, workload: Workload, par: Parallelism, engine: EngineProfile
 ) -> int:
-    """The largest batch of this isl and osl that fits (0: not even one)."""
+    """The largest batch of the workload's isl and osl that fits (0: a batch of one does not).
+
+    Args:
+        workload, par: numbers; the workload's batch is not read.
+    """
 
     def fits(batch: Array) -> Mask:
-        asked = Workload(batch, workload.isl, workload.osl)
-        return memory(model, system, asked, par, engine).fits
+        larger = Workload(batch, workload.isl, workload.osl)
+        return memory(model, system, larger, par, engine).fits
 
     return _largest(fits)
 
@@ -145,17 +159,24 @@ def max_batch(
 def max_context(
     model: Model, system: System, workload: Workload, par: Parallelism, engine: EngineProfile
 ) -> int:
-    """The longest prompt of this batch and osl that fits (0: not even one token)."""
+    """The longest prompt of the workload's batch and osl that fits (0: one token does not).
+
+    Args:
+        workload, par: numbers; the workload's isl is not read.
+    """
 
     def fits(isl: Array) -> Mask:
-        asked = Workload(workload.batch, isl, workload.osl)
-        return memory(model, system, asked, par, engine).fits
+        longer = Workload(workload.batch, isl, workload.osl)
+        return memory(model, system, longer, par, engine).fits
 
     return _largest(fits)
 
 
 def _largest(fits: Callable[[Array], Mask]) -> int:
-    """The largest whole number for which a decreasing predicate holds, by narrowing grids."""
+    """The largest whole number that fits, 0 if none, by narrowing grids.
+
+    fits: numbers -> whether each fits; true up to a number and false beyond.
+    """
     low, high = 0.0, float(_LARGEST)
     while high - low > 1.0:
         probes = np.unique(np.round(np.geomspace(max(low, 1.0), high, 64)))

@@ -1,8 +1,8 @@
-"""What does not fit on the device, kept in host memory or on disk, and what that costs.
+"""Offload of weights or cache to host memory and disk, and the time to read it in every step.
 
-Every step reads what was moved out over the host link: weights once, the cache of all sequences
-once.  What host memory cannot hold lies on disk behind it.  Transfers are taken as not hidden
-behind the device's work, as frameworks that stream layer by layer leave them.
+Every step reads the offloaded bytes over the host link: weights once, the cache of all sequences
+once.  Bytes beyond the host's memory lie on disk.  Transfers do not hide behind the device's work,
+as in frameworks that stream layer by layer.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ What = Literal["weights", "kv"]
 
 @dataclass(frozen=True, slots=True)
 class Offload:
-    """What lies elsewhere, [configs].
+    """Offloaded bytes of the fullest device and their cost, [configs].
 
-    host_bytes, disk_bytes: moved off the fullest device.  step_s: time to read them in a step.
-    fits: whether the rest fits the device and the moved part host memory and disk.
+    host_bytes, disk_bytes: offloaded to each.  step_s: time to read them in a step.
+    fits: whether the rest fits the device.
     """
 
     host_bytes: Array
@@ -33,16 +33,19 @@ class Offload:
     fits: Mask
 
 
-def offload(held: Memory, system: System, what: What) -> Offload:
-    """Move as much of the weights or of the KV cache as does not fit on the device.
+def offload(memory: Memory, system: System, what: What) -> Offload:
+    """Offload as much of the weights or of the KV cache as does not fit on the device.
+
+    Args:
+        memory: without offload.  what: "weights" or "kv".
 
     Raises:
         MissingSpec: the system states no host link, or no disk where host memory is too small.
     """
     if system.host_bytes_per_s is None:
         raise MissingSpec(f"{system.name} states no host link, so nothing can be offloaded over it")
-    over = np.maximum(held.total_bytes - held.usable_bytes, 0.0)
-    movable = held.weights_bytes if what == "weights" else held.kv_bytes
+    over = np.maximum(memory.total_bytes - memory.usable_bytes, 0.0)
+    movable = memory.weights_bytes if what == "weights" else memory.kv_bytes
     moved = np.minimum(over, movable)
     room = np.inf if system.host_memory_bytes is None else system.host_memory_bytes
     host = np.minimum(moved, room)

@@ -1,9 +1,9 @@
-"""Few-shot calibration: latency constants from a handful of measured operators.
+"""Few-shot calibration of latency constants from measured operators: a maximum-a-posteriori fit.
 
-A maximum-a-posteriori fit.  The profile at hand is the prior: every constant is log-normal around
-its value, as wide as the measured devices differ from one another; the points pull it to where
-this device is.  A single scale factor cannot do this: devices differ in launch time, bandwidth
-and compute by different factors.
+The profile at hand is the prior: every constant is log-normal around its value, as wide as the
+measured devices differ from one another, and the points pull it to the value of this device.  One
+scale factor would not do: devices differ in launch time, bandwidth and compute by different
+factors.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from genz_core.error_metrics import ErrorSummary, error_summary
 from genz_core.errors import InvalidValue
 from genz_core.latency.measured_operators import OperatorPoints, bound_s, price_s
 from genz_core.latency.parameters import Parameters, describe
@@ -24,16 +25,20 @@ from genz_core.types import Array, System
 
 #: Log residuals beyond this count linearly, not squared: one bad point must not bend a profile.
 ROBUST_SCALE = 0.10
-#: A point faster than physics allows by more than this is refused (clock and timer noise is not).
+#: A point that beats its bound by more than this share is refused (less is clock and timer noise).
 TOLERANCE = 0.05
-#: Spread of a constant that no profile states: within a factor of two, two times in three.
+#: Spread of a constant that no profile states: within a factor of 1.6, two times in three.
 _SPREAD = 0.5
 _SPREAD_OF_TIER: Mapping[Tier, float] = {"measured": 0.2, "sibling": 0.35, "default": _SPREAD}
 
 
 @dataclass(frozen=True, slots=True)
-class Solution:
-    """Fitted constants, the standard deviation of the logarithm of each, and what is left."""
+class FittedParameters:
+    """Fitted constants of one operator class and format.
+
+    uncertainty: {constant: standard deviation of its logarithm}.  cost: half the sum of squares
+    that remains, to compare fits to the same points.
+    """
 
     parameters: Parameters
     uncertainty: Mapping[str, float]
@@ -41,34 +46,11 @@ class Solution:
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorSummary:
-    """Relative errors of predictions, as fractions: mean, median, p90 absolute; mean signed."""
-
-    points: int
-    mape: float
-    median: float
-    p90: float
-    bias: float
-
-    @classmethod
-    def of(cls, predicted_s: Array, measured_s: Array) -> ErrorSummary:
-        signed = np.asarray(predicted_s) / np.asarray(measured_s) - 1.0
-        size = np.abs(signed)
-        return cls(
-            size.size,
-            float(size.mean()),
-            float(np.median(size)),
-            float(np.percentile(size, 90)),
-            float(signed.mean()),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Calibration:
-    """A calibrated profile and what changed.
+    """A calibrated profile, how certain its constants are, and its errors.
 
     uncertainty: {"class.format": {constant: standard deviation of its logarithm}}.
-    before, after: errors on the points given, by "class.format".
+    before, after: errors on the points of the fit, by "class.format".
     """
 
     profile: LatencyProfile
@@ -83,10 +65,10 @@ def calibrate(
     """Fit a profile to measured operators of one device.
 
     Args:
-        profile: the prior; its fits say how wide each constant's prior is.
-        system: what the points were measured on.
+        profile: the prior; its fits state the width of each constant's prior.
+        system: the device that was measured.
         points: one entry per operator class and format, 20 to 100 points in all do most good.
-        date: when they were measured.
+        date: of the measurement, recorded in the fits.
 
     Raises:
         InvalidValue: no points, a time that is not positive, or points more than 5 % faster than
@@ -103,8 +85,8 @@ def calibrate(
         old = profile.fit(entry.operator, entry.fmt)
         spread = old.spread or _tier_spread(start, old.tier)
         solution = fit(entry, system, start, spread=spread, prior=True)
-        before[key] = ErrorSummary.of(price_s(entry, system, start), entry.measured_s)
-        after[key] = ErrorSummary.of(price_s(entry, system, solution.parameters), entry.measured_s)
+        before[key] = error_summary(price_s(entry, system, start), entry.measured_s)
+        after[key] = error_summary(price_s(entry, system, solution.parameters), entry.measured_s)
         uncertainty[key] = solution.uncertainty
         parameters.setdefault(entry.operator, {})[entry.fmt] = solution.parameters
         fits[key] = Fit(
@@ -122,34 +104,39 @@ def calibrate(
 
 
 def _tier_spread(start: Parameters, tier: Tier) -> dict[str, float]:
-    """How far constants may be off where no spread is recorded: less on a measured device."""
+    """{constant: width of its prior} where no spread is recorded: less on a measured device."""
     return dict.fromkeys((c.name for c in describe(type(start))), _SPREAD_OF_TIER[tier])
 
 
 def refuse_impossible(points: Sequence[OperatorPoints], system: System) -> None:
-    """Raise `InvalidValue` naming the points that no device with these peaks can have reached."""
+    """Refuse points that are no times, or that no device with these peaks can have reached.
+
+    Raises:
+        InvalidValue: the first such entry, with its worst point.
+    """
     for entry in points:
         measured = np.asarray(entry.measured_s, np.float64)
         if not np.all(np.isfinite(measured) & (measured > 0)):
-            where = int(np.flatnonzero(~(np.isfinite(measured) & (measured > 0)))[0])
+            first = int(np.flatnonzero(~(np.isfinite(measured) & (measured > 0)))[0])
             raise InvalidValue(
-                f"{entry.operator}.{entry.fmt} point {where} took {measured[where]:g} s; "
+                f"{entry.operator}.{entry.fmt} point {first} took {measured[first]:g} s; "
                 "times must be positive seconds"
             )
         beaten = impossible(entry, system)
         if beaten.any():
-            raise InvalidValue(_impossible(entry, measured, bound_s(entry, system), beaten))
+            raise InvalidValue(_complaint(entry, measured, bound_s(entry, system), beaten))
 
 
 def impossible(entry: OperatorPoints, system: System) -> NDArray[np.bool_]:
-    """Which points are more than `TOLERANCE` faster than the device's peaks allow."""
+    """Whether each point beats the device's bound by more than `TOLERANCE`, [points]."""
     measured = np.asarray(entry.measured_s, np.float64)
     return np.asarray(measured < bound_s(entry, system) / (1.0 + TOLERANCE))
 
 
-def _impossible(
+def _complaint(
     entry: OperatorPoints, measured: Array, limit: Array, beaten: NDArray[np.bool_]
 ) -> str:
+    """The sentence on points that beat their bound, with the worst of them."""
     worst = int(np.argmax(np.where(beaten, limit / measured, 0.0)))
     shape = ", ".join(f"{name}={values[worst]:g}" for name, values in entry.arrays().items())
     return (
@@ -165,7 +152,11 @@ def _impossible(
 
 @dataclass(frozen=True, slots=True)
 class _Space:
-    """Constants as an unconstrained-looking vector: logarithms between the bounds."""
+    """Vector space of the free constants of a parameter set: their logarithms, within bounds.
+
+    names: of the free constants, in order.  low, high: logarithms of their bounds, [constants].
+    fixed: {constant: value} of the others.
+    """
 
     kind: type[Parameters]
     names: tuple[str, ...]
@@ -175,6 +166,7 @@ class _Space:
 
     @classmethod
     def of(cls, kind: type[Parameters], fixed: Mapping[str, float]) -> _Space:
+        """The space of a parameter set's constants but the fixed ones."""
         free = [constant for constant in describe(kind) if constant.name not in fixed]
         # A bound of zero has no logarithm; a ten-thousandth of the upper one is as good as none.
         low = [np.log(max(c.low, c.high * 1e-4 if c.low == 0 else c.low)) for c in free]
@@ -187,12 +179,14 @@ class _Space:
         )
 
     def vector(self, parameters: Parameters) -> Array:
+        """Logarithms of the free constants, moved just inside their bounds, [constants]."""
         values = [getattr(parameters, name) for name in self.names]
         inside = 1e-6 * (self.high - self.low)
         with np.errstate(divide="ignore"):
             return np.clip(np.log(values), self.low + inside, self.high - inside)
 
     def parameters(self, vector: Array) -> Parameters:
+        """The parameter set of a vector."""
         bounds = {constant.name: constant for constant in describe(self.kind)}
         values = {
             name: min(max(float(value), bounds[name].low), bounds[name].high)
@@ -209,14 +203,17 @@ def fit(
     spread: Mapping[str, float] | None = None,
     prior: bool = False,
     fixed: Collection[str] = (),
-) -> Solution:
+) -> FittedParameters:
     """Constants that explain measured points of one operator class and format on one device.
 
     Minimises the sum of rho(ln predicted - ln measured), rho quadratic up to `ROBUST_SCALE` and
     linear beyond, plus, with `prior`, ((ln c - ln start) / spread)^2 for every constant.
 
     Args:
-        start: first guess and centre of the prior.  spread: of ln(constant), by name.
+        points: measured shapes [points].  system: the device that was measured.
+        start: first guess and centre of the prior.
+        spread: {constant: standard deviation of its logarithm in the prior}.
+        prior: whether the prior counts.
         fixed: constants that stay as in `start`.
     """
     return fit_pool([(points, system, 1.0)], start, spread=spread, prior=prior, fixed=fixed)
@@ -229,8 +226,8 @@ def fit_pool(
     spread: Mapping[str, float] | None = None,
     prior: bool = False,
     fixed: Collection[str] = (),
-) -> Solution:
-    """As `fit`, one set of constants for several devices: (points, system, weight) each."""
+) -> FittedParameters:
+    """One set of constants for several devices, (points, system, weight) each; see `fit`."""
     space = _Space.of(type(start), {name: getattr(start, name) for name in fixed})
     centre = space.vector(start)
     width = np.array([(spread or {}).get(name, _SPREAD) for name in space.names])
@@ -256,7 +253,7 @@ def fit_pool(
         x_scale=width if prior else "jac",
     )
     deviation = _deviation(best.jac, width if prior else None)
-    return Solution(
+    return FittedParameters(
         space.parameters(best.x + origin),
         dict(zip(space.names, (float(value) for value in deviation), strict=True)),
         float(best.cost),

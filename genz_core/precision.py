@@ -1,4 +1,4 @@
-"""Number formats: bits per element with their scales, and the arithmetic they run in.
+"""Number formats: bits per element with their scales, and the arithmetic of their products.
 
 Block formats carry a scale per block, so their true size is above their name's: an nvfp4 element
 costs 4 bits and one fp8 scale per 16 elements, 4.5 bits in all.
@@ -14,11 +14,11 @@ from genz_core.errors import UnknownPrecision
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
-    """One number format.
+class NumberFormat:
+    """A number format.
 
     bits: per element, scales included.  compute: arithmetic type of a matrix product whose
-    weights have this format (16 bit for weight-only formats).  source: where `bits` is from.
+    weights have this format (16 bit for weight-only formats).  source: origin of `bits`.
     cache: format of the KV cache that its checkpoints name, where one tool writes them all.
     """
 
@@ -30,6 +30,7 @@ class Format:
 
     @property
     def bytes(self) -> float:
+        """Bytes per element, scales included."""
         return self.bits / 8
 
 
@@ -41,36 +42,40 @@ _GGML = "ggml block layouts, ggml-common.h: bytes of a block / elements of a blo
 _LLAMA_CPP = "llama.cpp tools/quantize README, Llama-3.1-8B: bits per weight of the mixture"
 
 _FORMATS = (
-    Format("fp32", 32, "fp32", "IEEE 754"),
-    Format("tf32", 32, "tf32", "stored as fp32"),
-    Format("bf16", 16, "bf16", "bfloat16"),
-    Format("fp16", 16, "fp16", "IEEE 754"),
-    Format("fp8", 8, "fp8", "OCP 8-bit floating point (2023), one scale per tensor or channel"),
-    Format("fp8_block", 8 + 32 / 128**2, "fp8", "DeepSeek-V3 report: one fp32 scale per 128 x 128"),
-    Format("mxfp8", 8 + 8 / 32, "fp8", _OCP),
-    Format("int8", 8, "bf16", "one scale per channel"),
-    Format("int4", 4 + (16 + 4) / 128, "bf16", _GPTQ),
-    Format("int4_g32", 4 + 16 / 32, "bf16", _PACKED),
-    Format("mxfp4", 4 + 8 / 32, "bf16", _OCP),
-    Format("nvfp4", 4 + 8 / 16, "fp4", _NVFP4, cache="fp8"),  # ModelOpt's default on export
-    Format("q4_0", 4.5, "fp16", _GGML),
-    Format("q4_1", 5.0, "fp16", _GGML),
-    Format("q5_0", 5.5, "fp16", _GGML),
-    Format("q5_1", 6.0, "fp16", _GGML),
-    Format("q8_0", 8.5, "fp16", _GGML),
-    Format("iq4_nl", 4.5, "fp16", _GGML),
-    Format("iq4_xs", 4.25, "fp16", _GGML),
-    Format("q2_k", 3.1593, "fp16", _LLAMA_CPP),
-    Format("q3_k_s", 3.6429, "fp16", _LLAMA_CPP),
-    Format("q3_k_m", 3.9960, "fp16", _LLAMA_CPP),
-    Format("q3_k_l", 4.2979, "fp16", _LLAMA_CPP),
-    Format("q4_k_s", 4.6672, "fp16", _LLAMA_CPP),
-    Format("q4_k_m", 4.8944, "fp16", _LLAMA_CPP),
-    Format("q5_k_s", 5.5704, "fp16", _LLAMA_CPP),
-    Format("q5_k_m", 5.7036, "fp16", _LLAMA_CPP),
-    Format("q6_k", 6.5633, "fp16", _LLAMA_CPP),
+    NumberFormat("fp32", 32, "fp32", "IEEE 754"),
+    NumberFormat("tf32", 32, "tf32", "stored as fp32"),
+    NumberFormat("bf16", 16, "bf16", "bfloat16"),
+    NumberFormat("fp16", 16, "fp16", "IEEE 754"),
+    NumberFormat(
+        "fp8", 8, "fp8", "OCP 8-bit floating point (2023), one scale per tensor or channel"
+    ),
+    NumberFormat(
+        "fp8_block", 8 + 32 / 128**2, "fp8", "DeepSeek-V3 report: one fp32 scale per 128 x 128"
+    ),
+    NumberFormat("mxfp8", 8 + 8 / 32, "fp8", _OCP),
+    NumberFormat("int8", 8, "bf16", "one scale per channel"),
+    NumberFormat("int4", 4 + (16 + 4) / 128, "bf16", _GPTQ),
+    NumberFormat("int4_g32", 4 + 16 / 32, "bf16", _PACKED),
+    NumberFormat("mxfp4", 4 + 8 / 32, "bf16", _OCP),
+    NumberFormat("nvfp4", 4 + 8 / 16, "fp4", _NVFP4, cache="fp8"),  # ModelOpt's default on export
+    NumberFormat("q4_0", 4.5, "fp16", _GGML),
+    NumberFormat("q4_1", 5.0, "fp16", _GGML),
+    NumberFormat("q5_0", 5.5, "fp16", _GGML),
+    NumberFormat("q5_1", 6.0, "fp16", _GGML),
+    NumberFormat("q8_0", 8.5, "fp16", _GGML),
+    NumberFormat("iq4_nl", 4.5, "fp16", _GGML),
+    NumberFormat("iq4_xs", 4.25, "fp16", _GGML),
+    NumberFormat("q2_k", 3.1593, "fp16", _LLAMA_CPP),
+    NumberFormat("q3_k_s", 3.6429, "fp16", _LLAMA_CPP),
+    NumberFormat("q3_k_m", 3.9960, "fp16", _LLAMA_CPP),
+    NumberFormat("q3_k_l", 4.2979, "fp16", _LLAMA_CPP),
+    NumberFormat("q4_k_s", 4.6672, "fp16", _LLAMA_CPP),
+    NumberFormat("q4_k_m", 4.8944, "fp16", _LLAMA_CPP),
+    NumberFormat("q5_k_s", 5.5704, "fp16", _LLAMA_CPP),
+    NumberFormat("q5_k_m", 5.7036, "fp16", _LLAMA_CPP),
+    NumberFormat("q6_k", 6.5633, "fp16", _LLAMA_CPP),
 )
-FORMATS: Mapping[str, Format] = {fmt.name: fmt for fmt in _FORMATS}
+FORMATS: Mapping[str, NumberFormat] = {fmt.name: fmt for fmt in _FORMATS}
 
 _ALIASES: Mapping[str, str] = {
     "bfloat16": "bf16",
@@ -116,10 +121,10 @@ _FALLBACK: Mapping[str, tuple[str, ...]] = {
 
 @lru_cache(maxsize=256)
 def canonical(name: str) -> str:
-    """The spelling of a format used here: `Q4_K_M`, `float16` and `FP8-Block` are understood.
+    """Name of a format in `FORMATS` from a common spelling: `Q4_K_M`, `float16`, `FP8-Block`.
 
     Raises:
-        UnknownPrecision: no format of that name; the near ones are named.
+        UnknownPrecision: no format has that name; the near ones are listed.
     """
     folded = name.strip().casefold().replace("-", "_").replace("torch.", "")
     folded = _ALIASES.get(folded, folded)
@@ -128,19 +133,23 @@ def canonical(name: str) -> str:
     return folded
 
 
-def format_of(name: str) -> Format:
-    """The format called `name`, aliases included.  Raises `UnknownPrecision`."""
+def format_of(name: str) -> NumberFormat:
+    """The format of a name or alias.
+
+    Raises:
+        UnknownPrecision: no format has that name.
+    """
     return FORMATS[canonical(name)]
 
 
 @lru_cache(maxsize=256)
 def bytes_of(name: str) -> float:
-    """Bytes per element of a format, its scales included."""
+    """Bytes per element of a format, its scales included.  Raises `UnknownPrecision`."""
     return format_of(name).bytes
 
 
 def arithmetic(weights: str, activations: str = "", compute: str = "") -> str:
-    """The type a matrix product asks for.
+    """Arithmetic type of a matrix product from the formats of its operands.
 
     A forced `compute` wins.  8-bit integers multiply as integers only when both operands are;
     alone they are a storage format, as int4, mxfp4 and the GGUF types are.
@@ -156,7 +165,10 @@ def arithmetic(weights: str, activations: str = "", compute: str = "") -> str:
 
 
 def runnable(compute: str, peaks: Mapping[str, float]) -> str:
-    """The type a product of type `compute` really runs in where only `peaks` are stated."""
+    """Type that a product of type `compute` runs in: its own, or a fallback that has a peak.
+
+    peaks: {type: FLOP/s} of the system.  Without any fallback it is `compute` itself.
+    """
     if compute in peaks:
         return compute
     return next((other for other in _FALLBACK.get(compute, ()) if other in peaks), compute)

@@ -1,10 +1,10 @@
-"""The registry of operator kinds: one entry a kind, made by decorators, a second one refused.
+"""Registries of operator kinds: entries made by decorators, one for each name.
 
     @operator_kind("gemm", "gemm", flops="2 × {m} × {n} × {k}")   on the function that counts it
-    @prices("gemm", formula=gemm_s, ...)                          on what turns it into a latency
+    @prices("gemm", formula=gemm_time, ...)                       on what turns it into a latency
 
-Everything that is said of a kind anywhere (its class, the formula of its FLOPs, the latency model
-that prices it) is read from its entry.  A new kind registers itself from the file it lives in.
+The class of a kind, the formula of its FLOPs and its latency model are read from these entries
+alone.  A new kind is registered by the file that defines it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @dataclass(slots=True)
 class Registry(Generic[Entry]):
-    """Entries by name; a name is taken once.
+    """Entries by name, one for each.
 
-    what: what the names are of, for messages.
+    what: kind of the entries, for messages ("operator kind").
     """
 
     what: str
@@ -60,8 +60,8 @@ class Registry(Generic[Entry]):
         try:
             return self._entries[name]
         except KeyError:
-            known = ", ".join(self._entries)
-            raise InvalidValue(f"unknown {self.what} {name!r}; known: {known}") from None
+            names = ", ".join(self._entries)
+            raise InvalidValue(f"unknown {self.what} {name!r}; known: {names}") from None
 
     def __contains__(self, name: object) -> bool:
         return name in self._entries
@@ -75,9 +75,9 @@ class Registry(Generic[Entry]):
 
 @dataclass(frozen=True, slots=True)
 class OperatorKind:
-    """One kind of operator.
+    """A kind of operator.
 
-    operator_class: the class that it is drawn and validated under.  flops: FLOPs of one run as a
+    operator_class: the class under which it is drawn and validated.  flops: FLOPs of one run as a
     formula over the names of its dimensions, "" where they are a number of FLOPs an element.
     """
 
@@ -86,16 +86,19 @@ class OperatorKind:
     flops: str = ""
 
 
-#: Every kind that an operator function makes; filled when `genz_core.operators` is imported.
+#: Kinds of the operator functions; filled when `genz_core.operators` is imported.
 KINDS: Registry[OperatorKind] = Registry("operator kind")
 
 
 def operator_kind(
     name: str, operator_class: OperatorClass, flops: str = ""
 ) -> Callable[[Function], Function]:
-    """Register the kind of operator that the decorated function makes.
+    """Register the kind of operator that the decorated function makes, one decorator per kind.
 
-    A function that makes several kinds carries a decorator for each.
+    Args: see `OperatorKind`.
+
+    Raises:
+        InvalidValue: the kind is registered already.
     """
 
     def register(function: Function) -> Function:

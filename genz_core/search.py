@@ -1,4 +1,4 @@
-"""Sweeps: every combination of some axes, priced in one call, and the frontier among them."""
+"""Sweeps over every combination of some axes in one call, and Pareto frontiers."""
 
 from __future__ import annotations
 
@@ -20,15 +20,17 @@ _LARGEST = 2_000_000
 
 
 def grid(axes: Mapping[str, Sequence[float]]) -> dict[str, Array]:
-    """Every combination of the values on `axes`, as one array an axis.
+    """Every combination of the values on `axes`: {axis: values [combinations]}.
+
+    The last axis varies fastest.
 
     Raises:
-        InvalidValue: an axis nobody knows, an empty one, or more than two million combinations.
+        InvalidValue: an unknown axis, an empty one, or more than two million combinations.
     """
     for name, values in axes.items():
         if name not in (*_WORKLOAD, *DEGREES):
-            known = ", ".join((*_WORKLOAD, *DEGREES))
-            raise InvalidValue(f"cannot sweep {name!r}; axes are {known}")
+            names = ", ".join((*_WORKLOAD, *DEGREES))
+            raise InvalidValue(f"cannot sweep {name!r}; axes are {names}")
         if not len(values):
             raise InvalidValue(f"the axis {name!r} has no values")
     size = int(np.prod([len(values) for values in axes.values()], dtype=float))
@@ -46,9 +48,12 @@ def sweep(
     *,
     on_error: OnError = "status",
 ) -> Estimate:
-    """Price every combination of `axes` (batch, isl, osl, tp, pp, dp, ep, cp) in one call.
+    """Estimate of every combination of `axes`, an array [combinations] as in `grid`.
 
-    on_error: see `estimate`; a combination that cannot run has a reason code by default.
+    Args:
+        axes: {batch, isl, osl, tp, pp, dp, ep or cp: values}.
+        engine: default: the generic one.
+        on_error: see `estimate`; a combination that cannot run has a reason code by default.
 
     Raises:
         InvalidValue: see `grid`; a value that is no size.
@@ -61,9 +66,12 @@ def sweep(
 
 
 def pareto(costs: Array, gains: Array) -> NDArray[np.bool_]:
-    """Which points no other beats: none has a lower cost at no lower gain, [points].
+    """Whether each point is on the Pareto frontier, [points].
 
-    NaN points are never on the frontier.
+    No other point has a lower cost at no lower gain.  NaN points are never on the frontier.
+
+    Args:
+        costs, gains: [points].
     """
     usable = np.flatnonzero(np.isfinite(costs) & np.isfinite(gains))
     order = usable[np.lexsort((-gains[usable], costs[usable]))]

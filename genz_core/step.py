@@ -1,7 +1,8 @@
-"""Price one step: graph x system x engine -> `StepEstimate`, arrays [operators, configurations].
+"""Price of one step: graph x system x engine -> `StepEstimate`, arrays [ops, configs].
 
-One code path: a single configuration is an array of one.  Each operator's time is split into
-parts that sum to it, and the operators, the pipeline's wait and the host's time sum to the step.
+One code path: a single configuration is an array of length one.  Each operator's time is split
+into parts that sum to it, and the operators, the pipeline's wait and the host's time sum to the
+step.
 """
 
 from __future__ import annotations
@@ -16,20 +17,19 @@ from genz_core.engine import EngineProfile
 from genz_core.latency import Explanation, Pricer
 from genz_core.latency.roofline import arithmetic_of, roofline
 from genz_core.operators import on_the_busiest_rank, to_the_busiest_rank
+from genz_core.short_repr import clipped, spans
 from genz_core.types import DEGREES, Array, Graph, Num, Op, Parallelism, Step, System, picked
 from genz_core.validity import length, spread, stack
 
 #: The parts that an operator's expected latency falls into, in the order they are drawn.
 PARTS = ("compute", "memory", "communication", "overhead")
-#: Operators that one expert-parallel rank has more of than the others, and what it has.
+#: {kind: operator -> the same on the busiest expert-parallel rank}.
 _BUSIEST: Mapping[str, Callable[[Op, Num], Op]] = {
     "moe": on_the_busiest_rank,
     "all_to_all": to_the_busiest_rank,
 }
-
-
-#: The figures of a step that are arrays over configurations.
-_BY_CONFIG = (
+#: Fields of a `StepEstimate` that are arrays over configurations.
+BY_CONFIG = (
     "compute_s", "memory_s", "communication_s", "expected_s", "stage_s", "bound_stage_s",
     "micro_batches", "host_s", "flops", "bytes",
 )  # fmt: skip
@@ -37,17 +37,17 @@ _BY_CONFIG = (
 
 @dataclass(frozen=True, slots=True)
 class StepEstimate:
-    """A priced step.
+    """A priced step; times in seconds.
 
-    runs: times each operator runs in the step, [ops].  compute_s, memory_s, communication_s:
-    least time of one run per resource, expected_s: what to expect of it, [ops, configs].
+    lanes: the graph that was priced, maybe of several steps side by side; lane: the columns of
+    this step, None for all.
+    runs: runs of each operator in the step, [ops].  compute_s, memory_s, communication_s: least
+    time of one run per resource, expected_s: its expected time, [ops, configs].
     stage_s, bound_stage_s: time of the slowest pipeline stage for one micro-batch, [configs].
-    micro_batches: how often a stage runs; pipelined: see `price`.  host_s: host time, [configs].
+    micro_batches: runs of a stage; pipelined: see `price`.  host_s: host time, [configs].
     flops, bytes: of one run, [ops, configs].
     node_weights: of the contexts that a mean step averages; the graph's numbers lie node by node,
     [nodes x configs].
-    lanes: the graph that was priced, maybe of several steps side by side; lane: the columns that
-    are this step's, None for all.
     """
 
     lanes: Graph
@@ -76,22 +76,31 @@ class StepEstimate:
         return replace(self.lanes, ops=tuple(picked(op, self.lane) for op in self.lanes.ops))
 
     def of_lane(self, lane: slice) -> StepEstimate:
-        """The step in some of the columns."""
-        changes: dict[str, Any] = {name: getattr(self, name)[..., lane] for name in _BY_CONFIG}
+        """The step of some columns of the priced configurations."""
+        changes: dict[str, Any] = {name: getattr(self, name)[..., lane] for name in BY_CONFIG}
         return replace(self, **changes, lane=lane)
+
+    def __repr__(self) -> str:
+        figures = (("total_s", self.total_s), ("bound_total_s", self.bound_total_s))
+        return (
+            f"StepEstimate({len(self.lanes.ops):,} operators x {self.configs:,} configurations "
+            f"on {clipped(self.system.name)} under {clipped(self.engine.name)}:\n"
+            f"  {spans(figures)})"
+        )
 
     @property
     def configs(self) -> int:
+        """Number of configurations: the columns of every array."""
         return int(self.expected_s.shape[1])
 
     def op(self, row: int, config: int = 0) -> Op:
-        """Operator `row` in one configuration, at each node that its figures average."""
+        """Operator `row` in one configuration; arrays [nodes] where its figures are averages."""
         op = self.lanes.ops[row]
-        mine = op if self.lane is None else picked(op, self.lane)
-        return picked(mine, slice(config, None, self.configs))
+        in_lane = op if self.lane is None else picked(op, self.lane)
+        return picked(in_lane, slice(config, None, self.configs))
 
     def explain(self, row: int, config: int = 0) -> Explanation:
-        """The price of one run of operator `row` in one configuration, taken apart; scalars."""
+        """Price of one run of operator `row` in one configuration, taken apart into scalars."""
         pricer = Pricer(self.system, self.engine)
         return pricer.explain(self.op(row, config)).mean(self.node_weights)
 
@@ -123,10 +132,10 @@ class StepEstimate:
         return operators + wait
 
     def parts(self) -> dict[str, Array]:
-        """Split each operator's time, [ops, configs] each; the four sum to `operators_s`.
+        """Parts of each operator's time by name, [ops, configs] each; they sum to `operators_s`.
 
-        The resource that binds an operator gets its bound; what lies above it is overhead:
-        launch, tiles that do not fill, bandwidth that is not reached.
+        The resource that binds an operator gets its bound; the rest is overhead: launch, tiles
+        that do not fill, bandwidth that is not reached.
         """
         bound = self.bound_s
         binding = np.argmax(np.stack([self.communication_s, self.compute_s, self.memory_s]), axis=0)
@@ -136,38 +145,37 @@ class StepEstimate:
         return {name: split[name] * self.runs[:, None] for name in PARTS}
 
     def bounds(self, config: int = 0) -> list[str]:
-        """What binds each operator of one configuration: the largest of its parts."""
+        """Name of the largest part of each operator's time in one configuration, [ops]."""
         parts = np.stack([part[:, config] for part in self.parts().values()])
         return [PARTS[at] for at in np.argmax(parts, axis=0)]
 
     def table(self, config: int = 0) -> dict[str, list[object]]:
-        """One row an operator, as columns, for one configuration.
+        """Table of the operators in one configuration: {column: values [ops]}.
 
         Columns: name, kind, class, module, runs, flops, bytes (both per run), flops_per_byte,
         compute, bound_s, predicted_s (all runs), share, bound, and the parts in seconds.
         """
-        rows = range(len(self.graph.ops))
         ops = self.graph.ops
         seconds, bound = self.operators_s[:, config], (self.bound_s * self.runs[:, None])[:, config]
-        flops, moved = self.flops[:, config], self.bytes[:, config]
+        flops, moved = self.flops[:, config].tolist(), self.bytes[:, config].tolist()
         total = max(float(seconds.sum()), np.finfo(float).tiny)
         columns: dict[str, list[object]] = {
             "name": [op.name for op in ops],
             "kind": [op.kind for op in ops],
             "class": [op.operator_class for op in ops],
             "module": [op.module for op in ops],
-            "runs": [float(self.runs[row]) for row in rows],
-            "flops": [float(flops[row]) for row in rows],
-            "bytes": [float(moved[row]) for row in rows],
-            "flops_per_byte": [float(flops[r] / moved[r]) if moved[r] else 0.0 for r in rows],
+            "runs": self.runs.tolist(),
+            "flops": flops,
+            "bytes": moved,
+            "flops_per_byte": [f / b if b else 0.0 for f, b in zip(flops, moved, strict=True)],
             "compute": [arithmetic_of(op, self.system) for op in ops],
-            "bound_s": [float(bound[row]) for row in rows],
-            "predicted_s": [float(seconds[row]) for row in rows],
-            "share": [float(seconds[row] / total) for row in rows],
+            "bound_s": bound.tolist(),
+            "predicted_s": seconds.tolist(),
+            "share": (seconds / total).tolist(),
             "bound": list(self.bounds(config)),
         }
         for name, part in self.parts().items():
-            columns[f"{name}_s"] = [float(value) for value in part[:, config]]
+            columns[f"{name}_s"] = part[:, config].tolist()
         return columns
 
 
@@ -183,11 +191,17 @@ def price(
 ) -> StepEstimate:
     """Price the operators of one step.
 
-    micro_batches: how many parts the step's sequences were split into; `graph` is one of them.
-    pipelined: micro-batches of consecutive steps follow each other without a gap (decode).
+    Args:
+        graph: the operators of one micro-batch, as the engine executes them.
+        step: its groups.  parallelism: degrees; numbers or arrays [configs], as in `graph`.
+        micro_batches: parts that the step's sequences were split into.
+        pipelined: micro-batches of consecutive steps follow each other without a gap (decode).
+
+    Raises:
+        MissingSpec: the system states no peak or link that an operator needs.
     """
     size = _configurations(step, parallelism, micro_batches)
-    graph = as_balanced(graph, parallelism)
+    graph = of_busiest_rank(graph, parallelism)
     least = [roofline(op, system) for op in graph.ops]
     compute = stack((limit.compute_s for limit in least), size)
     memory = stack((limit.memory_s for limit in least), size)
@@ -218,8 +232,8 @@ def price(
     )
 
 
-def as_balanced(graph: Graph, parallelism: Parallelism) -> Graph:
-    """The graph of the device that the others wait for: the busiest rank of the experts."""
+def of_busiest_rank(graph: Graph, parallelism: Parallelism) -> Graph:
+    """The graph of the busiest rank of the experts, which the other devices wait for."""
     imbalance = parallelism.expert_imbalance
     if np.all(np.asarray(imbalance) == 1.0):
         return graph
@@ -228,7 +242,7 @@ def as_balanced(graph: Graph, parallelism: Parallelism) -> Graph:
 
 
 def stage_runs(graph: Graph, stages: int) -> Array:
-    """How often each operator runs on each pipeline stage, [stages, ops].
+    """Runs of each operator on each pipeline stage, [stages, ops].
 
     Layer l of L sits on stage floor(l * stages / L); the ends of the model on first and last.  Of
     the chain of messages between stages, each but the last sends one.
@@ -248,9 +262,9 @@ def stage_runs(graph: Graph, stages: int) -> Array:
 
 
 def slowest_stage(graph: Graph, stages: Array, per_run: Array) -> Array:
-    """The largest sum of `per_run` [ops, configs] over any one pipeline stage, [configs].
+    """The largest sum of `per_run` [ops, configs] over a pipeline stage, [configs].
 
-    The same reduction serves time (the slowest stage) and memory (the fullest).
+    For times it is the slowest stage, for bytes the fullest.  stages: degrees, [configs].
     """
     if np.all(stages == stages[0]):
         return np.asarray((stage_runs(graph, int(stages[0])) @ per_run).max(0))
@@ -262,10 +276,12 @@ def slowest_stage(graph: Graph, stages: Array, per_run: Array) -> Array:
 
 
 def _wait_s(operators: Array, stage: Array, micro_batches: Array, pipelined: bool) -> Array:
-    """Time on top of one micro-batch's way through all stages.
+    """Time of a step beyond one micro-batch's way through all stages [s], [configs].
 
-    Alone, the other micro-batches leave the slowest stage one after another.  Pipelined, a stage
-    that works without a pause hides the way through, or the way through hides it.
+    Alone, the other micro-batches leave the slowest stage one after another.  Pipelined, the step
+    takes the longer of that way and of the slowest stage's work on all micro-batches.
+
+    operators: the way, a sum over operators.  stage: of the slowest stage for one micro-batch.
     """
     if pipelined:
         return np.maximum(micro_batches * stage - operators, 0.0)
@@ -273,6 +289,7 @@ def _wait_s(operators: Array, stage: Array, micro_batches: Array, pipelined: boo
 
 
 def _configurations(step: Step, parallelism: Parallelism, micro_batches: Num) -> int:
+    """Number of configurations that sizes and degrees describe together."""
     fields = [*(getattr(parallelism, name) for name in DEGREES), micro_batches]
     fields += [parallelism.expert_imbalance]
     fields += [1.0 if parallelism.moe_tp is None else parallelism.moe_tp]

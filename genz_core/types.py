@@ -1,8 +1,8 @@
-"""The nouns of the engine: frozen, slotted, SI units in the names.
+"""Types of the engine: sizes, degrees, operators, graphs, systems; SI units in the names.
 
-`Num` is a float or an array with one value per configuration: the same code prices one
-configuration or a hundred thousand.  Nothing here knows what comes after it: an `Op` knows no
-hardware, a `System` no model, an `Estimate` no chart.
+`Num` is a float or an array [configs] with one value per configuration: the same code prices one
+configuration or a hundred thousand.  Data flows one way: an `Op` knows no hardware, a `System` no
+model, an `Estimate` no chart.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from genz_core.errors import MissingSpec
 from genz_core.registry import KINDS, OperatorClass
+from genz_core.short_repr import clipped, listed
 
 if TYPE_CHECKING:
     from genz_core.latency.profile import LatencyProfile
@@ -27,15 +28,15 @@ Num = float | Array
 Bound = Literal["compute", "memory", "communication", "overhead"]
 CacheSource = Literal["checkpoint", "convention", "asked"]
 
-# ------------------------------------------------------------------------------- what is asked
+# ------------------------------------------------------------------------------- workload and split
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Sequences of one step that are alike.
+    """Sequences of a step with the same number of new and of cached tokens.
 
-    sequences: how many.  new_tokens: tokens each feeds in this step.
-    cached_tokens: tokens each already has in its cache.
+    sequences: their number.  new_tokens: tokens that each feeds in this step.
+    cached_tokens: tokens that each already has in its cache.
     """
 
     sequences: Num
@@ -45,12 +46,13 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One forward pass: prefill and decode are one group, a mixed batch two, a query list n."""
+    """A forward pass over groups of sequences: prefill or decode one, a mixed batch two or more."""
 
     groups: tuple[Group, ...]
 
     @classmethod
     def prefill(cls, batch: Num, isl: Num, cached: Num = 0.0) -> Step:
+        """`batch` prompts of `isl` new tokens after `cached` tokens each."""
         return cls((Group(batch, isl, cached),))
 
     @classmethod
@@ -65,6 +67,7 @@ class Step:
 
     @property
     def sequences(self) -> Num:
+        """Sequences of the whole step."""
         return sum((g.sequences * 1.0 for g in self.groups), start=np.float64(0.0))
 
 
@@ -73,10 +76,10 @@ DEGREES = ("tp", "pp", "dp", "ep", "cp")
 
 @dataclass(frozen=True, slots=True)
 class Parallelism:
-    """How a model is split over devices; degrees may be arrays.
+    """Degrees of the split of a model over devices; numbers or arrays [configs].
 
     tp: tensor parallel.  pp: pipeline stages.  dp: attention data parallel (each rank holds
-    other sequences; the experts span all ranks).  ep, moe_tp: how the experts are split, with
+    other sequences; the experts span all ranks).  ep, moe_tp: degrees of the experts, with
     moe_tp * ep = tp * dp; moe_tp None means tp * dp / ep.  cp: context parallel (sequence of one
     request split over devices).  sequence_parallel: norms and residuals split over tp, the
     all-reduce done as reduce-scatter and all-gather.  micro_batches: of a pipelined step;
@@ -96,19 +99,21 @@ class Parallelism:
 
     @property
     def devices(self) -> Num:
+        """Devices of the whole deployment."""
         return self.tp * self.pp * self.dp * self.cp
 
     @property
     def expert_tp(self) -> Num:
+        """Tensor-parallel degree of the experts."""
         return self.tp * self.dp / self.ep if self.moe_tp is None else self.moe_tp
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What is served: a static batch of requests.
+    """A static batch of requests; numbers or arrays [configs].
 
     batch: requests at once.  isl, osl: prompt and output tokens of each.  cached: tokens of the
-    prompt that a prefix cache already holds.
+    prompt that are in a prefix cache.
     """
 
     batch: Num = 1
@@ -125,11 +130,11 @@ class Precision:
     by_layer: {(layer, role): format} where a checkpoint differs from layer to layer.
     kv: cache.  activations: between operators.  compute: forced arithmetic type, "" for the
     type that weights and activations imply on the system at hand.
-    source: where the map came from, said to the user.
-    kv_source: who chose the cache's format.  "checkpoint": the model as published, or a weight
-    format that implies one (`Format.cache`); "asked": the user, by name or by option;
-    "convention": nobody, where the user chose the weights' format, so that `kv` is the cache that
-    published checkpoints of such weights keep and an engine may keep another.
+    source: origin of the map, shown to the user.
+    kv_source: origin of the cache's format.  "checkpoint": the model as published, or a weight
+    format that implies one (`NumberFormat.cache`); "asked": the user's choice, by a name or an
+    option; "convention": the user chose the weights' format alone, so that `kv` is the cache of
+    published checkpoints with such weights, and an engine may keep another.
     """
 
     weights: Mapping[str, str] = field(default_factory=lambda: {"default": "bf16"})
@@ -151,23 +156,23 @@ class Precision:
         return self.weights["default"]
 
 
-# ------------------------------------------------------------------------------- what runs
+# ------------------------------------------------------------------------------- operators, graphs
 
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One operator as one device runs it in one step.
+    """One run of an operator on one device, in one step; numbers or arrays [configs].
 
-    name: where it sits in the model ("qkv_proj").  kind: which formula (`genz_core.registry`).
+    name: place in the model ("qkv_proj").  kind: key of its formulas (`genz_core.registry`).
     flops: a multiply-add is two.  *_bytes: memory traffic by tensor class, each operand once.
-    held_weight_bytes, held_kv_bytes: what stays on the device (all experts; the cache after
+    held_weight_bytes, held_kv_bytes: bytes that stay on the device (all experts; the cache after
     the step).  message_bytes: per device, before the algorithm's factor; group: devices that
-    take part; stride: devices between two neighbours of the group (what tier it crosses).
-    compute, weights, activations, kv: number formats.  forced: the arithmetic was asked for, so
+    take part; stride: devices between two neighbours of the group, which decides the tier.
+    compute, weights, activations, kv: number formats.  forced: the user chose the arithmetic, so
     no engine chooses another.  dims: the shape that the latency model reads.
     layers: indices of the layers that have it, empty for the ends of the model, which sit on the
-    `first` or the `last` pipeline stage.  repeat: runs per layer.
-    All figures are for one run; multiply by `count` for the step.
+    `first` or the `last` pipeline stage.  repeat: runs per layer.  module: path in the model.
+    Multiply by `count` for the step.
     """
 
     name: str
@@ -201,6 +206,7 @@ class Op:
 
     @property
     def operator_class(self) -> OperatorClass:
+        """Class under which the kind is drawn and validated."""
         return KINDS[self.kind].operator_class
 
     @property
@@ -222,13 +228,13 @@ _NUMBERS = (
 
 
 def picked(op: Op, columns: slice | Mask) -> Op:
-    """The operator in some of its configurations; what is the same in all stays as it is."""
+    """The operator in some of its configurations; scalars, equal in all of them, stay scalars."""
 
-    def of(value: Num) -> Num:
+    def selected(value: Num) -> Num:
         return np.asarray(value)[columns] if np.size(value) > 1 else value
 
-    numbers: dict[str, Any] = {name: of(getattr(op, name)) for name in _NUMBERS}
-    dims = {name: of(value) for name, value in op.dims.items()}
+    numbers: dict[str, Any] = {name: selected(getattr(op, name)) for name in _NUMBERS}
+    dims = {name: selected(value) for name, value in op.dims.items()}
     return replace(op, **numbers, dims=dims)
 
 
@@ -236,61 +242,77 @@ def picked(op: Op, columns: slice | Mask) -> Op:
 class Graph:
     """The operators of one step in the order they run.
 
-    layers: decoder layers of the model (the pipeline splits them).  notes: what the builder
-    assumed or rewrote, in words.
+    layers: decoder layers of the model (the pipeline splits them).  notes: assumptions and
+    rewrites of the builder, in words.
     """
 
     ops: tuple[Op, ...]
     layers: int
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        names = listed(op.name for op in self.ops)
+        return f"Graph({len(self.ops)} operators, {self.layers} layers:\n  {names})"
+
 
 @runtime_checkable
 class Model(Protocol):
-    """A model as the engine sees it: `model_registry.load` returns one, tracing another."""
+    """Interface of a model to the engine; `model_registry.load` and tracing return one."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Its name, for display."""
+        ...
 
     @property
-    def precision(self) -> Precision: ...
+    def precision(self) -> Precision:
+        """Number formats of its tensors."""
+        ...
 
     @property
-    def parameters(self) -> float: ...
+    def parameters(self) -> float:
+        """Parameters of the language model, tied embeddings once."""
+        ...
 
     @property
-    def active_parameters(self) -> float: ...
+    def active_parameters(self) -> float:
+        """Parameters that one token uses."""
+        ...
 
     @property
-    def max_context(self) -> int | None: ...
+    def max_context(self) -> int | None:
+        """Tokens that its positions are made for, None without a limit."""
+        ...
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was resolved, assumed or rewritten on the way from its name, in words."""
+        """Resolutions, assumptions and rewrites on the way from its name, in words."""
         ...
 
     @property
     def source(self) -> str:
-        """Where its shape comes from: the origin of its configuration, "trace", or ""."""
+        """Origin of its shape: that of its configuration, "trace", or ""."""
         ...
 
     def with_precision(self, precision: Precision) -> Model:
         """The same model in other number formats; its notes stay as they are."""
         ...
 
-    def graph(self, step: Step, parallelism: Parallelism) -> Graph: ...
+    def graph(self, step: Step, parallelism: Parallelism) -> Graph:
+        """The operators of a step on one device."""
+        ...
 
     def invalid(self, parallelism: Parallelism) -> str | None:
-        """Why these (scalar) degrees cannot split the model, with the nearest that can."""
+        """Sentence on scalar degrees that cannot split the model, with near ones; else None."""
         ...
 
 
-# ------------------------------------------------------------------------------- where it runs
+# ------------------------------------------------------------------------------- systems
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One tier of interconnect.
+    """A tier of interconnect.
 
     bytes_per_s: per device and direction.  latency_s: per message.  domain: devices reached
     without leaving the tier (8 in an HGX node, 72 in NVL72; 0 for no limit).
@@ -306,9 +328,10 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """One accelerator and the links to its neighbours, from a datasheet.
+    """An accelerator and the links to its neighbours, from a datasheet; SI units.
 
     peak_flops_per_s: dense, by arithmetic type (fp64 fp32 tf32 bf16 fp16 fp8 int8 fp4 int4).
+    compute_units: streaming multiprocessors, compute units or cores.
     links: scale-up first, scale-out last.  family: silicon that shares fitted efficiencies
     ("hopper").  assumptions: figures of kind `assumed`, in words.  latency: fitted constants of
     its operators; None for the engine's defaults.
@@ -324,7 +347,7 @@ class System:
     memory_bytes_per_s: float
     l2_bytes: float | None = None
     l2_bytes_per_s: float | None = None
-    units: int | None = None
+    compute_units: int | None = None
     clock_hz: float | None = None
     tdp_w: float | None = None
     links: tuple[Link, ...] = ()
@@ -335,6 +358,17 @@ class System:
     assumptions: tuple[str, ...] = ()
     latency: LatencyProfile | None = None
 
+    def __repr__(self) -> str:
+        peaks = listed((f"{name} {rate:.4g}" for name, rate in self.peak_flops_per_s.items()), 200)
+        links = listed((f"{link.name} {link.bytes_per_s:.4g}" for link in self.links), 150)
+        return (
+            f"System({self.slug!r}, {clipped(self.name)!r}, {self.kind}, family {self.family!r}:\n"
+            f"  peak_flops_per_s {peaks}\n"
+            f"  memory_bytes {self.memory_bytes:.4g}, memory_bytes_per_s "
+            f"{self.memory_bytes_per_s:.4g}, compute_units {self.compute_units}\n"
+            f"  links {links or 'none'})"
+        )
+
     def peak(self, compute: str) -> float:
         """Dense peak for an arithmetic type [FLOP/s].
 
@@ -344,8 +378,8 @@ class System:
         try:
             return self.peak_flops_per_s[compute]
         except KeyError:
-            known = ", ".join(self.peak_flops_per_s)
+            stated = ", ".join(self.peak_flops_per_s)
             raise MissingSpec(
-                f"{self.name} states no dense {compute} peak (it has {known}); "
+                f"{self.name} states no dense {compute} peak (it has {stated}); "
                 "choose another compute type or add the figure to its YAML"
             ) from None

@@ -1,4 +1,4 @@
-"""Configurations side by side: scalars and arrays brought to one length, and which can run."""
+"""Configurations side by side: arrays of one length, and reason codes of invalid ones."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from genz_core.types import DEGREES, Array, Mask, Model, Num, Parallelism, Workl
 _SIZES = ("batch", "isl", "osl", "cached")
 _SPLIT = (*DEGREES, "micro_batches", "expert_imbalance")
 _MAY_BE_ZERO = ("cached", "micro_batches")
-#: What becomes of a configuration that cannot run: its typed error, or a reason code in its row.
+#: Treatment of a configuration that cannot run: raise its error, or a reason code in its row.
 OnError = Literal["raise", "status"]
 
 
 def length(*values: Num) -> int:
-    """How many configurations the values describe; 1 where all are scalars."""
+    """Number of configurations that values describe together; 1 where all are numbers."""
     return int(np.broadcast(*(np.atleast_1d(value) for value in values)).size)
 
 
 def stack(rows: Iterable[Num], size: int) -> Array:
-    """Rows that are scalars or arrays of configurations -> [rows, configs]."""
-    given = list(rows)
-    stacked = np.empty((len(given), size))
-    for at, row in enumerate(given):
+    """Array [rows, configs] of rows that are numbers or arrays [configs]."""
+    values = list(rows)
+    stacked = np.empty((len(values), size))
+    for at, row in enumerate(values):
         stacked[at] = row
     return stacked
 
 
 def columns(workload: Workload, parallelism: Parallelism) -> dict[str, Array]:
-    """Every number of a workload and its split by name, as arrays [configs] of one length.
+    """Every number of a workload and its split: {name: array [configs]}, all of one length.
 
-    `moe_tp` is among them where it is given.
+    `moe_tp` is among them where it is not None.
 
     Raises:
         InvalidValue: a number beyond what a float holds.
@@ -50,11 +50,12 @@ def columns(workload: Workload, parallelism: Parallelism) -> dict[str, Array]:
 
 
 def spread(values: Array, size: int) -> Array:
-    """A number or an array as an array [size]; `np.broadcast_to` takes ten times as long."""
+    """Array [size] of a number or of an array; `np.broadcast_to` takes ten times as long."""
     return values.reshape(size) if values.size == size else np.full(size, values)
 
 
 def _floats(name: str, value: Num) -> Array:
+    """A number as floats; `InvalidValue` names one that no float holds."""
     try:
         return np.asarray(value, dtype=float)
     except OverflowError:
@@ -62,12 +63,12 @@ def _floats(name: str, value: Num) -> Array:
 
 
 def _alike(column: Array) -> Num:
-    """A number where all configurations have the same: weights are then counted once."""
+    """The number that all configurations share, so that weights are counted once, or [configs]."""
     return float(column[0]) if np.all(column == column[0]) else column
 
 
 def split_of(parallelism: Parallelism, numbers: Mapping[str, Num]) -> Parallelism:
-    """The same way to split with the numbers of other configurations, named as in `columns`."""
+    """The parallelism with the degrees of other configurations, named as in `columns`."""
     names = (*_SPLIT, "moe_tp")
     changed: dict[str, Any] = {name: numbers[name] for name in names if name in numbers}
     return replace(parallelism, **changed)
@@ -76,9 +77,10 @@ def split_of(parallelism: Parallelism, numbers: Mapping[str, Num]) -> Parallelis
 def tiled(
     workload: Workload, parallelism: Parallelism, times: int
 ) -> tuple[dict[str, Array], Parallelism]:
-    """Sizes and degrees repeated, for steps side by side: [times x configs].
+    """Sizes and degrees repeated for steps side by side, [times x configs].
 
-    Returns the sizes and pp by name, and the parallelism; degrees that are numbers stay so.
+    Returns:
+        {size, or "pp": array}, and the parallelism; degrees that are numbers stay numbers.
     """
     numbers = columns(workload, parallelism)
     sizes = {name: np.concatenate([numbers[name]] * times) for name in (*_SIZES, "pp")}
@@ -92,10 +94,10 @@ def tiled(
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Configurations that were looked through, [configs].
+    """Configurations and their reason codes, [configs].
 
-    status: "ok" or a reason code.  complaints: the sentence behind each code.
-    workload, parallelism: as asked, the ones that cannot run replaced by ones that can.
+    status: "ok" or a reason code.  complaints: {configuration: the sentence behind its code}.
+    workload, parallelism: the configurations, invalid ones replaced by ones that can run.
     """
 
     status: NDArray[np.str_]
@@ -107,12 +109,14 @@ class Checked:
 def check(
     model: Model, workload: Workload, parallelism: Parallelism, batch_is: str = "batch"
 ) -> Checked:
-    """Find the configurations whose degrees cannot split the model.
+    """Reason codes of the configurations whose degrees cannot split the model.
 
-    batch_is: what the batch is called in complaints.
+    Args:
+        workload, parallelism: numbers or arrays [configs].
+        batch_is: name of the batch in messages.
 
     Raises:
-        InvalidValue: a size or degree that is no number of its kind, in any configuration.
+        InvalidValue: a size or degree outside its range, in any configuration.
     """
     numbers = columns(workload, parallelism)
     bad = np.flatnonzero(_unsound(numbers).any(axis=0))
@@ -127,8 +131,8 @@ def check(
         safe = {name: column.copy() for name, column in numbers.items()}
         for name, column in safe.items():
             column[wrong] = 0.0 if name == "cached" else 1.0
-    known = np.minimum(safe["cached"], safe["isl"] - 1.0)
-    load = Workload(safe["batch"], safe["isl"], safe["osl"], known)
+    cached = np.minimum(safe["cached"], safe["isl"] - 1.0)
+    load = Workload(safe["batch"], safe["isl"], safe["osl"], cached)
     degrees = {name: _alike(safe[name]) for name in safe if name not in _SIZES}
     return Checked(status, complaints, load, split_of(parallelism, degrees))
 
@@ -142,9 +146,12 @@ _ERRORS: Mapping[str, type[RidgelineError]] = {
 def raise_for_status(
     status: NDArray[np.str_], message: Callable[[int], str], ignore: Collection[str] = ()
 ) -> None:
-    """Raise the typed error of the first configuration that cannot run.
+    """Raise the typed error of the first configuration with a reason code.
 
-    message: the sentence of a configuration.  ignore: reason codes that raise nothing.
+    Args:
+        status: reason codes, [configs].
+        message: configuration -> its sentence.
+        ignore: reason codes that raise nothing.
 
     Raises:
         InvalidParallelism, OutOfMemory: by its reason code; of several configurations the error
@@ -157,7 +164,7 @@ def raise_for_status(
 
 
 def _unsound(numbers: Mapping[str, Array]) -> Mask:
-    """Which numbers are no size or degree, [names, configs]."""
+    """Whether each number is outside the range of sizes and degrees, [names, configs]."""
     values = np.stack(list(numbers.values()))
     least = np.array([[0.0 if name in _MAY_BE_ZERO else 1.0] for name in numbers])
     fraction = np.array([[name == "expert_imbalance"] for name in numbers])
@@ -166,6 +173,7 @@ def _unsound(numbers: Mapping[str, Array]) -> Mask:
 
 
 def _size_complaint(numbers: Mapping[str, Array], at: int, batch_is: str) -> str:
+    """The sentence on the sizes of configuration `at` that are outside their range."""
     unsound = _unsound(numbers)[:, at]
     wrong = {name: numbers[name][at] for name, bad in zip(numbers, unsound, strict=True) if bad}
     names = {"batch": batch_is}
@@ -179,7 +187,10 @@ def _size_complaint(numbers: Mapping[str, Array], at: int, batch_is: str) -> str
 def _split_complaints(
     model: Model, parallelism: Parallelism, numbers: Mapping[str, Array]
 ) -> dict[int, str]:
-    """Sentence per configuration whose degrees do not divide the model, one look per kind."""
+    """{configuration: sentence} of degrees that do not divide the model.
+
+    Each distinct combination of degrees is checked once.
+    """
     names = [name for name in (*DEGREES, "moe_tp") if name in numbers]
     size = len(numbers[names[0]])
     if all(np.ndim(_alike(numbers[name])) == 0 for name in names):

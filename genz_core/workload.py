@@ -1,4 +1,4 @@
-"""From a workload to steps: prefill, decode over the output, mixed batches, and the whole.
+"""Estimates of a workload and of its steps: prefill, decode over the output, mixed batches.
 
 ttft_s   prefill of the batch, to the first token
 tpot_s   mean decode step over the output
@@ -19,25 +19,14 @@ from genz_core.engine import EngineProfile
 from genz_core.errors import OutOfMemory
 from genz_core.memory import Memory, memory
 from genz_core.offload import Offload, What, offload
-from genz_core.step import StepEstimate, price
+from genz_core.short_repr import clipped, counts, spans
+from genz_core.step import BY_CONFIG, StepEstimate, price
 from genz_core.types import Array, Group, Model, Num, Parallelism, Step, System, Workload
 from genz_core.validity import OnError, check, raise_for_status, tiled
 
 #: Gauss-Legendre nodes and weights on [0, 1]: exact for costs up to degree five in the context.
 _NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(3)[0] + 1) / 2, np.array([5, 8, 5]) / 18
 OUT_OF_MEMORY = OutOfMemory.code
-_AVERAGED = (
-    "compute_s",
-    "memory_s",
-    "communication_s",
-    "expected_s",
-    "stage_s",
-    "bound_stage_s",
-    "micro_batches",
-    "host_s",
-    "flops",
-    "bytes",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +34,9 @@ class Estimate:
     """A workload priced on a system; every figure is an array [configs].
 
     prefill: the step that reads the prompts.  decode: the mean step over the output.
-    status: "ok" or a reason code per configuration; times of invalid ones are NaN, of ones that
-    do not fit they stay.  offload: what was moved off the device.  complaints: why, by
-    configuration, where it is not the memory.  notes: what was assumed, in words.
+    status: "ok" or a reason code per configuration; times of invalid ones are NaN, those of ones
+    that do not fit are kept.  complaints: {configuration: sentence} where it is not the memory.
+    offload: bytes moved off the device.  notes: assumptions, in words.
     """
 
     model: Model
@@ -65,10 +54,11 @@ class Estimate:
 
     @property
     def valid(self) -> NDArray[np.bool_]:
+        """Whether each configuration has times: it can run, or does not fit."""
         return (self.status == "ok") | (self.status == OUT_OF_MEMORY)
 
     def message(self, config: int = 0) -> str:
-        """Why a configuration is not "ok", in a sentence; empty where it is."""
+        """Sentence behind a configuration's reason code; "" where it is "ok"."""
         if self.status[config] == OUT_OF_MEMORY:
             return self.memory.reason(config)
         return self.complaints.get(config, "")
@@ -85,14 +75,17 @@ class Estimate:
 
     @property
     def ttft_s(self) -> Array:
+        """Prefill of the batch, to the first token [s]."""
         return self._masked(self.prefill.total_s + self.engine.host_request_s)
 
     @property
     def tpot_s(self) -> Array:
+        """Mean decode step over the output [s]."""
         return self._masked(self.decode.total_s)
 
     @property
     def e2e_s(self) -> Array:
+        """Time of the whole batch, ttft + tpot * (osl - 1) [s]."""
         return self.ttft_s + self.tpot_s * (np.asarray(self.workload.osl) - 1.0)
 
     @property
@@ -102,15 +95,32 @@ class Estimate:
 
     @property
     def devices(self) -> Num:
+        """Devices of the whole deployment."""
         return self.parallelism.devices
 
     @property
     def bound_ttft_s(self) -> Array:
+        """Least time of the prefill [s]."""
         return self._masked(self.prefill.bound_total_s)
 
     @property
     def bound_tpot_s(self) -> Array:
+        """Least time of the mean decode step [s]."""
         return self._masked(self.decode.bound_total_s)
+
+    def __repr__(self) -> str:
+        figures = (
+            ("ttft_s", self.ttft_s),
+            ("tpot_s", self.tpot_s),
+            ("output_tokens_per_s", self.output_tokens_per_s),
+            ("memory_bytes", self.memory.total_bytes),
+        )
+        return (
+            f"Estimate({clipped(self.model.name)} on {clipped(self.system.name)} "
+            f"under {clipped(self.engine.name)}:\n"
+            f"  {len(self.status):,} configurations, {counts(self.status.tolist())}\n"
+            f"  {spans(figures)})"
+        )
 
     def _masked(self, values: Array) -> Array:
         return np.where(self.valid, values, np.nan)
@@ -126,7 +136,7 @@ def estimate(
     *,
     on_error: OnError = "raise",
 ) -> Estimate:
-    """Price a workload: prefill, decode, memory and what follows from them.
+    """Estimate of a static batch: prefill, decode, memory and the figures that follow.
 
     Args:
         workload, parallelism: numbers, or arrays of configurations side by side.
@@ -147,8 +157,8 @@ def estimate(
     load, split = checked.workload, checked.parallelism
     weighed = memory(model, system, load, split, engine)
     moved = offload(weighed, system, spill) if spill else None
-    held = weighed.fits if moved is None else moved.fits
-    status = np.where((checked.status == "ok") & ~held, OUT_OF_MEMORY, checked.status)
+    fits = weighed.fits if moved is None else moved.fits
+    status = np.where((checked.status == "ok") & ~fits, OUT_OF_MEMORY, checked.status)
     first, later = _phases(model, system, load, split, engine)
     priced = Estimate(
         model=deployed.model,
@@ -156,8 +166,8 @@ def estimate(
         engine=engine,
         workload=workload,
         parallelism=parallelism,
-        prefill=_with(first, moved),
-        decode=_with(later, moved),
+        prefill=_with_offload(first, moved),
+        decode=_with_offload(later, moved),
         memory=weighed,
         offload=moved,
         status=status,
@@ -176,7 +186,16 @@ def prefill(
     parallelism: Parallelism | None = None,
     engine: EngineProfile | None = None,
 ) -> StepEstimate:
-    """Price the prefill of `batch` prompts of `isl` tokens, `cached` of them already known."""
+    """Price the prefill of `batch` prompts of `isl` tokens, `cached` of them in a prefix cache.
+
+    Args:
+        workload, parallelism: numbers or arrays [configs] that can run, see `estimate`.
+        engine: default: the generic one.
+
+    Raises:
+        MissingSpec: the system states no peak or link that an operator needs; so do the
+            functions below.
+    """
     fresh = np.asarray(workload.isl, dtype=float) - workload.cached
     return _priced(model, system, workload.batch, fresh, workload.cached, parallelism, engine)
 
@@ -200,7 +219,7 @@ def decode(
     parallelism: Parallelism | None = None,
     engine: EngineProfile | None = None,
 ) -> StepEstimate:
-    """The mean decode step over the output: contexts isl ... isl + osl - 2.
+    """Price the mean decode step over the output, at contexts isl ... isl + osl - 2.
 
     The context is one more array axis: three nodes of a Gauss-Legendre rule, averaged.
     """
@@ -216,7 +235,7 @@ def _phases(
     parallelism: Parallelism,
     engine: EngineProfile,
 ) -> tuple[StepEstimate, StepEstimate]:
-    """`prefill` and `decode` of a workload side by side: one graph, priced once."""
+    """`prefill` and `decode` of a workload, priced side by side in one graph."""
     sizes, lanes = tiled(workload, parallelism, 1 + len(_NODES))
     size = len(sizes["batch"]) // (1 + len(_NODES))
     first, nodes = slice(0, size), slice(size, None)
@@ -248,8 +267,8 @@ def mixed(
     return price(graph, step, system, parallelism, deployed.engine)
 
 
-def _with(step: StepEstimate, moved: Offload | None) -> StepEstimate:
-    """The step with the time to read what lies off the device."""
+def _with_offload(step: StepEstimate, moved: Offload | None) -> StepEstimate:
+    """Add the host-link time of offloaded weights or cache to the step's host time."""
     return step if moved is None else replace(step, host_s=step.host_s + moved.step_s)
 
 
@@ -264,9 +283,10 @@ def _priced(
     *,
     pipelined: bool = False,
 ) -> StepEstimate:
+    """Price a step of alike sequences, split into the micro-batches of the pipeline."""
     parallelism, deployed = parallelism or Parallelism(), deploy(model, system, engine)
-    asked = np.asarray(parallelism.micro_batches, dtype=float)
-    parts = np.minimum(np.where(asked > 0, asked, parallelism.pp), batch)
+    chosen = np.asarray(parallelism.micro_batches, dtype=float)
+    parts = np.minimum(np.where(chosen > 0, chosen, parallelism.pp), batch)
     step = Step((Group(np.ceil(batch / parts), new_tokens, cached),))
     graph = deployed.graph(step, parallelism)
     return price(
@@ -275,11 +295,11 @@ def _priced(
 
 
 def _mean(nodes: StepEstimate) -> StepEstimate:
-    """Average the three context nodes that `decode` laid side by side."""
+    """Mean step of the three context nodes that lie side by side, [3 x configs] -> [configs]."""
 
     def average(values: Array) -> Array:
         split = values.reshape(*values.shape[:-1], 3, -1)
         return np.einsum("...kc,k->...c", split, _WEIGHTS)
 
-    averaged: dict[str, Any] = {name: average(getattr(nodes, name)) for name in _AVERAGED}
+    averaged: dict[str, Any] = {name: average(getattr(nodes, name)) for name in BY_CONFIG}
     return replace(nodes, **averaged, node_weights=tuple(map(float, _WEIGHTS)))

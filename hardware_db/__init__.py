@@ -1,8 +1,17 @@
-"""Hardware: sourced datasheet facts as YAML, read into the engine's `System`.
+"""Hardware and serving engines: sourced figures as YAML, read into the engine's types.
 
-`load("h100")` gives the System behind a slug, an alias or a marketing name, a YAML file or a
+`load("h100")` gives the `System` of a slug, an alias or a marketing name, of a YAML file or of a
 mapping; `facts("h100")` the same with the source of every number; `load_yaml(text)` reads an
-uploaded document; `what_if(system, bandwidth=2)` scales a system's resources.
+uploaded document; `what_if(system, bandwidth=2)` scales a system's resources;
+`load_engine("vllm")` gives an `EngineProfile` with its measurements.
+
+    system_files  system_schema  lookup       systems: files, schema, names
+    engine_files  engine_schema  recipes      engines: files, schema, measured factors
+    profiles/     profile_schema              fitted latency constants of a system
+    intervals     tables                      intervals of predictions, tables that ship
+    data_folder   user_files     whole_file   the user's own files: place, writers
+    yaml_document schema_errors               parsing and validation of documents
+    report        fit/                        the page of systems, the fit of the profiles
 """
 
 from __future__ import annotations
@@ -13,86 +22,75 @@ from pathlib import Path
 from typing import Any
 
 from genz_core.types import System
-from hardware_db import document, library
-from hardware_db.engine_schema import engine_facts, engine_names, load_engine
-from hardware_db.intervals import (
-    Interval,
-    load_interval,
-    load_operator_interval,
-    validated_tier,
-)
+from hardware_db import system_files, yaml_document
+from hardware_db.engine_files import engine_facts, engine_names, load_engine
+from hardware_db.engine_schema import EngineRecord
 from hardware_db.profiles import load_profile
-from hardware_db.recipes import forget_recipe, keep_recipe, load_recipe
-from hardware_db.schema import Fact, Record, Source, unit_of
+from hardware_db.system_schema import Fact, Source, SystemRecord
 from hardware_db.what_if import is_hypothetical, what_if
 
 __all__ = [
+    "EngineRecord",
     "Fact",
-    "Interval",
-    "Record",
     "Source",
+    "SystemRecord",
     "engine_facts",
     "engine_names",
     "facts",
-    "forget_recipe",
     "is_hypothetical",
-    "keep_recipe",
     "load",
     "load_engine",
-    "load_interval",
-    "load_operator_interval",
-    "load_profile",
-    "load_recipe",
     "load_yaml",
     "names",
-    "unit_of",
-    "validated_tier",
     "what_if",
 ]
 
 
 def names() -> list[str]:
-    """The slugs of all systems, the shipped ones and the user's own."""
-    return sorted(library.files())
+    """Slugs of all systems, shipped ones and the user's own."""
+    return sorted(system_files.files())
 
 
-def facts(name: str) -> Record:
+def facts(name: str) -> SystemRecord:
     """Every figure of a system with its source, kind and note.
 
+    Args:
+        name: a slug, a full name or an alias.
+
     Raises:
-        UnknownSystem: no system of that name; the near ones are named.
+        UnknownSystem: no system has that name; the near ones are listed.
     """
-    return library.find(name)
+    return system_files.find(name)
 
 
 def load(system: str | Path | Mapping[str, Any]) -> System:
-    """A system in the engine's terms, SI units.
+    """A system in the engine's types, SI units, with its latency constants.
 
     Args:
         system: a slug, an alias, a path to a YAML file (it ends in .yaml or .yml), or a mapping
             of the same form.
 
     Raises:
-        UnknownSystem: no system of that name; the near ones are named.
+        UnknownSystem: no system has that name; the near ones are listed.
         InvalidValue: a document that does not fit the schema.
     """
     if isinstance(system, Mapping):
-        return _calibrated(library.complete(system, "the system"))
+        return _with_constants(system_files.complete(system, "the system"))
     if str(system).endswith((".yaml", ".yml")):
-        return _calibrated(library.read(Path(system)))
-    return _calibrated(library.find(str(system)))
+        return _with_constants(system_files.read(Path(system)))
+    return _with_constants(system_files.find(str(system)))
 
 
 def load_yaml(text: str) -> System:
-    """A system from an uploaded or typed document, which is not trusted.
+    """A system from the text of an uploaded or typed document, which is not trusted.
 
     Raises:
-        InvalidValue: one sentence on what does not fit.
+        InvalidValue: one sentence on the first key that does not fit.
     """
-    return _calibrated(library.complete(document.parse(text), "the YAML"))
+    return _with_constants(system_files.complete(yaml_document.parse(text), "the YAML"))
 
 
-def _calibrated(record: Record) -> System:
-    """The record in the engine's terms, with the latency profile that applies to it."""
+def _with_constants(record: SystemRecord) -> System:
+    """The system of a record, with the latency profile that applies to it."""
     system = record.system()
     return replace(system, latency=load_profile(system))

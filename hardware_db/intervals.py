@@ -1,9 +1,8 @@
-"""How far off a prediction may be: quantiles of measured / predicted on held-out points.
+"""Intervals of predictions: quantiles of measured / predicted on held-out points.
 
-Those of steps and requests are written by the fit of the engines (`app/engine_fit`); their
-coverage on points that drew neither the model nor the interval stands beside them in
-`coverage.csv`.  Those of single operators are written by the fit of the profiles
-(`python -m hardware_db.fit`).
+Those of steps and requests are written by the fit of the engines (`app/engine_fit`), with their
+coverage on points that fitted neither the model nor the interval in `coverage.csv`.  Those of
+operators are written by the fit of the profiles (`python -m hardware_db.fit`).
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ import yaml
 from genz_core.engine import EngineProfile
 from genz_core.latency.profile import Fit, LatencyProfile
 from hardware_db import profiles
-from hardware_db.engine_schema import GENERIC
+from hardware_db.engine_files import GENERIC
 from hardware_db.tables import table
 
 LEVEL = 0.8
-#: Which held-out points speak for a figure, by what was measured of its engine and system.
+#: {`EngineProfile.measured_on`: kind of the held-out points that an interval rests on}.
 _OF_LOAD = {"recipe": "recipe", "own": "few", "own_few": "none", "device": "none", "": "none"}
 _OF_BATCH = {"recipe": "device", "own": "none", "own_few": "none", "device": "device", "": "none"}
 _POOLED = "*"
-#: The engines whose kernels the operator tables time, and the one that is priced with them.
+#: Engines whose kernels are in the operator tables, and the generic one, which is priced with them.
 _TIMED = (GENERIC, "sglang", "trtllm", "vllm")
 
 
@@ -34,7 +33,7 @@ _TIMED = (GENERIC, "sglang", "trtllm", "vllm")
 class Interval:
     """An 80 % interval as factors of the prediction, and the held-out points behind it.
 
-    It holds the prediction: where most points lay on one side, it is widened to the other.
+    It contains the prediction: where most points lay on one side, it is widened to the other.
     """
 
     low: float
@@ -47,28 +46,33 @@ class Interval:
 
 
 def load_interval(metric: str, tier: str, engine: EngineProfile) -> Interval | None:
-    """The interval of a figure; None where too few points were measured to state one.
+    """The interval of a step's or a request's figure; None where too few points were measured.
 
-    metric: "prefill", "decode", "e2e" (static batches), "ttft_s" or "tpot_s" (serving).
-    tier: of the latency profile ("measured", "sibling", "default").  engine: as it was measured
-    on the system (`genz_core.deploy`): what was measured decides which held-out points speak for
-    the figure.  Where they are too few all measured engines are pooled, and an engine that was
-    never measured misses as the generic one does.
+    Where the held-out points of the engine are too few those of all measured engines are pooled;
+    an engine without any measurement has the interval of the generic one.
+
+    Args:
+        metric: "prefill", "decode", "e2e" (static batches), "ttft_s" or "tpot_s" (serving).
+        tier: of the latency profile ("measured", "sibling", "default").
+        engine: with the measurements of the system applied (`genz_core.deploy`); `measured_on`
+            decides which held-out points count.
     """
-    known = (_OF_LOAD if metric in ("ttft_s", "tpot_s") else _OF_BATCH)[engine.measured_on]
+    points = (_OF_LOAD if metric in ("ttft_s", "tpot_s") else _OF_BATCH)[engine.measured_on]
     intervals = _table()
     measured = {name for *_, name in intervals} - {GENERIC, _POOLED}
     stand_in = _POOLED if engine.name in measured else GENERIC
-    found = (intervals.get((metric, tier, known, name)) for name in (engine.name, stand_in))
-    return next(filter(None, found), None)
+    rows = (intervals.get((metric, tier, points, name)) for name in (engine.name, stand_in))
+    return next(filter(None, rows), None)
 
 
 def load_operator_interval(operator: str, fit: Fit, engine: str) -> Interval | None:
-    """The interval of one run of an operator; None where no residual was held out for it.
+    """The interval of one run of an operator; None where no residuals were held out.
 
-    operator: class of its latency model.  fit: the record of the constants that price it; those
-    that someone fitted on points of their own were tried on no others.  engine: a profile's name;
-    engines that bring kernels of their own were not timed operator by operator.
+    Args:
+        operator: class of its latency model.
+        fit: record of the constants that price it; None for constants the user fitted: there is
+            no held-out data for them.
+        engine: a profile's name; None for engines whose kernels are not in the operator tables.
     """
     if engine not in _TIMED or not _published(fit):
         return None
@@ -76,25 +80,25 @@ def load_operator_interval(operator: str, fit: Fit, engine: str) -> Interval | N
 
 
 def validated_tier(profile: LatencyProfile | None) -> str:
-    """The tier whose measured steps speak for a profile; "" for one with constants of one's own."""
+    """Tier of a profile, for `load_interval`; "" for one with constants that the user fitted."""
     if profile is None or not all(map(_published, profile.fits.values())):
         return ""
     return profile.tier
 
 
 def _published(fit: Fit) -> bool:
-    """Whether constants were fitted on the tables whose held-out points made the residuals."""
+    """Whether constants were fitted on the tables that the residuals were held out of."""
     source = _residuals()[0]
     return all(part.startswith(source) for part in fit.data_set.split("; "))
 
 
 @cache
 def _residuals() -> tuple[str, Mapping[tuple[str, str], Interval]]:
-    """The data set of the residuals, and the interval of each operator class and tier."""
+    """Data set of the residuals, and {(operator class, tier): interval}."""
     file = profiles.FOLDER / f"{profiles.RESIDUALS}.yaml"
     data = yaml.safe_load(file.read_text(encoding="utf-8"))
     tail = (1.0 - LEVEL) / 2.0
-    found = {
+    intervals = {
         (operator, tier): Interval(
             math.exp(entry["quantiles"][round(tail, 2)]),
             math.exp(entry["quantiles"][round(1.0 - tail, 2)]),
@@ -103,11 +107,12 @@ def _residuals() -> tuple[str, Mapping[tuple[str, str], Interval]]:
         for operator, tiers in data["classes"].items()
         for tier, entry in tiers.items()
     }
-    return data["data_set"], found
+    return data["data_set"], intervals
 
 
 @cache
-def _table() -> dict[tuple[str, str, str, str], Interval]:
+def _table() -> Mapping[tuple[str, str, str, str], Interval]:
+    """{(metric, tier, kind of held-out points, engine): interval} of steps and requests."""
     return {
         (row["metric"], row["tier"], row["known"], row["engine"]): Interval(
             float(row["low"]), float(row["high"]), int(row["points"])

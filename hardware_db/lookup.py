@@ -1,8 +1,8 @@
-"""From what people type to a slug.
+"""Slug of a system from a name as people type it and programs print it.
 
 Names are compared twice.  First as one word without case, separators and vendor words, so that
 `NVIDIA GeForce RTX 4090`, `rtx-4090` and `RTX4090` are one.  Then as a set of parts: a name also
-fits a system when everything it says is true of the system (`A100 SXM4 80GB HBM2e`), which drops
+fits a system when each of its parts is true of the system (`A100 SXM4 80GB HBM2e`), which drops
 suffixes that do not tell devices apart and keeps those that do.
 """
 
@@ -25,23 +25,22 @@ _PARTS = re.compile(r"[a-z]+|\d+(?:\.\d+)?")
 
 
 def fold(name: str, noise: frozenset[str] = NOISE) -> str:
-    """The name as one word: no case, separators or vendor words (unless it has no others)."""
+    """A name as a single word: without case, separators and vendor words, if others remain."""
     words = re.findall(r"[a-z0-9.+]+", name.casefold())
     return "".join(word for word in words if word not in noise) or "".join(words)
 
 
 def parts(name: str) -> frozenset[str]:
-    """The name's runs of letters and of digits, without vendor words; 80g reads as 80gb."""
+    """Runs of letters and of digits in a name, without vendor words; 80g counts as 80gb."""
     text = re.sub(r"(\d)\s*(?:gi?b|g)\b", r"\1gb", name.casefold())
     return frozenset(part for part in _PARTS.findall(text) if part not in NOISE)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """What the lookup knows of a system.
+class NamedSystem:
+    """Names of a system, and words that are true of it.
 
-    names: slug, full name and aliases.  traits: further words that are true of it (memory size
-    and type, family).
+    names: slug, full name and aliases.  traits: memory size and type, family, as of `parts`.
     """
 
     slug: str
@@ -49,45 +48,50 @@ class Entry:
     traits: frozenset[str]
 
 
-def index(entries: Collection[Entry]) -> dict[str, str]:
-    """{folded name: slug}.  The first entry keeps a name that two claim."""
-    table: dict[str, str] = {}
+def index(systems: Collection[NamedSystem]) -> dict[str, str]:
+    """{folded name: slug}; of two systems with the same name the first keeps it."""
+    slugs: dict[str, str] = {}
     for noise in (NOISE, frozenset[str]()):  # then with vendor words, as in RTX4090
-        for entry in entries:
-            for name in entry.names:
-                table.setdefault(fold(name, noise), entry.slug)
-    return table
+        for system in systems:
+            for name in system.names:
+                slugs.setdefault(fold(name, noise), system.slug)
+    return slugs
 
 
-def resolve(name: str, entries: Collection[Entry], table: Mapping[str, str]) -> str:
-    """The slug that a name means.
+def resolve(name: str, systems: Collection[NamedSystem], slugs: Mapping[str, str]) -> str:
+    """The slug of a name.
+
+    Args:
+        name: as it was typed.
+        systems: all systems.
+        slugs: their `index`.
 
     Raises:
         UnknownSystem: no system, or several, fit; the near names are listed.
     """
-    if (folded := fold(name)) in table:
-        return table[folded]
-    fits = _fitting(parts(name), entries)
+    if (folded := fold(name)) in slugs:
+        return slugs[folded]
+    fits = _fitting(parts(name), systems)
     if len(fits) == 1:
         return fits[0]
-    known = fits or [name for entry in entries for name in entry.names]
+    candidates = fits or [name for system in systems for name in system.names]
     hint = (
         "It fits several systems; say which."
         if fits
         else "`ridgeline systems` lists all, and a YAML file of your own can be given instead."
     )
-    raise UnknownSystem("system", name, known, hint)
+    raise UnknownSystem("system", name, candidates, hint)
 
 
-def _fitting(asked: frozenset[str], entries: Collection[Entry]) -> list[str]:
-    """Systems of which everything asked is true, by the longest of their names that was said."""
+def _fitting(words: frozenset[str], systems: Collection[NamedSystem]) -> list[str]:
+    """Slugs of the systems of which all words are true, by the longest name among the words."""
     scores: dict[str, int] = {}
-    for entry in entries:
-        own = [parts(name) for name in entry.names]
-        if not asked <= entry.traits.union(*own):
+    for system in systems:
+        names = [parts(name) for name in system.names]
+        if not words <= system.traits.union(*names):
             continue
-        said = [len(name) for name in own if name and name <= asked]
-        if said:
-            scores[entry.slug] = max(said)
+        lengths = [len(name) for name in names if name and name <= words]
+        if lengths:
+            scores[system.slug] = max(lengths)
     best = max(scores.values(), default=0)
     return [slug for slug, score in scores.items() if score == best]

@@ -1,4 +1,4 @@
-"""Latency profiles as YAML: fitted constants with their data set, size, held-out error and date.
+"""Schema of a latency profile's YAML, and profiles combined and layered.
 
 name: h100_sxm
 family: hopper
@@ -17,7 +17,6 @@ classes:
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,8 +37,11 @@ _SIGNIFICANT_DIGITS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """One profile file: constants and fits by (class, format), and what it was measured on."""
+class FittedProfile:
+    """The constants in a profile file, {(class, format): parameters}, with the record of each fit.
+
+    systems: slugs of the devices that were measured; none for typical constants.
+    """
 
     name: str
     family: str
@@ -49,8 +51,14 @@ class Measured:
     note: str = ""
 
 
-def read(path: Path, tier: Tier) -> Measured:
-    """The profile in a YAML file.  Raises `InvalidValue` with the key that does not fit."""
+def read(path: Path, tier: Tier) -> FittedProfile:
+    """The profile in a YAML file.
+
+    tier: of its fits.
+
+    Raises:
+        InvalidValue: it is no profile; the message names the key that does not fit.
+    """
     data = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
     if not isinstance(data, dict) or not isinstance(data.get("classes"), dict):
         raise InvalidValue(f"{path.name} is no latency profile: it has no mapping `classes`")
@@ -65,7 +73,7 @@ def read(path: Path, tier: Tier) -> Measured:
             where = f"{path.name}: {operator}.{fmt}"
             parameters[operator, fmt] = _parameters(CLASSES[operator], entry, where)
             fits[operator, fmt] = _fit(entry, tier)
-    return Measured(
+    return FittedProfile(
         str(data["name"]),
         str(data.get("family", "")),
         tuple(data.get("systems", ())),
@@ -76,20 +84,22 @@ def read(path: Path, tier: Tier) -> Measured:
 
 
 def _parameters(kind: type[Parameters], entry: Mapping[str, Any], where: str) -> Parameters:
+    """The constants of an entry.  where: its place in the file, for messages."""
     unknown = set(entry) - _ENTRY_KEYS
     if unknown:
         raise InvalidValue(f"{where} has unknown keys {sorted(unknown)}")
-    given = entry["parameters"]
+    values = entry["parameters"]
     names = {constant.name for constant in describe(kind)}
-    if set(given) != names:
+    if set(values) != names:
         raise InvalidValue(
             f"{where} must state exactly {sorted(names)}; "
-            f"missing {sorted(names - set(given))}, unknown {sorted(set(given) - names)}"
+            f"missing {sorted(names - set(values))}, unknown {sorted(set(values) - names)}"
         )
-    return kind(**{name: float(value) for name, value in given.items()})
+    return kind(**{name: float(value) for name, value in values.items()})
 
 
 def _fit(entry: Mapping[str, Any], tier: Tier) -> Fit:
+    """The record of an entry's fit."""
     held_out = entry.get("held_out") or {}
     return Fit(
         tier=tier,
@@ -104,28 +114,11 @@ def _fit(entry: Mapping[str, Any], tier: Tier) -> Fit:
     )
 
 
-def write(profile: Measured, path: Path, heading: str) -> None:
-    """Write a profile; the same profile gives the same bytes."""
+def write(profile: FittedProfile, path: Path, heading: str) -> None:
+    """Write a profile as YAML under a heading of comments; equal profiles give equal bytes."""
     classes: dict[str, dict[str, Any]] = {}
     for (operator, fmt), parameters in sorted(profile.parameters.items()):
-        fit = profile.fits[operator, fmt]
-        entry: dict[str, Any] = {
-            "parameters": {
-                constant.name: _round(getattr(parameters, constant.name))
-                for constant in describe(type(parameters))
-            }
-        }
-        if fit.spread:
-            entry["spread"] = {name: _round(value, 3) for name, value in fit.spread.items()}
-        entry["data_set"], entry["points"] = fit.data_set, fit.points
-        if fit.held_out_mape is not None:
-            entry["held_out"] = {
-                "points": fit.held_out_points,
-                "mape": _round(fit.held_out_mape, 3),
-                "p90": _round(fit.held_out_p90 or 0.0, 3),
-                "bias": _round(fit.held_out_bias or 0.0, 3),
-            }
-        entry["date"] = fit.date
+        entry = _entry(parameters, profile.fits[operator, fmt])
         classes.setdefault(operator, {})[fmt] = entry
     data = {
         "name": profile.name,
@@ -139,27 +132,63 @@ def write(profile: Measured, path: Path, heading: str) -> None:
     path.write_text(comment + text, encoding="utf-8")
 
 
+def _entry(parameters: Parameters, fit: Fit) -> dict[str, Any]:
+    """Constants of a class and format, and the record of their fit, as the YAML states them."""
+    entry: dict[str, Any] = {
+        "parameters": {
+            constant.name: _round(getattr(parameters, constant.name))
+            for constant in describe(type(parameters))
+        }
+    }
+    if fit.spread:
+        entry["spread"] = {name: _round(value, 3) for name, value in fit.spread.items()}
+    entry["data_set"], entry["points"] = fit.data_set, fit.points
+    if fit.held_out_mape is not None:
+        entry["held_out"] = {
+            "points": fit.held_out_points,
+            "mape": _round(fit.held_out_mape, 3),
+            "p90": _round(fit.held_out_p90 or 0.0, 3),
+            "bias": _round(fit.held_out_bias or 0.0, 3),
+        }
+    entry["date"] = fit.date
+    return entry
+
+
 def _round(value: float, digits: int = _SIGNIFICANT_DIGITS) -> float:
     return float(f"{value:.{digits}g}")
 
 
 @dataclass(slots=True)
 class _Pool:
-    """Parameter sets of one class and format, from several profiles."""
+    """Parameter sets of one class and format from several profiles, with a weight each."""
 
     sets: list[Parameters] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
     fits: list[Fit] = field(default_factory=list)
 
+    def fit(self, tier: Tier, spread: Mapping[str, float]) -> Fit:
+        """The record of the combined set."""
+        return Fit(
+            tier=tier,
+            data_set="; ".join(sorted({fit.data_set for fit in self.fits})),
+            points=sum(fit.points for fit in self.fits),
+            date=max(fit.date for fit in self.fits),
+            spread=spread,
+        )
+
 
 def combine(
-    profiles: Sequence[Measured], name: str, tier: Tier, *, by_family: bool = False
-) -> Measured:
+    profiles: Sequence[FittedProfile], name: str, tier: Tier, *, by_family: bool = False
+) -> FittedProfile:
     """The typical profile of several: geometric means of their constants.
 
-    by_family: each family counts once, however many of its devices were measured; otherwise each
-    device does.  The spread of each constant (standard deviation of its logarithm, over families
-    or devices) is kept: it is the width of the prior in few-shot calibration.
+    The spread of each constant (standard deviation of its logarithm, over families or devices) is
+    kept: it is the width of the prior in few-shot calibration.
+
+    Args:
+        name, tier: of the result.
+        by_family: each family counts once, for any number of measured devices; otherwise each
+            device does.
     """
     pools: dict[tuple[str, str], _Pool] = {}
     for profile in profiles:
@@ -170,18 +199,9 @@ def combine(
             pool.weights.append(1.0 / members if by_family else 1.0)
             pool.fits.append(profile.fits[key])
     combined = {key: _average(pool) for key, pool in pools.items()}
-    fits = {
-        key: Fit(
-            tier=tier,
-            data_set="; ".join(sorted({fit.data_set for fit in pool.fits})),
-            points=sum(fit.points for fit in pool.fits),
-            date=max(fit.date for fit in pool.fits),
-            spread=combined[key][1],
-        )
-        for key, pool in pools.items()
-    }
+    fits = {key: pool.fit(tier, combined[key][1]) for key, pool in pools.items()}
     families = {profile.family for profile in profiles}
-    return Measured(
+    return FittedProfile(
         name,
         families.pop() if len(families) == 1 else "",
         (),
@@ -190,11 +210,12 @@ def combine(
     )
 
 
-#: No constant is known better than this (relative), however alike the devices in the pool are.
+#: Least spread of a constant, for pools of devices that are alike.
 _LEAST_SPREAD = 0.20
 
 
 def _average(pool: _Pool) -> tuple[Parameters, dict[str, float]]:
+    """Weighted geometric means of a pool's constants, and the spread of each."""
     weights = np.asarray(pool.weights) / np.sum(pool.weights)
     kind, means, spread = type(pool.sets[0]), {}, {}
     for constant in describe(kind):
@@ -210,8 +231,11 @@ def _average(pool: _Pool) -> tuple[Parameters, dict[str, float]]:
     return kind(**means), spread
 
 
-def layered(name: str, layers: Sequence[Measured], note: str = "") -> LatencyProfile:
-    """One complete profile: each class and format from the first layer that has it."""
+def layered(name: str, layers: Sequence[FittedProfile], note: str = "") -> LatencyProfile:
+    """The complete profile of some layers: each class and format from the first that has it.
+
+    Its tier is that of the first layer.
+    """
     parameters: dict[str, dict[str, Parameters]] = {}
     fits: dict[str, Fit] = {}
     for layer in layers:
@@ -221,9 +245,3 @@ def layered(name: str, layers: Sequence[Measured], note: str = "") -> LatencyPro
                 fits[f"{operator}.{fmt}"] = layer.fits[operator, fmt]
     tier = next(iter(layers[0].fits.values())).tier
     return LatencyProfile(name, tier, parameters, fits, note)
-
-
-def with_tier(profile: Measured, tier: Tier) -> Measured:
-    """The same profile, applied to a device of another tier."""
-    fits = {key: dataclasses.replace(fit, tier=tier) for key, fit in profile.fits.items()}
-    return dataclasses.replace(profile, fits=fits)

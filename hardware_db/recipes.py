@@ -1,10 +1,10 @@
-"""What was measured of an engine on one device, and of one model and format there.
+"""Measured factors of an engine on a device, and recipes: of one model and format there.
 
-More than half of what a prediction misses is common to all runs on a device, or of one recipe:
-kernels, flags, streaming intervals that no label names.  Every engine that is loaded carries what
-was measured of it (`EngineMeasurements`), and `genz_core.deploy` applies it where model and system
-fit.  The files are written by ``python -m app.engine_fit``; what a user calibrated from runs of
-their own lies in the data folder and stands in for a shipped recipe.
+More than half of a prediction's error is common to all runs on a device, or of one recipe:
+kernels, flags, streaming intervals that no label names.  Every engine that is loaded carries its
+measurements (`EngineMeasurements`), and `genz_core.deploy` applies those of the model and system.
+Shipped files are written by ``python -m app.engine_fit``; recipes that the user calibrated are in
+the data folder and stand in for shipped ones.
 """
 
 from __future__ import annotations
@@ -18,27 +18,26 @@ from typing import Any
 
 from genz_core.engine import FIELDS, EngineMeasurements, MeasuredRecipe, Recipe, RecipeKey
 from genz_core.errors import InvalidValue
-from hardware_db import library
+from hardware_db.data_folder import data_folder
 from hardware_db.tables import table
 from hardware_db.whole_file import write_whole
 
 
 def load_recipe(key: RecipeKey, *, own: bool = True) -> MeasuredRecipe | None:
-    """What was measured of a recipe, None where nobody measured it.
+    """The measured recipe of a key, None if there is none.
 
-    own: whether a calibration of the user's own stands in for a shipped one.
+    own: whether a calibration of the user stands in for a shipped one.
     """
-    return (_own().get(key) if own else None) or _shipped().get(key)
+    return (_own_recipes().get(key) if own else None) or _shipped().get(key)
 
 
 def engine_measurements(engine: str, *, own: bool = True) -> EngineMeasurements:
-    """What was measured of an engine, by the name of its profile.
+    """Factors by device and recipes of an engine, by the name of its profile.
 
-    own: whether calibrations of the user's own stand in for shipped recipes.
+    own: whether calibrations of the user stand in for shipped recipes.
     """
-    mine = _own() if own else {}
-    recipes = {key: found for key, found in _shipped().items() if key.engine == engine}
-    recipes |= {key: found for key, found in mine.items() if key.engine == engine}
+    recipes = {**_shipped(), **(_own_recipes() if own else {})}
+    recipes = {key: recipe for key, recipe in recipes.items() if key.engine == engine}
     devices = {slug: factors for (name, slug), factors in _devices().items() if name == engine}
     return EngineMeasurements(devices, recipes)
 
@@ -47,22 +46,22 @@ def engine_measurements(engine: str, *, own: bool = True) -> EngineMeasurements:
 
 
 def own_file() -> Path:
-    """Where the user's own recipes lie; it need not exist."""
-    return library.data_folder() / "recipes.csv"
+    """File of the user's own recipes; it need not exist."""
+    return data_folder() / "recipes.csv"
 
 
 def keep_recipe(key: RecipeKey, measured: MeasuredRecipe) -> Path:
-    """Save a recipe of the user's own, in place of an earlier one of the same key.
+    """Save a recipe of the user in place of an earlier one of the same key; returns the file.
 
     Raises:
-        InvalidValue: the file cannot be written; what it held stays.
+        InvalidValue: the file cannot be written; the old one stays.
     """
-    return _write_own({**_own(), key: measured})
+    return _write_own({**_own_recipes(), key: measured})
 
 
 def forget_recipe(key: RecipeKey) -> bool:
-    """Remove a recipe of the user's own; whether there was one."""
-    kept = dict(_own())
+    """Remove a recipe of the user; returns whether there was one."""
+    kept = dict(_own_recipes())
     if kept.pop(key, None) is None:
         return False
     _write_own(kept)
@@ -70,6 +69,7 @@ def forget_recipe(key: RecipeKey) -> bool:
 
 
 def _write_own(recipes: Mapping[RecipeKey, MeasuredRecipe]) -> Path:
+    """Write the file of the user's own recipes."""
     path = own_file()
     rows = [
         {**asdict(key), "model": measured.model, **asdict(measured.scales), **measured.factors}
@@ -83,13 +83,15 @@ def _write_own(recipes: Mapping[RecipeKey, MeasuredRecipe]) -> Path:
     return path
 
 
-def _own() -> Mapping[RecipeKey, MeasuredRecipe]:
+def _own_recipes() -> Mapping[RecipeKey, MeasuredRecipe]:
+    """The user's own recipes."""
     path = own_file()
     return _read_own(path, path.stat().st_mtime_ns) if path.is_file() else {}
 
 
 @lru_cache(maxsize=8)
 def _read_own(path: Path, _modified: int) -> Mapping[RecipeKey, MeasuredRecipe]:
+    """The recipes in the user's file, cached by the time of its last change."""
     try:
         text = path.read_text(encoding="utf-8")
         return _by_key(csv.DictReader(text.splitlines()), own=True)
@@ -101,21 +103,21 @@ def _read_own(path: Path, _modified: int) -> Mapping[RecipeKey, MeasuredRecipe]:
 
 @cache
 def _shipped() -> Mapping[RecipeKey, MeasuredRecipe]:
+    """The recipes that ship."""
     return _by_key(table("engines", "recipes"), own=False)
 
 
 @cache
 def _devices() -> Mapping[tuple[str, str], Mapping[str, float]]:
+    """{(engine, system): {constant: factor}} of the devices that ship."""
     rows = table("engines", "devices")
     return {(row["engine"], row["system"]): _factors(row) for row in rows}
 
 
 def _by_key(rows: Iterable[Mapping[str, str]], *, own: bool) -> dict[RecipeKey, MeasuredRecipe]:
+    """Recipes of the rows of a table.  own: whether the user calibrated them."""
     return {
-        RecipeKey(
-            row["engine"], int(row["parameters"]), row["system"], row["weights"]
-        ): MeasuredRecipe(_scales(row), _factors(row), row["model"], own)
-        for row in rows
+        _key(row): MeasuredRecipe(_scales(row), _factors(row), row["model"], own) for row in rows
     }
 
 

@@ -1,4 +1,4 @@
-"""The hardware page of the documentation, written from the database.
+"""Page of all systems, docs/hardware.md, written from the database.
 
 python -m hardware_db.report > docs/hardware.md
 """
@@ -9,8 +9,8 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from hardware_db import library
-from hardware_db.schema import ASSUMPTION, Record, unit_of
+from hardware_db import system_files
+from hardware_db.system_schema import ASSUMPTION, SystemRecord, unit_of
 
 _HEAD = """\
 # Hardware
@@ -56,28 +56,29 @@ usual node.
 
 
 def page() -> str:
-    """The whole page as Markdown."""
-    records = [library.find(slug) for slug in sorted(library.shipped())]
+    """The page as Markdown."""
+    records = [system_files.find(slug) for slug in sorted(system_files.shipped())]
     parts = [_HEAD.format(count=len(records)), *_vendor_tables(records)]
     parts += [_UNCONFIRMED, *_unconfirmed(records), _ASSUMED, *_assumed(records)]
     return "".join(parts)
 
 
-def _vendor_tables(records: Iterable[Record]) -> Iterator[str]:
+def _vendor_tables(records: Iterable[SystemRecord]) -> Iterator[str]:
+    """The headline figures of all systems, a table for each vendor."""
     by_vendor = defaultdict(list)
-    for form in records:
-        by_vendor[form.vendor].append(form)
-    for vendor, forms in sorted(by_vendor.items()):
+    for record in records:
+        by_vendor[record.vendor].append(record)
+    for vendor, systems in sorted(by_vendor.items()):
         yield f"\n## {vendor}\n\n"
         yield _row("system", "name", "16 bit", "8 bit", "memory", "bandwidth", "scale-up", "TDP")
         yield _row(*["---"] * 2, *["---:"] * 4, "---", "---:")
-        for form in forms:
-            yield _row(f"`{form.id}`", form.name, *_summary(form))
+        for record in systems:
+            yield _row(f"`{record.id}`", record.name, *_summary(record))
 
 
-def _summary(form: Record) -> Iterator[str]:
-    """The headline figures: TFLOP/s, GiB, GB/s, links, W; empty where not stated."""
-    system = form.system()
+def _summary(record: SystemRecord) -> Iterator[str]:
+    """Headline figures of a system: TFLOP/s, GiB, GB/s, links, W; "" where not stated."""
+    system = record.system()
     peaks = system.peak_flops_per_s
     for names in (("bf16", "fp16"), ("fp8", "int8")):
         rate = next((peaks[name] for name in names if name in peaks), None)
@@ -89,30 +90,32 @@ def _summary(form: Record) -> Iterator[str]:
     yield "" if system.tdp_w is None else f"{system.tdp_w:g} W"
 
 
-def _unconfirmed(records: Iterable[Record]) -> Iterator[str]:
+def _unconfirmed(records: Iterable[SystemRecord]) -> Iterator[str]:
+    """Table of the figures that a document is said to state and that could not be confirmed."""
     yield _row("system", "figures", "said to be in")
     yield _row("---", "---", "---")
-    for form in records:
-        open_figures = [
+    for record in records:
+        unconfirmed = [
             (path, fact)
-            for path, fact in form.figures()
+            for path, fact in record.figures()
             if fact.kind == "assumed" and fact.source != ASSUMPTION
         ]
-        if open_figures:
+        if unconfirmed:
             figures = ", ".join(
                 f"{path.removeprefix('peak_dense_tflops.')} {fact.value:g} {unit_of(path)}".strip()
-                for path, fact in open_figures
+                for path, fact in unconfirmed
             )
-            titles = {form.sources[fact.source].title for _, fact in open_figures}
-            yield _row(f"`{form.id}`", figures, "; ".join(sorted(titles)))
+            titles = {record.sources[fact.source].title for _, fact in unconfirmed}
+            yield _row(f"`{record.id}`", figures, "; ".join(sorted(titles)))
 
 
-def _assumed(records: Iterable[Record]) -> Iterator[str]:
+def _assumed(records: Iterable[SystemRecord]) -> Iterator[str]:
+    """Table of the assumptions without a document, with the number of systems that share each."""
     users = defaultdict(set)
-    for form in records:
-        for path, fact in form.figures():
+    for record in records:
+        for path, fact in record.figures():
             if fact.source == ASSUMPTION:
-                users[path, fact.value, fact.note].add(form.id)
+                users[path, fact.value, fact.note].add(record.id)
     yield _row("figure", "value", "why", "systems")
     yield _row("---", "---:", "---", "---:")
     for (path, value, note), slugs in sorted(users.items(), key=str):
@@ -120,6 +123,7 @@ def _assumed(records: Iterable[Record]) -> Iterator[str]:
 
 
 def _row(*cells: str) -> str:
+    """A row of a Markdown table."""
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |\n"
 
 

@@ -1,4 +1,4 @@
-"""The tables that ship: what was measured, and how far off the fits are.
+"""Tables that ship: measurements of others, and errors and factors of the fits.
 
     measurements/   published and serving points, what peers publish
     profiles/       errors of the operators' fit, points that fitted nothing
@@ -20,13 +20,13 @@ HERE = Path(__file__).parent
 
 
 def folder(room: Room) -> Path:
-    """Where the tables of a room lie."""
+    """Folder of the tables of a room."""
     return HERE / room
 
 
 @cache
 def table(room: Room, name: str) -> tuple[dict[str, str], ...]:
-    """The rows of a table by its name without ending, text as it stands; empty if there is none."""
+    """Rows of a table, {column: text} each; empty if `name`.csv does not exist."""
     path = folder(room) / f"{name}.csv"
     if not path.is_file():
         return ()

@@ -1,6 +1,6 @@
-"""Systems, profiles and engines in the user's data folder, where the hardware database reads them.
+"""Writers of systems, profiles and engines to the user's data folder.
 
-Each file appears whole or not at all, and two processes that write the same one do not meet.
+Each file appears whole or not at all, also when two processes write it.
 """
 
 from __future__ import annotations
@@ -10,27 +10,28 @@ from pathlib import Path
 from typing import Any
 
 from genz_core.errors import MeasurementError
-from hardware_db import engine_schema, library, profile_schema, profiles
-from hardware_db.profile_schema import Measured
+from hardware_db import engine_files, profile_schema, profiles
+from hardware_db.data_folder import data_folder
+from hardware_db.profile_schema import FittedProfile
 from hardware_db.whole_file import write_whole
 
 
 def write_system(document: Mapping[str, Any]) -> Path:
-    """Keep a system under its id.
+    """Write a system's document under its id; returns the path.
 
     Raises:
-        MeasurementError: the folder cannot be written; so do the two below.
+        MeasurementError: the folder cannot be written; so do the two functions below.
     """
-    return _write_yaml(library.data_folder() / "systems" / f"{document['id']}.yaml", document)
+    return _write_yaml(data_folder() / "systems" / f"{document['id']}.yaml", document)
 
 
 def write_engine(document: Mapping[str, Any]) -> Path:
-    """Keep an engine under its id."""
-    return _write_yaml(engine_schema.own_folder() / f"{document['id']}.yaml", document)
+    """Write an engine's document under its id; returns the path."""
+    return _write_yaml(engine_files.own_folder() / f"{document['id']}.yaml", document)
 
 
-def write_profile(profile: Measured, heading: str) -> Path:
-    """Keep a latency profile under its name."""
+def write_profile(profile: FittedProfile, heading: str) -> Path:
+    """Write a latency profile under its name, below a heading of comments; returns the path."""
     path = profiles.own_folder() / f"{profile.name}.yaml"
     with write_whole(path, MeasurementError) as draft:
         profile_schema.write(profile, draft, heading)

@@ -1,4 +1,4 @@
-"""A system with its resources scaled: what would twice the bandwidth bring?"""
+"""Systems with scaled resources, for questions such as twice the bandwidth."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from genz_core.errors import InvalidValue
 from genz_core.types import System
 
-_SAID = "what if: "
+_PREFIX = "what if: "
 
 
 def what_if(
@@ -18,9 +18,11 @@ def what_if(
     capacity: float = 1.0,
     link: float = 1.0,
 ) -> System:
-    """The system with every peak, its memory bandwidth and capacity and its links multiplied.
+    """The system with its resources multiplied; its name and assumptions state the factors.
 
-    Links scale in bandwidth, all tiers alike; latencies and the cache stay.
+    Args:
+        peak: factor of every dense peak.  bandwidth, capacity: of the memory.
+        link: of the bandwidth of all tiers; their latencies stay, as does the cache.
 
     Raises:
         InvalidValue: a multiplier that is not a positive finite number.
@@ -32,18 +34,18 @@ def what_if(
     changed = [f"{name} ×{factor:g}" for name, factor in factors.items() if factor != 1]
     if not changed:
         return system
-    said = ", ".join(changed)
+    scaled = ", ".join(changed)
     return replace(
         system,
-        name=f"{system.name} (what if: {said})",
+        name=f"{system.name} (what if: {scaled})",
         peak_flops_per_s={kind: rate * peak for kind, rate in system.peak_flops_per_s.items()},
         memory_bytes_per_s=system.memory_bytes_per_s * bandwidth,
         memory_bytes=system.memory_bytes * capacity,
         links=tuple(replace(tier, bytes_per_s=tier.bytes_per_s * link) for tier in system.links),
-        assumptions=(*system.assumptions, f"{_SAID}{said}"),
+        assumptions=(*system.assumptions, f"{_PREFIX}{scaled}"),
     )
 
 
 def is_hypothetical(system: System) -> bool:
-    """Whether a system is one that `what_if` scaled: nobody can have measured it."""
-    return any(note.startswith(_SAID) for note in system.assumptions)
+    """Whether `what_if` scaled a system, so that no measurement of it exists."""
+    return any(note.startswith(_PREFIX) for note in system.assumptions)

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Writing of files that appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from genz_core.errors import InvalidValue, RidgelineError
 
 @contextmanager
 def write_whole(path: Path, error: type[RidgelineError] = InvalidValue) -> Iterator[Path]:
-    """A draft beside `path` to write to, which takes its place at the end, and only then.
+    """Path of a draft beside `path`, which replaces `path` when the context ends without error.
 
-    Two processes that write the same file do not meet; what it held stays if anything fails.
-    The folder is made if it is missing.
+    Drafts of two processes have different names; the old file stays if the context fails.  The
+    folder is created if it is missing.
 
     Raises:
-        error: the disk says no.
+        error: the file system refuses.
     """
     draft = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:

@@ -188,7 +188,7 @@ def _other_device(
         return
     for name, ran, meant in (
         ("memory bandwidth", device.memory_bytes_per_s, system.memory_bytes_per_s),
-        ("number of units", device.units, system.units),
+        ("number of units", device.units, system.compute_units),
     ):
         if ran and meant and not 0.85 < ran / meant < 1.18:
             yield Finding(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.scenario import intervals, points_file
-from genz_core.error_metrics import Accuracy, accuracy
+from genz_core.error_metrics import ErrorSummary, error_summary
 from genz_core.errors import InvalidValue
 from hardware_db.tables import table
 
@@ -92,23 +92,23 @@ def worst(records: Sequence[Row], count: int = 20) -> list[Row]:
     return sorted(known, key=distance, reverse=True)[:count]
 
 
-def _accuracy(records: Iterable[Row]) -> Accuracy:
+def _accuracy(records: Iterable[Row]) -> ErrorSummary:
     columns = {
         name: np.array([record.get(name, np.nan) for record in records], dtype=float)
         for name in ("predicted_s", "measured_s", "low_s", "high_s")
     }
-    return accuracy(
+    return error_summary(
         columns["predicted_s"], columns["measured_s"], columns["low_s"], columns["high_s"]
     )
 
 
-def _percent(figures: Accuracy) -> Row:
+def _percent(figures: ErrorSummary) -> Row:
     """Fractions as percent, one decimal; the count and the rank correlation as they are."""
     row: Row = {}
     for name, value in figures.row().items():
         if name in ("points", "rank"):
             row[name] = value if name == "points" else round(value, 3)
-        elif not np.isnan(value):
+        elif name != "worst" and not np.isnan(value):
             row[f"{name} %"] = round(100.0 * value, 1)
     return row
 

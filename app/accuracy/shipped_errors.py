@@ -14,7 +14,7 @@ import numpy as np
 
 from genz_core.step import StepEstimate
 from hardware_db.profiles import residual_quantiles
-from hardware_db.profiles.validation import OPERATOR_SPLITS
+from hardware_db.profiles.validation import OPERATOR_SPLITS, validation_rows
 from hardware_db.tables import Room, table
 
 Row = dict[str, Any]
@@ -34,10 +34,10 @@ _OPERATOR_FIGURES = ("mape", "median", "p90", "bias")
 def operator_series() -> list[Row]:
     """Every measured series (operator, device, format) and split; errors in percent."""
     found = []
-    for row in table("profiles", "operator_validation"):
-        numbers = {f"{name} %": 100.0 * float(row[name]) for name in _OPERATOR_FIGURES}
+    for row in validation_rows():
+        numbers = {f"{name} %": 100.0 * row[name] for name in _OPERATOR_FIGURES}
         words = {name: row[name] for name in ("operator", "system", "family", "fmt", "split")}
-        counts = {"draw": int(row["draw"]), "points": int(row["points"])}
+        counts = {"draw": row["draw"], "points": row["points"]}
         found.append({**words, **counts, **numbers, "data": row["data"], "date": row["date"]})
     return found
 

@@ -21,7 +21,7 @@ from genz_core.latency import Explanation, Pricer
 from genz_core.latency.parameters import describe
 from genz_core.step import StepEstimate
 from genz_core.types import Op
-from hardware_db import Interval
+from hardware_db.intervals import Interval
 
 _TIERS = {
     "measured": "fitted on measurements of this device",
@@ -168,7 +168,7 @@ def _bound(work: Worked) -> str:
     )
 
 
-#: What each term of a price is, for a reader; see the `*_terms` functions of `genz_core.latency`.
+#: What each term of a price is, for a reader; see `Stages` in `genz_core/latency`.
 _TERMS: Mapping[str, str] = {
     "compute": "arithmetic, tiles rounded up",
     "memory": "traffic at the bandwidth that kernels reach",

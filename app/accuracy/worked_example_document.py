@@ -93,7 +93,7 @@ def _priced(one: Worked) -> str:
     p: Any = one.price.constants.parameters
     device = one.price.device
     k = one.dims["k"]
-    per_flop = device.units / (p.compute_efficiency * one.peak_flops_per_s)
+    per_flop = device.compute_units / (p.compute_efficiency * one.peak_flops_per_s)
     store = 2.0 / (p.store_share * 64.0 * device.clock_hz)
     area = one.stage("compute") / (2.0 * k * per_flop + store)
     body = _p_norm(p.overlap, one.stage("compute"), one.stage("memory"))
@@ -105,8 +105,8 @@ def _priced(one: Worked) -> str:
         f"compute_efficiency {p.compute_efficiency:.5g}, memory_efficiency "
         f"{p.memory_efficiency:.5g}, store_share {p.store_share:.5g}, k_step "
         f"{p.k_step_s * 1e9:.5g} ns, overlap {p.overlap:.5g}.\n\n"
-        f"- The best tiling gives the busiest of {device.units:.0f} units {area:,.0f} of the "
-        f"{one.dims['m'] * one.dims['n']:,.0f} outputs. At {device.clock_hz / 1e9:.3g} GHz: "
+        f"- The best tiling gives the busiest of {device.compute_units:.0f} units {area:,.0f} of "
+        f"the {one.dims['m'] * one.dims['n']:,.0f} outputs. At {device.clock_hz / 1e9:.3g} GHz: "
         f"t_compute = **{_us(one.stage('compute'))}**\n"
         f"- t_memory = {_us(one.memory_s)} / {p.memory_efficiency:.5g} = "
         f"**{_us(one.stage('memory'))}**\n"

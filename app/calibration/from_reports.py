@@ -18,7 +18,7 @@ from genz_core.latency.measured_operators import OperatorPoints, bound_s
 from genz_core.latency.profile import LatencyProfile
 from genz_core.operator_calibration import Calibration, calibrate, impossible
 from genz_core.types import System
-from hardware_db import library, user_files
+from hardware_db import system_files, user_files
 from profilers import Report
 from profilers.operator_points import OperatorTiming, operator_points, operator_timings
 
@@ -131,11 +131,11 @@ def _share(points: Sequence[OperatorTiming], reports: Sequence[Report]) -> float
     return min(sum(point.time_s * point.calls for point in points) / max(total, 1e-300), 1.0)
 
 
-def _document(record: hardware_db.Record, name: str, labels: str) -> dict[str, Any]:
+def _document(record: hardware_db.SystemRecord, name: str, labels: str) -> dict[str, Any]:
     """The system's facts under its new id."""
-    if name in library.shipped():
+    if name in system_files.shipped():
         raise InvalidValue(f"{name} ships with Ridgeline; give the calibrated system another name")
-    if record.id in library.shipped():
+    if record.id in system_files.shipped():
         facts: dict[str, Any] = {"include": record.id}
     else:
         facts = record.model_dump(mode="json", exclude_none=True)

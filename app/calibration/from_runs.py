@@ -20,10 +20,11 @@ from app.scenario.points_row import NAMES, Point, parse
 from app.scenario.scenario import Resolved, Scenario, resolve
 from genz_core.deployment import as_measured, recipe_key
 from genz_core.engine import EngineProfile, MeasuredRecipe, RecipeKey
-from genz_core.engine_calibration import SCALES, EndToEnd, calibrate_end_to_end
+from genz_core.engine_calibration import SCALES, EngineCalibration, calibrate_engine
 from genz_core.errors import InvalidValue
 from genz_core.types import Array
 from genz_core.workload import OUT_OF_MEMORY
+from hardware_db import recipes
 
 Progress = Callable[[float, str], None]
 
@@ -71,7 +72,7 @@ class Calibrated:
 
     key: RecipeKey
     runs: tuple[Run, ...]
-    fit: EndToEnd
+    fit: EngineCalibration
     measured: MeasuredRecipe
     before_s: Array
     after_s: Array
@@ -121,13 +122,13 @@ def calibrate(
 
 def keep(found: Calibrated) -> Path:
     """Save a calibration among the user's own recipes."""
-    return hardware_db.keep_recipe(found.key, found.measured)
+    return recipes.keep_recipe(found.key, found.measured)
 
 
 def forget(path: Path) -> dict[RecipeKey, bool]:
     """Drop what was kept for the recipes of a CSV; of each, whether there was something."""
     keys = [_key(parse(row, str(at))) for at, row in enumerate(points_file.read(path))]
-    return {key: hardware_db.forget_recipe(key) for key in dict.fromkeys(keys)}
+    return {key: recipes.forget_recipe(key) for key in dict.fromkeys(keys)}
 
 
 def _key(point: Point) -> RecipeKey:
@@ -203,7 +204,7 @@ def _measured(row: points_file.Row, point: Point, asked: Resolved) -> Iterator[R
 
 def _fitted(key: RecipeKey, runs: list[Run], progress: Callable[[float], None]) -> Calibrated:
     """Fit the shipped engine, as it was measured on this device and recipe, to the runs."""
-    shipped = hardware_db.load_recipe(key, own=False)
+    shipped = recipes.load_recipe(key, own=False)
     first = runs[0].asked
     engine = as_measured(hardware_db.load_engine(key.engine, own=False), first.model, first.system)
     scales, factors = engine.recipe, shipped.factors if shipped else {}
@@ -211,7 +212,7 @@ def _fitted(key: RecipeKey, runs: list[Run], progress: Callable[[float], None]) 
     def predicted(tried: EngineProfile) -> Array:
         return _priced(runs, tried, "predicted")
 
-    fit = calibrate_end_to_end(
+    fit = calibrate_engine(
         engine,
         predicted,
         np.array([run.measured_s for run in runs]),

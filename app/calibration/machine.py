@@ -235,7 +235,7 @@ def save(calibrated: ThisMachine) -> list[Path]:
     ]
 
 
-def user_profile(result: Calibration, slug: str) -> profile_schema.Measured:
+def user_profile(result: Calibration, slug: str) -> profile_schema.FittedProfile:
     """The constants that a calibration fitted, and those that were measured of the device before;
     the rest comes from the typical ones anyway."""
     profile = result.profile
@@ -244,7 +244,7 @@ def user_profile(result: Calibration, slug: str) -> profile_schema.Measured:
         for key, entry in profile.fits.items()
         if key in result.after or entry.tier == "measured"
     ]
-    return profile_schema.Measured(
+    return profile_schema.FittedProfile(
         name=slug,
         family="",  # one machine speaks for no other of its family
         systems=(slug,),

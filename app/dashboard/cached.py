@@ -15,7 +15,7 @@ from app.scenario.scenario import Resolved, estimate_resolved
 from app.scenario.setup import Setup
 from genz_core import Estimate
 from genz_core.types import Model
-from hardware_db import library
+from hardware_db import data_folder
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
@@ -64,12 +64,12 @@ def traced(setup: Setup) -> Model:
 @st.cache_resource(show_spinner=False)
 def _files_of_the_cache() -> frozenset[tuple[Path, int]]:
     """The user's own files, with their times, that everything in the caches rests on."""
-    return library.stamp()
+    return data_folder.stamp()
 
 
 def keep_up() -> None:
     """Forget all that is kept if a command has changed the user's own files meanwhile."""
-    if _files_of_the_cache() != library.stamp():
+    if _files_of_the_cache() != data_folder.stamp():
         forget()
 
 

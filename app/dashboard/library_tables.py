@@ -16,6 +16,7 @@ from app.wording import quantities
 from app.wording.quantities import GIGABYTE
 from genz_core.errors import RidgelineError
 from genz_core.types import Parallelism, Step, System
+from hardware_db.system_schema import unit_of
 from model_registry.finding.loading import describe as describe_model
 from model_registry.finding.loading import names as model_names
 
@@ -96,7 +97,7 @@ def facts(name: str) -> pd.DataFrame:
             {
                 "figure": path,
                 "value": fact.value,
-                "unit": hardware_db.unit_of(path),
+                "unit": unit_of(path),
                 "kind": fact.kind,
                 "source": record.sources[fact.source].title,
                 "link": record.sources[fact.source].url,

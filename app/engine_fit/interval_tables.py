@@ -21,7 +21,7 @@ from app.engine_fit.splits import SPLITS, Residuals
 from app.engine_fit.targets import Target
 from genz_core.engine_calibration import SCALES, SPREAD
 from genz_core.types import Array
-from hardware_db.engine_schema import GENERIC
+from hardware_db.engine_files import GENERIC
 from hardware_db.intervals import LEVEL
 
 #: Splits beside those of `held_out.SPLITS`.

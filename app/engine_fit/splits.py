@@ -12,10 +12,10 @@ import hardware_db
 from app.engine_fit.hierarchy import Fitted
 from app.engine_fit.targets import Data, Target
 from genz_core.engine import EngineProfile, Recipe
-from genz_core.engine_calibration import SCALES, SPREAD, calibrate_end_to_end, moved
-from genz_core.error_metrics import accuracy
+from genz_core.engine_calibration import SCALES, SPREAD, calibrate_engine, moved
+from genz_core.error_metrics import error_summary
 from genz_core.types import Array, Mask
-from hardware_db.engine_schema import GENERIC
+from hardware_db.engine_files import GENERIC
 
 #: What is left out together, by the name of the split.
 SPLITS: Mapping[str, str] = {
@@ -114,7 +114,7 @@ def _possible(metric: str) -> str:
 
 def figures(logs: Array) -> dict[str, float]:
     """Errors of ln(predicted / measured), in percent."""
-    row = accuracy(np.exp(logs), np.ones(len(logs))).row()
+    row = error_summary(np.exp(logs), np.ones(len(logs))).row()
     names = ("mape", "median", "p90", "bias", "within_10", "within_20", "within_30")
     return {"points": row["points"], **{name: round(100 * row[name], 1) for name in names}}
 
@@ -126,7 +126,7 @@ def with_own_runs(fitted: Sequence[Fitted], count: int) -> Residuals:
     """Residuals of a model nobody measured, after a calibration with some runs of it.
 
     Every recipe of eight runs or more is left out with its model; some of its runs are drawn at
-    random and calibrate the engine as `calibrate_end_to_end` does, and those that no count draws
+    random and calibrate the engine as `calibrate_engine` does, and those that no count draws
     are judged.  Twice each.
     """
     draws = np.random.default_rng(0)
@@ -151,7 +151,7 @@ def _calibrated(data: Data, engine: EngineProfile, own: Array, judged: Sequence[
     recipe = Recipe()
     if len(own):
         runs = [data.targets[int(at)] for at in own]
-        fit = calibrate_end_to_end(
+        fit = calibrate_engine(
             engine,
             lambda tried: data.predicted_s(runs, tried),
             np.array([run.measured_s for run in runs]),

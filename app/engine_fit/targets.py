@@ -19,7 +19,7 @@ from genz_core.engine import NO_RECIPE, EngineProfile, Recipe
 from genz_core.engine_calibration import moved
 from genz_core.operator_calibration import TOLERANCE
 from genz_core.types import Array
-from hardware_db.engine_schema import prior_engine
+from hardware_db.engine_files import prior_engine
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,10 +135,10 @@ def _system_notes(system: System | None, device_name: str, threads: int) -> list
             f"nothing is known of {device_name}: run `ridgeline calibrate machine` for "
             "predictions, MFU and MBU"
         ]
-    if system.kind == "cpu" and threads and system.slug == SLUG and system.units != threads:
+    if system.kind == "cpu" and threads and system.slug == SLUG and system.compute_units != threads:
         return [
-            f"this machine was calibrated with {system.units} threads and ran with {threads}; "
-            f"calibrate with --threads {threads} to compare"
+            f"this machine was calibrated with {system.compute_units} threads and ran with "
+            f"{threads}; calibrate with --threads {threads} to compare"
         ]
     return []
 

@@ -19,7 +19,7 @@ from app.measuring.prediction import RunContext
 from genz_core import Estimate, Workload, estimate
 from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
 from genz_core.types import Parallelism, Step
-from hardware_db import library
+from hardware_db.data_folder import data_folder
 from profilers import Comparison, Measurement
 from profilers.artifacts import write_artifacts
 from profilers.collect.progress import Cancel, Progress, never, silent
@@ -32,7 +32,7 @@ Runner = Callable[[RunConfig, Path, Progress, Cancel], Outcome]
 
 def store() -> Store:
     """The runs in the user's data folder."""
-    return Store(library.data_folder() / "runs")
+    return Store(data_folder() / "runs")
 
 
 def refuse_path(name: str) -> None:

@@ -21,7 +21,7 @@ from genz_core.latency import Pricer
 from genz_core.serving import ServingEstimate
 from genz_core.step import StepEstimate
 from genz_core.types import Array, Op, System
-from hardware_db import Interval
+from hardware_db.intervals import Interval, load_interval, load_operator_interval, validated_tier
 
 #: Which held-out points say how far off a figure is, the nearest first.  Whole requests, which are
 #: mostly decode, stand in where too few decode steps were measured.
@@ -103,11 +103,9 @@ def _known(
     figures: Mapping[str, Sequence[str]], system: System, engine: EngineProfile
 ) -> dict[str, Interval | None]:
     hypothetical = hardware_db.is_hypothetical(system)
-    tier = "" if hypothetical else hardware_db.validated_tier(system.latency)
+    tier = "" if hypothetical else validated_tier(system.latency)
     return {
-        figure: next(
-            filter(None, (hardware_db.load_interval(m, tier, engine) for m in metrics)), None
-        )
+        figure: next(filter(None, (load_interval(m, tier, engine) for m in metrics)), None)
         for figure, metrics in figures.items()
     }
 
@@ -209,7 +207,7 @@ def of_operator(pricer: Pricer, op: Op) -> Interval | None:
     constants = pricer.constants(op)
     if constants.borrowed or constants.engine_rate or hardware_db.is_hypothetical(pricer.system):
         return None
-    return hardware_db.load_operator_interval(constants.operator, constants.fit, pricer.engine.name)
+    return load_operator_interval(constants.operator, constants.fit, pricer.engine.name)
 
 
 def of_rows(table: Mapping[str, Sequence[Any]]) -> list[Latency]:

@@ -19,7 +19,7 @@ from genz_core.deployment import deploy
 from genz_core.errors import InvalidValue
 from genz_core.types import Model
 from genz_core.workload import OUT_OF_MEMORY
-from hardware_db import library
+from hardware_db import data_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def resolve_objects(
     formats = {name: fmt for name, fmt in formats.items() if fmt}
     if all(isinstance(name, str) and not _is_path(name) for name in (model, system, engine)):
         names = (str(model), str(system), str(engine))
-        kept = _kept(*names, tuple(formats.items()), library.stamp())
+        kept = _kept(*names, tuple(formats.items()), data_folder.stamp())
         return replace(kept, scenario=scenario)
     loaded = _model(model, formats)
     return combined(scenario, loaded, _system(system), engine=engine)

@@ -1,7 +1,8 @@
-"""The latency of an operator: the bound of physics (`roofline`), and the one price (`Pricer`).
+"""Latencies of operators: their bound (`roofline`) and their expected time (`Pricer`).
 
-A file for each operator class registers how it is priced; `measured_operators` takes measured
-shapes to the same formulas.
+Each operator class has a file with its equation (a function that returns a `KernelTime`) and the
+registration of the kinds that it prices; `measured_operators` prices benchmark points with the
+same equations.
 """
 
 from genz_core.latency.device import Device

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
-from genz_core.latency.models import Terms, prices
-from genz_core.latency.numerics import chunked, p_norm
+from genz_core.latency.kernel_time import KernelTime, Stages
+from genz_core.latency.models import prices
+from genz_core.latency.numerics import p_norm
 from genz_core.latency.parameters import DecodeAttentionParameters, PrefillAttentionParameters
 from genz_core.latency.profile import attention_format
 from genz_core.operators import attended_pairs
@@ -24,7 +25,7 @@ _EXP_PER_UNIT_CLOCK = 16.0
 _ACTIVATION_BYTES = 2.0
 
 
-def prefill_attention_s(
+def prefill_attention_time(
     sequences: Num,
     new_tokens: Num,
     cached_tokens: Num,
@@ -40,7 +41,7 @@ def prefill_attention_s(
     device: Device,
     parameters: PrefillAttentionParameters,
     floor_s: float | None = None,
-) -> Array:
+) -> KernelTime:
     """Time of attention of `new_tokens` queries over cached and new keys [s].
 
     With P the (query, key) pairs in whole blocks of 128 (16 below 128 tokens)::
@@ -53,17 +54,20 @@ def prefill_attention_s(
                 + append_passes (new q, k, v) / bandwidth
 
     Args:
-        sequences, new_tokens, cached_tokens: of the group; broadcast, zero costs nothing.
+        sequences, new_tokens, cached_tokens: of the group, numbers or arrays [shapes] that
+            broadcast; zero costs nothing.
         heads, kv_heads, head_dim, value_dim: on this device (value_dim defaults to head_dim).
         window: keys a query sees at most (0: all).  causal: False for encoders.
         kv_bytes: per element of the cache.  peak_flops_per_s: of the arithmetic type.
+        device: units, clock and bandwidth of the datasheet.
+        parameters: fitted constants of the device and (compute, cache) format.
         floor_s: replaces `parameters.launch_s`.
 
     Source: block structure of Dao, FlashAttention-2 (arXiv:2307.08691); the exponential unit as a
     second roof, Shah et al., FlashAttention-3 (arXiv:2407.08608), 3.2.
     """
-    cost = partial(
-        _prefill_s,
+    stages = partial(
+        _prefill_stages,
         causal=causal,
         kv_bytes=kv_bytes,
         peak_flops_per_s=peak_flops_per_s,
@@ -71,82 +75,39 @@ def prefill_attention_s(
         parameters=parameters,
     )
     value_dim = head_dim if value_dim is None else value_dim
-    time = chunked(
-        cost, sequences, new_tokens, cached_tokens, heads, kv_heads, head_dim, value_dim, window,
+    return KernelTime(
+        stages,
+        (sequences, new_tokens, cached_tokens, heads, kv_heads, head_dim, value_dim, window),
+        work=np.asarray(sequences, np.float64) * new_tokens,
+        launch_s=parameters.launch_s if floor_s is None else floor_s,
         chunk=16384,
-    )  # fmt: skip
-    launch = parameters.launch_s if floor_s is None else floor_s
-    work = np.asarray(sequences, np.float64) * new_tokens
-    return np.where(work > 0, launch + time, 0.0)
+    )
 
 
-def prefill_attention_terms(
-    sequences: Num,
-    new_tokens: Num,
-    cached_tokens: Num,
-    *,
-    heads: Num,
-    kv_heads: Num,
-    head_dim: Num,
-    value_dim: Num | None = None,
-    window: Num = 0,
-    floor_s: float | None = None,
-    **kernel: Any,
-) -> Terms:
-    """The time of `prefill_attention_s` taken apart; the same arguments."""
-    values = head_dim if value_dim is None else value_dim
-    axes = _flat(sequences, new_tokens, cached_tokens, heads, kv_heads, head_dim, values, window)
-    kernel = {"causal": True, "kv_bytes": 2.0, **kernel}
-    stages, append = _prefill_stages(*axes, **kernel)
-    parameters: PrefillAttentionParameters = kernel["parameters"]
-    body = Terms.overlapped(stages, p_norm(parameters.overlap, *stages.values()))
-    launch = parameters.launch_s if floor_s is None else floor_s
-    return body.plus(append=append, launch=launch).where(axes[0] * axes[1])
+class _Prefill(NamedTuple):
+    """Shapes of prefill attention, [shapes] each, as in `prefill_attention_time`."""
 
-
-def _flat(*axes: Num) -> tuple[Array, ...]:
-    """The axes broadcast together, at least one configuration long."""
-    return tuple(axis.astype(float) for axis in np.broadcast_arrays(*np.atleast_1d(*axes)))
-
-
-def _prefill_s(*axes: Array, parameters: PrefillAttentionParameters, **kernel: Any) -> Array:
-    stages, append = _prefill_stages(*axes, parameters=parameters, **kernel)
-    return p_norm(parameters.overlap, *stages.values()) + append
+    sequences: Array
+    new: Array
+    cached: Array
+    heads: Array
+    kv_heads: Array
+    head_dim: Array
+    value_dim: Array
+    window: Array
 
 
 def _prefill_stages(
-    sequences: Array,
-    new: Array,
-    cached: Array,
-    heads: Array,
-    kv_heads: Array,
-    head_dim: Array,
-    value_dim: Array,
-    window: Array,
-    *,
+    *axes: Array,
     causal: bool,
     kv_bytes: float,
     peak_flops_per_s: float,
     device: Device,
     parameters: PrefillAttentionParameters,
-) -> tuple[dict[str, Array], Array]:
+) -> Stages:
     """Products with exponentials, and memory, side by side; then the write to the cache."""
-    pairs = _block_pairs(new, cached, window, causal, parameters.window_blocks)
-    products = _head_efficiency(head_dim, parameters) * peak_flops_per_s
-    exponentials = parameters.exp_efficiency * _EXP_PER_UNIT_CLOCK * device.units * device.clock_hz
-    rows = sequences * heads
-    dims = 2.0 * (head_dim + value_dim)
-    compute = p_norm(
-        parameters.overlap, rows * pairs * dims / products, rows * pairs / exponentials
-    )
-    compute = compute + parameters.block_s * np.maximum(
-        rows * np.ceil(new / _ROWS) / device.units, 1.0
-    )
-    reach = np.where(window > 0, np.minimum(window + _ROWS, cached + new), cached + new)
-    reach = reach * parameters.longest_block
-    longest = _ROWS * reach * (dims / products + 1.0 / exponentials) * device.units
-    # A block of few rows ends sooner: tensor cores work in steps of 16 rows.
-    longest = longest * np.minimum(np.ceil(new / 16.0) * 16.0 / _ROWS, 1.0)
+    shape = _Prefill(*axes)
+    sequences, new, cached, heads, kv_heads, head_dim, value_dim, window = shape
     seen = np.where(window > 0, np.minimum(cached, window), cached)
     appended = sequences * new * kv_heads * (head_dim + value_dim) * _ACTIVATION_BYTES
     queries = sequences * new * heads * head_dim * _ACTIVATION_BYTES
@@ -156,21 +117,45 @@ def _prefill_stages(
         + sequences * new * heads * value_dim * _ACTIVATION_BYTES
         + sequences * seen * kv_heads * (head_dim + value_dim) * kv_bytes
     )
-    bandwidth = device.memory_bytes_per_s
     stages = {
-        "compute": np.maximum(compute, longest),
-        "memory": moved / (parameters.memory_efficiency * bandwidth),
+        "compute": _prefill_compute_s(shape, causal, peak_flops_per_s, device, parameters),
+        "memory": moved / (parameters.memory_efficiency * device.memory_bytes_per_s),
     }
-    return stages, parameters.append_passes * (queries + appended) / bandwidth
+    append = parameters.append_passes * (queries + appended) / device.memory_bytes_per_s
+    return Stages(stages, p_norm(parameters.overlap, *stages.values()), after={"append": append})
 
 
-def _padded(head_dim: Array) -> Array:
-    """Kernels are built for heads of 64, 128 and 256: what lies between is padded.
+def _prefill_compute_s(
+    shape: _Prefill,
+    causal: bool,
+    peak_flops_per_s: float,
+    device: Device,
+    parameters: PrefillAttentionParameters,
+) -> Array:
+    """Time of products and exponentials, blocks spread over the units [s], [shapes].
 
-    Wider ones (latent attention) have kernels of their own size.
+    At least that of the longest block, 128 query rows over all their keys on one unit.
     """
-    power = np.exp2(np.ceil(np.log2(np.maximum(head_dim, 64.0)) - 1e-9))
-    return np.asarray(np.where(head_dim <= 256.0, power, head_dim))
+    products = _head_efficiency(shape.head_dim, parameters) * peak_flops_per_s
+    exponentials = parameters.exp_efficiency * _EXP_PER_UNIT_CLOCK * device.compute_units
+    exponentials = exponentials * device.clock_hz
+    rows, flops_per_pair = shape.sequences * shape.heads, 2.0 * (shape.head_dim + shape.value_dim)
+    pairs = _block_pairs(shape.new, shape.cached, shape.window, causal, parameters.window_blocks)
+    blocks = p_norm(
+        parameters.overlap, rows * pairs * flops_per_pair / products, rows * pairs / exponentials
+    )
+    starts = np.maximum(rows * np.ceil(shape.new / _ROWS) / device.compute_units, 1.0)
+    keys = shape.cached + shape.new
+    reach = np.where(shape.window > 0, np.minimum(shape.window + _ROWS, keys), keys)
+    reach = reach * parameters.longest_block
+    longest = _ROWS * reach * (flops_per_pair / products + 1.0 / exponentials)
+    # A block of few rows ends sooner: tensor cores work in steps of 16 rows.
+    fewer_rows = np.minimum(np.ceil(shape.new / 16.0) * 16.0 / _ROWS, 1.0)
+    return np.asarray(
+        np.maximum(
+            blocks + parameters.block_s * starts, longest * device.compute_units * fewer_rows
+        )
+    )
 
 
 def _head_efficiency(head_dim: Array, parameters: PrefillAttentionParameters) -> Array:
@@ -180,7 +165,7 @@ def _head_efficiency(head_dim: Array, parameters: PrefillAttentionParameters) ->
 
 
 def _block_pairs(new: Array, cached: Array, window: Array, causal: bool, beyond: float) -> Array:
-    """Pairs of one sequence with queries and keys in whole blocks: what the kernel computes."""
+    """(query, key) pairs that the kernel computes for one sequence: whole blocks of both."""
     block = np.where(new < _ROWS, 16.0, _ROWS)
     rows, old = np.ceil(new / block), np.ceil(cached / block)
     if not causal:
@@ -189,7 +174,7 @@ def _block_pairs(new: Array, cached: Array, window: Array, causal: bool, beyond:
     return attended_pairs(rows, old, reach) * block * block
 
 
-def decode_attention_s(
+def decode_attention_time(
     sequences: Num,
     context: Num,
     *,
@@ -206,7 +191,7 @@ def decode_attention_s(
     parameters: DecodeAttentionParameters,
     warm_cache: bool = False,
     floor_s: float | None = None,
-) -> Array:
+) -> KernelTime:
     """Time of attention of one new token (or a few) per sequence over its cache [s].
 
     For each split s of the L keys, with n = B Hkv s blocks, x = max(1, n / units)::
@@ -219,19 +204,22 @@ def decode_attention_s(
         T        = launch + min t + append_passes (new q, k, v) / bandwidth
 
     Args:
-        sequences, context: sequences and keys each query sees, the new token's own included.
-        heads, kv_heads, head_dim, value_dim, window: as in `prefill_attention_s`.
+        sequences, context: sequences and keys each query sees, the new token's included; numbers
+            or arrays [shapes] that broadcast, zero costs nothing.
+        heads, kv_heads, head_dim, value_dim, window: as in `prefill_attention_time`.
         new_tokens: queries per sequence (more than one when verifying a draft).
         shared_kv: keys hold the values (absorbed latent attention): they are read once.
+        kv_bytes, peak_flops_per_s, device, floor_s: as in `prefill_attention_time`.
+        parameters: fitted constants of the device and (compute, cache) format.
         warm_cache: a small cache may lie in the last-level cache (benchmarks).
 
-    Heads with keys of their own (multi-head attention) run in other kernels than groups: their
+    Heads that share no keys (multi-head attention) run in other kernels than groups: their
     launch, block and chunk constants are apart (`block_mha_s`, `mha_launch`, `mha_chunk`).
 
     Source: split over the keys as in Dao et al., Flash-Decoding (2023).
     """
-    cost = partial(
-        _decode_s,
+    stages = partial(
+        _decode_stages,
         shared_kv=shared_kv,
         kv_bytes=kv_bytes,
         peak_flops_per_s=peak_flops_per_s,
@@ -240,118 +228,111 @@ def decode_attention_s(
         warm_cache=warm_cache,
     )
     value_dim = head_dim if value_dim is None else value_dim
-    time = chunked(
-        cost, sequences, context, heads, kv_heads, head_dim, value_dim, new_tokens, window,
-        chunk=8192,
-    )  # fmt: skip
-    own_keys = np.asarray(heads) <= kv_heads
-    launch = parameters.launch_s * np.where(own_keys, parameters.mha_launch, 1.0)
-    if floor_s is not None:
+    if floor_s is None:
+        multi_head = np.asarray(heads) <= kv_heads
+        launch = parameters.launch_s * np.where(multi_head, parameters.mha_launch, 1.0)
+    else:
         launch = np.asarray(floor_s)
-    work = np.asarray(sequences, np.float64) * context
-    return np.where(work > 0, launch + time, 0.0)
-
-
-def decode_attention_terms(
-    sequences: Num,
-    context: Num,
-    *,
-    heads: Num,
-    kv_heads: Num,
-    head_dim: Num,
-    value_dim: Num | None = None,
-    new_tokens: Num = 1,
-    window: Num = 0,
-    floor_s: float | None = None,
-    **kernel: Any,
-) -> Terms:
-    """The time of `decode_attention_s` taken apart; the same arguments."""
-    values = head_dim if value_dim is None else value_dim
-    axes = _flat(sequences, context, heads, kv_heads, head_dim, values, new_tokens, window)
-    kernel = {"shared_kv": False, "kv_bytes": 2.0, "warm_cache": False, **kernel}
-    stages, split, append = _decode_stages(*axes, **kernel)
-    parameters: DecodeAttentionParameters = kernel["parameters"]
-    body = p_norm(parameters.overlap, *stages.values())
-    best = np.argmin(body + split, axis=0)[None]
-
-    def chosen(times: Array) -> Array:
-        return np.take_along_axis(np.broadcast_to(times, body.shape), best, axis=0)[0]
-
-    found = Terms.overlapped({name: chosen(t) for name, t in stages.items()}, chosen(body))
-    own_keys = axes[2] <= axes[3]
-    launch = parameters.launch_s * np.where(own_keys, parameters.mha_launch, 1.0)
-    launch = launch if floor_s is None else np.asarray(floor_s)
-    return found.plus(split_keys=chosen(split), append=append, launch=launch).where(
-        axes[0] * axes[1]
+    return KernelTime(
+        stages,
+        (sequences, context, heads, kv_heads, head_dim, value_dim, new_tokens, window),
+        work=np.asarray(sequences, np.float64) * context,
+        launch_s=launch,
+        chunk=8192,
     )
 
 
-def _decode_s(*axes: Array, parameters: DecodeAttentionParameters, **kernel: Any) -> Array:
-    stages, split, append = _decode_stages(*axes, parameters=parameters, **kernel)
-    time = p_norm(parameters.overlap, *stages.values()) + split
-    return np.asarray(time.min(axis=0) + append)
+class _Decode(NamedTuple):
+    """Shapes of decode attention, [shapes] each, as in `decode_attention_time`.
+
+    keys: within the window.  steps: of 64 keys, those outside the window in part.
+    """
+
+    sequences: Array
+    keys: Array
+    steps: Array
+    heads: Array
+    kv_heads: Array
+    head_dim: Array
+    value_dim: Array
+    new: Array
+
+    @classmethod
+    def of(cls, axes: tuple[Array, ...], window_leak: float) -> _Decode:
+        """The shapes of the axes of `decode_attention_time`."""
+        sequences, context, heads, kv_heads, head_dim, value_dim, new, window = axes
+        # An empty sequence still makes one (free) step: its time is dropped by the caller.
+        sequences = np.maximum(sequences, 1e-9)
+        keys = np.maximum(np.where(window > 0, np.minimum(context, window), context), 1.0)
+        # Keys outside the window are skipped, but the way over them is not quite free.
+        skipped = np.maximum(context, keys) - keys
+        steps = np.ceil(keys / _KEYS) + window_leak * skipped / _KEYS
+        return cls(sequences, keys, steps, heads, kv_heads, head_dim, value_dim, new)
 
 
 def _decode_stages(
-    sequences: Array,
-    context: Array,
-    heads: Array,
-    kv_heads: Array,
-    head_dim: Array,
-    value_dim: Array,
-    new: Array,
-    window: Array,
-    *,
+    *axes: Array,
     shared_kv: bool,
     kv_bytes: float,
     peak_flops_per_s: float,
     device: Device,
     parameters: DecodeAttentionParameters,
     warm_cache: bool,
-) -> tuple[dict[str, Array], Array, Array]:
-    """Stages side by side and the cost of splitting, [splits, shapes]; the write to the cache."""
-    # An empty sequence still makes one (free) step: its time is dropped by the caller.
-    sequences = np.maximum(sequences, 1e-9)
-    keys = np.maximum(np.where(window > 0, np.minimum(context, window), context), 1.0)
-    # Keys outside the window are skipped, but the way over them is not quite free.
-    skipped = np.maximum(context, keys) - keys
-    steps = np.ceil(keys / _KEYS) + parameters.window_leak * skipped / _KEYS
+) -> Stages:
+    """Stages side by side for each split of the keys, [splits, shapes]; then the cache's write."""
+    shape = _Decode.of(axes, parameters.window_leak)
+    sequences, keys, steps, heads, kv_heads, head_dim, value_dim, new = shape
     split = np.minimum(_SPLITS[:, None], steps)
-    streams = sequences * kv_heads
+    streams, group, both_dims = sequences * kv_heads, heads / kv_heads, head_dim + value_dim
     blocks = streams * split
-    busy = np.minimum(blocks / device.units, 1.0)
     # Memory parallelism counts keys, not whole steps: 65 keys do not stream faster than 64.
-    filling = np.minimum(streams * np.minimum(_SPLITS[:, None], keys / _KEYS) / device.units, 1.0)
-    group = heads / kv_heads
-    rows = np.ceil(group * new / 16.0) * 16.0
-    width = head_dim if shared_kv else head_dim + value_dim
-    cache = streams * keys * width * kv_bytes
+    active = streams * np.minimum(_SPLITS[:, None], keys / _KEYS) / device.compute_units
+    filling = np.minimum(np.minimum(active, 1.0) / parameters.ramp, 1.0)
+    cache = streams * keys * (head_dim if shared_kv else both_dims) * kv_bytes
     queries = sequences * heads * new * _ACTIVATION_BYTES
-    per_byte = _stream_s_per_byte(
-        cache + queries * (head_dim + value_dim), device, parameters, warm_cache
-    )
-    padded = _padded(head_dim) / head_dim
-    mma = streams * rows * 2.0 * (head_dim + value_dim) * padded * np.ceil(keys / _KEYS) * _KEYS
-    own_keys = group <= 1
-    start_s = np.where(own_keys, parameters.block_mha_s, parameters.block_s)
-    chunk_s = parameters.chunk_s * np.where(own_keys, parameters.mha_chunk, 1.0)
-    traffic = cache / np.minimum(filling / parameters.ramp, 1.0) + queries * (head_dim + value_dim)
+    per_byte = _stream_s_per_byte(cache + queries * both_dims, device, parameters, warm_cache)
+    flops = _decode_flops(streams, group * new, keys, head_dim, value_dim)
+    multi_head = group <= 1
+    block_s = np.where(multi_head, parameters.block_mha_s, parameters.block_s)
+    chunk_s = parameters.chunk_s * np.where(multi_head, parameters.mha_chunk, 1.0)
+    compute = flops / (parameters.compute_efficiency * peak_flops_per_s)
     stages = {
-        "memory": per_byte * traffic,
-        "compute": mma / (parameters.compute_efficiency * peak_flops_per_s) / busy,
+        "memory": per_byte * (cache / filling + queries * both_dims),
+        "compute": compute / np.minimum(blocks / device.compute_units, 1.0),
         "key_steps": chunk_s * steps / split,
-        "blocks": start_s * np.maximum(blocks / device.units, 1.0),
+        "blocks": block_s * np.maximum(blocks / device.compute_units, 1.0),
     }
-    partials = 2.0 * queries * (head_dim + value_dim) * split / device.memory_bytes_per_s
+    partials = 2.0 * queries * both_dims * split / device.memory_bytes_per_s
     splitting = parameters.split_s * np.log2(split) + np.where(split > 1, partials, 0.0)
     fresh = sequences * new * (heads + 2.0 * kv_heads) * head_dim * _ACTIVATION_BYTES
-    return stages, splitting, parameters.append_passes * fresh / device.memory_bytes_per_s
+    return Stages(
+        stages,
+        p_norm(parameters.overlap, *stages.values()),
+        of_way={"split_keys": splitting},
+        after={"append": parameters.append_passes * fresh / device.memory_bytes_per_s},
+    )
+
+
+def _decode_flops(
+    streams: Array, rows: Array, keys: Array, head_dim: Array, value_dim: Array
+) -> Array:
+    """FLOPs of the two products: query rows in steps of 16, keys in steps of 64, padded heads."""
+    padded_rows = np.ceil(rows / 16.0) * 16.0
+    padding = _padded(head_dim) / head_dim
+    per_key = streams * padded_rows * 2.0 * (head_dim + value_dim) * padding
+    return np.asarray(per_key * np.ceil(keys / _KEYS) * _KEYS)
+
+
+def _padded(head_dim: Array) -> Array:
+    """Head size that a kernel computes: 64, 128 or 256; wider heads are not padded."""
+    power = np.exp2(np.ceil(np.log2(np.maximum(head_dim, 64.0)) - 1e-9))
+    return np.asarray(np.where(head_dim <= 256.0, power, head_dim))
 
 
 def _stream_s_per_byte(
     moved: Array, device: Device, parameters: DecodeAttentionParameters, warm_cache: bool
 ) -> Array:
-    """Time per byte; a working set below the last-level cache stays there between repeats."""
+    """Time per byte streamed [s]; warm working sets below the last-level cache stay in it."""
     cold = 1.0 / (parameters.memory_efficiency * device.memory_bytes_per_s)
     if not warm_cache:
         return np.full(np.shape(moved), cold)
@@ -361,7 +342,7 @@ def _stream_s_per_byte(
 
 
 def sparse_context(context: Num, top_k: Num) -> Array:
-    """Keys that sparse attention reads per query: the top_k that its indexer chose, or all."""
+    """Keys that a query of sparse attention reads: the `top_k` chosen by its indexer, or all."""
     return np.minimum(np.asarray(context, np.float64), top_k)
 
 
@@ -369,24 +350,26 @@ def sparse_context(context: Num, top_k: Num) -> Array:
 
 
 def _absorbed(op: Op) -> bool:
-    """Latent attention over its own cache: the keys hold the values."""
+    """Whether `op` is latent attention over the latent cache, whose keys hold the values."""
     return bool(np.all(np.asarray(op.dims.get("shared_kv", 0.0)) > 0))
 
 
 def _expanded(op: Op) -> bool:
-    """Latent attention with keys and values written out: each head has its own, values narrower."""
+    """Whether `op` is latent attention with keys and values per head, the values narrower."""
     d = op.dims
     narrower = np.all(np.asarray(d["value_dim"]) < d["head_dim"])
     return bool(narrower and np.all(np.asarray(d["heads"]) == d["kv_heads"]))
 
 
 def _prefill_key(conditions: Conditions, op: Op) -> tuple[str, str]:
+    """Class and format of the constants in prefill."""
     latent = _expanded(op) or _absorbed(op)
     fmt = attention_format(conditions.arithmetic(op), op.kv)
     return ("mla_prefill" if latent else "prefill_attention"), fmt
 
 
 def _decode_key(conditions: Conditions, op: Op) -> tuple[str, str]:
+    """Class and format of the constants in decode."""
     fmt = attention_format(conditions.arithmetic(op), op.kv)
     return ("mla_decode" if _absorbed(op) else "decode_attention"), fmt
 
@@ -394,14 +377,9 @@ def _decode_key(conditions: Conditions, op: Op) -> tuple[str, str]:
 _KINDS = ("attention", "mla_attention", "sparse_attention")
 
 
-@prices(
-    *_KINDS,
-    phase="prefill",
-    formula=prefill_attention_s,
-    terms=prefill_attention_terms,
-    key=_prefill_key,
-)
+@prices(*_KINDS, phase="prefill", formula=prefill_attention_time, key=_prefill_key)
 def _prefill_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
+    """Arguments of `prefill_attention_time`; sparse attention has a window of its top_k."""
     d = op.dims
     cached = np.asarray(d["cached_tokens"], dtype=float)
     return {
@@ -420,14 +398,9 @@ def _prefill_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
     }
 
 
-@prices(
-    *_KINDS,
-    phase="decode",
-    formula=decode_attention_s,
-    terms=decode_attention_terms,
-    key=_decode_key,
-)
+@prices(*_KINDS, phase="decode", formula=decode_attention_time, key=_decode_key)
 def _decode_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
+    """Arguments of `decode_attention_time`; sparse attention has its top_k as context."""
     d = op.dims
     context = np.asarray(d["cached_tokens"], dtype=float) + 1.0
     return {

@@ -1,27 +1,29 @@
-"""Collectives: a latency per step, and the faster of two protocols, for packets and for bulk.
+"""Collectives: time of their steps, and of the faster of two protocols, for packets and for bulk.
 
-Algorithms have constants of their own: "nccl" (rings, trees and, where switches reduce, their
-help) and "custom" (one- and two-shot all-reduce over mapped memory).  A group that spans tiers of
-the interconnect works tier by tier, fastest first.
+Each algorithm has its constants: "nccl" (rings, trees and, where switches reduce, their help) and
+"custom" (one- and two-shot all-reduce over mapped memory).  A group that spans tiers of the
+interconnect works tier by tier, fastest first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
 from genz_core.latency.conditions import Conditions
-from genz_core.latency.models import Terms, prices
+from genz_core.latency.kernel_time import KernelTime, Stages
+from genz_core.latency.models import prices
 from genz_core.latency.parameters import CollectiveParameters
 from genz_core.latency.topology import Tier, tiers, traffic
 from genz_core.registry import collective_kinds
 from genz_core.types import Array, Link, Num, Op
 
 
-def collective_s(
+def collective_time(
     operation: str,
     message_bytes: Num,
     group: Num,
@@ -32,7 +34,7 @@ def collective_s(
     upper: CollectiveParameters | None = None,
     floor_s: float | None = None,
     tree: bool = False,
-) -> Array:
+) -> KernelTime:
     """Time of one collective over `group` devices that are `stride` apart [s].
 
     Within one tier of bandwidth b, with w = traffic(g) message / (efficiency(g) b)::
@@ -47,7 +49,10 @@ def collective_s(
     A chain of stages (send_recv) makes its group - 1 hops one after another, each a T of two.
 
     Args:
-        message_bytes: the whole tensor (all_to_all: what one device holds); zero is free.
+        operation: kind of the collective.
+        message_bytes: the whole tensor (all_to_all: of one device); zero is free.
+        group, stride: devices, and devices between neighbours; like the message numbers or
+            arrays [shapes] that broadcast.
         links: tiers, nearest first, as in `System.links`; domain 0 reaches everything.
         parameters: of the operation and algorithm on the first tier; `upper`: on the others
             (default: the same with each tier's own latency).
@@ -57,33 +62,30 @@ def collective_s(
     Source: bus-bandwidth factors of NVIDIA nccl-tests, doc/PERFORMANCE.md; Thakur et al. 2005,
     doi:10.1177/1094342005051521; the two protocols: NCCL's LL and Simple.
     """
-    shape = np.broadcast_shapes(*map(np.shape, (message_bytes, group, stride)))
-    if not np.any(np.asarray(message_bytes) * (np.asarray(group) > 1)):
-        return np.zeros(shape)
-    total = collective_terms(
-        operation, message_bytes, group, stride=stride, links=links, parameters=parameters,
-        upper=upper, floor_s=floor_s, tree=tree,
-    ).total_s  # fmt: skip
-    return total.reshape(shape)
+    stages = partial(
+        _stages, operation, links=links, parameters=parameters, upper=upper, floor_s=floor_s,
+        tree=tree,
+    )  # fmt: skip
+    work = np.where(np.asarray(group) > 1, message_bytes, 0.0)
+    return KernelTime(stages, (message_bytes, group, stride), work=work)
 
 
-def collective_terms(
+def _stages(
     operation: str,
-    message_bytes: Num,
-    group: Num,
+    message: Array,
+    group: Array,
+    stride: Array,
     *,
-    stride: Num = 1,
     links: Sequence[Link],
     parameters: CollectiveParameters,
-    upper: CollectiveParameters | None = None,
-    floor_s: float | None = None,
-    tree: bool = False,
-) -> Terms:
-    """The time of `collective_s` taken apart, starts and steps and the transfer; same arguments."""
+    upper: CollectiveParameters | None,
+    floor_s: float | None,
+    tree: bool,
+) -> Stages:
+    """Starts and steps of all tiers, then the transfer, [shapes]."""
     chain = operation == "send_recv"
-    message, size, apart = np.broadcast_arrays(*np.atleast_1d(message_bytes, group, stride))
-    latency, transfer = np.zeros(size.shape), np.zeros(size.shape)
-    for index, tier in enumerate(tiers(operation, message, size, apart, links)):
+    latency, transfer = np.zeros(group.shape), np.zeros(group.shape)
+    for index, tier in enumerate(tiers(operation, message, group, stride, links)):
         constants = parameters if index == 0 else (upper or parameters)
         base = floor_s if index == 0 and floor_s is not None else constants.base_s
         crossing = tier.link.latency_s if index else 0.0
@@ -92,15 +94,15 @@ def collective_terms(
             tier = replace(tier, group=np.where(tier.group > 1, 2.0, 1.0))
         steps, moved = _tier_s(operation, tier, constants, base + crossing, tree)
         latency, transfer = latency + hops * steps, transfer + hops * moved
-    return Terms({"latency": latency, "transfer": transfer}).where(np.where(size > 1, message, 0.0))
+    return Stages({"latency": latency}, latency, after={"transfer": transfer})
 
 
 def _tier_s(
     operation: str, tier: Tier, constants: CollectiveParameters, base_s: float, tree: bool
 ) -> tuple[Array, Array]:
-    """The equation of `collective_s` for one tier, in starts and steps and in the transfer.
+    """Equation of `collective_time` for one tier: its starts and steps, and its transfer [s].
 
-    Nothing where one device is alone on it.
+    Zero where a group has one device on the tier.
     """
     group, message, bytes_per_s = tier.group, tier.message_bytes, tier.link.bytes_per_s
     octave = np.log2(np.maximum(group, 2.0))
@@ -119,7 +121,7 @@ def _tier_s(
 
 
 def _faster(a: Array, b: Array) -> Array:
-    """The smaller of two times, rounded where they are alike: the switch is never quite right.
+    """The smaller of two times, smoothed where they are alike: no protocol switch is exact.
 
     (a^-4 + b^-4)^(-1/4), in square roots: powers take ten times as long.
     """
@@ -132,18 +134,26 @@ def _faster(a: Array, b: Array) -> Array:
 
 
 def _key(conditions: Conditions, op: Op) -> tuple[str, str]:
+    """Class, and algorithm with operation, of the constants on the first tier."""
     algorithm = conditions.engine.all_reduce if op.kind == "all_reduce" else "nccl"
     return "collective", f"{algorithm}.{op.kind}"
 
 
-@prices(*sorted(collective_kinds()), formula=collective_s, terms=collective_terms, key=_key)
+def _upper(conditions: Conditions, op: Op) -> CollectiveParameters:
+    """Constants on the tiers beyond the first, where rings alone run."""
+    constants = conditions.profile.constants("collective", f"nccl.{op.kind}")
+    return cast(CollectiveParameters, constants)
+
+
+@prices(*sorted(collective_kinds()), formula=collective_time, key=_key)
 def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
+    """Arguments of `collective_time`."""
     return {
         "operation": op.kind,
         "message_bytes": op.message_bytes,
         "group": op.group,
         "stride": op.stride,
         "links": conditions.system.links,
-        "upper": None if conditions.alone else conditions.profile.collective(op.kind, "nccl"),
+        "upper": None if conditions.alone else _upper(conditions, op),
         "tree": conditions.engine.all_reduce == "tree" and op.kind == "all_reduce",
     }

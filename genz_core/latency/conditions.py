@@ -1,4 +1,4 @@
-"""Where and how kernels run: in the graphs of an engine, or one by one in a benchmark."""
+"""Conditions that kernels run under: in the graphs of an engine, or alone in a benchmark."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ _FOUR_BITS = 0.7  # bytes of a weight below which a format has 4 bits and its sc
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The surroundings of a kernel.
+    """System, engine and surroundings of a kernel.
 
     system: the datasheet.  engine: the software that launches it.
-    alone: timed by itself, as benchmarks do: it pays its own launch instead of the floor that
+    alone: timed alone, as by a benchmark: it pays its own launch instead of the floor that
     kernels have inside an engine's graphs.
     warm_cache: a benchmark repeats one set of operands, and small ones stay in the last-level
     cache; a model reads each weight once a step, cold.
+    device: the datasheet's figures with the engine's share of the memory bandwidth.
     """
 
     system: System
@@ -53,7 +54,11 @@ class Conditions:
         return self.system.latency or _PLAIN
 
     def peak(self, op: Op) -> float:
-        """The peak that the engine's kernels work against [FLOP/s]."""
+        """Peak that the engine's kernels for `op` work against [FLOP/s].
+
+        Raises:
+            MissingSpec: the system states no peak for the arithmetic type.
+        """
         product_type, peaks = self.engine.products, self.system.peak_flops_per_s
         if product_type and product_type not in peaks:
             return self.system.peak(self.arithmetic(op))
@@ -62,11 +67,11 @@ class Conditions:
         )
 
     def arithmetic(self, op: Op) -> str:
-        """The arithmetic type that `op` runs in here."""
+        """Arithmetic type that `op` runs in on the system."""
         return arithmetic_of(op, self.system)
 
     def device_for(self, op: Op) -> Device:
-        """The device as the engine's kernels for `op` reach it."""
+        """The device with the memory bandwidth that the engine's kernels for `op` reach."""
         share = 1.0
         if op.kind == "moe" and bytes_of(op.weights) < _FOUR_BITS:
             share = self.engine.expert_efficiency
@@ -77,5 +82,5 @@ class Conditions:
         return replace(self.device, memory_bytes_per_s=self.device.memory_bytes_per_s * share)
 
     def floor_s(self, kernels: int = 1) -> float | None:
-        """Least time of `kernels` kernels in the engine's graphs; None: their own launch [s]."""
+        """Least time of `kernels` kernels in the engine's graphs [s]; None for kernels alone."""
         return None if self.alone else kernels * self.engine.kernel_floor_s

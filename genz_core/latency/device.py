@@ -1,4 +1,4 @@
-"""What the latency models read of a system's datasheet."""
+"""Figures of a system's datasheet that the latency models read, typical ones where it has none."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _TYPICAL_L2_BYTES = 40e6
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What the latency models read of a datasheet.
+    """One device as the latency models see it, SI units.
 
-    units: streaming multiprocessors, compute units or cores.  l2_bytes: last-level cache.
-    assumed: which figures the datasheet does not state and were taken as typical instead.
+    compute_units: streaming multiprocessors, compute units or cores.  l2_bytes: last-level cache.
+    assumed: figures that the datasheet does not state and that are typical ones instead, in words.
     """
 
     peak_flops_per_s: Mapping[str, float]
     memory_bytes_per_s: float
-    units: float
+    compute_units: float
     clock_hz: float
     l2_bytes: float
     links: tuple[Link, ...] = ()
@@ -32,12 +32,12 @@ class Device:
 
     @classmethod
     def of(cls, system: System) -> Device:
-        """The device of a system; shape figures that it lacks are typical ones, and said so."""
+        """The device of a system, typical figures in place of those that it does not state."""
         assumed = []
         peak = system.peak_flops_per_s.get(
             runnable("bf16", system.peak_flops_per_s), max(system.peak_flops_per_s.values())
         )
-        units, clock, l2 = system.units, system.clock_hz, system.l2_bytes
+        units, clock, l2 = system.compute_units, system.clock_hz, system.l2_bytes
         if system.kind in ("tpu", "npu"):
             units = None  # a few wide cores: tiles spread over them as over typical units
         if units is None:
@@ -60,10 +60,13 @@ class Device:
         )
 
     def peak(self, compute: str) -> float:
-        """Dense peak of the type that a product of type `compute` runs in here [FLOP/s]."""
+        """Dense peak for products of type `compute`, or of the type that they fall back to.
+
+        [FLOP/s]; see `genz_core.precision.runnable`.
+        """
         return self.peak_flops_per_s[runnable(compute, self.peak_flops_per_s)]
 
     @property
     def cache_bytes_per_s(self) -> float:
         """Nominal last-level cache bandwidth: 64 bytes per unit and clock."""
-        return self.units * self.clock_hz * 64.0
+        return self.compute_units * self.clock_hz * 64.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,8 +9,9 @@ import numpy as np
 
 from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
-from genz_core.latency.models import Terms, prices
-from genz_core.latency.numerics import chunked, distinct, p_norm, warm_share
+from genz_core.latency.kernel_time import KernelTime, Stages
+from genz_core.latency.models import prices
+from genz_core.latency.numerics import p_norm, warm_share
 from genz_core.latency.parameters import GemmParameters
 from genz_core.latency.profile import product_format
 from genz_core.precision import bytes_of
@@ -26,9 +26,10 @@ _TILES = np.array(
 _SPLITS = np.array([1, 2, 4, 8, 16, 32], dtype=np.float64)
 _LEAST_K_PER_SPLIT = 128
 _OUTPUT_BYTES = 2.0
+_CHUNK = 2048  # shapes at a time: their tilings fit in a second-level cache
 
 
-def gemm_s(
+def gemm_time(
     m: Num,
     n: Num,
     k: Num,
@@ -42,8 +43,8 @@ def gemm_s(
     quantized: bool = False,
     least_rows: int = 64,
     floor_s: float | None = None,
-) -> Array:
-    """Time of x[m, k] @ w[k, n] on one device [s].
+) -> KernelTime:
+    """Time of the product x[m, k] @ w[k, n] on one device [s].
 
     For each tile (BM, BN) and split s of K, with x = max(1, ceil(m/BM) ceil(n/BN) s / units)::
 
@@ -57,9 +58,12 @@ def gemm_s(
     The best tile depends on t_compute alone, so it is chosen before the p-norm.
 
     Args:
-        m, n, k: rows (tokens), output features, input features; broadcast.  m = 0 costs nothing.
+        m, n, k: rows (tokens), output features, input features; numbers or arrays [shapes] that
+            broadcast.  m = 0 costs nothing.
         weight_bytes, activation_bytes: per element.
         peak_flops_per_s: dense peak of the arithmetic type it runs in.
+        device: units, clock, bandwidths and caches of the datasheet.
+        parameters: fitted constants of the device and number format.
         warm_cache: operands may lie in the last-level cache, as in a benchmark that repeats one
             product; real decoding reads each weight once a step, cold.
         quantized: the activations are quantised on the fly before the product.
@@ -70,77 +74,25 @@ def gemm_s(
     Source: tile and wave quantisation as in NVIDIA, "Matrix Multiplication Background User's
     Guide"; the p-norm of overlapping stages and the constants are fitted, see the profile.
     """
-    cost = partial(
-        _product_s,
+    stages = partial(
+        _stages,
         weight_bytes=weight_bytes,
         activation_bytes=activation_bytes,
         peak_flops_per_s=peak_flops_per_s,
         device=device,
         parameters=parameters,
         warm_cache=warm_cache,
+        quantized=quantized,
         least_rows=least_rows,
     )
-    if np.ndim(n) == 0 and np.ndim(k) == 0:
-        time = distinct(lambda rows: chunked(cost, rows, n, k), np.asarray(m, np.float64))
-    else:
-        time = chunked(cost, m, n, k)
-    launch = parameters.launch_s if floor_s is None else floor_s
-    if quantized:
-        passes = parameters.quantize_passes * 2.0 / device.memory_bytes_per_s
-        time = time + passes * np.asarray(m, np.float64) * k
-    return np.where(np.asarray(m) > 0, launch + time, 0.0)
-
-
-def gemm_terms(
-    m: Num,
-    n: Num,
-    k: Num,
-    *,
-    quantized: bool = False,
-    floor_s: float | None = None,
-    **kernel: Any,
-) -> Terms:
-    """The time of `gemm_s` taken apart; the same arguments.
-
-    Compute, memory and K loop run side by side; then the cost of splitting K, the pass that
-    quantises the activations, the launch.
-    """
-    device, parameters = kernel["device"], kernel["parameters"]
-    rows, columns, inner = (
-        axis.astype(float) for axis in np.broadcast_arrays(*np.atleast_1d(m, n, k))
+    return KernelTime(
+        stages,
+        (m, n, k),
+        work=m,
+        launch_s=parameters.launch_s if floor_s is None else floor_s,
+        chunk=_CHUNK,
+        repeats=np.ndim(n) == 0 and np.ndim(k) == 0,
     )
-    stages = _stages(rows, columns, inner, **{"warm_cache": False, "least_rows": 64, **kernel})
-    best = np.argmin(stages.total_s, axis=0)[None]
-
-    def chosen(times: Array) -> Array:
-        return np.take_along_axis(np.broadcast_to(times, stages.total_s.shape), best, axis=0)[0]
-
-    parts = {"compute": stages.compute_s, "memory": stages.memory_s, "k_loop": stages.k_loop_s}
-    body = Terms.overlapped(
-        {name: chosen(times) for name, times in parts.items()},
-        chosen(stages.total_s - stages.split_s),
-    )
-    passes = parameters.quantize_passes * 2.0 / device.memory_bytes_per_s if quantized else 0.0
-    launch = parameters.launch_s if floor_s is None else floor_s
-    return body.plus(
-        split_k=chosen(stages.split_s), quantize=passes * rows * inner, launch=launch
-    ).where(rows)
-
-
-@dataclass(frozen=True, slots=True)
-class _Stages:
-    """The stages of a product for every split of K, [splits, shapes]."""
-
-    compute_s: Array
-    memory_s: Array
-    k_loop_s: Array
-    split_s: Array
-    total_s: Array
-
-
-def _product_s(m: Array, n: Array, k: Array, **kernel: Any) -> Array:
-    """The kernel's own time for flat arrays of one length."""
-    return np.asarray(_stages(m, n, k, **kernel).total_s.min(axis=0))
 
 
 def _stages(
@@ -154,25 +106,33 @@ def _stages(
     device: Device,
     parameters: GemmParameters,
     warm_cache: bool,
+    quantized: bool,
     least_rows: int,
-) -> _Stages:
+) -> Stages:
+    """Stages of a product for every split of K, [splits, shapes]; m, n, k: [shapes]."""
     split = _SPLITS[:, None]
     k_split = k / split
-    per_flop = device.units / (parameters.compute_efficiency * peak_flops_per_s)
+    per_flop = device.compute_units / (parameters.compute_efficiency * peak_flops_per_s)
     store = _OUTPUT_BYTES / (parameters.store_share * 64.0 * device.clock_hz)
-    compute = _least_area(m, n, device.units, least_rows) * (
+    compute = _least_area(m, n, device.compute_units, least_rows) * (
         2.0 * np.maximum(k_split, 64.0) * per_flop + store
     )
     memory = _memory_s(m, n, k, weight_bytes, activation_bytes, device, parameters, warm_cache)
-    pipeline = k_split * (parameters.k_step_s * max(activation_bytes, weight_bytes) / 128.0)
+    k_loop = k_split * (parameters.k_step_s * max(activation_bytes, weight_bytes) / 128.0)
     body = p_norm(parameters.overlap, compute, memory[None, :])
-    time = np.sqrt(body * body + pipeline * pipeline)
     splitting = (split > 1) * (
         8.0 * split * (m * n) / device.cache_bytes_per_s + parameters.split_s * np.log2(split)
     )
-    time = time + splitting
-    time = np.where((split > 1) & (k_split < _LEAST_K_PER_SPLIT), np.inf, time)
-    return _Stages(compute, memory[None, :], pipeline, splitting, time)
+    too_short = (split > 1) & (k_split < _LEAST_K_PER_SPLIT)
+    after: dict[str, Array] = {}
+    if quantized:
+        after["quantize"] = parameters.quantize_passes * 2.0 / device.memory_bytes_per_s * m * k
+    return Stages(
+        {"compute": compute, "memory": memory[None, :], "k_loop": k_loop},
+        np.sqrt(body * body + k_loop * k_loop),
+        of_way={"split_k": np.where(too_short, np.inf, splitting)},
+        after=after,
+    )
 
 
 def _least_area(m: Array, n: Array, units: float, least_rows: int) -> Array:
@@ -194,7 +154,7 @@ def _memory_s(
     parameters: GemmParameters,
     warm_cache: bool,
 ) -> Array:
-    """Time to move the operands once; partly from cache where a benchmark left them there.
+    """Time to move the operands once [s], [shapes]; partly from a warm cache.
 
     A benchmark that cycles through c = clip(ceil(L2 / weights), 1, 5) copies of the weights has a
     working set of c weights and two activations; the share that misses falls with the fourth
@@ -206,8 +166,8 @@ def _memory_s(
     if not warm_cache:
         return np.asarray(cold / parameters.memory_efficiency)
     copies = np.clip(np.ceil(device.l2_bytes / np.maximum(weights, 1.0)), 1.0, 5.0)
-    held = copies * weights + inputs + outputs
-    warm = warm_share(held, device.l2_bytes)
+    working_set = copies * weights + inputs + outputs
+    warm = warm_share(working_set, device.l2_bytes)
     speedup = max(
         parameters.cache_share * device.cache_bytes_per_s / device.memory_bytes_per_s,
         parameters.memory_efficiency,
@@ -218,14 +178,14 @@ def _memory_s(
 # ------------------------------------------------------------------------------- from an operator
 
 
-def constants_key(conditions: Conditions, op: Op) -> tuple[str, str]:
-    """Products take the constants of their weights' format and their arithmetic."""
+def _key(conditions: Conditions, op: Op) -> tuple[str, str]:
+    """Class and format of a product's constants, from its weights' format and arithmetic."""
     return "gemm", product_format(op.weights, conditions.arithmetic(op))
 
 
-@prices("gemm", "einsum", "convolution", formula=gemm_s, terms=gemm_terms, key=constants_key)
+@prices("gemm", "einsum", "convolution", formula=gemm_time, key=_key)
 def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
-    """8-bit and 4-bit products quantise wider activations on the fly."""
+    """Arguments of `gemm_time`; 8-bit and 4-bit products quantise wider activations on the fly."""
     compute = conditions.arithmetic(op)
     quantized = compute in ("fp8", "fp4", "int8") and bytes_of(op.activations) > 1.0
     return {
@@ -244,6 +204,6 @@ def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
 
 
 def _least_rows(conditions: Conditions, op: Op, compute: str) -> int:
-    """Weight-only formats bring kernels for few rows; the libraries' tiles have 64 at least."""
+    """Rows of the thinnest tile: 8 in kernels of weight-only formats, 64 in the libraries'."""
     weight_only = bytes_of(op.weights) < 1.5 and compute in ("bf16", "fp16", "fp32")
     return 8 if weight_only or conditions.engine.thin_products else 64

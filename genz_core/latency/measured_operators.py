@@ -1,8 +1,8 @@
-"""Measured operators: points of a benchmark as `Op`s, priced and bounded like any other.
+"""Prices and bounds of operators that a benchmark measured, for fits and validations.
 
-A point names the class and format of its constants and the dimensions of its shape; from these
+A point has the class and format of its constants and the dimensions of its shape.  From these
 `genz_core.operators` makes the operator that was measured, and `Pricer` prices it as a kernel that
-runs alone.  Fitting, few-shot calibration and validation all come through here.
+runs alone.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ class OperatorPoints:
 
     measured_s: seconds.  warm_cache: the benchmark repeated one operand set, so that small ones
     stayed in the last-level cache.  on_cpu: the kernels are those of a CPU, which fit few rows and
-    take attention in blocks of their own.  source: what they were measured with.
+    take attention in other blocks (`genz_core.eager.cpu_attention`).  source: of the measurement.
+
+    Raises:
+        InvalidValue: an operator class that does not exist.
     """
 
     operator: str
@@ -59,7 +62,7 @@ class OperatorPoints:
             )
 
     def arrays(self) -> dict[str, Array]:
-        """The dimensions, each with one value per point."""
+        """{dimension: values [points]}."""
         shape = np.shape(self.measured_s)
         return {
             name: np.broadcast_to(np.asarray(values, np.float64), shape)
@@ -67,14 +70,14 @@ class OperatorPoints:
         }
 
     def op(self) -> Op:
-        """The operator that was measured, one configuration a point; experts routed evenly."""
+        """The measured operator, one configuration per point; experts routed evenly."""
         op = _BUILDERS[self.operator](self.arrays(), self.fmt)
         if self.on_cpu and op.operator_class == "attention":
             return replace(op, dims=cpu_attention(op.dims))
         return op
 
     def pricer(self, system: System) -> Pricer:
-        """Prices operators as this benchmark ran them."""
+        """A pricer of operators that run alone on `system`, as this benchmark ran them."""
         algorithm = self.fmt.partition(".")[0] if self.operator == "collective" else "nccl"
         engine = EngineProfile("benchmark", thin_products=self.on_cpu, all_reduce=algorithm)
         inner = replace(system, links=system.links[:1])
@@ -82,9 +85,9 @@ class OperatorPoints:
 
 
 def price_s(points: OperatorPoints, system: System, parameters: Parameters) -> Array:
-    """Predicted seconds of measured points, [points].
+    """Predicted time of measured points [s], [points].
 
-    system: that they were measured on.  parameters: constants of their class.
+    system: the device that was measured.  parameters: constants of the points' class.
     """
     op = points.op()
     if isinstance(parameters, MoeParameters):
@@ -93,15 +96,15 @@ def price_s(points: OperatorPoints, system: System, parameters: Parameters) -> A
 
 
 def roofline_s(points: OperatorPoints, system: System) -> Array:
-    """Speed of light of measured points, operands cold [s], [points]."""
+    """Roofline of measured points, operands cold [s], [points]."""
     least = roofline(points.op(), points.pricer(system).system).bound_s
     return np.broadcast_to(least, np.shape(points.measured_s))
 
 
 def bound_s(points: OperatorPoints, system: System) -> Array:
-    """What no measurement of these points can beat [s], [points].
+    """Least time that a measurement of these points can have taken [s], [points].
 
-    The roofline, less what may not have crossed memory or links after all: operands left in the
+    The roofline, less the traffic that may not have crossed memory or links: operands left in the
     last-level cache by the run before, a cache that the kernel alone does not append to, experts
     that skewed routing leaves out, and the half of an all-reduce that switches can save.
     """
@@ -123,7 +126,7 @@ def bound_s(points: OperatorPoints, system: System) -> Array:
 
 
 def types_of(fmt: str) -> Types:
-    """The number formats behind the key of a product's constants.
+    """Number formats of an operator from the format key of its constants.
 
     >>> types_of("fp8").arithmetic, types_of("int8_weight_only").arithmetic
     ('fp8', 'bf16')
@@ -168,15 +171,17 @@ def _moe(d: Mapping[str, Array], fmt: str) -> Op:
 
 
 def _as_routed(op: Op, routing: Array, parameters: MoeParameters) -> Op:
-    """The experts as the benchmark's routing loads them: rows and active experts of the busiest
-    rank, by the skew that was fitted."""
+    """The experts under a benchmark's routing: rows and active experts of the busiest rank.
+
+    routing: code of `OperatorPoints`, [points].  parameters: with the fitted skews.
+    """
     d = {name: np.asarray(value, np.float64) for name, value in op.dims.items()}
     ranks = d["experts_total"] / d["experts"]
-    everything = d["tokens"] * d["top_k"]
+    all_rows = d["tokens"] * d["top_k"]
     skew = np.select(
         [routing == 1, routing == 2], [parameters.rank_skew, parameters.strong_rank_skew], 0.0
     )
-    rows = np.maximum(busiest_rank_rows(everything / ranks, ranks, skew, everything), 1.0)
+    rows = np.maximum(busiest_rank_rows(all_rows / ranks, ranks, skew, all_rows), 1.0)
     drawn = d["experts"] * (1.0 - np.exp(-parameters.activation * rows / d["experts"]))
     active = np.select(
         [routing == 0, routing == 3],

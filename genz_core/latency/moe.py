@@ -1,4 +1,4 @@
-"""Mixture of experts: routing, permutation and two grouped products as one operator."""
+"""Mixture of experts: time of routing, permutation and two grouped products."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 
 from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
-from genz_core.latency.models import Terms, prices
-from genz_core.latency.numerics import chunked, p_norm
+from genz_core.latency.kernel_time import KernelTime, Stages
+from genz_core.latency.models import prices
+from genz_core.latency.numerics import p_norm
 from genz_core.latency.parameters import MoeParameters
 from genz_core.latency.profile import product_format
 from genz_core.precision import bytes_of
@@ -21,7 +22,7 @@ _COLUMNS = 128.0
 _ACTIVATION_BYTES = 2.0
 
 
-def moe_s(
+def moe_time(
     tokens: Num,
     routed_rows: Num,
     active_experts: Num,
@@ -36,7 +37,7 @@ def moe_s(
     parameters: MoeParameters,
     floor_s: float | None = None,
     expert_s: float | None = None,
-) -> Array:
+) -> KernelTime:
     """Time of the routed experts of one layer on one device [s].
 
     With A active experts, R rows and g = 3 (gated) or 2 projections, over row tiles BM::
@@ -49,18 +50,20 @@ def moe_s(
                     + (permute_passes R + token_passes T) 2 H / bandwidth + expert_s local_experts
 
     Args:
-        tokens: that the layer routes, over all devices that share the bank.
+        tokens: that the layer routes, over all devices that share the bank; like the sizes below
+            a number or an array [shapes], zero costs nothing.
         routed_rows: (token, expert) pairs that this device computes; of the busiest rank where
             routing is skewed.
         active_experts: experts on this device that get at least one token (expected).
         local_experts: experts that this device holds.  hidden, intermediate: of one expert here.
         weight_bytes: per element.  peak_flops_per_s: of the arithmetic type.
+        device, parameters: the datasheet, and fitted constants of device and number format.
         floor_s, expert_s: replace `launch_s` and `expert_s` (kernels of an engine).
 
     Source: tile padding of grouped products, Gale et al., MegaBlocks (arXiv:2211.15841).
     """
-    cost = partial(
-        _experts_s,
+    stages = partial(
+        _experts_stages,
         matrices=3.0 if gated else 2.0,
         weight_bytes=weight_bytes,
         peak_flops_per_s=peak_flops_per_s,
@@ -68,52 +71,13 @@ def moe_s(
         parameters=parameters,
         expert_s=parameters.expert_s if expert_s is None else expert_s,
     )
-    time = chunked(
-        cost, tokens, routed_rows, active_experts, local_experts, hidden, intermediate, chunk=8192
+    return KernelTime(
+        stages,
+        (tokens, routed_rows, active_experts, local_experts, hidden, intermediate),
+        work=tokens,
+        launch_s=parameters.launch_s if floor_s is None else floor_s,
+        chunk=8192,
     )
-    launch = parameters.launch_s if floor_s is None else floor_s
-    return np.where(np.asarray(tokens) > 0, launch + time, 0.0)
-
-
-def moe_terms(
-    tokens: Num,
-    routed_rows: Num,
-    active_experts: Num,
-    *,
-    local_experts: Num,
-    hidden: Num,
-    intermediate: Num,
-    gated: bool = True,
-    floor_s: float | None = None,
-    expert_s: float | None = None,
-    **kernel: Any,
-) -> Terms:
-    """The time of `moe_s` taken apart; the same arguments."""
-    axes = np.broadcast_arrays(
-        *np.atleast_1d(tokens, routed_rows, active_experts, local_experts, hidden, intermediate)
-    )
-    parameters: MoeParameters = kernel["parameters"]
-    stages, passes = _experts_stages(
-        *(axis.astype(float) for axis in axes),
-        **{"weight_bytes": 2.0, **kernel},
-        matrices=3.0 if gated else 2.0,
-        expert_s=parameters.expert_s if expert_s is None else expert_s,
-    )
-    body = p_norm(parameters.overlap, *stages.values())
-    best = np.argmin(body, axis=0)[None]
-
-    def chosen(times: Array) -> Array:
-        return np.take_along_axis(np.broadcast_to(times, body.shape), best, axis=0)[0]
-
-    found = Terms.overlapped({name: chosen(t) for name, t in stages.items()}, chosen(body))
-    launch = parameters.launch_s if floor_s is None else floor_s
-    return found.plus(**passes, launch=launch).where(axes[0])
-
-
-def _experts_s(*axes: Array, parameters: MoeParameters, **kernel: Any) -> Array:
-    stages, passes = _experts_stages(*axes, parameters=parameters, **kernel)
-    body = p_norm(parameters.overlap, *stages.values()).min(axis=0)
-    return sum(passes.values(), start=body)
 
 
 def _experts_stages(
@@ -130,19 +94,19 @@ def _experts_stages(
     device: Device,
     parameters: MoeParameters,
     expert_s: float,
-) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Stages side by side, [row tiles, shapes], and what comes before and after them."""
+) -> Stages:
+    """Stages of the grouped products for each row tile, [tiles, shapes], and the passes around."""
     routed = np.maximum(routed, 1e-9)
     active = np.clip(active, 1e-9, np.maximum(routed, 1e-9))
     size = matrices * hidden * intermediate
     columns = np.ceil((matrices - 1.0) * intermediate / _COLUMNS)
     rows = _ROWS[:, None]
     tiles_m = active * np.ceil(routed / active / rows)
-    waves = tiles_m * columns / device.units
+    waves = tiles_m * columns / device.compute_units
     rounded = parameters.wave * np.ceil(waves) + (1.0 - parameters.wave) * np.maximum(waves, 1.0)
     peak_s = tiles_m * rows * 2.0 * size / (parameters.compute_efficiency * peak_flops_per_s)
     compute = peak_s * (rounded / waves) * (1.0 + 32.0 / rows) / 1.25
-    filling = np.minimum(active * columns / device.units / parameters.ramp, 1.0)
+    filling = np.minimum(active * columns / device.compute_units / parameters.ramp, 1.0)
     stream = (
         active * size * weight_bytes / (parameters.memory_efficiency * device.memory_bytes_per_s)
     )
@@ -153,13 +117,13 @@ def _experts_stages(
         "permute": moved * hidden * _ACTIVATION_BYTES / device.memory_bytes_per_s,
         "experts": expert_s * local,
     }
-    return stages, passes
+    return Stages(stages, p_norm(parameters.overlap, *stages.values()), after=passes)
 
 
 def busiest_rank_rows(rows: Num, expert_ranks: Num, skew: Num, all_rows: Num) -> Array:
-    """Rows of the busiest of `expert_ranks` ranks that would get `rows` each if even.
+    """Rows of the busiest of `expert_ranks` ranks, each of which gets `rows` if routing is even.
 
-    Power-law routing loads it ep^skew times the even share, at most with everything.
+    Power-law routing sends it ep^skew times the even share, at most `all_rows`.
     """
     even = np.asarray(rows, np.float64)
     return np.minimum(even * np.asarray(expert_ranks, np.float64) ** skew, all_rows)
@@ -169,11 +133,13 @@ def busiest_rank_rows(rows: Num, expert_ranks: Num, skew: Num, all_rows: Num) ->
 
 
 def _key(conditions: Conditions, op: Op) -> tuple[str, str]:
+    """Class and format of the experts' constants."""
     return "moe", product_format(op.weights, conditions.arithmetic(op))
 
 
-@prices("moe", formula=moe_s, terms=moe_terms, key=_key)
+@prices("moe", formula=moe_time, key=_key)
 def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
+    """Arguments of `moe_time`."""
     d = op.dims
     return {
         "tokens": d["tokens"],

@@ -1,8 +1,9 @@
-"""Small arithmetic that the latency models share: overlap, blocks, chunked evaluation."""
+"""Arithmetic that the latency models share: partial overlap, chunked evaluation, warm caches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 
@@ -10,10 +11,10 @@ from genz_core.types import Array, Num
 
 
 def p_norm(p: float, *times: Num) -> Array:
-    """Time of stages that overlap in part [same unit as `times`].
+    """Time of stages that overlap in part, (sum t_i^p)^(1/p) [unit of `times`].
 
-    (sum t_i^p)^(1/p): the sum at p = 1 (no overlap), the maximum as p grows (perfect overlap).
-    Terms are scaled by the largest, so that no power over- or underflows.
+    The sum at p = 1 (no overlap), the maximum as p grows (perfect overlap).  Terms are scaled by
+    the largest, so that no power over- or underflows.
     """
     arrays = [np.asarray(time, dtype=np.float64) for time in times]
     peak = arrays[0]
@@ -25,15 +26,22 @@ def p_norm(p: float, *times: Num) -> Array:
 
 
 def chunked(function: Callable[..., Array], *axes: Num, chunk: int = 2048) -> Array:
-    """`function(*axes)` over broadcast axes, a cache-sized piece at a time.
+    """`function(*axes)` over broadcast axes, `chunk` elements at a time.
 
     A kernel model tries dozens of tilings per shape: the candidates of 2,048 shapes fit in the
     second-level cache, those of 100,000 do not.
+
+    Args:
+        function: flat arrays of one length -> array of that length.
+        axes: numbers or arrays that broadcast.
+
+    Returns:
+        The values in the shape that the axes broadcast to.
     """
-    given = [np.asarray(axis, dtype=np.float64) for axis in axes]
-    shape = np.broadcast_shapes(*(axis.shape for axis in given))
-    size = int(np.prod(shape))
-    flat = [_flat(axis, shape, size) for axis in given]
+    arrays = [np.asarray(axis, dtype=np.float64) for axis in axes]
+    shape = _common_shape(arrays)
+    size = prod(shape)
+    flat = [_flat(axis, shape, size) for axis in arrays]
     if size <= chunk:
         return function(*flat).reshape(shape)
     out = np.empty(size)
@@ -43,8 +51,16 @@ def chunked(function: Callable[..., Array], *axes: Num, chunk: int = 2048) -> Ar
     return out.reshape(shape)
 
 
+def _common_shape(arrays: list[Array]) -> tuple[int, ...]:
+    """The shape that arrays broadcast to; the usual cases without `np.broadcast_shapes`."""
+    shapes = {array.shape for array in arrays} - {()}
+    if not shapes:
+        return ()
+    return shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
+
+
 def _flat(axis: Array, shape: tuple[int, ...], size: int) -> Array:
-    """An axis in the shape of all, flat; the usual cases without `np.broadcast_to`."""
+    """An axis broadcast to `shape`, flat; the usual cases without `np.broadcast_to`."""
     if axis.shape == shape:
         return axis.reshape(-1)
     if axis.size == 1:
@@ -53,7 +69,7 @@ def _flat(axis: Array, shape: tuple[int, ...], size: int) -> Array:
 
 
 def distinct(function: Callable[[Array], Array], values: Array) -> Array:
-    """`function` of an array, evaluated once per distinct value (a sweep repeats token counts)."""
+    """`function` of an array, evaluated once for each distinct value (sweeps repeat tokens)."""
     flat = np.asarray(values, dtype=np.float64).reshape(-1)
     if flat.size < 256:
         return function(flat).reshape(np.shape(values))
@@ -62,7 +78,7 @@ def distinct(function: Callable[[Array], Array], values: Array) -> Array:
 
 
 def warm_share(moved_bytes: Num, cache_bytes: float) -> Array:
-    """Share of a working set that a last-level cache still holds from the run before.
+    """Share of a working set that stays in a last-level cache between two runs.
 
     1 for sets far below the cache, 0 far above; fitted: the fourth power of 0.8 cache / set.
     """

@@ -1,8 +1,7 @@
-"""The fitted constants of the latency models, each with meaning, unit and physical bounds.
+"""Fitted constants of the latency models, each with meaning, unit and physical bounds.
 
-Every constant of every formula is a named field (`describe` lists them), so that a profile can be
-read, fitted and argued about.  Efficiencies are fractions of datasheet peaks and never above one:
-no fitted model can promise more than the hardware has.
+Every constant of every formula is a named field, listed by `describe`.  Efficiencies are fractions
+of datasheet peaks and never above one: no fitted model can promise more than the hardware has.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from typing import Any, NamedTuple
 from genz_core.errors import InvalidValue
 
 
-class Constant(NamedTuple):
-    """One fitted constant: what it means, its unit ("" for a ratio) and where it may lie."""
+class LatencyConstant(NamedTuple):
+    """A fitted constant: its meaning, unit ("" for a ratio), bounds and default."""
 
     name: str
     meaning: str
@@ -33,7 +32,11 @@ def _constant(default: float, meaning: str, unit: str, low: float, high: float) 
 
 
 class Parameters:
-    """Base of the parameter sets: bounds are checked wherever one is made."""
+    """Base of the parameter sets.
+
+    Raises:
+        InvalidValue: a constant outside its bounds.
+    """
 
     __slots__ = ()
 
@@ -47,10 +50,10 @@ class Parameters:
                 )
 
 
-def describe(kind: type[Parameters]) -> tuple[Constant, ...]:
+def describe(kind: type[Parameters]) -> tuple[LatencyConstant, ...]:
     """The constants of a parameter set, in order."""
     return tuple(
-        Constant(
+        LatencyConstant(
             entry.name,
             entry.metadata["meaning"],
             entry.metadata["unit"],
@@ -64,7 +67,7 @@ def describe(kind: type[Parameters]) -> tuple[Constant, ...]:
 
 @dataclass(frozen=True, slots=True)
 class GemmParameters(Parameters):
-    """Constants of `gemm_s`, per device and number format."""
+    """Constants of `gemm_time`, per device and number format."""
 
     launch_s: float = _constant(
         2.1e-6, "time of the smallest kernel, launch included", "s", 0.2e-6, 400e-6
@@ -97,7 +100,7 @@ class GemmParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class PrefillAttentionParameters(Parameters):
-    """Constants of `prefill_attention_s`, per device and (compute, cache) format."""
+    """Constants of `prefill_attention_time`, per device and (compute, cache) format."""
 
     launch_s: float = _constant(11e-6, "time of the smallest kernel", "s", 0.5e-6, 400e-6)
     efficiency_64: float = _constant(
@@ -134,7 +137,7 @@ class PrefillAttentionParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class DecodeAttentionParameters(Parameters):
-    """Constants of `decode_attention_s`, per device and (compute, cache) format."""
+    """Constants of `decode_attention_time`, per device and (compute, cache) format."""
 
     launch_s: float = _constant(7e-6, "time of the smallest kernel", "s", 0.5e-6, 400e-6)
     memory_efficiency: float = _constant(
@@ -186,7 +189,7 @@ class DecodeAttentionParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class MoeParameters(Parameters):
-    """Constants of `moe_s`, per device and number format of the experts."""
+    """Constants of `moe_time`, per device and number format of the experts."""
 
     launch_s: float = _constant(
         18e-6, "routing, permutation and two grouped products at their smallest", "s", 1e-6, 500e-6
@@ -231,7 +234,7 @@ class MoeParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class ScanParameters(Parameters):
-    """Constants of `state_space.scan_s` (SSM and linear attention), per phase."""
+    """Constants of `scan_time` (SSM and linear attention), per phase."""
 
     launch_s: float = _constant(12e-6, "time of the smallest chain of kernels", "s", 0.5e-6, 1e-3)
     compute_efficiency: float = _constant(
@@ -251,7 +254,7 @@ class ScanParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class PointwiseParameters(Parameters):
-    """Constants of `pointwise_s`: norms, rope, activations, residuals, embedding, sampling."""
+    """Constants of `pointwise_time`: norms, rope, activations, residuals, embedding, sampling."""
 
     launch_s: float = _constant(1.8e-6, "time of the smallest kernel", "s", 0.2e-6, 400e-6)
     memory_efficiency: float = _constant(
@@ -264,7 +267,7 @@ class PointwiseParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class CollectiveParameters(Parameters):
-    """Constants of `collectives`, per algorithm and operation; `_2 _4 _8` are group sizes."""
+    """Constants of `collective_time`, per algorithm and operation; `_2 _4 _8` are group sizes."""
 
     base_s: float = _constant(6e-6, "time of the smallest message between two", "s", 0.2e-6, 2e-3)
     step_s: float = _constant(1.0e-6, "each further step of the algorithm", "s", 0.0, 1e-3)

@@ -1,53 +1,54 @@
-"""Operators that stream memory once: norms, rope, activations, residuals, embedding, sampling."""
+"""Operators of one pass over memory: norms, rope, activations, residuals, embedding, sampling."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
-from genz_core.latency.models import Terms, prices
+from genz_core.latency.kernel_time import KernelTime, Stages
+from genz_core.latency.models import prices
 from genz_core.latency.numerics import warm_share
 from genz_core.latency.parameters import PointwiseParameters, ScanParameters
 from genz_core.types import Array, Num, Op
 
 
-def pointwise_s(
+def pointwise_time(
     moved_bytes: Num,
     *,
     device: Device,
     parameters: PointwiseParameters,
     warm_cache: bool = False,
     floor_s: float | None = None,
-) -> Array:
+) -> KernelTime:
     """Time of one fused pass over `moved_bytes` (reads and writes) [s].
 
     T = launch + bytes / (memory_efficiency bandwidth); nothing moved costs nothing.
-    warm_cache: what fits into the last-level cache is there already (a benchmark's repeats, or
-    the operator before), and comes at cache bandwidth.
-    floor_s replaces `launch_s`: zero for an operator fused into its neighbour.
+
+    Args:
+        moved_bytes: a number or an array [shapes].
+        device, parameters: the datasheet, and the fitted constants of the device.
+        warm_cache: bytes that fit into the last-level cache are there already (a benchmark's
+            repeats, or the operator before), and are read at cache bandwidth.
+        floor_s: replaces `parameters.launch_s`: zero for an operator fused into its neighbour.
     """
-    moved = np.asarray(moved_bytes, np.float64)
-    launch = parameters.launch_s if floor_s is None else floor_s
-    stream = streamed_s(moved, device, parameters, warm_cache)
-    return np.where(moved > 0, launch + stream, 0.0)
+    return KernelTime(
+        partial(_stages, device=device, parameters=parameters, warm_cache=warm_cache),
+        (moved_bytes,),
+        work=moved_bytes,
+        launch_s=parameters.launch_s if floor_s is None else floor_s,
+    )
 
 
-def pointwise_terms(
-    moved_bytes: Num,
-    *,
-    device: Device,
-    parameters: PointwiseParameters,
-    warm_cache: bool = False,
-    floor_s: float | None = None,
-) -> Terms:
-    """The time of `pointwise_s` taken apart; the same arguments."""
-    moved = np.atleast_1d(np.asarray(moved_bytes, np.float64))
+def _stages(
+    moved: Array, *, device: Device, parameters: PointwiseParameters, warm_cache: bool
+) -> Stages:
+    """The one stage of a pass: its memory traffic, [shapes]."""
     stream = streamed_s(moved, device, parameters, warm_cache)
-    launch = parameters.launch_s if floor_s is None else floor_s
-    return Terms({"memory": stream}, {"memory": stream}).plus(launch=launch).where(moved)
+    return Stages({"memory": stream}, stream)
 
 
 def streamed_s(
@@ -72,14 +73,16 @@ def streamed_s(
 
 
 def _key(conditions: Conditions, op: Op) -> tuple[str, str]:
+    """Class and format of the constants, the same for all formats."""
     return "pointwise", "default"
 
 
 @prices(
     "norm", "rope", "activation", "residual", "routing", "copy", "embedding", "sampling",
-    formula=pointwise_s, terms=pointwise_terms, key=_key,
+    formula=pointwise_time, key=_key,
 )  # fmt: skip
 def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
+    """Arguments of `pointwise_time`."""
     return {
         "moved_bytes": op.memory_bytes,
         "device": conditions.device,

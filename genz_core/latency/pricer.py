@@ -1,7 +1,7 @@
-"""The one price of an operator: its latency as an engine runs it, and how that comes about.
+"""Latency of an operator on a system under an engine, in seconds and taken apart.
 
-Which formula, constants, format and device price an operator is decided here and nowhere else;
-intervals, worked examples, measured points and pages ask `Pricer`.
+`Pricer` alone decides which formula, constants, format and device price an operator: graphs,
+intervals, worked examples and measured points all take their latencies from it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from genz_core.engine import EngineProfile
 from genz_core.latency import attention, collectives, gemm, moe, pointwise, scan  # noqa: F401
 from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
+from genz_core.latency.kernel_time import KernelTime
 from genz_core.latency.models import LatencyModel, Phase, depends_on_phase, latency_model
 from genz_core.latency.parameters import Parameters
 from genz_core.latency.profile import Fit, LatencyProfile
@@ -27,9 +28,9 @@ from genz_core.types import Array, Op, System, picked
 class ConstantsUsed:
     """The fitted constants behind a price.
 
-    operator, fmt: class and format, as a profile keys them.  fit: where they come from.
-    borrowed: they belong to another format, which stands in.
-    engine_rate: an engine's rate, which no kernel was timed for, scales the device.
+    operator, fmt: class and format, as a profile keys them.  parameters: the constants.
+    fit: record of their fit.  borrowed: they were fitted on another format, which stands in.
+    engine_rate: the device is scaled by a rate of the engine that no operator benchmark measured.
     """
 
     operator: str
@@ -46,22 +47,24 @@ class Explanation:
 
     seconds: the price.  bound: its least time per resource.  terms: parts that sum to `seconds`,
     by cause.  stages: times of what runs side by side.
-    formula: the function whose docstring states the equation.  arithmetic: type it runs in.
-    device, peak_flops_per_s: what the formula read of the datasheet, as the engine reaches it.
+    formula: the function whose docstring states the equation.  constants: see `ConstantsUsed`.
+    arithmetic: type it runs in.
+    device, peak_flops_per_s: figures of the datasheet that the formula read, as the engine
+    reaches them.
     """
 
     seconds: Array
     bound: Roofline
     terms: Mapping[str, Array]
     stages: Mapping[str, Array]
-    formula: Callable[..., Array]
+    formula: Callable[..., KernelTime]
     constants: ConstantsUsed
     arithmetic: str
     peak_flops_per_s: float
     device: Device
 
     def mean(self, weights: tuple[float, ...]) -> Explanation:
-        """Averaged over nodes: the explanation of a mean step, numbers in place of arrays."""
+        """The explanation of a mean step: weighted averages over [nodes], numbers for arrays."""
 
         def average(values: Any) -> Any:
             flat = np.broadcast_to(np.asarray(values, dtype=float).reshape(-1), (len(weights),))
@@ -81,7 +84,7 @@ class Explanation:
 class Pricer:
     """Prices operators on one system as one engine runs them.
 
-    alone, warm_cache: as a benchmark times one kernel, see `Conditions`.
+    alone, warm_cache: kernels as a benchmark times them, see `Conditions`.
     """
 
     system: System
@@ -96,18 +99,24 @@ class Pricer:
 
     @property
     def profile(self) -> LatencyProfile:
+        """The fitted constants of the system, typical ones where it came without."""
         return self.conditions.profile
 
     def expected_s(
         self, op: Op, parameters: Parameters | None = None, least: Roofline | None = None
     ) -> Array:
-        """The price: latency of one run of `op` [s], zero where there is nothing to do.
+        """Latency of one run of `op` [s], [configs]; zero where there is no work.
 
-        A launch that takes the host longer than the kernel takes the device is what one waits for.
-        In an engine's graphs operands are cold, and nothing is faster than the bound.
+        A launch that takes the host longer than the kernel takes the device hides the kernel.
+        In an engine's graphs operands are cold, and no latency lies below the bound.
 
-        parameters: constants to price with in place of the profile's.
-        least: `roofline(op, system)`, where the caller has it.
+        Args:
+            op: numbers, or arrays with one value per configuration.
+            parameters: constants to price with in place of the profile's.
+            least: `roofline(op, system)`, where the caller has it.
+
+        Raises:
+            MissingSpec: the system states no peak or link that the operator needs.
         """
         time = _by_phase(op, lambda model, part: self._formula_s(model, part, parameters))
         time = np.where(time > 0, np.maximum(time, self.engine.launch_s), 0.0)
@@ -116,7 +125,7 @@ class Pricer:
         return np.maximum(time, (least or roofline(op, self.system)).bound_s)
 
     def constants(self, op: Op) -> ConstantsUsed:
-        """The constants that price `op`; of prefill where both phases mix in one array."""
+        """The constants that price `op`; those of prefill where an array mixes both phases."""
         operator, fmt = latency_model(op.kind, phases_of(op)[0]).key(self.conditions, op)
         return ConstantsUsed(
             operator,
@@ -128,13 +137,13 @@ class Pricer:
         )
 
     def explain(self, op: Op) -> Explanation:
-        """The price of `op` and how it comes about; `op` is of one phase.
+        """The latency of one run of `op` taken apart; its seconds are those of `expected_s`.
 
-        The price is `expected_s`, and where operands are cold never below the bound.
+        All configurations of `op` are of one phase.
         """
         model, constants = latency_model(op.kind, phases_of(op)[0]), self.constants(op)
         arguments = model.arguments(self.conditions, op)
-        parts = model.terms(**arguments, parameters=constants.parameters)
+        parts = model.formula(**arguments, parameters=constants.parameters).terms()
         kernel, least = parts.total_s, roofline(op, self.system)
         waited = np.where(kernel > 0, np.maximum(kernel, self.engine.launch_s), 0.0)
         seconds = waited if self.alone else np.maximum(waited, least.bound_s)
@@ -154,13 +163,14 @@ class Pricer:
     def _formula_s(self, model: LatencyModel, op: Op, parameters: Parameters | None) -> Array:
         if parameters is None:
             parameters = self.profile.constants(*model.key(self.conditions, op))
-        return model.formula(**model.arguments(self.conditions, op), parameters=parameters)
+        arguments = model.arguments(self.conditions, op)
+        return model.formula(**arguments, parameters=parameters).seconds()
 
 
 def phases_of(op: Op) -> tuple[Phase, ...]:
-    """The phases whose models price `op`: decode has one new token a sequence.
+    """The phases whose models price `op`: "decode" where a sequence has one new token.
 
-    An operator without new tokens among its dimensions has one model for both.
+    ("prefill",) for an operator whose kind has one model for both.
     """
     if "new_tokens" not in op.dims or not depends_on_phase(op.kind):
         return ("prefill",)
@@ -171,7 +181,7 @@ def phases_of(op: Op) -> tuple[Phase, ...]:
 
 
 def _by_phase(op: Op, price: Callable[[LatencyModel, Op], Array]) -> Array:
-    """Price each configuration by the model of its phase."""
+    """Latencies of `price(model, op)`, each configuration by the model of its phase, [configs]."""
     phases = phases_of(op)
     if len(phases) == 1:
         return price(latency_model(op.kind, phases[0]), op)

@@ -1,4 +1,4 @@
-"""The fitted constants of one device: which set prices an operator, and how far to trust it."""
+"""Fitted constants of one device: the set for each operator class and format, and its fit."""
 
 from __future__ import annotations
 
@@ -7,16 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from genz_core.errors import MissingSpec
-from genz_core.latency.parameters import (
-    CollectiveParameters,
-    DecodeAttentionParameters,
-    GemmParameters,
-    MoeParameters,
-    Parameters,
-    PointwiseParameters,
-    PrefillAttentionParameters,
-    ScanParameters,
-)
+from genz_core.latency.parameters import Parameters
 from genz_core.precision import format_of
 
 Tier = Literal["measured", "sibling", "default"]
@@ -24,7 +15,7 @@ Tier = Literal["measured", "sibling", "default"]
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Where one parameter set comes from and how well it does on shapes it never saw.
+    """Origin of a parameter set, and its errors on shapes that were held out of the fit.
 
     tier: measured on this device, taken from its family, or global defaults.
     held_out_mape, held_out_bias, held_out_p90: fractions; None where nothing was held out.
@@ -43,7 +34,7 @@ class Fit:
     spread: Mapping[str, float] = field(default_factory=dict)
 
 
-#: The formats whose constants stand in where one has none of its own, nearest first.
+#: Formats whose constants stand in for a format without constants, nearest first.
 _NEAREST: Mapping[str, tuple[str, ...]] = {
     "fp8": ("bf16",),
     "fp8_block": ("fp8", "bf16"),
@@ -57,7 +48,7 @@ _NEAREST: Mapping[str, tuple[str, ...]] = {
 
 
 def product_format(weights: str, compute: str = "") -> str:
-    """The key of the constants of a product: its weights' format and what it multiplies in.
+    """Format key of a product's constants, from its weights' format and arithmetic type.
 
     Weights below 16 bit that multiply in 16 bit are unpacked on the fly ("weight only"), whatever
     the name of their format.
@@ -84,12 +75,12 @@ def product_format(weights: str, compute: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class LatencyProfile:
-    """Fitted constants of one device: {class: {format: parameters}} with the record of each fit.
+    """Fitted constants of one device: {class: {format: parameters}}, with the record of each fit.
 
     Formats are those of `product_format` for `gemm` and `moe` ("bf16", "fp8" ...), "compute/cache"
     for attention ("bf16/fp8"), the phase for `scan`, "default" for `pointwise`, and
     "algorithm.operation" for `collective` ("nccl.all_reduce").
-    tier: of the whole; each entry of `fits` (keyed "class.format") says its own.
+    tier: of the profile as a whole; each entry of `fits` (keyed "class.format") states its own.
     """
 
     name: str
@@ -104,58 +95,34 @@ class LatencyProfile:
         return self.fits.get(key, Fit("default"))
 
     def constants(self, operator: str, fmt: str) -> Parameters:
-        """The constants of a class for a format key, or for the nearest format that has some."""
-        known = self._format(operator, fmt)
-        return self.parameters[operator][known]
+        """The constants of a class for a format key, or of the nearest format that has some.
 
-    def gemm(self, weights: str, compute: str = "") -> GemmParameters:
-        fmt = product_format(weights, compute)
-        return self.constants("gemm", fmt)  # type: ignore[return-value]
-
-    def prefill_attention(
-        self, compute: str, kv: str, mla: bool = False
-    ) -> PrefillAttentionParameters:
-        operator = "mla_prefill" if mla else "prefill_attention"
-        return self.constants(operator, attention_format(compute, kv))  # type: ignore[return-value]
-
-    def decode_attention(
-        self, compute: str, kv: str, mla: bool = False
-    ) -> DecodeAttentionParameters:
-        operator = "mla_decode" if mla else "decode_attention"
-        return self.constants(operator, attention_format(compute, kv))  # type: ignore[return-value]
-
-    def moe(self, weights: str, compute: str = "") -> MoeParameters:
-        fmt = product_format(weights, compute)
-        return self.constants("moe", fmt)  # type: ignore[return-value]
-
-    def scan(self, phase: Literal["prefill", "decode"]) -> ScanParameters:
-        return self.constants("scan", phase)  # type: ignore[return-value]
-
-    @property
-    def pointwise(self) -> PointwiseParameters:
-        return self.constants("pointwise", "default")  # type: ignore[return-value]
-
-    def collective(self, operation: str, algorithm: str = "nccl") -> CollectiveParameters:
-        return self.constants("collective", f"{algorithm}.{operation}")  # type: ignore[return-value]
+        Raises:
+            MissingSpec: no constants of the class can stand in.
+        """
+        nearest = self._format(operator, fmt)
+        return self.parameters[operator][nearest]
 
     def _format(self, operator: str, fmt: str) -> str:
-        known = self.parameters.get(operator, {})
+        """`fmt`, or the nearest format whose constants stand in for it."""
+        formats = self.parameters.get(operator, {})
         for candidate in _candidates(operator, fmt):
-            if candidate in known:
+            if candidate in formats:
                 return candidate
         raise MissingSpec(
             f"profile {self.name} has no {operator} constants for {fmt!r} "
-            f"(it has {', '.join(known) or 'none'}); fit them or use the default profile"
+            f"(it has {', '.join(formats) or 'none'}); fit them or use the default profile"
         )
 
 
 def attention_format(compute: str, kv: str) -> str:
-    """The key of the constants of an attention: products in 8 or 16 bit, a cache of 8 or 16."""
+    """Format key of an attention's constants: products in 8 or 16 bit / cache of 8 or 16."""
     cache = "fp8" if format_of(kv).bits <= 8.5 else "bf16"
     return f"{'fp8' if compute == 'fp8' else 'bf16'}/{cache}"
 
 
 def _candidates(operator: str, fmt: str) -> tuple[str, ...]:
+    """`fmt` and the formats whose constants may stand in for it, nearest first."""
     if operator in ("gemm", "moe"):
         return (fmt, *_NEAREST.get(fmt, ("bf16",)))
     if "attention" in operator or "mla" in operator:

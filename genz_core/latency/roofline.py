@@ -1,4 +1,4 @@
-"""Speed of light: the least time an operator can take on a system, resource by resource.
+"""Roofline of an operator on a system: its least time per resource.
 
 compute_s = flops / dense peak of its arithmetic type;  memory_s = bytes / bandwidth, every operand
 once and cold;  communication_s = what must cross the slowest link / its bandwidth per direction.
@@ -24,7 +24,7 @@ _VECTOR = ("fp32", "tf32", "bf16", "fp16")
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """Least time of one run of an operator, per resource [s]."""
+    """Least time of one run of an operator, per resource [s]; numbers or arrays [configs]."""
 
     compute_s: Num
     memory_s: Num
@@ -32,11 +32,16 @@ class Roofline:
 
     @property
     def bound_s(self) -> Array:
+        """The largest of the three [s], [configs]."""
         return np.maximum(np.maximum(self.compute_s, self.memory_s), self.communication_s)
 
 
 def roofline(op: Op, system: System) -> Roofline:
-    """The three least times of one run of `op` on one device of `system`."""
+    """Least time of one run of `op` on one device of `system`, per resource.
+
+    Raises:
+        MissingSpec: the system states no peak or link that the operator needs.
+    """
     if op.operator_class == "collective":
         return Roofline(0.0, 0.0, communication_s(op, system))
     return Roofline(
@@ -47,7 +52,7 @@ def roofline(op: Op, system: System) -> Roofline:
 
 
 def arithmetic_of(op: Op, system: System) -> str:
-    """The arithmetic type `op` runs in on `system`: its own, or the next that has a peak.
+    """Arithmetic type that `op` runs in on `system`: that of its formats, or a fallback.
 
     Where the hardware multiplies 4-bit blocks, engines run mxfp4 experts on 8-bit inputs, unless
     the arithmetic was forced.
@@ -66,12 +71,16 @@ def multiplies_four_bits(op: Op, system: System) -> bool:
 
 
 def peak_of(op: Op, system: System) -> float:
-    """Dense peak that bounds `op` [FLOP/s].  Raises `MissingSpec`."""
+    """Dense peak that bounds `op` [FLOP/s].
+
+    Raises:
+        MissingSpec: the system states none for its arithmetic type.
+    """
     return system.peak(arithmetic_of(op, system))
 
 
 def communication_s(op: Op, system: System) -> Array:
-    """Least time of a collective: the bytes of every tier at its link's bandwidth [s].
+    """Least time of a collective: the bytes of every tier at its link's bandwidth [s], [configs].
 
     Raises:
         MissingSpec: more than one device and no link stated.

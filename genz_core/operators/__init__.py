@@ -1,4 +1,4 @@
-"""One function an operator: shapes in, `Op` out (FLOPs, bytes by tensor class, messages).
+"""Operators: one function for each, from its shape to an `Op` (FLOPs, bytes, messages).
 
 Rules of counting, the same everywhere:
 
@@ -9,7 +9,9 @@ Rules of counting, the same everywhere:
 - a collective over one device is an operator of zero bytes, so no graph changes shape with tp.
 
 Arguments named m, n, k, tokens, sequences ... are per device: a builder divides before it calls.
-All of them may be arrays with one value per configuration.
+All of them may be arrays [configs], one value per configuration.  `types` are the number formats;
+keyword arguments `where` are the fields of `Op` that place it in the model (layers, repeat, stage,
+module).
 """
 
 from genz_core.operators._attention import (

@@ -1,4 +1,4 @@
-"""Attention: pairs of queries and keys, the cache in reach, dense and sparse."""
+"""Attention operators: (query, key) pairs, cache traffic, dense and sparse."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from genz_core.types import Num, Op
 
 
 def attended_pairs(new_tokens: Num, cached_tokens: Num, window: Num = 0.0) -> Num:
-    """(query, key) pairs of one causal sequence.
+    """(query, key) pairs of one causal sequence; numbers or arrays that broadcast.
 
     Query i of `new_tokens` (from 1) sees min(cached + i, window) keys; window 0 is none.
     Without a window: n*c + n(n+1)/2.  Exact for whole tokens, or whole blocks of them.
@@ -26,7 +26,7 @@ def attended_pairs(new_tokens: Num, cached_tokens: Num, window: Num = 0.0) -> Nu
 
 
 def kept_tokens(tokens: Num, window: Num = 0.0) -> Num:
-    """Tokens whose keys and values matter at the end of a step: the window's, or all."""
+    """Tokens whose keys and values are kept after a step: at most the window's, or all."""
     return np.where(np.asarray(window) > 0, np.minimum(tokens, window), tokens)
 
 
@@ -49,11 +49,12 @@ class Heads:
 
     @property
     def values(self) -> Num:
+        """Head size of the values."""
         return self.value_dim if np.any(self.value_dim) else self.dim
 
     @property
     def kv_width(self) -> Num:
-        """Elements a cached token takes in one layer."""
+        """Elements that a cached token takes in one layer."""
         return self.kv * (self.dim + (0.0 if self.shared_kv else self.values))
 
 
@@ -79,7 +80,14 @@ def attention(
     q: [sequences, new, heads, dim], k, v: [sequences, cached + new, kv heads, dim].
     flops = 2 * pairs * heads * (dim + value_dim); softmax is not counted, as is usual.
     kv_read counts the cached tokens in reach, kv_write the new ones; the new tokens' own keys
-    and values come as input.  cached: False for encoders, which keep nothing.
+    and values come as input.
+
+    Args:
+        sequences, new_tokens, cached_tokens: of the group, numbers or arrays [configs].
+        heads: their shape on one device.  types: number formats.
+        kind: operator kind.  cached: False for encoders, which keep nothing.
+        where: fields of the `Op` that place it in the model (layers, module, stage ...).
+
     Source: Dao 2022, arXiv:2205.14135 (traffic of the fused form).
     """
     n, c = np.asarray(new_tokens, dtype=float), np.asarray(cached_tokens, dtype=float)
@@ -136,6 +144,7 @@ def sparse_attention(
 def _attention_dims(
     sequences: Num, new_tokens: Num, cached_tokens: Num, heads: Heads, pairs: Num
 ) -> dict[str, Num]:
+    """Dimensions of an attention, as the latency models read them."""
     return {
         "sequences": sequences,
         "new_tokens": new_tokens,

@@ -1,4 +1,4 @@
-"""Messages between devices: collectives, and the hand-over between pipeline stages."""
+"""Collectives, and the messages between pipeline stages."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from genz_core.types import Num, Op
 def collective(
     name: str, kind: str, message_bytes: Num, group: Num, *, stride: Num = 1.0, **where: Any
 ) -> Op:
-    """A collective over `group` devices, `stride` devices apart; nothing to do for one.
+    """A collective of `kind` over `group` devices, `stride` devices apart; free for one device.
 
-    message_bytes: all_reduce: the tensor that every device holds.  all_gather and
-    reduce_scatter: the whole tensor, of which each device holds a part.  all_to_all: what one
-    device holds before the exchange.  send_recv: what goes over the link.
+    message_bytes: all_reduce: the tensor of every device.  all_gather and reduce_scatter: the
+    whole tensor, of which each device holds a part.  all_to_all: the tensor of one device before
+    the exchange.  send_recv: the message over the link.
     """
     message = np.where(np.asarray(group) > 1, message_bytes, 0.0)
     return Op(
@@ -39,19 +39,19 @@ def all_reduce(name: str, message_bytes: Num, group: Num, **where: Any) -> Op:
 
 @operator_kind("all_gather", "collective")
 def all_gather(name: str, message_bytes: Num, group: Num, **where: Any) -> Op:
-    """Concatenate the parts on every device; traffic (g-1)/g of the whole tensor."""
+    """Concatenation of the parts on every device; traffic (g-1)/g of the whole tensor."""
     return collective(name, "all_gather", message_bytes, group, **where)
 
 
 @operator_kind("reduce_scatter", "collective")
 def reduce_scatter(name: str, message_bytes: Num, group: Num, **where: Any) -> Op:
-    """Sum over the group, each device keeps its part; traffic (g-1)/g of the whole tensor."""
+    """Sum over the group of which each device keeps a part; traffic (g-1)/g of the tensor."""
     return collective(name, "reduce_scatter", message_bytes, group, **where)
 
 
 @operator_kind("all_to_all", "collective")
 def all_to_all(name: str, message_bytes: Num, group: Num, **where: Any) -> Op:
-    """Every device sends 1/g of what it holds to each other; (g-1)/g of it crosses links."""
+    """Every device sends 1/g of its tensor to each other; (g-1)/g of it crosses links."""
     return collective(name, "all_to_all", message_bytes, group, **where)
 
 

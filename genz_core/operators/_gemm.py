@@ -1,4 +1,4 @@
-"""Matrix products: dense, batched, einsum, convolution."""
+"""Matrix products: dense, batched, as an einsum, as a convolution."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def gemm(
     m: tokens.  n, k: output and input features.  flops = 2mnk (+ mn for the bias).
     Source: scaling book, ch. 1; Williams et al. 2009, doi:10.1145/1498765.1498785.
     """
-    held = n * k * types.w + (n * types.a if bias else 0.0)
+    weights = n * k * types.w + (n * types.a if bias else 0.0)
     return Op(
         name,
         "gemm",
         flops=2.0 * m * n * k + (m * n if bias else 0.0),
-        weight_bytes=np.where(np.asarray(m) > 0, held, 0.0),
+        weight_bytes=np.where(np.asarray(m) > 0, weights, 0.0),
         input_bytes=m * k * types.a,
         output_bytes=m * n * types.a,
-        held_weight_bytes=held,
+        held_weight_bytes=weights,
         dims={"m": m, "n": n, "k": k},
         **types.fields(),
         **where,
@@ -43,18 +43,18 @@ def gemm(
 def batched_gemm(
     name: str, batch: Num, m: Num, n: Num, k: Num, types: Types = BF16, **where: Any
 ) -> Op:
-    """`batch` products with own weights  x[b, m, k] @ w[b, k, n] -> y[b, m, n].
+    """`batch` products with a weight each  x[b, m, k] @ w[b, k, n] -> y[b, m, n].
 
     The per-head products of latent attention are of this form.  flops = 2bmnk.
     """
-    one = gemm(name, m, n, k, types, **where)
+    single = gemm(name, m, n, k, types, **where)
     return replace(
-        one,
-        flops=one.flops * batch,
-        weight_bytes=one.weight_bytes * batch,
-        input_bytes=one.input_bytes * batch,
-        output_bytes=one.output_bytes * batch,
-        held_weight_bytes=one.held_weight_bytes * batch,
+        single,
+        flops=single.flops * batch,
+        weight_bytes=single.weight_bytes * batch,
+        input_bytes=single.input_bytes * batch,
+        output_bytes=single.output_bytes * batch,
+        held_weight_bytes=single.held_weight_bytes * batch,
         dims={"m": m, "n": n * batch, "k": k, "batch": batch},
     )
 
@@ -63,15 +63,16 @@ def batched_gemm(
 def einsum(
     name: str, equation: str, sizes: Mapping[str, Num], types: Types = BF16, **where: Any
 ) -> Op:
-    """A two-operand einsum; the second operand is the weight.
+    """Einsum of two operands; the second operand is the weight.
 
-    equation: "bsd,de->bse".  sizes: length of every label.
+    equation: "bsd,de->bse".  sizes: {label: length}.
     flops = 2 x product of all labels; bytes = product of each operand's labels.
     """
     operands, result = equation.replace(" ", "").split("->")
     left, right = operands.split(",")
 
     def volume(labels: str) -> Num:
+        """Product of the lengths of some labels."""
         return prod((np.asarray(sizes[label], dtype=float) for label in labels), start=np.ones(()))
 
     inner = "".join(sorted(set(left) & set(right) - set(result)))

@@ -1,4 +1,4 @@
-"""Mixture of experts: how many experts the tokens reach, and their grouped product."""
+"""Mixture of experts: the experts that tokens reach, and their grouped product."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from genz_core.types import Num, Op
 
 
 def activated_experts(experts: Num, top_k: Num, tokens: Num) -> Num:
-    """Experts that `tokens` tokens are expected to reach under uniform routing.
+    """Experts that `tokens` tokens reach, expected under uniform routing.
 
     E * (1 - (1 - k/E)^T): k distinct experts a token; exactly k for one token, 0 for none.
+    Numbers or arrays [configs] that broadcast.
     """
     e, k = np.asarray(experts, dtype=float), np.asarray(top_k, dtype=float)
     return e * (1.0 - np.power(1.0 - np.minimum(k / e, 1.0), tokens))
@@ -23,7 +24,7 @@ def activated_experts(experts: Num, top_k: Num, tokens: Num) -> Num:
 
 @dataclass(frozen=True, slots=True)
 class Experts:
-    """A bank of routed experts as one device sees it.
+    """Shape of a bank of routed experts on one device.
 
     total: experts of the layer.  local: of them on this device.  top_k: a token's choices.
     hidden: model width.  intermediate: width of one expert on this device.
@@ -40,6 +41,7 @@ class Experts:
 
     @property
     def matrices(self) -> int:
+        """Projections of an expert: up, down, and gate where there is one."""
         return 3 if self.gated else 2
 
 
@@ -56,18 +58,18 @@ def moe(name: str, tokens: Num, experts: Experts, types: Types = BF16, **where: 
     rows = tokens * experts.top_k * share
     active = activated_experts(experts.total, experts.top_k, tokens) * share
     inner = experts.hidden * experts.intermediate
-    one = experts.matrices * inner * types.w
+    expert_bytes = experts.matrices * inner * types.w
     if experts.bias:
         up = experts.matrices - 1
-        one = one + (up * experts.intermediate + experts.hidden) * types.a
+        expert_bytes = expert_bytes + (up * experts.intermediate + experts.hidden) * types.a
     return Op(
         name,
         "moe",
         flops=rows * 2.0 * experts.matrices * inner,
-        weight_bytes=active * one,
+        weight_bytes=active * expert_bytes,
         input_bytes=np.minimum(rows, tokens) * experts.hidden * types.a,
         output_bytes=np.minimum(rows, tokens) * experts.hidden * types.a,
-        held_weight_bytes=experts.local * one,
+        held_weight_bytes=experts.local * expert_bytes,
         dims={
             "tokens": tokens,
             "rows": rows,
@@ -85,10 +87,10 @@ def moe(name: str, tokens: Num, experts: Experts, types: Types = BF16, **where: 
 
 
 def on_the_busiest_rank(op: Op, imbalance: Num) -> Op:
-    """The routed experts of `moe` as the busiest expert-parallel rank runs them.
+    """The routed experts `op` (of `moe`) on the busiest expert-parallel rank.
 
-    imbalance: its rows over the mean of all ranks; at most, it gets every row.  It works like an
-    even rank that is sent `imbalance` times the tokens: more rows, and more of its experts reached.
+    imbalance: its rows over the mean of all ranks; at most, it gets every row.  It works like a
+    rank under even routing with `imbalance` times the tokens: more rows, more experts reached.
     """
     d = op.dims
     ranks = np.asarray(d["experts_total"], dtype=float) / d["experts"]
@@ -108,6 +110,6 @@ def on_the_busiest_rank(op: Op, imbalance: Num) -> Op:
 
 
 def to_the_busiest_rank(op: Op, imbalance: Num) -> Op:
-    """The messages of `all_to_all` as the busiest expert-parallel rank takes in or hands out."""
+    """The exchange `op` (an `all_to_all`) on the busiest expert-parallel rank."""
     ranks = np.maximum(op.group, 1.0)
     return replace(op, message_bytes=op.message_bytes * np.clip(imbalance, 1.0, ranks))

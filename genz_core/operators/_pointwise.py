@@ -1,4 +1,4 @@
-"""Operators that stream their operands once: norms, activations, embedding, sampling."""
+"""Operators with one pass over their operands: norms, activations, embedding, sampling."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ def pointwise(
     weights: Num = 0.0,
     **where: Any,
 ) -> Op:
-    """An element-wise or row-wise operator: one fused pass.
+    """An element-wise or row-wise operator in one fused pass.
 
-    elements: of the result.  reads, writes: operands of that size.  weights: own elements.
+    elements: of the result.  reads, writes: operands of that size.  weights: their elements.
     """
-    held = weights * bytes_of("bf16")
+    weight_bytes = weights * bytes_of("bf16")
     return Op(
         name,
         kind,
         flops=elements * flops_per_element,
-        weight_bytes=np.where(np.asarray(elements) > 0, held, 0.0),
+        weight_bytes=np.where(np.asarray(elements) > 0, weight_bytes, 0.0),
         input_bytes=elements * reads * types.a,
         output_bytes=elements * writes * types.a,
-        held_weight_bytes=held,
+        held_weight_bytes=weight_bytes,
         dims={"elements": elements},
         **{**types.fields(), "compute": "fp32", "weights": "bf16"},
         **where,
@@ -98,13 +98,13 @@ def activation(
 def route(
     name: str, tokens: Num, experts: Num, top_k: Num, types: Types = BF16, **where: Any
 ) -> Op:
-    """Softmax or sigmoid over the router's logits and the choice of the top k."""
+    """Softmax or sigmoid over the router's logits, and selection of the top k."""
     return pointwise(name, "routing", tokens * experts, 6.0, types, writes=0.0, **where)
 
 
 @operator_kind("copy", "pointwise")
 def copy(name: str, read_bytes: Num, written_bytes: Num, **where: Any) -> Op:
-    """Bytes moved from one place in memory to another, no arithmetic."""
+    """Copy of bytes from one place in memory to another, without arithmetic."""
     return Op(name, "copy", input_bytes=read_bytes, output_bytes=written_bytes, **where)
 
 
@@ -127,7 +127,7 @@ def embedding(
 
 @operator_kind("sampling", "sampling", "5 × {sequences} × {vocabulary}")
 def sampling(name: str, sequences: Num, vocabulary: Num, types: Types = BF16, **where: Any) -> Op:
-    """Softmax over fp32 logits and the choice of one token, over [sequences, vocabulary]."""
+    """Softmax over fp32 logits [sequences, vocabulary], and selection of a token each."""
     elements = sequences * vocabulary
     return Op(
         name,

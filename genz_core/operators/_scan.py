@@ -30,16 +30,16 @@ def ssm_scan(
     Source: arXiv:2312.00752, algorithm 2; arXiv:2405.21060.
     """
     tokens = sequences * new_tokens
-    held = sequences * channels * state * bytes_of(state_format)
+    state_bytes = sequences * channels * state * bytes_of(state_format)
     return Op(
         name,
         "ssm",
         flops=tokens * channels * (6.0 * state + 2.0),
         input_bytes=tokens * (2.0 * channels + 2.0 * state) * types.a,
         output_bytes=tokens * channels * types.a,
-        kv_read_bytes=held,
-        kv_write_bytes=held,
-        held_kv_bytes=held,
+        kv_read_bytes=state_bytes,
+        kv_write_bytes=state_bytes,
+        held_kv_bytes=state_bytes,
         dims={
             "sequences": sequences,
             "new_tokens": new_tokens,
@@ -73,16 +73,16 @@ def linear_attention(
     written once per sequence.  Source: arXiv:2412.06464, eq. 10; arXiv:2510.26692.
     """
     tokens = sequences * new_tokens
-    held = sequences * heads * key_dim * value_dim * bytes_of(state_format)
+    state_bytes = sequences * heads * key_dim * value_dim * bytes_of(state_format)
     return Op(
         name,
         "linear_attention",
         flops=tokens * heads * 7.0 * key_dim * value_dim,
         input_bytes=tokens * heads * (2.0 * key_dim + value_dim) * types.a,
         output_bytes=tokens * heads * value_dim * types.a,
-        kv_read_bytes=held,
-        kv_write_bytes=held,
-        held_kv_bytes=held,
+        kv_read_bytes=state_bytes,
+        kv_write_bytes=state_bytes,
+        held_kv_bytes=state_bytes,
         dims={
             "sequences": sequences,
             "new_tokens": new_tokens,

@@ -29,11 +29,11 @@ class Types:
 
     @property
     def arithmetic(self) -> str:
-        """The type that the product asks for, see `genz_core.precision.arithmetic`."""
+        """Arithmetic type of a product, see `genz_core.precision.arithmetic`."""
         return arithmetic(self.weights, self.activations, self.compute)
 
     def fields(self) -> dict[str, Any]:
-        """The same as fields of an `Op`."""
+        """The formats by the field names of `Op`."""
         return {
             "weights": self.weights,
             "activations": self.activations,

@@ -1,6 +1,7 @@
 """Continuous batching in closed form: TTFT and TPOT at a concurrency or an arrival rate.
 
-`queueing` holds the equations, `loops` who runs beside whom, `traffic` what is asked and answered.
+`traffic` defines the load and the figures, `queueing` the equations, `loops` the number of
+sequences that run under a closed or an open loop.
 """
 
 from genz_core.engine import Recipe

@@ -1,4 +1,4 @@
-"""What a deployment is asked to serve, and what it makes of it."""
+"""Load of a deployment, and its serving figures."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genz_core.memory import Memory
+from genz_core.short_repr import counts, spans
 from genz_core.types import Array, Num
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Who asks: `concurrency` open requests over the deployment, or `rate_per_s` arrivals.
+    """Load: `concurrency` open requests over the deployment, or `rate_per_s` arrivals.
 
     isl, osl: nominal lengths.  length_ratio: real ones are uniform in [ratio, 1] of them.
-    waves: requests a slot of a closed loop serves in all; 0 for a loop without a start.
+    waves: requests that a slot of a closed loop serves in all; 0 for a loop without a start.
+    Numbers, or arrays [configs] of loads side by side.
     """
 
     isl: Num = 1024
@@ -35,7 +37,9 @@ class ServingEstimate:
     capacity: sequences whose cache fits.  ranks: attention data parallel ranks they spread over.
     memory: with one sequence a rank.  utilisation: share of time spent on prompts (closed
     loop) or of the highest rate the deployment sustains (open loop).
-    prefill_s: one prompt alone; decode_step_s: the steady step.
+    prefill_s: one prompt alone; decode_step_s: the steady step; bound_*: the least of each.
+    osl: mean output tokens of a request.  status: "ok" or a reason code; messages: the sentence
+    behind each code, by configuration.
     """
 
     ttft_s: Array
@@ -57,18 +61,33 @@ class ServingEstimate:
     status: NDArray[np.str_]
     messages: dict[int, str]
 
+    def __repr__(self) -> str:
+        figures = (
+            ("ttft_s", self.ttft_s),
+            ("tpot_s", self.tpot_s),
+            ("output_tokens_per_s", self.output_tokens_per_s),
+            ("running", self.running),
+            ("utilisation", self.utilisation),
+        )
+        return (
+            f"ServingEstimate({len(self.status):,} loads, {counts(self.status.tolist())}:\n"
+            f"  {spans(figures)})"
+        )
+
     @property
     def e2e_s(self) -> Array:
+        """Mean time of a request, TTFT and the gaps of its output [s]."""
         return self.ttft_s + self.tpot_s * (self.osl - 1.0)
 
     @property
     def memory_bytes(self) -> Array:
-        """On the fullest device, with the caches of all that run."""
+        """Memory of the fullest device with the caches of all running sequences [bytes]."""
         alone = self.memory.total_bytes - self.memory.kv_bytes
         return alone + self.memory.kv_bytes * np.ceil(self.running / self.ranks)
 
     @property
     def output_tokens_per_s_per_device(self) -> Array:
+        """Output tokens per second of one device, [configs]."""
         return self.output_tokens_per_s / self.devices
 
     @property

@@ -1,1 +1,1 @@
-"""Fitting latency profiles from measured operator tables: `python -m hardware_db.fit --help`."""
+"""Fit of the latency profiles to measured operator tables: `python -m hardware_db.fit --help`."""

@@ -1,11 +1,11 @@
-"""How good the latency models are where it counts: shapes, devices and families never seen.
+"""Errors of the latency models on shapes, devices and families that were held out of the fit.
 
     roofline         datasheet peaks alone, on the held-out shapes: what the models improve on
     in sample        constants and points of the same shapes of the same device
     held-out shapes  constants of the device, on shapes that fitted nothing
     sibling          constants of the rest of its family, with its own datasheet
     unseen family    typical constants of all other families
-    + 20 points      the prior of the last row and 20 points of the device (+ 100 likewise)
+    + 20 points      the prior of the row above and 20 points of the device (+ 100 likewise)
 
 Every row is a series (device, class, format); rows of the last four splits never saw the device.
 """
@@ -18,52 +18,58 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from genz_core.error_metrics import error_summary
 from genz_core.latency.measured_operators import price_s, roofline_s
 from genz_core.latency.parameters import Parameters
 from genz_core.latency.profile import Fit, Tier
-from genz_core.operator_calibration import ErrorSummary, fit
+from genz_core.operator_calibration import fit
 from genz_core.types import Array
 from hardware_db.fit.regression import defaults, fit_poles, spread_over_families
-from hardware_db.fit.samples import Sample, seed
-from hardware_db.profile_schema import Measured, combine
+from hardware_db.fit.samples import SplitSeries, seed
+from hardware_db.profile_schema import FittedProfile, combine
 from hardware_db.profiles.typical import between, share_of_wide
 
-#: Which tier of error bars each split stands for.
+#: {split: tier of the intervals that rest on it}.
 TIERS: Mapping[str, Tier] = {
     "held-out shapes": "measured",
     "sibling": "sibling",
     "unseen family": "default",
 }
 QUANTILES = (0.05, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95)
-#: One device per family: what "a family nobody measured" is judged on.
+#: A device of each family, on which families that were not measured are judged.
 REPRESENTATIVES = ("a100_sxm", "b200_sxm", "b60", "h100_sxm", "l40s", "rtx_pro_6000_server")
 _DRAWS = 2
 _LEAST_FEW_SHOT = 100
+_Rows = Iterator[dict[str, object]]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """All samples of one class and format, with the constants of each device, by folder."""
+class FormatGroup:
+    """All series of one class and format, with {device: constants}."""
 
-    samples: Sequence[Sample]
+    samples: Sequence[SplitSeries]
     own: Mapping[str, Parameters]
 
 
-def evaluate(group: Group, few: Sequence[int] = (20, 100)) -> pd.DataFrame:
-    """One row per series and split; `residuals` holds ln(measured / predicted)."""
+def evaluate(group: FormatGroup, few: Sequence[int] = (20, 100)) -> pd.DataFrame:
+    """Errors of a format: a row per series and split, ln(measured / predicted) in `residuals`.
+
+    few: numbers of points of the few-shot splits.
+    """
     rows = [row for sample in group.samples for row in _on_device(sample, group)]
     for family in sorted({sample.family for sample in group.samples}):
         rows += _without_family(family, group, few)
     return pd.DataFrame(rows)
 
 
-def _on_device(sample: Sample, group: Group) -> Iterator[dict[str, object]]:
+def _on_device(sample: SplitSeries, group: FormatGroup) -> _Rows:
+    """Rows of the splits that use measurements of the device or of its family."""
     own = group.own[sample.series.device]
     yield _row(sample, "roofline", sample.test, None)
     yield _row(sample, "in sample", sample.train, own)
     yield _row(sample, "held-out shapes", sample.test, own)
     siblings = [
-        Measured(other.slug, other.family, (), {sample.key: group.own[other.series.device]},
+        FittedProfile(other.slug, other.family, (), {sample.key: group.own[other.series.device]},
                  {sample.key: Fit("measured")})
         for other in group.samples
         if other.family == sample.family and other.slug != sample.slug
@@ -73,7 +79,8 @@ def _on_device(sample: Sample, group: Group) -> Iterator[dict[str, object]]:
         yield _row(sample, "sibling", sample.test, typical)
 
 
-def _without_family(family: str, group: Group, few: Sequence[int]) -> Iterator[dict[str, object]]:
+def _without_family(family: str, group: FormatGroup, few: Sequence[int]) -> _Rows:
+    """Rows of the splits that leave a family out, for its representatives."""
     others = [sample for sample in group.samples if sample.family != family]
     targets = [
         sample
@@ -94,9 +101,9 @@ def _without_family(family: str, group: Group, few: Sequence[int]) -> Iterator[d
 
 
 def _few_shot(
-    sample: Sample, points: int, prior: Parameters, spread: Mapping[str, float]
-) -> Iterator[dict[str, object]]:
-    """A MAP fit to some of the training shapes, drawn anew each time."""
+    sample: SplitSeries, points: int, prior: Parameters, spread: Mapping[str, float]
+) -> _Rows:
+    """Rows of MAP fits to `points` of the training shapes, several draws."""
     for draw in range(_DRAWS):
         chosen = spread_over_latency(sample.train, points, seed(sample.series) + draw)
         solution = fit(sample.points(chosen), sample.system, prior, spread=spread, prior=True)
@@ -104,28 +111,28 @@ def _few_shot(
 
 
 def spread_over_latency(table: pd.DataFrame, points: int, draw: int) -> pd.DataFrame:
-    """Points drawn evenly over the quintiles of latency, as a user is told to measure."""
+    """`points` rows drawn evenly over the quintiles of latency, as advised for measuring."""
     rng = np.random.default_rng(draw)
     order = np.argsort(table["latency_s"].to_numpy(), kind="stable")
     fifths = np.array_split(order, 5)
-    picked = [rng.choice(part, min(len(part), -(-points // 5)), replace=False) for part in fifths]
-    return table.iloc[np.sort(np.concatenate(picked))[:points]]
+    drawn = [rng.choice(part, min(len(part), -(-points // 5)), replace=False) for part in fifths]
+    return table.iloc[np.sort(np.concatenate(drawn))[:points]]
 
 
 def _row(
-    sample: Sample,
+    sample: SplitSeries,
     split: str,
     table: pd.DataFrame,
     parameters: Parameters | None,
     draw: int = 0,
 ) -> dict[str, object]:
-    """Errors of one prediction; of the roofline where there are no parameters."""
+    """Errors of one prediction; of the roofline where `parameters` is None."""
     points = sample.points(table)
     if parameters is None:
         predicted = roofline_s(points, sample.system)
     else:
         predicted = price_s(points, sample.system, parameters)
-    errors = ErrorSummary.of(predicted, points.measured_s)
+    errors = error_summary(predicted, points.measured_s)
     return {
         "operator": sample.series.operator,
         "system": sample.slug,
@@ -147,22 +154,22 @@ def _row(
 
 
 def residual_quantiles(table: pd.DataFrame) -> dict[str, dict[str, dict[str, object]]]:
-    """Quantiles of the log residuals by class and tier, every series counting alike."""
+    """Quantiles of the log residuals by class and tier, equal weight for every series."""
     result: dict[str, dict[str, dict[str, object]]] = {}
     for operator, rows in table[table["split"].isin(TIERS)].groupby("operator", sort=True):
         for split, tier in TIERS.items():
             series = rows[rows["split"] == split]
             if len(series):
-                found = _pooled(list(series["residuals"]))
+                entry = _pooled(list(series["residuals"]))
                 coverage = _coverage_elsewhere(series)
                 if coverage is not None:
-                    found["coverage_of_80"] = round(coverage, 3)
-                result.setdefault(str(operator), {})[tier] = found
+                    entry["coverage_of_80"] = round(coverage, 3)
+                result.setdefault(str(operator), {})[tier] = entry
     return result
 
 
 def _coverage_elsewhere(series: pd.DataFrame) -> float | None:
-    """Share of a system's points inside the 80 % interval that the other systems' points give."""
+    """Share of a system's points inside the 80 % interval of the other systems' points."""
     shares = []
     for system, own in series.groupby("system"):
         others = list(series.loc[series["system"] != system, "residuals"])
@@ -174,18 +181,19 @@ def _coverage_elsewhere(series: pd.DataFrame) -> float | None:
 
 
 def _pooled(series: Sequence[Array]) -> dict[str, object]:
-    found = _quantiles(series, QUANTILES)
+    """Counts and quantiles of the residuals of several series."""
+    quantiles = _quantiles(series, QUANTILES)
     return {
         "series": len(series),
         "points": sum(len(part) for part in series),
         "quantiles": {
-            level: round(float(value), 4) for level, value in zip(QUANTILES, found, strict=True)
+            level: round(float(value), 4) for level, value in zip(QUANTILES, quantiles, strict=True)
         },
     }
 
 
 def _quantiles(series: Sequence[Array], levels: Sequence[float]) -> Array:
-    """Quantiles of a sample in which every series has the same weight."""
+    """Quantiles of values, [levels], with the same weight for every series."""
     values = np.concatenate(series)
     weights = np.concatenate([np.full(len(part), 1.0 / len(part)) for part in series])
     order = np.argsort(values)

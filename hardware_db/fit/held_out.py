@@ -1,9 +1,9 @@
-"""A draw of measured points on shapes that fitted nothing, beside what is predicted for them.
+"""Program that writes a draw of held-out points of every series with their predictions.
 
 ``python -m hardware_db.fit.held_out`` writes hardware_db/profiles/held_out_points.csv: a few
 points of every series (operator, device, format), spread over the range of its latencies, priced
-with the constants that ship.  Facts of the same tables that the profiles are fitted on; needs the
-extra `calibrate`.
+with the constants that ship.  The points are from the tables that the profiles are fitted on;
+needs the extra `calibrate`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from genz_core.latency.measured_operators import price_s, roofline_s
 from genz_core.latency.parameters import CLASSES
-from hardware_db.fit.samples import Sample, samples
+from hardware_db.fit.samples import SplitSeries, samples
 from hardware_db.fit.tables import DEVICES, PACKAGE, package_version
 from hardware_db.profiles import FOLDER, measured_profiles
 
@@ -28,8 +28,8 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def rows(sample: Sample, count: int = PER_SERIES) -> Iterator[dict[str, Any]]:
-    """`count` held-out points of a series, evenly over the ranks of their latencies."""
+def rows(sample: SplitSeries, count: int = PER_SERIES) -> Iterator[dict[str, Any]]:
+    """Rows of `COLUMNS` for `count` held-out points of a series, even in the ranks of latency."""
     own = [profile for profile in measured_profiles() if sample.slug in profile.systems]
     if not own or sample.key not in own[0].parameters or sample.test.empty:
         return
@@ -51,7 +51,7 @@ def rows(sample: Sample, count: int = PER_SERIES) -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    """Draw from every device and operator class."""
+    """Draw from every device and operator class, and write `FILE`."""
     facts = {
         "data": f"{PACKAGE} {package_version()}",
         "date": datetime.date.today().isoformat(),

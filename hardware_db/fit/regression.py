@@ -1,4 +1,4 @@
-"""Constants from samples: of one device, of a family, and typical ones for devices unseen."""
+"""Fits of constants to measured series: of one device, and typical ones of many."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 import pandas as pd
 
 from genz_core.latency.parameters import CLASSES, Parameters, describe
-from genz_core.operator_calibration import Solution, fit, fit_pool
-from hardware_db.fit.samples import Sample
+from genz_core.operator_calibration import FittedParameters, fit, fit_pool
+from hardware_db.fit.samples import SplitSeries
 from hardware_db.profiles.typical import POLES, position
 
-#: Own constants may leave the typical ones by this factor (as ln) where the points are silent.
+#: Prior width of ln(constant) around the typical one in the fit of one device.
 _OWN_SPREAD = 0.7
 _TYPICAL_SPREAD = 1.5
 _POOL_POINTS = 300
-#: What differs between devices without a pattern: it stays at its default in typical constants.
+#: Constants that differ between devices without a pattern: typical ones keep their default.
 _PECULIAR = frozenset({"mha_launch", "mha_chunk"})
-#: How fast a device's say in the typical constants fades with its distance from the pole, and
-#: what is left of it far away.
+#: Weight of a device in the typical constants: width of its decline with the distance from the
+#: pole, and the weight that remains far away.
 _REACH, _FLOOR = 0.5, 0.1
 #: Prior of a constant's spread over families, and how many families it counts for.
 _PRIOR_SPREAD, _PRIOR_FAMILIES = 0.5, 2.0
@@ -29,13 +29,13 @@ _SPREAD_BOUNDS = (0.12, 1.5)
 
 
 def defaults(operator: str) -> Parameters:
-    """The constants of a class before anything was fitted."""
+    """The default constants of a class, before any fit."""
     kind = CLASSES[operator]
     return kind(**{constant.name: constant.default for constant in describe(kind)})
 
 
-def fit_own(sample: Sample, starts: Sequence[Parameters]) -> Solution:
-    """Constants of one device from its training shapes; the best of several starts."""
+def fit_own(sample: SplitSeries, starts: Sequence[Parameters]) -> FittedParameters:
+    """Constants of one device, fitted to its training shapes; the best of several starts."""
     points = sample.points(sample.train)
     spread = dict.fromkeys((c.name for c in describe(type(starts[0]))), _OWN_SPREAD)
     fits = [fit(points, sample.system, start, spread=spread, prior=True) for start in starts]
@@ -43,12 +43,15 @@ def fit_own(sample: Sample, starts: Sequence[Parameters]) -> Solution:
 
 
 def fit_typical(
-    pool: Sequence[Sample], starts: Sequence[Parameters], pole: float | None = None
+    pool: Sequence[SplitSeries], starts: Sequence[Parameters], pole: float | None = None
 ) -> Parameters:
-    """One set of constants for several devices, each family with the same say.
+    """One set of constants for several devices, with the same weight for each family.
 
-    pole: where on the scale of `position` the devices lie that it is for; families far from it
-    count less.
+    Args:
+        pool: series of one class and format.
+        starts: first guesses; the best fit counts.
+        pole: place on the scale of `position`; the weight of devices declines with their
+            distance from it.
     """
     weights = _weights(pool, pole)
     parts = [
@@ -63,15 +66,16 @@ def fit_typical(
     return min(fits, key=lambda solution: solution.cost).parameters
 
 
-def fit_poles(pool: Sequence[Sample], starts: Sequence[Parameters]) -> dict[str, Parameters]:
-    """Typical constants for the narrow and the wide end of the scale."""
+def fit_poles(pool: Sequence[SplitSeries], starts: Sequence[Parameters]) -> dict[str, Parameters]:
+    """{pole: typical constants} for the narrow and the wide end of the scale."""
     return {
         name: fit_typical(pool, starts, pole)
         for name, pole in POLES[pool[0].series.operator].items()
     }
 
 
-def _weights(pool: Sequence[Sample], pole: float | None) -> list[float]:
+def _weights(pool: Sequence[SplitSeries], pole: float | None) -> list[float]:
+    """Weight of each series, [pool]: equal for families, less far from the pole."""
     members = Counter(sample.family for sample in pool)
     if pole is None:
         return [1.0 / members[sample.family] for sample in pool]
@@ -86,7 +90,8 @@ def _weights(pool: Sequence[Sample], pole: float | None) -> list[float]:
     ]
 
 
-def _few(sample: Sample) -> pd.DataFrame:
+def _few(sample: SplitSeries) -> pd.DataFrame:
+    """At most `_POOL_POINTS` training rows of a series."""
     rng = np.random.default_rng(1)
     rows = sample.train
     if len(rows) <= _POOL_POINTS:
@@ -95,11 +100,11 @@ def _few(sample: Sample) -> pd.DataFrame:
 
 
 def spread_over_families(
-    typical: Parameters, pool: Sequence[Sample], own: Mapping[str, Parameters]
+    typical: Parameters, pool: Sequence[SplitSeries], own: Mapping[str, Parameters]
 ) -> dict[str, float]:
-    """Standard deviation of ln(constant) over families around the typical value.
+    """{constant: standard deviation of its logarithm over families, around the typical value}.
 
-    Few families say little about the spread, so a prior of 0.5 counts as two more.
+    A prior of 0.5 counts as two more families.
     """
     families = sorted({sample.family for sample in pool})
     spread = {}

@@ -1,4 +1,4 @@
-"""The page that says how good the fitted profiles are: hardware_db/profiles/README.md."""
+"""Page of the fitted profiles' errors: hardware_db/profiles/README.md."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ interval made without that device covers.
 
 
 def page(table: pd.DataFrame) -> str:
-    """The text of the page from `operator_validation()`."""
+    """The page as Markdown, from the table of `operator_validation`."""
     held_out = table[table["split"] == "held-out shapes"]
     dropped = held_out[held_out["left_out"] > 0]
     left_out = ", ".join(
@@ -58,19 +58,23 @@ def page(table: pd.DataFrame) -> str:
     )
 
 
-def _by_split(found: pd.DataFrame, column: str) -> str:
-    wide = found.pivot(index="operator", columns="split", values=column)
+def _by_split(errors: pd.DataFrame, column: str) -> str:
+    """Table of one error in percent: operators by splits."""
+    wide = errors.pivot(index="operator", columns="split", values=column)
     wide = 100.0 * wide[[name for name in OPERATOR_SPLITS if name in wide]]
     return _markdown(wide.reset_index())
 
 
 def _by_format(held_out: pd.DataFrame) -> str:
+    """Table of the errors in percent by operator and format."""
     grouped = held_out.groupby(["operator", "fmt"])[["mape", "median", "p90", "bias"]]
     table = (100.0 * grouped.mean()).join(grouped.size().rename("devices"))
     return _markdown(table.reset_index())
 
 
 def _markdown(table: pd.DataFrame) -> str:
+    """A Markdown table, numbers with one decimal and aligned right."""
+
     def shown(value: object) -> str:
         if isinstance(value, float):
             return "" if pd.isna(value) else f"{value:.1f}"

@@ -1,4 +1,4 @@
-"""What a fit works on: one series of points of one device, shapes to fit apart from the rest."""
+"""Measured series split into shapes that are fitted and shapes that are held out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from genz_core.latency.device import Device
 from genz_core.latency.measured_operators import OperatorPoints, bound_s
 from genz_core.operator_calibration import TOLERANCE
 from genz_core.types import System
-from hardware_db.fit.tables import Series, read
+from hardware_db.fit.tables import MeasuredSeries, read
 
 HELD_OUT_SHARE = 0.4
 TRAIN_POINTS = 2400
@@ -22,13 +22,13 @@ TEST_POINTS = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """A series with the system it was measured on; `train` and `test` share no shape family.
+class SplitSeries:
+    """A series and the system that was measured; `train` and `test` share no shape family.
 
-    impossible: points that were left out because physics forbids them.
+    impossible: number of points that were left out because they beat the device's bound.
     """
 
-    series: Series
+    series: MeasuredSeries
     system: System
     train: pd.DataFrame
     test: pd.DataFrame
@@ -36,63 +36,69 @@ class Sample:
 
     @property
     def device(self) -> Device:
+        """The measured device, as the latency models see it."""
         return Device.of(self.system)
 
     @property
     def family(self) -> str:
+        """Family of the system."""
         return self.system.family
 
     @property
     def slug(self) -> str:
+        """Slug of the system."""
         return self.system.slug
 
     @property
     def key(self) -> tuple[str, str]:
+        """(operator class, format)."""
         return self.series.operator, self.series.fmt
 
     def points(self, rows: pd.DataFrame) -> OperatorPoints:
+        """Rows of the table as points."""
         return self.series.points(rows)
 
 
-def samples(operator: str, folders: Iterable[str]) -> list[Sample]:
-    """The samples of one class over devices, every format."""
-    found = []
+def samples(operator: str, folders: Iterable[str]) -> list[SplitSeries]:
+    """The split series of one class over devices, all formats.  folders: of the tables."""
+    splits = []
     for folder in folders:
         system = hardware_db.facts(folder).system()
-        found += [_split(series, system) for series in read(folder, operator)]
-    return found
+        splits += [_split(series, system) for series in read(folder, operator)]
+    return splits
 
 
-def _split(series: Series, system: System) -> Sample:
+def _split(series: MeasuredSeries, system: System) -> SplitSeries:
     """Hold out 40 % of the shape families; draw at most so many points of each side."""
     points = series.points()
     allowed = points.measured_s >= bound_s(points, system) / (1.0 + TOLERANCE)
     table = series.table[allowed]
     rng = np.random.default_rng(seed(series))
-    held = table["shape"].isin(_held_out(series, table, rng))
-    return Sample(
+    held_out = table["shape"].isin(_held_out(series, table, rng))
+    return SplitSeries(
         series,
         system,
-        _draw(table[~held], TRAIN_POINTS, rng),
-        _draw(table[held], TEST_POINTS, rng),
+        _draw(table[~held_out], TRAIN_POINTS, rng),
+        _draw(table[held_out], TEST_POINTS, rng),
         int((~allowed).sum()),
     )
 
 
-def _held_out(series: Series, table: pd.DataFrame, rng: np.random.Generator) -> list[int]:
-    """Shape families that fit nothing; of message sizes, which form a line, every second one."""
+def _held_out(series: MeasuredSeries, table: pd.DataFrame, rng: np.random.Generator) -> list[int]:
+    """Shape families to hold out; every second one of message sizes, which form a line."""
     families = np.sort(table["shape"].unique())
     if series.operator == "collective":
         return list(families[1::2])
     return list(rng.permutation(families)[: round(HELD_OUT_SHARE * len(families))])
 
 
-def seed(series: Series) -> int:
-    """The same draw on every machine: from the names alone."""
+def seed(series: MeasuredSeries) -> int:
+    """Seed of the draws of a series, from its names, so that every machine draws the same."""
     return zlib.crc32(f"{series.device} {series.operator} {series.fmt}".encode())
 
 
 def _draw(table: pd.DataFrame, most: int, rng: np.random.Generator) -> pd.DataFrame:
+    """At most `most` rows of a table, drawn at random."""
     if len(table) > most:
         table = table.iloc[np.sort(rng.choice(len(table), most, replace=False))]
     return table.reset_index(drop=True)

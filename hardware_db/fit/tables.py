@@ -1,4 +1,4 @@
-"""The operator tables of aiconfigurator-core (Apache-2.0, NVIDIA) as points of our classes.
+"""Operator tables of aiconfigurator-core (Apache-2.0, NVIDIA) as measured series.
 
 Each reader gives a tidy table with the dimensions of `OperatorPoints`, `latency_s`, `fmt` and
 `shape`, the shape family that held-out splits keep together.  The tables measure kernels in
@@ -51,8 +51,11 @@ _MAX_GROUP = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
-    """Points of one class and format on one device: dimensions, times and shape families."""
+class MeasuredSeries:
+    """Points of one class and format on one device: dimensions, times and shape families.
+
+    table: a row per point, columns as in the module's docstring.
+    """
 
     device: str
     operator: str
@@ -61,6 +64,7 @@ class Series:
     data_set: str
 
     def points(self, rows: pd.DataFrame | None = None) -> OperatorPoints:
+        """Rows of the table (default: all) as points."""
         rows = self.table if rows is None else rows
         names = [name for name in rows.columns if name not in ("latency_s", "fmt", "shape")]
         return OperatorPoints(
@@ -79,14 +83,18 @@ def package_version() -> str:
 
 
 def data_folder() -> Path:
-    """Where the tables lie.  Raises `MissingSpec` where the package is not installed."""
+    """Folder of the tables.
+
+    Raises:
+        MissingSpec: the package is not installed.
+    """
     spec = find_spec("aiconfigurator_core")
     if spec is None or not spec.submodule_search_locations:
         raise MissingSpec(f"the tables of {PACKAGE} are not installed; pip install {PACKAGE}")
     return Path(next(iter(spec.submodule_search_locations))) / "systems" / "data"
 
 
-def read(device: str, operator: str) -> list[Series]:
+def read(device: str, operator: str) -> list[MeasuredSeries]:
     """All series of a class on a device, sorted by format; empty where none was measured."""
     series = []
     for path, table in _READERS[operator](data_folder() / device):
@@ -94,7 +102,7 @@ def read(device: str, operator: str) -> list[Series]:
         for fmt, rows in table.groupby("fmt", sort=True):
             rows = rows[rows["latency_s"] > 0].drop(columns="fmt").reset_index(drop=True)
             if len(rows) >= _LEAST_POINTS:
-                series.append(Series(device, operator, str(fmt), rows, source))
+                series.append(MeasuredSeries(device, operator, str(fmt), rows, source))
     unique = {entry.fmt: entry for entry in reversed(series)}
     return [unique[fmt] for fmt in sorted(unique)]
 
@@ -104,8 +112,8 @@ _LEAST_POINTS = 8
 
 def _newest(folder: Path, pattern: str) -> Path | None:
     """The file of the newest version among `pattern` (its parent folder is the version)."""
-    found = sorted(folder.glob(pattern), key=lambda path: _version_key(path.parent.name))
-    return found[-1] if found else None
+    paths = sorted(folder.glob(pattern), key=lambda path: _version_key(path.parent.name))
+    return paths[-1] if paths else None
 
 
 def _version_key(name: str) -> tuple[int, ...]:
@@ -114,8 +122,8 @@ def _version_key(name: str) -> tuple[int, ...]:
 
 def _load(folder: Path, room: str, table: str, backends: tuple[str, ...]) -> list[Path]:
     """The newest file of each backend that has the table, preferred backend first."""
-    found = (_newest(folder, f"{room}/{backend}/*/{table}.parquet") for backend in backends)
-    return [path for path in found if path is not None]
+    paths = (_newest(folder, f"{room}/{backend}/*/{table}.parquet") for backend in backends)
+    return [path for path in paths if path is not None]
 
 
 _Tables = list[tuple[Path, pd.DataFrame]]
@@ -170,18 +178,18 @@ def _sixteen(names: pd.Series) -> pd.Series:
 
 def _prefill(folder: Path) -> _Tables:
     """Prompts of two tokens and more: a step of one is priced as decode."""
-    found = _attention(folder, "context_attention_perf")
-    if not found:
+    tables = _attention(folder, "context_attention_perf")
+    if not tables:
         return []
-    path, table = found
+    path, table = tables
     return [(path, table[table["new_tokens"] > 1])]
 
 
 def _decode(folder: Path) -> _Tables:
-    found = _attention(folder, "generation_attention_perf")
-    if not found:
+    tables = _attention(folder, "generation_attention_perf")
+    if not tables:
         return []
-    path, table = found
+    path, table = tables
     return [(path, table[table["heads"] / table["kv_heads"] <= _MAX_GROUP])]
 
 

@@ -1,4 +1,4 @@
-"""Which latency profile prices a system: its own, its family's, or typical constants."""
+"""Latency profile of a system: its own constants, those of its family, typical ones."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from genz_core.errors import InvalidValue
 from genz_core.latency.device import Device
 from genz_core.latency.profile import LatencyProfile, Tier
 from genz_core.types import System
-from hardware_db import library
-from hardware_db.profile_schema import Measured, combine, layered, read
+from hardware_db.data_folder import data_folder
+from hardware_db.profile_schema import FittedProfile, combine, layered, read
 from hardware_db.profiles.typical import for_device
 
 FOLDER = Path(__file__).parent
@@ -27,12 +27,12 @@ __all__ = ["load_profile", "measured_profiles", "own_folder", "residual_quantile
 def load_profile(system: System) -> LatencyProfile:
     """The latency profile of a system, complete: every class and format has constants.
 
-    A measured system uses its own fits; a sibling (same family) its family's typical constants
-    with its own datasheet; anything else typical constants by the width of its memory.  What a
-    measured profile lacks comes from its family, then from the typical constants; each entry of
-    `fits` says which it was.
+    A measured system uses its own fits; a sibling (same family) the typical constants of its
+    family with its own datasheet; any other system typical constants by the width of its memory.
+    Classes and formats that a measured profile lacks come from its family, then from the typical
+    constants; each entry of `fits` states its tier.
     """
-    profiles = (*_users(), *measured_profiles())
+    profiles = (*_own_profiles(), *measured_profiles())
     own = [profile for profile in profiles if system.slug in profile.systems]
     family = [
         profile for profile in profiles if profile.family == system.family and profile not in own
@@ -52,12 +52,16 @@ def load_profile(system: System) -> LatencyProfile:
 
 
 def _over_host(system: System) -> bool:
-    """Devices joined by PCIe alone: what a collective reaches is a property of the host, so the
-    host that one benchmark ran on says nothing about another."""
+    """Whether devices are joined by PCIe alone.
+
+    Their collectives depend on the host, so constants of one host do not hold for another.
+    """
     return bool(system.links) and "pcie" in system.links[0].name.casefold()
 
 
-def _without(profile: Measured, operator: str) -> Measured:
+def _without(profile: FittedProfile, operator: str) -> FittedProfile:
+    """The profile but for the constants of a class."""
+
     def keep(entries: Mapping[tuple[str, str], Any]) -> dict[tuple[str, str], Any]:
         return {key: value for key, value in entries.items() if key[0] != operator}
 
@@ -65,18 +69,19 @@ def _without(profile: Measured, operator: str) -> Measured:
 
 
 def own_folder() -> Path:
-    """Where the user's own profiles lie, which come before those that ship; it need not exist."""
-    return library.data_folder() / "profiles"
+    """Folder of the user's own profiles, which come before shipped ones; it need not exist."""
+    return data_folder() / "profiles"
 
 
-def _users() -> tuple[Measured, ...]:
-    """The user's profiles, read anew when a file changes."""
+def _own_profiles() -> tuple[FittedProfile, ...]:
+    """The user's own profiles, in the order of their names."""
     files = sorted(own_folder().glob("*.yaml"))
-    return tuple(_kept(path, path.stat().st_mtime_ns) for path in files)
+    return tuple(_own(path, path.stat().st_mtime_ns) for path in files)
 
 
 @lru_cache(maxsize=64)
-def _kept(path: Path, _modified: int) -> Measured:
+def _own(path: Path, _modified: int) -> FittedProfile:
+    """The profile in a user's file, cached by the time of its last change."""
     try:
         return read(path, "measured")
     except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError) as error:
@@ -86,7 +91,7 @@ def _kept(path: Path, _modified: int) -> Measured:
 
 
 @lru_cache(maxsize=1)
-def measured_profiles() -> tuple[Measured, ...]:
+def measured_profiles() -> tuple[FittedProfile, ...]:
     """The profiles of measured devices, in the order of their names."""
     apart = {NARROW, WIDE, RESIDUALS}
     files = (path for path in sorted(FOLDER.glob("*.yaml")) if path.stem not in apart)
@@ -94,7 +99,8 @@ def measured_profiles() -> tuple[Measured, ...]:
 
 
 @lru_cache(maxsize=2)
-def _default(name: str) -> Measured:
+def _default(name: str) -> FittedProfile:
+    """Typical constants at one end of the scale, `NARROW` or `WIDE`."""
     return read(FOLDER / f"{name}.yaml", "default")
 
 
@@ -102,8 +108,8 @@ def _default(name: str) -> Measured:
 def residual_quantiles() -> Mapping[str, Mapping[Tier, Mapping[float, float]]]:
     """{class: {tier: {level: quantile of ln(measured / predicted)}}} on held-out points.
 
-    Every series counts alike.  "measured": shapes that fitted nothing, on their own device;
-    "sibling" and "default": whole devices and whole families that fitted nothing.
+    Every series has the same weight.  "measured": held-out shapes of measured devices; "sibling"
+    and "default": whole devices and whole families that were held out.
     """
     data = yaml.safe_load((FOLDER / f"{RESIDUALS}.yaml").read_text(encoding="utf-8"))
     return {

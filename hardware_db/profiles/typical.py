@@ -1,4 +1,4 @@
-"""Typical constants for devices of families nobody measured, by how wide their memory is.
+"""Typical constants for devices of families that were not measured, by the width of their memory.
 
 Kernels on devices with graphics memory (a few bytes per unit and clock) behave alike, and those
 on datacenter accelerators do; between the two ends of the scale constants are blended.
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from genz_core.latency.device import Device
 from genz_core.latency.parameters import CLASSES, Parameters, describe
 from genz_core.latency.profile import Fit
-from hardware_db.profile_schema import Measured
+from hardware_db.profile_schema import FittedProfile
 
 #: ln(memory bytes per unit and clock): L40S and RTX PRO 6000 lie near 3, A100 to B200 at 13 to 27.
 _MEMORY_POLES = {"narrow": math.log(3.1), "wide": math.log(15.0)}
@@ -26,21 +26,21 @@ POLES: Mapping[str, Mapping[str, float]] = {
 
 
 def position(operator: str, device: Device) -> float:
-    """Where a device lies on the scale that its class of operators goes by."""
+    """Position of a device on the scale of an operator class: ln of bytes per clock or second."""
     if operator == "collective":
         return math.log(device.links[0].bytes_per_s) if device.links else _LINK_POLES["narrow"]
-    return math.log(device.memory_bytes_per_s / (device.units * device.clock_hz))
+    return math.log(device.memory_bytes_per_s / (device.compute_units * device.clock_hz))
 
 
 def share_of_wide(operator: str, device: Device) -> float:
-    """0 at the narrow pole and below, 1 at the wide one and above."""
+    """Weight of the wide pole's constants: 0 at the narrow pole and below, 1 at the wide one."""
     poles = POLES[operator]
     share = (position(operator, device) - poles["narrow"]) / (poles["wide"] - poles["narrow"])
     return min(max(share, 0.0), 1.0)
 
 
 def between(narrow: Parameters, wide: Parameters, share: float) -> Parameters:
-    """Constants on the way from one pole to the other, on a logarithmic scale."""
+    """Constants between those of two poles, on a logarithmic scale.  share: of the wide pole."""
     kind, values = type(narrow), {}
     for constant in describe(kind):
         low, high = (max(getattr(end, constant.name), 1e-12) for end in (narrow, wide))
@@ -49,12 +49,12 @@ def between(narrow: Parameters, wide: Parameters, share: float) -> Parameters:
     return kind(**values)
 
 
-def for_device(narrow: Measured, wide: Measured, device: Device) -> Measured:
-    """The typical profile at a device's place between the poles."""
+def for_device(narrow: FittedProfile, wide: FittedProfile, device: Device) -> FittedProfile:
+    """The typical profile of a device, by its position between the poles."""
     parameters: dict[tuple[str, str], Parameters] = {}
     fits: dict[tuple[str, str], Fit] = {}
     for key, low in narrow.parameters.items():
         share = share_of_wide(key[0], device)
         parameters[key] = between(low, wide.parameters[key], share)
         fits[key] = (wide if share > 0.5 else narrow).fits[key]
-    return Measured("typical", "", (), parameters, fits)
+    return FittedProfile("typical", "", (), parameters, fits)

@@ -1,15 +1,16 @@
-"""The committed validation of the operator models, and its summary for a page or a terminal."""
+"""Validation of the operator models that ships: errors of every series, and their summary."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
-from hardware_db.tables import folder
+from hardware_db.tables import folder, table
 
 FILE = folder("profiles") / "operator_validation.csv"
-#: Splits in the order of what they ask of a prediction, with what each means.
+#: {split: meaning}, in the order of tables and charts.
 OPERATOR_SPLITS: Mapping[str, str] = {
     "roofline": "datasheet peaks alone, no fitted constant",
     "in sample": "the points that fitted the constants",
@@ -19,21 +20,36 @@ OPERATOR_SPLITS: Mapping[str, str] = {
     "+ 20 points": "unseen family and 20 points of the device",
     "+ 100 points": "unseen family and 100 points of the device",
 }
+_COUNTS = ("draw", "points", "left_out")
+_ERRORS = ("mape", "median", "p90", "bias")
+
+
+def validation_rows() -> list[dict[str, Any]]:
+    """Errors of the operator models: a row per series (system, operator, format), split and draw.
+
+    Columns: operator, system, family, fmt, split, draw, points, left_out (points of the series
+    that beat the device's bound and were dropped), mape, median, p90, bias (fractions), data and
+    date.  Written by `python -m hardware_db.fit`; empty where it was never run.
+    """
+    return [
+        row
+        | {name: int(row[name]) for name in _COUNTS}
+        | {name: float(row[name]) for name in _ERRORS}
+        for row in table("profiles", FILE.stem)
+    ]
 
 
 def operator_validation() -> pd.DataFrame:
-    """One row per series (system, operator, format), split and draw.
+    """`validation_rows` as a table."""
+    return pd.DataFrame(validation_rows())
 
-    Columns: operator, system, family, fmt, split, draw, points, left_out (points of the series
-    that beat physics and were dropped), mape, median, p90, bias (as fractions), data and date.
-    Written by `python -m hardware_db.fit`.
+
+def summary(validation: pd.DataFrame) -> pd.DataFrame:
+    """Mean errors per operator and split, equal weight for series, draws of each averaged first.
+
+    Columns: operator, split, mape, median, p90, bias (fractions), series (their number).
     """
-    return pd.read_csv(FILE)
-
-
-def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Mean errors per operator and split; every series alike, draws of one averaged first."""
-    columns = ["mape", "median", "p90", "bias"]
-    series = table.groupby(["operator", "split", "system", "fmt"], sort=False)[columns].mean()
+    keys = ["operator", "split", "system", "fmt"]
+    series = validation.groupby(keys, sort=False)[list(_ERRORS)].mean()
     grouped = series.groupby(["operator", "split"], sort=False)
     return grouped.mean().join(grouped.size().rename("series")).reset_index()

@@ -34,6 +34,13 @@ class DecoderModel:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_equal", equal_layers(self.spec, self.precision))
 
+    def __repr__(self) -> str:
+        weights = " and ".join(sorted(set(self.precision.weights.values())))
+        return (
+            f"DecoderModel({self.name[:80]!r}: {len(self.spec.layers)} layers, "
+            f"hidden {self.spec.hidden}, weights {weights}, cache {self.precision.kv})"
+        )
+
     @property
     def name(self) -> str:
         """The checkpoint's name."""

@@ -49,6 +49,13 @@ class TracedModel:
         spec = ModelSpec(self.name, self.program.model_type, int(stream), int(rows), layers)
         object.__setattr__(self, "_spec", spec)
 
+    def __repr__(self) -> str:
+        weights = " and ".join(sorted(set(self.precision.weights.values())))
+        return (
+            f"TracedModel({self.name[:80]!r}: {len(self._spec.layers)} layers, "
+            f"{self.parameters:,.0f} parameters, weights {weights}, cache {self.precision.kv})"
+        )
+
     @property
     def parameters(self) -> float:
         """Parameters of the language model, tied embeddings once."""

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from genz_core.error_metrics import accuracy
+from genz_core.error_metrics import error_summary
 from genz_core.types import Array
 
 
@@ -42,13 +42,13 @@ def agreement(predicted_s: Array, measured_s: Array) -> Agreement:
     p, m = p[usable], m[usable]
     if not m.size:
         return Agreement(0, *([float("nan")] * 8))
-    errors = accuracy(p, m)
+    errors = error_summary(p, m)
     slope, intercept = _line(p, m)
     return Agreement(
         points=int(m.size),
         mape=errors.mape,
         median=errors.median,
-        worst=float(np.abs(p / m - 1.0).max()),
+        worst=errors.worst,
         bias=errors.bias,
         r2=_determination(m, p),
         slope=slope,

@@ -18,7 +18,7 @@ from app.wording import quantities
 from app.wording.tables import Format
 from genz_core.latency import Pricer
 from genz_core.latency.profile import Fit, LatencyProfile
-from hardware_db.intervals import Interval
+from hardware_db.intervals import Interval, load_interval, load_operator_interval, validated_tier
 
 ON_THREE_TIERS = {
     "measured": Scenario(),
@@ -90,7 +90,7 @@ def test_the_interval_of_each_operator_holds_its_prediction(tier: str, phase: st
 
 def test_an_operator_is_known_best_where_its_device_was_measured():
     widths = [
-        hardware_db.load_operator_interval("gemm", known, "generic")
+        load_operator_interval("gemm", known, "generic")
         for known in (
             resolve(s).system.latency.fit("gemm", "bf16") for s in ON_THREE_TIERS.values()
         )
@@ -146,11 +146,11 @@ def test_an_engine_s_rate_of_four_bit_products_is_not_validated():
 
 def test_constants_fitted_on_points_of_one_s_own_are_not_validated():
     own = Fit("measured", "this machine, microbenchmarks", 60)
-    assert hardware_db.load_operator_interval("gemm", own, "generic") is None
+    assert load_operator_interval("gemm", own, "generic") is None
     system = resolve(Scenario()).system
     mine = replace(system.latency, fits={**system.latency.fits, "gemm.bf16": own})
-    assert hardware_db.validated_tier(system.latency) == "measured"
-    assert hardware_db.validated_tier(mine) == ""
+    assert validated_tier(system.latency) == "measured"
+    assert validated_tier(mine) == ""
     known = intervals.of_load(replace(system, latency=mine), resolve(Scenario()).engine)
     assert set(known.values()) == {None}
 
@@ -174,9 +174,9 @@ def test_what_nobody_can_have_measured_is_not_validated():
 def test_an_engine_that_nobody_measured_misses_as_the_generic_one_does():
     mlx, generic, trtllm = map(hardware_db.load_engine, ("mlx", "generic", "trtllm"))
     for metric in ("prefill", "e2e", "tpot_s"):
-        unknown = hardware_db.load_interval(metric, "measured", mlx)
-        assert unknown == hardware_db.load_interval(metric, "measured", generic)
-        assert unknown != hardware_db.load_interval(metric, "measured", trtllm)
+        unknown = load_interval(metric, "measured", mlx)
+        assert unknown == load_interval(metric, "measured", generic)
+        assert unknown != load_interval(metric, "measured", trtllm)
 
 
 def test_a_model_that_no_recipe_corrects_is_known_less_well():
@@ -193,14 +193,14 @@ def test_a_model_that_no_recipe_corrects_is_known_less_well():
 def test_a_step_is_known_no_better_than_measured_steps_say():
     asked = resolve(Scenario(batch=8, engine="trtllm"))
     found = intervals.step_latency(estimate_resolved(asked), "decode")
-    measured = hardware_db.load_interval("e2e", "measured", asked.engine)
+    measured = load_interval("e2e", "measured", asked.engine)
     assert found.low_s / found.seconds == pytest.approx(measured.low)
     assert found.high_s / found.seconds == pytest.approx(measured.high)
 
 
 def test_no_interval_reaches_below_the_speed_of_light():
     priced = estimate(Scenario())
-    measured = hardware_db.load_interval("prefill", "measured", hardware_db.load_engine("generic"))
+    measured = load_interval("prefill", "measured", hardware_db.load_engine("generic"))
     found = intervals.latency(priced, "ttft_s")
     assert found.seconds * measured.low < priced.bound_ttft_s[0]
     assert found.low_s == pytest.approx(priced.bound_ttft_s[0])

@@ -5,12 +5,12 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-import hardware_db
 from app.calibration import from_runs
 from app.cli import cli
 from app.scenario import points_file
 from app.scenario.scenario import Scenario, basis, resolve
 from genz_core.errors import InvalidValue
+from hardware_db import recipes
 
 SCENARIO = Scenario(model="Qwen/Qwen3-8B", system="h100", engine="vllm", isl=1024, osl=1024)
 FACTS = {"model": SCENARIO.model, "system": "h100", "engine": "vllm", "isl": "1024", "osl": "1024"}
@@ -124,7 +124,7 @@ def test_the_command_prints_keeps_and_forgets(tmp_path):
     done = command(file)
     assert done.exit_code == 0, done.output
     assert "memory_efficiency" in done.output and "kept in" in done.output
-    assert hardware_db.load_recipe(from_runs.calibrate(runs())[0].key).own
+    assert recipes.load_recipe(from_runs.calibrate(runs())[0].key).own
     assert "forgotten" in command(file, "--forget").output
     assert "nothing was kept" in command(file, "--forget").output
 
@@ -133,7 +133,7 @@ def test_the_command_keeps_every_recipe_of_a_file(tmp_path):
     rows = [*runs(), *({**row, "weights": "fp8"} for row in runs())]
     done = command(written(rows, tmp_path / "runs.csv"))
     assert done.exit_code == 0, done.output
-    assert all(hardware_db.load_recipe(found.key).own for found in from_runs.calibrate(rows))
+    assert all(recipes.load_recipe(found.key).own for found in from_runs.calibrate(rows))
 
 
 def test_the_command_as_json_without_keeping(tmp_path):

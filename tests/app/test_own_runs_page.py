@@ -3,11 +3,11 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import hardware_db
 from app.calibration import from_runs
 from app.scenario.scenario import Scenario, resolve
 from genz_core.deployment import recipe_key
 from genz_core.engine import MeasuredRecipe, Recipe
+from hardware_db import recipes
 from tests.app import pages
 from tests.app.pages import cards, pressed
 
@@ -32,7 +32,7 @@ def typed(app: AppTest, **figures: float) -> AppTest:
 
 def kept():
     found = resolve(SCENARIO)
-    return hardware_db.load_recipe(recipe_key(found.engine, found.model, found.system))
+    return recipes.load_recipe(recipe_key(found.engine, found.model, found.system))
 
 
 def test_figures_of_a_run_are_fitted_kept_and_forgotten():
@@ -52,7 +52,7 @@ def test_an_open_dashboard_sees_what_a_command_keeps():
     shown = cards(app)
     key = recipe_key(asked.engine, asked.model, asked.system)
     slower = MeasuredRecipe(Recipe(), {"memory_efficiency": 0.5}, asked.model.name, own=True)
-    hardware_db.keep_recipe(key, slower)
+    recipes.keep_recipe(key, slower)
     later = cards(app.run())
     assert later["TPOT"] != shown["TPOT"] and later.keys() == shown.keys()
 

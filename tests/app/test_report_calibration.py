@@ -45,10 +45,10 @@ def test_what_is_kept_prices_as_what_was_fitted_and_leaves_the_rest_as_it_was():
     from_reports.save(found)
     kept, shipped = (hardware_db.load(name).latency for name in (found.system.slug, "h100-sxm"))
     assert kept is not None and shipped is not None
-    fitted = found.calibration.profile.gemm("bf16").compute_efficiency
-    assert kept.gemm("bf16").compute_efficiency == pytest.approx(fitted, rel=1e-4)
-    assert kept.gemm("bf16") != shipped.gemm("bf16")
-    assert kept.moe("bf16") == shipped.moe("bf16")
+    fitted = found.calibration.profile.constants("gemm", "bf16").compute_efficiency
+    assert kept.constants("gemm", "bf16").compute_efficiency == pytest.approx(fitted, rel=1e-4)
+    assert kept.constants("gemm", "bf16") != shipped.constants("gemm", "bf16")
+    assert kept.constants("moe", "bf16") == shipped.constants("moe", "bf16")
     assert kept.fit("gemm", "bf16").data_set == "kernels of h100_Qwen_Qwen1"
 
 

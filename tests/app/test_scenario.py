@@ -86,7 +86,7 @@ def test_weights_asked_for_bring_the_cache_that_the_engine_keeps(asked: Scenario
 
 def test_a_cache_other_than_the_published_one_is_said():
     notes = resolve(Scenario(engine="vllm", model=PUBLISHED, weights="fp8")).notes
-    assert "kv cache: bf16, as vllm keeps it unless told; checkpoints allow fp8" in notes
+    assert "kv cache: bf16, the default of vllm; checkpoints allow fp8" in notes
 
 
 def test_a_recipe_is_found_by_whoever_asks_and_a_rent_does_not_lose_it():

@@ -11,9 +11,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from genz_core.latency.attention import decode_attention_s, prefill_attention_s
+from genz_core.latency.attention import decode_attention_time, prefill_attention_time
 from genz_core.latency.device import Device
-from genz_core.latency.gemm import gemm_s
+from genz_core.latency.gemm import gemm_time
 from genz_core.latency.parameters import (
     DecodeAttentionParameters,
     GemmParameters,
@@ -37,7 +37,7 @@ def configurations(tensor_parallel):
 
 
 def product_s(m, n, k):
-    return gemm_s(
+    return gemm_time(
         m,
         n,
         k,
@@ -46,13 +46,13 @@ def product_s(m, n, k):
         peak_flops_per_s=PEAK,
         device=DEVICE,
         parameters=GemmParameters(),
-    )
+    ).seconds()
 
 
 def model_s(batch, isl, tp):
     """Both phases of 32 layers; tp splits the wide side of every product."""
     heads = HEADS | {"heads": 32.0 / tp, "kv_heads": 8.0 / tp}
-    prefill = prefill_attention_s(
+    prefill = prefill_attention_time(
         batch,
         isl,
         0.0,
@@ -60,15 +60,15 @@ def model_s(batch, isl, tp):
         device=DEVICE,
         parameters=PrefillAttentionParameters(),
         **heads,
-    )
-    decode = decode_attention_s(
+    ).seconds()
+    decode = decode_attention_time(
         batch,
         isl + 128.0,
         peak_flops_per_s=PEAK,
         device=DEVICE,
         parameters=DecodeAttentionParameters(),
         **heads,
-    )
+    ).seconds()
     for n, k in PRODUCTS:
         prefill = prefill + product_s(batch * isl, n / tp, k)
         decode = decode + product_s(batch, n / tp, k)

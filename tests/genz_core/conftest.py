@@ -102,7 +102,7 @@ def system() -> System:
         memory_bytes=10e9,
         memory_bytes_per_s=1e12,
         l2_bytes=40e6,
-        units=100,
+        compute_units=100,
         clock_hz=1.5e9,
         tdp_w=500.0,
         links=(Link("inner", 100e9, 1e-6, 8), Link("outer", 10e9, 5e-6, 0)),

@@ -52,15 +52,15 @@ def test_deploying_twice_changes_nothing(model, system, measured):
 def test_every_door_of_the_engine_applies_what_was_measured(model, system, measured):
     tuned = deploy(model, system, measured).engine
     load, traffic = Workload(2, 100, 10), Traffic(100, 10, concurrency=2)
-    one = Parallelism()
+    split = Parallelism()
     for engine in (measured, tuned):
         estimate = genz_core.estimate(model, system, load, engine=engine)
         assert estimate.engine == tuned
-        assert genz_core.decode_step(model, system, 2, 100, one, engine).engine == tuned
-        assert genz_core.prefill(model, system, load, one, engine).engine == tuned
-        assert genz_core.decode(model, system, load, one, engine).engine == tuned
+        assert genz_core.decode_step(model, system, 2, 100, split, engine).engine == tuned
+        assert genz_core.prefill(model, system, load, split, engine).engine == tuned
+        assert genz_core.decode(model, system, load, split, engine).engine == tuned
     plain = replace(tuned, recipe=Recipe())
-    scaled, unscaled = (serve(model, system, traffic, one, e) for e in (measured, plain))
+    scaled, unscaled = (serve(model, system, traffic, split, e) for e in (measured, plain))
     assert scaled.tpot_s == pytest.approx(1.5 * unscaled.tpot_s)
 
 

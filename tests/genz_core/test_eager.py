@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import model_registry
 from genz_core.eager import KERNELS, Unfused, as_run, cpu_attention, eager_engine
 from genz_core.engine import EagerFacts, EngineProfile
 from genz_core.types import Parallelism, Step, System, Workload
@@ -14,13 +15,14 @@ from genz_core.workload import decode_step, prefill
 
 FACTS = EagerFacts(4e-4, 2e-4, norm_passes=4.0, rope_passes=6.0, activation_passes=3.0)
 ONE = Parallelism()
-SYSTEM = System("s", "S", "v", "cpu", "f", {"bf16": 4e11, "fp32": 1e11}, 2e10, 3.5e10, 3e7, units=1)
+SYSTEM = System(
+    "s", "S", "v", "cpu", "f", {"bf16": 4e11, "fp32": 1e11}, 2e10, 3.5e10, 3e7, compute_units=1
+)
 
 
 @pytest.fixture
 def model():
-    registry = pytest.importorskip("model_registry")
-    return registry.load("HuggingFaceTB/SmolLM2-360M")
+    return model_registry.load("HuggingFaceTB/SmolLM2-360M")
 
 
 @pytest.mark.parametrize("step", [Step.prefill(2, 256), Step.decode(4, 1000)])

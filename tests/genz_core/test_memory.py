@@ -27,8 +27,8 @@ def test_weights_are_the_parameters_in_their_format(model, system):
 
 
 def test_the_cache_holds_whole_blocks_of_prompt_and_output(model, system):
-    held = weigh(model, system, Workload(3, 100, 10)).kv_bytes[0]
-    assert held == 3 * 112 * KV_PER_TOKEN
+    cache = weigh(model, system, Workload(3, 100, 10)).kv_bytes[0]
+    assert cache == 3 * 112 * KV_PER_TOKEN
 
 
 def test_tensor_parallel_splits_the_cache_until_the_kv_heads_run_out(model, system):
@@ -40,11 +40,11 @@ def test_tensor_parallel_splits_the_cache_until_the_kv_heads_run_out(model, syst
 
 
 def test_a_pipeline_is_weighed_at_its_fullest_stage(model, system):
-    one, two = (weigh(model, system, split=Parallelism(pp=pp)) for pp in (1, 2))
+    single, double = (weigh(model, system, split=Parallelism(pp=pp)) for pp in (1, 2))
     layers = 2 * (model.parameters - 2 * 1000 * 512 - 512)
     table = 2 * 1000 * 512
-    assert one.weights_bytes[0] == pytest.approx(layers + 2 * table + 2 * 512)
-    assert two.weights_bytes[0] == pytest.approx(layers / 2 + table + 2 * 512)
+    assert single.weights_bytes[0] == pytest.approx(layers + 2 * table + 2 * 512)
+    assert double.weights_bytes[0] == pytest.approx(layers / 2 + table + 2 * 512)
 
 
 def test_what_does_not_fit_says_which_part_and_what_to_do(model, system):

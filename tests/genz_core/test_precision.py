@@ -9,12 +9,12 @@ from genz_core.precision import FORMATS, arithmetic, bytes_of, canonical, runnab
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("spelling", "expected"),
     [("BF16", "bf16"), ("torch.float16", "fp16"), ("Q4_K_M", "q4_k_m"), ("fp8-block", "fp8_block"),
      ("AWQ", "int4"), ("float8_e4m3fn", "fp8")],
 )  # fmt: skip
-def test_common_spellings_are_understood(given, expected):
-    assert canonical(given) == expected
+def test_common_spellings_are_understood(spelling, expected):
+    assert canonical(spelling) == expected
 
 
 def test_an_unknown_format_names_the_near_ones():

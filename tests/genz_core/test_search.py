@@ -1,4 +1,4 @@
-"""Grids, frontiers, degrees in short form, money and energy."""
+"""Sweeps: every combination once, priced as by one estimate; the frontier among them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genz_core.degrees import parse_degrees
-from genz_core.economics import joules_per_token, usd_per_million_tokens
 from genz_core.errors import InvalidParallelism, InvalidValue
 from genz_core.search import grid, pareto, sweep
+from genz_core.types import Parallelism, Workload
+from genz_core.workload import estimate
 
 
 def test_a_grid_holds_every_combination():
@@ -20,11 +20,23 @@ def test_a_grid_holds_every_combination():
     ]  # fmt: skip
 
 
-def test_an_unknown_axis_and_an_endless_grid_are_refused():
+def test_an_unknown_axis_an_empty_one_and_an_endless_grid_are_refused():
     with pytest.raises(InvalidValue, match="axes are"):
         grid({"bach": [1]})
+    with pytest.raises(InvalidValue, match="'batch' has no values"):
+        grid({"batch": []})
     with pytest.raises(InvalidValue, match="at most"):
         grid({"batch": range(2000), "isl": range(2000)})
+
+
+def test_a_sweep_is_the_estimate_of_each_combination(model, system):
+    axes = {"isl": [100, 2000], "batch": [1, 8], "tp": [1, 2]}
+    swept, columns = sweep(model, system, axes), grid(axes)
+    for at in range(8):
+        load = Workload(columns["batch"][at], columns["isl"][at])
+        alone = estimate(model, system, load, Parallelism(tp=int(columns["tp"][at])))
+        assert swept.ttft_s[at] == pytest.approx(alone.ttft_s[0], rel=1e-12)
+        assert swept.tpot_s[at] == pytest.approx(alone.tpot_s[0], rel=1e-12)
 
 
 def test_a_sweep_prices_good_and_bad_points_alike(model, system):
@@ -45,7 +57,7 @@ points = st.lists(st.tuples(st.floats(0, 1e3), st.floats(0, 1e3)), min_size=1, m
 
 
 @given(points)
-def test_the_frontier_is_what_nobody_beats(pairs):
+def test_no_point_beats_one_of_the_frontier_and_each_other_is_beaten(pairs):
     costs, gains = (np.array(column) for column in zip(*pairs, strict=True))
     kept = pareto(costs, gains)
     for cost, gain in zip(costs[kept], gains[kept], strict=True):
@@ -57,20 +69,3 @@ def test_the_frontier_is_what_nobody_beats(pairs):
 
 def test_points_that_are_no_numbers_are_never_best():
     assert pareto(np.array([np.nan, 1.0]), np.array([1e9, 1.0])).tolist() == [False, True]
-
-
-def test_degrees_are_read_in_the_braces_form():
-    assert parse_degrees("TP{4}_EP{2}_PP{1}") == {"tp": 4, "ep": 2, "pp": 1}
-    assert parse_degrees("tp8-pp2") == {"tp": 8, "pp": 2}
-
-
-@pytest.mark.parametrize("text", ["XP{2}", "TP{0}", "TP{2}_TP{4}", "TP"])
-def test_degrees_that_cannot_be_read_are_refused(text):
-    with pytest.raises(InvalidParallelism, match="TP"):
-        parse_degrees(text)
-
-
-def test_cost_and_energy_per_token(system):
-    """3.6 USD an hour and 1000 tokens a second: 3.6e6 tokens, 1 USD a million; 500 W: 0.5 J."""
-    assert usd_per_million_tokens(system, 1, 1000.0) == pytest.approx(1.0)
-    assert joules_per_token(system, 2, 1000.0) == pytest.approx(1.0)

@@ -44,8 +44,8 @@ def test_users_beyond_the_cache_wait_for_it(model, system):
     load = closed(model, small, np.array([8, 4000]), isl=4000, osl=500)
     assert load.running[1] == load.capacity[1] < 4000
     assert load.ttft_s[1] > 100 * load.ttft_s[0]
-    one, fit = sequences_that_fit(model, small, Workload(1, 4000, 500), Parallelism(), ENGINE)
-    assert fit[0] == load.capacity[0] > 0 and one.fits[0]
+    single, fit = sequences_that_fit(model, small, Workload(1, 4000, 500), Parallelism(), ENGINE)
+    assert fit[0] == load.capacity[0] > 0 and single.fits[0]
 
 
 def test_users_who_wait_for_room_bring_no_more_tokens(model, system):
@@ -131,9 +131,9 @@ def test_lengths_beyond_the_nominal_ones_are_refused(model, system, ratio):
         serve(model, system, Traffic(concurrency=4, length_ratio=ratio))
 
 
-@pytest.mark.parametrize("asked", [{"concurrency": 16}, {"rate_per_s": 2.0}])
+@pytest.mark.parametrize("arrivals", [{"concurrency": 16}, {"rate_per_s": 2.0}])
 @pytest.mark.parametrize("mixed_steps", [True, False])
-def test_no_fitted_share_or_scale_serves_faster_than_physics(model, system, asked, mixed_steps):
+def test_no_fitted_share_or_scale_serves_faster_than_physics(model, system, arrivals, mixed_steps):
     hasty = replace(
         ENGINE,
         prefill_share=1e-3,
@@ -141,16 +141,16 @@ def test_no_fitted_share_or_scale_serves_faster_than_physics(model, system, aske
         mixed_steps=mixed_steps,
         recipe=Recipe(1e-3, 1e-3),
     )
-    load = serve(model, system, Traffic(isl=4000, **asked), engine=hasty)
+    load = serve(model, system, Traffic(isl=4000, **arrivals), engine=hasty)
     assert load.ttft_median_s >= load.bound_prefill_s and load.ttft_s >= load.bound_prefill_s
     assert load.tpot_s >= load.bound_decode_step_s
     assert load.prefill_s > load.bound_prefill_s
 
 
-@pytest.mark.parametrize("asked", [{"concurrency": 16}, {"rate_per_s": 20.0}])
-def test_a_recipe_scales_what_users_see_down_to_the_bound_and_no_further(model, system, asked):
+@pytest.mark.parametrize("arrivals", [{"concurrency": 16}, {"rate_per_s": 20.0}])
+def test_a_recipe_scales_what_users_see_down_to_the_bound_and_no_further(model, system, arrivals):
     plain, slower, least = (
-        serve(model, system, Traffic(**asked), engine=replace(ENGINE, recipe=Recipe(tpot, ttft)))
+        serve(model, system, Traffic(**arrivals), engine=replace(ENGINE, recipe=Recipe(tpot, ttft)))
         for tpot, ttft in ((1.0, 1.0), (1.25, 1.5), (1e-6, 1.0))
     )
     assert slower.tpot_s == pytest.approx(1.25 * plain.tpot_s)
@@ -166,8 +166,8 @@ def test_a_load_that_cannot_be_served_raises_or_is_a_code_whatever_the_length(
     traffic = Traffic(100, 10, **{load: np.full(length, 2.0)})
     with pytest.raises(InvalidParallelism, match="tp=3"):
         serve(model, system, traffic, Parallelism(tp=3))
-    told = serve(model, system, traffic, Parallelism(tp=3), on_error="status")
-    assert told.status.tolist() == ["invalid_parallelism"] * length
+    coded = serve(model, system, traffic, Parallelism(tp=3), on_error="status")
+    assert coded.status.tolist() == ["invalid_parallelism"] * length
     tight = replace(system, memory_bytes=1e6)
     with pytest.raises(OutOfMemory, match="use a larger device"):
         serve(model, tight, traffic)

@@ -16,7 +16,7 @@ from hardware_db.profiles import FOLDER
 
 SYSTEM = System(
     "a", "A", "nobody", "gpu", "f", {"bf16": 312e12}, 80e9, 2.039e12, 41.9e6,
-    units=108, clock_hz=1.41e9,
+    compute_units=108, clock_hz=1.41e9,
 )  # fmt: skip
 
 
@@ -33,7 +33,7 @@ def synthetic(name, family, parameters, shapes=60, seed=0):
             "latency_s": 1.0,
         }
     )
-    series = tables.Series(name, "gemm", "bf16", table, "synthetic")
+    series = tables.MeasuredSeries(name, "gemm", "bf16", table, "synthetic")
     table["latency_s"] = price_s(series.points(), SYSTEM, parameters)
     return samples._split(series, replace(SYSTEM, family=family, slug=name))
 
@@ -52,24 +52,24 @@ def test_points_that_beat_physics_are_dropped_and_counted():
     limit = bound_s(sample.series.points(table), SYSTEM)
     worst = np.argsort(limit)[-3:]
     table.loc[worst, "latency_s"] = 0.5 * limit[worst]
-    series = tables.Series("a", "gemm", "bf16", table, "synthetic")
+    series = tables.MeasuredSeries("a", "gemm", "bf16", table, "synthetic")
     assert samples._split(series, SYSTEM).impossible == 3
 
 
 def test_constants_that_made_the_points_are_found_again():
     truth = GemmParameters(launch_s=5e-6, compute_efficiency=0.6, memory_efficiency=0.7)
     sample = synthetic("a", "f", truth)
-    found = regression.fit_own(sample, [GemmParameters()]).parameters
+    fitted = regression.fit_own(sample, [GemmParameters()]).parameters
     for name in ("launch_s", "compute_efficiency", "memory_efficiency"):
-        assert getattr(found, name) == pytest.approx(getattr(truth, name), rel=0.03)
+        assert getattr(fitted, name) == pytest.approx(getattr(truth, name), rel=0.03)
 
 
 def test_every_family_has_the_same_say_however_many_devices_it_has():
     slow, fast = GemmParameters(launch_s=16e-6), GemmParameters(launch_s=1e-6)
     many = [synthetic(f"s{i}", "slow", slow, seed=i) for i in range(4)]
-    one = [synthetic("f", "fast", fast)]
-    crowded = regression.fit_typical([*many, *one], [GemmParameters()]).launch_s
-    even = regression.fit_typical([*many[:1], *one], [GemmParameters()]).launch_s
+    single = [synthetic("f", "fast", fast)]
+    crowded = regression.fit_typical([*many, *single], [GemmParameters()]).launch_s
+    even = regression.fit_typical([*many[:1], *single], [GemmParameters()]).launch_s
     assert crowded == pytest.approx(even, rel=0.15)
 
 
@@ -77,7 +77,7 @@ def test_an_evaluation_of_exact_points_has_no_error_but_the_rooflines_and_the_st
     near, far = GemmParameters(), GemmParameters(launch_s=8e-6, memory_efficiency=0.5)
     pool = [synthetic("a100_sxm", "f", near), synthetic("h100_sxm", "g", far, seed=1)]
     own = {"a100_sxm": near, "h100_sxm": far}
-    table = evaluation.evaluate(evaluation.Group(pool, own), few=(20,))
+    table = evaluation.evaluate(evaluation.FormatGroup(pool, own), few=(20,))
     error = table.groupby("split")["mape"].mean()
     assert error["held-out shapes"] < 1e-9
     assert error["unseen family"] > error["+ 20 points"] > error["held-out shapes"]
@@ -117,9 +117,9 @@ def test_the_tables_give_points_that_the_models_can_price(installed, operator):
 @pytest.mark.slow
 def test_fitting_again_gives_the_constants_that_ship(installed):
     for _, entries in _fit_class("collective", "2026-11-21"):
-        for name, found in entries.items():
+        for name, of_format in entries.items():
             shipped = read(FOLDER / f"{name}.yaml", "measured").parameters
-            for key, (parameters, _) in found.items():
+            for key, (parameters, _) in of_format.items():
                 for constant in describe(type(parameters)):
                     again = getattr(parameters, constant.name)
                     assert again == pytest.approx(

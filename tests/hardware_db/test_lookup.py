@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import hardware_db
 from genz_core.errors import UnknownSystem
-from hardware_db import library, lookup
+from hardware_db import lookup, system_files
 
 #: What nvidia-smi, torch.cuda.get_device_name, rocm-smi, hl-smi and lscpu print.
 PRINTED = {
@@ -112,7 +112,7 @@ TYPED = {
 
 @pytest.mark.parametrize("name, slug", [*PRINTED.items(), *PEERS.items(), *TYPED.items()], ids=str)
 def test_the_name_leads_to_the_system(name, slug):
-    assert library.find(name).id == slug
+    assert system_files.find(name).id == slug
 
 
 @pytest.mark.parametrize(
@@ -135,25 +135,25 @@ def test_an_unknown_name_lists_the_near_ones(name, near):
 @pytest.mark.parametrize("name", ["RTX 4090 48GB", "H100 40GB", "H100 HBM2", "A100 Hopper"])
 def test_a_suffix_that_is_not_true_of_the_device_is_no_match(name):
     with pytest.raises(UnknownSystem):
-        library.find(name)
+        system_files.find(name)
 
 
 @pytest.mark.parametrize("name", ["", "   ", "nvidia", "gpu", "80GB", "hopper", "\x00", "../"])
 def test_words_that_name_no_device_are_unknown(name):
     with pytest.raises(UnknownSystem):
-        library.find(name)
+        system_files.find(name)
 
 
 def test_a_name_that_fits_several_systems_asks_which():
     twins = [
-        lookup.Entry("one", ("one", "Falcon 40GB"), lookup.parts("hbm2")),
-        lookup.Entry("two", ("two", "Falcon 40GB PCIe"), lookup.parts("hbm2 sxm")),
+        lookup.NamedSystem("one", ("one", "Falcon 40GB"), lookup.parts("hbm2")),
+        lookup.NamedSystem("two", ("two", "Falcon 40GB PCIe"), lookup.parts("hbm2 sxm")),
     ]
     assert lookup.resolve("falcon 40gb hbm2", twins[:1], lookup.index(twins[:1])) == "one"
     same = [
-        lookup.Entry("one", ("one", "Falcon"), lookup.parts("hbm2 40gb")),
-        lookup.Entry("two", ("two", "Falcon X"), lookup.parts("hbm2 40gb falcon")),
-        lookup.Entry("six", ("six", "Falcon"), lookup.parts("hbm2 80gb")),
+        lookup.NamedSystem("one", ("one", "Falcon"), lookup.parts("hbm2 40gb")),
+        lookup.NamedSystem("two", ("two", "Falcon X"), lookup.parts("hbm2 40gb falcon")),
+        lookup.NamedSystem("six", ("six", "Falcon"), lookup.parts("hbm2 80gb")),
     ]
     with pytest.raises(UnknownSystem, match="say which"):
         lookup.resolve("falcon hbm2", same, {})
@@ -162,15 +162,15 @@ def test_a_name_that_fits_several_systems_asks_which():
 @given(st.text(max_size=80))
 def test_any_text_is_a_system_or_an_unknown_one(name):
     try:
-        found = library.find(name).id
+        slug = system_files.find(name).id
     except UnknownSystem as error:
         assert len(error.near) <= 4
     else:
-        assert found in library.files()
+        assert slug in system_files.files()
 
 
-@given(st.sampled_from(sorted(library.shipped())), st.randoms(use_true_random=False))
+@given(st.sampled_from(sorted(system_files.shipped())), st.randoms(use_true_random=False))
 def test_case_and_separators_do_not_matter(slug, random):
     separator = random.choice(["-", "_", " ", ""])
     spelled = "".join(random.choice([c.upper(), c]) for c in slug.replace("-", separator))
-    assert library.find(spelled).id == slug
+    assert system_files.find(spelled).id == slug

@@ -50,7 +50,7 @@ def test_the_typical_profile_is_the_geometric_mean_and_keeps_the_spread():
     def measured(name, family, launch_s):
         key = ("gemm", "bf16")
         fit = profile_schema.Fit("measured", "d", 1)
-        return profile_schema.Measured(
+        return profile_schema.FittedProfile(
             name, family, (name,), {key: GemmParameters(launch_s=launch_s)}, {key: fit}
         )
 
@@ -148,10 +148,10 @@ def test_error_bars_widen_from_measured_to_sibling_to_default():
 
 def test_the_committed_validation_covers_every_class_and_split():
     table = summary(operator_validation())
-    found = table.groupby("operator")["split"].agg(set)
-    assert set(found.index) == set(CLASSES)
+    splits = table.groupby("operator")["split"].agg(set)
+    assert set(splits.index) == set(CLASSES)
     for operator in ("gemm", "prefill_attention", "decode_attention", "moe"):
-        assert found[operator] == set(OPERATOR_SPLITS)
+        assert splits[operator] == set(OPERATOR_SPLITS)
 
 
 @pytest.mark.parametrize("operator", ["gemm", "prefill_attention", "decode_attention", "moe"])

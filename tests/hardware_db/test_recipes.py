@@ -15,6 +15,8 @@ from genz_core.engine import (
     RecipeKey,
 )
 from genz_core.errors import InvalidValue
+from hardware_db import recipes
+from hardware_db.intervals import load_interval
 from hardware_db.recipes import own_file
 
 KEY = RecipeKey("vllm", 123456789, "h100-sxm5-80gb", "fp8")
@@ -56,18 +58,18 @@ def test_a_measured_device_moves_the_constants_and_says_so():
 
 def test_a_recipe_moves_them_further():
     key = shipped_key()
-    engine, found = hardware_db.load_engine(key.engine), hardware_db.load_recipe(key)
+    engine, recipe = hardware_db.load_engine(key.engine), recipes.load_recipe(key)
     there = on(engine, key.system)
-    further = on(engine, key.system, found)
-    assert further.measured_on == "recipe" and found.scales.points > 0
-    for name, factor in found.factors.items():
+    further = on(engine, key.system, recipe)
+    assert further.measured_on == "recipe" and recipe.scales.points > 0
+    for name, factor in recipe.factors.items():
         assert getattr(further, name) == pytest.approx(getattr(there, name) * factor)
 
 
 def test_every_factor_that_ships_is_of_a_constant_and_within_reason():
     from hardware_db.recipes import _devices, _shipped
 
-    factors = [*_devices().values(), *(found.factors for found in _shipped().values())]
+    factors = [*_devices().values(), *(recipe.factors for recipe in _shipped().values())]
     assert len(factors) > 40
     for row in factors:
         assert set(row) <= set(FIELDS)
@@ -78,16 +80,16 @@ def test_every_factor_that_ships_is_of_a_constant_and_within_reason():
 
 
 def test_a_recipe_of_ones_own_is_kept_found_and_forgotten():
-    assert hardware_db.load_recipe(KEY) is None
-    assert hardware_db.keep_recipe(KEY, MINE) == own_file()
-    found = hardware_db.load_recipe(KEY)
-    assert found == MINE
+    assert recipes.load_recipe(KEY) is None
+    assert recipes.keep_recipe(KEY, MINE) == own_file()
+    recipe = recipes.load_recipe(KEY)
+    assert recipe == MINE
     engine = EngineProfile(name="vllm", host_step_s=1e-3)
-    assert on(engine, "nowhere", found).measured_on == "own"
-    assert on(engine, "nowhere", found).host_step_s == pytest.approx(2e-3)
-    assert hardware_db.forget_recipe(KEY)
-    assert hardware_db.load_recipe(KEY) is None
-    assert not hardware_db.forget_recipe(KEY)
+    assert on(engine, "nowhere", recipe).measured_on == "own"
+    assert on(engine, "nowhere", recipe).host_step_s == pytest.approx(2e-3)
+    assert recipes.forget_recipe(KEY)
+    assert recipes.load_recipe(KEY) is None
+    assert not recipes.forget_recipe(KEY)
 
 
 def test_fewer_than_three_runs_of_ones_own_promise_less():
@@ -96,9 +98,9 @@ def test_fewer_than_three_runs_of_ones_own_promise_less():
     few = replace(MINE, scales=replace(MINE.scales, points=2))
     tried, untried = (on(engine, "h100-sxm5-80gb", own) for own in (MINE, few))
     assert (tried.measured_on, untried.measured_on) == ("own", "own_few")
-    wide, narrow = (hardware_db.load_interval("tpot_s", "measured", e) for e in (untried, tried))
+    wide, narrow = (load_interval("tpot_s", "measured", e) for e in (untried, tried))
     assert wide.high / wide.low > narrow.high / narrow.low
-    assert wide == hardware_db.load_interval("tpot_s", "measured", engine)
+    assert wide == load_interval("tpot_s", "measured", engine)
 
 
 def test_a_constant_that_did_not_move_stays_even_at_zero():
@@ -109,22 +111,22 @@ def test_a_constant_that_did_not_move_stays_even_at_zero():
 
 def test_ones_own_stands_in_for_a_shipped_one_and_keeps_the_others():
     key = shipped_key()
-    hardware_db.keep_recipe(KEY, MINE)
-    hardware_db.keep_recipe(key, MINE)
-    assert hardware_db.load_recipe(key).own
-    assert not hardware_db.load_recipe(key, own=False).own
+    recipes.keep_recipe(KEY, MINE)
+    recipes.keep_recipe(key, MINE)
+    assert recipes.load_recipe(key).own
+    assert not recipes.load_recipe(key, own=False).own
     assert hardware_db.load_engine(key.engine).measurements.recipes[key].own
     assert not hardware_db.load_engine(key.engine, own=False).measurements.recipes[key].own
-    assert hardware_db.load_recipe(KEY).own
-    hardware_db.forget_recipe(key)
-    assert hardware_db.load_recipe(key) and not hardware_db.load_recipe(key).own
+    assert recipes.load_recipe(KEY).own
+    recipes.forget_recipe(key)
+    assert recipes.load_recipe(key) and not recipes.load_recipe(key).own
 
 
 def test_the_last_calibration_of_a_recipe_counts():
-    hardware_db.keep_recipe(KEY, MINE)
+    recipes.keep_recipe(KEY, MINE)
     later = replace(MINE, scales=replace(MINE.scales, tpot_scale=1.1))
-    hardware_db.keep_recipe(KEY, later)
-    assert hardware_db.load_recipe(KEY).scales.tpot_scale == 1.1
+    recipes.keep_recipe(KEY, later)
+    assert recipes.load_recipe(KEY).scales.tpot_scale == 1.1
 
 
 @pytest.mark.parametrize(
@@ -134,11 +136,11 @@ def test_a_broken_file_of_ones_own_is_one_sentence(text):
     own_file().parent.mkdir(parents=True)
     own_file().write_text(text)
     with pytest.raises(InvalidValue, match="cannot be read as recipes"):
-        hardware_db.load_recipe(KEY)
+        recipes.load_recipe(KEY)
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence_and_loses_nothing(tmp_path, monkeypatch):
-    hardware_db.keep_recipe(KEY, MINE)
+    recipes.keep_recipe(KEY, MINE)
     before = own_file().read_text()
 
     def full(*_args, **_kwargs):
@@ -146,7 +148,7 @@ def test_a_folder_that_cannot_be_written_is_one_sentence_and_loses_nothing(tmp_p
 
     monkeypatch.setattr("csv.DictWriter.writerows", full)
     with pytest.raises(InvalidValue, match="No space left"):
-        hardware_db.keep_recipe(replace(KEY, parameters=7), MINE)
+        recipes.keep_recipe(replace(KEY, parameters=7), MINE)
     monkeypatch.undo()
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path / "data"))
     assert own_file().read_text() == before

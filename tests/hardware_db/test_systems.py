@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import hardware_db
-from hardware_db import library, lookup, report
-from hardware_db.schema import ASSUMPTION
+from hardware_db import lookup, report, system_files
+from hardware_db.system_schema import ASSUMPTION
 
-SYSTEMS = sorted(library.shipped())
+SYSTEMS = sorted(system_files.shipped())
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "hardware.md"
 
 #: The list that was promised, in the slugs used here.
@@ -61,8 +61,8 @@ def test_what_nobody_states_is_said_to_be_assumed(slug):
     form = hardware_db.facts(slug)
     for path, fact in form.figures():
         assert fact.source != ASSUMPTION or fact.kind == "assumed", path
-    said = hardware_db.load(slug).assumptions
-    assert len(said) == sum(fact.kind == "assumed" for _, fact in form.figures())
+    assumptions = hardware_db.load(slug).assumptions
+    assert len(assumptions) == sum(fact.kind == "assumed" for _, fact in form.figures())
 
 
 @pytest.mark.parametrize("slug", SYSTEMS)
@@ -102,7 +102,7 @@ def test_the_size_in_the_slug_is_the_size_of_the_memory(slug):
 
 @pytest.mark.parametrize("slug", [slug for slug in SYSTEMS if slug.endswith("core")])
 def test_the_cores_in_the_slug_are_the_units(slug):
-    assert hardware_db.load(slug).units == int(slug.rpartition("-")[2].removesuffix("core"))
+    assert hardware_db.load(slug).compute_units == int(slug.rpartition("-")[2].removesuffix("core"))
 
 
 def test_no_two_systems_share_a_name():
@@ -118,7 +118,7 @@ def test_every_name_of_a_system_leads_to_it(slug):
     form = hardware_db.facts(slug)
     for name in (form.id, form.name, *form.aliases):
         for spelling in (name, name.upper(), name.replace("-", "_"), f"{form.vendor} {name}"):
-            assert library.find(spelling).id == slug, spelling
+            assert system_files.find(spelling).id == slug, spelling
 
 
 def test_systems_that_share_silicon_share_a_family():

@@ -22,7 +22,11 @@ def test_each_multiplier_scales_its_resource_alone(peak, bandwidth, capacity, li
     for before, after in zip(base.links, system.links, strict=True):
         assert after.bytes_per_s == pytest.approx(before.bytes_per_s * link)
         assert (after.latency_s, after.domain) == (before.latency_s, before.domain)
-    assert (system.slug, system.units, system.tdp_w) == (base.slug, base.units, base.tdp_w)
+    assert (system.slug, system.compute_units, system.tdp_w) == (
+        base.slug,
+        base.compute_units,
+        base.tdp_w,
+    )
 
 
 def test_nothing_changed_is_the_same_system():

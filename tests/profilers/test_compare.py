@@ -17,7 +17,7 @@ from profilers.schema import OPERATOR_COLUMNS, DeviceInfo, Measurement, PhaseTim
 
 SYSTEM = System(
     "toy", "Toy", "nobody", "gpu", "toy", {"bf16": 100e12, "fp32": 50e12}, 80e9, 1e12,
-    units=100, clock_hz=1.5e9,
+    compute_units=100, clock_hz=1.5e9,
 )  # fmt: skip
 
 

@@ -15,11 +15,11 @@ def register(cli: typer.Typer) -> None:
 
 def doctor(json: Json = False) -> None:
     from app.wording.tables import Format, render, to_json
-    from hardware_db import library
+    from hardware_db.data_folder import data_folder
     from profilers.collect.doctor import examine
 
     rows = [check.row() for check in examine()]
-    calibrated = (library.data_folder() / "systems" / "this-machine.yaml").is_file()
+    calibrated = (data_folder() / "systems" / "this-machine.yaml").is_file()
     if json:
         typer.echo(to_json({"checks": rows, "calibrated": calibrated}))
         return

@@ -63,7 +63,7 @@ def summary(slug: str) -> dict[str, Any]:
         "memory_bytes_per_s": system.memory_bytes_per_s,
         "peak_flops_per_s": dict(system.peak_flops_per_s),
         "l2_bytes": system.l2_bytes,
-        "units": system.units,
+        "units": system.compute_units,
         "clock_hz": system.clock_hz,
         "tdp_w": system.tdp_w,
         "price_usd_per_hour": system.price_usd_per_hour,

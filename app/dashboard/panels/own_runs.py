@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-import hardware_db
 from app.calibration import from_runs
 from app.charts import measured
 from app.dashboard import cached, export, sidebar
 from app.dashboard.panels.fit import NUMBER, SHARE
 from app.wording import quantities
+from hardware_db import recipes
 
 
 def _form(names: Sequence[str], load: str) -> list[dict[str, str]]:
@@ -96,6 +96,6 @@ def _show(found: from_runs.Calibrated) -> None:
             cached.forget()
             st.success("Kept in your data folder.", icon=":material/check:")
         if st.button("Forget them", key="own_forget", icon=":material/delete:"):
-            dropped = hardware_db.forget_recipe(found.key)
+            dropped = recipes.forget_recipe(found.key)
             cached.forget()
             st.info("Forgotten." if dropped else "Nothing was kept.", icon=":material/info:")

@@ -17,7 +17,7 @@ import numpy as np
 from genz_core.deployment import Deployment, deploy
 from genz_core.engine import EngineProfile
 from genz_core.latency import Pricer
-from genz_core.step import as_balanced, stage_runs
+from genz_core.step import of_busiest_rank, stage_runs
 from genz_core.types import Array, Group, Model, Op, Parallelism, Step, System
 from genz_core.validity import stack
 
@@ -271,7 +271,7 @@ class _Priced:
     def _seconds(self, group: Group, share: Share, size: int) -> Array:
         ranks = np.asarray(self._parallelism.dp, dtype=float)
         step = Step((replace(group, sequences=group.sequences * ranks),))
-        graph = as_balanced(self.deployed.graph(step, self._parallelism), self._parallelism)
+        graph = of_busiest_rank(self.deployed.graph(step, self._parallelism), self._parallelism)
         ops = tuple(op for op in graph.ops if self._shares[op.name, op.module] == share)
         if not ops:
             return np.zeros((self.stages, size))

@@ -11,7 +11,7 @@ def device():
     return Device(
         peak_flops_per_s={"bf16": 989.4e12, "fp8": 1978.9e12},
         memory_bytes_per_s=3.35e12,
-        units=132.0,
+        compute_units=132.0,
         clock_hz=1.98e9,
         l2_bytes=50e6,
         links=(

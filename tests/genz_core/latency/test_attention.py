@@ -3,7 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genz_core.latency.attention import decode_attention_s, prefill_attention_s, sparse_context
+from genz_core.latency.attention import (
+    decode_attention_time,
+    prefill_attention_time,
+    sparse_context,
+)
 from genz_core.latency.parameters import DecodeAttentionParameters, PrefillAttentionParameters
 from genz_core.operators import attended_pairs
 
@@ -18,7 +22,7 @@ def same(together, alone):
 
 def prefill(device, sequences, new, cached=0, parameters=None, **shape):
     shape = {"heads": 32, "kv_heads": 8, "head_dim": 128} | shape
-    return prefill_attention_s(
+    return prefill_attention_time(
         sequences,
         new,
         cached,
@@ -26,19 +30,19 @@ def prefill(device, sequences, new, cached=0, parameters=None, **shape):
         device=device,
         parameters=parameters or PrefillAttentionParameters(),
         **shape,
-    )
+    ).seconds()
 
 
 def decode(device, sequences, context, parameters=None, **shape):
     shape = {"heads": 32, "kv_heads": 8, "head_dim": 128} | shape
-    return decode_attention_s(
+    return decode_attention_time(
         sequences,
         context,
         peak_flops_per_s=PEAK,
         device=device,
         parameters=parameters or DecodeAttentionParameters(),
         **shape,
-    )
+    ).seconds()
 
 
 @given(batch, tokens, tokens, window)

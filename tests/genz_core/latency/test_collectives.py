@@ -1,11 +1,14 @@
+"""Collectives: steps of the algorithm, tiers of links, rings and trees."""
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genz_core.latency.collectives import collective_s
+from genz_core.latency.collectives import collective_time
 from genz_core.latency.parameters import CollectiveParameters
 from genz_core.latency.topology import OPERATIONS, tiers
+from genz_core.types import Link
 
 message = st.floats(1.0, 1e10)
 group = st.sampled_from([2, 4, 8, 16, 32])
@@ -17,9 +20,9 @@ def same(together, alone):
 
 
 def price(device, operation, size, members, **options):
-    return collective_s(
+    return collective_time(
         operation, size, members, links=device.links, parameters=CollectiveParameters(), **options
-    )
+    ).seconds()
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -85,3 +88,28 @@ def test_arrays_of_groups_and_messages_are_priced_as_each_alone(device):
     together = price(device, "all_gather", sizes, groups)
     alone = [price(device, "all_gather", s, g) for s, g in zip(sizes, groups, strict=True)]
     assert same(together, alone)
+
+
+# ------------------------------------------------------------------------------- rings and trees
+
+WIRE = (Link("wire", 100e9, 1e-6, 0),)
+GROUPS = np.array([2.0, 4.0, 8.0, 64.0])
+
+
+def all_reduce_s(message: float, tree: bool) -> np.ndarray:
+    parameters = CollectiveParameters()
+    time = collective_time(
+        "all_reduce", message, GROUPS, links=WIRE, parameters=parameters, tree=tree
+    )
+    return time.seconds()
+
+
+def test_a_tree_takes_fewer_steps_for_a_small_message_on_many_devices():
+    ring, tree = all_reduce_s(64.0, False), all_reduce_s(64.0, True)
+    assert ring[0] == tree[0]
+    assert np.all(tree[1:] < ring[1:])
+
+
+def test_a_large_message_takes_its_bytes_either_way():
+    ring, tree = all_reduce_s(4e9, False), all_reduce_s(4e9, True)
+    assert np.allclose(ring, tree, rtol=2e-3)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genz_core.latency.gemm import gemm_s
+from genz_core.latency.gemm import gemm_time
 from genz_core.latency.parameters import GemmParameters
 
 PEAK = 989.4e12
@@ -19,7 +19,7 @@ def same(together, alone):
 
 
 def price(device, m, n, k, parameters=None, **options):
-    return gemm_s(
+    return gemm_time(
         m,
         n,
         k,
@@ -29,7 +29,7 @@ def price(device, m, n, k, parameters=None, **options):
         device=device,
         parameters=parameters or GemmParameters(),
         **options,
-    )
+    ).seconds()
 
 
 def bound(device, m, n, k):

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genz_core.latency.moe import busiest_rank_rows, moe_s
+from genz_core.latency.moe import busiest_rank_rows, moe_time
 from genz_core.latency.parameters import MoeParameters
 
 PEAK = 989.4e12
@@ -21,7 +21,7 @@ def active(tokens):
 
 def price(device, tokens, parameters=None, **options):
     tokens = np.asarray(tokens, float)
-    return moe_s(
+    return moe_time(
         tokens,
         tokens * TOP_K,
         active(tokens),
@@ -32,7 +32,7 @@ def price(device, tokens, parameters=None, **options):
         device=device,
         parameters=parameters or MoeParameters(),
         **options,
-    )
+    ).seconds()
 
 
 @given(st.integers(1, 30_000))

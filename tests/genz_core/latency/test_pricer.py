@@ -1,4 +1,4 @@
-"""From an operator to its latency: what an engine changes, and the laws that every kind obeys."""
+"""Latency of an operator under an engine: its launches, rates, algorithms and experts."""
 
 from __future__ import annotations
 
@@ -16,22 +16,9 @@ from genz_core.latency.parameters import CLASSES, CollectiveParameters
 from genz_core.latency.roofline import roofline
 from genz_core.registry import KINDS
 from genz_core.step import price
-from genz_core.types import Graph, Link, Parallelism, Step, System
+from genz_core.types import Graph, Parallelism, Step
+from tests.genz_core.operator_cases import OF_SEQUENCES, SYSTEM
 
-SYSTEM = System(
-    slug="round",
-    name="Round Numbers",
-    vendor="nobody",
-    kind="gpu",
-    family="round",
-    peak_flops_per_s={"bf16": 1000e12, "fp8": 2000e12, "int8": 2000e12, "fp4": 4000e12},
-    memory_bytes=80e9,
-    memory_bytes_per_s=3e12,
-    l2_bytes=50e6,
-    units=128,
-    clock_hz=1.8e9,
-    links=(Link("inner", 450e9, 1e-6, 8), Link("outer", 50e9, 5e-6, 0)),
-)
 PLAIN = EngineProfile(host_step_s=0.0, host_sequence_s=0.0)
 HEADS = op.Heads(32, 8, 128)
 LATENT = op.Heads(16, 1, 576, 512, shared_kv=True)
@@ -62,7 +49,6 @@ OF_TOKENS = {
     "all_to_all": lambda n: op.all_to_all("x", n * 8192, 8),
     "send_recv": lambda n: op.send_recv("x", n * 8192, 4),
 }
-OF_SEQUENCES = ("attention", "mla_attention", "sparse_attention", "ssm", "linear_attention")
 kinds = pytest.mark.parametrize("kind", OF_TOKENS)
 tokens = st.integers(2, 20_000)
 
@@ -93,16 +79,16 @@ def test_nothing_to_do_takes_no_time(kind):
 
 @kinds
 def test_a_host_slower_than_the_device_is_what_one_waits_for(kind):
-    one = OF_TOKENS[kind](np.array([2.0]))
-    assert expected_s(one, replace(PLAIN, launch_s=1.0)) == pytest.approx(1.0)
-    assert expected_s(one, replace(PLAIN, launch_s=1e-9)) == expected_s(one)
+    operator = OF_TOKENS[kind](np.array([2.0]))
+    assert expected_s(operator, replace(PLAIN, launch_s=1.0)) == pytest.approx(1.0)
+    assert expected_s(operator, replace(PLAIN, launch_s=1e-9)) == expected_s(operator)
 
 
 @kinds
 def test_kernels_of_half_the_rates_are_never_faster_and_at_most_twice_as_slow(kind):
-    one = OF_TOKENS[kind](np.array([2.0, 700.0, 9000.0]))
-    slow = expected_s(one, replace(PLAIN, compute_efficiency=0.5, memory_efficiency=0.5))
-    fast = expected_s(one)
+    operator = OF_TOKENS[kind](np.array([2.0, 700.0, 9000.0]))
+    slow = expected_s(operator, replace(PLAIN, compute_efficiency=0.5, memory_efficiency=0.5))
+    fast = expected_s(operator)
     assert np.all(slow >= fast * (1 - 1e-12)) and np.all(slow <= 2 * fast * (1 + 1e-9))
 
 
@@ -124,8 +110,8 @@ def test_prompts_and_decodes_in_one_array_are_priced_as_each_alone():
 
 
 def test_decode_over_a_latent_cache_beats_the_same_heads_with_keys_of_their_own():
-    own = op.Heads(16, 16, 192, 128)
-    latent, expanded = (expected_s(op.attention("x", 64, 1, 8192, h)) for h in (LATENT, own))
+    separate = op.Heads(16, 16, 192, 128)
+    latent, expanded = (expected_s(op.attention("x", 64, 1, 8192, h)) for h in (LATENT, separate))
     assert latent < 0.5 * expanded
 
 
@@ -136,8 +122,8 @@ def test_sparse_attention_stops_growing_with_the_context():
 
 def test_quantising_the_activations_costs_a_second_kernel():
     eight = op.gemm("x", 1, 64, 64, op.Types(weights="fp8"))
-    held = op.gemm("x", 1, 64, 64, op.Types(weights="fp8", activations="fp8"))
-    cost = expected_s(eight) - expected_s(held)
+    stored = op.gemm("x", 1, 64, 64, op.Types(weights="fp8", activations="fp8"))
+    cost = expected_s(eight) - expected_s(stored)
     assert cost == pytest.approx(PLAIN.kernel_floor_s, rel=0.2)
 
 
@@ -145,8 +131,8 @@ def test_thin_products_waste_fewer_rows_where_an_engine_has_kernels_for_them():
     """A compute-bound device, so that rows count: a tile of 8 rows, not of 64."""
     wide = replace(SYSTEM, memory_bytes_per_s=300e12)
     thin, thick = (
-        expected_s(op.gemm("x", 8, 16384, 4096), replace(PLAIN, thin_products=own), wide)
-        for own in (True, False)
+        expected_s(op.gemm("x", 8, 16384, 4096), replace(PLAIN, thin_products=special), wide)
+        for special in (True, False)
     )
     assert thin < 0.7 * thick
 

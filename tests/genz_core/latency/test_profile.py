@@ -50,14 +50,14 @@ def test_weights_and_arithmetic_choose_the_constants(weights, compute, expected)
 
 def test_a_format_without_constants_borrows_the_nearest_and_none_at_all_is_an_error():
     only = LatencyProfile("x", "measured", {"gemm": {"bf16": GemmParameters(launch_s=9e-6)}})
-    assert only.gemm("nvfp4", "fp4").launch_s == 9e-6
+    assert only.constants("gemm", "nvfp4").launch_s == 9e-6
     with pytest.raises(MissingSpec, match="no moe constants"):
-        only.moe("bf16")
+        only.constants("moe", "bf16")
 
 
 def test_a_device_states_what_its_datasheet_did_not():
     bare = System("x", "X", "v", "gpu", "f", {"fp16": 100e12}, 1e9, 1e12)
     device = Device.of(bare)
     assert len(device.assumed) == 3
-    assert device.units == round(100e12 / 6.6e12)
+    assert device.compute_units == round(100e12 / 6.6e12)
     assert device.peak("fp8") == 100e12

@@ -96,6 +96,22 @@ def test_formats_by_layer_reach_the_operators_of_a_model_given_a_precision() -> 
     assert downs == {(0,): "bf16", (1,): "fp8"}
 
 
+def test_a_builder_prints_as_one_line_with_its_shape_and_formats() -> None:
+    model = model_registry.load("deepseek-ai/DeepSeek-V3", weights="fp8", kv="bf16")
+    text = repr(model)
+    assert len(text) < 200 and "\n" not in text
+    assert text.startswith("DecoderModel('deepseek-ai/DeepSeek-V3': 61 layers, hidden 7168")
+    assert "weights bf16 and fp8_block, cache bf16" in text
+
+
+def test_a_trace_prints_as_one_line_with_its_parameters() -> None:
+    require_transformers()
+    model = model_registry.traced(tiny("llama"))
+    text = repr(model)
+    assert len(text) < 200 and "\n" not in text
+    assert text.startswith("TracedModel(") and f"{model.parameters:,.0f} parameters" in text
+
+
 # ------------------------------------------------------------------------------- the catalogue
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from genz_core.error_metrics import accuracy
+from genz_core.error_metrics import error_summary
 from profilers.collect.agreement import agreement
 
 
@@ -50,5 +50,5 @@ def test_too_few_points_have_no_line_and_none_have_no_errors():
 def test_its_errors_are_those_of_every_validation_table():
     rng = np.random.default_rng(3)
     predicted_s, measured_s = rng.uniform(1.0, 2.0, (2, 50))
-    fit, errors = agreement(predicted_s, measured_s), accuracy(predicted_s, measured_s)
+    fit, errors = agreement(predicted_s, measured_s), error_summary(predicted_s, measured_s)
     assert (fit.mape, fit.median, fit.bias) == (errors.mape, errors.median, errors.bias)

@@ -46,4 +46,4 @@ def test_units_are_the_threads_that_ran_and_a_note_says_of_how_many():
 def test_the_document_is_a_system_like_any_other():
     system = hardware_db.load(document())
     assert system.peak_flops_per_s["bf16"] == 0.2e12
-    assert (system.memory_bytes_per_s, system.units) == (50e9, 8)
+    assert (system.memory_bytes_per_s, system.compute_units) == (50e9, 8)

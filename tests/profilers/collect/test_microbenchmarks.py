@@ -55,7 +55,9 @@ def test_keys_that_heads_of_a_cpu_share_cross_memory_once(suite) -> None:
     """Eight query heads read the keys of two; physics wants those two from memory."""
     done = suite(cases.decode_attention(3, 640, 8, 2, 64))
     (entry,) = done.operator_points()
-    slow = System("s", "S", "v", "cpu", "f", {"bf16": 1e15}, 1e9, 1e9, units=1, clock_hz=1e9)
+    slow = System(
+        "s", "S", "v", "cpu", "f", {"bf16": 1e15}, 1e9, 1e9, compute_units=1, clock_hz=1e9
+    )
     assert entry.op().dims["kv_heads"] == 8
     keys_and_values, queries_and_outputs = 2 * 3 * 640 * 2 * 64, 2 * 3 * 8 * 64
     assert bound_s(entry, slow) == pytest.approx(2 * (keys_and_values + queries_and_outputs) / 1e9)

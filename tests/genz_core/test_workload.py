@@ -6,10 +6,94 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import genz_core
 from genz_core.errors import InvalidParallelism, InvalidValue, OutOfMemory
-from genz_core.types import Parallelism, Workload
+from genz_core.types import Group, Parallelism, Workload
+
+several = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+#: batch, isl, osl, tp, pp, micro_batches, and the share of the prompt in a prefix cache.
+configurations = st.tuples(
+    st.integers(1, 300), st.sampled_from([1, 2, 100, 5000]) | st.integers(1, 9000),
+    st.sampled_from([1, 2, 300]), st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4]),
+    st.integers(0, 5), st.sampled_from([0.0, 0.5, 1.0]),
+)  # fmt: skip
+STEP_FIGURES = (
+    "expected_s", "compute_s", "memory_s", "communication_s", "flops", "bytes", "total_s",
+    "bound_total_s", "pipeline_s", "host_s",
+)  # fmt: skip
+FIGURES = ("ttft_s", "tpot_s", "e2e_s", "output_tokens_per_s", "bound_ttft_s", "bound_tpot_s")
+
+
+def priced(model, system, rows):
+    """An estimate of some `configurations`, as arrays, or as numbers for a single tuple."""
+    if isinstance(rows, tuple):
+        batch, isl, osl, tp, pp, parts, share = rows
+    else:
+        batch, isl, osl, tp, pp, parts, share = (np.array(c) for c in zip(*rows, strict=True))
+    load = Workload(batch, isl, osl, np.floor(isl * share))
+    split = Parallelism(tp=tp, pp=pp, micro_batches=parts)
+    return genz_core.estimate(model, system, load, split, on_error="status")
+
+
+@several
+@given(rows=st.lists(configurations, min_size=2, max_size=5))
+def test_an_array_of_configurations_is_estimated_as_each_alone(model, system, rows):
+    """Prompts of one token among them: both phases then mix in one array of prefill steps."""
+    together = priced(model, system, rows)
+    for at, row in enumerate(rows):
+        alone = priced(model, system, row)
+        assert together.status[at] == alone.status[0]
+        for name in FIGURES:
+            assert getattr(together, name)[at] == pytest.approx(getattr(alone, name)[0], rel=1e-9)
+        for phase in ("prefill", "decode"):
+            many, single = getattr(together, phase), getattr(alone, phase)
+            for name in STEP_FIGURES:
+                expected = pytest.approx(getattr(single, name)[..., 0], rel=1e-9)
+                assert getattr(many, name)[..., at] == expected, (phase, name)
+            for part, seconds in many.parts().items():
+                expected = pytest.approx(single.parts()[part][:, 0], rel=1e-9, abs=1e-15)
+                assert seconds[:, at] == expected
+        for name in ("weights_bytes", "kv_bytes", "activations_bytes", "total_bytes"):
+            weighed = getattr(alone.memory, name)[0]
+            assert getattr(together.memory, name)[at] == pytest.approx(weighed, rel=1e-12)
+
+
+@several
+@given(rows=st.lists(configurations, min_size=1, max_size=4))
+def test_prefill_and_decode_side_by_side_are_priced_as_each_alone(model, system, rows):
+    whole = priced(model, system, rows)
+    batch, isl, osl, tp, pp, parts, share = (np.array(c) for c in zip(*rows, strict=True))
+    cached = np.minimum(np.floor(isl * share), isl - 1)
+    load = Workload(batch, isl, osl, cached)
+    split = Parallelism(tp=tp, pp=pp, micro_batches=parts)
+    prefill = genz_core.prefill(model, system, load, split)
+    decode = genz_core.decode(model, system, load, split)
+    for both, alone in ((whole.prefill, prefill), (whole.decode, decode)):
+        for name in STEP_FIGURES:
+            assert getattr(both, name) == pytest.approx(getattr(alone, name), rel=1e-9), name
+        for row in range(len(both.graph.ops)):
+            assert both.explain(row).seconds == pytest.approx(alone.explain(row).seconds, rel=1e-9)
+
+
+@several
+@given(
+    sizes=st.lists(
+        st.tuples(st.integers(1, 64), st.integers(1, 3000), st.integers(0, 3000)),
+        min_size=2, max_size=4,
+    )
+)  # fmt: skip
+def test_mixed_steps_side_by_side_are_priced_as_each_alone(model, system, sizes):
+    """A chunk of prefill beside decodes, an array of such steps."""
+    batch, new, cached = (np.array(column, float) for column in zip(*sizes, strict=True))
+    together = genz_core.mixed(model, system, [Group(1.0, new, 0.0), Group(batch, 1.0, cached)])
+    for at, (count, chunk, context) in enumerate(sizes):
+        groups = [Group(1.0, float(chunk), 0.0), Group(float(count), 1.0, float(context))]
+        alone = genz_core.mixed(model, system, groups)
+        assert together.expected_s[:, at] == pytest.approx(alone.expected_s[:, 0], rel=1e-9)
+        assert together.total_s[at] == pytest.approx(alone.total_s[0], rel=1e-9)
 
 
 def test_figures_follow_from_prefill_and_the_mean_decode_step(model, system):
@@ -21,9 +105,9 @@ def test_figures_follow_from_prefill_and_the_mean_decode_step(model, system):
 
 def test_a_prefix_in_the_cache_saves_its_prefill(model, system):
     whole = genz_core.estimate(model, system, Workload(8, 4000, 10))
-    known = genz_core.estimate(model, system, Workload(8, 4000, 10, cached=3000))
-    assert known.ttft_s < 0.6 * whole.ttft_s
-    assert known.tpot_s == pytest.approx(whole.tpot_s)
+    prefixed = genz_core.estimate(model, system, Workload(8, 4000, 10, cached=3000))
+    assert prefixed.ttft_s < 0.6 * whole.ttft_s
+    assert prefixed.tpot_s == pytest.approx(whole.tpot_s)
 
 
 @pytest.mark.parametrize("field", ["batch", "isl", "osl"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from genz_core.engine import CONSTANTS, FIELDS, EngineProfile
-from genz_core.engine_calibration import calibrate_end_to_end, first_token, map_step, moved, waited
+from genz_core.engine_calibration import calibrate_engine, first_token, map_step, moved, waited
 from genz_core.errors import InvalidValue
 
 PRIOR = EngineProfile(host_step_s=1e-3)
@@ -34,45 +34,47 @@ def device(**factors):
 
 def test_steps_find_the_constants_that_they_speak_of():
     measured = steps(device(memory_efficiency=0.8))
-    found = calibrate_end_to_end(PRIOR, steps, measured, METRICS)
-    assert found.after.mape < 0.03 < 0.1 < found.before.mape
-    assert found.factors["memory_efficiency"] < 0.9
-    assert found.engine.memory_efficiency == pytest.approx(found.factors["memory_efficiency"])
+    calibrated = calibrate_engine(PRIOR, steps, measured, METRICS)
+    assert calibrated.after.mape < 0.03 < 0.1 < calibrated.before.mape
+    assert calibrated.factors["memory_efficiency"] < 0.9
+    assert calibrated.engine.memory_efficiency == pytest.approx(
+        calibrated.factors["memory_efficiency"]
+    )
 
 
 def test_what_was_calibrated_on_some_batches_predicts_others_better():
     unseen = np.array([2.0, 32.0, 128.0])
-    here = device(memory_efficiency=0.75, host_step_s=2.0)
-    found = calibrate_end_to_end(PRIOR, steps, steps(here), METRICS)
-    truth = steps(here, unseen)
+    measured = device(memory_efficiency=0.75, host_step_s=2.0)
+    calibrated = calibrate_engine(PRIOR, steps, steps(measured), METRICS)
+    truth = steps(measured, unseen)
     before = np.abs(steps(PRIOR, unseen) / truth - 1.0).max()
-    assert np.abs(steps(found.engine, unseen) / truth - 1.0).max() < before / 4
+    assert np.abs(steps(calibrated.engine, unseen) / truth - 1.0).max() < before / 4
 
 
 def test_one_step_moves_part_of_the_way_and_stays_uncertain():
-    here = steps(device(memory_efficiency=0.7))
-    one = calibrate_end_to_end(PRIOR, lambda e: steps(e)[:1], here[:1], METRICS[:1])
-    all_ = calibrate_end_to_end(PRIOR, steps, here, METRICS)
-    assert 0 < one.after.mape < one.before.mape
-    assert one.uncertainty["memory_efficiency"] > all_.uncertainty["memory_efficiency"]
+    measured = steps(device(memory_efficiency=0.7))
+    single = calibrate_engine(PRIOR, lambda e: steps(e)[:1], measured[:1], METRICS[:1])
+    every = calibrate_engine(PRIOR, steps, measured, METRICS)
+    assert 0 < single.after.mape < single.before.mape
+    assert single.uncertainty["memory_efficiency"] > every.uncertainty["memory_efficiency"]
 
 
 def test_steps_that_agree_with_the_profile_change_nothing():
-    found = calibrate_end_to_end(PRIOR, steps, steps(PRIOR), METRICS)
-    assert found.factors == pytest.approx(dict.fromkeys(FIELDS, 1.0), rel=1e-6)
-    assert (found.tpot_scale, found.ttft_scale) == pytest.approx((1.0, 1.0))
+    calibrated = calibrate_engine(PRIOR, steps, steps(PRIOR), METRICS)
+    assert calibrated.factors == pytest.approx(dict.fromkeys(FIELDS, 1.0), rel=1e-6)
+    assert (calibrated.tpot_scale, calibrated.ttft_scale) == pytest.approx((1.0, 1.0))
 
 
 def test_constants_that_no_point_depends_on_stay():
-    found = calibrate_end_to_end(PRIOR, steps, 1.5 * steps(PRIOR), METRICS)
-    assert found.factors["expert_efficiency"] == 1.0
+    calibrated = calibrate_engine(PRIOR, steps, 1.5 * steps(PRIOR), METRICS)
+    assert calibrated.factors["expert_efficiency"] == 1.0
 
 
 def test_a_step_far_off_bends_the_others_little():
     measured = steps(device(memory_efficiency=0.8))
     wrong = measured * np.array([1.0, 1.0, 1.0, 1.0, 6.0])
-    clean = calibrate_end_to_end(PRIOR, steps, measured, METRICS).engine
-    bent = calibrate_end_to_end(PRIOR, steps, wrong, METRICS).engine
+    clean = calibrate_engine(PRIOR, steps, measured, METRICS).engine
+    bent = calibrate_engine(PRIOR, steps, wrong, METRICS).engine
     assert np.abs(steps(bent) / steps(clean) - 1.0)[:3].max() < 0.15
 
 
@@ -84,14 +86,14 @@ def test_a_scale_under_load_is_told_apart_from_constants():
 
     metrics = [*METRICS, *(["tpot_s"] * BATCH.size), *(["ttft_s"] * BATCH.size)]
     truth = figures(PRIOR) * np.repeat([1.0, 1.2, 2.0], BATCH.size)
-    found = calibrate_end_to_end(PRIOR, figures, truth, metrics)
-    assert found.tpot_scale > 1.05 and found.ttft_scale > 1.2
-    assert np.abs(steps(found.engine) / steps(PRIOR) - 1.0).max() < 0.12
+    calibrated = calibrate_engine(PRIOR, figures, truth, metrics)
+    assert calibrated.tpot_scale > 1.05 and calibrated.ttft_scale > 1.2
+    assert np.abs(steps(calibrated.engine) / steps(PRIOR) - 1.0).max() < 0.12
 
 
 def test_steps_that_contradict_physics_are_refused_with_both_times():
     with pytest.raises(InvalidValue, match=r"point 1 \(decode\) took .* ms where .* ms is the"):
-        calibrate_end_to_end(
+        calibrate_engine(
             PRIOR, steps, np.where(BATCH == 4, 0.5, 1.0) * steps(PRIOR), METRICS,
             bound_s=0.9 * steps(PRIOR),
         )  # fmt: skip
@@ -110,7 +112,7 @@ def test_steps_that_contradict_physics_are_refused_with_both_times():
 )
 def test_points_that_are_none_are_refused(measured, metrics, named):
     with pytest.raises(InvalidValue, match=named):
-        calibrate_end_to_end(PRIOR, steps, np.array(measured), metrics)
+        calibrate_engine(PRIOR, steps, np.array(measured), metrics)
 
 
 # ------------------------------------------------------------------------------- its parts
@@ -149,12 +151,12 @@ def test_small_misses_make_it_a_ridge_problem():
 
 
 def test_the_further_off_a_point_the_less_it_says():
-    def found(last):
+    def pull(last):
         logs = np.array([0.0, 0.0, 0.0, last])
         return abs(map_step(logs, np.ones((4, 1)), np.ones(4), np.zeros(1), np.ones(1))[0])
 
-    assert found(2.0) > found(0.5) > 0.0
-    assert found(20.0) < found(2.0) / 2
+    assert pull(2.0) > pull(0.5) > 0.0
+    assert pull(20.0) < pull(2.0) / 2
 
 
 def test_points_that_are_not_finite_and_parameters_of_no_width_say_nothing():
@@ -168,12 +170,12 @@ def test_points_that_are_not_finite_and_parameters_of_no_width_say_nothing():
 def test_the_steps_that_requests_wait_are_found_from_where_waiting_weighs(steps_waited):
     waiting = np.linspace(0.05, 0.9, 60)
     logs = -waited(waiting, steps_waited)
-    found, scale = first_token(logs, waiting)
-    assert found == pytest.approx(steps_waited, rel=0.12)
+    steps, scale = first_token(logs, waiting)
+    assert steps == pytest.approx(steps_waited, rel=0.12)
     assert scale == pytest.approx(1.0, abs=0.06)
 
 
 def test_few_requests_move_the_scale_part_of_the_way():
-    one = first_token(np.array([-np.log(2.0)]), np.array([0.0]))[1]
+    single = first_token(np.array([-np.log(2.0)]), np.array([0.0]))[1]
     many = first_token(np.full(100, -np.log(2.0)), np.zeros(100))[1]
-    assert 1.0 < one < many < 2.0
+    assert 1.0 < single < many < 2.0

@@ -1,8 +1,8 @@
-"""YAML text to plain data, and one document laid over another.
+"""YAML documents that are not trusted: text to plain data, and a document laid over another.
 
-Documents may come from an upload, so the text is bounded in size, depth and number of entries
-before anything is built from it; anchors (which can make a few lines expand to gigabytes), tags
-that would construct objects, and keys given twice are refused.
+The text is bounded in size, depth and number of entries before anything is built from it; anchors
+(which can make a few lines expand to gigabytes), tags that would construct objects, and duplicate
+keys are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SafeLoader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _StrictLoader(_SafeLoader):
-    """The safe loader, refusing a key that is given twice."""
+    """The safe loader, which refuses duplicate keys and keys that are no text."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Hashable] = set()
@@ -42,11 +42,11 @@ class _StrictLoader(_SafeLoader):
 
 
 def parse(text: str, label: str = "the YAML") -> dict[str, Any]:
-    """The mapping that a YAML text holds.
+    """The mapping in a YAML text.
 
     Args:
-        text: one document.
-        label: what the text is called in an error ("systems/h100.yaml").
+        text: a single document.
+        label: name of the document in messages ("systems/h100.yaml").
 
     Raises:
         InvalidValue: too large or too deep, anchors, tags, a key twice, or not a mapping.
@@ -68,7 +68,7 @@ def parse(text: str, label: str = "the YAML") -> dict[str, Any]:
 
 
 def _check_events(text: str, label: str) -> None:
-    """Walk the parse events, which builds nothing, and refuse what must not be built."""
+    """Refuse anchors, depth and size by the parse events, before objects are built."""
     depth = nodes = 0
     for event in yaml.parse(text, Loader=_SafeLoader):
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
@@ -84,6 +84,7 @@ def _check_events(text: str, label: str) -> None:
 
 
 def _first_line(error: yaml.YAMLError) -> str:
+    """The problem and its place, or the first line of the message."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         mark = error.problem_mark
         return f"{error.problem} (line {mark.line + 1}, column {mark.column + 1})"
@@ -91,11 +92,12 @@ def _first_line(error: yaml.YAMLError) -> str:
 
 
 def _kind(data: object) -> str:
+    """Kind of a document that is no mapping, for a message."""
     return {type(None): "nothing", list: "a list", str: "a text"}.get(type(data), "a number")
 
 
 def overlay(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    """`change` laid over `base`: mappings merge key by key, all else is replaced.
+    """Document `base` with `change` laid over it: mappings merge, other values are replaced.
 
     A value of null takes the key away.  A sourced number (a mapping with `value`) is replaced
     whole, so that a changed figure never keeps the source of the old one.

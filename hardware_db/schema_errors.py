@@ -1,4 +1,4 @@
-"""What pydantic says about a bad document, said in one sentence."""
+"""Validation errors of a document in one sentence: the key, its value, what is expected."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from pydantic import BaseModel, ValidationError
 
 
 def sentence(error: ValidationError, label: str, form: type[BaseModel]) -> str:
-    """The first complaint as a sentence, with the number of those behind it."""
+    """The first validation error of a document as a sentence, with the number of further ones.
+
+    label: name of the document.  form: its schema.
+    """
     complaints = error.errors(include_url=False)
     first = min(complaints, key=lambda item: _rank(item["type"]))
     more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
@@ -17,24 +20,25 @@ def sentence(error: ValidationError, label: str, form: type[BaseModel]) -> str:
 
 
 def _rank(kind: str) -> int:
-    """An unknown key first: the key that is missing is often the one that was misspelt."""
+    """Order of errors: unknown keys first, a missing key is often a misspelt one."""
     return 0 if kind == "extra_forbidden" else 1
 
 
 def _complaint(item: dict[str, Any], form: type[BaseModel]) -> str:
+    """A validation error of pydantic as a sentence."""
     path = ".".join(str(part) for part in item["loc"] if part != "[key]")
-    kind, given = item["type"], item.get("input")
+    kind, value = item["type"], item.get("input")
     if kind == "extra_forbidden":
         return _unknown_key(path, form, item["loc"])
     if kind == "missing":
         return _missing(path)
     if kind in ("model_type", "model_attributes_type"):
         keys = list(_form_at(form, item["loc"]).model_fields)
-        return f"{path} is {_short(given)}; give a mapping of {', '.join(keys)}"
+        return f"{path} is {_short(value)}; give a mapping of {', '.join(keys)}"
     if kind == "value_error":
         reason = item["msg"].removeprefix("Value error, ")
         return f"{path}: {reason}" if path else reason
-    return f"{path} is {_short(given)}: {item['msg'][0].lower()}{item['msg'][1:]}"
+    return f"{path} is {_short(value)}: {item['msg'][0].lower()}{item['msg'][1:]}"
 
 
 def _missing(path: str) -> str:
@@ -45,19 +49,14 @@ def _missing(path: str) -> str:
 
 
 def _unknown_key(path: str, form: type[BaseModel], loc: tuple[Any, ...]) -> str:
-    known = _keys_at(form, loc[:-1])
-    near = difflib.get_close_matches(str(loc[-1]), known, n=3, cutoff=0.4)
-    hint = f"near: {', '.join(near)}" if near else f"known here: {', '.join(known)}"
+    keys = list(_form_at(form, loc[:-1]).model_fields)
+    near = difflib.get_close_matches(str(loc[-1]), keys, n=3, cutoff=0.4)
+    hint = f"near: {', '.join(near)}" if near else f"known here: {', '.join(keys)}"
     return f"unknown key {path!r}; {hint}"
 
 
-def _keys_at(form: type[BaseModel], loc: tuple[Any, ...]) -> list[str]:
-    """The keys that the form takes at a place in the document."""
-    return list(_form_at(form, loc).model_fields)
-
-
 def _form_at(form: type[BaseModel], loc: tuple[Any, ...]) -> type[BaseModel]:
-    """The form at a place in the document; a key of free choice keeps the form around it."""
+    """Schema at a place in a document; inside a free mapping it is that of the mapping."""
     for part in loc:
         field = form.model_fields.get(str(part))
         inner = _model_in(field.annotation) if field is not None else None
@@ -66,11 +65,11 @@ def _form_at(form: type[BaseModel], loc: tuple[Any, ...]) -> type[BaseModel]:
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """The form that an annotation such as `Annotated[Fact, ...] | None` holds."""
+    """Schema inside an annotation such as `Annotated[Fact, ...] | None`; None if there is none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    found = (_model_in(part) for part in get_args(annotation))
-    return next((model for model in found if model is not None), None)
+    models = (_model_in(part) for part in get_args(annotation))
+    return next((model for model in models if model is not None), None)
 
 
 def _short(value: object) -> str:

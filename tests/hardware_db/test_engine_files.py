@@ -6,7 +6,7 @@ import pytest
 
 import hardware_db
 from genz_core.errors import UnknownEngine
-from hardware_db.schema import Fact
+from hardware_db.system_schema import Fact
 
 ENGINES = hardware_db.engine_names()
 
@@ -14,10 +14,24 @@ ENGINES = hardware_db.engine_names()
 @pytest.mark.parametrize("name", ENGINES)
 def test_every_figure_has_a_source_that_exists(name):
     record = hardware_db.engine_facts(name)
-    facts = [getattr(record, field) for field in type(record).model_fields]
-    for fact in facts:
+    values = [getattr(record, field) for field in type(record).model_fields]
+    facts = [value for value in (*values, *record.extra.values()) if isinstance(value, Fact)]
+    assert len(facts) >= 8
+    assert {fact.source for fact in facts} <= set(record.sources)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_every_figure_reaches_the_profile_in_si_units(name):
+    """The unit in a key of the YAML, converted here apart from the schema."""
+    record, engine = hardware_db.engine_facts(name), hardware_db.load_engine(name)
+    units = {"us": ("s", 1e-6), "ms": ("s", 1e-3), "gb": ("bytes", 1e9)}
+    for key in type(record).model_fields:
+        fact = getattr(record, key)
         if isinstance(fact, Fact):
-            assert fact.source in record.sources and fact.kind
+            stem, _, end = key.rpartition("_")
+            unit, scale = units.get(end, (end, 1.0))
+            field = f"{stem}_{unit}" if stem else key
+            assert getattr(engine, field) == pytest.approx(fact.value * scale), key
 
 
 @pytest.mark.parametrize("name", ENGINES)

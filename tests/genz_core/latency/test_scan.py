@@ -1,13 +1,11 @@
-"""Operators bound by memory: pointwise passes and recurrences."""
+"""Recurrences over the sequence: chunked products in prefill, the state's traffic in decode."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genz_core.latency.parameters import PointwiseParameters, ScanParameters
-from genz_core.latency.pointwise import pointwise_s
-from genz_core.latency.scan import scan_s
+from genz_core.latency.parameters import ScanParameters
+from genz_core.latency.scan import scan_time
 
 PEAK = 989.4e12
 
@@ -18,7 +16,7 @@ def same(together, alone):
 
 
 def scan(device, sequences, new, **options):
-    return scan_s(
+    return scan_time(
         sequences,
         new,
         32,
@@ -28,20 +26,7 @@ def scan(device, sequences, new, **options):
         device=device,
         parameters=ScanParameters(),
         **options,
-    )
-
-
-@given(st.floats(1.0, 1e12))
-def test_a_pass_is_never_faster_than_the_memory(device, moved):
-    time = pointwise_s(moved, device=device, parameters=PointwiseParameters())
-    assert time > moved / device.memory_bytes_per_s
-
-
-def test_a_fused_operator_costs_its_traffic_alone(device):
-    parameters = PointwiseParameters(memory_efficiency=0.5)
-    fused = pointwise_s(3.35e9, device=device, parameters=parameters, floor_s=0.0)
-    assert fused == pytest.approx(2e-3)
-    assert pointwise_s(0.0, device=device, parameters=parameters) == 0.0
+    ).seconds()
 
 
 @given(st.integers(1, 256), st.integers(1, 8192), st.integers(1, 4096))

@@ -1,4 +1,4 @@
-"""The form of a system's YAML, and the only place where its units become SI.
+"""Schema of a system's YAML, and the conversion of its units to SI.
 
 A number is never bare: it carries `value`, `source` (a key of the file's `sources`) and `kind`.
 The unit stands in the key, and a figure outside what that unit makes plausible is refused, which
@@ -16,12 +16,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from genz_core.errors import InvalidValue
 from genz_core.types import Link, System
-from hardware_db.wording import sentence
+from hardware_db.schema_errors import sentence
 
 Kind = Literal["datasheet", "derived", "measured", "assumed"]
 Arithmetic = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp6", "fp4", "int4"]
 
-#: The source of a figure that nobody states: an assumption of ours, or of the file's author.
+#: Source of a figure without a document: an assumption of Ridgeline, or of the file's author.
 ASSUMPTION = "assumption"
 
 GIGA, MEGA, MICRO, TERA = 1e9, 1e6, 1e-6, 1e12
@@ -33,9 +33,9 @@ class _Form(BaseModel):
 
 
 class Source(_Form):
-    """Where figures are from.
+    """Document that figures are from.
 
-    retrieved: the day they were read there.  seen_in: where they were read instead, when the
+    retrieved: day on which they were read.  seen_in: place where they were read instead, when the
     document itself could not be opened.
     """
 
@@ -46,7 +46,7 @@ class Source(_Form):
 
 
 class Fact(_Form):
-    """One sourced number.  note: how it was derived, or why it is assumed."""
+    """A sourced number.  note: derivation, or reason of an assumption."""
 
     value: float = Field(ge=0, allow_inf_nan=False, strict=True)
     source: str
@@ -61,13 +61,13 @@ class Fact(_Form):
 
 
 class Price(Fact):
-    """An amount of money on the day it was seen."""
+    """A price, with the day on which it was read."""
 
     date: datetime.date
 
 
 def _within(low: float, high: float) -> AfterValidator:
-    """Accept a fact whose value, in the unit of its key, lies within [low, high]."""
+    """Validator of facts whose value, in the unit of its key, lies within [low, high]."""
 
     def check(fact: Fact) -> Fact:
         if not low <= fact.value <= high:
@@ -90,7 +90,7 @@ Watts = Annotated[Fact, _within(0.5, 1e5)]
 
 
 class LinkForm(_Form):
-    """One tier of interconnect.  domain: devices reached without leaving it, 0 for no limit."""
+    """A tier of interconnect.  domain: devices reached without leaving it, 0 for no limit."""
 
     name: str
     gb_per_s: GbPerS
@@ -100,7 +100,7 @@ class LinkForm(_Form):
 
 
 class Links(_Form):
-    """The tiers, from the nearest: scale_up, then the rest of the node, then the fabric."""
+    """Tiers of interconnect, nearest first: scale-up, the rest of the node, the fabric."""
 
     scale_up: LinkForm | None = None
     node: LinkForm | None = None
@@ -108,7 +108,7 @@ class Links(_Form):
 
 
 class Host(_Form):
-    """The way to host memory: its rate per direction, and a device's share of the reference node.
+    """Link to host memory, per direction, and a device's share of the reference node.
 
     memory_gib and disk_gb_per_s are per device; a device that shares the host's memory has none.
     """
@@ -120,12 +120,14 @@ class Host(_Form):
 
 
 class Prices(_Form):
+    """Price of the device at launch, and of an hour of it in a cloud."""
+
     launch_usd: Price | None = None
     usd_per_hour: Price | None = None
 
 
-class Record(_Form):
-    """One system as its YAML states it."""
+class SystemRecord(_Form):
+    """A system as its YAML states it: every figure with its source and kind."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")
     name: str = Field(min_length=2, max_length=120)
@@ -152,7 +154,7 @@ class Record(_Form):
     price: Prices = Prices()
 
     @model_validator(mode="after")
-    def _one_size_each(self) -> Record:
+    def _one_size_each(self) -> SystemRecord:
         if (self.memory_gb is None) == (self.memory_gib is None):
             raise ValueError("give memory_gb (1e9 bytes) or memory_gib (2**30 bytes), one of them")
         if self.l2_mb is not None and self.l2_mib is not None:
@@ -160,15 +162,15 @@ class Record(_Form):
         return self
 
     @model_validator(mode="after")
-    def _sources_exist(self) -> Record:
+    def _sources_exist(self) -> SystemRecord:
         for path, fact in self.figures():
             if fact.source not in self.sources:
-                known = ", ".join(self.sources) or "none"
-                raise ValueError(f"{path}: source {fact.source!r} is not in sources ({known})")
+                names = ", ".join(self.sources) or "none"
+                raise ValueError(f"{path}: source {fact.source!r} is not in sources ({names})")
         return self
 
     @model_validator(mode="after")
-    def _formats_in_order(self) -> Record:
+    def _formats_in_order(self) -> SystemRecord:
         peaks: dict[str, float] = {k: fact.value for k, fact in self.peak_dense_tflops.items()}
         for wide, narrow in (("bf16", "fp8"), ("fp8", "fp4"), ("bf16", "fp4")):
             if peaks.get(narrow, float("inf")) < 0.99 * peaks.get(wide, 0.0):
@@ -179,11 +181,11 @@ class Record(_Form):
         return self
 
     def figures(self) -> Iterator[tuple[str, Fact]]:
-        """Every number with its path in the file ("links.scale_up.gb_per_s")."""
+        """Every number with its path in the file ("links.scale_up.gb_per_s"), in order."""
         yield from _figures("", {key: getattr(self, key) for key in type(self).model_fields})
 
     def system(self) -> System:
-        """The same facts in the engine's terms, SI units."""
+        """The system in the engine's types, SI units; without latency constants."""
         return System(
             slug=self.id,
             name=self.name,
@@ -195,7 +197,7 @@ class Record(_Form):
             memory_bytes_per_s=self.memory_gb_per_s.value * GIGA,
             l2_bytes=_si(self.l2_mb, MEGA) or _si(self.l2_mib, MEBI),
             l2_bytes_per_s=_si(self.l2_gb_per_s, GIGA),
-            units=None if self.units is None else int(self.units.value),
+            compute_units=None if self.units is None else int(self.units.value),
             clock_hz=_si(self.clock_mhz, MEGA),
             tdp_w=_si(self.tdp_w, 1.0),
             links=tuple(_link(tier) for tier in _tiers(self.links)),
@@ -207,16 +209,16 @@ class Record(_Form):
         )
 
 
-def record(data: Mapping[str, Any], label: str = "the system") -> Record:
-    """The validated form of a document.
+def system_record(data: Mapping[str, Any], label: str = "the system") -> SystemRecord:
+    """The validated record of a document.  label: its name in messages.
 
     Raises:
         InvalidValue: one sentence that names the key, what is wrong and what is expected.
     """
     try:
-        return Record.model_validate(dict(data))
+        return SystemRecord.model_validate(dict(data))
     except ValidationError as error:
-        raise InvalidValue(sentence(error, label, Record)) from None
+        raise InvalidValue(sentence(error, label, SystemRecord)) from None
 
 
 def _si(fact: Fact | None, unit: float) -> float | None:
@@ -238,7 +240,7 @@ def _link(tier: LinkForm) -> Link:
 
 
 def _figures(path: str, node: object) -> Iterator[tuple[str, Fact]]:
-    """Walk a form depth first; the walk knows no field by name."""
+    """Facts below a node with their paths, depth first."""
     if isinstance(node, Fact):
         yield path, node
         return
@@ -249,8 +251,8 @@ def _figures(path: str, node: object) -> Iterator[tuple[str, Fact]]:
             yield from _figures(f"{path}.{key}" if path else str(key), child)
 
 
-def _assumptions(form: Record) -> Iterator[str]:
-    for path, fact in form.figures():
+def _assumptions(record: SystemRecord) -> Iterator[str]:
+    for path, fact in record.figures():
         if fact.kind == "assumed":
             yield f"{path} {fact.value:g}: {fact.note}"
 
@@ -270,7 +272,7 @@ _UNITS: Mapping[str, str] = {
 
 
 def unit_of(path: str) -> str:
-    """The unit that a figure's key carries, for display; "" for a count."""
+    """Display unit of a figure from its path, e.g. "GB/s"; "" for a count."""
     head, _, last = path.rpartition(".")
     if head == "peak_dense_tflops":
         return "TOP/s" if last.startswith("int") else "TFLOP/s"

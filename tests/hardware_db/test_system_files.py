@@ -1,4 +1,4 @@
-"""Systems of one's own, read from the data folder like any other."""
+"""Systems of the user, read from the data folder like shipped ones."""
 
 import json
 import os
@@ -8,20 +8,10 @@ import pytest
 
 import hardware_db
 from genz_core.errors import InvalidValue, UnknownSystem
-from hardware_db import library
+from hardware_db import system_files
+from tests.hardware_db.system_documents import BOARD
 
-FACT = {"value": 24, "source": "sheet", "kind": "datasheet"}
-BOARD = {
-    "id": "my-card",
-    "name": "My card",
-    "vendor": "Me",
-    "kind": "gpu",
-    "family": "mine",
-    "sources": {"sheet": {"title": "Datasheet of my card"}},
-    "peak_dense_tflops": {"bf16": FACT},
-    "memory_gb": FACT,
-    "memory_gb_per_s": FACT,
-}
+FACT = BOARD["memory_gb"]
 
 
 @pytest.fixture
@@ -101,20 +91,6 @@ def test_a_file_anywhere_is_loaded_by_its_path(tmp_path):
         hardware_db.load(f"{tmp_path}/.yaml")
 
 
-def test_the_data_folder_is_the_one_of_the_platform(monkeypatch, tmp_path):
-    monkeypatch.delenv("RIDGELINE_DATA", raising=False)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.setattr(library.sys, "platform", "linux")
-    assert library.data_folder() == tmp_path / "ridgeline"
-    monkeypatch.delenv("XDG_DATA_HOME")
-    assert library.data_folder() == Path.home() / ".local" / "share" / "ridgeline"
-    monkeypatch.setattr(library.sys, "platform", "darwin")
-    assert library.data_folder() == Path.home() / "Library/Application Support/ridgeline"
-    monkeypatch.setattr(library.sys, "platform", "win32")
-    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
-    assert library.data_folder() == tmp_path / "local" / "ridgeline"
-
-
 def test_without_a_data_folder_there_are_the_shipped_systems(monkeypatch, tmp_path):
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path / "nothing"))
-    assert hardware_db.names() == sorted(library.shipped())
+    assert hardware_db.names() == sorted(system_files.shipped())

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from genz_core.error_metrics import error_summary
 from genz_core.errors import InvalidValue
 from genz_core.latency.measured_operators import OperatorPoints, bound_s, price_s
 from genz_core.latency.parameters import (
@@ -15,12 +16,12 @@ from genz_core.latency.parameters import (
     describe,
 )
 from genz_core.latency.profile import Fit, LatencyProfile
-from genz_core.operator_calibration import ErrorSummary, calibrate, fit
+from genz_core.operator_calibration import calibrate, fit
 from genz_core.types import Link, System
 
 SYSTEM = System(
     "a100", "A100", "nvidia", "gpu", "ampere", {"bf16": 312e12}, 80e9, 2.039e12, 41.9e6,
-    units=108, clock_hz=1.41e9, links=(Link("nvlink", 300e9, 0.0, 8),),
+    compute_units=108, clock_hz=1.41e9, links=(Link("nvlink", 300e9, 0.0, 8),),
 )  # fmt: skip
 
 
@@ -37,10 +38,10 @@ def gemm_points(parameters, size=40, noise=0.0, seed=0):
 
 
 def prior_profile(**parameters):
-    given = {"gemm": GemmParameters(), "decode_attention": DecodeAttentionParameters()}
+    sets = {"gemm": GemmParameters(), "decode_attention": DecodeAttentionParameters()}
     classes = {
         name: {"bf16" if name == "gemm" else "bf16/bf16": value}
-        for name, value in (given | parameters).items()
+        for name, value in (sets | parameters).items()
     }
     return LatencyProfile("prior", "default", classes, {"gemm.bf16": Fit("default")})
 
@@ -51,18 +52,20 @@ TRUE = GemmParameters(
 
 
 def test_twenty_points_bring_the_constants_that_matter_to_the_device():
-    found = calibrate(prior_profile(), SYSTEM, [gemm_points(TRUE, 20, noise=0.03)])
-    gemm = found.profile.gemm("bf16")
+    calibrated = calibrate(prior_profile(), SYSTEM, [gemm_points(TRUE, 20, noise=0.03)])
+    gemm = calibrated.profile.constants("gemm", "bf16")
     for name in ("launch_s", "compute_efficiency", "memory_efficiency"):
         assert getattr(gemm, name) == pytest.approx(getattr(TRUE, name), rel=0.15)
-    assert found.after["gemm.bf16"].mape < 0.06 < found.before["gemm.bf16"].mape
+    assert calibrated.after["gemm.bf16"].mape < 0.06 < calibrated.before["gemm.bf16"].mape
 
 
 def test_shapes_that_were_not_measured_are_predicted_better_too():
     unseen = gemm_points(TRUE, 200, seed=7)
-    found = calibrate(prior_profile(), SYSTEM, [gemm_points(TRUE, 30, noise=0.05)]).profile
-    before = ErrorSummary.of(price_s(unseen, SYSTEM, GemmParameters()), unseen.measured_s)
-    after = ErrorSummary.of(price_s(unseen, SYSTEM, found.gemm("bf16")), unseen.measured_s)
+    calibrated = calibrate(prior_profile(), SYSTEM, [gemm_points(TRUE, 30, noise=0.05)]).profile
+    before = error_summary(price_s(unseen, SYSTEM, GemmParameters()), unseen.measured_s)
+    after = error_summary(
+        price_s(unseen, SYSTEM, calibrated.constants("gemm", "bf16")), unseen.measured_s
+    )
     assert after.mape < 0.4 * before.mape
 
 
@@ -94,26 +97,27 @@ def test_one_wild_point_does_not_bend_the_profile():
 
 def test_only_the_measured_class_changes_and_it_is_called_measured():
     prior = prior_profile()
-    found = calibrate(prior, SYSTEM, [gemm_points(TRUE)], date="2026-01-01").profile
-    assert found.decode_attention("bf16", "bf16") == prior.decode_attention("bf16", "bf16")
-    assert found.fit("gemm", "bf16").tier == "measured"
-    assert found.fit("gemm", "bf16").points == 40
-    assert found.fit("decode_attention", "bf16/bf16").tier == "default"
-    assert "40 points" in found.note
+    calibrated = calibrate(prior, SYSTEM, [gemm_points(TRUE)], date="2026-01-01").profile
+    untouched = ("decode_attention", "bf16/bf16")
+    assert calibrated.constants(*untouched) == prior.constants(*untouched)
+    assert calibrated.fit("gemm", "bf16").tier == "measured"
+    assert calibrated.fit("gemm", "bf16").points == 40
+    assert calibrated.fit("decode_attention", "bf16/bf16").tier == "default"
+    assert "40 points" in calibrated.note
 
 
 def test_constants_never_leave_their_bounds_whatever_was_measured():
     slow = gemm_points(GemmParameters(launch_s=300e-6, compute_efficiency=0.06), 30)
-    found = fit(slow, SYSTEM, GemmParameters(), prior=False).parameters
+    calibrated = fit(slow, SYSTEM, GemmParameters(), prior=False).parameters
     for constant in describe(GemmParameters):
-        assert constant.low <= getattr(found, constant.name) <= constant.high
+        assert constant.low <= getattr(calibrated, constant.name) <= constant.high
 
 
 def test_a_measured_profile_is_trusted_more_than_typical_constants():
     def moved(tier):
         prior = dataclasses.replace(prior_profile(), fits={"gemm.bf16": Fit(tier)})
         few = gemm_points(TRUE, 4, noise=0.05)
-        return calibrate(prior, SYSTEM, [few]).profile.gemm("bf16").compute_efficiency
+        return calibrate(prior, SYSTEM, [few]).profile.constants("gemm", "bf16").compute_efficiency
 
     start = GemmParameters().compute_efficiency
     assert abs(moved("measured") - start) < abs(moved("default") - start)

@@ -1,0 +1,147 @@
+"""Time of one kernel over arrays of shapes: in seconds, or taken apart into terms.
+
+A latency model states its stages once, as a function of flat arrays of shapes (`Stages`).
+`KernelTime` evaluates that function, both for the seconds of many shapes and for the terms of few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from genz_core.latency.numerics import chunked, distinct
+from genz_core.types import Array, Num
+
+_NONE: Mapping[str, Array] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A latency taken apart [s], [shapes] each.
+
+    terms: parts that sum to the latency, by cause.  stages: times of what runs side by side; the
+    longest is among the terms, and what the others add to it is the term "overlap".
+    """
+
+    terms: Mapping[str, Array]
+    stages: Mapping[str, Array] = field(default_factory=dict)
+
+    @property
+    def total_s(self) -> Array:
+        """The latency: the sum of the terms [s], [shapes]."""
+        return sum(self.terms.values(), start=np.zeros(()))
+
+    @classmethod
+    def overlapped(cls, stages: Mapping[str, Num], total_s: Array) -> Terms:
+        """Terms of stages that take `total_s` together [s], [shapes].
+
+        The longest stage counts whole, the others as "overlap": what does not hide behind it.
+        """
+        times = {name: np.broadcast_to(time, np.shape(total_s)) for name, time in stages.items()}
+        if len(times) == 1:
+            return cls(times, times)
+        longest = np.argmax(np.stack(list(times.values())), axis=0)
+        terms = {
+            name: np.where(longest == at, time, 0.0)
+            for at, (name, time) in enumerate(times.items())
+        }
+        rest = total_s - sum(terms.values(), start=np.zeros(()))
+        return cls({**terms, "overlap": rest}, times)
+
+    def plus(self, **terms: Num) -> Terms:
+        """The same with further terms [s], broadcast to the shape of the others."""
+        shape = np.shape(self.total_s)
+        more = {
+            name: np.broadcast_to(np.asarray(time, float), shape) for name, time in terms.items()
+        }
+        return Terms({**self.terms, **more}, self.stages)
+
+    def where(self, work: Num) -> Terms:
+        """The same, zero for shapes whose `work` is zero."""
+        busy = np.asarray(work, float) > 0
+        return Terms(
+            {name: np.where(busy, time, 0.0) for name, time in self.terms.items()},
+            {name: np.where(busy, time, 0.0) for name, time in self.stages.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Times of a kernel's stages [s], for each shape and, where it chooses among ways, each way.
+
+    side_by_side: stages that overlap, [shapes] or [ways, shapes].
+    together_s: the time they take together, likewise.
+    of_way: parts that depend on the way and follow it, [ways, shapes]; infinite for a way that a
+    shape cannot take.  The way with the least sum is taken.
+    after: parts that follow whatever the way, [shapes].
+    """
+
+    side_by_side: Mapping[str, Array]
+    together_s: Array
+    of_way: Mapping[str, Array] = field(default_factory=lambda: _NONE)
+    after: Mapping[str, Array] = field(default_factory=lambda: _NONE)
+
+    def total_s(self) -> Array:
+        """Time of the best way with all that follows [s], [shapes]."""
+        time = self._of_each_way()
+        best = time.min(axis=0) if time.ndim > 1 else time
+        return np.asarray(sum(self.after.values(), start=best))
+
+    def terms(self) -> Terms:
+        """`total_s` taken apart."""
+        time = self._of_each_way()
+        if time.ndim == 1:
+            return Terms.overlapped(self.side_by_side, self.together_s).plus(**self.after)
+        best = np.argmin(time, axis=0)[None]
+
+        def taken(times: Array) -> Array:
+            return np.take_along_axis(np.broadcast_to(times, time.shape), best, axis=0)[0]
+
+        stages = {name: taken(times) for name, times in self.side_by_side.items()}
+        of_way = {name: taken(times) for name, times in self.of_way.items()}
+        return Terms.overlapped(stages, taken(self.together_s)).plus(**of_way, **self.after)
+
+    def _of_each_way(self) -> Array:
+        return np.asarray(sum(self.of_way.values(), start=self.together_s))
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTime:
+    """Time of one run of a kernel, one for each shape; evaluated by `seconds` and `terms`.
+
+    stages: (*axes) -> `Stages`, for flat arrays of one length.  axes: the shapes, numbers or
+    arrays that broadcast.  work: zero for shapes that cost nothing.  launch_s: time of the
+    smallest kernel, before the stages [s].  chunk: shapes that are evaluated at a time, so that
+    their intermediate results stay in a cache.  repeats: the first axis repeats values (tokens in
+    a sweep) while the others are numbers, so that each distinct value is evaluated once.
+    """
+
+    stages: Callable[..., Stages]
+    axes: tuple[Num, ...]
+    work: Num
+    launch_s: Num = 0.0
+    chunk: int = 16384
+    repeats: bool = False
+
+    def seconds(self) -> Array:
+        """The time [s], in the shape that the axes broadcast to; zero where there is no work."""
+        busy = np.asarray(self.work) > 0
+        if not busy.any():
+            return np.zeros(np.broadcast_shapes(*map(np.shape, self.axes)))
+        if self.repeats:
+            first, *rest = self.axes
+            time = distinct(lambda values: self._chunked(values, *rest), np.asarray(first, float))
+        else:
+            time = self._chunked(*self.axes)
+        return np.where(busy, self.launch_s + time, 0.0)
+
+    def terms(self) -> Terms:
+        """The time taken apart, with the launch as the term "launch"; [shapes], flat."""
+        axes = np.broadcast_arrays(*(np.atleast_1d(axis) for axis in self.axes))
+        terms = self.stages(*(axis.reshape(-1).astype(float) for axis in axes)).terms()
+        return terms.plus(launch=self.launch_s).where(self.work)
+
+    def _chunked(self, *axes: Num) -> Array:
+        return chunked(lambda *flat: self.stages(*flat).total_s(), *axes, chunk=self.chunk)

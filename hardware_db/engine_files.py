@@ -1,0 +1,105 @@
+"""Serving engines by name: those that ship, the user's own, and the priors of their fit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache, lru_cache
+from pathlib import Path
+
+from genz_core.engine import EngineProfile
+from genz_core.errors import UnknownEngine
+from hardware_db import recipes, yaml_document
+from hardware_db.data_folder import data_folder
+from hardware_db.engine_schema import EngineRecord, engine_record
+
+GENERIC = "generic"
+_SHIPPED = Path(__file__).parent / "engines"
+
+
+def engine_names() -> list[str]:
+    """Names of the engines that have a profile, shipped ones and the user's own."""
+    return sorted(_records())
+
+
+def engine_facts(name: str) -> EngineRecord:
+    """An engine's record: every figure with its source.
+
+    A name may carry a version or a remark, as tables print them: "vLLM 0.6.3",
+    "llama.cpp (llama-bench)", "HF Transformers 4.35 [fp16]".
+
+    Raises:
+        UnknownEngine: no profile has that name or alias; the near ones are listed.
+    """
+    records = _records()
+    spellings = {
+        _fold(spelling): record
+        for record in records.values()
+        for spelling in (record.id, record.name, *record.aliases)
+    }
+    plain = re.sub(r"[(\[].*|\bv?\d+(\.\w+)+\b.*", "", name)
+    for candidate in (name, plain, plain.partition("/")[0]):
+        if _fold(candidate) in spellings:
+            return spellings[_fold(candidate)]
+    raise UnknownEngine("engine", name, [*records, *(r.name for r in records.values())])
+
+
+def load_engine(name: str = GENERIC, *, own: bool = True) -> EngineProfile:
+    """The profile of an engine with its measurements; the generic one for an unknown name.
+
+    Args:
+        name: as for `engine_facts`.  The profile's `name` is the one that was used, so that a
+            caller can tell the user.
+        own: whether recipes that the user calibrated stand in for shipped ones.
+    """
+    try:
+        record = engine_facts(name or GENERIC)
+    except UnknownEngine:
+        record = engine_facts(GENERIC)
+    return replace(record.profile(), measurements=recipes.engine_measurements(record.id, own=own))
+
+
+def prior_engine(name: str) -> EngineProfile:
+    """The profile of an engine before any fit, from documentation and judgement.
+
+    Raises:
+        UnknownEngine: no engine of that name has a prior.
+    """
+    path = _SHIPPED / "priors" / f"{name}.yaml"
+    if not path.is_file():
+        raise UnknownEngine("engine", name, _records())
+    return _read(path).profile()
+
+
+def own_folder() -> Path:
+    """Folder of the user's own engines; it need not exist."""
+    return data_folder() / "engines"
+
+
+def _fold(name: str) -> str:
+    """A name without case and separators."""
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
+
+
+def _records() -> Mapping[str, EngineRecord]:
+    """{name: record} of the engines that ship, the user's own in place of theirs."""
+    own = sorted(own_folder().glob("*.yaml"))
+    return {**_shipped(), **{path.stem: _own(path, path.stat().st_mtime_ns) for path in own}}
+
+
+@lru_cache(maxsize=64)
+def _own(path: Path, _modified: int) -> EngineRecord:
+    """The record in a user's file, cached by the time of its last change."""
+    return _read(path)
+
+
+@cache
+def _shipped() -> Mapping[str, EngineRecord]:
+    """{name: record} of the engines that ship."""
+    return {path.stem: _read(path) for path in sorted(_SHIPPED.glob("*.yaml"))}
+
+
+def _read(path: Path) -> EngineRecord:
+    """The record in a file.  Raises `InvalidValue`."""
+    return engine_record(yaml_document.parse(path.read_text("utf-8"), path.name), path.name)

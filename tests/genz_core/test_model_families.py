@@ -1,0 +1,90 @@
+"""Laws of an estimate for a model of every architecture, as an engine serves it on an H100."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import genz_core
+import hardware_db
+import model_registry
+from genz_core.types import Model, Parallelism, Workload
+
+#: Growing loads: batch, prompt and output each; the first prompt has one token.
+BATCH = np.array([1, 1, 1, 4, 64])
+ISL = np.array([1, 40, 4000, 4000, 4000])
+OSL = np.array([2, 2, 500, 500, 2000])
+
+
+@cache
+def family_models() -> dict[str, str]:
+    """{model_type: the smallest model of it}."""
+    smallest: dict[str, tuple[float, str]] = {}
+    for name in model_registry.names():
+        facts = model_registry.describe(name)
+        entry = (facts["parameters"], name)
+        kind = facts["model_type"]
+        smallest[kind] = min(smallest.get(kind, entry), entry)
+    return {kind: name for kind, (_, name) in smallest.items()}
+
+
+@pytest.fixture(scope="module", params=family_models())
+def estimate(request):
+    model = model_registry.load(family_models()[request.param])
+    return genz_core.estimate(
+        model,
+        hardware_db.load("h100"),
+        Workload(BATCH, ISL, OSL),
+        Parallelism(),
+        hardware_db.load_engine("vllm"),
+        on_error="status",
+    )
+
+
+def test_the_families_are_many():
+    assert len(family_models()) >= 60
+
+
+def test_parts_and_waits_sum_to_each_step(estimate):
+    for step in (estimate.prefill, estimate.decode):
+        parts = sum(part.sum(axis=0) for part in step.parts().values())
+        assert parts + step.pipeline_s + step.host_s == pytest.approx(step.total_s, rel=1e-9)
+        table = step.table(3)
+        assert sum(table["predicted_s"]) == pytest.approx(float(step.operators_s[:, 3].sum()))
+        assert sum(table["share"]) == pytest.approx(1.0)
+
+
+def test_the_terms_of_every_operator_sum_to_its_price(estimate):
+    for step in (estimate.prefill, estimate.decode):
+        for row in range(len(step.graph.ops)):
+            explanation = step.explain(row, 3)
+            total = sum(explanation.terms.values())
+            assert total == pytest.approx(float(step.expected_s[row, 3]), rel=1e-9, abs=1e-15)
+
+
+def test_nothing_is_faster_than_its_bound(estimate):
+    for step in (estimate.prefill, estimate.decode):
+        assert np.all(step.expected_s >= step.bound_s)
+        assert np.all(step.total_s >= step.bound_total_s)
+        assert np.all(step.bound_total_s > 0)
+
+
+def test_more_work_never_takes_less_time(estimate):
+    assert np.all(np.diff(estimate.prefill.total_s) >= 0)
+    assert np.all(np.diff(estimate.decode.total_s) >= 0)
+    assert np.all(np.diff(estimate.memory.total_bytes) >= 0)
+
+
+def test_each_load_is_priced_as_it_is_alone(estimate):
+    model: Model = estimate.model
+    for at in (0, 3):
+        load = Workload(int(BATCH[at]), int(ISL[at]), int(OSL[at]))
+        alone = genz_core.estimate(
+            model, estimate.system, load, engine=estimate.engine, on_error="status"
+        )
+        assert estimate.prefill.expected_s[:, at] == pytest.approx(
+            alone.prefill.expected_s[:, 0], rel=1e-9
+        )
+        assert estimate.tpot_s[at] == pytest.approx(alone.tpot_s[0], rel=1e-9)

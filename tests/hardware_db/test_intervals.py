@@ -1,0 +1,89 @@
+"""Intervals of predictions: which held-out points they rest on, and where there are none."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hardware_db
+from genz_core.engine import EngineProfile
+from genz_core.latency.profile import Fit
+from hardware_db.intervals import Interval, load_interval, load_operator_interval, validated_tier
+from hardware_db.profiles import residual_quantiles
+from hardware_db.tables import table
+
+ROWS = table("engines", "intervals")
+
+
+@given(st.floats(0.1, 3.0), st.floats(1.0, 3.0))
+def test_an_interval_contains_its_prediction(low, factor):
+    interval = Interval(low, low * factor, 10)
+    assert interval.low <= 1.0 <= interval.high
+    assert interval.low <= low and interval.high >= low * factor
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: " ".join(list(row.values())[:4]))
+def test_every_row_that_ships_is_an_interval_around_some_prediction(row):
+    assert 0.0 < float(row["low"]) <= float(row["high"]) < 20.0
+    assert int(row["points"]) >= 5
+
+
+def row_of(**key: str) -> Interval | None:
+    """The interval of the row of a key, if there is one."""
+    rows = (row for row in ROWS if key.items() <= row.items())
+    return next((Interval(float(r["low"]), float(r["high"]), int(r["points"])) for r in rows), None)
+
+
+@pytest.mark.parametrize("tier", ["measured", "sibling", "default"])
+@pytest.mark.parametrize("metric", ["ttft_s", "tpot_s"])
+def test_an_engine_rests_on_its_own_points_then_on_all_and_an_unmeasured_one_on_the_generic(
+    metric, tier
+):
+    measured = {row["engine"] for row in ROWS} - {"*", "generic"}
+    assert measured >= {"vllm", "trtllm", "sglang"}
+    key = {"metric": metric, "tier": tier, "known": "none"}
+    for name in measured:
+        expected = row_of(**key, engine=name) or row_of(**key, engine="*")
+        assert load_interval(metric, tier, EngineProfile(name)) == expected
+    generic = row_of(**key, engine="generic")
+    assert load_interval(metric, tier, EngineProfile("unheard of")) == generic
+
+
+def test_a_calibrated_recipe_has_its_own_points_and_a_few_runs_those_of_none():
+    engine = hardware_db.load_engine("vllm")
+    tiers = {
+        state: load_interval("tpot_s", "measured", replace(engine, measured_on=state))
+        for state in ("", "own_few", "recipe", "own")
+    }
+    assert tiers[""] == tiers["own_few"]
+    assert len({tiers[""], tiers["recipe"], tiers["own"]}) == 3
+
+
+def test_a_figure_or_a_tier_without_points_has_no_interval():
+    assert load_interval("tpot_s", "", hardware_db.load_engine("vllm")) is None
+    assert load_interval("goodput", "measured", hardware_db.load_engine("vllm")) is None
+
+
+def test_an_operators_interval_is_the_middle_four_fifths_of_its_residuals():
+    fit = hardware_db.load("h100").latency.fit("gemm", "bf16")
+    interval = load_operator_interval("gemm", fit, "vllm")
+    levels = residual_quantiles()["gemm"]["measured"]
+    assert interval.low == pytest.approx(math.exp(levels[0.1]))
+    assert interval.high == pytest.approx(math.exp(levels[0.9]))
+
+
+def test_constants_of_the_user_and_engines_with_other_kernels_have_no_residuals():
+    fit = hardware_db.load("h100").latency.fit("gemm", "bf16")
+    assert load_operator_interval("gemm", fit, "llama.cpp") is None
+    assert load_operator_interval("gemm", Fit("measured", "own benchmark", 60), "vllm") is None
+
+
+def test_the_tier_of_a_profile_counts_until_the_user_fits_a_part_of_it():
+    profile = hardware_db.load("h100").latency
+    assert validated_tier(profile) == "measured" and validated_tier(None) == ""
+    own = {**profile.fits, "gemm.bf16": Fit("measured", "own benchmark", 60)}
+    assert validated_tier(replace(profile, fits=own)) == ""
