@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.calibration.machine_validation import Validation
-from app.wording.tables import Format, render
+from app.wording.tables import TableFormat, render
 
 TARGET = 0.15
 
@@ -82,10 +82,10 @@ def markdown(validation: Validation) -> str:
                 f"**{sentence(validation).capitalize()}.**",
                 *(f"Doubt: {doubt}." for doubt in validation.doubts),
                 _how(validation),
-                "## By phase\n\n" + render(phases, Format.markdown),
-                "## Every point\n\n" + render(_shown(validation), Format.markdown),
+                "## By phase\n\n" + render(phases, TableFormat.markdown),
+                "## Every point\n\n" + render(_shown(validation), TableFormat.markdown),
                 "## The fit on its own microbenchmarks\n\n"
-                + render(_fits(validation), Format.markdown),
+                + render(_fits(validation), TableFormat.markdown),
                 _limits(validation),
             )
         )

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from app.wording.tables import Format
+from app.wording.tables import TableFormat
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Form = Annotated[Format, typer.Option("--format", help="text, markdown, csv or json.")]
+Form = Annotated[TableFormat, typer.Option("--format", help="text, markdown, csv or json.")]
 ModelName = Annotated[
     str, typer.Argument(help="Registry name, Hugging Face id, or path to a config.json.")
 ]
@@ -73,16 +73,16 @@ def write(path: Path, text: str) -> None:
         raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
 
 
-def form(chosen: Format, json: bool) -> Format:
+def form(chosen: TableFormat, json: bool) -> TableFormat:
     """--json is short for --format json."""
-    return Format.json if json else chosen
+    return TableFormat.json if json else chosen
 
 
-def rendered(rows: Sequence[Mapping[str, Any]], chosen: Format) -> str:
+def rendered(rows: Sequence[Mapping[str, Any]], chosen: TableFormat) -> str:
     """Rows of predictions: numbers for a program, intervals in one cell for a reader."""
     from app.scenario import intervals
     from app.wording.tables import render
 
-    if chosen in (Format.text, Format.markdown):
+    if chosen in (TableFormat.text, TableFormat.markdown):
         rows = [intervals.folded(row) for row in rows]
     return render(rows, chosen)

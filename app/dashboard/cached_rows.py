@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from app.accuracy import measured_points
-from app.accuracy.likely_causes import run_of
+from app.accuracy.likely_causes import run_words
 
 Rows = list[dict[str, Any]]
 _READERS: Mapping[str, Callable[..., Rows]] = {
@@ -26,7 +26,7 @@ def rows(area: str) -> Rows:
     if area not in kept:
         bar = st.progress(0.0, f"Pricing every measured row ({area}) …")
         found = _READERS[area](lambda done, of: bar.progress(done / of))
-        kept[area] = [{**row, "label": run_of(row)} for row in found]
+        kept[area] = [{**row, "label": run_words(row)} for row in found]
         bar.empty()
     return kept[area]
 

@@ -28,7 +28,7 @@ from app.engine_fit.writing import (
     write_recipes,
     write_table,
 )
-from app.wording.tables import Format, render
+from app.wording.tables import TableFormat, render
 from genz_core.engine import TRIED_RUNS
 
 
@@ -52,7 +52,7 @@ def main() -> None:
     }
     for name, rows in tables.items():
         write_table(ENGINES / f"{name}.csv", rows, day)
-        print(f"\n{name}\n" + render(rows, Format.text))
+        print(f"\n{name}\n" + render(rows, TableFormat.text))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any
 Rows = Sequence[Mapping[str, Any]]
 
 
-class Format(StrEnum):
+class TableFormat(StrEnum):
     """How a command prints its table."""
 
     text = "text"
@@ -21,15 +21,15 @@ class Format(StrEnum):
     json = "json"
 
 
-def render(rows: Rows, form: Format, *, digits: int = 4) -> str:
+def render(rows: Rows, form: TableFormat, *, digits: int = 4) -> str:
     """The table in one of the forms; JSON and CSV keep full precision."""
-    if form is Format.json:
+    if form is TableFormat.json:
         return to_json(list(rows))
-    if form is Format.csv:
+    if form is TableFormat.csv:
         return to_csv(rows)
     header = list(rows[0]) if rows else []
     cells = [[_cell(row.get(name), digits) for name in header] for row in rows]
-    if form is Format.markdown:
+    if form is TableFormat.markdown:
         from profilers.wording import markdown_table
 
         return markdown_table(header, cells)

@@ -128,7 +128,7 @@ def test_every_peer_figure_has_a_source():
 
 
 def test_the_worst_rows_come_with_a_suspicion(published):
-    worst = likely_causes.of_worst(published, measured_points.worst(published))
+    worst = likely_causes.suspected_records(published, measured_points.worst(published))
     assert len(worst) == 20 and all(row["suspected"] for row in worst)
     assert not any("suspected" in row for row in published)
 
@@ -169,13 +169,13 @@ def test_a_suspicion_follows_from_both_figures_of_a_run(row: dict, other: dict |
 def test_every_operator_can_be_taken_apart(scenario: Scenario, phase: str):
     priced = estimate(scenario)
     step = priced.prefill if phase == "prefill" else priced.decode
-    for row in shipped_errors.by_time(step):
-        work = worked_example.worked(step, row)
+    for row in worked_example.operators_by_time(step):
+        work = worked_example.work_through(step, row)
         assert work.equation, work.model
         assert work.expected_s >= work.bound_s
         said = worked_example.markdown(work, phase)
         assert "nan" not in said and "One run takes" in said
-        assert worked_example.constants(work)
+        assert worked_example.constant_rows(work)
 
 
 @pytest.mark.parametrize("weights", ["", "fp8", "int4", "nvfp4"])
@@ -183,7 +183,7 @@ def test_every_operator_can_be_taken_apart(scenario: Scenario, phase: str):
 def test_the_terms_of_every_operator_make_its_time(phase: str, weights: str):
     step = getattr(estimate(Scenario(weights=weights)), phase)
     for row in range(len(step.graph.ops)):
-        work = worked_example.worked(step, row)
+        work = worked_example.work_through(step, row)
         total = sum(float(term) for term in work.price.terms.values())
         assert total == pytest.approx(step.expected_s[row, 0], rel=1e-9), work.op.name
         assert len(worked_example.term_rows(work)) == sum(

@@ -15,7 +15,7 @@ from app.scenario.levers import PHASES
 from app.scenario.scenario import Scenario, estimate, estimate_resolved, resolve
 from app.scenario.setup import Setup
 from app.wording import quantities
-from app.wording.tables import Format
+from app.wording.tables import TableFormat
 from genz_core.latency import Pricer
 from genz_core.latency.profile import Fit, LatencyProfile
 from hardware_db.intervals import Interval
@@ -235,7 +235,7 @@ def test_every_latency_under_load_has_its_ends_or_is_named_as_not_validated(syst
     rows = serve_rows(Scenario(system=system, engine="vllm"), 1.0, 16.0)
     for row in rows:
         check(row, names)
-    assert "not validated" in rendered(rows, Format.text)
+    assert "not validated" in rendered(rows, TableFormat.text)
     frame = load_curves.closed_loop(Setup(Scenario(system=system, engine="vllm")), 1.0)
     for row in frame.to_dict("records"):
         check(row, names)
@@ -265,7 +265,7 @@ def test_a_reader_sees_the_interval_or_that_there_is_none_and_a_program_both_end
     assert intervals.folded(row) == {"tp": 1, "ttft_s": 0.02, "ttft 80 %": "10.0 to 40.0 ms"}
     none = intervals.beside({"ttft_s": 0.02}, {"ttft_s": None})
     assert intervals.folded(none)["ttft 80 %"] == "not validated"
-    assert rendered([none], Format.csv).splitlines()[1] == "0.02,,,ttft_s"
+    assert rendered([none], TableFormat.csv).splitlines()[1] == "0.02,,,ttft_s"
 
 
 def test_the_exported_comparison_has_the_ends_of_every_validated_latency():

@@ -16,7 +16,7 @@ from app.cli import cli
 from app.measuring import comparison, run_store
 from app.scenario import intervals
 from app.scenario.scenario import Scenario, estimate
-from app.wording.tables import Format, render
+from app.wording.tables import TableFormat, render
 from genz_core.types import Workload
 from profilers import Comparison, Measurement
 from profilers.compare import lies_inside
@@ -117,9 +117,9 @@ def test_operators_that_nobody_measured_have_no_measurement():
     found = comparison.compared(estimate(one), bare)
     worst = comparison.worst(found.operators)
     assert len(worst) == min(10, len(found.operators)) and worst["measured [µs]"].isna().all()
-    shown = render(found.operators[["name", "measured_s"]].to_dict("records"), Format.csv)
+    shown = render(found.operators[["name", "measured_s"]].to_dict("records"), TableFormat.csv)
     assert all(line.endswith(",") for line in shown.splitlines()[1:])
-    assert "nan" not in render(found.operators[["measured_s"]].to_dict("records"), Format.text)
+    assert "nan" not in render(found.operators[["measured_s"]].to_dict("records"), TableFormat.text)
 
 
 def test_the_command_says_how_to_name_the_phase_that_a_report_does_not():

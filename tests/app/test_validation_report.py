@@ -122,7 +122,7 @@ def test_the_accuracy_document_has_every_split_and_a_worst_list():
     serving = [
         {**row, "metric": metric, "origin": "public_benchmark", "concurrency": "8"}
         for row in records
-        for metric in shipped_errors.SERVING_METRICS
+        for metric in measured_points.SERVING_METRICS
     ]
     document = validation_report.markdown(records, serving, "2026-01-31")
     assert "2026-01-31" in document

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from app.commands.options import Form, Json, form
-from app.wording.tables import Format
+from app.wording.tables import TableFormat
 
 
 def register(cli: typer.Typer) -> None:
@@ -18,7 +18,7 @@ def models(
     name: Annotated[str, typer.Argument(help="A model to show; empty: all.")] = "",
     find: Annotated[str, typer.Option(help="Only names that contain this text.")] = "",
     json: Json = False,
-    format_: Form = Format.text,
+    format_: Form = TableFormat.text,
 ) -> None:
     import model_registry
     from app.wording.tables import render, to_json
@@ -26,7 +26,7 @@ def models(
     chosen = form(format_, json)
     if name:
         facts = describe(name)
-        typer.echo(to_json(facts) if chosen is Format.json else _lines(facts))
+        typer.echo(to_json(facts) if chosen is TableFormat.json else _lines(facts))
         return
     wanted = [entry for entry in model_registry.names() if find.casefold() in entry.casefold()]
     rows = [summary(entry) for entry in wanted]

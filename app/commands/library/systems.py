@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from app.commands.options import Form, Json, form
-from app.wording.tables import Format
+from app.wording.tables import TableFormat
 
 
 def register(cli: typer.Typer) -> None:
@@ -22,7 +22,7 @@ def systems(
     kind: Annotated[str, typer.Option(help="Only gpu, cpu, tpu, npu or igpu.")] = "",
     find: Annotated[str, typer.Option(help="Only names that contain this text.")] = "",
     json: Json = False,
-    format_: Form = Format.text,
+    format_: Form = TableFormat.text,
 ) -> None:
     import hardware_db
     from app.wording.tables import render, to_json
@@ -31,7 +31,7 @@ def systems(
     if name:
         record = detail(name)
         figures = record.pop("figures")
-        if chosen is Format.json:
+        if chosen is TableFormat.json:
             typer.echo(to_json({**record, "figures": figures}))
         else:
             typer.echo(f"{record['name']} ({record['slug']})\n")
@@ -45,7 +45,9 @@ def systems(
         and kind.casefold() in row["kind"]
         and find.casefold() in f"{row['slug']} {row['name']}".casefold()
     ]
-    typer.echo(render(wanted if chosen is Format.json else [_short(row) for row in wanted], chosen))
+    typer.echo(
+        render(wanted if chosen is TableFormat.json else [_short(row) for row in wanted], chosen)
+    )
 
 
 def summary(slug: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import typer
 
 from app.commands import options as opt
 from app.commands.options import Form, Json, form
-from app.wording.tables import Format
+from app.wording.tables import TableFormat
 
 
 def register(cli: typer.Typer) -> None:
@@ -29,7 +29,7 @@ def validate(
         Path | None, typer.Option(help="Write the document of all tables here, and exit.")
     ] = None,
     json: Json = False,
-    format_: Form = Format.text,
+    format_: Form = TableFormat.text,
 ) -> None:
     from genz_core.errors import InvalidValue
 
@@ -46,11 +46,13 @@ def validate(
 def _write_docs(target: Path) -> None:
     from app.accuracy import document, measured_points
 
-    for path in document.write(target, measured_points.published(), measured_points.serving()):
+    for path in document.write_documents(
+        target, measured_points.published(), measured_points.serving()
+    ):
         typer.echo(f"wrote {path}")
 
 
-def _operators(by: str, worst: int, rows: Path | None, shape: Format) -> None:
+def _operators(by: str, worst: int, rows: Path | None, shape: TableFormat) -> None:
     """Errors of the latency models; a row an operator and split, or the columns of --by."""
     from app.accuracy import likely_causes, shipped_errors
     from app.wording.tables import render, to_csv
@@ -64,10 +66,10 @@ def _operators(by: str, worst: int, rows: Path | None, shape: Format) -> None:
     if worst:
         held = [row for row in series if row["split"] == "held-out shapes"]
         far = sorted(held, key=lambda row: -row["mape %"])[:worst]
-        typer.echo("\n" + render(likely_causes.of_series(far), shape))
+        typer.echo("\n" + render(likely_causes.suspected_series(far), shape))
 
 
-def _measured(what: str, by: str, worst: int, rows: Path | None, shape: Format) -> None:
+def _measured(what: str, by: str, worst: int, rows: Path | None, shape: TableFormat) -> None:
     """Errors on measured rows as the constants ship, then on rows that were held out."""
     from app.accuracy import likely_causes, measured_points, shipped_errors
     from app.wording.tables import render, to_csv
@@ -77,16 +79,16 @@ def _measured(what: str, by: str, worst: int, rows: Path | None, shape: Format) 
     _check(columns, records)
     if rows is not None:
         opt.write(rows, to_csv(records) + "\n")
-    table = measured_points.summary(records, columns)
+    table = measured_points.error_table(records, columns)
     if not by and what == "published":
-        table = [{"metric": "all", **measured_points.summary(records)[0]}, *table]
+        table = [{"metric": "all", **measured_points.error_table(records)[0]}, *table]
     typer.echo(render(table, shape))
-    metrics = shipped_errors.SERVING_METRICS if what == "serving" else shipped_errors.BATCH_METRICS
+    metrics = measured_points.SERVING_METRICS if what == "serving" else shipped_errors.BATCH_METRICS
     held = shipped_errors.fit_errors(metrics)
-    if held and shape in (Format.text, Format.markdown):
+    if held and shape in (TableFormat.text, TableFormat.markdown):
         typer.echo("\nBy what the points were to the fit:\n\n" + render(held, shape))
     if worst:
-        far = likely_causes.of_worst(records, measured_points.worst(records, worst))
+        far = likely_causes.suspected_records(records, measured_points.worst(records, worst))
         typer.echo("\n" + render(likely_causes.brief(far), shape))
 
 

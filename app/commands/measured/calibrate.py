@@ -72,7 +72,7 @@ def _validate(
     """Print the accuracy; returns the machine as fitted before and after the model ran."""
     from app.calibration import machine_document, machine_validation
     from app.commands.progress_bar import running
-    from app.wording.tables import Format, render, to_json
+    from app.wording.tables import TableFormat, render, to_json
 
     with running("validating") as run:
         result = machine_validation.validate(
@@ -83,7 +83,7 @@ def _validate(
     if json:
         typer.echo(to_json(machine_document.summary(result)))
         return result.machine
-    typer.echo(render(list(result.rows), Format.text))
+    typer.echo(render(list(result.rows), TableFormat.text))
     typer.echo("\n" + machine_document.sentence(result))
     for doubt in result.doubts:
         typer.echo(f"doubt: {doubt}")
@@ -93,7 +93,7 @@ def _validate(
 def _print(calibrated: Any, paths: list[Path], json: bool) -> None:
     from dataclasses import asdict
 
-    from app.wording.tables import Format, render, to_json
+    from app.wording.tables import TableFormat, render, to_json
 
     rows = [
         {
@@ -120,7 +120,7 @@ def _print(calibrated: Any, paths: list[Path], json: bool) -> None:
         }
         typer.echo(to_json(facts))
         return
-    typer.echo(render(rows, Format.text))
+    typer.echo(render(rows, TableFormat.text))
     slug, engine = calibrated.system.slug, calibrated.engine.name
     typer.echo(f"\nsystem {slug}, engine {engine}" + ("" if paths else " (not saved)"))
     for path in paths:
@@ -140,7 +140,7 @@ def report(
 ) -> None:
     import profilers
     from app.calibration import fit_tables, from_reports
-    from app.wording.tables import Format, render, to_json
+    from app.wording.tables import TableFormat, render, to_json
 
     found = from_reports.fit(profilers.read_reports(files), system, name)
     paths = from_reports.save(found) if save else []
@@ -158,7 +158,7 @@ def report(
         typer.echo(to_json(facts))
         return
     shown = [{key: row[key] for key in list(row)[:-1]} for row in constants]
-    typer.echo(render(errors, Format.text) + "\n\n" + render(shown, Format.text))
+    typer.echo(render(errors, TableFormat.text) + "\n\n" + render(shown, TableFormat.text))
     for sentence in found.refused:
         typer.echo(f"refused: {sentence}")
     typer.echo(
@@ -185,7 +185,7 @@ def runs(
 ) -> None:
     from app.calibration import from_runs
     from app.commands.progress_bar import running
-    from app.wording.tables import Format, render, to_json
+    from app.wording.tables import TableFormat, render, to_json
 
     if forget:
         for key, dropped in from_runs.forget(file).items():
@@ -210,7 +210,7 @@ def runs(
         return
     for one in found:
         typer.echo(f"{one.measured.model}, {from_runs.named(one.key)}\n")
-        typer.echo(render(from_runs.table(one), Format.text) + "\n")
-        typer.echo(render(from_runs.constants(one), Format.text) + "\n")
+        typer.echo(render(from_runs.table(one), TableFormat.text) + "\n")
+        typer.echo(render(from_runs.constants(one), TableFormat.text) + "\n")
         typer.echo(from_runs.sentence(one) + "\n")
     typer.echo(f"kept in {path}" if path else "not kept")

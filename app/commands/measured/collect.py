@@ -166,7 +166,7 @@ def microbench(
     json: Json = False,
 ) -> None:
     from app.commands.progress_bar import running
-    from app.wording.tables import Format, render, to_csv, to_json
+    from app.wording.tables import TableFormat, render, to_csv, to_json
     from profilers.collect.building import pick_device
     from profilers.collect.clock import use_threads
     from profilers.collect.microbenchmarks import run_suite
@@ -182,5 +182,5 @@ def microbench(
     if json:
         typer.echo(to_json({"rows": rows, "facts": facts}))
         return
-    typer.echo(render(rows, Format.text))
+    typer.echo(render(rows, TableFormat.text))
     typer.echo("\n" + ", ".join(f"{key} {value}" for key, value in facts.items()))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from app.commands.options import Form, Json, form
-from app.wording.tables import Format
+from app.wording.tables import TableFormat
 
 Identity = Annotated[str, typer.Argument(help="Id of a run, or the start of it.")]
 
@@ -52,7 +52,7 @@ def start(
 def list_(
     tag: Annotated[str, typer.Option(help="Only runs with this tag.")] = "",
     json: Json = False,
-    format_: Form = Format.text,
+    format_: Form = TableFormat.text,
 ) -> None:
     from datetime import UTC, datetime
 
@@ -116,7 +116,7 @@ def take(source: Path) -> None:
 def compare(
     identities: Annotated[list[str], typer.Argument(help="Ids of runs.")],
     json: Json = False,
-    format_: Form = Format.text,
+    format_: Form = TableFormat.text,
 ) -> None:
     """Runs side by side."""
     from app.measuring.run_store import store

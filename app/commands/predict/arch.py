@@ -64,7 +64,7 @@ def _values(text: str) -> dict[str, int]:
 
 
 def _text(found: dict[str, Any]) -> str:
-    from app.wording.tables import Format, render
+    from app.wording.tables import TableFormat, render
 
     head = {key: value for key, value in found.items() if isinstance(value, (str, int, float))}
     lines = [f"{key:18} {value}" for key, value in head.items()]
@@ -76,7 +76,7 @@ def _text(found: dict[str, Any]) -> str:
                  "held GB": op["held_weight_bytes"] / 1e9}
                 for op in group["operators"]
             ]  # fmt: skip
-            lines += ["", title, render(rows, Format.text)]
+            lines += ["", title, render(rows, TableFormat.text)]
     else:
         rows = [
             {key: value for key, value in op.items() if key not in ("bytes", "formulas")}
@@ -85,6 +85,6 @@ def _text(found: dict[str, Any]) -> str:
             for op in found["operators"]
         ]
         total = [{"name": "total", **found["total"]}] if "total" in found else []
-        lines += ["", render([*rows, *total], Format.text)]
+        lines += ["", render([*rows, *total], TableFormat.text)]
     lines += ["", *found.get("notes", ())]
     return "\n".join(lines).rstrip()

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from app.commands import options as opt
-from app.wording.tables import Format
+from app.wording.tables import TableFormat
 
 
 def register(cli: typer.Typer) -> None:
@@ -41,7 +41,7 @@ def estimate(
     points: Annotated[Path | None, typer.Option(help="A points file (CSV) to price.")] = None,
     output: Annotated[Path | None, typer.Option(help="Where the priced points go.")] = None,
     json: opt.Json = False,
-    format_: opt.Form = Format.text,
+    format_: opt.Form = TableFormat.text,
 ) -> None:
     from app.scenario.scenario import Scenario
     from genz_core.degrees import parse_degrees
@@ -78,7 +78,7 @@ def _price_points(points: Path, output: Path | None) -> None:
 
     if output is None:
         rows = points_file.price(points_file.read(points))
-        typer.echo(render(rows, Format.csv))
+        typer.echo(render(rows, TableFormat.csv))
         return
     with typer.progressbar(length=100, label="pricing", file=_stderr()) as bar:
 
@@ -96,7 +96,7 @@ def _stderr() -> Any:
     return sys.stderr
 
 
-def _print(scenario: Any, chosen: Format) -> None:
+def _print(scenario: Any, chosen: TableFormat) -> None:
     from app.scenario import intervals
     from app.scenario.scenario import estimate_resolved, resolve
     from app.scenario.summary import facts, operator_rows
@@ -106,10 +106,10 @@ def _print(scenario: Any, chosen: Format) -> None:
     result = estimate_resolved(resolved)
     summary = facts(resolved, result)
     operators = {phase: operator_rows(getattr(result, phase)) for phase in ("prefill", "decode")}
-    if chosen is Format.json:
+    if chosen is TableFormat.json:
         typer.echo(to_json({**summary, "operators": operators}))
         return
-    if chosen is Format.csv:
+    if chosen is TableFormat.csv:
         rows = [{"phase": phase, **row} for phase, table in operators.items() for row in table]
         typer.echo(render(rows, chosen))
         return

@@ -8,7 +8,7 @@ import typer
 
 from app.commands import options as opt
 from app.commands.predict.arch import WITHOUT, names
-from app.wording.tables import Format
+from app.wording.tables import TableFormat
 
 
 def register(cli: typer.Typer) -> None:
@@ -30,7 +30,7 @@ def ops(
     trace: Annotated[bool, typer.Option("--trace", help="Trace the model's own code.")] = False,
     without: Annotated[str, typer.Option(help=WITHOUT)] = "",
     json: opt.Json = False,
-    format_: opt.Form = Format.text,
+    format_: opt.Form = TableFormat.text,
 ) -> None:
     from genz_core.errors import InvalidParallelism
     from genz_core.types import Parallelism
@@ -48,10 +48,10 @@ def ops(
         Parallelism(tp=tp),
     )
     renderers = {
-        Format.text: static_table.as_text,
-        Format.markdown: static_table.as_markdown,
-        Format.csv: static_table.as_csv,
-        Format.json: static_table.as_json,
+        TableFormat.text: static_table.as_text,
+        TableFormat.markdown: static_table.as_markdown,
+        TableFormat.csv: static_table.as_csv,
+        TableFormat.json: static_table.as_json,
     }
     typer.echo(renderers[opt.form(format_, json)](table))
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from app.commands import options as opt
-from app.wording.tables import Format
+from app.wording.tables import TableFormat
 
 
 def register(cli: typer.Typer) -> None:
@@ -35,7 +35,7 @@ def serve(
         float, typer.Option(help="Real lengths are uniform in [ratio, 1] of nominal.")
     ] = 1.0,
     json: opt.Json = False,
-    format_: opt.Form = Format.text,
+    format_: opt.Form = TableFormat.text,
 ) -> None:
     import numpy as np
 

@@ -57,7 +57,7 @@ def operators() -> None:
           "Measured over predicted on points that fitted nothing, by what the device's constants "
           "are fitted on.")  # fmt: skip
     worst = sorted(chosen, key=lambda row: -row["mape %"])[:20]
-    table(f"Worst twenty series, {split}", likely_causes.of_series(worst), "operator_worst")
+    table(f"Worst twenty series, {split}", likely_causes.suspected_series(worst), "operator_worst")
     table("Peers", shipped_errors.peers("operators"), "operator_peers")
     export.downloads("accuracy-operators", figures, pd.DataFrame(series), setup)
 
@@ -88,19 +88,19 @@ def measured(area: str) -> None:
     figures = pair(shown, by, "Predicted over measured", area)
     table("Errors by split [%]", splits, "splits",
           "; ".join(shipped_errors.split_words(splits)))  # fmt: skip
-    table("All rows, in sample [%]", measured_points.summary(shown, ("metric",)), "all_rows",
+    table("All rows, in sample [%]", measured_points.error_table(shown, ("metric",)), "all_rows",
           shipped_errors.AS_SHIPPED)  # fmt: skip
-    table(f"By {by}, in sample [%]", measured_points.summary(shown, (by,)), "by_column")
+    table(f"By {by}, in sample [%]", measured_points.error_table(shown, (by,)), "by_column")
     if serving:
-        table("After runs of your own [%]", shipped_errors.own_runs(metrics), "own_runs",
+        table("After runs of your own [%]", shipped_errors.own_run_errors(metrics), "own_runs",
               shipped_errors.OWN_RUNS)  # fmt: skip
-    table("80 % intervals, do they hold?", shipped_errors.coverage(metrics), "coverage",
+    table("80 % intervals, do they hold?", shipped_errors.interval_coverage(metrics), "coverage",
           "On points that fitted neither the prediction nor the interval. By what was known: "
           + shipped_errors.KNOWN)  # fmt: skip
     peers = shipped_errors.peers("serving" if serving else "published", metric or "")
     table("Peers", peers, "peers",
           "As their sources state them; their rows are not always ours.")  # fmt: skip
-    worst = likely_causes.of_worst(rows, measured_points.worst(shown))
+    worst = likely_causes.suspected_records(rows, measured_points.worst(shown))
     table("Worst twenty", likely_causes.brief(worst), "worst",
           "Suspected by rules that look at the run; not a finding.")  # fmt: skip
     export.downloads(f"accuracy-{area}", figures, pd.DataFrame(shown), setup)
@@ -114,13 +114,13 @@ def one_number() -> None:
             key="made_phase", bind="query-params",
         )  # fmt: skip
         step = step_of(estimate, phase)
-        names = shipped_errors.by_time(step)
+        names = worked_example.operators_by_time(step)
         row = st.selectbox("Operator", list(names), format_func=names.get, key=f"made_{phase}")
-    work = worked_example.worked(step, row)
+    work = worked_example.work_through(step, row)
     st.caption(sidebar.describe(setup) + f" · engine {asked.engine.name} · the sidebar's scenario")
     st.markdown(worked_example.markdown(work, phase))
-    table("Its constants", worked_example.constants(work), "constants")
-    st.markdown(worked_example.step_words(estimate, phase))
+    table("Its constants", worked_example.constant_rows(work), "constants")
+    st.markdown(worked_example.step_markdown(estimate, phase))
 
 
 setup = sidebar.asked()

@@ -116,7 +116,7 @@ def detail(known: dict[str, tuple[StepEstimate, int]]) -> None:
     export.chart(figure, "inside_roofline", f"{op.name} on the roofline")
     figures["roofline"] = figure
     with st.expander("How its time is predicted", icon=":material/function:"):
-        st.markdown(worked_example.markdown(worked_example.worked(step, row), phase))
+        st.markdown(worked_example.markdown(worked_example.work_through(step, row), phase))
 
 
 steps = priced()
