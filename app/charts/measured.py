@@ -101,7 +101,7 @@ def sweep(
 def before_after(rows: Sequence[Mapping[str, Any]], look: Look) -> go.Figure:
     """Error of each measured figure before and after a calibration.
 
-    rows: see `app.calibration.from_runs.table`.
+    rows: of `app.calibration.from_runs.figure_rows`.
     """
     names = [f"{row['run']}, {METRIC_NAMES.get(row['figure'], row['figure'])}" for row in rows]
     figure = blank(look, "Runs of your own, before and after", 150 + 52 * len(rows))

@@ -40,7 +40,7 @@ WRONG_UNIT = b"memory_gb_per_s: {value: 3.35e12, source: nvidia-h100, kind: data
 
 
 def asked(app: AppTest) -> Setup:
-    return app.session_state["asked"]
+    return app.session_state["setup"]
 
 
 # ------------------------------------------------------------------------------- the scenario

@@ -75,7 +75,7 @@ def test_static_batches_count_too():
     (priced,) = points_file.price([row])
     row["measured_decode_step_s"] = str(1.3 * float(priced["decode_step_s"]))
     (found,) = from_runs.calibrate([row])
-    (shown,) = from_runs.table(found)
+    (shown,) = from_runs.figure_rows(found)
     assert shown["error_before"] == pytest.approx(1 / 1.3 - 1, abs=1e-6)
     assert abs(shown["error_after"]) < abs(shown["error_before"])
 
@@ -109,7 +109,7 @@ def test_a_file_without_rows_is_refused(tmp_path):
     file = tmp_path / "empty.csv"
     file.write_text("model,system\n")
     with pytest.raises(InvalidValue, match="no runs"):
-        from_runs.read(file)
+        from_runs.calibrate_file(file)
 
 
 # ------------------------------------------------------------------------------- the command

@@ -32,11 +32,11 @@ def read(*files: Path) -> list[profilers.Report]:
 def test_the_fit_is_nearer_to_the_report_and_keeps_what_physics_says(file: Path, slug: str):
     found = from_reports.fit(read(file))
     assert found.system.slug == f"{slug}-from-report"
-    for row in fit_tables.errors(found):
+    for row in fit_tables.error_rows(found):
         assert row["after"] < row["before"]
     for entry in found.points:
         assert (entry.measured_s > bound_s(entry, found.system) / 1.05).all()
-    for row in fit_tables.constants(found):
+    for row in fit_tables.constant_rows(found):
         assert row["uncertainty"] > 0
 
 

@@ -114,7 +114,7 @@ def _print(calibrated: Any, paths: list[Path], json: bool) -> None:
             "contention": calibrated.contention,
             "spread": calibrated.suite.spread,
             "facts": dict(calibrated.suite.facts),
-            "eager": asdict(calibrated.pieces.eager),
+            "eager": asdict(calibrated.measurements.eager),
             "operators": rows,
             "files": [str(path) for path in paths],
         }
@@ -142,28 +142,28 @@ def report(
     from app.calibration import fit_tables, from_reports
     from app.wording.tables import TableFormat, render, to_json
 
-    found = from_reports.fit(profilers.read_reports(files), system, name)
-    paths = from_reports.save(found) if save else []
-    errors, constants = fit_tables.errors(found), fit_tables.constants(found)
+    fitted = from_reports.fit(profilers.read_reports(files), system, name)
+    paths = from_reports.save(fitted) if save else []
+    errors, constants = fit_tables.error_rows(fitted), fit_tables.constant_rows(fitted)
     if json:
         facts = {
-            "system": found.system.slug,
-            "kernel_time_share": found.share,
+            "system": fitted.system.slug,
+            "kernel_time_share": fitted.share,
             "operators": errors,
             "constants": constants,
-            "points": fit_tables.points(found),
-            "refused": list(found.refused),
+            "points": fit_tables.point_rows(fitted),
+            "refused": list(fitted.refused),
             "files": [str(path) for path in paths],
         }
         typer.echo(to_json(facts))
         return
     shown = [{key: row[key] for key in list(row)[:-1]} for row in constants]
     typer.echo(render(errors, TableFormat.text) + "\n\n" + render(shown, TableFormat.text))
-    for sentence in found.refused:
+    for sentence in fitted.refused:
         typer.echo(f"refused: {sentence}")
     typer.echo(
-        f"\nsystem {found.system.slug}" + ("" if paths else " (not saved)")
-        + f", fitted on {found.share:.0%} of the kernel time"
+        f"\nsystem {fitted.system.slug}" + ("" if paths else " (not saved)")
+        + f", fitted on {fitted.share:.0%} of the kernel time"
     )  # fmt: skip
     for path in paths:
         typer.echo(f"  {path}")
@@ -189,28 +189,30 @@ def runs(
 
     if forget:
         for key, dropped in from_runs.forget(file).items():
-            typer.echo(f"{from_runs.named(key)}: {'forgotten' if dropped else 'nothing was kept'}")
+            outcome = "forgotten" if dropped else "nothing was kept"
+            typer.echo(f"{from_runs.recipe_words(key)}: {outcome}")
         return
     with running("calibrating") as run:
-        found = from_runs.read(file, run.progress)
-    paths = [from_runs.keep(one) for one in found] if save else []
+        calibrations = from_runs.calibrate_file(file, run.progress)
+    paths = [from_runs.keep(calibration) for calibration in calibrations] if save else []
     path = str(paths[0]) if paths else ""  # one file holds all recipes
     if json:
         facts = [
             {
-                "recipe": from_runs.named(one.key),
-                "model": one.measured.model,
-                "runs": from_runs.table(one),
-                "constants": from_runs.constants(one),
+                "recipe": from_runs.recipe_words(calibration.key),
+                "model": calibration.measured.model,
+                "runs": from_runs.figure_rows(calibration),
+                "constants": from_runs.constant_rows(calibration),
                 "file": path,
             }
-            for one in found
+            for calibration in calibrations
         ]
         typer.echo(to_json(facts))
         return
-    for one in found:
-        typer.echo(f"{one.measured.model}, {from_runs.named(one.key)}\n")
-        typer.echo(render(from_runs.table(one), TableFormat.text) + "\n")
-        typer.echo(render(from_runs.constants(one), TableFormat.text) + "\n")
-        typer.echo(from_runs.sentence(one) + "\n")
+    for calibration in calibrations:
+        recipe = from_runs.recipe_words(calibration.key)
+        typer.echo(f"{calibration.measured.model}, {recipe}\n")
+        typer.echo(render(from_runs.figure_rows(calibration), TableFormat.text) + "\n")
+        typer.echo(render(from_runs.constant_rows(calibration), TableFormat.text) + "\n")
+        typer.echo(from_runs.sentence(calibration) + "\n")
     typer.echo(f"kept in {path}" if path else "not kept")

@@ -107,7 +107,7 @@ def measured(area: str) -> None:
 
 
 def one_number() -> None:
-    _, asked, estimate = sidebar.answer()
+    _, resolved, estimate = sidebar.priced_setup()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         phase = st.segmented_control(
             "Phase", PHASES, default="prefill", required=True,
@@ -117,13 +117,15 @@ def one_number() -> None:
         names = worked_example.operators_by_time(step)
         row = st.selectbox("Operator", list(names), format_func=names.get, key=f"made_{phase}")
     work = worked_example.work_through(step, row)
-    st.caption(sidebar.describe(setup) + f" · engine {asked.engine.name} · the sidebar's scenario")
+    st.caption(
+        sidebar.describe(setup) + f" · engine {resolved.engine.name} · the sidebar's scenario"
+    )
     st.markdown(worked_example.markdown(work, phase))
     table("Its constants", worked_example.constant_rows(work), "constants")
     st.markdown(worked_example.step_markdown(estimate, phase))
 
 
-setup = sidebar.asked()
+setup = sidebar.chosen_setup()
 st.title("Accuracy", anchor=False)
 area = st.segmented_control(
     "What", AREAS, default=AREAS[0], required=True, key="accuracy_area",

@@ -9,7 +9,7 @@ from genz_core.errors import RidgelineError
 
 SHOWN = 6  # assumptions beside the chart
 
-setup = sidebar.asked()
+setup = sidebar.chosen_setup()
 systems = library_tables.systems()
 
 st.title("Hardware", anchor=False)

@@ -15,7 +15,7 @@ from genz_core.errors import RidgelineError
 from genz_core.step import StepEstimate
 from model_registry.graph.model import DecoderModel
 
-setup, asked, _ = sidebar.answer()
+setup, resolved, _ = sidebar.priced_setup()
 look = export.look()
 BUILT, TRACED = "builder", "trace"
 figures: dict[str, go.Figure] = {}
@@ -30,7 +30,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         "Phase", PHASES, default="decode", required=True,
         key="inside_phase", bind="query-params", label_visibility="collapsed",
     )  # fmt: skip
-    described = isinstance(asked.model, DecoderModel)
+    described = isinstance(resolved.model, DecoderModel)
     with_trace = described and st.toggle(
         "Trace beside it", key="with_trace",
         help="Run transformers' own code of this model on the meta device, from its config alone: "
@@ -41,10 +41,10 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
 def priced() -> dict[str, StepEstimate]:
     """The step of each side; a trace that cannot be made is said."""
     own = BUILT if described else TRACED
-    steps = {own: builder_and_trace.step(asked, asked.model, phase)}
+    steps = {own: builder_and_trace.step(resolved, resolved.model, phase)}
     if with_trace:
         try:
-            steps[TRACED] = builder_and_trace.step(asked, cached.traced(setup), phase)
+            steps[TRACED] = builder_and_trace.step(resolved, cached.traced(setup), phase)
         except RidgelineError as error:
             st.error(str(error), icon=":material/error:")
     return steps
@@ -111,8 +111,8 @@ def detail(known: dict[str, tuple[StepEstimate, int]]) -> None:
         hide_index=True, height="content", key="inside_tensors",
     )  # fmt: skip
     rows = roofline.points(intervals.operator_table(step, 0), phase)
-    limits = roofline.frame(rows, asked.system)
-    figure = roofline.only(roofline.roofline(rows, asked.system, limits, look), f"{phase}:{row}")
+    limits = roofline.frame(rows, resolved.system)
+    figure = roofline.only(roofline.roofline(rows, resolved.system, limits, look), f"{phase}:{row}")
     export.chart(figure, "inside_roofline", f"{op.name} on the roofline")
     figures["roofline"] = figure
     with st.expander("How its time is predicted", icon=":material/function:"):
@@ -132,7 +132,7 @@ with right if len(steps) == 1 else st.container():
     detail(known)
 if len(steps) == 2:
     st.subheader("Builder and trace", anchor=False)
-    models = asked.model, cached.traced(setup)
+    models = resolved.model, cached.traced(setup)
     st.dataframe(
         builder_and_trace.beside(*models, steps[BUILT], steps[TRACED]),
         hide_index=True, height="content", key="inside_beside",

@@ -6,7 +6,7 @@ import streamlit as st
 from app.dashboard import export, library_tables, own_definitions, sidebar
 from genz_core.errors import RidgelineError
 
-setup = sidebar.asked()
+setup = sidebar.chosen_setup()
 table = library_tables.shipped_models()
 
 st.title("Models", anchor=False)

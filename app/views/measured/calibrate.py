@@ -3,10 +3,11 @@
 import streamlit as st
 
 import hardware_db
-from app.calibration import fit_tables, machine
 from app.calibration import from_reports as report_calibration
+from app.calibration import machine
 from app.dashboard import report_uploads
-from app.dashboard.panels import fit, own_runs
+from app.dashboard.panels.fit import fit_panel
+from app.dashboard.panels.own_runs import own_runs_panel
 from app.measuring import background_job
 from app.measuring.comparison import system_of
 from app.wording import quantities
@@ -50,9 +51,9 @@ def from_machine() -> None:
         "One to two minutes of microbenchmarks on the machine of this server: matrix products, "
         "attention, experts, norms and copies. No time of a whole model enters the fit."
     )
-    asked = form()
-    if asked and not busy():
-        st.session_state["calibration"] = background_job.start(fit_tables.fit_this_machine, asked)
+    settings = form()
+    if settings and not busy():
+        st.session_state["calibration"] = background_job.start(machine.calibrate_with, settings)
         st.rerun()
     if busy():
         watch()
@@ -63,7 +64,7 @@ def from_machine() -> None:
         st.error(job.error, icon=":material/error:")
     elif job.over:
         noise = ("Noise of the points", quantities.percent(job.result.suite.spread))
-        fit.panel(job.result, noise, lambda: machine.save(job.result))
+        fit_panel(job.result, noise, lambda: machine.save(job.result))
         st.caption(f"Predictions of it take the engine {job.result.engine.name}.")
 
 
@@ -73,13 +74,13 @@ def from_reports() -> None:
         "products, attention and element-wise passes. A CUDA graph tells none; add a trace of the "
         "same model that ran without."
     )
-    found = report_uploads.picker("fit")
-    if not found:
+    uploaded = report_uploads.picker("fit")
+    if not uploaded:
         st.info("Upload a trace, or try a sample.", icon=":material/upload_file:")
         return
-    reports = list(found.values())
-    names, known = hardware_db.names(), system_of(*reports)
-    at = names.index(known.slug) if known else None
+    reports = list(uploaded.values())
+    names, named = hardware_db.names(), system_of(*reports)
+    at = names.index(named.slug) if named else None
     with (
         st.form("calibrate_reports"),
         st.container(horizontal=True, vertical_alignment="bottom"),
@@ -102,7 +103,7 @@ def from_reports() -> None:
     for sentence in fitted.refused:
         st.warning(sentence, icon=":material/block:")
     covered = ("Kernel time fitted on", quantities.percent(fitted.share))
-    fit.panel(fitted, covered, lambda: report_calibration.save(fitted))
+    fit_panel(fitted, covered, lambda: report_calibration.save(fitted))
 
 
 st.title("Calibrate", anchor=False)
@@ -110,6 +111,6 @@ source = st.segmented_control(
     "Fit to", (MACHINE, REPORTS, RUNS), default=MACHINE, required=True, key="fit_source"
 )
 try:
-    {MACHINE: from_machine, REPORTS: from_reports, RUNS: own_runs.panel}[source]()
+    {MACHINE: from_machine, REPORTS: from_reports, RUNS: own_runs_panel}[source]()
 except RidgelineError as error:
     st.error(str(error), icon=":material/error:")

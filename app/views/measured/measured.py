@@ -48,7 +48,7 @@ def swept(measurement: Measurement) -> None:
     st.stop()
 
 
-setup, resolved, estimate = sidebar.answer()
+setup, resolved, estimate = sidebar.priced_setup()
 st.title("Predicted vs measured", anchor=False)
 st.caption(
     f"The prediction is the sidebar's: {sidebar.describe(setup)}. Set it to what ran: model, "

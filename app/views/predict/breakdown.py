@@ -9,7 +9,7 @@ from app.scenario.levers import PHASES
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
 
-setup, asked, estimate = sidebar.answer()
+setup, resolved, estimate = sidebar.priced_setup()
 look = export.look()
 NAMES = {"prefill": "Prefill step", "decode": "Decode step"}
 
@@ -22,7 +22,7 @@ totals = {NAMES[p]: intervals.step_latency(estimate, p) for p in steps}
 by_class = {NAMES[p]: intervals.by_class(step) for p, step in steps.items()}
 classes = breakdown.by_class(by_class, totals, look)
 export.chart(classes, "classes", "Share of prefill and decode by operator class")
-request = quantities.seconds(asked.engine.host_request_s)
+request = quantities.seconds(resolved.engine.host_request_s)
 st.caption(
     f"TTFT is the prefill step and {request} of host time for the request; TPOT is the mean decode "
     "step over the output. A class's interval is under the pointer."
@@ -35,7 +35,7 @@ phase = st.segmented_control(
 table = intervals.operator_table(steps[phase])
 whole = totals[NAMES[phase]]
 fall = breakdown.waterfall(parts[phase], whole, f"{NAMES[phase]} by cause", look)
-tree = breakdown.icicle(table, asked.model.name.rpartition("/")[2], look)
+tree = breakdown.icicle(table, resolved.model.name.rpartition("/")[2], look)
 left, right = st.columns(2, gap="medium")
 with left:
     export.chart(fall, "waterfall", f"{NAMES[phase]} from compute to the whole")

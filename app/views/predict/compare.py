@@ -11,7 +11,7 @@ from app.scenario.setup import setup_from
 from app.scenario.summary import step_of
 from genz_core.errors import RidgelineError
 
-current = sidebar.asked()
+current = sidebar.chosen_setup()
 look = export.look()
 st.title("Compare", anchor=False)
 

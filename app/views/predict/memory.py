@@ -9,7 +9,7 @@ from app.dashboard import cached, export, sidebar
 from app.dashboard.widgets import card
 from app.wording import quantities
 
-setup, asked, estimate = sidebar.answer()
+setup, resolved, estimate = sidebar.priced_setup()
 look = export.look()
 s, held = setup.scenario, estimate.memory
 AXES = {"batch": "Batch [sequences]", "isl": "Input length [tokens]"}
@@ -26,9 +26,9 @@ if estimate.message():
     message = estimate.message()
     st.warning(f"{message[0].upper()}{message[1:]}.", icon=":material/memory:")
 
-case = (asked.model, asked.system, s.workload, s.parallelism, asked.engine)
+case = (resolved.model, resolved.system, s.workload, s.parallelism, resolved.engine)
 most_batch, most_input = genz_core.max_batch(*case), genz_core.max_context(*case)
-trained = asked.model.max_context
+trained = resolved.model.max_context
 used = float(held.total_bytes[0])
 free = held.usable_bytes - used
 with st.grid(4, min_column_width=150):
@@ -83,9 +83,9 @@ with st.container(horizontal=True):
         st.markdown(
             "**Weights** are what each operator holds on the fullest device, in its number format. "
             "**KV cache** counts input + output tokens, rounded up to blocks of "
-            f"{asked.engine.kv_block_tokens}, with each layer's window, latent or state. "
+            f"{resolved.engine.kv_block_tokens}, with each layer's window, latent or state. "
             "**Activations** are the largest operator's operands and a step's residual stream. "
-            f"**Usable** = {quantities.percent(asked.engine.memory_fraction)} of "
+            f"**Usable** = {quantities.percent(resolved.engine.memory_fraction)} of "
             f"{quantities.size(held.capacity_bytes)}, as the engine takes it."
         )
     export.downloads("memory", {"memory now": bar, f"memory over {axis}": over}, frame, setup)

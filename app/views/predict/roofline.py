@@ -11,7 +11,7 @@ from app.scenario.summary import step_of
 from app.wording import quantities
 from genz_core import Estimate
 
-setup, asked, estimate = sidebar.answer()
+setup, resolved, estimate = sidebar.priced_setup()
 AXES = {"batch": "batch", "input length": "isl"}
 POWERS = {"batch": range(0, 11), "isl": range(7, 18)}
 EXPLANATION = """
@@ -69,9 +69,9 @@ def picture() -> None:
     phases, axis, values, config = controls()
     sweep = cached.swept(setup, axis, values)
     everywhere = [row for at in range(len(values)) for row in points(sweep, phases, at)]
-    limits = roofline.frame(everywhere, asked.system)
+    limits = roofline.frame(everywhere, resolved.system)
     rows = points(sweep, phases, config)
-    figure = roofline.roofline(rows, asked.system, limits, export.look())
+    figure = roofline.roofline(rows, resolved.system, limits, export.look())
     alt = "Roofline of the operators of prefill and decode"
     clicked = export.chart(figure, "roofline", alt, select=True)
     chosen = {point["customdata"][0] for point in clicked if point.get("customdata")}
@@ -91,5 +91,5 @@ def picture() -> None:
 
 
 st.title("Roofline", anchor=False)
-st.caption(sidebar.describe(setup) + f" · per device of {asked.system.name}")
+st.caption(sidebar.describe(setup) + f" · per device of {resolved.system.name}")
 picture()

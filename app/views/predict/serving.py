@@ -32,15 +32,15 @@ measured at; without one the figures come from the engine's profile. Page Accura
 off either is.
 """
 
-setup, asked, _ = sidebar.answer()
+setup, resolved, _ = sidebar.priced_setup()
 s = setup.scenario
 look = export.look()
 st.title("Serving", anchor=False)
 devices = s.tp * s.pp * s.dp
 st.caption(
-    f"{asked.model.name} on {devices} × {asked.system.name} · engine {asked.engine.name} · "
-    f"{quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out · "
-    f"{load_curves.basis(setup)}"
+    f"{resolved.model.name} on {devices} × {resolved.system.name} · "
+    f"engine {resolved.engine.name} · {quantities.tokens(s.isl)} tokens in, "
+    f"{quantities.tokens(s.osl)} out · {load_curves.basis(setup)}"
 )
 with st.container(horizontal=True, vertical_alignment="bottom"):
     loop = st.segmented_control(

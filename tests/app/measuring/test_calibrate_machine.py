@@ -104,15 +104,16 @@ def test_a_machine_that_disagrees_with_itself_is_to_be_measured_again(calibrated
     """Its stream ran while others used the memory, its attention did not."""
     from app.calibration import machine
 
-    pieces = calibrated.pieces
+    measured = calibrated.measurements
     slow = [
         replace(result, samples_s=tuple(100 * s for s in result.samples_s))
         if result.operator == "read"
         else result
-        for result in pieces.suite.results
+        for result in measured.suite.results
     ]
     with pytest.raises(RidgelineError, match="calibrate again while nothing else runs here"):
-        machine.fitted(replace(pieces, suite=replace(pieces.suite, results=tuple(slow))))
+        suite = replace(measured.suite, results=tuple(slow))
+        machine.fit_machine(replace(measured, suite=suite))
 
 
 def test_calibrating_from_the_command_line_says_what_it_kept(
@@ -174,7 +175,7 @@ def test_figures_from_shared_cores_come_with_their_doubts(
     points = [StepPoint("prefill", 1, 8), StepPoint("decode", 1, 8)]
     found = validate(calibrated, config, points, rounds=1)
     assert any("give --rounds 2" in doubt for doubt in found.doubts)
-    busy = replace(found.machine, pieces=replace(found.machine.pieces, contention=2.0))
+    busy = replace(found.machine, measurements=replace(found.machine.measurements, contention=2.0))
     shared = replace(found, machine=busy, run=replace(found.run, threads=2))
     assert any("--threads 1" in doubt for doubt in shared.doubts)
     assert "Doubt: other programs" in markdown(shared)
