@@ -40,7 +40,7 @@ pages = {
         page("library/inside", "Model inside", "account_tree"),
     ],
 }
-cached.keep_up()
+cached.clear_stale_caches()
 chosen = st.navigation(pages, position="top")
 sidebar.sidebar()
 chosen.run()

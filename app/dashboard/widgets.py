@@ -65,7 +65,7 @@ def pair(points: Points, by: str, title: str, key: str) -> dict[str, go.Figure]:
     """Parity and the spread of its errors, side by side."""
     look = export.look()
     figure = parity.parity(points, by, f"{title}, by {by}", look)
-    spread = parity.errors(points, "Spread of the errors", look)
+    spread = parity.error_histogram(points, "Spread of the errors", look)
     left, right = st.columns([3, 2], gap="medium")
     with left:
         export.chart(figure, f"parity-{key}", f"{title}, {key}")

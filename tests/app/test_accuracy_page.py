@@ -83,7 +83,7 @@ def test_parity_draws_bands_of_ten_and_twenty_percent_and_leaves_out_what_has_no
 
 def test_beyond_eight_groups_the_smallest_share_one():
     points = [point(1.0, 1.0, f"g{at}") for at in range(12) for _ in range(12 - at)]
-    found = parity.groups(points, "group")
+    found = parity.largest_groups(points, "group")
     assert list(found)[:8] == [f"g{at}" for at in range(8)]
     assert len(found[parity.REST]) == 4 + 3 + 2 + 1
     assert sum(map(len, found.values())) == len(points)
@@ -91,7 +91,7 @@ def test_beyond_eight_groups_the_smallest_share_one():
 
 def test_errors_beyond_a_factor_of_four_are_counted_at_the_ends():
     ratios = [0.01, 0.5, 1.0, 1.0, 2.0, 97.0]
-    figure = parity.errors([point(r, 1.0, "") for r in ratios], "", style.DARK)
+    figure = parity.error_histogram([point(r, 1.0, "") for r in ratios], "", style.DARK)
     counts = list(figure.data[0].y)
     assert sum(counts) == len(ratios) and counts[0] == 1 and counts[-1] == 1
 

@@ -38,7 +38,9 @@ def rows(batch: int = 1) -> list[dict]:
     return [
         row
         for phase in PHASES
-        for row in roofline.points(intervals.operator_table(step_of(estimate, phase)), phase)
+        for row in roofline.operator_points(
+            intervals.operator_table(step_of(estimate, phase)), phase
+        )
     ]
 
 
@@ -53,8 +55,8 @@ def figures(look: style.Look) -> dict[str, go.Figure]:
                 "memory_bytes_per_s": 3.35e12, "peak_flops_per_s": 1e15}]  # fmt: skip
     return {
         "roofline": roofline.roofline(found, H100, roofline.frame(found, H100), look),
-        "by class": breakdown.by_class({"decode": classes}, {"decode": step}, look),
-        "by part": breakdown.by_part({"decode": FALL}, {"decode": WHOLE}, look),
+        "by class": breakdown.time_by_class({"decode": classes}, {"decode": step}, look),
+        "by part": breakdown.time_by_cause({"decode": FALL}, {"decode": WHOLE}, look),
         "waterfall": breakdown.waterfall(FALL, WHOLE, "Decode", look),
         "icicle": breakdown.icicle(table, "model", look),
         "bound": breakdown.bound_and_predicted(LATENCIES, look),
@@ -233,7 +235,7 @@ def test_areas_are_in_proportion_to_time():
 
 def test_the_one_chosen_point_alone_keeps_its_error_bar():
     chosen = rows()[0]["id"]
-    figure = roofline.only(figures(style.LIGHT)["roofline"], chosen)
+    figure = roofline.highlighted(figures(style.LIGHT)["roofline"], chosen)
     kept = [
         row[0]
         for trace in figure.data
@@ -375,7 +377,9 @@ def test_every_system_has_a_roofline_with_its_points_under_it(name: str):
     found = [
         row
         for phase in PHASES
-        for row in roofline.points(intervals.operator_table(step_of(estimate, phase)), phase)
+        for row in roofline.operator_points(
+            intervals.operator_table(step_of(estimate, phase)), phase
+        )
     ]
     figure = roofline.roofline(found, system, roofline.frame(found, system), style.DARK)
     drawn = sum(len(trace.customdata) for trace in figure.data if trace.customdata is not None)

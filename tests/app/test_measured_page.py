@@ -205,7 +205,7 @@ def test_an_operator_class_has_one_colour_in_every_chart():
     points = [{"label": "", "predicted_s": 1e-3, "measured_s": 2e-3, "class": words}
               for words in ("Attention", "Matrix products", "other")]  # fmt: skip
     clouds = {t.name: t for t in parity.parity(points, "class", "", style.LIGHT).data}
-    bars = kernels.by_class({"a": {"gemm": 1.0, "attention": 1.0}}, "", style.LIGHT).data
+    bars = kernels.time_by_class({"a": {"gemm": 1.0, "attention": 1.0}}, "", style.LIGHT).data
     for bar in bars:
         assert clouds[bar.name].marker.color == bar.marker.color
     assert clouds["other"].marker.color == style.LIGHT.faint

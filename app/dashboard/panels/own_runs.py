@@ -96,9 +96,9 @@ def _show(calibration: from_runs.RecipeCalibration) -> None:
     with st.container(horizontal=True):
         if st.button("Use in later predictions", key="own_save", icon=":material/save:"):
             from_runs.keep(calibration)
-            cached.forget()
+            cached.clear_caches()
             st.success("Kept in your data folder.", icon=":material/check:")
         if st.button("Forget them", key="own_forget", icon=":material/delete:"):
             dropped = hardware_db.forget_recipe(calibration.key)
-            cached.forget()
+            cached.clear_caches()
             st.info("Forgotten." if dropped else "Nothing was kept.", icon=":material/info:")

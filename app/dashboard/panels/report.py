@@ -24,7 +24,7 @@ def _roofs(report: Report) -> tuple[float | None, dict[str, float]]:
 
 def timeline(report: Report) -> None:
     """Activity of the streams over time, and a button for the same as a trace."""
-    activity = charts.bars(report.kernels, report.copies)
+    activity = charts.activity_bars(report.kernels, report.copies)
     ranges = charts.range_bars(report.ranges)
     if not len(activity):
         st.info("This report is a summary: it says how long kernels took and not when.")

@@ -37,7 +37,7 @@ def show(swept: Swept) -> None:
                 words = f"R² {fit.r2:.3f} over {fit.points} points"
                 st.metric(f"{name.capitalize()}: MAPE", quantities.percent(fit.mape), words,
                           delta_color="off", delta_arrow="off", border=True)  # fmt: skip
-        figure = measured.sweep(swept.rows, swept.agreement, export.look())
+        figure = measured.sweep_parity(swept.rows, swept.agreement, export.look())
         export.chart(figure, "sweep", "Steps of a sweep, predicted and measured")
     for note in swept.notes:
         st.caption(f"Note: {note}")

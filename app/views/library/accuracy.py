@@ -38,7 +38,7 @@ def operators() -> None:
         st.stop()
     matrix = shipped_errors.operator_matrix(series)
     st.markdown(shipped_errors.operator_sentence(matrix))
-    figure = charts.by_split(matrix, OPERATOR_SPLITS, look)
+    figure = charts.errors_by_split(matrix, OPERATOR_SPLITS, look)
     export.chart(figure, "accuracy-operators", "Error of each operator by split")
     figures = {"operators": figure} | operator_parity(shipped_errors.operator_points())
     meaning = "; ".join(f"**{name}**: {words}" for name, words in OPERATOR_SPLITS.items())

@@ -121,7 +121,10 @@ for phase in comparison.phases["phase"]:
     figures[phase] = measured.three_bars(rows, title, look)
     export.chart(figures[phase], f"measured-{phase}", title)
 figures["parity"] = parity.parity(
-    measured.points(comparison.operators), "class", "Operators, predicted against measured", look
+    measured.operator_points(comparison.operators),
+    "class",
+    "Operators, predicted against measured",
+    look,
 )
 export.chart(figures["parity"], "measured-parity", "Parity of operators with 10 and 20 % bands")
 

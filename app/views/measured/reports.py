@@ -67,7 +67,7 @@ def show_report(report: Report) -> None:
         report.kernels["operator_class"].astype(object).map(kernel_charts.engine_class)
     )["duration_s"].sum()
     title = "Kernel time by operator class"
-    classes = kernel_charts.by_class({report.label[:24]: time_s.to_dict()}, title, look)
+    classes = kernel_charts.time_by_class({report.label[:24]: time_s.to_dict()}, title, look)
     export.chart(classes, "report-classes", title)
     time, kernels, roof, tree = st.tabs(
         ["Timeline", "Kernels", "Roofline", "Ranges"], on_change="rerun", key="report_tabs"

@@ -20,7 +20,7 @@ steps = {phase: step_of(estimate, phase) for phase in PHASES}
 parts = {phase: parts_of(step) for phase, step in steps.items()}
 totals = {NAMES[p]: intervals.step_latency(estimate, p) for p in steps}
 by_class = {NAMES[p]: intervals.by_class(step) for p, step in steps.items()}
-classes = breakdown.by_class(by_class, totals, look)
+classes = breakdown.time_by_class(by_class, totals, look)
 export.chart(classes, "classes", "Share of prefill and decode by operator class")
 request = quantities.seconds(resolved.engine.host_request_s)
 st.caption(

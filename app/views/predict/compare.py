@@ -17,10 +17,10 @@ st.title("Compare", anchor=False)
 
 candidates = [own_definitions.attach(setup_from(pin)) for pin in pinned.readable()]
 setups = candidates or [current]
-found, names = [], []
+priced, names = [], []
 for at, setup in enumerate(setups):
     try:
-        found.append((setup, cached.priced(setup)))
+        priced.append((setup, cached.priced(setup)))
         names.append(chr(ord("A") + at))
     except RidgelineError as error:
         st.error(f"{chr(ord('A') + at)}: {error}", icon=":material/error:")
@@ -38,10 +38,10 @@ with st.container(horizontal=True):
         key="pin_here",
     )
     st.button("Unpin all", on_click=pinned.clear, disabled=not candidates, key="unpin_all")
-if not found:
+if not priced:
     st.stop()
 
-for name, (setup, _) in zip(names, found, strict=True):
+for name, (setup, _) in zip(names, priced, strict=True):
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{name}** {sidebar.describe(setup)}")
         if candidates:
@@ -50,7 +50,7 @@ for name, (setup, _) in zip(names, found, strict=True):
                 on_click=pinned.remove, args=(ord(name) - ord("A"),),
             )  # fmt: skip
 
-estimates = [estimate for _, estimate in found]
+estimates = [estimate for _, estimate in priced]
 table = display_tables.comparison(names, estimates)
 st.dataframe(
     display_tables.readable(table),
@@ -75,9 +75,9 @@ for phase, title in (
     export.chart(figures[phase], f"compare-{phase}", title)
 changes = {
     name: {
-        figure: one
+        figure: value
         for phase in PHASES
-        for figure, one in display_tables.class_changes(names, estimates, phase)[name].items()
+        for figure, value in display_tables.class_changes(names, estimates, phase)[name].items()
     }
     for name in names
 }

@@ -76,7 +76,7 @@ latencies = {
     for name in ("ttft", "tpot")
 }
 bars = breakdown.bound_and_predicted(latencies, look)
-causes = breakdown.by_part(parts, totals, look)
+causes = breakdown.time_by_cause(parts, totals, look)
 left, right = st.columns([2, 3], gap="medium")
 with left:
     export.chart(bars, "bound-predicted", "Bound and predicted time of TTFT and TPOT")

@@ -51,16 +51,16 @@ def controls() -> tuple[list[str], str, tuple[int, ...], int]:
 
 def points(sweep: Estimate, phases: list[str], config: int) -> list[dict]:
     tables = ((phase, intervals.operator_table(step_of(sweep, phase), config)) for phase in phases)
-    return [row for phase, table in tables for row in roofline.points(table, phase)]
+    return [row for phase, table in tables for row in roofline.operator_points(table, phase)]
 
 
 def listing(sweep: Estimate, phases: list[str], config: int, chosen: set[str]) -> pd.DataFrame:
     """The operator table of these phases, or of the clicked operators alone."""
-    found = [
+    tables = [
         display_tables.operators(intervals.operator_table(step_of(sweep, phase), config), phase)
         for phase in phases
     ]
-    table = pd.concat(found, ignore_index=True)
+    table = pd.concat(tables, ignore_index=True)
     return table[table["id"].isin(chosen)] if chosen else table
 
 

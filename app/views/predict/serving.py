@@ -117,8 +117,8 @@ for tp in sorted({1, 2, 4, 8} - {s.tp}):
     other = curve(tp)
     if other is not None and other["status"].eq("ok").any():
         curves[f"TP{tp}"] = load_curves.without_waiting(other, load)
-here = {f"TP{s.tp} (the scenario)": at} if at < len(shown) else {}
-figures["trade"] = serving.trade(curves, load, here, look)
+marked = {f"TP{s.tp} (the scenario)": at} if at < len(shown) else {}
+figures["trade"] = serving.throughput_over_interactivity(curves, load, marked, look)
 export.chart(figures["trade"], "serving-trade", "Throughput per device against interactivity")
 what = "users" if load == "concurrency" else "requests/s"
 st.caption(
