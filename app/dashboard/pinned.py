@@ -13,7 +13,7 @@ from genz_core.errors import RidgelineError
 MOST = 4
 
 
-def controls() -> None:
+def pin_controls() -> None:
     """Draw the sidebar's pin button and the text that holds the pins."""
     with st.expander("Pinned scenarios", icon=":material/keep:", key="pins_open"):
         st.button("Pin this scenario", on_click=pin, width="stretch", disabled=full())
@@ -29,12 +29,12 @@ def pin() -> None:
     """Pin the sidebar's scenario; a callback."""
     setup = st.session_state.get("setup")
     if isinstance(setup, Setup):
-        _save([*readable(), setup.changed()])
+        _save([*pinned_scenarios(), setup.changed()])
 
 
 def remove(place: int) -> None:
     """Unpin the scenario at `place` of the pins; a callback."""
-    _save([pin for at, pin in enumerate(readable()) if at != place])
+    _save([pin for at, pin in enumerate(pinned_scenarios()) if at != place])
 
 
 def clear() -> None:
@@ -44,10 +44,10 @@ def clear() -> None:
 
 def full() -> bool:
     """Whether as many scenarios are pinned as can be."""
-    return len(readable()) >= MOST
+    return len(pinned_scenarios()) >= MOST
 
 
-def readable() -> list[dict[str, Any]]:
+def pinned_scenarios() -> list[dict[str, Any]]:
     """The pins that are scenarios, each as its fields off the default, at most `MOST`."""
     try:
         parsed = json.loads(st.session_state.get("pins") or "[]")

@@ -52,7 +52,7 @@ def sidebar() -> None:
         factors = _what_if()
         own_definitions.uploader()
         st.session_state["setup"] = own_definitions.attach(Setup(chosen, **factors))
-        pinned.controls()
+        pinned.pin_controls()
 
 
 def chosen_setup() -> Setup:
@@ -88,8 +88,8 @@ def stop(error: RidgelineError) -> NoReturn:
 
 def _names() -> tuple[str, str]:
     """Draw the boxes of model and system; returns the chosen names."""
-    models = [*own_definitions.own("models"), *model_names()]
-    systems = [*own_definitions.own("systems"), *hardware_db.names()]
+    models = [*own_definitions.own_texts("models"), *model_names()]
+    systems = [*own_definitions.own_texts("systems"), *hardware_db.names()]
     model = st.selectbox(
         "Model",
         models,

@@ -139,6 +139,15 @@ def foldable(step: StepEstimate) -> dict[str, str]:
     return titles
 
 
+def costliest_group(step: StepEstimate) -> set[str]:
+    """Ids of the group of layers that takes most time and of its parts; empty without layers."""
+    groups = [line for line in graph_lines(step, ()) if line.folds]
+    if not groups:
+        return set()
+    longest = max(groups, key=lambda line: line.seconds).id
+    return {longest, *(name for name in foldable(step) if name.startswith(f"{longest}."))}
+
+
 def _part_lines(
     title: str, name: str, members: Sequence[GraphLine], opened: Collection[str]
 ) -> list[GraphLine]:

@@ -54,10 +54,7 @@ def unfolded_ids(side: str, step: StepEstimate) -> set[str]:
     """Ids of the lines unfolded on a side, to change in place: at first the costliest layers."""
     key = f"unfolded {side} {setup.scenario.model}"
     if key not in st.session_state:
-        closed = [line for line in layer_tree.graph_lines(step, ()) if line.folds]
-        longest = max(closed, key=lambda line: line.seconds).id if closed else ""
-        inner = {name for name in layer_tree.foldable(step) if name.startswith(f"{longest}.")}
-        st.session_state[key] = {longest, *inner}
+        st.session_state[key] = layer_tree.costliest_group(step)
     return st.session_state[key]
 
 

@@ -1,4 +1,4 @@
-"""Where the time of prefill and decode goes."""
+"""Page Breakdown: the time of prefill and decode by operator class, cause and layer group."""
 
 import streamlit as st
 
@@ -43,9 +43,9 @@ with right:
     export.chart(tree, "icicle", f"{NAMES[phase]} by layer group and operator")
 
 st.subheader("Operators", anchor=False)
-shown = display_tables.operators(table, phase)
+shown = display_tables.operator_rows(table, phase)
 st.dataframe(
-    shown, hide_index=True, column_config=display_tables.columns(), key="operators",
+    shown, hide_index=True, column_config=display_tables.operator_columns(), key="operators",
     placeholder=quantities.NOT_VALIDATED,
 )  # fmt: skip
 st.caption(

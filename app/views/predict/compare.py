@@ -1,4 +1,4 @@
-"""Up to four pinned scenarios side by side, and what differs between them."""
+"""Page Compare: up to four pinned scenarios side by side, figures and classes."""
 
 import pandas as pd
 import streamlit as st
@@ -15,7 +15,7 @@ current = sidebar.chosen_setup()
 look = export.look()
 st.title("Compare", anchor=False)
 
-candidates = [own_definitions.attach(setup_from(pin)) for pin in pinned.readable()]
+candidates = [own_definitions.attach(setup_from(pin)) for pin in pinned.pinned_scenarios()]
 setups = candidates or [current]
 priced, names = [], []
 for at, setup in enumerate(setups):
@@ -51,9 +51,9 @@ for name, (setup, _) in zip(names, priced, strict=True):
             )  # fmt: skip
 
 estimates = [estimate for _, estimate in priced]
-table = display_tables.comparison(names, estimates)
+table = display_tables.figures_by_scenario(names, estimates)
 st.dataframe(
-    display_tables.readable(table),
+    display_tables.comparison_words(table),
     hide_index=True,
     height="content",
     key="comparison",
@@ -77,15 +77,18 @@ changes = {
     name: {
         figure: value
         for phase in PHASES
-        for figure, value in display_tables.class_changes(names, estimates, phase)[name].items()
+        for figure, value in display_tables.class_times_by_scenario(names, estimates, phase)[
+            name
+        ].items()
     }
     for name in names
 }
 st.subheader("Per operator class", anchor=False)
 st.dataframe(
-    display_tables.readable(changes), hide_index=True, height="content", key="class_changes"
+    display_tables.comparison_words(changes), hide_index=True, height="content", key="class_changes"
 )
 everything = pd.concat(
-    [display_tables.numbers(table), display_tables.numbers(changes)], ignore_index=True
+    [display_tables.comparison_numbers(table), display_tables.comparison_numbers(changes)],
+    ignore_index=True,
 )
 export.downloads("compare", figures, everything, current)

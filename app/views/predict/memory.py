@@ -1,4 +1,4 @@
-"""What fills a device's memory, and the batch or context at which it is full."""
+"""Page Memory: a device's memory by part, and the batch or input at which it is full."""
 
 import pandas as pd
 import streamlit as st

@@ -1,4 +1,4 @@
-"""What you get, what limits it, and what would change it."""
+"""Page Overview: figures of the scenario, what limits each phase, and what would help."""
 
 import streamlit as st
 
@@ -52,7 +52,7 @@ with st.grid(5, min_column_width=150):
     card(
         "Cost per 1M tokens",
         quantities.dollars(float(cost)) if cost is not None else "no price",
-        explanations.price(resolved.system),
+        explanations.rent_words(resolved.system),
         "Rent of all devices over the output tokens they produce in that time.",
     )
 
@@ -89,7 +89,7 @@ with st.container(horizontal=True):
         if not (setup.model_config or setup.system_yaml or setup.changed() != s.changed()):
             st.caption("The same numbers on the command line:")
             st.code(explanations.command(setup), language="bash", wrap_lines=True)
-    summary = display_tables.summary(estimate)
+    summary = display_tables.figure_table(estimate)
     export.downloads("overview", {"bound and predicted": bars, "causes": causes}, summary, setup)
     st.button("Pin to compare", icon=":material/keep:", on_click=pinned.pin, disabled=pinned.full())
-explanations.assumptions(resolved)
+explanations.show_assumptions(resolved)

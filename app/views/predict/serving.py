@@ -1,4 +1,4 @@
-"""Under load: TTFT, TPOT and throughput over the number of users or the rate they arrive at."""
+"""Page Serving: TTFT, TPOT and throughput over the number of users or their arrival rate."""
 
 from dataclasses import replace
 
@@ -57,7 +57,7 @@ priced = load_curves.closed_loop if load == "concurrency" else load_curves.open_
 
 
 def curve(tp: int) -> pd.DataFrame | None:
-    """The same scenario at another tensor-parallel degree, where the model divides by it."""
+    """The scenario's curve at another tensor-parallel degree; None where it cannot be split."""
     try:
         return priced(replace(setup, scenario=replace(s, tp=tp)), ratio)
     except RidgelineError:
@@ -68,7 +68,7 @@ try:
     table = priced(setup, ratio)
 except RidgelineError as error:
     sidebar.stop(error)
-for sentence in load_curves.regions(table, load):
+for sentence in load_curves.load_warnings(table, load):
     st.warning(sentence, icon=":material/warning:")
 if table["status"].eq("out_of_memory").all():
     st.caption("The curves below are what it would take if the memory were there.")
