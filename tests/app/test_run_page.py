@@ -85,6 +85,6 @@ def test_the_line_of_a_sweep_passes_where_its_fit_says():
          "low_s": math.nan, "high_s": math.nan, "inside": None, "measured_s": 2e-3 * n + 1e-3}
         for n in (1, 2, 4, 8)
     ]  # fmt: skip
-    figure = measured_chart.sweep(rows, agreements(rows), style.LIGHT)
+    figure = measured_chart.sweep_parity(rows, agreements(rows), style.LIGHT)
     (line,) = (trace for trace in figure.data if trace.name and "line" in trace.name)
     assert list(line.x) == pytest.approx([2 * y + 1e-3 for y in line.y])
