@@ -1,4 +1,4 @@
-"""ridgeline doctor: what this machine can measure, and what to install for the rest."""
+"""ridgeline doctor: what this machine can measure, and what to install for more."""
 
 from __future__ import annotations
 

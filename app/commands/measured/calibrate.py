@@ -1,4 +1,4 @@
-"""ridgeline calibrate: fit the latency model to a machine, and check what that is worth."""
+"""ridgeline calibrate: fit constants to a machine, to reports or to runs, and validate the fit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def machine(
     rounds: Annotated[int, typer.Option(help="Measurements of every validation point.")] = 3,
     output: Annotated[
         Path | None,
-        typer.Option(help="Where the validation goes as Markdown.", callback=opt.target),
+        typer.Option(help="Where the validation goes as Markdown.", callback=opt.writable_file),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -69,7 +69,7 @@ def _config(model: str) -> dict[str, Any]:
 def _validate(
     calibrated: Any, config: dict[str, Any] | None, rounds: int, output: Path | None, json: bool
 ) -> Any:
-    """Print the accuracy; returns the machine as fitted before and after the model ran."""
+    """Validate and print the accuracy; returns the machine as fitted before and after the model."""
     from app.calibration import machine_document, machine_validation
     from app.commands.progress_bar import running
     from app.wording.tables import TableFormat, render, to_json
@@ -79,7 +79,7 @@ def _validate(
             calibrated, config, rounds=rounds, progress=run.progress, cancelled=run.cancelled
         )
     if output is not None:
-        opt.write(output, machine_document.markdown(result))
+        opt.write_text(output, machine_document.markdown(result))
     if json:
         typer.echo(to_json(machine_document.summary(result)))
         return result.machine

@@ -57,7 +57,7 @@ def compare(
         tp=tp, batch=batch, isl=isl, osl=osl,
     )  # fmt: skip
     comparison = beside(scenario, reports, patterns, as_, _steps(steps or []))
-    _print(comparison, opt.form(format_, json))
+    _print(comparison, opt.table_format(format_, json))
 
 
 def _steps(options: list[str]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""ridgeline import: profiler reports in figures."""
+"""ridgeline import: the figures of profiler reports."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def import_(
         {"file": path.name, **summary_document(profilers.summarise(report))}
         for path, report in zip(files, reports, strict=True)
     ]
-    chosen = opt.form(format_, json)
+    chosen = opt.table_format(format_, json)
     if chosen is TableFormat.json:
         typer.echo(to_json(summaries))
         return

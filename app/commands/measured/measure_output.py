@@ -42,7 +42,7 @@ def print_run(outcome: Outcome, identity: str, json: bool) -> None:
 def _run_document(
     run: ModelRun, rows: list[dict[str, Any]], notes: list[str], identity: str
 ) -> dict[str, Any]:
-    """The run for `--json`.  rows: of `phase_rows`."""
+    """A run as the document of `--json`.  rows: of `phase_rows`."""
     measurement = run.measurement
     operators = measurement.operators
     status = "out_of_memory" if run.out_of_memory else "ok"

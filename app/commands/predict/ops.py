@@ -1,4 +1,4 @@
-"""ridgeline ops: the static table of a model's operators, before any hardware."""
+"""ridgeline ops: FLOPs and bytes of a model's operators, without hardware."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from app.commands import options as opt
-from app.commands.predict.arch import WITHOUT, names
+from app.commands.predict.arch import WITHOUT, parse_names
 from app.wording.tables import TableFormat
 
 
@@ -37,7 +37,7 @@ def ops(
     from model_registry.reports import static_table
     from model_registry.reports.symbolic import open_model
 
-    opened, _ = open_model(model, trace=trace, without=names(without), weights=weights, kv=kv)
+    opened, _ = open_model(model, trace=trace, without=parse_names(without), weights=weights, kv=kv)
     if message := opened.invalid(Parallelism(tp=tp)):
         raise InvalidParallelism(message)
     table = static_table.static_table(
@@ -53,11 +53,17 @@ def ops(
         TableFormat.csv: static_table.as_csv,
         TableFormat.json: static_table.as_json,
     }
-    typer.echo(renderers[opt.form(format_, json)](table))
+    typer.echo(renderers[opt.table_format(format_, json)](table))
 
 
 def _tokens(name: str, text: str) -> list[int]:
-    """Read "1048576,1024".  Raises `InvalidValue` for anything but whole numbers."""
+    """The whole numbers of a list as "1048576,1024".
+
+    name: of the option, for the error.
+
+    Raises:
+        InvalidValue: anything but whole numbers.
+    """
     from genz_core.errors import InvalidValue
 
     try:

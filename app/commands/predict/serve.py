@@ -67,11 +67,11 @@ def serve(
         length_ratio=length_ratio,
     )
     rows = served_rows.rows(resolved, result, name, load)
-    typer.echo(opt.rendered(rows, opt.form(format_, json)))
+    typer.echo(opt.rendered(rows, opt.table_format(format_, json)))
 
 
 def _loads(concurrency: str, rate: str) -> tuple[str, list[float]]:
-    """Name and values of the load that the options give.
+    """Name and values of the load: "concurrency" [requests] or "rate" [requests/s].
 
     Raises:
         InvalidValue: neither or both of concurrency and rate, or values that cannot be read.

@@ -46,4 +46,4 @@ def sweep(
     rows = sweep_rows.rows(result, axes)
     if frontier:
         rows = sweep_rows.frontier(rows)
-    typer.echo(opt.rendered(rows, opt.form(format_, json)))
+    typer.echo(opt.rendered(rows, opt.table_format(format_, json)))

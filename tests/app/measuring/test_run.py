@@ -106,10 +106,10 @@ def test_a_file_that_has_no_place_is_refused_before_anything_else(
 
 
 def test_a_file_that_the_disk_refuses_is_a_sentence(tmp_path: Path) -> None:
-    from app.commands.options import write
+    from app.commands.options import write_text
 
     with pytest.raises(RidgelineError, match=r"gone\.csv cannot be written: No such file"):
-        write(tmp_path / "gone" / "gone.csv", "late")
+        write_text(tmp_path / "gone" / "gone.csv", "late")
 
 
 @pytest.mark.parametrize(
