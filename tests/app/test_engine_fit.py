@@ -9,8 +9,8 @@ import pytest
 import hardware_db
 from app.engine_fit.hierarchy import Design, fit
 from app.engine_fit.interval_tables import AS_GENERIC, OWN, coverage_table, interval_table
-from app.engine_fit.splits import Residuals, _folds, figures, left_out, with_own_runs
-from app.engine_fit.targets import Target, load
+from app.engine_fit.splits import Residuals, _folds, error_figures, left_out, with_own_runs
+from app.engine_fit.targets import Target, load_measurements
 from app.engine_fit.writing import write_devices, write_recipes
 from genz_core.deployment import tuned
 from genz_core.engine import CONSTANTS, FIELDS, EngineProfile
@@ -82,7 +82,7 @@ def level(fitted, name, label, field):
 
 def test_each_target_is_moved_by_its_engine_its_device_and_its_recipe():
     data = known()
-    design = Design.of(data.targets)
+    design = Design.of_targets(data.targets)
     moves = design.moves(np.ones(design.widths.size))
     levels = [1 + bool(c.device) + bool(c.recipe) for c in CONSTANTS]
     np.testing.assert_array_equal(moves, np.tile(levels, (len(data.targets), 1)))
@@ -90,7 +90,7 @@ def test_each_target_is_moved_by_its_engine_its_device_and_its_recipe():
 
 
 def test_published_points_belong_to_devices_alone():
-    design = Design.of(known(serving=False).targets)
+    design = Design.of_targets(known(serving=False).targets)
     assert set(design.levels) == {"engine", "device"}
 
 
@@ -130,7 +130,8 @@ def test_own_runs_help_a_model_that_nobody_measured():
     ]
     fitted = fit(Known(targets))
     errors = [
-        figures(with_own_runs([fitted], count).of_metric("tpot_s"))["median"] for count in (0, 3)
+        error_figures(with_own_runs([fitted], count).of_metric("tpot_s"))["median"]
+        for count in (0, 3)
     ]
     assert errors[1] < errors[0]
 
@@ -218,7 +219,7 @@ def test_the_files_hold_what_was_fitted(tmp_path):
 
 @pytest.mark.parametrize("engine", ["habana", "tensorrt-edge-llm"])
 def test_a_fit_made_again_gives_what_ships(engine):
-    data = load(engine)[0]
+    data = load_measurements(engine)[0]
     fitted = fit(data)
     shipped = hardware_db.load_engine(engine)
     levels = np.array(fitted.design.levels)
