@@ -53,6 +53,7 @@ class WorkedExample:
 
     @property
     def expected_s(self) -> float:
+        """Predicted time of one run [s]."""
         return float(self.price.seconds)
 
     @property
@@ -62,18 +63,22 @@ class WorkedExample:
 
     @property
     def bound_s(self) -> float:
+        """Least time of one run [s]: the largest of the three below."""
         return float(self.price.bound.bound_s)
 
     @property
     def compute_s(self) -> float:
+        """FLOPs over the dense peak [s]."""
         return float(self.price.bound.compute_s)
 
     @property
     def memory_s(self) -> float:
+        """Bytes over the memory bandwidth [s]."""
         return float(self.price.bound.memory_s)
 
     @property
     def communication_s(self) -> float:
+        """Message over the link bandwidth [s]."""
         return float(self.price.bound.communication_s)
 
     def stage(self, name: str) -> float:

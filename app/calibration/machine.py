@@ -84,14 +84,17 @@ class ThisMachine:
 
     @property
     def suite(self) -> Suite:
+        """The microbenchmarks."""
         return self.measurements.suite
 
     @property
     def points(self) -> tuple[OperatorPoints, ...]:
+        """The microbenchmarks as points of the fit."""
         return self.suite.operator_points()
 
     @property
     def contention(self) -> float:
+        """Wall time over processor time of all cores before the run."""
         return self.measurements.contention
 
 

@@ -81,6 +81,7 @@ class Validation:
 
     @property
     def overall(self) -> Agreement:
+        """Agreement over all points of both phases."""
         return self.phases["all"]
 
     @property

@@ -140,7 +140,7 @@ def _degrees() -> dict[str, Any]:
         typed = column.selectbox(
             name.upper(), DEGREES, key=name, bind="query-params", accept_new_options=True
         )
-        degrees[name] = whole(name.upper(), typed)
+        degrees[name] = parse_degree(name.upper(), typed)
     devices = degrees["tp"] * degrees["pp"] * degrees["dp"]
     st.caption(f"{devices} device{'s' if devices > 1 else ''} = TP × PP × DP", help=DEGREES_HELP)
     return {**degrees, "expert_imbalance": _imbalance(degrees["ep"])}
@@ -162,7 +162,7 @@ def _imbalance(ep: int) -> float:
     )
 
 
-def whole(label: str, typed: object) -> int:
+def parse_degree(label: str, typed: object) -> int:
     """A typed degree as a whole number from 1 to 65536.
 
     Raises:

@@ -3,7 +3,7 @@
 What was known when a figure was predicted decides which held-out points its interval comes from:
 
     recipe   this model and format were measured on the device (other loads, degrees, lengths)
-    few      they were calibrated with three runs of one's own
+    few      they were calibrated with three runs of the user's
     device   static batches: the engine was measured on the device, with other models
     none     nothing of it
 """
@@ -25,7 +25,7 @@ from hardware_db.engine_schema import GENERIC
 from hardware_db.intervals import LEVEL
 
 #: Splits beside those of `splits.SPLITS`.
-OWN, AS_GENERIC = "three runs of one's own", "the generic engine"
+OWN, AS_GENERIC = "three runs of the user's", "the generic engine"
 _LEAST_POINTS = 10
 _MANY = 100.0  # residuals worth counting from which on the shortest interval is looked for
 _STARTS = 201

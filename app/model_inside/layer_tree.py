@@ -31,10 +31,12 @@ class GraphLine:
 
     @property
     def seconds(self) -> float:
+        """Predicted time of all its runs [s]."""
         return self.latency.seconds
 
     @property
     def folds(self) -> bool:
+        """Whether it is a group or part, which folds, and no operator."""
         return self.row < 0
 
 

@@ -90,7 +90,7 @@ def test_numbers_that_no_preset_has_are_called_custom():
 @pytest.mark.parametrize("typed", ["x", "", "1.5", "0", "-2", "1e9", None])
 def test_a_degree_that_is_no_whole_number_is_refused_with_what_was_given(typed: object):
     with pytest.raises(InvalidValue, match="whole number"):
-        sidebar.whole("TP", typed)
+        sidebar.parse_degree("TP", typed)
 
 
 def test_doubled_bandwidth_shortens_decode_and_halves_its_bound():
