@@ -23,33 +23,7 @@ def layer_graph(lines: Sequence[GraphLine], chosen: str, look: Look) -> go.Figur
     total = sum(line.seconds for line in lines if line.level == 0) or 1.0
     _edges(figure, lines, look)
     _bars(figure, lines, total, look)
-    figure.add_trace(
-        go.Scatter(
-            x=[_x(line) for line in lines],
-            y=list(range(len(lines))),
-            mode="markers+text",
-            marker={
-                "symbol": [_symbol(line) for line in lines],
-                "size": [12 if line.folds else 13 for line in lines],
-                "color": [_color(line, look) for line in lines],
-                "opacity": 1.0,
-                "line": {
-                    "color": look.ink,
-                    "width": [2.5 if line.id == chosen else 0 for line in lines],
-                },
-            },
-            selected={"marker": {"opacity": 1.0}},
-            unselected={"marker": {"opacity": 1.0}},
-            text=[f"  {_label(line, chosen)}" for line in lines],
-            textposition="middle right",
-            textfont={"size": 13, "color": look.ink},
-            customdata=[[line.id] for line in lines],
-            hovertext=[_hover(line, total) for line in lines],
-            hovertemplate="%{hovertext}<extra></extra>",
-            showlegend=False,
-            cliponaxis=False,
-        )
-    )
+    figure.add_trace(_nodes(lines, chosen, total, look))
     figure.update_xaxes(range=[0, 1], visible=False, fixedrange=True)
     figure.update_yaxes(range=[len(lines) - 0.4, -0.6], visible=False, fixedrange=True)
     figure.update_layout(
@@ -60,6 +34,35 @@ def layer_graph(lines: Sequence[GraphLine], chosen: str, look: Look) -> go.Figur
         dragmode=False,
     )
     return figure
+
+
+def _nodes(lines: Sequence[GraphLine], chosen: str, total: float, look: Look) -> go.Scatter:
+    """The symbols of the lines with their labels.  total: seconds that shares are of."""
+    return go.Scatter(
+        x=[_x(line) for line in lines],
+        y=list(range(len(lines))),
+        mode="markers+text",
+        marker={
+            "symbol": [_symbol(line) for line in lines],
+            "size": [12 if line.folds else 13 for line in lines],
+            "color": [_color(line, look) for line in lines],
+            "opacity": 1.0,
+            "line": {
+                "color": look.ink,
+                "width": [2.5 if line.id == chosen else 0 for line in lines],
+            },
+        },
+        selected={"marker": {"opacity": 1.0}},
+        unselected={"marker": {"opacity": 1.0}},
+        text=[f"  {_label(line, chosen)}" for line in lines],
+        textposition="middle right",
+        textfont={"size": 13, "color": look.ink},
+        customdata=[[line.id] for line in lines],
+        hovertext=[_hover(line, total) for line in lines],
+        hovertemplate="%{hovertext}<extra></extra>",
+        showlegend=False,
+        cliponaxis=False,
+    )
 
 
 def _x(line: GraphLine) -> float:

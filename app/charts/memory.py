@@ -34,17 +34,7 @@ def stacked(
     """
     figure = blank(look, "", 460)
     labels = [quantities.tokens(value) for value in table["at"]]
-    for name, (words, place) in PARTS.items():
-        figure.add_trace(
-            go.Bar(
-                x=labels,
-                y=[value / GIGABYTE for value in table[name]],
-                name=words,
-                marker={"color": look.classes[place]},
-                customdata=[quantities.size(value) for value in table[name]],
-                hovertemplate=f"{words}: %{{customdata}}<extra>%{{x}}</extra>",
-            )
-        )
+    figure.add_traces(_part_bars(table, labels, look))
     totals = [sum(table[name][at] for name in PARTS) for at in range(len(labels))]
     _limits(figure, limits, look)
     _overflow(figure, labels, totals, min(limits.values()), look)
@@ -68,6 +58,23 @@ def stacked(
     )
     figure.update_layout(barmode="stack", bargap=0.25, margin={"t": 24, "b": 110, "r": 24})
     return figure
+
+
+def _part_bars(
+    table: Mapping[str, Sequence[float]], labels: Sequence[str], look: Look
+) -> list[go.Bar]:
+    """The bars of each part in `PARTS`, one per configuration."""
+    return [
+        go.Bar(
+            x=labels,
+            y=[value / GIGABYTE for value in table[name]],
+            name=words,
+            marker={"color": look.classes[place]},
+            customdata=[quantities.size(value) for value in table[name]],
+            hovertemplate=f"{words}: %{{customdata}}<extra>%{{x}}</extra>",
+        )
+        for name, (words, place) in PARTS.items()
+    ]
 
 
 def _rule(name: str, look: Look) -> dict[str, object]:

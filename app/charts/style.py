@@ -151,9 +151,8 @@ def look(appearance: str | None) -> Look:
     return DARK if appearance == "dark" else LIGHT
 
 
-def template(look: Look) -> go.layout.Template:
-    """The complete Plotly template of a look, so that a figure looks alike wherever it is shown."""
-    axis = {
+def _axis(look: Look) -> dict[str, Any]:
+    return {
         "gridcolor": look.grid,
         "linecolor": look.faint,
         "tickcolor": "rgba(0,0,0,0)",
@@ -165,14 +164,18 @@ def template(look: Look) -> go.layout.Template:
         "title": {"standoff": 10, "font": {"size": 13, "color": look.faint}},
         "tickfont": {"size": 12, "color": look.faint},
     }
+
+
+def template(look: Look) -> go.layout.Template:
+    """The complete Plotly template of a look, so that a figure looks alike wherever it is shown."""
     layout = go.Layout(
         font={"family": FONT, "size": 13, "color": look.ink},
         title={"font": {"size": 15, "color": look.ink}, "x": 0, "xanchor": "left", "xref": "paper"},
         paper_bgcolor=look.paper,
         plot_bgcolor=look.paper,
         colorway=list(look.classes),
-        xaxis=axis,
-        yaxis=axis,
+        xaxis=_axis(look),
+        yaxis=_axis(look),
         legend={
             "orientation": "h",
             "x": 0,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.commands import options as opt
 from app.commands.options import Json
+
+if TYPE_CHECKING:
+    from app.calibration.from_runs import RecipeCalibration
 
 
 def register(cli: typer.Typer) -> None:
@@ -185,7 +188,6 @@ def runs(
 ) -> None:
     from app.calibration import from_runs
     from app.commands.progress_bar import running
-    from app.wording.tables import TableFormat, render, to_json
 
     if forget:
         for key, dropped in from_runs.forget(file).items():
@@ -195,7 +197,14 @@ def runs(
     with running("calibrating") as run:
         calibrations = from_runs.calibrate_file(file, run.progress)
     paths = [from_runs.keep(calibration) for calibration in calibrations] if save else []
-    path = str(paths[0]) if paths else ""  # one file holds all recipes
+    _print_runs(calibrations, str(paths[0]) if paths else "", json)  # one file holds all recipes
+
+
+def _print_runs(calibrations: list[RecipeCalibration], path: str, json: bool) -> None:
+    """Print figures, constants and errors of each recipe.  path: of the kept recipes, or ""."""
+    from app.calibration import from_runs
+    from app.wording.tables import TableFormat, render, to_json
+
     if json:
         facts = [
             {
