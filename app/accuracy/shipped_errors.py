@@ -83,13 +83,14 @@ def operator_summary(series: Sequence[Row], by: Sequence[str]) -> list[Row]:
     ]
 
 
-def operator_matrix(series: Sequence[Row], by: str = "operator") -> list[Row]:
-    """MAPE [%] by split: a row a value of `by`, a column a split, in the order of the splits."""
-    cells = {
-        (row[by], row["split"]): row["mape %"] for row in operator_summary(series, (by, "split"))
-    }
+def operator_matrix(series: Sequence[Row]) -> list[Row]:
+    """MAPE [%]: a row an operator, a column a split, in the order of the splits."""
+    rows = operator_summary(series, ("operator", "split"))
+    cells = {(row["operator"], row["split"]): row["mape %"] for row in rows}
     names = sorted({name for name, _ in cells})
-    return [{by: name} | {s: cells.get((name, s)) for s in OPERATOR_SPLITS} for name in names]
+    return [
+        {"operator": name} | {s: cells.get((name, s)) for s in OPERATOR_SPLITS} for name in names
+    ]
 
 
 def fit_errors(metrics: Iterable[str]) -> list[Row]:

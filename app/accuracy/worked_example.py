@@ -207,20 +207,6 @@ _TERM_WORDS: Mapping[str, str] = {
 }
 
 
-def term_rows(work: WorkedExample) -> list[dict[str, Any]]:
-    """The terms that sum to the expected time of one run: term, time and share in words."""
-    total = max(work.expected_s, np.finfo(float).tiny)
-    return [
-        {
-            "term": _TERM_WORDS.get(name, name),
-            "time": quantities.seconds(float(seconds)),
-            "share": quantities.percent(float(seconds) / total),
-        }
-        for name, seconds in work.price.terms.items()
-        if float(seconds) > 1e-6 * total
-    ]
-
-
 def _expected(work: WorkedExample, step_name: str) -> str:
     lines = ["**4. Expected** by the latency model", f"```text\n{work.equation}\n```"]
     stages = [(name, float(time)) for name, time in work.price.stages.items() if time]

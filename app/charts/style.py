@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -166,6 +167,7 @@ def _axis(look: Look) -> dict[str, Any]:
     }
 
 
+@functools.cache
 def template(look: Look) -> go.layout.Template:
     """The complete Plotly template of a look, so that a figure looks alike wherever it is shown."""
     layout = go.Layout(
