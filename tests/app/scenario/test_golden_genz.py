@@ -18,7 +18,7 @@ from genz_core.types import Op, Parallelism, Step
 MIB = 2.0**20
 NAMES = {"QKV": "qkv_proj", "Out Proj": "o_proj", "up+gate": "gate_up_proj", "down": "down_proj",
          "classifier": "lm_head"}  # fmt: skip
-GOLDEN = Path(__file__).parents[1] / "golden" / "genz_operators.csv"
+GOLDEN = Path(__file__).parents[2] / "golden" / "genz_operators.csv"
 with GOLDEN.open(encoding="utf-8") as handle:
     ROWS = list(csv.DictReader(handle))
 PRODUCTS = [
