@@ -10,8 +10,11 @@ import pytest
 
 from genz_core.errors import RidgelineError
 
-#: One worker, so one calibration, when the tests run in parallel.
-pytestmark = pytest.mark.xdist_group("calibration")
+pytestmark = [
+    # One worker, so one calibration, when the tests run in parallel.
+    pytest.mark.xdist_group("calibration"),
+    pytest.mark.usefixtures("torch_threads", "own_data", "free_cores"),
+]
 HERE = ("--threads", "1", "--device", "cpu")
 
 

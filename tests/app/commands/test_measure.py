@@ -10,6 +10,7 @@ import pytest
 from app.measuring import run_store
 from genz_core.errors import RidgelineError
 
+pytestmark = pytest.mark.usefixtures("torch_threads", "own_data", "free_cores")
 SMALL = ("--isl", "16", "--threads", "1", "--device", "cpu")
 
 
