@@ -1,9 +1,11 @@
-"""The dashboard as tests open it, and the reports that they bring to it."""
+"""The dashboard as tests open it: pages, uploads, buttons, jobs, cards."""
 
 import time
 from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
+
+from app.scenario.setup import Setup
 
 ROOT = Path(__file__).parents[2]
 MAIN = ROOT / "app" / "main.py"
@@ -51,6 +53,11 @@ def finished(app: AppTest, key: str) -> AppTest:
         time.sleep(0.3)
     assert job.over and job.error == ""
     return app.run()
+
+
+def setup_of(app: AppTest) -> Setup:
+    """The setup of the sidebar."""
+    return app.session_state["setup"]
 
 
 def cards(app: AppTest) -> dict[str, str]:

@@ -13,15 +13,14 @@ from app.cli import cli
 from genz_core.errors import InvalidValue
 from genz_core.latency.measured_operators import bound_s
 from profilers.operator_points import operator_timings
+from tests.app.pages import REPORTS
 
-TRACES = Path(__file__).parents[1] / "fixtures" / "reports" / "torch"
+TRACES = REPORTS / "torch"
 H100 = TRACES / "h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
 MI300X = TRACES / "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
 
 
-@pytest.fixture(autouse=True)
-def _own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path / "data"))
+pytestmark = pytest.mark.usefixtures("own_data")
 
 
 def read(*files: Path) -> list[profilers.Report]:

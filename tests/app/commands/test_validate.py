@@ -2,8 +2,6 @@
 
 import csv
 
-import pytest
-
 from genz_core.errors import InvalidValue
 from hardware_db.profiles.validation import OPERATOR_SPLITS
 

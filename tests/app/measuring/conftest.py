@@ -1,4 +1,4 @@
-"""Every test of measuring runs PyTorch with a data folder of its own, on cores that count as free."""
+"""Every test of measuring runs PyTorch with a data folder of its own and on free cores."""
 
 import pytest
 

@@ -1,14 +1,10 @@
 """Page Run: what is asked of this machine, measured, shown and kept."""
 
-import math
 from pathlib import Path
 
 import pytest
 
-from app.charts import measured as measured_chart
-from app.charts import style
 from app.measuring import run_store
-from app.measuring.prediction import agreements
 from tests.app.pages import cards, finished, opened, pressed
 
 
@@ -77,14 +73,3 @@ def test_a_grid_that_does_not_read_is_refused_on_the_run_page(tmp_path: Path, mo
     app.text_input("sweep_batches").set_value("")
     pressed(app, "Measure")
     assert not app.exception and "batches '': give" in app.error[0].value
-
-
-def test_the_line_of_a_sweep_passes_where_its_fit_says():
-    rows = [
-        {"phase": "decode", "batch": 1, "length": n, "predicted_s": n * 1e-3,
-         "low_s": math.nan, "high_s": math.nan, "inside": None, "measured_s": 2e-3 * n + 1e-3}
-        for n in (1, 2, 4, 8)
-    ]  # fmt: skip
-    figure = measured_chart.sweep_parity(rows, agreements(rows), style.LIGHT)
-    (line,) = (trace for trace in figure.data if trace.name and "line" in trace.name)
-    assert list(line.x) == pytest.approx([2 * y + 1e-3 for y in line.y])
