@@ -4,12 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import hardware_db
 import profilers
 from app.calibration import fit_tables, from_reports
-from app.cli import cli
 from genz_core.errors import InvalidValue
 from genz_core.latency.measured_operators import bound_s
 from profilers.operator_points import operator_timings
@@ -29,22 +27,22 @@ def read(*files: Path) -> list[profilers.Report]:
 
 @pytest.mark.parametrize(("file", "slug"), [(H100, "h100-sxm5-80gb"), (MI300X, "mi300x")])
 def test_the_fit_is_nearer_to_the_report_and_keeps_what_physics_says(file: Path, slug: str):
-    found = from_reports.fit(read(file))
-    assert found.system.slug == f"{slug}-from-report"
-    for row in fit_tables.error_rows(found):
+    fitted = from_reports.fit(read(file))
+    assert fitted.system.slug == f"{slug}-from-report"
+    for row in fit_tables.error_rows(fitted):
         assert row["after"] < row["before"]
-    for entry in found.points:
-        assert (entry.measured_s > bound_s(entry, found.system) / 1.05).all()
-    for row in fit_tables.constant_rows(found):
+    for entry in fitted.points:
+        assert (entry.measured_s > bound_s(entry, fitted.system) / 1.05).all()
+    for row in fit_tables.constant_rows(fitted):
         assert row["uncertainty"] > 0
 
 
 def test_what_is_kept_prices_as_what_was_fitted_and_leaves_the_rest_as_it_was():
-    found = from_reports.fit(read(H100))
-    from_reports.save(found)
-    kept, shipped = (hardware_db.load(name).latency for name in (found.system.slug, "h100-sxm"))
+    fitted = from_reports.fit(read(H100))
+    from_reports.save(fitted)
+    kept, shipped = (hardware_db.load(name).latency for name in (fitted.system.slug, "h100-sxm"))
     assert kept is not None and shipped is not None
-    fitted = found.calibration.profile.gemm("bf16").compute_efficiency
+    fitted = fitted.calibration.profile.gemm("bf16").compute_efficiency
     assert kept.gemm("bf16").compute_efficiency == pytest.approx(fitted, rel=1e-4)
     assert kept.gemm("bf16") != shipped.gemm("bf16")
     assert kept.moe("bf16") == shipped.moe("bf16")
@@ -79,14 +77,14 @@ def test_one_point_faster_than_light_is_left_out_and_said(tmp_path: Path):
             event["dur"] /= 1000 if shape == [[8944, 1024], [1024, 2816]] else 1
     file = tmp_path / "fast.json"
     file.write_text(json.dumps(document), encoding="utf-8")
-    found = from_reports.fit(read(file))
-    (sentence,) = found.refused
+    fitted = from_reports.fit(read(file))
+    (sentence,) = fitted.refused
     assert "n=2816" in sentence and "left out" in sentence
     reports = read(file)
     kept = [p for p in operator_timings(reports) if p.dims.get("n") != 2816]
     described = sum(point.time_s * point.calls for point in kept)
-    assert found.share == pytest.approx(described / reports[0].kernels["duration_s"].sum(), 1e-9)
-    assert found.calibration.after["gemm.bf16"].points == 3
+    assert fitted.share == pytest.approx(described / reports[0].kernels["duration_s"].sum(), 1e-9)
+    assert fitted.calibration.after["gemm.bf16"].points == 3
 
 
 @pytest.mark.parametrize(
@@ -95,17 +93,3 @@ def test_one_point_faster_than_light_is_left_out_and_said(tmp_path: Path):
 def test_a_name_that_cannot_be_kept_is_refused(name: str, words: str):
     with pytest.raises(InvalidValue, match=words):
         from_reports.fit(read(MI300X), name=name)
-
-
-def test_the_command_tells_both_errors_the_doubt_and_where_it_was_kept():
-    def ridgeline(*arguments: str) -> str:
-        done = CliRunner().invoke(cli, ["calibrate", "report", str(H100), *arguments])
-        assert done.exit_code == 0
-        return done.stdout
-
-    said = json.loads(ridgeline("--json"))
-    assert said["system"] == "h100-sxm5-80gb-from-report"
-    assert {Path(file).parent.name for file in said["files"]} == {"systems", "profiles"}
-    assert all(Path(file).is_file() for file in said["files"])
-    told = ridgeline("--no-save")
-    assert "uncertainty" in told and "(not saved)" in told
