@@ -1,7 +1,10 @@
 """The dashboard as tests open it: pages, uploads, buttons, jobs, cards."""
 
+import functools
+import json
 import time
 from pathlib import Path
+from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
@@ -28,6 +31,17 @@ def opened(page: str = "overview", **query: object) -> AppTest:
     if page != "overview":
         app.switch_page(path_of(page))
     return app.run()
+
+
+@functools.cache
+def shown(page: str = "overview", **query: object) -> AppTest:
+    """A page as it opens, drawn once for all tests that only read it."""
+    return opened(page, **query)
+
+
+def charts(app: AppTest) -> list[dict[str, Any]]:
+    """The charts of a page as Plotly's documents."""
+    return [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
 
 
 def brought(app: AppTest, uploader: str, *files: Path) -> AppTest:

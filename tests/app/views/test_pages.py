@@ -3,36 +3,59 @@
 import json
 import subprocess
 import sys
+from itertools import product
+from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from app.scenario import scenario
+from app.scenario.scenario import Scenario
+from app.scenario.setup import Setup
 from app.wording import quantities
-from tests.app.pages import MAIN, ROOT, opened, path_of
+from tests.app.pages import MAIN, ROOT, cards, charts, opened, path_of, setup_of, shown
 
 PAGES = sorted(path.stem for path in (ROOT / "app" / "views").glob("*/[a-z]*.py"))
-PRICED = ["overview", "roofline", "breakdown", "memory", "inside"]
-MINE = [*PRICED, "compare", "hardware", "models"]
+#: Pages that price the sidebar's scenario, and those that stand without its estimate.
+PRICED = ("overview", "roofline", "breakdown", "memory", "inside")
+OTHERS = ("compare", "hardware", "models")
+TITLES = {
+    "overview": "meta-llama/Llama-3.1-8B on NVIDIA H100 SXM5 80GB",
+    "inside": "Model inside",
+    **{page: page.capitalize() for page in (*PRICED[1:4], *OTHERS)},
+}
+#: Queries that cannot be, with words of the sentence about them.
+REFUSED = {
+    "unknown model": ({"model": "meta-llama/Lama-3.1-8B-x"}, "unknown model"),
+    "unknown system": ({"system": "h1000"}, "unknown system"),
+    "unknown precision": ({"weights": "fp7"}, "unknown precision"),
+    "indivisible": ({"tp": 3}, "tp 3 does not divide the 32 attention heads"),
+    "no number": ({"tp": "many"}, "TP is 'many'; give a whole number"),
+    "zero": ({"tp": 0}, "TP is 0; give a whole number"),
+    "model path": ({"model": "../../../../etc/passwd"}, "is a path: give a name"),
+    "system path": ({"system": "/etc/hosts.yaml"}, "is a path: give a name"),
+}
+#: One of each way to be refused: by the sidebar, by a name, by the price.
+KINDS = ("no number", "unknown model", "indivisible")
+#: The lists of models and systems need no scenario; a model's facts need the model alone.
+STANDS = {
+    ("hardware", "unknown model"), ("hardware", "indivisible"), ("hardware", "system path"),
+    ("models", "indivisible"),
+}  # fmt: skip
 
 
-def sentences(app: AppTest) -> str:
-    return " ".join(error.value for error in app.error)
+def test_every_page_has_its_tests_here_or_in_a_file_of_its_own():
+    files = {path.stem.removeprefix("test_") for path in Path(__file__).parent.glob("test_*.py")}
+    assert set(PAGES) <= {*TITLES, *files}
 
 
-def test_every_page_that_is_promised_is_there():
-    assert set(MINE) <= set(PAGES)
+@pytest.mark.parametrize("page", TITLES)
+def test_a_page_opens_without_an_exception_under_its_title(page: str):
+    app = shown(page)
+    assert not app.exception and not app.error
+    assert app.title[0].value == TITLES[page]
 
 
-@pytest.mark.parametrize("page", MINE)
-def test_a_page_opens_without_an_exception_and_says_its_title(page: str):
-    app = opened(page)
-    assert not app.exception
-    assert not app.error
-    assert app.title[0].value
-
-
-@pytest.mark.parametrize("page", MINE)
+@pytest.mark.parametrize("page", TITLES)
 @pytest.mark.parametrize(
     "query",
     [
@@ -46,30 +69,29 @@ def test_a_page_opens_without_an_exception_and_says_its_title(page: str):
 )
 def test_a_page_opens_on_scenarios_that_are_not_plain(page: str, query: dict):
     app = opened(page, **query)
-    assert not app.exception
-    assert not app.error
+    assert not app.exception and not app.error
+    assert setup_of(app).changed() == Setup(Scenario(**query)).changed()
 
 
-@pytest.mark.parametrize("page", MINE)
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("page", "kind"),
     [
-        ({"model": "meta-llama/Lama-3.1-8B-x"}, "unknown model"),
-        ({"system": "h1000"}, "unknown system"),
-        ({"tp": 3}, "tp"),
-        ({"tp": "many"}, "whole number"),
-        ({"tp": 0}, "whole number"),
-        ({"weights": "fp7"}, "unknown precision"),
-        ({"model": "../../../../etc/passwd"}, "path"),
-        ({"system": "/etc/hosts.yaml"}, "path"),
+        *product(("overview",), REFUSED),
+        *product((*PRICED[1:], *OTHERS), KINDS),
+        *(("hardware", "system path"), ("models", "model path"), ("compare", "system path")),
     ],
-    ids=lambda value: str(value)[:40],
 )
-def test_what_cannot_be_is_said_in_one_sentence(page: str, query: dict, said: str):
+def test_what_cannot_be_is_a_sentence_and_ends_the_page(page: str, kind: str):
+    query, words = REFUSED[kind]
     app = opened(page, **query)
     assert not app.exception
-    if page in PRICED:  # the others stand without an estimate of the sidebar's scenario
-        assert said in sentences(app).casefold()
+    sentences = [error.value for error in app.error]
+    if (page, kind) in STANDS:
+        assert sentences == [] and app.dataframe
+    else:
+        assert sentences and all(words in sentence for sentence in sentences)
+        assert all("\n" not in sentence for sentence in sentences)
+        assert not app.get("plotly_chart") and not app.metric
 
 
 def test_sizes_out_of_range_in_a_link_fall_back_to_ones_that_can_be():
@@ -80,39 +102,45 @@ def test_sizes_out_of_range_in_a_link_fall_back_to_ones_that_can_be():
 
 def test_a_model_that_does_not_fit_is_priced_and_said_not_to_fit():
     app = opened(model="meta-llama/Llama-3.1-70B", system="l4")
-    assert "Does not fit" in app.warning[0].value
-    assert app.metric[0].value.endswith("s")
+    assert app.warning[0].value.startswith("Does not fit: ")
+    assert "weights" in app.warning[0].value
+    assert cards(app)["TTFT"].endswith(" s") and cards(app)["TPOT"].endswith(" ms")
 
 
 def test_the_overview_names_what_limits_each_phase_and_what_would_help():
-    said = [text.value for text in opened().markdown]
-    assert any(s.startswith("Prefill is limited by **arithmetic**") for s in said)
-    assert any(s.startswith("Decode is limited by **memory traffic**") for s in said)
-    assert all("would cut" in s for s in said if "limited by" in s)
+    prefill, decode = (text.value for text in shown().markdown if "limited by" in text.value)
+    assert prefill.startswith("Prefill is limited by **arithmetic**")
+    assert "twice the peak arithmetic would cut TTFT by **" in prefill
+    assert decode.startswith("Decode is limited by **memory traffic**")
+    assert "twice the memory bandwidth would cut TPOT by **" in decode
 
 
 def test_the_roofline_has_a_point_for_every_operator_that_computes():
-    app = opened("roofline")
-    traces = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
-    points = [row[0] for trace in traces for row in trace.get("customdata") or []]
-    assert len(points) == len(set(points))
-    assert {point.partition(":")[0] for point in points} == {"prefill", "decode"}
+    traces = charts(shown("roofline"))[0]["data"]
+    points = {row[0] for trace in traces for row in trace.get("customdata") or []}
+    estimate = scenario.estimate(Scenario())
+    computing = {
+        f"{phase}:{row}"
+        for phase, step in (("prefill", estimate.prefill), ("decode", estimate.decode))
+        for row in range(len(step.graph.ops))
+        if step.flops[row, 0] and step.bytes[row, 0] and step.operators_s[row, 0]
+    }
+    assert points == computing and len(points) > 10
 
 
 def test_moving_the_slider_moves_points_and_not_the_axes():
     app = opened("roofline")
-    first = json.loads(app.get("plotly_chart")[0].proto.spec)
-    app.select_slider("roofline_batch").set_value(64).run()
-    second = json.loads(app.get("plotly_chart")[0].proto.spec)
+    (first,) = charts(app)
+    (second,) = charts(app.select_slider("roofline_batch").set_value(64).run())
     assert first["layout"]["xaxis"]["range"] == second["layout"]["xaxis"]["range"]
     assert first["layout"]["yaxis"]["range"] == second["layout"]["yaxis"]["range"]
     assert first["data"] != second["data"]
 
 
 def test_breakdown_parts_sum_to_the_latency_on_the_overview():
-    overview, breakdown = opened(), opened("breakdown")
-    fall = json.loads(breakdown.get("plotly_chart")[1].proto.spec)["data"][0]
-    assert overview.metric[1].value == fall["text"][-1]
+    bars = charts(shown("breakdown"))[1]["data"][0]
+    assert bars["text"][-1] == cards(shown())["TPOT"]
+    assert bars["x"][-1] == "Total" and len(bars["text"]) == 4
 
 
 def test_pinned_scenarios_of_a_link_stand_side_by_side():
@@ -165,12 +193,11 @@ def test_a_page_is_short(page: str):
 
 
 def test_the_overview_shows_what_python_and_the_command_line_compute():
-    estimate = scenario.estimate(scenario.Scenario())
-    shown = {metric.label: metric.value for metric in opened().metric}
-    assert shown["TTFT"] == quantities.seconds(float(estimate.ttft_s[0]))
-    assert shown["TPOT"] == quantities.seconds(float(estimate.tpot_s[0]))
+    estimate, figures = scenario.estimate(Scenario()), cards(shown())
+    assert figures["TTFT"] == quantities.seconds(float(estimate.ttft_s[0]))
+    assert figures["TPOT"] == quantities.seconds(float(estimate.tpot_s[0]))
     rate = float(estimate.output_tokens_per_s[0])
-    assert shown["Output throughput"] == quantities.tokens_rate(rate)
+    assert figures["Output throughput"] == quantities.tokens_rate(rate)
 
 
 def test_the_command_shown_on_the_overview_names_what_differs_from_the_default():

@@ -1,6 +1,4 @@
-"""The page Serving: the curves are those of the engine, and regions are said in words."""
-
-import json
+"""Page Serving: curves drawn and carded, overload and waiting in words."""
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -8,9 +6,13 @@ from streamlit.testing.v1 import AppTest
 from app.dashboard import load_curves
 from app.scenario.scenario import Scenario, resolve
 from app.scenario.setup import Setup
-from tests.app.pages import opened
+from tests.app.pages import cards, charts, opened, shown
 
 OPEN = "open loop (arrival rate)"
+
+
+#: As the plain scenario with arrivals opens; its test of overload reads the same page.
+ARRIVALS = {"serving_loop": OPEN}
 
 
 def captions(app: AppTest) -> str:
@@ -21,7 +23,7 @@ def captions(app: AppTest) -> str:
     "query",
     [
         {},
-        {"serving_loop": OPEN},
+        ARRIVALS,
         {"model": "mistralai/Mixtral-8x7B-v0.1", "tp": 2, "ep": 2, "engine": "vllm", "batch": 64},
         {"osl": 1},
         {"isl": 10_000_000, "osl": 1},
@@ -31,27 +33,29 @@ def captions(app: AppTest) -> str:
     ids=["default", "open", "experts", "one token", "ten million", "cpu", "what if"],
 )
 def test_the_page_opens_on_scenarios_plain_and_awkward(query: dict):
-    app = opened("serving", **query)
+    app = shown("serving", **query)
     assert not app.exception and not app.error
-    assert len(app.get("plotly_chart")) == 3
+    assert len(charts(app)) == 3
+    assert list(cards(app)) == ["TTFT", "TPOT", "Tokens a user sees", "Throughput per device"]
+    assert cards(app)["TPOT"].endswith("s") and cards(app)["Throughput per device"] != "–"
 
 
-def test_overload_is_said_and_shaded():
-    app = opened("serving", serving_loop=OPEN)
+def test_overload_is_a_sentence_and_a_shade_beyond_the_last_stable_rate():
+    app = shown("serving", **ARRIVALS)
     assert "the queue grows without end" in app.warning[0].value
-    figure = json.loads(app.get("plotly_chart")[0].proto.spec)
-    assert figure["layout"]["shapes"]
-    assert figure["layout"]["xaxis"]["range"][1] < 10  # a logarithm of requests a second
+    table = load_curves.open_loop(Setup(Scenario()), 1.0)
+    stable = table.loc[table["status"] == "ok", "rate_per_s"].max()
+    (shade,) = charts(app)[0]["layout"]["shapes"]
+    assert shade["x0"] == pytest.approx(stable) and shade["x1"] > table["rate_per_s"].max()
 
 
-def test_waiting_for_cache_is_said_with_the_number_that_runs():
+def test_waiting_for_cache_is_a_sentence_with_the_number_that_runs():
     app = opened("serving", isl=8192, osl=1024)
-    assert "requests run at once" in app.warning[0].value
     table = load_curves.closed_loop(Setup(Scenario(isl=8192, osl=1024)), 1.0)
-    assert f"{table['running'].max():,.0f} requests run" in app.warning[0].value
+    assert f"At most {table['running'].max():,.0f} requests run at once" in app.warning[0].value
 
 
-def test_what_does_not_fit_is_said_first():
+def test_what_does_not_fit_is_the_first_sentence():
     app = opened("serving", model="meta-llama/Llama-3.1-70B", system="l4")
     assert "Out of memory" in app.warning[0].value
     assert "if the memory were there" in captions(app)
