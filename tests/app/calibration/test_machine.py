@@ -149,9 +149,9 @@ def test_a_model_that_was_fitted_on_says_nothing_and_is_refused(
     from app.calibration.machine_validation import validate
     from genz_core.errors import MeasurementError
 
-    known = {**config, "hidden_size": 768, "intermediate_size": 384, "head_dim": 64}
+    fitted_on = {**config, "hidden_size": 768, "intermediate_size": 384, "head_dim": 64}
     with pytest.raises(MeasurementError, match="calibration points"):
-        validate(calibrated, known, rounds=1)
+        validate(calibrated, fitted_on, rounds=1)
 
 
 def test_an_unwritable_folder_ends_in_one_sentence(
@@ -176,10 +176,12 @@ def test_figures_from_shared_cores_come_with_their_doubts(
 
     monkeypatch.setattr(micro, "standard_cases", few_cases)
     points = [StepPoint("prefill", 1, 8), StepPoint("decode", 1, 8)]
-    found = validate(calibrated, config, points, rounds=1)
-    assert any("give --rounds 2" in doubt for doubt in found.doubts)
-    busy = replace(found.machine, measurements=replace(found.machine.measurements, contention=2.0))
-    shared = replace(found, machine=busy, run=replace(found.run, threads=2))
+    validation = validate(calibrated, config, points, rounds=1)
+    assert any("give --rounds 2" in doubt for doubt in validation.doubts)
+    busy = replace(
+        validation.machine, measurements=replace(validation.machine.measurements, contention=2.0)
+    )
+    shared = replace(validation, machine=busy, run=replace(validation.run, threads=2))
     assert any("--threads 1" in doubt for doubt in shared.doubts)
     assert "Doubt: other programs" in markdown(shared)
     assert summary(shared)["points"] == 2

@@ -25,18 +25,18 @@ def test_the_icicle_adds_up_from_operator_to_model():
     children: dict[str, float] = {}
     for parent, value in zip(trace.parents, trace.values, strict=True):
         children[parent] = children.get(parent, 0.0) + value
+    assert children.pop("") == values["model"] and len(children) > 2
     for parent, total in children.items():
-        if parent:
-            assert total == pytest.approx(values[parent])
+        assert total == pytest.approx(values[parent])
     assert values["model"] == pytest.approx(float(ESTIMATE.decode.operators_s[:, 0].sum()))
 
 
 def test_the_error_bar_of_a_prediction_ends_where_its_interval_does():
     figure = drawn("bound")
-    known, unknown = (trace for trace in figure.data if trace.type == "scatter")
-    assert list(known.x) == ["predicted"]  # a bound needs no interval
-    assert known.error_y.array == pytest.approx([10.0])  # 20 to 30 ms
-    assert known.error_y.arrayminus == pytest.approx([5.0])
-    assert not unknown.x
+    validated, bare = (trace for trace in figure.data if trace.type == "scatter")
+    assert list(validated.x) == ["predicted"]  # a bound needs no interval
+    assert validated.error_y.array == pytest.approx([10.0])  # 20 to 30 ms
+    assert validated.error_y.arrayminus == pytest.approx([5.0])
+    assert not bare.x
     assert "15.0 to 30.0 ms" in figure.layout.xaxis.ticktext[1]
     assert "not validated" in figure.layout.xaxis2.ticktext[1]

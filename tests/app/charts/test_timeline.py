@@ -31,14 +31,14 @@ def test_bars_that_share_keep_where_a_lane_starts_and_ends(qwen):
         timeline.activity_bars(qwen.kernels, qwen.copies, most) for most in (10_000, 20)
     )
     for lane, rows in fine.groupby("lane"):
-        here = coarse[coarse["lane"] == lane]
+        merged = coarse[coarse["lane"] == lane]
         end = (rows["start_s"] + rows["duration_s"]).max()
-        assert here["start_s"].min() == rows["start_s"].min()
-        assert (here["start_s"] + here["duration_s"]).max() == pytest.approx(end)
+        assert merged["start_s"].min() == rows["start_s"].min()
+        assert (merged["start_s"] + merged["duration_s"]).max() == pytest.approx(end)
 
 
 def test_the_timeline_escapes_names_of_kernels(qwen):
     bars = timeline.activity_bars(qwen.kernels, qwen.copies, 50).assign(name="<b>bold</b>")
     figure = timeline.timeline(bars, timeline.range_bars(qwen.ranges), style.LIGHT)
-    said = [row[0] for trace in figure.data[1:] for row in trace.customdata]
-    assert set(said) == {"&lt;b&gt;bold&lt;/b&gt;"}
+    names = [row[0] for trace in figure.data[1:] for row in trace.customdata]
+    assert set(names) == {"&lt;b&gt;bold&lt;/b&gt;"}

@@ -40,15 +40,19 @@ def test_systems_as_json_hold_what_a_script_needs():
 
 
 def test_one_system_shows_the_source_of_every_figure():
-    text = run("systems", "h200")
-    assert "datasheet" in text and "memory_gb_per_s" in text
-    record = json.loads(run("systems", "h200", "--json"))
-    assert all(figure["source"] and figure["kind"] for figure in record["figures"])
+    figures = json.loads(run("systems", "h200", "--json"))["figures"]
+    assert len(figures) > 10
+    assert all(figure["source"] for figure in figures)
+    assert {figure["kind"] for figure in figures} <= {"datasheet", "derived", "measured", "assumed"}
+    lines = [line.split() for line in run("systems", "h200").splitlines()]
+    assert ["memory_gb_per_s", "4800", "datasheet"] in [line[:3] for line in lines]
 
 
 def test_systems_are_filtered_by_vendor_and_kind():
-    names = {row["vendor"] for row in json.loads(run("systems", "--vendor", "amd", "--json"))}
-    assert len(names) == 1 and "AMD" in names.pop()
+    rows = json.loads(run("systems", "--json"))
+    amd = json.loads(run("systems", "--vendor", "amd", "--kind", "gpu", "--json"))
+    assert amd == [r for r in rows if "amd" in r["vendor"].casefold() and "gpu" in r["kind"]]
+    assert {"mi300x"} <= {row["slug"] for row in amd} and len(amd) < len(rows) / 2
 
 
 def test_models_as_json_hold_name_type_and_parameters():
@@ -103,7 +107,12 @@ def test_a_sweep_prices_every_combination_and_its_frontier_is_a_part():
     )
     rows, best = (json.loads(run(*arguments, *extra)) for extra in ((), ("--frontier",)))
     assert len(rows) == 21 and 0 < len(best) < 21
-    assert all(row in rows for row in best)
+    per_device = "output_tokens_per_s_per_device"
+    for row in rows:
+        beaten = [
+            b for b in best if b["tpot_s"] <= row["tpot_s"] and b[per_device] >= row[per_device]
+        ]
+        assert beaten and (row in best) == (beaten == [row])
 
 
 @pytest.mark.parametrize(
@@ -193,14 +202,16 @@ def test_modules_are_derived_of_a_class_or_of_a_model():
 
 
 def test_a_structure_says_where_it_is_from():
-    found = json.loads(run("arch", "deepseek-ai/DeepSeek-V3", "--json"))
-    assert found["source"] == "builder" and found["layer_count"] == 61
-    assert found["active_parameters"] < 0.06 * found["parameters"]
+    structure = json.loads(run("arch", "deepseek-ai/DeepSeek-V3", "--json"))
+    assert structure["source"] == "builder" and structure["layer_count"] == 61
+    assert structure["active_parameters"] < 0.06 * structure["parameters"]
     symbols = json.loads(run("arch", "gpt2", "--symbols", "--json"))
     gemm = next(op for op in symbols["operators"] if op["name"] == "qkv_proj")
     assert "{batch}*{new_tokens}" in gemm["formulas"]["flops"]
     values = json.loads(run("arch", "gpt2", "--at", "batch=2,new_tokens=1,context=10", "--json"))
-    assert values["total"]["flops"] > 0
+    # Two FLOPs a parameter and token, positions left out; little attention at this context.
+    linear = 2 * 2 * (124_439_808 - 1024 * 768)
+    assert values["total"]["flops"] == pytest.approx(linear, rel=0.02)
 
 
 @pytest.mark.parametrize(

@@ -80,9 +80,9 @@ def test_running_out_of_memory_is_reported_and_exits_well(answer, tiny: str) -> 
 
 
 def test_the_doctor_answers_in_json(answer) -> None:
-    found = answer("doctor")
-    assert {"cpu", "torch", "nvml", "nsys", "ncu", "nvtx"} <= {c["name"] for c in found["checks"]}
-    assert found["calibrated"] is False
+    report = answer("doctor")
+    assert {"cpu", "torch", "nvml", "nsys", "ncu", "nvtx"} <= {c["name"] for c in report["checks"]}
+    assert report["calibrated"] is False
 
 
 @pytest.mark.parametrize(

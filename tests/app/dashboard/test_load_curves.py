@@ -13,9 +13,11 @@ from genz_core.serving import Traffic, serve
 
 def test_the_curves_are_what_the_engine_computes():
     scenario = Scenario(engine="vllm", isl=1024, osl=1024)
-    found = resolve(scenario)
+    resolved = resolve(scenario)
     users = 2.0 ** np.arange(13)
-    expected = serve(found.model, found.system, Traffic(1024, 1024, users), None, found.engine)
+    expected = serve(
+        resolved.model, resolved.system, Traffic(1024, 1024, users), None, resolved.engine
+    )
     table = load_curves.closed_loop(Setup(scenario), 1.0)
     assert table["tpot_s"].to_numpy() == pytest.approx(expected.tpot_s)
     assert table["ttft_s"].to_numpy() == pytest.approx(expected.ttft_s)

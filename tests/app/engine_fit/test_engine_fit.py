@@ -25,12 +25,12 @@ PRIOR = EngineProfile(host_step_s=1e-3)
 
 
 @dataclass
-class Known:
-    """Measured figures of an engine whose truth is known: steps that stream 16 GB, and requests
+class Synthetic:
+    """Measured figures of an engine whose law is given: steps that stream 16 GB, and requests
     that wait for a step and 3 ms."""
 
     targets: list
-    engine: str = "known"
+    engine: str = "synthetic"
     prior: EngineProfile = PRIOR
 
     def logs(self, moves):
@@ -38,7 +38,7 @@ class Known:
             moved(PRIOR, row) for row in np.broadcast_to(moves, (len(self.targets), len(FIELDS)))
         ]
         pairs = zip(self.targets, engines, strict=True)
-        predicted = np.concatenate([self.predicted_s([one], engine) for one, engine in pairs])
+        predicted = np.concatenate([self.predicted_s([target], engine) for target, engine in pairs])
         return np.log(predicted) - np.log([t.measured_s for t in self.targets])
 
     def predicted_s(self, targets, engine, recipe=None):
@@ -52,7 +52,7 @@ class Known:
         return seconds * np.where(ttft, recipe.ttft_scale, recipe.tpot_scale)
 
 
-def known(slow=(), scale=1.0, serving=True):
+def synthetic(slow=(), scale=1.0, serving=True):
     """Figures of every system and model; the systems `slow` reach 70 % of the bandwidth."""
     targets = []
     for system in SYSTEMS:
@@ -63,13 +63,13 @@ def known(slow=(), scale=1.0, serving=True):
                     time = step + (3e-3 if metric == "ttft_s" else 0.0)
                     facts = {
                         "set": "serving" if serving else "published",
-                        "model": model, "system": system, "engine": "known", "tier": "measured",
+                        "model": model, "system": system, "engine": "synthetic", "tier": "measured",
                         "recipe": f"{len(model)}|{system}|fp8", "named": model,
                         "configuration": f"{model}|{system}|{batch}", "batch": str(batch),
                         "possible": "yes",
                     }  # fmt: skip
                     targets.append(Target(row, metric, time * scale, facts))
-    return Known(targets)
+    return Synthetic(targets)
 
 
 def level(fitted, name, label, field):
@@ -81,7 +81,7 @@ def level(fitted, name, label, field):
 
 
 def test_each_target_is_moved_by_its_engine_its_device_and_its_recipe():
-    data = known()
+    data = synthetic()
     design = Design.of_targets(data.targets)
     moves = design.moves(np.ones(design.widths.size))
     levels = [1 + bool(c.device) + bool(c.recipe) for c in CONSTANTS]
@@ -90,14 +90,14 @@ def test_each_target_is_moved_by_its_engine_its_device_and_its_recipe():
 
 
 def test_published_points_belong_to_devices_alone():
-    design = Design.of_targets(known(serving=False).targets)
+    design = Design.of_targets(synthetic(serving=False).targets)
     assert set(design.levels) == {"engine", "device"}
 
 
 def test_one_slow_device_is_told_from_the_engine():
-    fitted = fit(known(slow=["h200"], serving=False))
-    here = level(fitted, "device", "h200", "memory_efficiency")
-    assert here < 0.87
+    fitted = fit(synthetic(slow=["h200"], serving=False))
+    of_device = level(fitted, "device", "h200", "memory_efficiency")
+    assert of_device < 0.87
     assert level(fitted, "engine", "", "memory_efficiency") == pytest.approx(1.0, abs=0.05)
     assert level(fitted, "device", "b200", "memory_efficiency") == pytest.approx(1.0, abs=0.06)
     assert np.median(np.abs(fitted.logs)) < 0.03
@@ -105,7 +105,7 @@ def test_one_slow_device_is_told_from_the_engine():
 
 def test_a_device_left_out_is_priced_with_the_engine():
     """The slow device is 25 % off when nothing is known of it, and close when it is."""
-    fitted = fit(known(slow=["h200"], serving=False))
+    fitted = fit(synthetic(slow=["h200"], serving=False))
     unseen = left_out([fitted], "system")
     slow = np.array([t.facts["system"] == "h200" for t in unseen.targets])
     assert np.median(unseen.logs[slow]) < -0.2
@@ -114,7 +114,7 @@ def test_a_device_left_out_is_priced_with_the_engine():
 
 
 def test_a_scale_that_all_runs_of_a_recipe_share_is_found_and_removed():
-    fitted = fit(known(scale=1.3))
+    fitted = fit(synthetic(scale=1.3))
     held_out = left_out([fitted], "configuration")
     assert np.median(np.abs(held_out.logs)) < 0.06
 
@@ -126,9 +126,9 @@ def test_own_runs_help_a_model_that_nobody_measured():
         if t.facts["model"] == "7b"
         else replace(t, row=t.row + len(BATCH) * again, measured_s=t.measured_s * 1.5)
         for again in (0, 1)
-        for t in known().targets
+        for t in synthetic().targets
     ]
-    fitted = fit(Known(targets))
+    fitted = fit(Synthetic(targets))
     errors = [
         error_figures(with_own_runs([fitted], count).of_metric("tpot_s"))["median"]
         for count in (0, 3)
@@ -137,7 +137,7 @@ def test_own_runs_help_a_model_that_nobody_measured():
 
 
 def test_what_shares_a_label_is_left_out_together_and_everything_once():
-    targets = known().targets
+    targets = synthetic().targets
     for by in ("configuration", "model", "system"):
         masks = list(_folds(targets, by))
         assert np.sum(masks, axis=0).tolist() == [1] * len(targets)
@@ -151,7 +151,7 @@ def test_what_shares_a_label_is_left_out_together_and_everything_once():
 
 
 def spread_out(sigma, metric="tpot_s", count=2000, draw=None):
-    """Residuals of a known spread, eight to a configuration, model and system.
+    """Residuals of a given spread, eight to a configuration, model and system.
 
     draw: of the residuals, [count]; normal ones where it is None.
     """
@@ -162,9 +162,9 @@ def spread_out(sigma, metric="tpot_s", count=2000, draw=None):
         targets.append(
             Target(at, metric, 1.0, {**names, "engine": "e", "tier": "measured", "possible": "yes"})
         )
-    found = Residuals(targets, rng.normal(0.0, sigma, count) if draw is None else draw)
+    residuals = Residuals(targets, rng.normal(0.0, sigma, count) if draw is None else draw)
     splits = ("configurations held out", "one model left out", "one GPU left out")
-    return dict.fromkeys((*splits, OWN, AS_GENERIC), found)
+    return dict.fromkeys((*splits, OWN, AS_GENERIC), residuals)
 
 
 @pytest.mark.parametrize("count", [64, 8000], ids=["few", "many"])
@@ -206,7 +206,7 @@ def test_static_batches_know_devices_and_requests_know_recipes():
 
 
 def test_the_files_hold_what_was_fitted(tmp_path):
-    fitted = fit(known(slow=["h200"]))
+    fitted = fit(synthetic(slow=["h200"]))
     assert write_devices([fitted], tmp_path / "devices.csv") == len(SYSTEMS)
     assert write_recipes([fitted], tmp_path / "recipes.csv") == len(SYSTEMS) * len(MODELS)
     rows = list(csv.DictReader((tmp_path / "devices.csv").open()))

@@ -47,22 +47,26 @@ def test_a_phase_is_said_to_lie_inside_above_or_below(of_qwen: Comparison):
 def test_what_nobody_measured_is_said_not_to_be_validated():
     model, system = "openai/gpt-oss-120b", "b200-sxm-180gb"  # 4-bit products, which none timed
     scenario = Scenario(model=model, system=system, engine="trtllm", batch=15)
-    found = comparison.beside(scenario, [profilers.read_report(DECODE)])
-    said = {row["class"]: comparison.folded(row) for row in found.classes.to_dict("records")}
-    assert said["moe"]["80 %"] == "not validated" and said["moe"]["inside 80 %"] == ""
-    assert said["attention"]["inside 80 %"] in ("yes", "no")
-    (whole,) = found.phases.to_dict("records")
-    assert "not validated" in comparison.verdict(whole, found.classes), "one part leaves its mark"
+    compared = comparison.beside(scenario, [profilers.read_report(DECODE)])
+    rows = {row["class"]: comparison.folded(row) for row in compared.classes.to_dict("records")}
+    assert rows["moe"]["80 %"] == "not validated" and rows["moe"]["inside 80 %"] == ""
+    assert rows["attention"]["inside 80 %"] in ("yes", "no")
+    (phase,) = compared.phases.to_dict("records")
+    assert "not validated" in comparison.verdict(phase, compared.classes), (
+        "one part leaves its mark"
+    )
 
 
 def test_operators_that_nobody_measured_have_no_measurement():
     bare = Measurement(
         "live", table(OPERATOR_COLUMNS, {}, 0), {"decode": PhaseTiming("decode", (1e-2,), "wall")}
     )
-    one = Scenario(model="Qwen/Qwen3-8B", system="epyc-9654")
-    found = comparison.compared(estimate(one), bare)
-    worst = comparison.worst(found.operators)
-    assert len(worst) == min(10, len(found.operators)) and worst["measured [µs]"].isna().all()
-    shown = render(found.operators[["name", "measured_s"]].to_dict("records"), TableFormat.csv)
+    scenario = Scenario(model="Qwen/Qwen3-8B", system="epyc-9654")
+    compared = comparison.compared(estimate(scenario), bare)
+    worst = comparison.worst(compared.operators)
+    assert len(worst) == min(10, len(compared.operators)) and worst["measured [µs]"].isna().all()
+    shown = render(compared.operators[["name", "measured_s"]].to_dict("records"), TableFormat.csv)
     assert all(line.endswith(",") for line in shown.splitlines()[1:])
-    assert "nan" not in render(found.operators[["measured_s"]].to_dict("records"), TableFormat.text)
+    assert "nan" not in render(
+        compared.operators[["measured_s"]].to_dict("records"), TableFormat.text
+    )

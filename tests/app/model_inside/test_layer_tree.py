@@ -19,7 +19,7 @@ def test_every_operator_that_takes_time_is_one_line_of_the_tree(name: str, phase
     rows = [line.row for line in whole if not line.folds]
     assert sorted(rows) == sorted(timed)
     layer_sets = [group.layers for group in layer_tree.layer_groups(step) if group.layers]
-    assert sorted(at for one in layer_sets for at in one) == list(range(step.graph.layers))
+    assert sorted(at for layers in layer_sets for at in layers) == list(range(step.graph.layers))
     for shown in (whole, layer_tree.graph_lines(step, ())):
         total = sum(line.seconds for line in shown if line.level == 0)
         assert total == pytest.approx(float(np.sum(step.operators_s)))
@@ -55,7 +55,7 @@ def test_every_line_is_a_point_that_carries_its_id() -> None:
     lines = layer_tree.graph_lines(step, layer_tree.foldable(step))
     figure = layers.layer_graph(lines, lines[4].id, LIGHT)
     points = next(t for t in figure.data if t.type == "scatter" and t.mode == "markers+text")
-    assert [one[0] for one in points.customdata] == [line.id for line in lines]
+    assert [row[0] for row in points.customdata] == [line.id for line in lines]
 
 
 @pytest.mark.parametrize("system", ["h100-sxm5-80gb", "epyc-9654"])
@@ -69,5 +69,5 @@ def test_the_tree_carries_the_intervals_of_its_operators(system: str) -> None:
     assert total.trust == operators.trust
     assert total.seconds == pytest.approx(operators.seconds)
     points = next(t for t in layers.layer_graph(whole, "", LIGHT).data if t.hovertext)
-    assert all(f"80 %: {line.latency.trust}" in said
-               for line, said in zip(whole, points.hovertext, strict=True))  # fmt: skip
+    assert all(f"80 %: {line.latency.trust}" in hover
+               for line, hover in zip(whole, points.hovertext, strict=True))  # fmt: skip

@@ -31,8 +31,8 @@ def typed(app: AppTest, **figures: float) -> AppTest:
 
 
 def kept():
-    found = resolve(SCENARIO)
-    return hardware_db.load_recipe(recipe_key(found.engine, found.model, found.system))
+    resolved = resolve(SCENARIO)
+    return hardware_db.load_recipe(recipe_key(resolved.engine, resolved.model, resolved.system))
 
 
 def test_figures_of_a_run_are_fitted_kept_and_forgotten():
@@ -47,11 +47,11 @@ def test_figures_of_a_run_are_fitted_kept_and_forgotten():
 
 
 def test_an_open_dashboard_sees_what_a_command_keeps():
-    asked = resolve(SCENARIO)
+    resolved = resolve(SCENARIO)
     app = pages.opened(model=SCENARIO.model, engine="vllm")
     shown = cards(app)
-    key = recipe_key(asked.engine, asked.model, asked.system)
-    slower = MeasuredRecipe(Recipe(), {"memory_efficiency": 0.5}, asked.model.name, own=True)
+    key = recipe_key(resolved.engine, resolved.model, resolved.system)
+    slower = MeasuredRecipe(Recipe(), {"memory_efficiency": 0.5}, resolved.model.name, own=True)
     hardware_db.keep_recipe(key, slower)
     later = cards(app.run())
     assert later["TPOT"] != shown["TPOT"] and later.keys() == shown.keys()

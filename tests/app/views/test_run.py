@@ -63,7 +63,7 @@ def test_a_sweep_from_the_page_shows_points_agreement_and_lines(tmp_path: Path, 
     assert len(app.dataframe[0].value) == 8
     (run,) = run_store.store().runs()
     assert len(run_store.store().load(run.id).steps) == 8
-    assert any(run.id[:8] in said.value for said in app.success)
+    assert any(run.id[:8] in success.value for success in app.success)
 
 
 def test_a_grid_that_does_not_read_is_refused_on_the_run_page(tmp_path: Path, monkeypatch):
