@@ -41,6 +41,21 @@ def test_folding_hides_what_lies_inside_and_nothing_else() -> None:
     )
 
 
+def test_the_costliest_group_is_unfolded_at_first_and_with_it_its_parts() -> None:
+    """DeepSeek-V3 has 3 dense layers before its 58 of experts."""
+    step = step_of("deepseek-ai/DeepSeek-V3", tp=8)
+    groups = [line for line in layer_tree.graph_lines(step, ()) if line.folds]
+    assert [line.label for line in groups] == ["Layers 0–2", "Layers 3–60"]
+    opened = layer_tree.costliest_group(step)
+    assert groups[1].id in opened and groups[0].id not in opened
+    assert opened - {groups[1].id} == {
+        name for name in layer_tree.foldable(step) if name.startswith(f"{groups[1].id}.")
+    }
+    assert layer_tree.costliest_group(step) <= {
+        line.id for line in layer_tree.graph_lines(step, opened)
+    }
+
+
 @pytest.mark.parametrize(
     ("numbers", "words"),
     [((0,), "layer 0"), ((0, 1, 2, 5), "layers 0–2, 5"), (tuple(range(0, 20, 2)),
@@ -63,11 +78,13 @@ def test_the_tree_carries_the_intervals_of_its_operators(system: str) -> None:
     step = step_of("mistralai/Mixtral-8x7B-v0.1", system=system)
     rows = intervals.of_rows(intervals.operator_table(step))
     whole = layer_tree.graph_lines(step, layer_tree.foldable(step))
-    assert all(line.latency == rows[line.row] for line in whole if not line.folds)
+    operators = [line for line in whole if not line.folds]
+    assert len(operators) > 10
+    assert [line.latency for line in operators] == [rows[line.row] for line in operators]
     parts = [line.latency for line in whole if line.level == 0]
-    total, operators = intervals.Latency.total(parts), builder_and_trace.operators_latency(step)
-    assert total.trust == operators.trust
-    assert total.seconds == pytest.approx(operators.seconds)
+    total, expected = intervals.Latency.total(parts), builder_and_trace.operators_latency(step)
+    assert total.trust == expected.trust
+    assert total.seconds == pytest.approx(expected.seconds)
     points = next(t for t in layers.layer_graph(whole, "", LIGHT).data if t.hovertext)
     assert all(f"80 %: {line.latency.trust}" in hover
                for line, hover in zip(whole, points.hovertext, strict=True))  # fmt: skip
