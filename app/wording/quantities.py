@@ -159,7 +159,7 @@ def advice(metric: str, levers: Sequence[tuple[str, float]]) -> str:
 
 
 def change(before: float, after: float) -> str:
-    """A relative difference: "−43 %", "+2.1×" beyond doubling."""
+    """A relative difference: "−43 %", "+25 %", "2.10×" from doubling on."""
     if not (math.isfinite(before) and math.isfinite(after)) or before == 0:
         return "–"
     ratio = after / before
