@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.engine_fit.targets import EngineMeasurements, Target
+from app.engine_fit.targets import EngineFitData, Target
 from genz_core.engine import CONSTANTS, FIELDS, Recipe
 from genz_core.engine_calibration import (
     MOST_WIDTHS,
@@ -108,7 +108,7 @@ class EngineFit:
     at: [parameters].  logs: ln(predicted / measured), [targets].  matrix: [targets, parameters].
     """
 
-    data: EngineMeasurements
+    data: EngineFitData
     design: Design
     at: Array
     logs: Array
@@ -138,7 +138,7 @@ class EngineFit:
         return with_recipes(self, logs, recipe_scales(self, logs, at, kept))
 
 
-def fit(data: EngineMeasurements, say: Callable[[str], None] = lambda text: None) -> EngineFit:
+def fit(data: EngineFitData, say: Callable[[str], None] = lambda text: None) -> EngineFit:
     """Fit an engine's parameters by Gauss-Newton on the logs, around its prior.
 
     say: called with a line of progress each round.
@@ -160,7 +160,7 @@ def fit(data: EngineMeasurements, say: Callable[[str], None] = lambda text: None
     return EngineFit(data, design, at, logs - design.scales(at), matrix)
 
 
-def _spread(data: EngineMeasurements) -> Array:
+def _spread(data: EngineFitData) -> Array:
     return np.array([SPREAD[target.metric] for target in data.targets])
 
 

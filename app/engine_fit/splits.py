@@ -10,7 +10,7 @@ import numpy as np
 
 import hardware_db
 from app.engine_fit.hierarchy import EngineFit
-from app.engine_fit.targets import EngineMeasurements, Target
+from app.engine_fit.targets import EngineFitData, Target
 from genz_core.engine import EngineProfile, Recipe
 from genz_core.engine_calibration import SCALES, SPREAD, calibrate_end_to_end, moved
 from genz_core.error_metrics import accuracy
@@ -155,7 +155,7 @@ def with_own_runs(fitted: Sequence[EngineFit], count: int) -> Residuals:
 
 
 def _calibrated(
-    data: EngineMeasurements, engine: EngineProfile, own: Array, judged: Sequence[Target]
+    data: EngineFitData, engine: EngineProfile, own: Array, judged: Sequence[Target]
 ) -> Array:
     """ln(predicted / measured) of the judged targets after a calibration with the targets `own`."""
     recipe = Recipe()

@@ -38,7 +38,7 @@ class Target:
 
 
 @dataclass(slots=True)
-class EngineMeasurements:
+class EngineFitData:
     """The measured figures of one engine, its rows grouped for pricing.
 
     A group shares model, formats and system, so it shares its constants.
@@ -96,17 +96,15 @@ def _number(row: points_file.Row, column: str) -> float:
     return float(row.get(column) or "nan")
 
 
-def load_measurements(only: str = "") -> list[EngineMeasurements]:
+def load_measurements(only: str = "") -> list[EngineFitData]:
     """The shipped measurements of every engine, or of the engine named `only`."""
-    by_engine: dict[str, EngineMeasurements] = {}
+    by_engine: dict[str, EngineFitData] = {}
     for source in ("published", "serving"):
         for row in measured_points.measured_rows(source):
             name = hardware_db.load_engine(row["engine"]).name
             if only and name != only:
                 continue
-            data = by_engine.setdefault(
-                name, EngineMeasurements(name, prior_engine(name), [], [], [])
-            )
+            data = by_engine.setdefault(name, EngineFitData(name, prior_engine(name), [], [], []))
             at = len(data.rows)
             data.rows.append(parse(row, row["id"]))
             data.targets += [Target(at, m, s, _facts(row)) for m, s in _measured(row)]
@@ -120,7 +118,7 @@ def load_measurements(only: str = "") -> list[EngineMeasurements]:
     return list(by_engine.values())
 
 
-def _add_group_facts(data: EngineMeasurements) -> None:
+def _add_group_facts(data: EngineFitData) -> None:
     """Add to every target's facts engine, system, recipe, tier and model of its group."""
     names: dict[int, dict[str, str]] = {}
     for resolved, members in data.groups:
@@ -136,7 +134,7 @@ def _add_group_facts(data: EngineMeasurements) -> None:
     data.targets = [replace(t, facts={**t.facts, **names[t.row]}) for t in data.targets]
 
 
-def _add_possible(data: EngineMeasurements) -> None:
+def _add_possible(data: EngineFitData) -> None:
     """Add to every target's facts whether its row is possible at the load that it states.
 
     A row without a cache format is taken to have an 8-bit one: the least that engines keep.
