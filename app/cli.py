@@ -1,7 +1,7 @@
-"""The command line: what the dashboard shows, for scripts and terminals.
+"""The command line: every command of `app.commands`, its errors as sentences.
 
-A file in `app/commands` a command; heavy imports happen inside them, so that `--help` is quick.
-An error is one sentence on standard error and exit code 2.
+Heavy imports happen inside the commands, so that `--help` is quick.  An error is one sentence on
+standard error and exit code 2.
 """
 
 from __future__ import annotations

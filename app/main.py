@@ -1,4 +1,4 @@
-"""The dashboard: navigation and the scenario's sidebar."""
+"""The dashboard: its pages, and the sidebar with the scenario."""
 
 from pathlib import Path
 
@@ -14,7 +14,10 @@ st.logo(str(HERE / "logo.svg"), size="large", icon_image=str(HERE / "icon.svg"))
 
 
 def page(path: str, title: str, symbol: str, default: bool = False) -> StreamlitPage:
-    """A page of `views`; its address is the stem of its file."""
+    """The page of a file of `views`; its address is the file's stem.
+
+    path: below `views`, without ".py".  symbol: name of a Material icon.
+    """
     return st.Page(f"views/{path}.py", title=title, icon=f":material/{symbol}:", default=default)
 
 
@@ -40,7 +43,7 @@ pages = {
         page("library/inside", "Model inside", "account_tree"),
     ],
 }
-cached.keep_up()
+cached.clear_stale_caches()
 chosen = st.navigation(pages, position="top")
 sidebar.sidebar()
 chosen.run()

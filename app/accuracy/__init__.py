@@ -1,1 +1,1 @@
-"""How far off predictions are, on the measurements that ship."""
+"""Errors of the predictions on the measurements that ship."""

@@ -1,4 +1,4 @@
-"""The document docs/accuracy.md: every table of the page Accuracy, with date and data."""
+"""The document docs/accuracy.md: every table of the page Accuracy as Markdown, dated."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.accuracy import likely_causes, measured_points, shipped_errors, worked_example_document
-from app.wording.tables import Format, render
+from app.wording.tables import TableFormat, render
 from genz_core.errors import InvalidValue
 from hardware_db.profiles.validation import OPERATOR_SPLITS
 
@@ -16,8 +16,10 @@ Row = dict[str, Any]
 _WORST = 20
 
 
-def write(target: Path, published: Sequence[Row], serving: Sequence[Row]) -> list[Path]:
+def write_documents(target: Path, published: Sequence[Row], serving: Sequence[Row]) -> list[Path]:
     """Write the accuracy document to `target` and the worked example beside it.
+
+    published, serving: records of `app.accuracy.measured_points`.  Returns both paths.
 
     Raises:
         InvalidValue: the folder cannot be written.
@@ -33,9 +35,9 @@ def write(target: Path, published: Sequence[Row], serving: Sequence[Row]) -> lis
 
 
 def markdown(published: Sequence[Row], serving: Sequence[Row], day: str) -> str:
-    """The document.
+    """The accuracy document as Markdown: operators, batch points, serving, limits.
 
-    published, serving: records of `app.accuracy.measured_points`.  day: of their pricing.
+    published, serving: records of `app.accuracy.measured_points`.  day: ISO date of their pricing.
     """
     series = shipped_errors.operator_series()
     parts = [
@@ -56,7 +58,7 @@ def _operators(series: Sequence[Row]) -> list[str]:
     if not series:
         return ["## Operators", "Not validated yet."]
     matrix = shipped_errors.operator_matrix(series)
-    held = [row for row in series if row["split"] == "held-out shapes"]
+    held_out = [row for row in series if row["split"] == "held-out shapes"]
     meaning = _meaning(OPERATOR_SPLITS)
     return [
         "## Operators",
@@ -66,7 +68,7 @@ def _operators(series: Sequence[Row]) -> list[str]:
         _table(matrix),
         meaning,
         "Held-out shapes by device:",
-        _table(shipped_errors.operator_summary(held, ("operator", "system"))),
+        _table(shipped_errors.operator_summary(held_out, ("operator", "system"))),
         "80 % of measurements lie within these multiples of the prediction, from points that "
         "fitted nothing:",
         _table(shipped_errors.operator_intervals()),
@@ -112,7 +114,10 @@ def _serving(records: Sequence[Row]) -> list[str]:
 
 
 def _common(records: Sequence[Row], metrics: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """By split, then as the constants ship by each column, then how often intervals hold."""
+    """Tables of batch points and serving alike: errors by split and by column, then coverage.
+
+    metrics: those of the fit errors.  columns: of `records`, a table of in-sample errors each.
+    """
     parts = ["By what the points were to the fit:"]
     splits = shipped_errors.fit_errors(metrics)
     parts += [
@@ -120,14 +125,14 @@ def _common(records: Sequence[Row], metrics: Sequence[str], columns: Sequence[st
         "\n".join(f"- {words}" for words in shipped_errors.split_words(splits)),
         f"All rows. {shipped_errors.AS_SHIPPED}",
     ]
-    parts.append(_table(measured_points.summary(records)))
+    parts.append(_table(measured_points.error_table(records)))
     for name in columns:
-        parts += [f"In sample, by {name}:", _table(measured_points.summary(records, (name,)))]
-    if own := shipped_errors.own_runs(metrics):
+        parts += [f"In sample, by {name}:", _table(measured_points.error_table(records, (name,)))]
+    if own := shipped_errors.own_run_errors(metrics):
         parts += [f"After runs of one's own. {shipped_errors.OWN_RUNS}", _table(own)]
-    held = shipped_errors.coverage(metrics)
+    coverage = shipped_errors.interval_coverage(metrics)
     words = f"80 % intervals on points that made neither, by what was known. {shipped_errors.KNOWN}"
-    return [*parts, words, _table(_filled(held))]
+    return [*parts, words, _table(_filled(coverage))]
 
 
 def _meaning(splits: Mapping[str, str]) -> str:
@@ -135,19 +140,19 @@ def _meaning(splits: Mapping[str, str]) -> str:
 
 
 def _worst(records: Sequence[Row], shown: Sequence[Row]) -> list[str]:
-    worst = likely_causes.of_worst(records, measured_points.worst(shown, _WORST))
+    worst = likely_causes.suspected_records(records, measured_points.worst(shown, _WORST))
     words = "The worst, with what rules that look at the run suspect:"
     return [words, _table(likely_causes.brief(worst))]
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A Markdown table; a figure that cannot be had (a rank of one point) is an empty cell."""
-    known = [{n: None if value != value else value for n, value in row.items()} for row in rows]
-    return render(known, Format.markdown) if rows else "Not written yet."
+    """The rows as a Markdown table; NaN (the rank correlation of one point) is an empty cell."""
+    cells = [{n: None if value != value else value for n, value in row.items()} for row in rows]
+    return render(cells, TableFormat.markdown) if rows else "Not written yet."
 
 
 def _filled(rows: Sequence[Row]) -> list[Row]:
-    """Without the columns that are empty in every row."""
+    """The rows without the columns that are None in all of them."""
     names = [n for n in (rows[0] if rows else ()) if any(row[n] is not None for row in rows)]
     return [{name: row[name] for name in names} for row in rows]
 

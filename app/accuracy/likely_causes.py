@@ -1,4 +1,4 @@
-"""What may be behind a large error: rules that look at a row and at those like it.
+"""Likely causes of large errors: rules over a measured row and the rows that share its labels.
 
 Each answer is a suspicion, never a finding; most could be settled by the flags of the run, which
 no label names.
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import model_registry
-from app.accuracy.shipped_errors import SERVING_METRICS, Row
+from app.accuracy.measured_points import SERVING_METRICS, Row
 from app.wording import quantities
 from genz_core.errors import RidgelineError
 
@@ -26,11 +26,11 @@ _ALIKE = 0.25  # median error of rows with a common label that says the label is
 def suspicion(
     record: Mapping[str, Any], other: Mapping[str, Any] | None = None, common: float = 1.0
 ) -> str:
-    """What may be behind a large error, by rules that look at the run; a suspicion, no finding.
+    """The likely cause of a record's error in a sentence, "not understood" where no rule fits.
 
-    record: a row of `validation.serving` or `validation.published`.  other: the other metric of
-    the same run, where there is one.  common: median predicted / measured of the rows that share
-    its source, model and device.
+    record: of `measured_points.serving` or `measured_points.published`.  other: the record of the
+    same run's other metric, where there is one.  common: median predicted / measured of the
+    records that share its source, model and device.
     """
     ratio = record["predicted_s"] / record["measured_s"]
     if record["status"] == "out_of_memory":
@@ -81,36 +81,39 @@ def _predicts_tokens(model: str) -> bool:
         return False
 
 
-def of_worst(records: Sequence[Row], worst: Sequence[Row]) -> list[Row]:
-    """The worst records, each with what is suspected from its run and from those like it."""
-    found = []
+def suspected_records(records: Sequence[Row], worst: Sequence[Row]) -> list[Row]:
+    """The records `worst`, each with its likely cause as "suspected".
+
+    records: all that were priced; those of the same run and of the same labels decide.
+    """
+    suspected = []
     for record in worst:
         run = [row for row in records if row["id"] == record["id"] and row is not record]
         alike = [row for row in records if _label(row) == _label(record)]
         ratios = [row["predicted_s"] / row["measured_s"] for row in alike]
         common = float(np.median(ratios)) if len(ratios) >= _SEVERAL else 1.0
         reason = suspicion(record, run[0] if run else None, common)
-        found.append({**record, "suspected": reason})
-    return found
+        suspected.append({**record, "suspected": reason})
+    return suspected
 
 
 def brief(worst: Sequence[Row]) -> list[dict[str, str]]:
-    """The worst records as people read them; the run in one cell."""
+    """A row a record for a reader: error, predicted, measured, suspected, run, id."""
     return [
         {
             "error": f"{row['error']:+.0%}",
             "predicted": quantities.seconds(row["predicted_s"]),
             "measured": quantities.seconds(row["measured_s"]),
             "suspected": row["suspected"],
-            "run": run_of(row),
+            "run": run_words(row),
             "id": row["id"],
         }
         for row in worst
     ]
 
 
-def run_of(row: Mapping[str, Any]) -> str:
-    """What ran, in a line."""
+def run_words(row: Mapping[str, Any]) -> str:
+    """Model, formats, system, engine, degree, lengths and load of a measured row in a line."""
     load = f"{row['concurrency']} users" if row.get("concurrency") else f"batch {row['batch']}"
     words = (row["model"], row["weights"], row["system"], row["engine"], f"TP{row['tp'] or 1}")
     return ", ".join([*filter(None, words), f"{row['isl']}/{row['osl']} tokens", load])
@@ -131,8 +134,11 @@ _DOUBTS: Mapping[str, str] = {
 }
 
 
-def of_series(series: Sequence[Row]) -> list[Row]:
-    """Operator series in brief, each with what is suspected behind its error."""
+def suspected_series(series: Sequence[Row]) -> list[Row]:
+    """Operator series with one decimal, each with its likely cause as "suspected".
+
+    series: rows of `shipped_errors.operator_series`.
+    """
     shown = ("operator", "system", "fmt", "points", "mape %", "median %", "p90 %", "bias %")
     return [
         {name: round(row[name], 1) if "%" in name else row[name] for name in shown}

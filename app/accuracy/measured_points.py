@@ -1,4 +1,4 @@
-"""Predictions beside measured points, in public: the rows, their errors, tables by any column."""
+"""Measured points that ship, with predictions of them: the records and their errors by column."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SERVING_METRICS = ("ttft_s", "tpot_s")
 
 
 def measured_rows(name: str) -> list[dict[str, str]]:
-    """The rows of hardware_db/measurements/<name>.csv, "serving" or "published".
+    """The rows of hardware_db/measurements/<name>.csv as text; name: "serving" or "published".
 
     Raises:
         InvalidValue: no measured points of that name.
@@ -31,37 +31,40 @@ def measured_rows(name: str) -> list[dict[str, str]]:
 
 
 def serving(progress: Callable[[int, int], None] = lambda done, of: None) -> list[Row]:
-    """Every serving row with what was predicted: one record a metric and row."""
+    """Predictions of the serving rows: a record a metric and row, all of one metric first."""
     rows = measured_rows("serving")
     priced = points_file.price(rows, progress)
     return [
-        _record(row, out, metric, row[f"measured_{metric}"])
+        _record(row, estimated, metric, row[f"measured_{metric}"])
         for metric in SERVING_METRICS
-        for row, out in zip(rows, priced, strict=True)
+        for row, estimated in zip(rows, priced, strict=True)
     ]
 
 
 def published(progress: Callable[[int, int], None] = lambda done, of: None) -> list[Row]:
-    """Every batch-level row with what was predicted for its phase."""
+    """Predictions of the published batch points: a record a row, of the phase it measured."""
     rows = measured_rows("published")
     priced = points_file.price(rows, progress)
     return [
-        _record(row, out, row["phase"], row["measured_s"])
-        for row, out in zip(rows, priced, strict=True)
+        _record(row, estimated, row["phase"], row["measured_s"])
+        for row, estimated in zip(rows, priced, strict=True)
     ]
 
 
-def _record(row: Mapping[str, str], out: Mapping[str, str], metric: str, measured: str) -> Row:
-    """A measured row with what was predicted for it, and the ends of its interval."""
+def _record(row: Mapping[str, str], priced: Mapping[str, str], metric: str, measured: str) -> Row:
+    """A record: the row's labels, predicted and measured [s], the interval's ends and the error.
+
+    priced: the row as `points_file.price` returns it.  measured: seconds, as text.
+    """
     column = points_file.FIGURES[metric].predicted
-    value, truth = _number(out[column]), float(measured)
-    low, high = (_number(out[end]) for end in intervals.ends(column))
+    value, truth = _number(priced[column]), float(measured)
+    low, high = (_number(priced[end]) for end in intervals.ends(column))
     facts = {key: text for key, text in row.items() if not key.startswith("measured_")}
     return {
         **facts,
         "metric": metric,
-        "status": out["status"],
-        "message": out["message"],
+        "status": priced["status"],
+        "message": priced["message"],
         "predicted_s": value,
         "measured_s": truth,
         "low_s": low,
@@ -70,8 +73,8 @@ def _record(row: Mapping[str, str], out: Mapping[str, str], metric: str, measure
     }
 
 
-def summary(records: Sequence[Row], by: Sequence[str] = ()) -> list[Row]:
-    """Accuracy of each group of records that share the columns `by`, largest group first."""
+def error_table(records: Sequence[Row], by: Sequence[str] = ()) -> list[Row]:
+    """Errors in percent of each group of records that share the columns `by`, largest first."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for record in records:
         groups.setdefault(tuple(record.get(name, "") for name in by), []).append(record)
@@ -83,13 +86,13 @@ def summary(records: Sequence[Row], by: Sequence[str] = ()) -> list[Row]:
 
 
 def worst(records: Sequence[Row], count: int = 20) -> list[Row]:
-    """The records furthest from what was measured, in either direction."""
-    known = [record for record in records if np.isfinite(record["error"])]
+    """The `count` records with the largest |ln(predicted / measured)|, largest first."""
+    finite = [record for record in records if np.isfinite(record["error"])]
 
     def distance(record: Row) -> float:
         return abs(float(np.log1p(max(record["error"], -0.999))))
 
-    return sorted(known, key=distance, reverse=True)[:count]
+    return sorted(finite, key=distance, reverse=True)[:count]
 
 
 def _accuracy(records: Iterable[Row]) -> ErrorSummary:

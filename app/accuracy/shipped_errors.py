@@ -1,7 +1,7 @@
-"""How far off predictions are: the tables that the page, the command and the document share.
+"""Errors of the shipped fits: the tables that the page, the command and the document share.
 
-Nothing is measured or priced here: the fits write their errors beside the constants they found,
-and this reads them.  A table that was not written yet is empty.
+Nothing is measured or priced here: the fits write their errors beside the constants, and this
+reads them.  A table that was not written yet is empty.
 """
 
 from __future__ import annotations
@@ -10,9 +10,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from genz_core.step import StepEstimate
 from hardware_db.profiles import residual_quantiles
 from hardware_db.profiles.validation import OPERATOR_SPLITS, validation_rows
 from hardware_db.tables import Room, table
@@ -27,23 +24,32 @@ SERVING_SPLITS: Mapping[str, str] = {
     "one GPU left out": "nothing on this GPU was seen",
 }
 BATCH_METRICS = ("prefill", "decode", "e2e", "published, all")
-SERVING_METRICS = ("tpot_s", "ttft_s")
+
+#: The meaning of "possible" rows.
+POSSIBLE = (
+    "**possible**: without the runs of which a figure lies below the bound of the load that they "
+    "state, so that load cannot have run"
+)
 _OPERATOR_FIGURES = ("mape", "median", "p90", "bias")
+_FIT_FIGURES = (*_OPERATOR_FIGURES, "within_10", "within_20", "within_30")
+_TEXT_COLUMNS = (
+    "metric", "tier", "known", "engine", "date", "area", "peer", "rows", "kind", "source",
+)  # fmt: skip
 
 
 def operator_series() -> list[Row]:
-    """Every measured series (operator, device, format) and split; errors in percent."""
-    found = []
+    """Errors of every measured series (operator, device, format) and split, in percent."""
+    series = []
     for row in validation_rows():
         numbers = {f"{name} %": 100.0 * row[name] for name in _OPERATOR_FIGURES}
         words = {name: row[name] for name in ("operator", "system", "family", "fmt", "split")}
         counts = {"draw": row["draw"], "points": row["points"]}
-        found.append({**words, **counts, **numbers, "data": row["data"], "date": row["date"]})
-    return found
+        series.append({**words, **counts, **numbers, "data": row["data"], "date": row["date"]})
+    return series
 
 
 def operator_points() -> list[Row]:
-    """Measured operators on shapes that fitted nothing, a draw of every series, and their price."""
+    """Predicted and measured times [s] of operators on held-out shapes, a draw of every series."""
     numbers = ("predicted_s", "measured_s", "roofline_s")
     return [
         {**row, **{name: float(row[name]) for name in numbers}, "label": _operator_label(row)}
@@ -56,7 +62,10 @@ def _operator_label(row: Mapping[str, str]) -> str:
 
 
 def operator_summary(series: Sequence[Row], by: Sequence[str]) -> list[Row]:
-    """Mean errors of the series that share the columns `by`; every series counts alike."""
+    """Mean errors [%] of the series that share the columns `by`; every series counts alike.
+
+    series: rows of `operator_series`.
+    """
     grouped: dict[tuple[Any, ...], list[Row]] = {}
     for row in series:
         grouped.setdefault(tuple(row[name] for name in by), []).append(row)
@@ -74,24 +83,25 @@ def operator_summary(series: Sequence[Row], by: Sequence[str]) -> list[Row]:
     ]
 
 
-def operator_matrix(series: Sequence[Row], by: str = "operator") -> list[Row]:
-    """MAPE in percent: a row a value of `by`, a column a split, in the order of the splits."""
-    cells = {
-        (row[by], row["split"]): row["mape %"] for row in operator_summary(series, (by, "split"))
-    }
+def operator_matrix(series: Sequence[Row]) -> list[Row]:
+    """MAPE [%]: a row an operator, a column a split, in the order of the splits."""
+    rows = operator_summary(series, ("operator", "split"))
+    cells = {(row["operator"], row["split"]): row["mape %"] for row in rows}
     names = sorted({name for name, _ in cells})
-    return [{by: name} | {s: cells.get((name, s)) for s in OPERATOR_SPLITS} for name in names]
+    return [
+        {"operator": name} | {s: cells.get((name, s)) for s in OPERATOR_SPLITS} for name in names
+    ]
 
 
 def fit_errors(metrics: Iterable[str]) -> list[Row]:
-    """Errors of the engine fits by split, for these metrics; percent."""
+    """Errors [%] of the engine fits by split, for these metrics and their possible rows."""
     wanted = _and_possible(metrics)
     return [
         {
             "split": row["split"],
             "metric": row["metric"],
             "points": int(row["points"]),
-            **{_percent(name): float(value) for name, value in row.items() if name in _FIGURES},
+            **{_percent(name): float(value) for name, value in row.items() if name in _FIT_FIGURES},
             "date": row["date"],
         }
         for row in table("engines", "fit_errors")
@@ -99,49 +109,36 @@ def fit_errors(metrics: Iterable[str]) -> list[Row]:
     ]
 
 
-#: What "possible" rows are.
-POSSIBLE = (
-    "**possible**: without the runs of which a figure lies below the bound of the load that they "
-    "state, so that load cannot have run"
-)
-
-
 def _and_possible(metrics: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for metric in metrics for name in (metric, f"{metric}, possible"))
-
-
-_FIGURES = ("mape", "median", "p90", "bias", "within_10", "within_20", "within_30")
 
 
 def _percent(name: str) -> str:
     return f"{name} %"
 
 
-def own_runs(metrics: Iterable[str]) -> list[Row]:
-    """Errors on a model nobody measured, after a calibration with some runs of it; percent."""
+def own_run_errors(metrics: Iterable[str]) -> list[Row]:
+    """Errors [%] on models left out of the fit, after a calibration with a few runs of them."""
     wanted = _and_possible(metrics)
     return [
-        {_percent(name) if name in _FIGURES else name: value for name, value in row.items()}
-        for row in _numbers("engines", "own_runs")
+        {_percent(name) if name in _FIT_FIGURES else name: value for name, value in row.items()}
+        for row in _parsed("engines", "own_runs")
         if row["metric"] in wanted
     ]
 
 
-def coverage(metrics: Iterable[str]) -> list[Row]:
-    """How often the stated 80 % intervals hold, on points that fitted neither."""
+def interval_coverage(metrics: Iterable[str]) -> list[Row]:
+    """Share [%] of held-out points inside their 80 % interval, by metric, tier and state."""
     wanted = tuple(metrics)
-    return [row for row in _numbers("engines", "coverage") if row["metric"] in wanted]
-
-
-def intervals(metrics: Iterable[str]) -> list[Row]:
-    """The 80 % intervals: measured over predicted, by metric, tier and engine."""
-    wanted = tuple(metrics)
-    return [row for row in _numbers("engines", "intervals") if row["metric"] in wanted]
+    return [row for row in _parsed("engines", "coverage") if row["metric"] in wanted]
 
 
 def peers(area: str, metric: str = "") -> list[Row]:
-    """Other predictors' errors on the same kind of rows, with who says so."""
-    rows = _numbers("measurements", "peers")
+    """Other predictors' stated errors on the same kind of rows, with their source.
+
+    area: "operators", "published" or "serving".  metric: of a serving row; default: all.
+    """
+    rows = _parsed("measurements", "peers")
     return [
         {name: value for name, value in row.items() if name not in ("area", "kind")}
         for row in rows
@@ -149,20 +146,15 @@ def peers(area: str, metric: str = "") -> list[Row]:
     ]
 
 
-_WORDS = (
-    "metric", "tier", "known", "engine", "date", "area", "peer", "rows", "kind", "source",
-)  # fmt: skip
-
-
-def _numbers(room: Room, name: str) -> list[Row]:
-    """A table with its numbers read; an empty cell is None."""
+def _parsed(room: Room, name: str) -> list[Row]:
+    """The rows of a table, numbers as floats; an empty cell is None."""
     return [
         {column: _value(column, text) for column, text in row.items()} for row in table(room, name)
     ]
 
 
 def _value(column: str, text: str) -> Any:
-    if column in _WORDS:
+    if column in _TEXT_COLUMNS:
         return text
     return float(text) if text else None
 
@@ -177,8 +169,11 @@ _TIER_WORDS: Mapping[str, str] = {
 
 
 def operator_sentence(matrix: Sequence[Row]) -> str:
-    """What the operator table says, in a sentence."""
-    held = {row["operator"]: row for row in matrix}
+    """Held-out errors of the main operators beside a roofline's, in a sentence.
+
+    matrix: rows of `operator_matrix`; "" without any of these operators.
+    """
+    of_operator = {row["operator"]: row for row in matrix}
     words = {
         "gemm": "matrix products",
         "prefill_attention": "prefill attention",
@@ -186,11 +181,15 @@ def operator_sentence(matrix: Sequence[Row]) -> str:
         "moe": "experts",
     }
     parts = [
-        f"{name} **{held[key]['held-out shapes']:.1f} %**"
+        f"{name} **{of_operator[key]['held-out shapes']:.1f} %**"
         for key, name in words.items()
-        if key in held and held[key]["held-out shapes"] is not None
+        if key in of_operator and of_operator[key]["held-out shapes"] is not None
     ]
-    roofs = [held[key]["roofline"] for key in words if key in held and held[key]["roofline"]]
+    roofs = [
+        of_operator[key]["roofline"]
+        for key in words
+        if key in of_operator and of_operator[key]["roofline"]
+    ]
     return (
         "On measured devices, mean absolute error on shapes that fitted nothing: "
         + ", ".join(parts)
@@ -202,20 +201,23 @@ def operator_sentence(matrix: Sequence[Row]) -> str:
 
 
 def split_sentence(splits: Sequence[Row], metric: str) -> str:
-    """Held-out error of a metric in a sentence, or that none was computed."""
-    found = {row["split"]: row for row in splits if row["metric"] == metric}
-    held = found.get("configurations held out")
-    if held is None:
+    """Held-out errors of a metric in a sentence, or how to compute them.
+
+    splits: rows of `fit_errors`.
+    """
+    of_split = {row["split"]: row for row in splits if row["metric"] == metric}
+    held_out = of_split.get("configurations held out")
+    if held_out is None:
         return "No held-out errors yet: run `python -m app.engine_fit`."
     words = {"tpot_s": "TPOT under load", "ttft_s": "TTFT under load"}.get(metric, "Batch latency")
     sentence = (
-        f"**{words}**, configurations held out: median error **{held['median %']:.1f} %**, "
-        f"mean {held['mape %']:.1f} % over {held['points']:,} points"
+        f"**{words}**, configurations held out: median error **{held_out['median %']:.1f} %**, "
+        f"mean {held_out['mape %']:.1f} % over {held_out['points']:,} points"
     )
     others = [
-        f"{name} {found[name]['median %']:.1f} %"
+        f"{name} {of_split[name]['median %']:.1f} %"
         for name in ("one model left out", "one GPU left out")
-        if name in found
+        if name in of_split
     ]
     return sentence + (f"; median with {', with '.join(others)}." if others else ".")
 
@@ -238,13 +240,13 @@ KNOWN = (
 
 
 def split_words(splits: Sequence[Row]) -> list[str]:
-    """What each split of a table is, and what its possible rows are where it has some."""
+    """The meaning of each split, and of "possible" where rows of `splits` have it."""
     words = [f"**{name}**: {words}" for name, words in SERVING_SPLITS.items()]
     return [*words, POSSIBLE] if any("possible" in row["metric"] for row in splits) else words
 
 
 def operator_intervals() -> list[Row]:
-    """80 % of measurements lie within these ratios of the prediction, by class and tier."""
+    """Ends of the 80 % interval, measured / predicted, by operator class and tier of device."""
     return [
         {
             "operator": operator,
@@ -255,10 +257,3 @@ def operator_intervals() -> list[Row]:
         for operator, tiers in residual_quantiles().items()
         for tier, levels in tiers.items()
     ]
-
-
-def by_time(step: StepEstimate) -> dict[int, str]:
-    """Names of a step's operators that take time, by row, the costliest first."""
-    seconds = step.operators_s[:, 0]
-    order = [int(at) for at in np.argsort(-seconds) if seconds[at] > 0]
-    return {at: f"{step.graph.ops[at].name} ({seconds[at] / seconds.sum():.0%})" for at in order}

@@ -1,4 +1,4 @@
-"""How a number is made: one operator from its shape to its expected time, with the values put in.
+"""One operator's time worked through: from its shape to seconds, with the values put in.
 
 The equation is the one in the latency model's own docstring, the constants are those of the
 profile that prices it, and the terms are those of `Pricer.explain`: nothing is computed twice.
@@ -23,7 +23,7 @@ from genz_core.step import StepEstimate
 from genz_core.types import Op
 from hardware_db.intervals import Interval
 
-_TIERS = {
+_TIER_WORDS = {
     "measured": "fitted on measurements of this device",
     "sibling": "fitted on devices of its family",
     "default": "typical constants; no device of its family was measured",
@@ -31,10 +31,11 @@ _TIERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Worked:
+class WorkedExample:
     """One operator of one configuration, per run, in SI units.
 
-    dims: of its shape, mean over the contexts of a decode.  price: how its time comes about.
+    dims: sizes of its shape, mean over the contexts of a decode.  price: bound, stages, terms and
+    constants behind its time.  floor_s: the engine's floor of a kernel.  runs: in one step.
     interval: 80 % interval from held-out residuals, None where there are none.
     """
 
@@ -52,6 +53,7 @@ class Worked:
 
     @property
     def expected_s(self) -> float:
+        """Predicted time of one run [s]."""
         return float(self.price.seconds)
 
     @property
@@ -61,40 +63,44 @@ class Worked:
 
     @property
     def bound_s(self) -> float:
+        """Least time of one run [s]: the largest of the three below."""
         return float(self.price.bound.bound_s)
 
     @property
     def compute_s(self) -> float:
+        """FLOPs over the dense peak [s]."""
         return float(self.price.bound.compute_s)
 
     @property
     def memory_s(self) -> float:
+        """Bytes over the memory bandwidth [s]."""
         return float(self.price.bound.memory_s)
 
     @property
     def communication_s(self) -> float:
+        """Message over the link bandwidth [s]."""
         return float(self.price.bound.communication_s)
 
     def stage(self, name: str) -> float:
-        """Seconds of one of the stages that run side by side."""
+        """Seconds of a stage by its name; stages run side by side."""
         return float(self.price.stages[name])
 
     @property
     def equation(self) -> str:
-        """The latency model's equation, from its docstring."""
-        return equation(self.price.formula)
+        """The latency model's equation as its docstring states it."""
+        return equation_text(self.price.formula)
 
     @property
     def constants_key(self) -> str:
-        """Class and format of the constants, as a profile keys them: "gemm.bf16"."""
+        """Key of the constants in a latency profile, class and format: "gemm.bf16"."""
         return f"{self.price.constants.operator}.{self.price.constants.fmt}"
 
 
-def worked(step: StepEstimate, row: int, config: int = 0) -> Worked:
-    """Take apart the operator in row `row` of a priced step."""
+def work_through(step: StepEstimate, row: int, config: int = 0) -> WorkedExample:
+    """Take apart the operator in row `row` of a priced step, for configuration `config`."""
     op, pricer = step.op(row, config), Pricer(step.system, step.engine)
     price = step.explain(row, config)
-    return Worked(
+    return WorkedExample(
         op=op,
         dims={name: _mean(value) for name, value in op.dims.items()},
         price=price,
@@ -113,7 +119,14 @@ def _mean(value: Any) -> float:
     return float(np.mean(np.asarray(value, dtype=float)))
 
 
-def equation(formula: Callable[..., Any]) -> str:
+def operators_by_time(step: StepEstimate) -> dict[int, str]:
+    """Names and shares of a step's operators that take time, by row, the costliest first."""
+    seconds = step.operators_s[:, 0]
+    order = [int(at) for at in np.argsort(-seconds) if seconds[at] > 0]
+    return {at: f"{step.graph.ops[at].name} ({seconds[at] / seconds.sum():.0%})" for at in order}
+
+
+def equation_text(formula: Callable[..., Any]) -> str:
     """The equation in a formula's docstring: the block after "::", or its line "T = ..."."""
     words = inspect.cleandoc(formula.__doc__ or "")
     _, block, rest = words.partition("::\n")
@@ -130,13 +143,16 @@ def equation(formula: Callable[..., Any]) -> str:
 # ------------------------------------------------------------------------------- in words
 
 
-def markdown(work: Worked, step_name: str) -> str:
-    """The whole way of one operator's number, values put in, as Markdown."""
+def markdown(work: WorkedExample, step_name: str) -> str:
+    """Shape, counts, bound, expected time and constants of an operator, as Markdown.
+
+    step_name: "prefill" or "decode", the step that its runs are counted in.
+    """
     parts = [_counts(work), _bound(work), _expected(work, step_name), _origin(work)]
     return "\n\n".join(parts)
 
 
-def _counts(work: Worked) -> str:
+def _counts(work: WorkedExample) -> str:
     shape = ", ".join(f"{name} = {value:,.6g}" for name, value in work.dims.items() if value)
     lines = [f"**1. Shape** {shape or '–'} (one device, one run)"]
     if {"m", "n", "k"} <= set(work.dims):
@@ -157,7 +173,7 @@ def _counts(work: Worked) -> str:
     return "\n\n".join(lines)
 
 
-def _bound(work: Worked) -> str:
+def _bound(work: WorkedExample) -> str:
     resources = (work.compute_s, work.memory_s, work.communication_s)
     return (
         f"**3. Bound** = max(FLOPs / peak, bytes / bandwidth, message / link) = max("
@@ -168,8 +184,8 @@ def _bound(work: Worked) -> str:
     )
 
 
-#: What each term of a price is, for a reader; see `Stages` in `genz_core/latency`.
-_TERMS: Mapping[str, str] = {
+#: Each term of a price in words; see the stages of `genz_core.latency`.
+_TERM_WORDS: Mapping[str, str] = {
     "compute": "arithmetic, tiles rounded up",
     "memory": "traffic at the bandwidth that kernels reach",
     "k_loop": "latency of the loop over K",
@@ -191,37 +207,23 @@ _TERMS: Mapping[str, str] = {
 }
 
 
-def term_rows(work: Worked) -> list[dict[str, Any]]:
-    """The terms that sum to the expected time of one run: cause, seconds, share."""
-    total = max(work.expected_s, np.finfo(float).tiny)
-    return [
-        {
-            "term": _TERMS.get(name, name),
-            "time": quantities.seconds(float(seconds)),
-            "share": quantities.percent(float(seconds) / total),
-        }
-        for name, seconds in work.price.terms.items()
-        if float(seconds) > 1e-6 * total
-    ]
-
-
-def _expected(work: Worked, step_name: str) -> str:
+def _expected(work: WorkedExample, step_name: str) -> str:
     lines = ["**4. Expected** by the latency model", f"```text\n{work.equation}\n```"]
     stages = [(name, float(time)) for name, time in work.price.stages.items() if time]
     if len(stages) > 1:
         times = ", ".join(
-            f"{_TERMS.get(name, name)} {quantities.seconds(time)}" for name, time in stages
+            f"{_TERM_WORDS.get(name, name)} {quantities.seconds(time)}" for name, time in stages
         )
         lines.append(f"Side by side run: {times}")
     parts = [f"{quantities.seconds(float(work.price.terms[name]))} ({words})"
-             for name, words in _TERMS.items()
+             for name, words in _TERM_WORDS.items()
              if float(work.price.terms.get(name, 0.0)) > 1e-6 * work.expected_s]  # fmt: skip
     if parts:
         lines.append(f"{' + '.join(parts)} = {quantities.seconds(work.expected_s)}")
     return "\n\n".join([*lines, _result(work, step_name)])
 
 
-def _result(work: Worked, step_name: str) -> str:
+def _result(work: WorkedExample, step_name: str) -> str:
     if not work.expected_s:
         return "Nothing to do here: it takes no time"
     beyond = f", {work.expected_s / work.bound_s:.2f} × its bound" if work.bound_s else ""
@@ -232,9 +234,9 @@ def _result(work: Worked, step_name: str) -> str:
     )
 
 
-def _origin(work: Worked) -> str:
+def _origin(work: WorkedExample) -> str:
     fit = work.price.constants.fit
-    lines = [f"**5. Constants** `{work.constants_key}`: {_TIERS[fit.tier]}"]
+    lines = [f"**5. Constants** `{work.constants_key}`: {_TIER_WORDS[fit.tier]}"]
     if fit.held_out_mape is not None:
         lines[0] += (
             f"; {fit.points:,} points fitted, held-out error "
@@ -251,8 +253,8 @@ def _origin(work: Worked) -> str:
     return "\n\n".join(lines)
 
 
-def constants(work: Worked) -> list[dict[str, Any]]:
-    """The constants behind an operator: name, value with its unit, meaning."""
+def constant_rows(work: WorkedExample) -> list[dict[str, Any]]:
+    """The constants of an operator's latency model: name, value with its unit, meaning."""
     return [
         {
             "constant": entry.name,
@@ -267,8 +269,8 @@ def _constant(value: float, unit: str) -> str:
     return quantities.seconds(value, 4) if unit == "s" else f"{value:.4g}"
 
 
-def step_words(estimate: Estimate, phase: str) -> str:
-    """From operators to the step, and from the step to TTFT or TPOT, values put in."""
+def step_markdown(estimate: Estimate, phase: str) -> str:
+    """Sum of the operators to the step, and of the step to TTFT or TPOT, as Markdown."""
     step = estimate.prefill if phase == "prefill" else estimate.decode
     operators, host = float(step.operators_s[:, 0].sum()), float(step.host_s[0])
     wait = float(step.pipeline_s[0])
@@ -286,5 +288,5 @@ def step_words(estimate: Estimate, phase: str) -> str:
     return f"{words}\n\n{last}"
 
 
-def _trusted(one: Latency) -> str:
-    return f"**{quantities.seconds(one.seconds)}** (80 %: {one.trust})"
+def _trusted(latency: Latency) -> str:
+    return f"**{quantities.seconds(latency.seconds)}** (80 %: {latency.trust})"

@@ -1,4 +1,4 @@
-"""The document docs/how-a-number-is-made.md: one latency from a shape to TTFT and TPOT.
+"""The document docs/how-a-number-is-made.md: one operator from its shape to TTFT and TPOT.
 
 Every figure in it is read from the estimate that the commands and pages show; a test computes
 them again by hand.
@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from app.accuracy import worked_example
-from app.accuracy.worked_example import Worked
+from app.accuracy.worked_example import WorkedExample, work_through
 from app.scenario import intervals
 from app.scenario.scenario import Scenario, estimate
 from app.wording import quantities
-from app.wording.tables import Format, render
+from app.wording.tables import TableFormat, render
 from genz_core import Estimate
 from genz_core.step import StepEstimate
 
@@ -23,19 +22,19 @@ SCENARIO = Scenario()
 
 
 def document() -> str:
-    """The whole document as Markdown."""
-    priced = estimate(SCENARIO)
-    one = worked_example.worked(priced.prefill, _row(priced.prefill))
-    other = worked_example.worked(priced.decode, _row(priced.decode))
+    """The document as Markdown, priced anew."""
+    estimated = estimate(SCENARIO)
+    prefill = work_through(estimated.prefill, _row(estimated.prefill))
+    decode = work_through(estimated.decode, _row(estimated.decode))
     parts = (
-        _head(priced),
-        _counted(one),
-        _bounded(one, other),
-        _priced(one),
-        _decode(other),
-        _trust(one),
-        _steps(priced),
-        _latencies(priced),
+        _head(estimated),
+        _counted(prefill),
+        _bounded(prefill, decode),
+        _priced(prefill),
+        _decode(decode),
+        _trust(prefill),
+        _steps(estimated),
+        _latencies(estimated),
         _elsewhere(),
     )
     return "\n\n".join(parts) + "\n"
@@ -60,85 +59,87 @@ def _head(priced: Estimate) -> str:
     )
 
 
-def _counted(one: Worked) -> str:
-    m, n, k = (int(one.dims[name]) for name in "mnk")
+def _counted(work: WorkedExample) -> str:
+    m, n, k = (int(work.dims[name]) for name in "mnk")
     return (
         "## 1. From shape to work\n\n"
         f"A prefill of {m:,} tokens multiplies x[m, k] by w[k, n], m = {m:,}, n = 2 × {n // 2:,} = "
         f"{n:,}, k = {k:,}.\n\n"
-        f"- FLOPs = 2 m n k = **{one.flops:,.0f}** ({quantities.flops(one.flops)})\n"
-        f"- bytes = 2 (m k + k n + m n) = **{one.bytes:,.0f}** ({quantities.size(one.bytes)}), two "
-        "bytes an element, each operand once\n"
-        f"- intensity = {one.flops / one.bytes:.1f} FLOP/byte"
+        f"- FLOPs = 2 m n k = **{work.flops:,.0f}** ({quantities.flops(work.flops)})\n"
+        f"- bytes = 2 (m k + k n + m n) = **{work.bytes:,.0f}** ({quantities.size(work.bytes)}), "
+        "two bytes an element, each operand once\n"
+        f"- intensity = {work.flops / work.bytes:.1f} FLOP/byte"
     )
 
 
-def _bounded(one: Worked, other: Worked) -> str:
-    ridge = one.peak_flops_per_s / one.memory_bytes_per_s
+def _bounded(prefill: WorkedExample, decode: WorkedExample) -> str:
+    ridge = prefill.peak_flops_per_s / prefill.memory_bytes_per_s
     return (
         "## 2. From work to the bound\n\n"
         "The bound is what physics allows: the slower of arithmetic and memory.\n\n"
-        f"- {one.flops:,.0f} FLOP / {one.peak_flops_per_s / 1e12:.1f} TFLOP/s = "
-        f"{_us(one.compute_s)}\n"
-        f"- {one.bytes:,.0f} B / {one.memory_bytes_per_s / 1e9:.0f} GB/s = {_us(one.memory_s)}\n"
-        f"- bound = max = **{_us(one.bound_s)}**, by arithmetic: {one.flops / one.bytes:.0f} "
-        f"FLOP/byte lies above the ridge at {ridge:.0f}\n\n"
+        f"- {prefill.flops:,.0f} FLOP / {prefill.peak_flops_per_s / 1e12:.1f} TFLOP/s = "
+        f"{_us(prefill.compute_s)}\n"
+        f"- {prefill.bytes:,.0f} B / {prefill.memory_bytes_per_s / 1e9:.0f} GB/s = "
+        f"{_us(prefill.memory_s)}\n"
+        f"- bound = max = **{_us(prefill.bound_s)}**, by arithmetic: "
+        f"{prefill.flops / prefill.bytes:.0f} FLOP/byte lies above the ridge at {ridge:.0f}\n\n"
         "A decode step multiplies one token by the same weights: "
-        f"{other.bytes:,.0f} B / {other.memory_bytes_per_s / 1e9:.0f} GB/s = "
-        f"**{_us(other.bound_s)}**, by memory."
+        f"{decode.bytes:,.0f} B / {decode.memory_bytes_per_s / 1e9:.0f} GB/s = "
+        f"**{_us(decode.bound_s)}**, by memory."
     )
 
 
-def _priced(one: Worked) -> str:
-    p: Any = one.price.constants.parameters
-    device = one.price.device
-    k = one.dims["k"]
-    per_flop = device.compute_units / (p.compute_efficiency * one.peak_flops_per_s)
+def _priced(work: WorkedExample) -> str:
+    p: Any = work.price.constants.parameters
+    device = work.price.device
+    k = work.dims["k"]
+    per_flop = device.compute_units / (p.compute_efficiency * work.peak_flops_per_s)
     store = 2.0 / (p.store_share * 64.0 * device.clock_hz)
-    area = one.stage("compute") / (2.0 * k * per_flop + store)
-    body = _p_norm(p.overlap, one.stage("compute"), one.stage("memory"))
+    area = work.stage("compute") / (2.0 * k * per_flop + store)
+    body = _p_norm(p.overlap, work.stage("compute"), work.stage("memory"))
     return (
         "## 3. From the bound to what to expect\n\n"
         "Kernels do not reach the peak. The latency model of matrix products "
-        f"(`genz_core/latency/gemm.py`) is\n\n```text\n{one.equation}\n```\n\n"
-        f"with the constants `{one.constants_key}` of this device's profile: "
+        f"(`genz_core/latency/gemm.py`) is\n\n```text\n{work.equation}\n```\n\n"
+        f"with the constants `{work.constants_key}` of this device's profile: "
         f"compute_efficiency {p.compute_efficiency:.5g}, memory_efficiency "
         f"{p.memory_efficiency:.5g}, store_share {p.store_share:.5g}, k_step "
         f"{p.k_step_s * 1e9:.5g} ns, overlap {p.overlap:.5g}.\n\n"
         f"- The best tiling gives the busiest of {device.compute_units:.0f} units {area:,.0f} of "
-        f"the {one.dims['m'] * one.dims['n']:,.0f} outputs. At {device.clock_hz / 1e9:.3g} GHz: "
-        f"t_compute = **{_us(one.stage('compute'))}**\n"
-        f"- t_memory = {_us(one.memory_s)} / {p.memory_efficiency:.5g} = "
-        f"**{_us(one.stage('memory'))}**\n"
+        f"the {work.dims['m'] * work.dims['n']:,.0f} outputs. At {device.clock_hz / 1e9:.3g} GHz: "
+        f"t_compute = **{_us(work.stage('compute'))}**\n"
+        f"- t_memory = {_us(work.memory_s)} / {p.memory_efficiency:.5g} = "
+        f"**{_us(work.stage('memory'))}**\n"
         f"- the two overlap: p_norm({p.overlap:.4g}) = **{_us(body)}**\n"
         f"- the loop over K: {k:,.0f} × 2 B / 128 B × {p.k_step_s * 1e9:.5g} ns = "
-        f"**{_us(one.stage('k_loop'))}**, overlapped by p_norm(2)\n"
-        f"- the engine's floor of a kernel inside a CUDA graph: **{_us(one.floor_s)}**\n"
-        f"- together **{_us(one.floor_s + math.hypot(body, one.stage('k_loop')))}**; the estimate "
-        f"says **{_us(one.expected_s)}**, {one.expected_s / one.bound_s:.2f} × the bound"
+        f"**{_us(work.stage('k_loop'))}**, overlapped by p_norm(2)\n"
+        f"- the engine's floor of a kernel inside a CUDA graph: **{_us(work.floor_s)}**\n"
+        f"- together **{_us(work.floor_s + math.hypot(body, work.stage('k_loop')))}**; the "
+        f"estimate says **{_us(work.expected_s)}**, {work.expected_s / work.bound_s:.2f} × the "
+        "bound"
     )
 
 
-def _decode(other: Worked) -> str:
-    p: Any = other.price.constants.parameters
-    body = _p_norm(p.overlap, other.stage("compute"), other.stage("memory"))
+def _decode(work: WorkedExample) -> str:
+    p: Any = work.price.constants.parameters
+    body = _p_norm(p.overlap, work.stage("compute"), work.stage("memory"))
     return (
-        f"For the one token of a decode step t_memory = {_us(other.memory_s)} / "
-        f"{p.memory_efficiency:.5g} = {_us(other.stage('memory'))} leads, t_compute = "
-        f"{_us(other.stage('compute'))} for a tile that is nearly empty: p_norm = {_us(body)}, "
-        f"with K loop and floor **{_us(other.expected_s)}**, "
-        f"{other.expected_s / other.bound_s:.2f} × its bound."
+        f"For the one token of a decode step t_memory = {_us(work.memory_s)} / "
+        f"{p.memory_efficiency:.5g} = {_us(work.stage('memory'))} leads, t_compute = "
+        f"{_us(work.stage('compute'))} for a tile that is nearly empty: p_norm = {_us(body)}, "
+        f"with K loop and floor **{_us(work.expected_s)}**, "
+        f"{work.expected_s / work.bound_s:.2f} × its bound."
     )
 
 
-def _trust(one: Worked) -> str:
-    fit = one.price.constants.fit
+def _trust(work: WorkedExample) -> str:
+    fit = work.price.constants.fit
     return (
         "## 4. How far to trust it\n\n"
         f"The constants were fitted on {fit.points:,} measured products of this device and tried "
         f"on {fit.held_out_points:,} others: mean error {100 * (fit.held_out_mape or 0):.1f} % "
         f"({fit.data_set.partition(':')[0]}, {fit.date}). From residuals on shapes that fitted "
-        f"nothing, four of five measurements of such a product lie within {one.expected.trust}."
+        f"nothing, four of five measurements of such a product lie within {work.expected.trust}."
     )
 
 
@@ -173,7 +174,7 @@ def _table(step: StepEstimate) -> str:
         for at, op in enumerate(step.graph.ops)
         if step.operators_s[at, 0] > 0
     ]
-    return render(rows, Format.markdown)
+    return render(rows, TableFormat.markdown)
 
 
 def _latencies(priced: Estimate) -> str:

@@ -1,23 +1,23 @@
-"""What a calibration changed, laid out: errors before and after, constants with their doubt."""
+"""Tables of a calibration: errors before and after, constants with their uncertainty, points."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
-from app.calibration import machine
-from app.calibration.machine import ThisMachine
 from genz_core.latency.measured_operators import OperatorPoints, price_s
 from genz_core.latency.parameters import describe
 from genz_core.latency.profile import LatencyProfile
 from genz_core.operator_calibration import Calibration
 from genz_core.types import System
-from profilers.collect.progress import Cancel, Progress, never, silent
 
 
-class Fitted(Protocol):
-    """A calibrated system, whatever it was fitted on: microbenchmarks or reports."""
+class CalibratedSystem(Protocol):
+    """A system with the fit of its latency profile, on microbenchmarks or on reports.
+
+    prior: the profile that the fit started from.  points: what it was fitted on.
+    """
 
     @property
     def system(self) -> System: ...
@@ -29,16 +29,12 @@ class Fitted(Protocol):
     def points(self) -> Sequence[OperatorPoints]: ...
 
 
-def fit_this_machine(
-    asked: Mapping[str, Any], progress: Progress = silent, cancelled: Cancel = never
-) -> ThisMachine:
-    """Measure and fit, as a job of a page; `asked` holds device and threads."""
-    return machine.calibrate(asked["device"], asked["threads"], progress, cancelled)
+def error_rows(fitted: CalibratedSystem) -> list[dict[str, Any]]:
+    """Errors by operator and format: points, MAPE before and after, 90th percentile after.
 
-
-def errors(found: Fitted) -> list[dict[str, Any]]:
-    """A row an operator and format: points, mean error before and after, 90th percentile after."""
-    result = found.calibration
+    Errors are shares of the measured time.
+    """
+    result = fitted.calibration
     return [
         {
             "operator": key,
@@ -51,13 +47,13 @@ def errors(found: Fitted) -> list[dict[str, Any]]:
     ]
 
 
-def constants(found: Fitted) -> list[dict[str, Any]]:
-    """A row a fitted constant: before, after, and the relative deviation that is left of it."""
+def constant_rows(fitted: CalibratedSystem) -> list[dict[str, Any]]:
+    """Fitted constants: before, after, and the relative standard deviation that is left."""
     rows = []
-    for key, deviations in found.calibration.uncertainty.items():
+    for key, deviations in fitted.calibration.uncertainty.items():
         operator, fmt = key.split(".", 1)
-        before = found.prior.constants(operator, fmt)
-        after = found.calibration.profile.constants(operator, fmt)
+        before = fitted.prior.constants(operator, fmt)
+        after = fitted.calibration.profile.constants(operator, fmt)
         for constant in describe(type(after)):
             rows.append(
                 {
@@ -73,24 +69,24 @@ def constants(found: Fitted) -> list[dict[str, Any]]:
     return rows
 
 
-def points(found: Fitted) -> list[dict[str, Any]]:
-    """A row a point and state (before, after the fit): predicted and measured seconds."""
-    states = {"before": found.prior, "after": found.calibration.profile}
-    return [row for state, profile in states.items() for row in _priced(found, state, profile)]
+def point_rows(fitted: CalibratedSystem) -> list[dict[str, Any]]:
+    """Predicted and measured seconds, a row a point and state ("before" or "after" the fit)."""
+    states = {"before": fitted.prior, "after": fitted.calibration.profile}
+    return [row for state, profile in states.items() for row in _priced(fitted, state, profile)]
 
 
-def _priced(found: Fitted, state: str, profile: LatencyProfile) -> list[dict[str, Any]]:
+def _priced(fitted: CalibratedSystem, state: str, profile: LatencyProfile) -> list[dict[str, Any]]:
     rows = []
-    for entry in found.points:
+    for entry in fitted.points:
         key = f"{entry.operator}.{entry.fmt}"
-        predicted = price_s(entry, found.system, profile.constants(entry.operator, entry.fmt))
+        predicted = price_s(entry, fitted.system, profile.constants(entry.operator, entry.fmt))
         shapes = [f"{name}={{}}" for name in entry.dims]
         sizes = zip(*entry.arrays().values(), strict=True)
         for shape, p, m in zip(sizes, predicted, entry.measured_s, strict=True):
-            told = " ".join(shapes).format(*(f"{size:g}" for size in shape))
+            sizes_text = " ".join(shapes).format(*(f"{size:g}" for size in shape))
             rows.append(
                 {
-                    "state": state, "operator": key, "label": f"{key} {told}",
+                    "state": state, "operator": key, "label": f"{key} {sizes_text}",
                     "predicted_s": float(p), "measured_s": float(m),
                 }
             )  # fmt: skip

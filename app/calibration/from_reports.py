@@ -1,4 +1,4 @@
-"""A system as profiler reports say it is: the datasheet, with constants fitted on their kernels."""
+"""Calibrate a system with profiler reports: its datasheet, latency constants fitted on kernels."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ from profilers.operator_points import OperatorTiming, operator_points, operator_
 
 
 @dataclass(frozen=True, slots=True)
-class FromReports:
+class ReportCalibration:
     """A system calibrated with reports.
 
-    system: with its fitted profile, under the id that it is kept by.  prior: what the fit started
-    from.  points: what it was fitted on; refused: a sentence for each point that no such device
-    can have reached.  share: of the kernels' time, in calls that the points describe.
+    system: with its fitted profile, under the id that it is kept by.  prior: the profile that the
+    fit started from.  points: what it was fitted on.  refused: a sentence for each point faster
+    than the device's peaks allow.  share: of the kernels' time, in calls that the points describe.
+    document: the system's YAML as a mapping.
     """
 
     system: System
@@ -41,7 +42,7 @@ class FromReports:
     document: Mapping[str, Any]
 
 
-def fit(reports: Sequence[Report], system: str = "", name: str = "") -> FromReports:
+def fit(reports: Sequence[Report], system: str = "", name: str = "") -> ReportCalibration:
     """Fit the latency profile of a system to the kernels of reports of one device.
 
     Args:
@@ -57,13 +58,13 @@ def fit(reports: Sequence[Report], system: str = "", name: str = "") -> FromRepo
     base = hardware_db.load(record.id)
     if base.latency is None:
         raise InvalidValue(f"{base.name} has no latency profile to start the fit from")
-    found = operator_timings(reports)
+    timings = operator_timings(reports)
     labels = _labels(reports)
     document = _document(record, name or f"{record.id}-from-report", labels)
-    kept, refused = _possible(found, base)
-    points = operator_points(kept, f"kernels of {labels}")
+    possible, refused = _possible(timings, base)
+    points = operator_points(possible, f"kernels of {labels}")
     calibration = calibrate(base.latency, base, points)
-    return FromReports(
+    return ReportCalibration(
         system=replace(
             base, slug=document["id"], name=document["name"], latency=calibration.profile
         ),
@@ -71,54 +72,55 @@ def fit(reports: Sequence[Report], system: str = "", name: str = "") -> FromRepo
         calibration=calibration,
         points=points,
         refused=refused,
-        share=_share(kept, reports),
+        share=_share(possible, reports),
         document=document,
     )
 
 
-def save(found: FromReports) -> list[Path]:
-    """Keep it as a system and a profile of the user's.
+def save(fitted: ReportCalibration) -> list[Path]:
+    """Write system and profile to the user's data folder; returns both paths.
 
     Raises:
         MeasurementError: the data folder cannot be written.
     """
     heading = "Fitted by ridgeline calibrate report."
     return [
-        user_files.write_system(found.document),
-        user_files.write_profile(user_profile(found.calibration, found.system.slug), heading),
+        user_files.write_system(fitted.document),
+        user_files.write_profile(user_profile(fitted.calibration, fitted.system.slug), heading),
     ]
 
 
 def _possible(
     points: Sequence[OperatorTiming], system: System
 ) -> tuple[list[OperatorTiming], tuple[str, ...]]:
-    """The points that the device can have reached, and a sentence for each of the others.
+    """The timings that the device's peaks allow, and a sentence for each of the others.
 
     Raises:
-        InvalidValue: it cannot have reached most of an operator's: this is another device.
+        InvalidValue: most timings of an operator are faster: this is another device.
     """
-    kept, refused = [], []
+    possible, refused = [], []
     for point in points:
         (entry,) = operator_points([point], "")
         if impossible(entry, system)[0]:
             refused.append((point, float(bound_s(entry, system)[0])))
         else:
-            kept.append(point)
-    told = tuple(
+            possible.append(point)
+    sentences = tuple(
         f"{point.operator} {point.shape} took {point.time_s * 1e6:.2f} us, and the peaks of "
         f"{system.name} allow {least * 1e6:.2f} us at best"
         for point, least in refused
     )
-    of = Counter(point.operator for point in points)
-    out = Counter(point.operator for point, _ in refused)
-    for (point, _), words in zip(refused, told, strict=True):
+    of_operator = Counter(point.operator for point in points)
+    refused_of_operator = Counter(point.operator for point, _ in refused)
+    for (point, _), words in zip(refused, sentences, strict=True):
         operator = point.operator
-        if 2 * out[operator] > of[operator]:
+        if 2 * refused_of_operator[operator] > of_operator[operator]:
             raise InvalidValue(
-                f"{out[operator]} of {of[operator]} points of {operator} are faster than physics "
-                f"allows ({words}): give the system that the reports are from"
+                f"{refused_of_operator[operator]} of {of_operator[operator]} points of {operator} "
+                f"are faster than physics allows ({words}): give the system that the reports are "
+                "from"
             )
-    return kept, tuple(f"{words}: left out" for words in told)
+    return possible, tuple(f"{words}: left out" for words in sentences)
 
 
 def _labels(reports: Sequence[Report]) -> str:
@@ -132,7 +134,11 @@ def _share(points: Sequence[OperatorTiming], reports: Sequence[Report]) -> float
 
 
 def _document(record: hardware_db.SystemRecord, name: str, labels: str) -> dict[str, Any]:
-    """The system's facts under its new id."""
+    """The calibrated system's YAML as a mapping: the facts of `record` under the id `name`.
+
+    Raises:
+        InvalidValue: a shipped system has that id, or it is no valid one.
+    """
     if name in system_files.shipped():
         raise InvalidValue(f"{name} ships with Ridgeline; give the calibrated system another name")
     if record.id in system_files.shipped():

@@ -1,8 +1,8 @@
-"""Calibrate an engine with one to five runs of one's own: a CSV of measured figures in.
+"""Calibrate an engine with the user's own runs: rows of a points file with measured figures.
 
-A row is one of the points file (`app.scenario.points_file`) with what was measured beside it.  Rows
-of one engine, model, weight format and system are fitted together and kept as a recipe of the
-user's own, which every later prediction of the four applies.
+Rows (`app.scenario.points_file`, columns "measured_..." beside) of one engine, model, weight format
+and system are fitted together and kept as the user's recipe, which every later prediction of the
+four applies.
 """
 
 from __future__ import annotations
@@ -25,25 +25,24 @@ from genz_core.errors import InvalidValue
 from genz_core.types import Array
 from genz_core.workload import OUT_OF_MEMORY
 from hardware_db import recipes
-
-Progress = Callable[[float, str], None]
+from profilers.collect.progress import Progress, silent
 
 
 def _column(metric: str) -> str:
-    """Where a row says what was measured: "measured_ttft_s"."""
+    """The column of a metric's measured seconds: "measured_ttft_s"."""
     return f"measured_{points_file.FIGURES[metric].predicted}"
 
 
-#: The metric that a column measures.
+#: Metric by column.
 METRICS: Mapping[str, str] = {_column(metric): metric for metric in points_file.FIGURES}
-#: What a run can measure, by kind.
+#: Columns by kind of run.
 KINDS: Mapping[str, tuple[str, ...]] = {
     "Under load": tuple(_column(metric) for metric in points_file.FIGURES if metric in SCALES),
     "Static batch": tuple(
         _column(metric) for metric in points_file.FIGURES if metric not in SCALES
     ),
 }
-#: Their names for a reader.
+#: Columns as a reader knows them.
 LABELS: Mapping[str, str] = {
     "measured_ttft_s": "TTFT [ms]",
     "measured_tpot_s": "TPOT [ms]",
@@ -54,96 +53,103 @@ LABELS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """One measured figure of one row."""
+class MeasuredFigure:
+    """One measured figure of one row.
 
-    asked: Resolved
+    resolved: model, system and engine of the row.  metric: of `METRICS`.
+    """
+
+    resolved: Resolved
     point: Point
     metric: str
     measured_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class Calibrated:
-    """What the runs of one recipe say.
+class RecipeCalibration:
+    """The fit of an engine to the runs of one recipe.
 
-    before_s, after_s: predictions of the runs, [runs].  measured: what to keep.
+    runs: the measured figures.  measured: the recipe to keep.  before_s, after_s: predictions of
+    the figures [s], [runs].
     """
 
     key: RecipeKey
-    runs: tuple[Run, ...]
+    runs: tuple[MeasuredFigure, ...]
     fit: EngineCalibration
     measured: MeasuredRecipe
     before_s: Array
     after_s: Array
 
 
-def of(scenario: Scenario, rows: Sequence[points_file.Row]) -> list[points_file.Row]:
-    """Rows that say load and figures, with the names, degrees and lengths of a scenario."""
+def with_scenario(scenario: Scenario, rows: Sequence[points_file.Row]) -> list[points_file.Row]:
+    """Rows of load and figures, completed with the names, degrees and lengths of a scenario."""
     names = (*NAMES, "tp", "pp", "dp", "ep", "moe_tp", "isl", "osl")
-    given = {name: str(getattr(scenario, name) or "") for name in names}
-    return [{**given, **row} for row in rows]
+    defaults = {name: str(getattr(scenario, name) or "") for name in names}
+    return [{**defaults, **row} for row in rows]
 
 
-def read(path: Path, progress: Progress = lambda share, what: None) -> list[Calibrated]:
-    """Calibrate with every recipe in a CSV.
-
-    progress: told the share that is done, and of what.
+def calibrate_file(path: Path, progress: Progress = silent) -> list[RecipeCalibration]:
+    """As `calibrate`, from the rows of a CSV.
 
     Raises:
-        InvalidValue: the file cannot be read, a row measures nothing or cannot be priced, or a
-            figure contradicts physics.
+        InvalidValue: the file cannot be read, or as `calibrate`.
     """
     return calibrate(points_file.read(path), progress)
 
 
 def calibrate(
-    rows: Sequence[points_file.Row], progress: Progress = lambda share, what: None
-) -> list[Calibrated]:
-    """As `read`, from rows already read."""
-    together: dict[RecipeKey, list[Run]] = {}
+    rows: Sequence[points_file.Row], progress: Progress = silent
+) -> list[RecipeCalibration]:
+    """Fit the engine of every recipe in `rows` to its measured figures.
+
+    progress: called with the share that is done and the recipe at work.
+
+    Raises:
+        InvalidValue: a row measures nothing or cannot be priced, or a figure contradicts physics.
+    """
+    by_recipe: dict[RecipeKey, list[MeasuredFigure]] = {}
     for at, row in enumerate(rows, start=1):
         label = row.get("id") or f"row {at}"
         point = parse(row, label)
-        asked = resolve(point.scenario)
-        key = recipe_key(asked.engine, asked.model, asked.system)
-        together.setdefault(key, []).extend(_measured(row, point, asked))
-    if not together:
+        resolved = resolve(point.scenario)
+        key = recipe_key(resolved.engine, resolved.model, resolved.system)
+        by_recipe.setdefault(key, []).extend(_measured(row, point, resolved))
+    if not by_recipe:
         raise InvalidValue(f"no runs: give a row a run, with {' or '.join(METRICS)}")
-    found = []
-    for at, (key, runs) in enumerate(together.items()):
+    calibrations = []
+    for at, (key, runs) in enumerate(by_recipe.items()):
 
-        def told(share: float, at: int = at, key: RecipeKey = key) -> None:
-            progress((at + share) / len(together), named(key))
+        def recipe_progress(share: float, at: int = at, key: RecipeKey = key) -> None:
+            progress((at + share) / len(by_recipe), recipe_words(key))
 
-        found.append(_fitted(key, runs, told))
-    return found
+        calibrations.append(_fitted(key, runs, recipe_progress))
+    return calibrations
 
 
-def keep(found: Calibrated) -> Path:
-    """Save a calibration among the user's own recipes."""
-    return recipes.keep_recipe(found.key, found.measured)
+def keep(calibration: RecipeCalibration) -> Path:
+    """Save a calibration among the user's own recipes; returns their file."""
+    return recipes.keep_recipe(calibration.key, calibration.measured)
 
 
 def forget(path: Path) -> dict[RecipeKey, bool]:
-    """Drop what was kept for the recipes of a CSV; of each, whether there was something."""
+    """Drop the user's recipes that a CSV names: {recipe: whether one was kept}."""
     keys = [_key(parse(row, str(at))) for at, row in enumerate(points_file.read(path))]
     return {key: recipes.forget_recipe(key) for key in dict.fromkeys(keys)}
 
 
 def _key(point: Point) -> RecipeKey:
-    asked = resolve(point.scenario)
-    return recipe_key(asked.engine, asked.model, asked.system)
+    resolved = resolve(point.scenario)
+    return recipe_key(resolved.engine, resolved.model, resolved.system)
 
 
-def named(key: RecipeKey) -> str:
-    """A recipe in words, without its model."""
+def recipe_words(key: RecipeKey) -> str:
+    """Engine, system and weight format of a recipe in words."""
     return f"{key.engine} on {key.system}, {key.weights} weights"
 
 
-def sentence(found: Calibrated) -> str:
-    """What the calibration did to the errors, in words."""
-    before, after = found.fit.before, found.fit.after
+def sentence(calibration: RecipeCalibration) -> str:
+    """Mean error before and after a calibration in words."""
+    before, after = calibration.fit.before, calibration.fit.after
     return (
         f"Mean error of the {after.points} figures: {before.mape:.1%} before, {after.mape:.1%} "
         "after. What other runs of this recipe gain is on the page Accuracy (after runs of your "
@@ -151,8 +157,8 @@ def sentence(found: Calibrated) -> str:
     )
 
 
-def table(found: Calibrated) -> list[dict[str, Any]]:
-    """A row a figure: before, after and measured [s]."""
+def figure_rows(calibration: RecipeCalibration) -> list[dict[str, Any]]:
+    """Measured figures with the predictions before and after [s], and their relative errors."""
     return [
         {
             "run": run.point.id,
@@ -163,17 +169,19 @@ def table(found: Calibrated) -> list[dict[str, Any]]:
             "error_before": float(before / run.measured_s - 1.0),
             "error_after": float(after / run.measured_s - 1.0),
         }
-        for run, before, after in zip(found.runs, found.before_s, found.after_s, strict=True)
+        for run, before, after in zip(
+            calibration.runs, calibration.before_s, calibration.after_s, strict=True
+        )
     ]
 
 
-def constants(found: Calibrated) -> list[dict[str, Any]]:
-    """A row a constant or scale: what it was multiplied by, and how well the runs tell it."""
+def constant_rows(calibration: RecipeCalibration) -> list[dict[str, Any]]:
+    """Constants and scales: the factor of each and its relative standard deviation."""
     rows = [
-        {"constant": name, "factor": factor, "uncertainty": found.fit.uncertainty[name]}
-        for name, factor in found.fit.factors.items()
+        {"constant": name, "factor": factor, "uncertainty": calibration.fit.uncertainty[name]}
+        for name, factor in calibration.fit.factors.items()
     ]
-    scales = {"tpot_scale": found.fit.tpot_scale, "ttft_scale": found.fit.ttft_scale}
+    scales = {"tpot_scale": calibration.fit.tpot_scale, "ttft_scale": calibration.fit.ttft_scale}
     rows += [
         {"constant": name, "factor": factor, "uncertainty": float("nan")}
         for name, factor in scales.items()
@@ -181,31 +189,37 @@ def constants(found: Calibrated) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: -abs(float(np.log(row["factor"]))))
 
 
-def _measured(row: points_file.Row, point: Point, asked: Resolved) -> Iterator[Run]:
-    """The figures that a row measures."""
+def _measured(row: points_file.Row, point: Point, resolved: Resolved) -> Iterator[MeasuredFigure]:
+    """The measured figures of a row.
+
+    Raises:
+        InvalidValue: it has none, one that its load cannot have, or one that is no positive number.
+    """
     label = point.id
-    given = {name: row[name] for name in METRICS if row.get(name)}
-    fitting = KINDS["Under load" if point.concurrency else "Static batch"]
-    if not given:
-        known = " or ".join(f"{LABELS[name].partition(' [')[0]} ({name})" for name in fitting)
-        raise InvalidValue(f"{label} measures nothing: give {known}")
-    for name, text in given.items():
-        if name not in fitting:
+    cells = {name: row[name] for name in METRICS if row.get(name)}
+    columns = KINDS["Under load" if point.concurrency else "Static batch"]
+    if not cells:
+        examples = " or ".join(f"{LABELS[name].partition(' [')[0]} ({name})" for name in columns)
+        raise InvalidValue(f"{label} measures nothing: give {examples}")
+    for name, text in cells.items():
+        if name not in columns:
             load = "a concurrency" if point.concurrency else "a batch"
-            raise InvalidValue(f"{label}: with {load}, give {' or '.join(fitting)}, not {name}")
+            raise InvalidValue(f"{label}: with {load}, give {' or '.join(columns)}, not {name}")
         try:
             seconds = float(text)
         except ValueError:
             seconds = float("nan")
         if not 0 < seconds < float("inf"):
             raise InvalidValue(f"{label}: {name} = {text!r} is no positive number of seconds")
-        yield Run(asked, point, METRICS[name], seconds)
+        yield MeasuredFigure(resolved, point, METRICS[name], seconds)
 
 
-def _fitted(key: RecipeKey, runs: list[Run], progress: Callable[[float], None]) -> Calibrated:
+def _fitted(
+    key: RecipeKey, runs: list[MeasuredFigure], progress: Callable[[float], None]
+) -> RecipeCalibration:
     """Fit the shipped engine, as it was measured on this device and recipe, to the runs."""
     shipped = recipes.load_recipe(key, own=False)
-    first = runs[0].asked
+    first = runs[0].resolved
     engine = as_measured(hardware_db.load_engine(key.engine, own=False), first.model, first.system)
     scales, factors = engine.recipe, shipped.factors if shipped else {}
 
@@ -227,7 +241,7 @@ def _fitted(key: RecipeKey, runs: list[Run], progress: Callable[[float], None]) 
         points=len({id(run.point) for run in runs if run.point.concurrency}),
     )
     moved = {name: factors.get(name, 1.0) * by for name, by in fit.factors.items()}
-    return Calibrated(
+    return RecipeCalibration(
         key=key,
         runs=tuple(runs),
         fit=fit,
@@ -237,8 +251,10 @@ def _fitted(key: RecipeKey, runs: list[Run], progress: Callable[[float], None]) 
     )
 
 
-def _priced(runs: Sequence[Run], engine: EngineProfile, what: str) -> Array:
-    """The predicted or least time of every run [s], [runs].
+def _priced(runs: Sequence[MeasuredFigure], engine: EngineProfile, side: str) -> Array:
+    """The predicted time or the bound of every run [s], [runs].
+
+    side: "predicted" or "bound".
 
     Raises:
         InvalidValue: a run that cannot be priced.
@@ -248,10 +264,10 @@ def _priced(runs: Sequence[Run], engine: EngineProfile, what: str) -> Array:
         groups.setdefault(points_file.group_of(run.point), []).append(at)
     seconds = np.full(len(runs), np.nan)
     for members in groups.values():
-        asked = replace(runs[members[0]].asked, engine=engine)
-        priced = points_file.price_group(asked, [runs[at].point for at in members])
+        resolved = replace(runs[members[0]].resolved, engine=engine)
+        priced = points_file.price_group(resolved, [runs[at].point for at in members])
         for at, row in zip(members, priced, strict=True):
             if row["status"] not in ("ok", OUT_OF_MEMORY):
                 raise InvalidValue(f"{runs[at].point.id}: {row['message']}")
-            seconds[at] = float(row[getattr(points_file.FIGURES[runs[at].metric], what)])
+            seconds[at] = float(row[getattr(points_file.FIGURES[runs[at].metric], side)])
     return seconds

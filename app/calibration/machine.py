@@ -1,4 +1,4 @@
-"""This machine, calibrated: microbenchmarks to a system, a latency profile and an engine.
+"""Calibrate this machine: microbenchmarks to a system, a latency profile and an engine.
 
 `calibrate` runs the microbenchmarks and fits; `save` writes three files to the user's data
 folder, where the hardware database reads them like those that ship: systems/this-machine.yaml,
@@ -43,10 +43,11 @@ _OF_OTHER_MACHINES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
-    """What was measured of a machine, operator by operator.
+class MachineMeasurements:
+    """Measurements of a machine, operator by operator.
 
-    device: torch's name of it.  contention: of all cores before the run.
+    device: torch's name of it.  suite: the microbenchmarks.  eager: host times and passes of eager
+    execution.  contention: wall time over processor time of all cores before the run.
     """
 
     device: str
@@ -54,9 +55,9 @@ class Pieces:
     eager: EagerFacts
     contention: float
 
-    def joined(self, later: Pieces) -> Pieces:
-        """Both measurements as one: a machine drifts while it is measured."""
-        return Pieces(
+    def joined(self, later: MachineMeasurements) -> MachineMeasurements:
+        """Both measurements joined, earlier and later: a machine drifts while it is measured."""
+        return MachineMeasurements(
             self.device,
             self.suite.joined(later.suite),
             mean_of(self.eager, later.eager),
@@ -69,8 +70,8 @@ class ThisMachine:
     """A calibrated machine.
 
     system: with its fitted latency profile.  engine: eager transformers as measured here.
-    prior: what the fit started from.  document, engine_document: what is saved.
-    pieces: what it was fitted on.
+    prior: the profile that the fit started from.  document, engine_document: the YAML of system
+    and engine as mappings.  measurements: what it was fitted on.
     """
 
     system: System
@@ -79,19 +80,22 @@ class ThisMachine:
     calibration: Calibration
     document: Mapping[str, Any]
     engine_document: Mapping[str, Any]
-    pieces: Pieces
+    measurements: MachineMeasurements
 
     @property
     def suite(self) -> Suite:
-        return self.pieces.suite
+        """The microbenchmarks."""
+        return self.measurements.suite
 
     @property
     def points(self) -> tuple[OperatorPoints, ...]:
+        """The microbenchmarks as points of the fit."""
         return self.suite.operator_points()
 
     @property
     def contention(self) -> float:
-        return self.pieces.contention
+        """Wall time over processor time of all cores before the run."""
+        return self.measurements.contention
 
 
 def calibrate(
@@ -109,15 +113,22 @@ def calibrate(
             was too busy.
         Cancelled: `cancelled` returned True.
     """
-    return fitted(measure_pieces(device, threads, progress, cancelled))
+    return fit_machine(measure_machine(device, threads, progress, cancelled))
 
 
-def measure_pieces(
+def calibrate_with(
+    settings: Mapping[str, Any], progress: Progress = silent, cancelled: Cancel = never
+) -> ThisMachine:
+    """As `calibrate`, for a background job.  settings: device and threads by name."""
+    return calibrate(settings["device"], settings["threads"], progress, cancelled)
+
+
+def measure_machine(
     device: str = "auto",
     threads: int = 0,
     progress: Progress = silent,
     cancelled: Cancel = never,
-) -> Pieces:
+) -> MachineMeasurements:
     """Run the microbenchmarks; arguments and errors as `calibrate`."""
     from profilers.collect.building import pick_device
     from profilers.collect.clock import use_threads
@@ -129,18 +140,18 @@ def measure_pieces(
     suite = run_suite(chosen, progress=part(progress, 0.0, 0.6), cancelled=cancelled)
     rate = max(suite.results_of("pointwise"), key=lambda result: result.moved)
     facts = measure_eager(chosen, rate.moved / rate.median_s, part(progress, 0.6, 1.0))
-    return Pieces(str(chosen), suite, facts, busy)
+    return MachineMeasurements(str(chosen), suite, facts, busy)
 
 
-def fitted(pieces: Pieces) -> ThisMachine:
-    """The machine that its pieces say it is.
+def fit_machine(measurements: MachineMeasurements) -> ThisMachine:
+    """Fit system, latency profile and engine of this machine to its measurements.
 
     Raises:
         MeasurementError: the GPU is not in the hardware database, or the machine was so busy that
             its own peaks rule out some of its points.
     """
-    suite = pieces.suite
-    document = _system_document(pieces.device, suite)
+    suite = measurements.suite
+    document = _system_document(measurements.device, suite)
     # Under another name, so that the fit starts from typical constants, not from the last one.
     bare = replace(hardware_db.load({**document, "id": "uncalibrated"}), slug=SLUG)
     if bare.latency is None:
@@ -152,9 +163,9 @@ def fitted(pieces: Pieces) -> ThisMachine:
         raise MeasurementError(
             f"{error}; what was measured does not agree with itself: calibrate again while nothing "
             f"else runs here (repeats differ by {suite.spread:.0%}, busy threads took "
-            f"{pieces.contention:.1f} times their processor time)"
+            f"{measurements.contention:.1f} times their processor time)"
         ) from None
-    engine_document = _engine_document(pieces.eager, suite)
+    engine_document = _engine_document(measurements.eager, suite)
     return ThisMachine(
         system=replace(bare, latency=result.profile),
         engine=engine_schema.EngineRecord.model_validate(engine_document).profile(),
@@ -162,7 +173,7 @@ def fitted(pieces: Pieces) -> ThisMachine:
         calibration=result,
         document=document,
         engine_document=engine_document,
-        pieces=pieces,
+        measurements=measurements,
     )
 
 
@@ -172,21 +183,21 @@ def _system_document(device: str, suite: Suite) -> dict[str, Any]:
     from profilers.collect.building import device_facts, pick_device
 
     try:
-        known = hardware_db.facts(device_facts(pick_device(device)).name)
+        record = hardware_db.facts(device_facts(pick_device(device)).name)
     except RidgelineError as error:
         raise MeasurementError(
             f"{error}; write a system YAML for this device, its peaks are needed to calibrate"
         ) from None
     return {
-        "include": known.id,
+        "include": record.id,
         "id": SLUG,
-        "name": f"This machine ({known.name})",
+        "name": f"This machine ({record.name})",
         "aliases": ["localhost", "this machine"],
     }
 
 
 def _engine_document(facts: EagerFacts, suite: Suite) -> dict[str, Any]:
-    """Eager transformers with the host times and passes measured here."""
+    """The engine's YAML as a mapping: eager transformers with host times and passes measured."""
     from dataclasses import fields
 
     note = f"microbenchmark, {suite.facts['library']}, {suite.facts['threads']} threads"
@@ -236,8 +247,10 @@ def save(calibrated: ThisMachine) -> list[Path]:
 
 
 def user_profile(result: Calibration, slug: str) -> profile_schema.FittedProfile:
-    """The constants that a calibration fitted, and those that were measured of the device before;
-    the rest comes from the typical ones anyway."""
+    """The profile to write: constants that the calibration fitted or that were measured before.
+
+    The others are the typical ones, which every profile falls back on.
+    """
     profile = result.profile
     keys = [
         tuple(key.split(".", 1))

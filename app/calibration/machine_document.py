@@ -1,17 +1,18 @@
-"""The accuracy of predictions on this machine as a Markdown page, and as plain data."""
+"""The validation of a calibrated machine as a Markdown page, and as plain data."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from app.calibration.machine_validation import Validation
-from app.wording.tables import Format, render
+from app.wording.tables import TableFormat, render
 
+#: Median error that a calibration aims at.
 TARGET = 0.15
 
 
 def summary(validation: Validation) -> dict[str, Any]:
-    """The figures in one mapping, for JSON and for tests."""
+    """The figures of a validation as a mapping for JSON."""
     machine, run = validation.machine, validation.run
     return {
         "day": validation.day,
@@ -35,7 +36,7 @@ def summary(validation: Validation) -> dict[str, Any]:
 
 
 def operator_errors(validation: Validation) -> list[dict[str, Any]]:
-    """How the fit explains the microbenchmarks themselves, before and after."""
+    """MAPE of the fit on its own microbenchmarks, before and after, by operator."""
     calibration = validation.machine.calibration
     return [
         {
@@ -49,13 +50,13 @@ def operator_errors(validation: Validation) -> list[dict[str, Any]]:
 
 
 def sentence(validation: Validation) -> str:
-    """The result in one line."""
-    found = validation.overall
-    verdict = "within" if found.median <= TARGET else "outside"
+    """Median, mean and worst error and the noise of the repeats in a line."""
+    overall = validation.overall
+    verdict = "within" if overall.median <= TARGET else "outside"
     return (
-        f"median error {found.median:.1%} over {found.points} points ({verdict} the {TARGET:.0%} "
-        f"aimed at), mean {found.mape:.1%}, worst {found.worst:.1%}; repeats of one point differ "
-        f"by {validation.noise:.1%}"
+        f"median error {overall.median:.1%} over {overall.points} points ({verdict} the "
+        f"{TARGET:.0%} aimed at), mean {overall.mape:.1%}, worst {overall.worst:.1%}; repeats of "
+        f"one point differ by {validation.noise:.1%}"
     )
 
 
@@ -82,10 +83,10 @@ def markdown(validation: Validation) -> str:
                 f"**{sentence(validation).capitalize()}.**",
                 *(f"Doubt: {doubt}." for doubt in validation.doubts),
                 _how(validation),
-                "## By phase\n\n" + render(phases, Format.markdown),
-                "## Every point\n\n" + render(_shown(validation), Format.markdown),
+                "## By phase\n\n" + render(phases, TableFormat.markdown),
+                "## Every point\n\n" + render(_shown(validation), TableFormat.markdown),
                 "## The fit on its own microbenchmarks\n\n"
-                + render(_fits(validation), Format.markdown),
+                + render(_fits(validation), TableFormat.markdown),
                 _limits(validation),
             )
         )

@@ -1,4 +1,4 @@
-"""The whole loop on this machine: calibrate, predict a model it never saw, measure it, compare.
+"""Validate a calibration: predict a model that it never saw, measure it here, compare.
 
 The fit sees microbenchmarks alone: no time of a whole step, and no product of the model's shape.
 """
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import model_registry
-from app.calibration.machine import ThisMachine, fitted, measure_pieces
+from app.calibration.machine import ThisMachine, fit_machine, measure_machine
 from app.measuring.prediction import RunContext, agreements, step_rows
 from genz_core.eager import as_run
 from genz_core.errors import MeasurementError
@@ -65,7 +65,11 @@ POINTS: Sequence[StepPoint] = (
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """Predictions beside measurements of one model on this machine."""
+    """Predictions beside measurements of a model on this machine.
+
+    machine: fitted before and after the run.  rows: of `step_rows`, those that ran.  phases:
+    agreement by phase, and "all".  day: ISO date.
+    """
 
     model: str
     parameters: int
@@ -77,6 +81,7 @@ class Validation:
 
     @property
     def overall(self) -> Agreement:
+        """Agreement over all points of both phases."""
         return self.phases["all"]
 
     @property
@@ -87,17 +92,19 @@ class Validation:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What speaks against the figures, in words."""
-        found = []
+        """Reasons to doubt the figures, a sentence each."""
+        sentences = []
         if self.run.threads > 1 and self.machine.contention > SHARED:
-            found.append(
+            sentences.append(
                 f"other programs used the cores (contention {self.machine.contention:.2f}): "
                 f"{self.run.threads} threads that wait for each other are then slowed many times "
                 "over; measure with --threads 1, or on an idle machine"
             )
         if any(len(step.samples_s) == 1 for step in self.run.steps):
-            found.append("points measured once say nothing of the noise; give --rounds 2 or more")
-        return tuple(found)
+            sentences.append(
+                "points measured once say nothing of the noise; give --rounds 2 or more"
+            )
+        return tuple(sentences)
 
 
 def validate(
@@ -108,10 +115,14 @@ def validate(
     progress: Progress = silent,
     cancelled: Cancel = never,
 ) -> Validation:
-    """Measure a model's steps on this machine and compare them with what the calibration says.
+    """Measure a model's steps on this machine and compare them with the calibrated predictions.
 
     The microbenchmarks run once more after the model, and the fit takes both: what a machine
     gives drifts with what its neighbours do, and the model's run lies between the two.
+
+    Args:
+        config: of the model, as in config.json; default: `LLAMA_HALF_BILLION`.
+        points: the steps to measure.  rounds: measurements of each.
 
     Raises:
         MeasurementError: the model does not run, or one of its products is a calibration point.
@@ -126,15 +137,15 @@ def validate(
             f"{len(shared)} of the model's products are calibration points, {shared[0]} among "
             "them: its error would say nothing; choose another model"
         )
-    before = calibrated.pieces
+    before = calibrated.measurements
     settings = RunSettings(wanted, device=before.device)
     run = measure_steps(settings, points, rounds, part(progress, 0.0, 0.85), cancelled)
-    after = measure_pieces(
+    after = measure_machine(
         before.device, run.threads, part(progress, 0.85, 1.0), never if run.cancelled else cancelled
     )
-    calibrated = fitted(before.joined(after))
-    known = RunContext(model, calibrated.system, calibrated.engine)
-    rows = tuple(row for row in step_rows(run.steps, known) if row["status"] == "ok")
+    calibrated = fit_machine(before.joined(after))
+    context = RunContext(model, calibrated.system, calibrated.engine)
+    rows = tuple(row for row in step_rows(run.steps, context) if row["status"] == "ok")
     return Validation(
         model=str(wanted.get("_id", model.name)),
         parameters=run.parameters,
@@ -149,16 +160,16 @@ def validate(
 def shared_products(
     model: Model, calibrated: ThisMachine, points: Sequence[StepPoint]
 ) -> list[tuple[int, int, int]]:
-    """(m, n, k) of the model's products, as eager transformers runs them, that were fitted on."""
-    fitted = {
+    """(m, n, k) of the model's products in eager execution that calibration points have, too."""
+    fitted_on = {
         tuple(int(result.dims[name]) for name in ("m", "n", "k"))
         for result in calibrated.suite.results_of("gemm")
     }
-    found = set()
+    products = set()
     for point in points:
         new = point.length if point.phase == "prefill" else 1
         step = Step((Group(float(point.batch), float(new), float(point.length - new)),))
         for op in as_run(model, calibrated.engine).graph(step, Parallelism()).ops:
             if op.kind == "gemm":
-                found.add(tuple(int(np.max(op.dims[name])) for name in ("m", "n", "k")))
-    return sorted(found & fitted)  # type: ignore[arg-type]
+                products.add(tuple(int(np.max(op.dims[name])) for name in ("m", "n", "k")))
+    return sorted(products & fitted_on)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Errors of the latency models by operator and by how new the points were to them."""
+"""Errors of the latency models by operator and split of the measured points."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from app.charts.style import Look, blank
 _MARKS = ("x", "circle-open", "circle", "diamond", "square", "triangle-up", "triangle-down")
 
 
-def by_split(rows: Sequence[Mapping[str, Any]], splits: Mapping[str, str], look: Look) -> go.Figure:
-    """Mean absolute error of each operator, a mark a split, on a logarithmic axis.
+def errors_by_split(
+    rows: Sequence[Mapping[str, Any]], splits: Mapping[str, str], look: Look
+) -> go.Figure:
+    """Mean absolute error [%] of each operator, a mark a split, on a logarithmic axis.
 
-    rows: of `accuracy.operator_matrix`.  splits: meaning by name, in order.
+    rows: of `app.accuracy.shipped_errors.operator_matrix`.  splits: meaning by name, in order.
     """
     figure = blank(look, "Mean absolute error by operator", 170 + 42 * len(rows))
     names = [str(row["operator"]).replace("_", " ") for row in rows]

@@ -1,4 +1,4 @@
-"""Where the time of a step goes: bars by class and by cause, a waterfall, an icicle."""
+"""The time of a step split: bars by operator class and by cause, a waterfall, an icicle."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ _ENDS = "ends of the model"
 PARTS = ("compute", "memory", "communication", "overhead", "host", "pipeline")
 
 
-def by_class(steps: Mapping[str, Latencies], totals: Latencies, look: Look) -> go.Figure:
-    """Stacked bars, one per step, an operator class a colour.
+def time_by_class(steps: Mapping[str, Latencies], totals: Latencies, look: Look) -> go.Figure:
+    """Stacked bars of shares, one per step, an operator class a colour.
 
     steps: for each step its latency by class, "host" for host and pipeline, which sum to it.
-    totals: each step with the interval of the whole.  Steps differ by orders of magnitude, so bars
-    are shares of their step.
+    totals: each step with its interval.  Steps differ by orders of magnitude, so bars are shares.
     """
     figure = blank(look, "Time by operator class", 200 + 76 * len(totals))
     for name in (*CLASSES, "host"):
@@ -35,25 +34,27 @@ def by_class(steps: Mapping[str, Latencies], totals: Latencies, look: Look) -> g
     return _finish_shares(figure)
 
 
-def by_part(parts: Mapping[str, Mapping[str, float]], totals: Latencies, look: Look) -> go.Figure:
-    """Stacked bars, one per step: compute, memory, communication, overhead, host, pipeline.
+def time_by_cause(
+    parts: Mapping[str, Mapping[str, float]], totals: Latencies, look: Look
+) -> go.Figure:
+    """Stacked bars of shares, one per step, a cause of `PARTS` a colour.
 
     parts: seconds by cause for each step.  totals: each step with its interval.  Causes split a
-    prediction and are measured by nobody, so they have no interval of their own.
+    prediction and cannot be measured apart, so they have no intervals.
     """
     figure = blank(look, "Time by cause", 200 + 76 * len(totals))
     for part in PARTS:
-        values = {step: Latency(found.get(part, 0.0)) for step, found in parts.items()}
+        values = {step: Latency(seconds.get(part, 0.0)) for step, seconds in parts.items()}
         if any(value.seconds for value in values.values()):
             figure.add_trace(_bar(values, totals, PART_NAMES[part], look.part_color(part), look))
     return _finish_shares(figure)
 
 
 def _bar(values: Latencies, totals: Latencies, name: str, color: str, look: Look) -> go.Bar:
-    """A part of every step: its share, and in the hover its time and interval."""
+    """One part of every step: its share as a bar, its time and interval in the hover."""
     shares = [values[step].seconds / totals[step].seconds for step in totals]
     return go.Bar(
-        y=[labelled(step, total) for step, total in totals.items()],
+        y=[bar_label(step, total) for step, total in totals.items()],
         x=shares,
         orientation="h",
         name=name,
@@ -69,8 +70,8 @@ def _bar(values: Latencies, totals: Latencies, name: str, color: str, look: Look
     )
 
 
-def labelled(name: str, total: Latency) -> str:
-    """The name of a bar with its time and interval, as the label of its axis."""
+def bar_label(name: str, total: Latency) -> str:
+    """The label of a bar: its name, time and interval."""
     return f"{name} <b>{quantities.seconds(total.seconds)}</b><br>80 %: {total.trust}"
 
 
@@ -84,19 +85,19 @@ def _finish_shares(figure: go.Figure) -> go.Figure:
     figure.update_xaxes(
         title_text="Share of the step", tickformat=".0%", range=[0, 1], tick0=0, dtick=0.25
     )
-    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look_ink(figure))
+    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=_ink(figure))
     return figure
 
 
-def look_ink(figure: go.Figure) -> str:
+def _ink(figure: go.Figure) -> str:
     """The text colour of a figure's template."""
     return figure.layout.template.layout.font.color
 
 
 def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look) -> go.Figure:
-    """From compute to the whole latency, one step a cause; the whole has its error bar.
+    """A waterfall from compute to the whole latency, a bar a cause; the whole has its error bar.
 
-    parts: seconds that sum to `whole`.
+    parts: seconds by cause of `PARTS` that sum to `whole`.
     """
     kept = [part for part in PARTS if parts.get(part)]
     figure = blank(look, title, 380)
@@ -127,7 +128,7 @@ def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look
     )
     figure.add_trace(error_bars({"Total": whole}, look))
     figure.add_annotation(
-        x="Total", y=top_of(whole) / MILLISECOND, yanchor="bottom", showarrow=False,
+        x="Total", y=bar_end_s(whole) / MILLISECOND, yanchor="bottom", showarrow=False,
         text=f"<b>{quantities.seconds(total)}</b><br>80 %: {whole.trust}", font={"color": look.ink},
     )  # fmt: skip
     figure.update_yaxes(title_text="Time [ms]", rangemode="tozero", tickformat="~g")
@@ -136,9 +137,9 @@ def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look
 
 
 def icicle(table: Table, title: str, look: Look) -> go.Figure:
-    """Model -> layer group -> operator, width by predicted time.
+    """An icicle from the model to layer groups to operators, width by predicted time.
 
-    table: of `intervals.operator_table`.
+    table: of `app.scenario.intervals.operator_table`.
     """
     nodes = _tree(table, title, look)
     figure = blank(look, "", 420)
@@ -175,30 +176,34 @@ def icicle(table: Table, title: str, look: Look) -> go.Figure:
 def _tree(table: Table, title: str, look: Look) -> list[dict[str, Any]]:
     """The icicle's nodes: the model, its layer groups, their operators that take time."""
     named = zip(table["name"], table["module"], table["class"], of_rows(table), strict=True)
-    rows = [(name, module or _ENDS, kind, one) for name, module, kind, one in named if one.seconds]
+    rows = [
+        (name, module or _ENDS, kind, latency)
+        for name, module, kind, latency in named
+        if latency.seconds
+    ]
     groups: dict[str, list[Latency]] = {}
-    for _, module, _, one in rows:
-        groups.setdefault(module, []).append(one)
+    for _, module, _, latency in rows:
+        groups.setdefault(module, []).append(latency)
 
-    def node(place: str, label: str, parent: str, one: Latency, color: str) -> dict[str, Any]:
-        return {"id": place, "label": label, "parent": parent, "latency": one, "color": color}
+    def node(key: str, label: str, parent: str, latency: Latency, color: str) -> dict[str, Any]:
+        return {"id": key, "label": label, "parent": parent, "latency": latency, "color": color}
 
-    whole = Latency.total(one for *_, one in rows)
+    whole = Latency.total(latency for *_, latency in rows)
     nodes = [node("model", title, "", whole, look.panel)]
     nodes += [
         node(g, g, "model", Latency.total(members), look.grid) for g, members in groups.items()
     ]
     nodes += [
-        node(f"op{at}", name, module, one, look.class_color(kind))
-        for at, (name, module, kind, one) in enumerate(rows)
+        node(f"op{at}", name, module, latency, look.class_color(kind))
+        for at, (name, module, kind, latency) in enumerate(rows)
     ]
     return nodes
 
 
 def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> go.Figure:
-    """A panel per latency, a bar per value: its bound, its prediction, what was measured.
+    """A panel per latency, a bar each for its bound and its prediction.
 
-    rows: {"TTFT": {"bound": ..., "predicted": ...}, ...}; error bars where an interval is known.
+    rows: {"TTFT": {"bound": ..., "predicted": ...}, ...}; error bars where there is an interval.
     Latencies differ by orders of magnitude, so every panel has its own axis.
     """
     figure = blank(look, "Speed of light and prediction", 320)
@@ -207,29 +212,29 @@ def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> go.Figure:
         axes = {"xaxis": f"x{at + 1}" if at else "x", "yaxis": f"y{at + 1}" if at else "y"}
         figure.add_trace(_panel(name, values, look).update(axes))
         figure.add_trace(error_bars(values, look).update(axes))
-        top = max(map(top_of, values.values())) / MILLISECOND * 1.1
+        top = max(map(bar_end_s, values.values())) / MILLISECOND * 1.1
         upward = {"title": {"text": "Time [ms]"}, "range": [0, top], "tickformat": "~g"}
-        said = [_under(kind, one) for kind, one in values.items()]
+        labels = [_under(kind, latency) for kind, latency in values.items()]
         across = {"title": {"text": name}, "showgrid": False, "tickangle": 0}
-        across |= {"tickvals": list(values), "ticktext": said, "tickfont": {"color": look.ink}}
+        across |= {"tickvals": list(values), "ticktext": labels, "tickfont": {"color": look.ink}}
         place = str(at + 1) if at else ""
         figure.update_layout({f"xaxis{place}": across, f"yaxis{place}": upward})
     return figure
 
 
-def _under(kind: str, one: Latency) -> str:
-    """What stands under a bar: what it is, its time, and a prediction's interval."""
-    words = f"{kind}<br><b>{quantities.seconds(one.seconds)}</b>"
-    return words if kind == "bound" else f"{words}<br>{one.trust}"
+def _under(kind: str, latency: Latency) -> str:
+    """The label under a bar: bound or prediction, its time, and a prediction's interval."""
+    words = f"{kind}<br><b>{quantities.seconds(latency.seconds)}</b>"
+    return words if kind == "bound" else f"{words}<br>{latency.trust}"
 
 
 def _panel(name: str, values: Latencies, look: Look) -> go.Bar:
     colors = {"bound": look.faint, "predicted": look.classes[0]}
     return go.Bar(
         x=list(values),
-        y=[one.seconds / MILLISECOND for one in values.values()],
+        y=[latency.seconds / MILLISECOND for latency in values.values()],
         marker={"color": [colors.get(kind, look.classes[1]) for kind in values]},
-        customdata=[_under(kind, one) for kind, one in values.items()],
+        customdata=[_under(kind, latency) for kind, latency in values.items()],
         hovertemplate=name + " %{customdata}<extra></extra>",
         showlegend=False,
     )
@@ -239,21 +244,28 @@ def _panel(name: str, values: Latencies, look: Look) -> go.Bar:
 
 
 def error_bars(bars: Latencies, look: Look, *, lying: bool = False) -> go.Scatter:
-    """Error bars in milliseconds over the bars of these names; none where not validated.
+    """Error bars [ms] over the bars of these names; none where not validated.
 
-    lying: the bars lie, their names are those of the upward axis.
+    lying: the bars are horizontal, their names on the upward axis.
     """
-    known = {name: one for name, one in bars.items() if not math.isnan(one.low_s)}
+    validated = {name: latency for name, latency in bars.items() if not math.isnan(latency.low_s)}
     ends = {
         "type": "data",
         "symmetric": False,
-        "array": [(one.high_s - one.seconds) / MILLISECOND for one in known.values()],
-        "arrayminus": [(one.seconds - one.low_s) / MILLISECOND for one in known.values()],
+        "array": [
+            (latency.high_s - latency.seconds) / MILLISECOND for latency in validated.values()
+        ],
+        "arrayminus": [
+            (latency.seconds - latency.low_s) / MILLISECOND for latency in validated.values()
+        ],
         "color": look.ink,
         "thickness": 1.2,
         "width": 6,
     }
-    names, values = list(known), [one.seconds / MILLISECOND for one in known.values()]
+    names, values = (
+        list(validated),
+        [latency.seconds / MILLISECOND for latency in validated.values()],
+    )
     across, upward = (values, names) if lying else (names, values)
     return go.Scatter(
         x=across,
@@ -266,6 +278,6 @@ def error_bars(bars: Latencies, look: Look, *, lying: bool = False) -> go.Scatte
     )
 
 
-def top_of(one: Latency) -> float:
-    """Where a bar with its error bar ends [s]."""
-    return one.seconds if math.isnan(one.high_s) else one.high_s
+def bar_end_s(latency: Latency) -> float:
+    """The far end of a bar with its error bar [s]."""
+    return latency.seconds if math.isnan(latency.high_s) else latency.high_s

@@ -1,4 +1,4 @@
-"""What the hardware allows on a roofline: flat peaks, and diagonals of memory, caches and links."""
+"""The ceilings of a roofline: flat peaks, and diagonals of memory, caches and links."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from app.wording import quantities
 from genz_core.types import System
 
 
-def peaks(system: System) -> list[tuple[str, float]]:
-    """Peaks with the names that share one: [("bf16, fp16", 989e12), ...], highest first."""
+def named_peaks(system: System) -> list[tuple[str, float]]:
+    """Peaks [FLOP/s] under the formats that share them, highest first: ("bf16, fp16", 989e12)."""
     names: dict[float, list[str]] = {}
     for name, peak in system.peak_flops_per_s.items():
         names.setdefault(peak, []).append(name)
     return [(", ".join(names[peak]), peak) for peak in sorted(names, reverse=True)]
 
 
-def levels(system: System) -> list[tuple[str, float, str]]:
-    """Diagonals: name, bytes/s, dash."""
-    levels = [("memory", system.memory_bytes_per_s, "solid")]
+def bandwidths(system: System) -> list[tuple[str, float, str]]:
+    """Bandwidths that are diagonals: name, bytes/s, dash of the line."""
+    memories = [("memory", system.memory_bytes_per_s, "solid")]
     if system.l2_bytes_per_s:
-        levels.insert(0, ("L2 cache", system.l2_bytes_per_s, "dash"))
+        memories.insert(0, ("L2 cache", system.l2_bytes_per_s, "dash"))
     links = [(link.name, link.bytes_per_s, "dot") for link in system.links]
     if system.host_bytes_per_s:
         links.append(("host", system.host_bytes_per_s, "dot"))
-    return levels + links
+    return memories + links
 
 
-def lines(
+def ceiling_lines(
     system: System, across: tuple[float, float], used: set[str], look: Look
 ) -> Iterable[go.Scatter]:
-    """The roofs and diagonals; those of the arithmetic that is used are drawn stronger.
+    """The peaks and diagonals as lines; the peaks of the formats in use are drawn stronger.
 
     across: limits of the intensity axis [FLOP/byte].  used: number formats of the operators.
     """
     top = max(system.peak_flops_per_s.values())
-    for names, peak in peaks(system):
+    for names, peak in named_peaks(system):
         chosen = bool(used & set(names.split(", ")))
         start = max(peak / system.memory_bytes_per_s, across[0])
         yield _line(
@@ -49,7 +49,7 @@ def lines(
             f"{names} peak, dense: {quantities.flops_rate(peak)}",
             "solid" if chosen else "dash",
         )
-    for name, rate, dash in levels(system):
+    for name, rate, dash in bandwidths(system):
         end = min(top / rate, across[1])
         main = name == "memory"
         yield _line(

@@ -1,4 +1,4 @@
-"""Scenarios side by side."""
+"""Step times of scenarios side by side."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
-from app.charts.breakdown import error_bars, labelled, top_of
+from app.charts.breakdown import bar_end_s, bar_label, error_bars
 from app.charts.style import CLASS_NAMES, CLASSES, HOST, Look, blank
 from app.scenario.intervals import Latency
 from app.wording import quantities
@@ -19,19 +19,19 @@ def stacked_by_class(
     title: str,
     look: Look,
 ) -> go.Figure:
-    """Time of a step in each scenario by operator class; bars start at zero and share an axis.
+    """Time of a step in each scenario by operator class, as stacked bars on one axis.
 
     totals: the step of each scenario with its interval, drawn as an error bar.  tables: latency by
     class, "host" for host and pipeline, one mapping a scenario.
     """
     figure = blank(look, title, 170 + 76 * len(totals))
-    places = {labelled(name, total): total for name, total in totals.items()}
+    places = {bar_label(name, total): total for name, total in totals.items()}
     for kind in (*CLASSES, "host"):
         values = [table.get(kind, Latency(0.0)) for table in tables]
         if any(value.seconds for value in values):
             figure.add_trace(_bar(list(places), values, kind, look))
     figure.add_trace(error_bars(places, look, lying=True))
-    longest = max(map(top_of, totals.values()), default=0.0) / MILLISECOND
+    longest = max(map(bar_end_s, totals.values()), default=0.0) / MILLISECOND
     figure.update_xaxes(title_text="Time [ms]", range=[0, longest * 1.05], tickformat="~g")
     figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
     figure.update_layout(barmode="stack", bargap=0.4, margin={"t": 44, "b": 84})

@@ -1,4 +1,4 @@
-"""Systems on a plane: how fast they compute against how fast they read."""
+"""Systems on a plane of peak arithmetic over memory bandwidth."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ _ROOM = 1.6  # between the outermost points and the frame
 
 
 def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "") -> go.Figure:
-    """A point per system, log-log.
+    """A point per system on logarithmic axes, a vendor a colour.
 
-    rows: slug, name, vendor, kind, memory_bytes_per_s, peak_flops_per_s (16 bit, or the widest
-    matrix type that is stated).
+    rows: slug, name, vendor, kind, words (for the hover), memory_bytes_per_s, peak_flops_per_s
+    (16 bit, or the widest matrix type that is stated).  chosen: slug of the system to mark.
     """
     figure = blank(look, "", 420)
     vendors = list(dict.fromkeys(str(row["vendor"]) for row in rows))
     for at, vendor in enumerate(vendors):
-        here = [row for row in rows if row["vendor"] == vendor]
+        of_vendor = [row for row in rows if row["vendor"] == vendor]
         figure.add_trace(
             go.Scatter(
-                x=[row["memory_bytes_per_s"] for row in here],
-                y=[row["peak_flops_per_s"] for row in here],
+                x=[row["memory_bytes_per_s"] for row in of_vendor],
+                y=[row["peak_flops_per_s"] for row in of_vendor],
                 mode="markers",
                 name=vendor,
                 marker={
                     "color": look.classes[at % len(look.classes)],
-                    "symbol": [_SYMBOLS.get(str(row["kind"]), "circle") for row in here],
-                    "size": [15 if row["slug"] == chosen else 9 for row in here],
+                    "symbol": [_SYMBOLS.get(str(row["kind"]), "circle") for row in of_vendor],
+                    "size": [15 if row["slug"] == chosen else 9 for row in of_vendor],
                     "line": {
                         "color": [
-                            look.ink if row["slug"] == chosen else look.paper for row in here
+                            look.ink if row["slug"] == chosen else look.paper for row in of_vendor
                         ],
                         "width": 1,
                     },
                     "opacity": 0.9,
                 },
-                customdata=[[row["slug"], row["name"], row["words"]] for row in here],
+                customdata=[[row["slug"], row["name"], row["words"]] for row in of_vendor],
                 hovertemplate="<b>%{customdata[1]}</b><br>%{customdata[2]}<extra></extra>",
             )
         )
@@ -75,7 +75,7 @@ def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "")
 
 
 def _axis(values: Sequence[Any], title: str, unit: str) -> dict[str, Any]:
-    """A logarithmic axis with room about its values, and ticks however few they are."""
+    """Layout of a logarithmic axis with room about its values and ticks in words."""
     limits = (min(values) / _ROOM, max(values) * _ROOM)
     return {
         "type": "log",

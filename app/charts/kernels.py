@@ -1,4 +1,4 @@
-"""Kernels as measured: time by operator class, the roofline of hardware counters, differences."""
+"""Measured kernels: time by operator class, the roofline and speed of light of their counters."""
 
 from __future__ import annotations
 
@@ -17,16 +17,20 @@ from profilers.kernel_classes import ENGINE_CLASS
 
 
 def engine_class(kind: str) -> str:
-    """The class of the engine that a kernel's class counts as; "other" where it has none."""
+    """The engine's operator class of a kernel's class; "other" where it has none."""
     return ENGINE_CLASS.get(kind, "other")
 
 
 def class_words(name: str) -> str:
+    """The name of an operator class for a reader."""
     return CLASS_NAMES.get(name, "Unclassified")
 
 
-def by_class(tables: Mapping[str, Mapping[str, float]], title: str, look: Look) -> go.Figure:
-    """Seconds by operator class, a stacked bar an entry of `tables`; one alone is not named."""
+def time_by_class(tables: Mapping[str, Mapping[str, float]], title: str, look: Look) -> go.Figure:
+    """Stacked bars of kernel time by operator class.
+
+    tables: seconds by class under the name of each bar; a single bar is not named.
+    """
     figure = blank(look, title, 170 + 60 * len(tables))
     for name in (*CLASSES, "other"):
         values = [table.get(name, 0.0) for table in tables.values()]
@@ -102,13 +106,13 @@ def counter_roofline(
 def _roofs(
     figure: go.Figure, low: float, high: float, rate: float, peaks: Mapping[str, float], look: Look
 ) -> None:
-    """The diagonal of the memory and the ceilings of the formats, each named on its line."""
+    """Draw the diagonal of the memory and the ceilings of the formats, each named on its line."""
     end = max(peaks.values()) / rate if peaks else high
     beside: dict[str, Any] = {"xanchor": "left", "yanchor": "top", "xshift": 16}
     above: dict[str, Any] = {"xanchor": "right", "yanchor": "bottom"}
     lines = [(f"memory {quantities.bandwidth(rate)}", (low, min(end, high)), rate, 0, beside)]
     for peak in sorted(set(peaks.values())):
-        names = ", ".join(name for name, one in peaks.items() if one == peak)
+        names = ", ".join(name for name, other in peaks.items() if other == peak)
         lines.append(
             (f"{names} {quantities.flops_rate(peak)}", (peak / rate, high), peak, 1, above)
         )
@@ -128,7 +132,7 @@ def _roofs(
 
 
 def speed_of_light(kernels: pd.DataFrame, look: Look) -> go.Figure:
-    """Share of the peak of arithmetic and of memory that each kernel sustains, as ncu counts it.
+    """Share of peak arithmetic and DRAM bandwidth that each kernel sustains, by ncu's counters.
 
     kernels: name, compute_pct, dram_pct; the first 30.
     """

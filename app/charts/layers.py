@@ -1,6 +1,6 @@
 """The layer graph: operators in the order they run, folded by layers and by parts of a layer.
 
-A square is an operator, coloured by class, a triangle folds and unfolds; the bar is its share of
+A square is an operator, coloured by class; a triangle folds and unfolds; the bar is its share of
 the step's operators.  Every line is a point that can be clicked; its id is its custom data.
 """
 
@@ -11,45 +11,19 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from app.charts.style import CLASS_NAMES, Look, blank
-from app.model_inside.layer_tree import Line
+from app.model_inside.layer_tree import GraphLine
 from app.wording import quantities
 
 _ROW_PX, _INDENT, _BARS, _WIDEST = 27, 0.045, 0.66, 0.2
 
 
-def layer_graph(lines: Sequence[Line], chosen: str, look: Look) -> go.Figure:
-    """Draw the lines from top to bottom.  chosen: id of the operator that is looked at."""
+def layer_graph(lines: Sequence[GraphLine], chosen: str, look: Look) -> go.Figure:
+    """The lines of a layer graph from top to bottom.  chosen: id of the operator in detail."""
     figure = blank(look, "", _ROW_PX * len(lines) + 16)
     total = sum(line.seconds for line in lines if line.level == 0) or 1.0
     _edges(figure, lines, look)
     _bars(figure, lines, total, look)
-    figure.add_trace(
-        go.Scatter(
-            x=[_x(line) for line in lines],
-            y=list(range(len(lines))),
-            mode="markers+text",
-            marker={
-                "symbol": [_symbol(line) for line in lines],
-                "size": [12 if line.folds else 13 for line in lines],
-                "color": [_color(line, look) for line in lines],
-                "opacity": 1.0,
-                "line": {
-                    "color": look.ink,
-                    "width": [2.5 if line.id == chosen else 0 for line in lines],
-                },
-            },
-            selected={"marker": {"opacity": 1.0}},
-            unselected={"marker": {"opacity": 1.0}},
-            text=[f"  {_label(line, chosen)}" for line in lines],
-            textposition="middle right",
-            textfont={"size": 13, "color": look.ink},
-            customdata=[[line.id] for line in lines],
-            hovertext=[_hover(line, total) for line in lines],
-            hovertemplate="%{hovertext}<extra></extra>",
-            showlegend=False,
-            cliponaxis=False,
-        )
-    )
+    figure.add_trace(_nodes(lines, chosen, total, look))
     figure.update_xaxes(range=[0, 1], visible=False, fixedrange=True)
     figure.update_yaxes(range=[len(lines) - 0.4, -0.6], visible=False, fixedrange=True)
     figure.update_layout(
@@ -62,26 +36,55 @@ def layer_graph(lines: Sequence[Line], chosen: str, look: Look) -> go.Figure:
     return figure
 
 
-def _x(line: Line) -> float:
+def _nodes(lines: Sequence[GraphLine], chosen: str, total: float, look: Look) -> go.Scatter:
+    """The symbols of the lines with their labels.  total: seconds that shares are of."""
+    return go.Scatter(
+        x=[_x(line) for line in lines],
+        y=list(range(len(lines))),
+        mode="markers+text",
+        marker={
+            "symbol": [_symbol(line) for line in lines],
+            "size": [12 if line.folds else 13 for line in lines],
+            "color": [_color(line, look) for line in lines],
+            "opacity": 1.0,
+            "line": {
+                "color": look.ink,
+                "width": [2.5 if line.id == chosen else 0 for line in lines],
+            },
+        },
+        selected={"marker": {"opacity": 1.0}},
+        unselected={"marker": {"opacity": 1.0}},
+        text=[f"  {_label(line, chosen)}" for line in lines],
+        textposition="middle right",
+        textfont={"size": 13, "color": look.ink},
+        customdata=[[line.id] for line in lines],
+        hovertext=[_hover(line, total) for line in lines],
+        hovertemplate="%{hovertext}<extra></extra>",
+        showlegend=False,
+        cliponaxis=False,
+    )
+
+
+def _x(line: GraphLine) -> float:
     return 0.02 + _INDENT * line.level
 
 
-def _symbol(line: Line) -> str:
+def _symbol(line: GraphLine) -> str:
     if not line.folds:
         return "square"
     return "triangle-down" if line.open else "triangle-right"
 
 
-def _color(line: Line, look: Look) -> str:
+def _color(line: GraphLine, look: Look) -> str:
     return look.faint if line.folds else look.class_color(line.operator_class)
 
 
-def _label(line: Line, chosen: str) -> str:
+def _label(line: GraphLine, chosen: str) -> str:
     words = f"<b>{line.label}</b>" if line.folds or line.id == chosen else line.label
     return f"{words}  <i>{line.detail}</i>" if line.detail else words
 
 
-def _hover(line: Line, total: float) -> str:
+def _hover(line: GraphLine, total: float) -> str:
     share = f"{quantities.seconds(line.seconds)}, "
     share += f"{quantities.percent(line.seconds / total)} of the operators"
     share += f"<br>80 %: {line.latency.trust}"
@@ -91,8 +94,8 @@ def _hover(line: Line, total: float) -> str:
     return f"<b>{line.label}</b> · {kind}<br>{share}<br>Click for its formula"
 
 
-def _edges(figure: go.Figure, lines: Sequence[Line], look: Look) -> None:
-    """To each line from the one before it on its level, or from what it lies in."""
+def _edges(figure: go.Figure, lines: Sequence[GraphLine], look: Look) -> None:
+    """Draw an edge to each line from the line above it on its level or one further out."""
     xs: list[float | None] = []
     ys: list[float | None] = []
     for at, line in enumerate(lines):
@@ -108,8 +111,8 @@ def _edges(figure: go.Figure, lines: Sequence[Line], look: Look) -> None:
     )  # fmt: skip
 
 
-def _bars(figure: go.Figure, lines: Sequence[Line], total: float, look: Look) -> None:
-    """The share of time of every line on the right, and the time in words."""
+def _bars(figure: go.Figure, lines: Sequence[GraphLine], total: float, look: Look) -> None:
+    """Draw the share of time of every line on the right, and the time in words."""
     figure.add_trace(
         go.Bar(
             x=[_WIDEST * line.seconds / total for line in lines],

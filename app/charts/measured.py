@@ -1,4 +1,4 @@
-"""Bound, predicted and measured beside each other."""
+"""Measured beside predicted: classes of a phase, steps of a sweep, runs before and after a fit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WORDS = {"host": "Host and gaps", "other": "Unclassified"}
 
 
 def three_bars(classes: pd.DataFrame, title: str, look: Look) -> go.Figure:
-    """Three bars an operator class: bound, predicted with its error bar, measured.
+    """Three bars per operator class: bound, predicted with its error bar, measured.
 
     classes: rows of one phase of `Comparison.classes`; overlap, which is negative, is not drawn.
     """
@@ -62,17 +62,17 @@ def three_bars(classes: pd.DataFrame, title: str, look: Look) -> go.Figure:
 
 
 def _labelled(row: Mapping[str, Any]) -> str:
-    """The name of a class and below it what `_trusted` says."""
+    """The label of a class: its name over the lines of `_trusted`."""
     return _WORDS.get(row["class"], CLASS_NAMES.get(row["class"], row["class"])) + _trusted(row)
 
 
 def _trusted(row: Mapping[str, Any]) -> str:
-    """Lines below a name: the interval of a compared row, and on which side its measurement is."""
+    """The interval of a compared row and whether its measurement lies inside, as label lines."""
     trust = comparison.interval_text(row)
     return f"<br>80 %: {trust}{_SIDES[row['inside']]}" if trust else ""
 
 
-def sweep(
+def sweep_parity(
     rows: Sequence[Mapping[str, Any]], agreed: Mapping[str, Agreement], look: Look
 ) -> go.Figure:
     """Predicted over measured steps of a sweep, and the fitted line of each phase.
@@ -101,7 +101,7 @@ def sweep(
 def before_after(rows: Sequence[Mapping[str, Any]], look: Look) -> go.Figure:
     """Error of each measured figure before and after a calibration.
 
-    rows: see `app.calibration.from_runs.table`.
+    rows: of `app.calibration.from_runs.figure_rows`.
     """
     names = [f"{row['run']}, {METRIC_NAMES.get(row['figure'], row['figure'])}" for row in rows]
     figure = blank(look, "Runs of your own, before and after", 150 + 52 * len(rows))
@@ -124,8 +124,8 @@ def before_after(rows: Sequence[Mapping[str, Any]], look: Look) -> go.Figure:
     return figure
 
 
-def points(operators: pd.DataFrame) -> list[dict[str, object]]:
-    """Rows of `Comparison.operators` as points of a parity plot."""
+def operator_points(operators: pd.DataFrame) -> list[dict[str, object]]:
+    """Rows of `Comparison.operators` as points of `parity.parity`, grouped by "class"."""
     rows = operators[(operators["measured_s"] > 0) & (operators["predicted_s"] > 0)]
     return [
         {

@@ -1,4 +1,4 @@
-"""What lies in a device's memory, over batch or context, against what it holds."""
+"""A device's memory by part, over batch or context, against its capacity."""
 
 from __future__ import annotations
 
@@ -25,26 +25,16 @@ def stacked(
     limits: Mapping[str, float],
     look: Look,
     *,
-    here: float | None = None,
+    scenario_at: float | None = None,
 ) -> go.Figure:
-    """A stacked bar per configuration, lines for what may be used.
+    """A stacked bar per configuration, a line per limit.
 
     table: `at` (batch or tokens) and bytes by part of `PARTS`.  limits: bytes by name.
-    here: the value of `at` that the scenario asks for, marked below its bar.
+    scenario_at: the scenario's value of `at`, marked below its bar.
     """
     figure = blank(look, "", 460)
     labels = [quantities.tokens(value) for value in table["at"]]
-    for name, (words, place) in PARTS.items():
-        figure.add_trace(
-            go.Bar(
-                x=labels,
-                y=[value / GIGABYTE for value in table[name]],
-                name=words,
-                marker={"color": look.classes[place]},
-                customdata=[quantities.size(value) for value in table[name]],
-                hovertemplate=f"{words}: %{{customdata}}<extra>%{{x}}</extra>",
-            )
-        )
+    figure.add_traces(_part_bars(table, labels, look))
     totals = [sum(table[name][at] for name in PARTS) for at in range(len(labels))]
     _limits(figure, limits, look)
     _overflow(figure, labels, totals, min(limits.values()), look)
@@ -55,7 +45,10 @@ def stacked(
         range=[0, max(seen, top) / GIGABYTE * 1.12],
         tickformat="~g",
     )
-    marks = ["<b>▲</b>" if here is not None and value == here else "" for value in table["at"]]
+    marks = [
+        "<b>▲</b>" if scenario_at is not None and value == scenario_at else ""
+        for value in table["at"]
+    ]
     figure.update_xaxes(
         title_text=axis_title,
         type="category",
@@ -67,8 +60,25 @@ def stacked(
     return figure
 
 
+def _part_bars(
+    table: Mapping[str, Sequence[float]], labels: Sequence[str], look: Look
+) -> list[go.Bar]:
+    """The bars of each part in `PARTS`, one per configuration."""
+    return [
+        go.Bar(
+            x=labels,
+            y=[value / GIGABYTE for value in table[name]],
+            name=words,
+            marker={"color": look.classes[place]},
+            customdata=[quantities.size(value) for value in table[name]],
+            hovertemplate=f"{words}: %{{customdata}}<extra>%{{x}}</extra>",
+        )
+        for name, (words, place) in PARTS.items()
+    ]
+
+
 def _rule(name: str, look: Look) -> dict[str, object]:
-    """The stroke of a limit: what may be used is dashed."""
+    """The stroke of a limit's line: solid for the capacity, dashed for what the engine may use."""
     return {"color": look.ink, "width": 1.5, "dash": "solid" if name == "capacity" else "dash"}
 
 
@@ -108,7 +118,10 @@ def _overflow(
 
 
 def single(parts: Mapping[str, float], limits: Mapping[str, float], look: Look) -> go.Figure:
-    """One lying bar of the scenario's memory against capacity.  parts, limits: bytes."""
+    """A horizontal bar of the scenario's memory against its limits.
+
+    parts: bytes by part of `PARTS`.  limits: bytes by name.
+    """
     figure = blank(look, "", 190)
     for name, (words, place) in PARTS.items():
         value = parts[name]

@@ -1,4 +1,4 @@
-"""Parity: predicted against measured on logarithmic axes, and how the errors spread."""
+"""Parity: predicted over measured on logarithmic axes, and a histogram of the errors."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _LEAST_RATIO, _MOST_RATIO = 0.25, 4.0
 
 
 def parity(points: Sequence[Point], by: str, title: str, look: Look) -> go.Figure:
-    """Predicted over measured, y = x with bands of 10 and 20 %.
+    """Predicted over measured seconds, around y = x with bands of 10 and 20 %.
 
-    points: mappings with predicted_s, measured_s, `label` for the hover, and the column `by` that
-    tells colours and shapes apart; the eight largest groups have their own, the rest share one.
+    points: mappings with predicted_s, measured_s, `label` for the hover, and the column `by`, a
+    colour and shape a group of `largest_groups`.
     """
     figure = blank(look, title, 480)
     usable = [p for p in points if _positive(p["predicted_s"]) and _positive(p["measured_s"])]
@@ -35,9 +35,9 @@ def parity(points: Sequence[Point], by: str, title: str, look: Look) -> go.Figur
     for width in BANDS:
         figure.add_trace(_band(limits, width, look))
     figure.add_trace(_diagonal(limits, look))
-    found = groups(usable, by)
-    colors = _colors(list(found), look)
-    for at, (name, members) in enumerate(found.items()):
+    clouds = largest_groups(usable, by)
+    colors = _colors(list(clouds), look)
+    for at, (name, members) in enumerate(clouds.items()):
         figure.add_trace(_cloud(name, members, _MARKS[at % len(_MARKS)], colors[name]))
     axis = {"type": "log", "range": [float(np.log10(v)) for v in limits], "minor_showgrid": False}
     axis |= log_ticks(limits, quantities.seconds)
@@ -47,10 +47,10 @@ def parity(points: Sequence[Point], by: str, title: str, look: Look) -> go.Figur
     return figure
 
 
-def errors(points: Sequence[Point], title: str, look: Look) -> go.Figure:
-    """How the signed errors spread: predicted / measured on a logarithmic axis, in 40 classes.
+def error_histogram(points: Sequence[Point], title: str, look: Look) -> go.Figure:
+    """Histogram of predicted / measured on a logarithmic axis, in 40 bins.
 
-    Ratios beyond a factor of four are counted in the outermost classes.
+    Ratios beyond a factor of four are counted in the outermost bins.
     """
     figure = blank(look, title, 480)
     ratios = [p["predicted_s"] / p["measured_s"] for p in points if _positive(p["predicted_s"])]
@@ -82,12 +82,12 @@ def errors(points: Sequence[Point], title: str, look: Look) -> go.Figure:
     return figure
 
 
-def groups(points: Sequence[Point], by: str) -> dict[str, list[Point]]:
-    """Points by the value of a column, the largest first; beyond eight they share one group."""
-    found: dict[str, list[Point]] = {}
+def largest_groups(points: Sequence[Point], by: str) -> dict[str, list[Point]]:
+    """Points by the value of the column `by`, largest group first; beyond eight share `REST`."""
+    members: dict[str, list[Point]] = {}
     for point in points:
-        found.setdefault(str(point.get(by, "")) or "not stated", []).append(point)
-    ordered = dict(sorted(found.items(), key=lambda item: -len(item[1])))
+        members.setdefault(str(point.get(by, "")) or "not stated", []).append(point)
+    ordered = dict(sorted(members.items(), key=lambda item: -len(item[1])))
     if len(ordered) <= _MOST + 1:
         return ordered
     names = list(ordered)
@@ -131,7 +131,7 @@ def _diagonal(limits: tuple[float, float], look: Look) -> go.Scatter:
 
 
 def _colors(names: Sequence[str], look: Look) -> dict[str, str]:
-    """A colour a group: those of the operator classes where groups are such, else in order."""
+    """Colours by group: those of the operator classes where groups are classes, else in order."""
     kinds = {words: kind for kind, words in CLASS_NAMES.items()}
     if kinds.keys() & set(names):
         return {name: look.class_color(kinds.get(name, name)) for name in names}

@@ -1,4 +1,4 @@
-"""The roofline: every operator a point under what the hardware allows.
+"""The roofline: every operator a point under the ceilings of the hardware.
 
 x: FLOP per byte of memory traffic.  y: FLOP/s per device.  Shape is the phase, colour the operator
 class, area the share of the phase's time.  Axes are fixed by the caller so that points move.
@@ -26,16 +26,16 @@ _LABELLED = 3
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Axis limits in SI units: what stays while points move."""
+    """Axis limits in SI units, fixed while points move."""
 
     x: tuple[float, float]
     y: tuple[float, float]
 
 
-def points(table: Mapping[str, Sequence[Any]], phase: str) -> list[dict[str, Any]]:
-    """The rows of a step's operator table that do arithmetic, with their FLOP/s.
+def operator_points(table: Mapping[str, Sequence[Any]], phase: str) -> list[dict[str, Any]]:
+    """The rows of an operator table that do arithmetic, with `flops_per_s`, `run_s` and `id`.
 
-    The table is that of `intervals.operator_table`; `id` is stable while sizes change.
+    table: of `app.scenario.intervals.operator_table`.  Ids are stable while sizes change.
     """
     rows = [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
     for at, row in enumerate(rows):
@@ -46,7 +46,10 @@ def points(table: Mapping[str, Sequence[Any]], phase: str) -> list[dict[str, Any
 
 
 def frame(rows: Iterable[Row], system: System) -> Frame:
-    """Limits that hold all points, the ridge of every ceiling, and some air."""
+    """Limits around all points and the ridge of every ceiling.
+
+    rows: of `operator_points`.
+    """
     rows = list(rows)
     ridges = [peak / system.memory_bytes_per_s for peak in system.peak_flops_per_s.values()]
     xs = [row["flops_per_byte"] for row in rows] + [min(ridges) / 10, max(ridges) * 10]
@@ -57,10 +60,13 @@ def frame(rows: Iterable[Row], system: System) -> Frame:
 
 
 def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> go.Figure:
-    """Draw points under the ceilings of a system."""
+    """Operators as points under the ceilings of a system.
+
+    rows: of `operator_points`.  limits: of `frame`.
+    """
     figure = blank(look, "", 560)
     used = {str(row["compute"]) for row in rows}
-    for trace in ceilings.lines(system, limits.x, used, look):
+    for trace in ceilings.ceiling_lines(system, limits.x, used, look):
         figure.add_trace(trace)
     for trace in _clouds(rows, system, look):
         figure.add_trace(trace)
@@ -78,15 +84,17 @@ def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> 
     return figure
 
 
-def only(figure: go.Figure, name: str) -> go.Figure:
-    """The figure with every point faint and bare but the one whose row has the id `name`."""
+def highlighted(figure: go.Figure, chosen: str) -> go.Figure:
+    """The figure with the point of row id `chosen` highlighted, the others faint and bare."""
     for cloud in figure.data:
         ids = [row[0] for row in cloud.customdata] if cloud.customdata is not None else []
         if ids:
-            cloud.selectedpoints = [at for at, one in enumerate(ids) if one == name]
+            cloud.selectedpoints = [at for at, point_id in enumerate(ids) if point_id == chosen]
             for side in ("array", "arrayminus"):
                 ends = zip(ids, cloud.error_y[side], strict=True)
-                cloud.error_y[side] = [end if one == name else math.nan for one, end in ends]
+                cloud.error_y[side] = [
+                    end if point_id == chosen else math.nan for point_id, end in ends
+                ]
     return figure
 
 
@@ -95,7 +103,7 @@ def _log(limits: tuple[float, float]) -> list[float]:
 
 
 def _axis(limits: tuple[float, float], unit: str) -> dict[str, object]:
-    """A logarithmic axis with a labelled tick a decade."""
+    """Layout of a logarithmic axis with a labelled tick per decade."""
     low, high = _log(limits)
     decades = [10.0**power for power in range(math.ceil(low), math.floor(high) + 1)]
     return {
@@ -115,35 +123,35 @@ def _clouds(rows: Sequence[Row], system: System, look: Look) -> Iterable[go.Scat
     named: set[str] = set()
     for phase, symbol in SYMBOLS.items():
         for name in CLASSES:
-            here = [row for row in rows if row["phase"] == phase and row["class"] == name]
-            if not here:
+            cloud = [row for row in rows if row["phase"] == phase and row["class"] == name]
+            if not cloud:
                 continue
             color = look.class_color(name)
             yield go.Scatter(
-                x=[row["flops_per_byte"] for row in here],
-                y=[row["flops_per_s"] for row in here],
-                error_y=_error_bars(here, color),
+                x=[row["flops_per_byte"] for row in cloud],
+                y=[row["flops_per_s"] for row in cloud],
+                error_y=_error_bars(cloud, color),
                 mode="markers",
                 name=CLASS_NAMES[name],
                 legendgroup=name,
                 showlegend=name not in named,
                 marker={
                     "symbol": symbol,
-                    "size": [_diameter(row["share"]) for row in here],
+                    "size": [_diameter(row["share"]) for row in cloud],
                     "color": color,
                     "opacity": 0.82,
                     "line": {"color": look.paper, "width": 1},
                 },
                 selected={"marker": {"opacity": 1.0}},
                 unselected={"marker": {"opacity": 0.25}},
-                customdata=[[row["id"], hover(row, system)] for row in here],
+                customdata=[[row["id"], hover(row, system)] for row in cloud],
                 hovertemplate="%{customdata[1]}<extra></extra>",
             )
             named.add(name)
 
 
 def _error_bars(rows: Sequence[Row], color: str) -> dict[str, Any]:
-    """The 80 % interval of each time as one of its rate; none where it is not validated."""
+    """The 80 % interval of each time as error bars of its rate; NaN where not validated."""
     return {
         "type": "data",
         "symmetric": False,
@@ -158,12 +166,12 @@ def _error_bars(rows: Sequence[Row], color: str) -> dict[str, Any]:
 
 
 def _diameter(share: float) -> float:
-    """Area in proportion to the share of time, with a least size that can be clicked."""
+    """Diameter of a point [px]: its area grows with the share of time, from a clickable least."""
     return max(_SMALLEST, _LARGEST * math.sqrt(max(share, 0.0)))
 
 
 def hover(row: Row, system: System) -> str:
-    """What a point says: its numbers and the formula of its bound with them put in."""
+    """The hover of a point: its figures, and the formula of its bound with numbers put in."""
     peak = system.peak_flops_per_s.get(str(row["compute"]), float("nan"))
     flops, moved, run_s = row["flops"], row["bytes"], row["run_s"]
     rate = row["flops_per_s"]
@@ -185,7 +193,7 @@ def hover(row: Row, system: System) -> str:
 
 
 def _phase_keys(rows: Sequence[Row], look: Look) -> Iterable[go.Scatter]:
-    """Legend entries that explain the shapes."""
+    """Legend entries for the shapes, where more than one phase is drawn."""
     phases = [phase for phase in SYMBOLS if any(row["phase"] == phase for row in rows)]
     for phase in phases if len(phases) > 1 else ():
         yield go.Scatter(
@@ -202,7 +210,7 @@ def _annotate(
     figure: go.Figure, rows: Sequence[Row], system: System, limits: Frame, look: Look
 ) -> None:
     used = {str(row["compute"]) for row in rows}
-    for names, peak in ceilings.peaks(system):
+    for names, peak in ceilings.named_peaks(system):
         if used & set(names.split(", ")):
             figure.add_annotation(
                 x=math.log10(limits.x[1]), y=math.log10(peak), xanchor="right", yanchor="bottom",
@@ -223,7 +231,7 @@ def _annotate(
 def _label_diagonals(figure: go.Figure, system: System, limits: Frame, look: Look) -> None:
     """Name the diagonals where they enter the frame; neighbours share a label."""
     groups: list[list[tuple[str, float]]] = []
-    for name, rate, _ in sorted(ceilings.levels(system), key=lambda level: -level[1]):
+    for name, rate, _ in sorted(ceilings.bandwidths(system), key=lambda level: -level[1]):
         if groups and groups[-1][-1][1] < 2 * rate:
             groups[-1].append((name, rate))
         else:

@@ -1,4 +1,4 @@
-"""Serving under load: a figure over the load, and throughput against interactivity."""
+"""Serving under load: latencies and throughput over the load, throughput over interactivity."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOADS: Mapping[str, str] = {
     "concurrency": "Concurrency [open requests]",
     "rate_per_s": "Arrivals [requests/s]",
 }
-#: Share of a chart's side that a point's words need to themselves.
+#: Share of a chart's side that words beside a point need.
 _LEAST_APART = 0.08
 
 
@@ -69,15 +69,18 @@ def throughput(table: Table, load: str, title: str, look: Look) -> go.Figure:
     return figure
 
 
-def trade(curves: Mapping[str, Table], load: str, here: Mapping[str, int], look: Look) -> go.Figure:
-    """Throughput per device against interactivity, a curve a configuration, labelled by load.
+def throughput_over_interactivity(
+    curves: Mapping[str, Table], load: str, marked_rows: Mapping[str, int], look: Look
+) -> go.Figure:
+    """Throughput per device over tokens/s of a user, a curve a configuration.
 
-    curves: tables by name.  here: row of a table to mark, by its name; its loads are written.
+    curves: tables by name.  load: column of the loads.  marked_rows: row to mark by name of a
+    table; its loads are written beside its points.
     """
     figure = blank(look, "Throughput against interactivity", 460)
     for at, (name, table) in enumerate(curves.items()):
         loads = [f"{value:,.0f}" if value >= 10 else f"{value:.2g}" for value in table[load]]
-        marked = name in here
+        marked = name in marked_rows
         figure.add_trace(
             go.Scatter(
                 x=list(table["interactivity"]),
@@ -96,7 +99,7 @@ def trade(curves: Mapping[str, Table], load: str, here: Mapping[str, int], look:
             )
         )
         if marked:
-            figure.add_trace(_mark(table, here[name], look))
+            figure.add_trace(_mark(table, marked_rows[name], look))
     figure.update_xaxes(title_text="Interactivity [tok/s a user]", rangemode="tozero")
     figure.update_yaxes(title_text="Output throughput per device [tok/s]", rangemode="tozero")
     figure.update_layout(margin={"t": 44, "b": 96, "r": 40})
@@ -104,7 +107,7 @@ def trade(curves: Mapping[str, Table], load: str, here: Mapping[str, int], look:
 
 
 def _spaced(table: Table, words: Sequence[str]) -> list[str]:
-    """The words of points that have room for theirs: not too near the last that was written."""
+    """The words, "" for points too near the last one with words."""
     xs, ys = table["interactivity"], table["output_tokens_per_s_per_device"]
     wide, high = max(xs) or 1.0, max(ys) or 1.0
     kept: list[str] = []
@@ -125,13 +128,13 @@ def _line(table: Table, load: str, column: str, name: str, dash: str, color: str
         mode="lines+markers" if dash == "solid" else "lines",
         name=name,
         line={"color": color, "width": 2, "dash": dash},
-        customdata=_said(table, column, seconds),
+        customdata=_hover(table, column, seconds),
         hovertemplate="%{customdata}",
     )
 
 
-def _said(table: Table, column: str, seconds: Sequence[float]) -> list[str]:
-    """What the hover says of each point: the time and its interval."""
+def _hover(table: Table, column: str, seconds: Sequence[float]) -> list[str]:
+    """The hover of each point: its time and interval."""
     low, high = ends(column)
     return [
         f"{quantities.seconds(value)}, 80 %: {quantities.span(*pair)}"
@@ -140,7 +143,7 @@ def _said(table: Table, column: str, seconds: Sequence[float]) -> list[str]:
 
 
 def _band(table: Table, load: str, column: str, name: str, color: str) -> list[go.Scatter]:
-    """The 80 % interval around a mean; nothing where it is not validated."""
+    """The 80 % interval around a mean as a band; no trace where not validated."""
     rows = [
         (x, low, high)
         for x, low, high in zip(
@@ -193,7 +196,7 @@ def _shade_overload(figure: go.Figure, table: Table, load: str, look: Look) -> N
 
 
 def _across(loads: Sequence[float]) -> dict[str, Any]:
-    """A logarithmic axis over the loads with air at both ends."""
+    """Layout of a logarithmic axis over the loads with air at both ends."""
     low, high = math.log10(min(loads)), math.log10(max(loads))
     air = 0.03 * (high - low)
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -41,8 +42,8 @@ HOST = "Host and pipeline"
 class Look:
     """The colours of one appearance.
 
-    classes: ten, told apart (CIE76 above 10) under normal, deuteranope and protanope sight.
-    rest: what no class or series names (host, bounds), told apart from them too.
+    classes: ten, distinct (CIE76 above 10) under normal, deuteranope and protanope sight.
+    rest: for what is no class or series (host, bounds), distinct from them, too.
     """
 
     dark: bool
@@ -57,13 +58,15 @@ class Look:
     classes: tuple[str, ...]
 
     def class_color(self, name: str) -> str:
+        """The colour of an operator class; `faint` for any other name."""
         return self.classes[CLASSES.index(name)] if name in CLASSES else self.faint
 
     def part_color(self, name: str) -> str:
+        """The colour of a cause of time, a key of `PART_COLORS`."""
         return self.classes[PART_COLORS[name]]
 
     def on(self, fill: str) -> str:
-        """Ink or paper, whichever is read better on a fill."""
+        """Ink or paper, whichever contrasts more with a fill."""
         return max(self.ink, self.paper, key=lambda color: contrast(color, fill))
 
 
@@ -98,7 +101,7 @@ DARK = Look(
     ),
 )  # fmt: skip
 
-#: What time goes to, by place in the palette.
+#: Place in the palette of each cause of time.
 PART_COLORS: Mapping[str, int] = {
     "compute": 0,
     "memory": 1,
@@ -129,12 +132,12 @@ def translucent(color: str, opacity: float) -> str:
     return f"rgba({red},{green},{blue},{opacity})"
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(color: str, other_color: str) -> float:
     """Contrast ratio of two colours "#rrggbb", 1 to 21.
 
     Source: WCAG 2.2, "contrast ratio" and "relative luminance", https://www.w3.org/TR/WCAG22.
     """
-    dim, bright = sorted(map(_luminance, (one, other)))
+    dim, bright = sorted(map(_luminance, (color, other_color)))
     return (bright + 0.05) / (dim + 0.05)
 
 
@@ -145,13 +148,12 @@ def _luminance(color: str) -> float:
 
 
 def look(appearance: str | None) -> Look:
-    """The look that goes with "light" or "dark"."""
+    """The look of an appearance, "light" or "dark"; light where it is unknown."""
     return DARK if appearance == "dark" else LIGHT
 
 
-def template(look: Look) -> go.layout.Template:
-    """A whole Plotly template: nothing in a figure depends on where it is shown."""
-    axis = {
+def _axis(look: Look) -> dict[str, Any]:
+    return {
         "gridcolor": look.grid,
         "linecolor": look.faint,
         "tickcolor": "rgba(0,0,0,0)",
@@ -163,14 +165,19 @@ def template(look: Look) -> go.layout.Template:
         "title": {"standoff": 10, "font": {"size": 13, "color": look.faint}},
         "tickfont": {"size": 12, "color": look.faint},
     }
+
+
+@functools.cache
+def template(look: Look) -> go.layout.Template:
+    """The complete Plotly template of a look, so that a figure looks alike wherever it is shown."""
     layout = go.Layout(
         font={"family": FONT, "size": 13, "color": look.ink},
         title={"font": {"size": 15, "color": look.ink}, "x": 0, "xanchor": "left", "xref": "paper"},
         paper_bgcolor=look.paper,
         plot_bgcolor=look.paper,
         colorway=list(look.classes),
-        xaxis=axis,
-        yaxis=axis,
+        xaxis=_axis(look),
+        yaxis=_axis(look),
         legend={
             "orientation": "h",
             "x": 0,
@@ -199,7 +206,7 @@ def template(look: Look) -> go.layout.Template:
 def log_ticks(limits: tuple[float, float], words: Callable[[float, int], str]) -> dict[str, Any]:
     """Ticks of a logarithmic axis in words ("10 ms"): decades, and more where those are few.
 
-    limits: both above zero.  words: writes a value with so many significant digits.
+    limits: both above zero.  words: (value, significant digits) to text.
     """
     powers = range(math.floor(math.log10(limits[0])), math.ceil(math.log10(limits[1])) + 1)
     ticks: list[float] = []

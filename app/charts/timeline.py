@@ -1,4 +1,4 @@
-"""What each stream did when: kernels as bars, ranges of the program above them."""
+"""The timeline of a report: kernels of each stream as bars, ranges of the program above them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,21 @@ from app.wording import quantities
 from app.wording.quantities import MILLISECOND
 from profilers.kernel_classes import ENGINE_CLASS
 
-#: Bars that a browser draws at once with ease.
+#: Bars that a browser draws with ease.
 MAX_BARS = 2000
 _RANGE_SHARE, _RANGE_DEPTH = 0.25, 4
 _OTHER = "other"
 
 
-def bars(kernels: pd.DataFrame, copies: pd.DataFrame, most: int = MAX_BARS) -> pd.DataFrame:
+def activity_bars(
+    kernels: pd.DataFrame, copies: pd.DataFrame, most: int = MAX_BARS
+) -> pd.DataFrame:
     """Device activity as at most `most` bars: lane, start_s, duration_s, class, name, events.
 
     Where there are more events, those with the shortest pauses between them share a bar; a bar
     has the class that takes most of its time.  Lanes beyond `most` are left out.
+
+    kernels, copies: tables of a `Report`.
     """
     parts = [
         _activity(kernels, kernels["operator_class"].astype(object).map(ENGINE_CLASS.get), "name"),
@@ -55,7 +59,7 @@ def _activity(table: pd.DataFrame, kinds: pd.Series, named: str) -> pd.DataFrame
 
 
 def _groups(events: pd.DataFrame, most: int) -> NDArray[np.int64]:
-    """Number of the bar of each event; the longest pauses part two bars."""
+    """The number of each event's bar, [events]; the longest pauses part two bars."""
     lane = events["lane"].to_numpy()
     start, end = events["start_s"].to_numpy(), (events["start_s"] + events["duration_s"]).to_numpy()
     other = np.r_[True, lane[1:] != lane[:-1]]
@@ -99,7 +103,7 @@ def range_bars(ranges: pd.DataFrame, most: int = int(MAX_BARS * _RANGE_SHARE)) -
 
 
 def _depths(ranges: pd.DataFrame) -> NDArray[np.int64]:
-    """How many ranges are around each, counted up to the depth that is drawn."""
+    """The number of ranges around each, [ranges], counted up to the depth that is drawn."""
     parent = ranges["parent"].fillna(-1).to_numpy(dtype=np.int64)
     at, depth = parent.copy(), np.zeros(len(parent), dtype=np.int64)
     for _ in range(_RANGE_DEPTH):
@@ -110,15 +114,15 @@ def _depths(ranges: pd.DataFrame) -> NDArray[np.int64]:
 
 
 def timeline(activity: pd.DataFrame, ranges: pd.DataFrame, look: Look) -> go.Figure:
-    """Draw `bars` under `range_bars`; colour is the operator class."""
+    """The rows of `activity_bars` under those of `range_bars`, an operator class a colour."""
     lanes = [*sorted(set(ranges["lane"])), *sorted(set(activity["lane"]))]
     figure = blank(look, "", 130 + 46 * max(len(lanes), 2))
     if len(ranges):
         figure.add_trace(_trace(ranges, "Ranges", look.rest, look))
     for kind, words, color in _kinds(look):
-        here = activity[activity["class"] == kind]
-        if len(here):
-            figure.add_trace(_trace(here, words, color, look))
+        of_class = activity[activity["class"] == kind]
+        if len(of_class):
+            figure.add_trace(_trace(of_class, words, color, look))
     figure.update_xaxes(title_text="Time since the first event [ms]", tickformat="~g")
     figure.update_yaxes(
         categoryorder="array", categoryarray=lanes[::-1], showgrid=False, tickfont_color=look.ink
@@ -157,6 +161,6 @@ def _trace(rows: pd.DataFrame, words: str, color: str, look: Look) -> go.Bar:
 
 
 def _short(name: str) -> str:
-    """A name for a hover: bounded, and no markup of its own."""
+    """A name for a hover: cut to 90 characters, its markup escaped."""
     cut = name if len(name) <= 90 else name[:89] + "…"
     return cut.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,1 +1,1 @@
-"""One file a command; each registers itself with `register(cli)`."""
+"""The commands, one file each; `register(cli)` of a file adds its command."""

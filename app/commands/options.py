@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from app.wording.tables import Format
+from app.wording.tables import TableFormat
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Form = Annotated[Format, typer.Option("--format", help="text, markdown, csv or json.")]
+Form = Annotated[TableFormat, typer.Option("--format", help="text, markdown, csv or json.")]
 ModelName = Annotated[
     str, typer.Argument(help="Registry name, Hugging Face id, or path to a config.json.")
 ]
@@ -39,9 +39,8 @@ Isl = Annotated[int, typer.Option(help="Prompt tokens.")]
 Osl = Annotated[int, typer.Option(help="Output tokens.")]
 
 
-def target(path: Path | None) -> Path | None:
-    """A file to write, for the callback of an option: what has no place is refused at once, not
-    after the minutes of work that would fill it.
+def writable_file(path: Path | None) -> Path | None:
+    """The path of an option, checked before the minutes of work whose result goes there.
 
     Raises:
         InvalidValue: its folder is not there or cannot be written, or it is a folder.
@@ -59,11 +58,11 @@ def target(path: Path | None) -> Path | None:
     return path
 
 
-def write(path: Path, text: str) -> None:
-    """Write what a command was asked to leave in a file.
+def write_text(path: Path, text: str) -> None:
+    """Write the output of a command to a file.
 
     Raises:
-        InvalidValue: the disk says no.
+        InvalidValue: the file cannot be written.
     """
     from genz_core.errors import InvalidValue
 
@@ -73,16 +72,16 @@ def write(path: Path, text: str) -> None:
         raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
 
 
-def form(chosen: Format, json: bool) -> Format:
-    """--json is short for --format json."""
-    return Format.json if json else chosen
+def table_format(chosen: TableFormat, json: bool) -> TableFormat:
+    """The format of --format, or JSON where --json is given."""
+    return TableFormat.json if json else chosen
 
 
-def rendered(rows: Sequence[Mapping[str, Any]], chosen: Format) -> str:
-    """Rows of predictions: numbers for a program, intervals in one cell for a reader."""
+def rendered(rows: Sequence[Mapping[str, Any]], chosen: TableFormat) -> str:
+    """Rows of predictions as text; in tables for a reader an interval is one cell."""
     from app.scenario import intervals
     from app.wording.tables import render
 
-    if chosen in (Format.text, Format.markdown):
+    if chosen in (TableFormat.text, TableFormat.markdown):
         rows = [intervals.folded(row) for row in rows]
     return render(rows, chosen)

@@ -1,4 +1,4 @@
-"""What long commands share: a progress bar on standard error, and Ctrl-C that keeps results."""
+"""A progress bar on standard error for long commands, and a Ctrl-C that keeps results."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ import typer
 
 from profilers.collect.progress import Cancelled, Progress
 
-#: What a shell expects of a program that Ctrl-C ended.
+#: Exit code of a program that Ctrl-C ended, by the convention of shells.
 INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A command under way: where it reports to, and whether the user asked it to stop."""
+    """A command under way: `progress` to call, and the event of the first Ctrl-C."""
 
     progress: Progress
-    asked: threading.Event = field(default_factory=threading.Event)
+    stop: threading.Event = field(default_factory=threading.Event)
 
     def cancelled(self) -> bool:
-        return self.asked.is_set()
+        """Whether the user has stopped the command."""
+        return self.stop.is_set()
 
 
 @contextmanager
 def running(label: str) -> Iterator[Running]:
-    """Show progress while inside; the first Ctrl-C asks the run to stop, the second kills it.
+    """Show a progress bar while inside; the first Ctrl-C sets `stop`, the second ends the program.
 
-    A run that was stopped before it had anything to keep exits with code 130.
+    A run that is stopped before it has a result exits with code 130.
     """
     with typer.progressbar(length=1000, label=label, file=sys.stderr) as bar:
 
@@ -42,7 +43,7 @@ def running(label: str) -> Iterator[Running]:
             bar.update(max(int(1000 * share) - bar.pos, 0))
 
         run = Running(progress)
-        with _first_interrupt(run.asked.set):
+        with _first_interrupt(run.stop.set):
             try:
                 yield run
             except Cancelled as stopped:

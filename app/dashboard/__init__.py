@@ -1,1 +1,1 @@
-"""All of the dashboard that needs Streamlit and is no page."""
+"""The parts of the dashboard that pages share and that need Streamlit."""

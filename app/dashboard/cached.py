@@ -1,4 +1,4 @@
-"""Models, estimates and sweeps of setups, kept so that a page costs nothing to revisit."""
+"""Cached models, estimates and sweeps by setup, so that a page costs nothing to revisit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hardware_db import data_folder
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def model_of(name: str, config: str, precisions: tuple[tuple[str, str], ...]) -> Model:
-    """See `app.scenario.setup.model_of`."""
+    """As `app.scenario.setup.model_of`."""
     return setups.model_of(name, config, precisions)
 
 
@@ -50,30 +50,30 @@ def swept(setup: Setup, axis: str, values: tuple[int, ...]) -> Estimate:
 
 @st.cache_data(max_entries=256, show_spinner=False)
 def levers(setup: Setup) -> dict[str, list[tuple[str, float]]]:
-    """What single changes would save of each phase's latency; see `app.scenario.levers`."""
+    """Share of each phase's latency that single changes save; see `app.scenario.levers`."""
     eight = with_eight_bits(setup, resolved(setup))
     return levers_of(resolved(setup), priced(setup), resolved(eight) if eight else None)
 
 
 @st.cache_resource(max_entries=16, show_spinner="Tracing the model's own code …")
 def traced(setup: Setup) -> Model:
-    """The model of a setup as transformers' own code runs it."""
-    return builder_and_trace.traced(setup)
+    """As `app.model_inside.builder_and_trace.traced_model`."""
+    return builder_and_trace.traced_model(setup)
 
 
 @st.cache_resource(show_spinner=False)
-def _files_of_the_cache() -> frozenset[tuple[Path, int]]:
-    """The user's own files, with their times, that everything in the caches rests on."""
+def _stamp_of_the_cache() -> frozenset[tuple[Path, int]]:
+    """The user's own files and their times when the caches were last empty."""
     return data_folder.stamp()
 
 
-def keep_up() -> None:
-    """Forget all that is kept if a command has changed the user's own files meanwhile."""
-    if _files_of_the_cache() != data_folder.stamp():
-        forget()
+def clear_stale_caches() -> None:
+    """Clear the caches if the user's own files have changed since they were filled."""
+    if _stamp_of_the_cache() != data_folder.stamp():
+        clear_caches()
 
 
-def forget() -> None:
-    """Drop all that is kept: something that predictions rest on has changed."""
+def clear_caches() -> None:
+    """Clear all caches, after a change of something that predictions rest on."""
     st.cache_resource.clear()
     st.cache_data.clear()

@@ -1,4 +1,4 @@
-"""The measured rows beside what is predicted for them, priced once for all visitors."""
+"""Measured points with predictions of them, priced once for all visitors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from app.accuracy import measured_points
-from app.accuracy.likely_causes import run_of
+from app.accuracy.likely_causes import run_words
 
 Rows = list[dict[str, Any]]
 _READERS: Mapping[str, Callable[..., Rows]] = {
@@ -17,18 +17,18 @@ _READERS: Mapping[str, Callable[..., Rows]] = {
 }
 
 
-def rows(area: str) -> Rows:
-    """The rows of "batch points" or "serving", a progress bar while they are priced.
+def measured_records(area: str) -> Rows:
+    """The records of "batch points" or "serving", a progress bar while they are priced.
 
-    Each carries a `label` for a chart's hover.  Shared: nobody changes them.
+    Each has a `label` for a chart's hover.  Shared between visitors: not to be changed.
     """
-    kept = _store()
-    if area not in kept:
+    priced = _store()
+    if area not in priced:
         bar = st.progress(0.0, f"Pricing every measured row ({area}) …")
-        found = _READERS[area](lambda done, of: bar.progress(done / of))
-        kept[area] = [{**row, "label": run_of(row)} for row in found]
+        records = _READERS[area](lambda done, of: bar.progress(done / of))
+        priced[area] = [{**row, "label": run_words(row)} for row in records]
         bar.empty()
-    return kept[area]
+    return priced[area]
 
 
 @st.cache_resource(show_spinner=False)

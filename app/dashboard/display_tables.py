@@ -1,4 +1,4 @@
-"""Tables as people read them: display units in the column names, costliest first."""
+"""Tables in display units: operators of a step, figures of an estimate, scenarios compared."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.wording.quantities import GIGABYTE, MICROSECOND
 from genz_core import Estimate, economics
 
 _TRUST = "Four of five held-out measurements of such operators lie between low and high"
-#: How a figure is written, by the unit that a comparison's row carries.
+#: Writer of a figure by its unit.
 _WRITERS: Mapping[str, Callable[[float], str]] = {
     "s": quantities.seconds,
     "bytes": quantities.size,
@@ -30,11 +30,11 @@ _WRITERS: Mapping[str, Callable[[float], str]] = {
 }
 
 
-def operators(table: Mapping[str, Sequence[object]], phase: str) -> pd.DataFrame:
-    """Rows of `intervals.operator_table` in display units, one an operator, the costliest first.
+def operator_rows(table: Mapping[str, Sequence[object]], phase: str) -> pd.DataFrame:
+    """Rows of `intervals.operator_table` in display units, the costliest first.
 
-    Operators that take no time here (a collective over one device) are left out.  The first
-    column is the row's id on the roofline.
+    Operators that take no time (a collective over one device) are left out.  The first column is
+    the row's id on the roofline.
     """
     raw = pd.DataFrame(dict(table))
     raw.insert(0, "id", [f"{phase}:{at}" for at in range(len(raw))])
@@ -56,8 +56,8 @@ def operators(table: Mapping[str, Sequence[object]], phase: str) -> pd.DataFrame
     return shown.sort_values("predicted [µs]", ascending=False, ignore_index=True)
 
 
-def columns() -> dict[str, Any]:
-    """How Streamlit shows the columns of `operators`."""
+def operator_columns() -> dict[str, Any]:
+    """Streamlit's configuration of the columns of `operator_rows`."""
     number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
     bound = "Speed of light: max(FLOPs / peak, bytes / bandwidth)"
     return {
@@ -82,8 +82,8 @@ def columns() -> dict[str, Any]:
     }
 
 
-def microseconds(table: pd.DataFrame) -> pd.DataFrame:
-    """Columns of seconds in microseconds ("mean_s" as "mean [µs]"), names without underscores."""
+def in_microseconds(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with seconds in microseconds ("mean_s" as "mean [µs]"), no underscores in names."""
     times = [name for name in table if name.endswith("_s")]
     shown = table.assign(**{name: table[name] / MICROSECOND for name in times})
     words = {name: f"{name[:-2]} [µs]" if name in times else name for name in table}
@@ -91,77 +91,86 @@ def microseconds(table: pd.DataFrame) -> pd.DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """One figure of an estimate: its value in SI units, and an interval where it is a latency."""
+class Quantity:
+    """A figure of an estimate: its value in SI units, with an interval where it is a latency.
+
+    unit: a key of `_WRITERS`.
+    """
 
     value: float
     unit: str
     latency: Latency | None = None
 
     @classmethod
-    def of(cls, latency: Latency) -> Figure:
+    def from_latency(cls, latency: Latency) -> Quantity:
+        """The figure of a latency [s]."""
         return cls(latency.seconds, "s", latency)
 
     @property
     def ends(self) -> tuple[float, float]:
+        """Low and high end of the 80 % interval, NaN where there is none."""
         return (self.latency.low_s, self.latency.high_s) if self.latency else (nan, nan)
 
 
-def figures(estimate: Estimate) -> dict[str, Figure]:
-    """The figures of one estimate by name."""
+def estimate_figures(estimate: Estimate) -> dict[str, Quantity]:
+    """Latencies, bounds, throughput, memory and cost of an estimate of one configuration."""
     rate, devices = float(estimate.output_tokens_per_s[0]), float(estimate.devices)
-    held = estimate.memory
-    found = {
-        "TTFT": Figure.of(intervals.latency(estimate, "ttft_s")),
-        "TTFT, bound": Figure(float(estimate.bound_ttft_s[0]), "s"),
-        "TPOT": Figure.of(intervals.latency(estimate, "tpot_s")),
-        "TPOT, bound": Figure(float(estimate.bound_tpot_s[0]), "s"),
-        "End to end": Figure.of(intervals.latency(estimate, "e2e_s")),
-        "Output throughput": Figure(rate, "tok/s"),
-        "Output throughput per device": Figure(rate / devices, "tok/s"),
-        "Devices": Figure(devices, ""),
-        "Memory per device": Figure(float(held.total_bytes[0]), "bytes"),
-        "Weights per device": Figure(float(held.weights_bytes[0]), "bytes"),
-        "KV cache per device": Figure(float(held.kv_bytes[0]), "bytes"),
+    memory = estimate.memory
+    figures = {
+        "TTFT": Quantity.from_latency(intervals.latency(estimate, "ttft_s")),
+        "TTFT, bound": Quantity(float(estimate.bound_ttft_s[0]), "s"),
+        "TPOT": Quantity.from_latency(intervals.latency(estimate, "tpot_s")),
+        "TPOT, bound": Quantity(float(estimate.bound_tpot_s[0]), "s"),
+        "End to end": Quantity.from_latency(intervals.latency(estimate, "e2e_s")),
+        "Output throughput": Quantity(rate, "tok/s"),
+        "Output throughput per device": Quantity(rate / devices, "tok/s"),
+        "Devices": Quantity(devices, ""),
+        "Memory per device": Quantity(float(memory.total_bytes[0]), "bytes"),
+        "Weights per device": Quantity(float(memory.weights_bytes[0]), "bytes"),
+        "KV cache per device": Quantity(float(memory.kv_bytes[0]), "bytes"),
     }
     cost = economics.usd_per_million_tokens(estimate.system, devices, rate)
     if cost is not None:
-        found["Cost per million output tokens"] = Figure(float(cost), "USD")
-    return found
+        figures["Cost per million output tokens"] = Quantity(float(cost), "USD")
+    return figures
 
 
-def summary(estimate: Estimate) -> pd.DataFrame:
-    """`figures` as a table, a row a figure, with the ends of the interval of what has one."""
-    rows = [(name, f.value, f.unit, *f.ends) for name, f in figures(estimate).items()]
+def figure_table(estimate: Estimate) -> pd.DataFrame:
+    """`estimate_figures` as a table in SI units: figure, value, unit, ends of the interval."""
+    rows = [(name, f.value, f.unit, *f.ends) for name, f in estimate_figures(estimate).items()]
     return pd.DataFrame(rows, columns=["figure", "value", "unit", "80 % low", "80 % high"])
 
 
-Comparison = Mapping[str, Mapping[str, Figure]]  # {scenario: {figure: ...}}
+Comparison = Mapping[str, Mapping[str, Quantity]]  # {scenario: {figure: ...}}
 
 
-def comparison(names: Sequence[str], estimates: Sequence[Estimate]) -> dict[str, dict[str, Figure]]:
-    """The figures of each scenario."""
-    return dict(zip(names, map(figures, estimates), strict=True))
+def figures_by_scenario(
+    names: Sequence[str], estimates: Sequence[Estimate]
+) -> dict[str, dict[str, Quantity]]:
+    """The figures of each scenario: {scenario: {figure: ...}}."""
+    return dict(zip(names, map(estimate_figures, estimates), strict=True))
 
 
-def class_changes(
+def class_times_by_scenario(
     names: Sequence[str], estimates: Sequence[Estimate], phase: str
-) -> dict[str, dict[str, Figure]]:
-    """The time of a phase by operator class in each scenario."""
+) -> dict[str, dict[str, Quantity]]:
+    """The time of a phase by operator class in each scenario: {scenario: {class: ...}}."""
     tables = [intervals.by_class(step_of(estimate, phase)) for estimate in estimates]
     shown = [
         kind for kind in (*CLASSES, "host") if any(t[kind].seconds for t in tables if kind in t)
     ]
     return {
         name: {
-            f"{phase}: {CLASS_NAMES.get(kind, HOST)}": Figure.of(table.get(kind, Latency(0.0)))
+            f"{phase}: {CLASS_NAMES.get(kind, HOST)}": Quantity.from_latency(
+                table.get(kind, Latency(0.0))
+            )
             for kind in shown
         }
         for name, table in zip(names, tables, strict=True)
     }
 
 
-def numbers(found: Comparison) -> pd.DataFrame:
+def comparison_numbers(comparison: Comparison) -> pd.DataFrame:
     """A comparison in SI units: a row a figure, for each scenario its value and interval."""
     return pd.DataFrame(
         {"figure": figure, "unit": next(f.unit for f in scenarios.values())}
@@ -172,39 +181,39 @@ def numbers(found: Comparison) -> pd.DataFrame:
                 (name, f"{name}, 80 % low", f"{name}, 80 % high"), (f.value, *f.ends), strict=True
             )
         }
-        for figure, scenarios in _by_figure(found).items()
+        for figure, scenarios in _by_figure(comparison).items()
     )
 
 
-def readable(found: Comparison) -> pd.DataFrame:
+def comparison_words(comparison: Comparison) -> pd.DataFrame:
     """A comparison in words: value, interval, and the change against the first scenario."""
-    first = next(iter(found))
+    first = next(iter(comparison))
     return pd.DataFrame(
         {"figure": figure}
         | {
             name: _written(f) + _beside(scenarios[first].value if first in scenarios else nan, f)
             for name, f in scenarios.items()
         }
-        for figure, scenarios in _by_figure(found).items()
+        for figure, scenarios in _by_figure(comparison).items()
     )
 
 
-def _by_figure(found: Comparison) -> dict[str, dict[str, Figure]]:
+def _by_figure(comparison: Comparison) -> dict[str, dict[str, Quantity]]:
     """{figure: {scenario: ...}}; a scenario without a figure (no price) is left out there."""
-    figures = dict.fromkeys(figure for table in found.values() for figure in table)
+    figures = dict.fromkeys(figure for table in comparison.values() for figure in table)
     return {
-        figure: {name: table[figure] for name, table in found.items() if figure in table}
+        figure: {name: table[figure] for name, table in comparison.items() if figure in table}
         for figure in figures
     }
 
 
-def _written(figure: Figure) -> str:
+def _written(figure: Quantity) -> str:
     """A value with its unit, and a latency that takes time with its interval."""
     words = _WRITERS[figure.unit](figure.value)
     return f"{words} [{figure.latency.trust}]" if figure.latency and figure.value else words
 
 
-def _beside(before: float, figure: Figure) -> str:
+def _beside(before: float, figure: Quantity) -> str:
     """The change against the first scenario in brackets; nothing where there is none to state."""
     value = figure.value
     if not (before and value) or math.isnan(before * value) or abs(value / before - 1) < 5e-4:

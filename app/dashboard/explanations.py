@@ -1,4 +1,4 @@
-"""Where the numbers of a page come from: the configuration in a line, the formulas with numbers."""
+"""Explanations of a page's numbers: configuration, formulas, command, assumptions, intervals."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from genz_core.types import System
 _LATENCIES = ("ttft_s", "tpot_s", "e2e_s")
 
 
-def configuration(setup: Setup, asked: Resolved, estimate: Estimate) -> str:
+def configuration(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
     """Devices, degrees, precision, engine and workload in one line."""
     s, devices = setup.scenario, int(estimate.devices)
     named = {name.upper(): getattr(s, name) for name in ("tp", "pp", "dp", "ep")}
     degrees = ", ".join(f"{name} {degree}" for name, degree in named.items() if degree > 1)
     if s.ep > 1 and s.expert_imbalance > 1:
         degrees += f", busiest expert rank ×{s.expert_imbalance:g}"
-    precision = asked.model.precision
+    precision = resolved.model.precision
     kinds = dict.fromkeys([precision.weight("default"), *precision.weights.values()])
     plural = "s" if devices > 1 else ""
     words = [
         f"{devices} device{plural}" + (f" ({degrees})" if degrees else ""),
         f"weights {' + '.join(kinds)}, KV cache {precision.kv}",
-        f"engine {asked.engine.name}",
+        f"engine {resolved.engine.name}",
         f"batch {s.batch}, {quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out",
     ]
     return " · ".join(words)
 
 
-def price(system: System) -> str:
-    """The rental price behind a cost, or that none is known."""
+def rent_words(system: System) -> str:
+    """The rent of a device behind a cost, or where to set one."""
     rate = system.price_usd_per_hour
     return (
         f"{quantities.dollars(rate)} a device-hour"
@@ -44,8 +44,8 @@ def price(system: System) -> str:
     )
 
 
-def formulas(setup: Setup, asked: Resolved, estimate: Estimate) -> str:
-    """The cards' numbers with what they are made of, as Markdown."""
+def formulas(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
+    """The formulas of the cards' figures with numbers put in, as Markdown."""
     s, m = setup.scenario, estimate.memory
     memory = " + ".join(
         f"{words} {quantities.size(float(size[0]))}"
@@ -58,18 +58,16 @@ def formulas(setup: Setup, asked: Resolved, estimate: Estimate) -> str:
     )
     seconds = {name: quantities.seconds(float(getattr(estimate, name)[0])) for name in _LATENCIES}
     rate = quantities.tokens_rate(float(estimate.output_tokens_per_s[0]))
-    usable = (
-        f"{quantities.percent(asked.engine.memory_fraction)} of {quantities.size(m.capacity_bytes)}"
-    )
+    fraction = quantities.percent(resolved.engine.memory_fraction)
     lines = [
         f"**TTFT** = {_sum(estimate, 'prefill')} + request "
-        f"{quantities.seconds(asked.engine.host_request_s)} = {seconds['ttft_s']}",
+        f"{quantities.seconds(resolved.engine.host_request_s)} = {seconds['ttft_s']}",
         f"**TPOT** = {_sum(estimate, 'decode')} = {seconds['tpot_s']}, "
         f"the mean over contexts {s.isl:,} to {s.isl + max(s.osl - 2, 0):,}",
         f"**E2E** = TTFT + TPOT × ({s.osl:,} − 1) = {seconds['e2e_s']}",
         f"**Throughput** = batch {s.batch:,} × {s.osl:,} tokens / E2E = {rate}",
         f"**Memory per device** = {memory} = {quantities.size(float(m.total_bytes[0]))}; "
-        f"the engine may take {usable}",
+        f"the engine may take {fraction} of {quantities.size(m.capacity_bytes)}",
         "**Bound** of an operator = max(FLOPs / dense peak, bytes / memory bandwidth, "
         "message / link bandwidth): no real run is faster. "
         "**Predicted** adds what kernels reach, launches and the host.",
@@ -78,7 +76,10 @@ def formulas(setup: Setup, asked: Resolved, estimate: Estimate) -> str:
 
 
 def command(setup: Setup) -> str:
-    """The command that prints the same estimate; what was brought or scaled has no option."""
+    """The command that prints the same estimate.
+
+    Uploaded definitions and factors on the hardware have no option: see `Setup.changed`.
+    """
     s = setup.scenario
     options = [f"--{name.replace('_', '-')} {value}" for name, value in s.changed().items()]
     return " ".join(["ridgeline estimate", s.model, *(o for o in options if "--model" not in o)])
@@ -91,18 +92,18 @@ def _sum(estimate: Estimate, phase: str) -> str:
     )
 
 
-def assumptions(asked: Resolved) -> None:
-    """List what was assumed on the way, closed until someone asks."""
-    found = (*asked.notes, *asked.system.assumptions, *asked.engine.assumptions)
-    with st.expander(f"{len(found)} assumptions behind these numbers", icon=":material/info:"):
-        st.markdown("\n".join(f"- {note}" for note in found) or "None.")
+def show_assumptions(resolved: Resolved) -> None:
+    """Draw a closed list of the notes and assumptions of model, system and engine."""
+    notes = (*resolved.notes, *resolved.system.assumptions, *resolved.engine.assumptions)
+    with st.expander(f"{len(notes)} assumptions behind these numbers", icon=":material/info:"):
+        st.markdown("\n".join(f"- {note}" for note in notes) or "None.")
 
 
 def trust(estimate: Estimate) -> str:
     """The 80 % intervals of TTFT and TPOT, and whose constants priced the operators."""
-    known = intervals.of_batch(estimate)
+    of_figure = intervals.of_batch(estimate)
     words = []
     for name, label in (("ttft_s", "TTFT"), ("tpot_s", "TPOT")):
-        points = f" ({found.points:,} held-out points)" if (found := known[name]) else ""
+        points = f" ({interval.points:,} held-out points)" if (interval := of_figure[name]) else ""
         words.append(f"{label} {intervals.latency(estimate, name).trust}{points}")
     return f"80 % intervals: {'; '.join(words)}. Latency profile {summary.profile_words(estimate)}."

@@ -1,4 +1,4 @@
-"""Taking things along: charts as HTML, SVG and PNG, tables as CSV, a scenario as JSON.
+"""Exports of a page: charts as HTML, SVG and PNG, tables as CSV and JSON, the scenario as JSON.
 
 PNG and SVG files are drawn on the server where kaleido and a browser are there; the camera in a
 chart's own toolbar needs neither.
@@ -30,7 +30,11 @@ def look() -> style.Look:
 
 
 def chart(figure: go.Figure, key: str, alt: str, *, select: bool = False) -> list[dict]:
-    """Draw a figure; returns the points that were clicked, if it takes clicks."""
+    """Draw a figure; returns the points that were clicked.
+
+    key: of the widget and of saved files.  alt: the text for screen readers.  select: whether the
+    figure takes clicks; if not, the list is empty.
+    """
     config = {
         "displaylogo": False,
         "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
@@ -51,7 +55,7 @@ def chart(figure: go.Figure, key: str, alt: str, *, select: bool = False) -> lis
 def downloads(
     name: str, figures: Mapping[str, go.Figure], table: pd.DataFrame, setup: Setup
 ) -> None:
-    """A row of what can be saved: the table, the scenario, every figure.  Made at the click."""
+    """Draw buttons that save the table, the scenario and every figure, each made at the click."""
     with st.popover("Export", icon=":material/download:"):
         with st.container(horizontal=True):
             _button("Table (CSV)", f"{name}.csv", "text/csv", lambda: table.to_csv(index=False))
@@ -83,12 +87,12 @@ def _records(table: pd.DataFrame) -> str:
 
 
 def scenario(setup: Setup) -> str:
-    """A setup as JSON, with what the visitor brought."""
+    """A setup as JSON, with the visitor's own definitions."""
     return json.dumps(setup.document(), indent=1)
 
 
 def html(figure: go.Figure, title: str) -> str:
-    """A page that stands alone and needs no network."""
+    """A figure as an HTML page that needs no network."""
     page = figure.to_html(include_plotlyjs=True, full_html=True, config={"displaylogo": False})
     return page.replace("<head>", f"<head><title>Ridgeline: {title}</title>", 1)
 

@@ -1,4 +1,4 @@
-"""The libraries as tables: systems with their facts, models with their shapes."""
+"""Systems and models as tables: rows of the lists, facts of a chosen one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import streamlit as st
-import yaml
 
 import hardware_db
 from app.dashboard import cached, own_definitions
@@ -24,12 +23,10 @@ TERA = 1e12
 _WIDE = ("bf16", "fp16", "tf32", "fp32")
 
 
-def systems() -> dict[str, System]:
+def readable_systems() -> dict[str, System]:
     """Every system that can be read: the visitor's own, those that ship, the user's folder."""
-    mine = {
-        name: hardware_db.load_yaml(words) for name, words in own_definitions.own("systems").items()
-    }
-    return mine | _on_disk()
+    texts = own_definitions.own_texts("systems")
+    return {name: hardware_db.load_yaml(text) for name, text in texts.items()} | _on_disk()
 
 
 @st.cache_resource(ttl=30, show_spinner=False)
@@ -38,7 +35,7 @@ def _on_disk() -> dict[str, System]:
 
 
 def _readable() -> Iterator[tuple[str, System]]:
-    """A file of the user's that does not fit the schema is left out here and said when chosen."""
+    """Systems by slug; a user's file that does not fit the schema is left out."""
     for name in hardware_db.names():
         try:
             yield name, hardware_db.load(name)
@@ -52,8 +49,8 @@ def wide_peak(system: System) -> float:
     return next((peaks[name] for name in _WIDE if name in peaks), max(peaks.values()))
 
 
-def point(name: str, system: System) -> dict[str, Any]:
-    """A system as a point of `charts.hardware.plane`."""
+def system_point(name: str, system: System) -> dict[str, Any]:
+    """A system as a row of `charts.hardware.plane`."""
     peak, rate = wide_peak(system), system.memory_bytes_per_s
     words = (
         f"{quantities.flops_rate(peak)} dense 16 bit<br>{quantities.size(system.memory_bytes)} at "
@@ -64,9 +61,9 @@ def point(name: str, system: System) -> dict[str, Any]:
 
 
 def system_row(name: str, system: System) -> dict[str, Any]:
-    """A system as a row, display units in the column names; what is not stated is empty."""
+    """A system as a row in display units; None where the datasheet states nothing."""
     peaks = system.peak_flops_per_s
-    near = system.links[0] if system.links else None
+    link = system.links[0] if system.links else None
     return {
         "slug": name,
         "name": system.name,
@@ -78,15 +75,15 @@ def system_row(name: str, system: System) -> dict[str, Any]:
         "memory [GB]": system.memory_bytes / GIGABYTE,
         "bandwidth [GB/s]": system.memory_bytes_per_s / GIGABYTE,
         "ridge [FLOP/byte]": wide_peak(system) / system.memory_bytes_per_s,
-        "link [GB/s]": near.bytes_per_s / GIGABYTE if near else None,
-        "link domain": near.domain if near else None,
+        "link [GB/s]": link.bytes_per_s / GIGABYTE if link else None,
+        "link domain": link.domain if link else None,
         "TDP [W]": system.tdp_w,
         "price [$/h]": system.price_usd_per_hour,
     }
 
 
-def facts(name: str) -> pd.DataFrame:
-    """Every figure of a shipped system with its source.
+def system_facts(name: str) -> pd.DataFrame:
+    """Every figure of a system on disk with its unit, kind and source.
 
     Raises:
         RidgelineError: no such system, or its file does not fit the schema.
@@ -110,7 +107,7 @@ def facts(name: str) -> pd.DataFrame:
 
 @st.cache_data(show_spinner=False)
 def shipped_models() -> pd.DataFrame:
-    """Every shipped model that can be read, a row each."""
+    """A row for every shipped model that can be read, in display units."""
     return pd.DataFrame([_model_row(facts) for facts in _described()])
 
 
@@ -137,18 +134,20 @@ def _model_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def model_facts(name: str, config: str) -> dict[str, str]:
-    """A model's facts in words, with the cache that a token costs.
+    """Facts of a model in words, with the bytes of cache per token.
+
+    config: the text of a visitor's config.json, "" for a model by name.
 
     Raises:
         RidgelineError: the model cannot be read.
     """
     model = cached.model_of(name, config, ())
-    one = model.graph(Step.decode(1.0, 1.0), Parallelism())
-    cache = sum(float(np.sum(op.kv_write_bytes)) * op.count for op in one.ops)
-    known = {
+    graph = model.graph(Step.decode(1.0, 1.0), Parallelism())
+    cache = sum(float(np.sum(op.kv_write_bytes)) * op.count for op in graph.ops)
+    facts = {
         "Parameters": quantities.parameters(model.parameters),
         "Active per token": quantities.parameters(model.active_parameters),
-        "Layers": quantities.count(one.layers),
+        "Layers": quantities.count(graph.layers),
         "Trained context": f"{quantities.count(model.max_context)} tokens"
         if model.max_context
         else "–",
@@ -158,33 +157,4 @@ def model_facts(name: str, config: str) -> dict[str, str]:
         "Precision from": model.precision.source,
     }
     source = "the visitor's config.json" if config else model.source or "–"
-    return known | {"Source": source, "Notes": "; ".join(model.notes) or "none"}
-
-
-# ------------------------------------------------------------------------------- hardware form
-
-
-def describe_hardware(name: str, figures: Mapping[str, float]) -> str:
-    """A system YAML from a form.  figures: by the schema's path; zero is unknown."""
-    slug = "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())[:60]
-    document: dict[str, Any] = {
-        "id": slug or "my-system",
-        "name": name or "My system",
-        "vendor": "own",
-        "kind": "gpu",
-        "family": "own",
-        "sources": {"form": {"title": "Typed into the dashboard"}},
-    }
-    stated = {path: value for path, value in figures.items() if value}
-    if "links.scale_up.gb_per_s" not in stated:
-        stated = {path: v for path, v in stated.items() if not path.startswith("links.")}
-    for path, value in stated.items():
-        *parents, last = path.split(".")
-        place = document
-        for parent in parents:
-            place = place.setdefault(parent, {})
-        place[last] = {"value": value, "source": "form", "kind": "assumed", "note": "as typed"}
-    tier = document.get("links", {}).get("scale_up")
-    if tier:
-        tier["name"] = "scale-up link"
-    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    return facts | {"Source": source, "Notes": "; ".join(model.notes) or "none"}

@@ -1,12 +1,13 @@
-"""Models and systems that a visitor brings: checked text, kept for the session."""
+"""Models and systems that a visitor defines: checked text, kept for the session."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import streamlit as st
+import yaml
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 import hardware_db
@@ -19,20 +20,21 @@ MAX_UPLOAD_MB = 5
 _SUFFIX = " (yours)"
 
 
-def own(kind: Kind) -> dict[str, str]:
-    """What this visitor brought, name to text."""
+def own_texts(kind: Kind) -> dict[str, str]:
+    """The visitor's own definitions, config.json or YAML by name."""
     return st.session_state.setdefault(f"own_{kind}", {})
 
 
 def attach(setup: Setup) -> Setup:
-    """The setup with the text of what it names and this visitor brought."""
+    """The setup with the texts of the own model and system that it names."""
     s = setup.scenario
-    config, sheet = own("models").get(s.model, ""), own("systems").get(s.system, "")
+    config = own_texts("models").get(s.model, "")
+    sheet = own_texts("systems").get(s.system, "")
     return replace(setup, model_config=config, system_yaml=sheet)
 
 
 def uploader() -> None:
-    """The sidebar's place to bring a file."""
+    """Draw the sidebar's box for a file, with links to the forms."""
     with st.expander("Your own model or system", icon=":material/upload_file:", key="own_open"):
         file = st.file_uploader(
             "config.json or system YAML",
@@ -50,7 +52,7 @@ def uploader() -> None:
 
 
 def _keep_file(kind: Kind, file: UploadedFile) -> None:
-    """Read an upload once, though it stays in its box while the page is drawn again."""
+    """Keep an upload once, though it stays in its box while the page is drawn again."""
     if st.session_state.get("own_read") != file.file_id:
         st.session_state["own_read"] = file.file_id
         keep(kind, file.name.rpartition(".")[0], file.getvalue())
@@ -62,15 +64,15 @@ def _keep_file(kind: Kind, file: UploadedFile) -> None:
 
 
 def keep(kind: Kind, name: str, content: bytes | str) -> None:
-    """Keep what was uploaded, pasted or typed; `report` says how it went."""
+    """Keep a definition that was uploaded, pasted or typed; `show_outcome` shows the result."""
     try:
-        st.session_state[f"latest_{kind}"] = take(kind, name, content)
+        st.session_state[f"latest_{kind}"] = add(kind, name, content)
     except RidgelineError as error:
         st.session_state[f"latest_{kind}"] = error
 
 
-def report(kind: Kind) -> None:
-    """Say what became of the latest thing brought, and offer to use it."""
+def show_outcome(kind: Kind) -> None:
+    """Draw the error of the latest definition, or its name and a button to use it."""
     latest = st.session_state.get(f"latest_{kind}")
     if isinstance(latest, RidgelineError):
         st.error(str(latest), icon=":material/error:")
@@ -79,8 +81,8 @@ def report(kind: Kind) -> None:
         st.button("Use it now", on_click=choose(kind, latest), key=f"use_latest_{kind}")
 
 
-def take(kind: Kind, name: str, content: bytes | str) -> str:
-    """Check text that a visitor brought and keep it for the session; returns its name.
+def add(kind: Kind, name: str, content: bytes | str) -> str:
+    """Check a definition and keep it for the session; returns the name it is chosen by.
 
     Raises:
         RidgelineError: it is no model or system that can be read.
@@ -92,7 +94,7 @@ def take(kind: Kind, name: str, content: bytes | str) -> str:
         label = f"{name or config.get('model_type', 'model')}{_SUFFIX}"
     else:
         label = f"{hardware_db.load_yaml(words).slug}{_SUFFIX}"
-    own(kind)[label] = words
+    own_texts(kind)[label] = words
     return label
 
 
@@ -104,9 +106,38 @@ def _decoded(name: str, content: bytes | str) -> str:
 
 
 def choose(kind: Kind, label: str) -> Callable[[], None]:
-    """A callback that puts a model or system into the scenario."""
+    """A callback that puts a model or system of this name into the scenario."""
 
     def chosen() -> None:
         st.session_state["model" if kind == "models" else "system"] = label
 
     return chosen
+
+
+def system_yaml(name: str, figures: Mapping[str, float]) -> str:
+    """The YAML of a system typed into a form.
+
+    figures: by the schema's path, in its units; zero is unknown.
+    """
+    slug = "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())[:60]
+    document: dict[str, Any] = {
+        "id": slug or "my-system",
+        "name": name or "My system",
+        "vendor": "own",
+        "kind": "gpu",
+        "family": "own",
+        "sources": {"form": {"title": "Typed into the dashboard"}},
+    }
+    stated = {path: value for path, value in figures.items() if value}
+    if "links.scale_up.gb_per_s" not in stated:
+        stated = {path: v for path, v in stated.items() if not path.startswith("links.")}
+    for path, value in stated.items():
+        *parents, last = path.split(".")
+        place = document
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[last] = {"value": value, "source": "form", "kind": "assumed", "note": "as typed"}
+    tier = document.get("links", {}).get("scale_up")
+    if tier:
+        tier["name"] = "scale-up link"
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)

@@ -1,4 +1,4 @@
-"""Scenarios pinned for comparison: text in the address, so that a link brings them back."""
+"""Scenarios pinned for comparison, kept as text in the address, so that a link restores them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from genz_core.errors import RidgelineError
 MOST = 4
 
 
-def controls() -> None:
-    """The sidebar's pin button and the text that holds the pins."""
+def pin_controls() -> None:
+    """Draw the sidebar's pin button and the text that holds the pins."""
     with st.expander("Pinned scenarios", icon=":material/keep:", key="pins_open"):
         st.button("Pin this scenario", on_click=pin, width="stretch", disabled=full())
         st.text_input(
@@ -26,15 +26,15 @@ def controls() -> None:
 
 
 def pin() -> None:
-    """Pin the scenario at hand; a callback."""
-    asked = st.session_state.get("asked")
-    if isinstance(asked, Setup):
-        _save([*readable(), asked.changed()])
+    """Pin the sidebar's scenario; a callback."""
+    setup = st.session_state.get("setup")
+    if isinstance(setup, Setup):
+        _save([*pinned_scenarios(), setup.changed()])
 
 
 def remove(place: int) -> None:
-    """Unpin one; a callback."""
-    _save([pin for at, pin in enumerate(readable()) if at != place])
+    """Unpin the scenario at `place` of the pins; a callback."""
+    _save([pin for at, pin in enumerate(pinned_scenarios()) if at != place])
 
 
 def clear() -> None:
@@ -43,16 +43,17 @@ def clear() -> None:
 
 
 def full() -> bool:
-    return len(readable()) >= MOST
+    """Whether as many scenarios are pinned as can be."""
+    return len(pinned_scenarios()) >= MOST
 
 
-def readable() -> list[dict[str, Any]]:
-    """The pins that are scenarios, each as what differs from the default, at most `MOST`."""
+def pinned_scenarios() -> list[dict[str, Any]]:
+    """The pins that are scenarios, each as its fields off the default, at most `MOST`."""
     try:
-        found = json.loads(st.session_state.get("pins") or "[]")
+        parsed = json.loads(st.session_state.get("pins") or "[]")
     except (ValueError, RecursionError):
         return []
-    pins = found if isinstance(found, list) else []
+    pins = parsed if isinstance(parsed, list) else []
     return [pin for pin in pins if _is_scenario(pin)][:MOST]
 
 

@@ -1,4 +1,4 @@
-"""Reports that a visitor uploads, and the samples that ship: read once, kept for a while."""
+"""Reports that a visitor uploads, and the samples that ship: read once, cached for an hour."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from genz_core.errors import ReportError, RidgelineError
 from profilers import PhasePattern, Report
 
 MAX_UPLOAD_MB = 200
-#: What a visitor may try without a report: words -> file in `app/samples`.
+#: Samples by title: files in `app/samples`.
 SAMPLES: Mapping[str, str] = {
     "Qwen1.5-0.5B on an H100 (PyTorch)": "h100_qwen1.5-0.5b.json.gz",
     "Qwen3-8B decode, SGLang on an MI300X (PyTorch)": "mi300x_qwen3-8b_decode_sglang.json.gz",
@@ -26,9 +26,9 @@ _FOLDER = Path(__file__).parents[1] / "samples"
 
 
 def picker(key: str) -> dict[str, Report]:
-    """Draw the upload box and the samples; returns what could be read, by name.
+    """Draw the upload box and the samples; returns the reports that can be read, by name.
 
-    What cannot be read is said in its sentence.
+    One that cannot be read is shown as its error.  key: prefix of the widgets' keys.
     """
     files = st.file_uploader(
         "Profiler reports",
@@ -40,7 +40,7 @@ def picker(key: str) -> dict[str, Report]:
     chosen = st.pills(
         "Or try a sample", list(SAMPLES), selection_mode="multi", key=f"{key}_samples"
     )
-    found: dict[str, Report] = {}
+    reports: dict[str, Report] = {}
     patterns = st.session_state.get("phase_patterns", profilers.DEFAULT_PHASES)
     contents = [(file.name, file.getvalue()) for file in files]
     contents += [(SAMPLES[name], (_FOLDER / SAMPLES[name]).read_bytes()) for name in chosen]
@@ -50,12 +50,12 @@ def picker(key: str) -> dict[str, Report]:
         except RidgelineError as error:
             st.error(str(error), icon=":material/error:")
             continue
-        found[_unlike(name, found)] = report
-    return found
+        reports[_unlike(name, reports)] = report
+    return reports
 
 
-def patterns() -> None:
-    """Draw the box of the user's phase patterns and keep them before the usual ones."""
+def pattern_box() -> None:
+    """Draw the box of the user's phase patterns and keep them before the default ones."""
     with st.popover("Phase patterns", icon=":material/rule:"):
         st.caption("Regular expressions on the names of ranges; the first that matches wins.")
         own = [
@@ -73,14 +73,16 @@ def patterns() -> None:
 
 
 def _unlike(name: str, taken: Mapping[str, Report]) -> str:
-    """The name, numbered where another upload has it."""
+    """The name, numbered where another upload has the same."""
     numbered = (f"{name} ({number})" for number in range(2, len(taken) + 3))
     return name if name not in taken else next(n for n in numbered if n not in taken)
 
 
 @st.cache_resource(max_entries=16, ttl=3600, show_spinner="Reading the report")
 def _report(digest: str, name: str, patterns: tuple[PhasePattern, ...], _content: bytes) -> Report:
-    """Spool an upload to a file of our own name and read it; the report is shared: never change it.
+    """Spool an upload to a file and read it; the report is shared and not to be changed.
+
+    digest: of the content, which the cache tells reports apart by.
 
     Raises:
         ReportError: it cannot be read, or the disk is full.

@@ -1,4 +1,4 @@
-"""The scenario in the sidebar; every control of it lives in the address, so a link restores it."""
+"""The scenario's controls in the sidebar; each is bound to the address, so a link restores it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AUTO = "as checkpoint"
 PRECISIONS = ("bf16", "fp8", "fp8_block", "int8", "int4", "mxfp4", "nvfp4", "q8_0", "q4_k_m")
 DEGREES = (1, 2, 4, 8, 16, 32, 64)
 CUSTOM = "Custom"
-#: Workloads that people mean when they name them: batch, isl, osl.
+#: Usual workloads by name: batch, isl, osl.
 PRESETS: Mapping[str, tuple[int, int, int]] = {
     "One request 1k / 128": (1, 1024, 128),
     "Chat 1k / 1k": (32, 1024, 1024),
@@ -40,32 +40,35 @@ _DEFAULT = Scenario()
 
 
 def sidebar() -> None:
-    """Draw the scenario's controls and keep what they say for the page."""
+    """Draw the scenario's controls and keep their setup, or the error of it, for the page."""
     with st.sidebar:
         model, system = _names()
         try:
             chosen = _scenario(model, system)
         except RidgelineError as error:
-            st.session_state["asked"] = error
+            st.session_state["setup"] = error
             st.error(str(error))
             return
         factors = _what_if()
         own_definitions.uploader()
-        st.session_state["asked"] = own_definitions.attach(Setup(chosen, **factors))
-        pinned.controls()
+        st.session_state["setup"] = own_definitions.attach(Setup(chosen, **factors))
+        pinned.pin_controls()
 
 
-def asked() -> Setup:
-    """What the sidebar asks; a page that cannot use it stops with the sentence that says why."""
-    value = st.session_state.get("asked", Setup())
-    if isinstance(value, RidgelineError):
-        stop(value)
-    return value
+def chosen_setup() -> Setup:
+    """The setup of the sidebar; where its controls are in error, the page stops with a sentence."""
+    setup = st.session_state.get("setup", Setup())
+    if isinstance(setup, RidgelineError):
+        stop(setup)
+    return setup
 
 
-def answer() -> tuple[Setup, Resolved, Estimate]:
-    """The setup, what its names mean, and its estimate, or a sentence and the end of the page."""
-    setup = asked()
+def priced_setup() -> tuple[Setup, Resolved, Estimate]:
+    """The setup of the sidebar with its model, system and engine, and its estimate.
+
+    Where it cannot be priced, the page stops with a sentence.
+    """
+    setup = chosen_setup()
     try:
         return setup, cached.resolved(setup), cached.priced(setup)
     except RidgelineError as error:
@@ -84,8 +87,9 @@ def stop(error: RidgelineError) -> NoReturn:
 
 
 def _names() -> tuple[str, str]:
-    models = [*own_definitions.own("models"), *model_names()]
-    systems = [*own_definitions.own("systems"), *hardware_db.names()]
+    """Draw the boxes of model and system; returns the chosen names."""
+    models = [*own_definitions.own_texts("models"), *model_names()]
+    systems = [*own_definitions.own_texts("systems"), *hardware_db.names()]
     model = st.selectbox(
         "Model",
         models,
@@ -126,19 +130,24 @@ def _scenario(model: str, system: str) -> Scenario:
 
 
 def _degrees() -> dict[str, Any]:
-    found: dict[str, int] = {}
+    """Draw the parallel degrees; returns them with the expert imbalance.
+
+    Raises:
+        InvalidValue: a typed degree is no whole number.
+    """
+    degrees: dict[str, int] = {}
     for column, name in zip(st.columns(4, gap="xxsmall"), ("tp", "pp", "dp", "ep"), strict=True):
         typed = column.selectbox(
             name.upper(), DEGREES, key=name, bind="query-params", accept_new_options=True
         )
-        found[name] = whole(name.upper(), typed)
-    devices = found["tp"] * found["pp"] * found["dp"]
+        degrees[name] = parse_degree(name.upper(), typed)
+    devices = degrees["tp"] * degrees["pp"] * degrees["dp"]
     st.caption(f"{devices} device{'s' if devices > 1 else ''} = TP × PP × DP", help=DEGREES_HELP)
-    return {**found, "expert_imbalance": _imbalance(found["ep"])}
+    return {**degrees, "expert_imbalance": _imbalance(degrees["ep"])}
 
 
 def _imbalance(ep: int) -> float:
-    """What the routing does to expert-parallel ranks; nothing to ask of one rank."""
+    """Draw the box of the busiest expert rank's load over the mean; 1.0 where there is one rank."""
     if ep == 1:
         return 1.0
     return st.number_input(
@@ -153,11 +162,11 @@ def _imbalance(ep: int) -> float:
     )
 
 
-def whole(label: str, typed: object) -> int:
-    """A typed degree as a whole number of at least one.
+def parse_degree(label: str, typed: object) -> int:
+    """A typed degree as a whole number from 1 to 65536.
 
     Raises:
-        InvalidValue: it is none.
+        InvalidValue: it is not one; the sentence names the label.
     """
     try:
         value = int(str(typed))
@@ -169,24 +178,25 @@ def whole(label: str, typed: object) -> int:
 
 
 def _workload() -> dict[str, Any]:
+    """Draw the preset and the numbers of the workload; returns batch, isl and osl."""
     place = st.container()
     limits = {
         "batch": ("Batch", 65_536),
         "isl": ("Input", 10_000_000),
         "osl": ("Output", 1_000_000),
     }
-    found: dict[str, int] = {}
+    workload: dict[str, int] = {}
     for column, (name, (label, most)) in zip(
         st.columns(3, gap="xxsmall"), limits.items(), strict=True
     ):
-        found[name] = column.number_input(
+        workload[name] = column.number_input(
             label, 1, most, getattr(_DEFAULT, name), key=name, bind="query-params"
         )
     st.caption(
         "sequences, tokens each",
         help="Batch: sequences that run together. Input and output (ISL, OSL): tokens of each.",
     )
-    numbers = (found["batch"], found["isl"], found["osl"])
+    numbers = (workload["batch"], workload["isl"], workload["osl"])
     st.session_state["preset"] = next((n for n, p in PRESETS.items() if p == numbers), CUSTOM)
     place.selectbox(
         "Workload",
@@ -195,7 +205,7 @@ def _workload() -> dict[str, Any]:
         on_change=_apply_preset,
         help="Prompt and output length in tokens; sets the three numbers below.",
     )
-    return found
+    return workload
 
 
 def _apply_preset() -> None:
@@ -205,6 +215,7 @@ def _apply_preset() -> None:
 
 
 def _precisions() -> dict[str, Any]:
+    """Draw the number formats and the offload; returns the scenario's fields, "" by default."""
     labels = {
         "weights": "Weights",
         "kv": "KV cache",
@@ -212,7 +223,7 @@ def _precisions() -> dict[str, Any]:
         "activations": "Activations",
         "compute": "Arithmetic",
     }
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     with st.expander("Precision", icon=":material/memory:", key="precision_open"):
         for name, label in labels.items():
             choice = st.selectbox(
@@ -223,7 +234,7 @@ def _precisions() -> dict[str, Any]:
                 accept_new_options=True,
                 help="GGUF types such as q5_k_m can be typed." if name == "weights" else None,
             )
-            found[name] = "" if choice == AUTO else str(choice)
+            fields[name] = "" if choice == AUTO else str(choice)
         moved = st.selectbox(
             "Offload to host",
             ("none", "weights", "kv"),
@@ -231,11 +242,12 @@ def _precisions() -> dict[str, Any]:
             bind="query-params",
             help="Keep what does not fit in host memory or on disk; each step reads it again.",
         )
-        found["offload"] = "" if moved == "none" else str(moved)
-    return found
+        fields["offload"] = "" if moved == "none" else str(moved)
+    return fields
 
 
 def _what_if() -> dict[str, Any]:
+    """Draw the factors on the hardware and the rent; returns the setup's fields."""
     labels = {
         "peak": "Peak arithmetic",
         "bandwidth": "Memory bandwidth",
@@ -243,11 +255,11 @@ def _what_if() -> dict[str, Any]:
         "link": "Link bandwidth",
     }
     with st.expander("What if", icon=":material/tune:", key="what_if_open"):
-        found = {
+        fields = {
             name: st.slider(f"{label} ×", 0.25, 4.0, 1.0, 0.25, key=name, bind="query-params")
             for name, label in labels.items()
         }
-        found["price"] = st.number_input(
+        fields["price"] = st.number_input(
             "Rent of a device [$/h]",
             0.0,
             1e5,
@@ -257,11 +269,11 @@ def _what_if() -> dict[str, Any]:
             bind="query-params",
             help="0: the system's public price, where one is known.",
         )
-    return found
+    return fields
 
 
 def describe(setup: Setup) -> str:
-    """A setup in a short line."""
+    """Model, system, degrees, formats, workload and changes of a setup in a short line."""
     s = setup.scenario
     degrees = " ".join(
         f"{name.upper()}{getattr(s, name)}"

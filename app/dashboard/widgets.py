@@ -1,4 +1,4 @@
-"""What pages share: a card, a titled table of errors, and parity beside its errors."""
+"""Widgets that pages share: a card, a titled table of errors, parity beside its errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.charts import parity
 from app.dashboard import export
 
 Points = Sequence[dict[str, Any]]
-#: Columns of tables of errors, as headed, and what the heading says under the pointer.
+#: Heading and its explanation by column of a table of errors.
 _ERROR = "of |predicted / measured − 1|"
 HEADINGS: Mapping[str, tuple[str, str]] = {
     "fmt": ("format", "Number formats of the operands, as a profile names its constants"),
@@ -34,15 +34,15 @@ HEADINGS: Mapping[str, tuple[str, str]] = {
 
 
 def card(label: str, value: str, beside: str, meaning: str = "", *, alarming: bool = False) -> None:
-    """A figure on a card: its name, its value, and what to hold it against."""
+    """Draw a figure on a card: its name, its value, and a figure to compare it with below."""
     st.metric(
         label, value, beside, border=True, help=meaning or None,
         delta_color="inverse" if alarming else "off", delta_arrow="off",
     )  # fmt: skip
 
 
-def table(title: str, rows: Points, key: str, caption: str = "") -> None:
-    """A table under its title; a sentence where the fit that writes it has not run."""
+def titled_table(title: str, rows: Points, key: str, caption: str = "") -> None:
+    """Draw a table under its title; a sentence where the fit that writes it has not run."""
     st.subheader(title, anchor=False)
     if rows:
         shown = pd.DataFrame(rows).dropna(axis=1, how="all")
@@ -61,11 +61,14 @@ def table(title: str, rows: Points, key: str, caption: str = "") -> None:
         st.caption(caption)
 
 
-def pair(points: Points, by: str, title: str, key: str) -> dict[str, go.Figure]:
-    """Parity and the spread of its errors, side by side."""
+def parity_and_errors(points: Points, by: str, title: str, key: str) -> dict[str, go.Figure]:
+    """Draw the parity of points and the histogram of their errors; returns both by name.
+
+    points, by: as `app.charts.parity.parity`.
+    """
     look = export.look()
     figure = parity.parity(points, by, f"{title}, by {by}", look)
-    spread = parity.errors(points, "Spread of the errors", look)
+    spread = parity.error_histogram(points, "Spread of the errors", look)
     left, right = st.columns([3, 2], gap="medium")
     with left:
         export.chart(figure, f"parity-{key}", f"{title}, {key}")

@@ -9,6 +9,6 @@ the one above it by a prior (`genz_core.engine.CONSTANTS`):
     recipe   what differs for one model and format      hardware_db/engines/recipes.csv
              there; and a scale of TPOT and of TTFT
 
-so that a device or a model which nobody measured is priced with what holds for the others.  The
-errors on what the fit did not see, and intervals drawn from them, are written beside them.
+so that a device or a model without measurements is priced with what holds for the others.  The
+errors on held-out points, and intervals drawn from them, are written beside them.
 """

@@ -17,10 +17,10 @@ from app.engine_fit.splits import (
     in_sample,
     left_out,
     own_runs_table,
-    splits,
+    split_errors,
     with_own_runs,
 )
-from app.engine_fit.targets import load
+from app.engine_fit.targets import load_measurements
 from app.engine_fit.writing import (
     ENGINES,
     write_devices,
@@ -28,31 +28,31 @@ from app.engine_fit.writing import (
     write_recipes,
     write_table,
 )
-from app.wording.tables import Format, render
+from app.wording.tables import TableFormat, render
 from genz_core.engine import TRIED_RUNS
 
 
 def main() -> None:
-    """Write engines, devices and recipes, and the tables of errors and intervals."""
+    """Fit all engines; write their constants and the tables of errors and intervals."""
     argparse.ArgumentParser(prog="app.engine_fit", description=__doc__).parse_args()
     day = datetime.date.today()
-    fitted = [fit(data, print) for data in load()]
-    for one in fitted:
-        write_engine(one, day)
+    fitted = [fit(data, print) for data in load_measurements()]
+    for engine_fit in fitted:
+        write_engine(engine_fit, day)
     print(write_devices(fitted, ENGINES / "devices.csv"), "devices")
     print(write_recipes(fitted, ENGINES / "recipes.csv"), "recipes")
     residuals = {label: left_out(fitted, by) for label, by in SPLITS.items()}
     own = {count: with_own_runs(fitted, count) for count in OWN_RUNS}
     spread = {**residuals, OWN: own[TRIED_RUNS], AS_GENERIC: as_generic(fitted)}
     tables = {
-        "fit_errors": splits({"in sample": in_sample(fitted), **residuals}),
+        "fit_errors": split_errors({"in sample": in_sample(fitted), **residuals}),
         "own_runs": own_runs_table(own),
         "intervals": interval_table(spread),
         "coverage": coverage_table(spread),
     }
     for name, rows in tables.items():
         write_table(ENGINES / f"{name}.csv", rows, day)
-        print(f"\n{name}\n" + render(rows, Format.text))
+        print(f"\n{name}\n" + render(rows, TableFormat.text))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The fit of one engine: its constants on three levels, solved together."""
+"""The fit of one engine: its constants on the levels engine, device and recipe, together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.engine_fit.targets import Data, Target
+from app.engine_fit.targets import EngineFitData, Target
 from genz_core.engine import CONSTANTS, FIELDS, Recipe
 from genz_core.engine_calibration import (
     MOST_WIDTHS,
@@ -30,9 +30,9 @@ _QUEUE = FIELDS.index("queue_steps")
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Which parameter acts on which target.
+    """The parameters of a fit and the targets that each acts on.
 
-    levels, labels: of each parameter: "engine", "device", "recipe" with its name, or "scale" with
+    levels, labels: of each parameter: "engine", "device" or "recipe" with its name, or "scale" with
     metric and recipe.  constants: the constant it moves, -1 for a scale.  widths: of its prior.
     All [parameters].  acts: [targets, parameters].
     """
@@ -44,7 +44,7 @@ class Design:
     acts: Mask
 
     @classmethod
-    def of(cls, targets: Sequence[Target]) -> Design:
+    def of_targets(cls, targets: Sequence[Target]) -> Design:
         """Constants of the engine, of each device, and of each recipe that was measured serving."""
         systems = np.array([t.facts["system"] for t in targets])
         tiers = {t.facts["system"]: t.facts["tier"] for t in targets}
@@ -69,7 +69,10 @@ class Design:
         return cls(levels, labels, np.array(constants), np.array(widths), np.stack(acted, axis=1))
 
     def moves(self, at: Array) -> Array:
-        """Where each target's constants are, relative to the prior, [targets, constants]."""
+        """Moves of the logarithm of each target's constants off the prior, [targets, constants].
+
+        at: the parameters, [parameters].
+        """
         total = np.zeros((self.acts.shape[0], len(CONSTANTS)))
         for number in range(len(CONSTANTS)):
             chosen = self.constants == number
@@ -77,7 +80,7 @@ class Design:
         return total
 
     def scales(self, at: Array) -> Array:
-        """What the scales add to each log, [targets]."""
+        """The sum of the scales that act on each log, [targets].  at: [parameters]."""
         chosen = self.constants < 0
         return np.asarray(self.acts[:, chosen] @ at[chosen])
 
@@ -90,7 +93,7 @@ class Design:
         return np.asarray(padded[:, self.constants] * self.acts)
 
     def limited(self, at: Array) -> Array:
-        """The parameters, each no further than it may lie from the level above."""
+        """The parameters, each clipped to its largest distance from the level above."""
         most = [
             CONSTANTS[constant].most if level == "engine" else MOST_WIDTHS * width
             for level, constant, width in zip(self.levels, self.constants, self.widths, strict=True)
@@ -99,13 +102,13 @@ class Design:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
-    """A fit: its parameters, the logs there without any scale, and their derivatives.
+class EngineFit:
+    """The fit of an engine: its parameters, the logs without any scale, and their derivatives.
 
     at: [parameters].  logs: ln(predicted / measured), [targets].  matrix: [targets, parameters].
     """
 
-    data: Data
+    data: EngineFitData
     design: Design
     at: Array
     logs: Array
@@ -113,31 +116,34 @@ class Fitted:
 
     @property
     def waiting(self) -> Array:
-        """Share of each TTFT that is decode steps waited for, [targets]."""
+        """Share of each TTFT that requests wait for decode steps, [targets]."""
         design = self.design
         of_engine = (np.array(design.levels) == "engine") & (design.constants == _QUEUE)
         return self.matrix[:, int(np.flatnonzero(of_engine)[0])]
 
     def refitted(self, kept: Mask) -> Array:
-        """The parameters that the kept targets alone give: one step from the whole fit."""
+        """The parameters fitted on the kept targets alone, by one step from the whole fit."""
         if kept.all():
             return self.at
-        here = self.logs + self.design.scales(self.at)
+        logs = self.logs + self.design.scales(self.at)
         step = map_step(
-            here[kept], self.matrix[kept], _spread(self.data)[kept], self.at, self.design.widths
+            logs[kept], self.matrix[kept], _spread(self.data)[kept], self.at, self.design.widths
         )
         return self.design.limited(self.at + step)
 
     def priced(self, kept: Mask) -> Array:
-        """All logs with what the kept targets alone give: constants, and recipes where known."""
+        """All logs with constants and recipes fitted on the kept targets alone, [targets]."""
         at = self.refitted(kept)
         logs = self.logs if kept.all() else self.data.logs(self.design.moves(at))
-        return with_recipes(self, logs, recipes(self, logs, at, kept))
+        return with_recipes(self, logs, recipe_scales(self, logs, at, kept))
 
 
-def fit(data: Data, say: Callable[[str], None] = lambda text: None) -> Fitted:
-    """Gauss-Newton on the logs, around the engine's prior."""
-    design = Design.of(data.targets)
+def fit(data: EngineFitData, say: Callable[[str], None] = lambda text: None) -> EngineFit:
+    """Fit an engine's parameters by Gauss-Newton on the logs, around its prior.
+
+    say: called with a line of progress each round.
+    """
+    design = Design.of_targets(data.targets)
 
     def around(at: Array) -> tuple[Array, Array]:
         moves = design.moves(at)
@@ -146,29 +152,29 @@ def fit(data: Data, say: Callable[[str], None] = lambda text: None) -> Fitted:
         slope = slopes(lambda nudge: data.logs(moves + nudge), start, logs)
         return logs + design.scales(at), design.matrix(slope)
 
-    def told(number: int, logs: Array) -> None:
+    def report(number: int, logs: Array) -> None:
         typical = np.nanmedian(np.abs(np.expm1(logs)))
         say(f"{data.engine} round {number}: median {typical:.1%}")
 
-    at, logs, matrix = optimum(around, _spread(data), design.widths, design.limited, told)
-    return Fitted(data, design, at, logs - design.scales(at), matrix)
+    at, logs, matrix = optimum(around, _spread(data), design.widths, design.limited, report)
+    return EngineFit(data, design, at, logs - design.scales(at), matrix)
 
 
-def _spread(data: Data) -> Array:
+def _spread(data: EngineFitData) -> Array:
     return np.array([SPREAD[target.metric] for target in data.targets])
 
 
 # ------------------------------------------------------------------------------- recipes
 
 
-def recipes(fitted: Fitted, logs: Array, at: Array, kept: Mask) -> dict[str, Recipe]:
-    """The scales of every recipe with a kept serving point.
+def recipe_scales(fitted: EngineFit, logs: Array, at: Array, kept: Mask) -> dict[str, Recipe]:
+    """The scales of every recipe with a kept serving point, by name.
 
-    logs: with the constants of the recipes and without their scales.  TPOT takes the scale that
-    was fitted; TTFT its own, with the steps waited for.
+    logs: with the constants of the recipes and without their scales, [targets].  at: [parameters].
+    TPOT takes the scale of the fit; TTFT its own, with the steps waited for.
     """
     design, targets = fitted.design, fitted.data.targets
-    found = {
+    tpot_scales = {
         label.partition("|")[2]: float(np.exp(value))
         for level, label, value in zip(design.levels, design.labels, at, strict=True)
         if level == "scale" and label.startswith("tpot_s|")
@@ -177,18 +183,18 @@ def recipes(fitted: Fitted, logs: Array, at: Array, kept: Mask) -> dict[str, Rec
     for row in (int(row) for row in np.flatnonzero(kept & np.isfinite(logs))):
         if targets[row].metric == "ttft_s":
             members.setdefault(targets[row].facts["recipe"], []).append(row)
-    known = {}
+    recipes = {}
     for name, rows in members.items():
         steps, scale = first_token(logs[rows], fitted.waiting[rows])
-        known[name] = Recipe(found[name], scale, steps, len(rows))
-    return known
+        recipes[name] = Recipe(tpot_scales[name], scale, steps, len(rows))
+    return recipes
 
 
-def with_recipes(fitted: Fitted, logs: Array, known: dict[str, Recipe]) -> Array:
-    """The logs after each serving target's recipe, where it has one."""
+def with_recipes(fitted: EngineFit, logs: Array, recipes: dict[str, Recipe]) -> Array:
+    """The logs with each serving target's recipe applied, where it has one, [targets]."""
     after = logs.copy()
     for at, target in enumerate(fitted.data.targets):
-        recipe = known.get(target.facts["recipe"])
+        recipe = recipes.get(target.facts["recipe"])
         if recipe is not None and target.metric == "tpot_s":
             after[at] += np.log(recipe.tpot_scale)
         elif recipe is not None and target.metric == "ttft_s":

@@ -1,9 +1,9 @@
-"""Intervals: how far measurements lie from predictions, on points that made neither.
+"""Intervals of measured / predicted from held-out points, and how often they hold.
 
-What was known when a figure was predicted decides which held-out points speak for it:
+What was known when a figure was predicted decides which held-out points its interval comes from:
 
     recipe   this model and format were measured on the device (other loads, degrees, lengths)
-    few      they were calibrated with three runs of one's own
+    few      they were calibrated with three runs of the user's
     device   static batches: the engine was measured on the device, with other models
     none     nothing of it
 """
@@ -24,14 +24,14 @@ from genz_core.types import Array
 from hardware_db.engine_files import GENERIC
 from hardware_db.intervals import LEVEL
 
-#: Splits beside those of `held_out.SPLITS`.
-OWN, AS_GENERIC = "three runs of one's own", "the generic engine"
+#: Splits beside those of `splits.SPLITS`.
+OWN, AS_GENERIC = "three runs of the user's", "the generic engine"
 _LEAST_POINTS = 10
 _MANY = 100.0  # residuals worth counting from which on the shortest interval is looked for
 _STARTS = 201
 _FOLDS = 5
 _BATCH = tuple(metric for metric in SPREAD if metric not in SCALES)
-#: What was known, the splits whose residuals speak for it, and the metrics they speak of.
+#: State of knowledge, the splits whose residuals stand for it, and the metrics of these.
 _KNOWN: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("recipe", ("configurations held out",), tuple(SCALES)),
     ("few", (OWN,), tuple(SCALES)),
@@ -43,8 +43,11 @@ _TIERS = ("measured", "sibling", "default")
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """ln(measured / predicted) of one held-out target, and what was left out with it."""
+class HeldOutResidual:
+    """ln(measured / predicted) of a held-out target.
+
+    left_out: the label of the targets that were left out of the fit with it.
+    """
 
     target: Target
     log: float
@@ -54,12 +57,14 @@ class Sample:
 def interval_table(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
     """Quantiles of measured / predicted, by metric, tier, what was known, and engine.
 
-    engine "*" pools all engines that were measured; "generic", which was fitted to none, speaks for
-    the others.  A cell of fewer than ten points states nothing.
+    engine "*" pools all engines that were measured; "generic", which was fitted to none, stands for
+    the others.  A cell of fewer than ten points has no row.
+
+    residuals: by split, those of `splits.SPLITS`, `OWN` and `AS_GENERIC`.
     """
     rows = []
     for metric, tier, known, samples in _cells(residuals):
-        engines: dict[str, list[Sample]] = defaultdict(list)
+        engines: dict[str, list[HeldOutResidual]] = defaultdict(list)
         for sample in samples:
             engines[sample.target.facts["engine"]].append(sample)
             engines["*"].append(sample)
@@ -75,10 +80,10 @@ def interval_table(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
 
 
 def coverage_table(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
-    """Share of points inside intervals that were drawn from others' residuals.
+    """Share of points inside intervals drawn from the residuals of other points.
 
-    What was left out together stays together, so neither the constants nor the interval of a
-    point knew it.
+    Points that were left out together stay in one fold, so neither the constants nor the interval
+    of a point rest on it.  residuals: as `interval_table`.
     """
     rows = []
     for metric, tier, known, samples in _cells(residuals):
@@ -102,30 +107,32 @@ def coverage_table(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
     return rows
 
 
-def _cells(residuals: Mapping[str, Residuals]) -> Iterator[tuple[str, str, str, list[Sample]]]:
-    """The held-out points of each metric, tier and state of knowledge that has some."""
+def _cells(
+    residuals: Mapping[str, Residuals],
+) -> Iterator[tuple[str, str, str, list[HeldOutResidual]]]:
+    """Metric, tier, state of knowledge and held-out points of each cell that has some."""
     for known, splits, metrics in _KNOWN:
         for metric in metrics:
             samples = [s for split in splits for s in _samples(residuals[split], split, metric)]
             for tier in _TIERS:
-                here = [sample for sample in samples if sample.target.facts["tier"] == tier]
-                if here:
-                    yield metric, tier, known, here
+                of_tier = [sample for sample in samples if sample.target.facts["tier"] == tier]
+                if of_tier:
+                    yield metric, tier, known, of_tier
 
 
-def _samples(residuals: Residuals, split: str, metric: str) -> Iterator[Sample]:
+def _samples(residuals: Residuals, split: str, metric: str) -> Iterator[HeldOutResidual]:
     by = SPLITS.get(split, "model")
     for target, log in zip(residuals.targets, residuals.logs, strict=True):
         if target.metric == metric and np.isfinite(log):
-            yield Sample(target, -float(log), target.facts[by])
+            yield HeldOutResidual(target, -float(log), target.facts[by])
 
 
-def _interval(samples: Sequence[Sample]) -> tuple[float, float]:
-    """Factors of the prediction; they hold it, as a shown interval does.
+def _interval(samples: Sequence[HeldOutResidual]) -> tuple[float, float]:
+    """Low and high end as factors of the prediction, around 1.
 
     Quantiles of n residuals hold a new one less often than they say: the level is raised by
-    (n + 1) / n, as conformal prediction does (Vovk et al., 2005), n the residuals that are worth
-    counting.  Where they are many the shortest interval of that level is taken, which leaves out
+    (n + 1) / n, as conformal prediction does (Vovk et al., 2005), n the number of independent
+    residuals.  Where they are many the shortest interval of that level is taken, which leaves out
     more of the longer tail; where they are few, looking for it would cost coverage.
     """
     logs = np.array([sample.log for sample in samples])
@@ -139,7 +146,7 @@ def _interval(samples: Sequence[Sample]) -> tuple[float, float]:
 
 
 def _independent(logs: Array, labels: Sequence[str]) -> float:
-    """How many independent residuals these are worth, given what was left out together.
+    """Effective number of independent residuals, given the labels left out together.
 
     n / (1 + (m - 1) rho), m to a label and rho the share of the variance between labels, from an
     analysis of variance of one way (Kish, Survey Sampling, 1965, 5.4).
@@ -160,8 +167,10 @@ def _independent(logs: Array, labels: Sequence[str]) -> float:
     return logs.size / (1.0 + (logs.size / len(sizes) - 1.0) * share)
 
 
-def _judged(samples: Sequence[Sample]) -> Iterator[tuple[Sample, tuple[float, float] | None]]:
-    """Each point with the interval that the other folds draw for it, where they are enough."""
+def _judged(
+    samples: Sequence[HeldOutResidual],
+) -> Iterator[tuple[HeldOutResidual, tuple[float, float] | None]]:
+    """Each point with the interval of the other folds, None where they have too few points."""
     folds = _folds([sample.left_out for sample in samples])
     engines = np.array([sample.target.facts["engine"] for sample in samples])
     cells: dict[tuple[int, str], tuple[float, float] | None] = {}
@@ -176,7 +185,7 @@ def _judged(samples: Sequence[Sample]) -> Iterator[tuple[Sample, tuple[float, fl
 
 
 def _folds(labels: Sequence[str]) -> Array:
-    """A fold for each label: five of them, or a label each where there are few."""
+    """The fold of each label, [labels]: five folds, or one a label where labels are few."""
     unique = {label: at for at, label in enumerate(sorted(set(labels)))}
     folds = len(unique) if len(unique) <= 2 * _FOLDS else _FOLDS
     order = np.random.default_rng(0).permutation(len(unique))

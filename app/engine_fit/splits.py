@@ -1,4 +1,4 @@
-"""Errors on what a fit did not see: configurations, models, devices; and after a few own runs."""
+"""Errors on held-out configurations, models and devices, and after a few runs of the user's."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 import hardware_db
-from app.engine_fit.hierarchy import Fitted
-from app.engine_fit.targets import Data, Target
+from app.engine_fit.hierarchy import EngineFit
+from app.engine_fit.targets import EngineFitData, Target
 from genz_core.engine import EngineProfile, Recipe
 from genz_core.engine_calibration import SCALES, SPREAD, calibrate_engine, moved
 from genz_core.error_metrics import error_summary
 from genz_core.types import Array, Mask
 from hardware_db.engine_files import GENERIC
 
-#: What is left out together, by the name of the split.
+#: The fact of a target that is left out together, by split.
 SPLITS: Mapping[str, str] = {
     "configurations held out": "configuration",
     "one model left out": "model",
@@ -31,7 +31,7 @@ _LEAST_RUNS = 8  # that a recipe needs for some to be drawn and others to be jud
 
 @dataclass(frozen=True, slots=True)
 class Residuals:
-    """ln(predicted / measured) of every target of all engines, [targets]."""
+    """Targets of all engines with their ln(predicted / measured), [targets]."""
 
     targets: list[Target]
     logs: Array
@@ -47,41 +47,44 @@ class Residuals:
         return self.logs[np.array([target.facts["set"] == name for target in self.targets])]
 
 
-def in_sample(fitted: Sequence[Fitted]) -> Residuals:
-    """Residuals of the points that made the fit."""
-    return _gather(fitted, lambda one: one.priced(np.ones(len(one.data.targets), dtype=bool)))
+def in_sample(fitted: Sequence[EngineFit]) -> Residuals:
+    """Residuals of the points that the fit was made on."""
+    return _gather(
+        fitted,
+        lambda engine_fit: engine_fit.priced(np.ones(len(engine_fit.data.targets), dtype=bool)),
+    )
 
 
-def left_out(fitted: Sequence[Fitted], by: str) -> Residuals:
-    """Residuals of each point with all that share its fact `by` left out of the fit."""
+def left_out(fitted: Sequence[EngineFit], by: str) -> Residuals:
+    """Residuals of each point with all points that share its fact `by` left out of the fit."""
 
-    def priced(one: Fitted) -> Array:
-        logs = np.full(len(one.data.targets), np.nan)
-        for out in _folds(one.data.targets, by):
-            logs[out] = one.priced(~out)[out]
+    def priced(engine_fit: EngineFit) -> Array:
+        logs = np.full(len(engine_fit.data.targets), np.nan)
+        for mask in _folds(engine_fit.data.targets, by):
+            logs[mask] = engine_fit.priced(~mask)[mask]
         return logs
 
     return _gather(fitted, priced)
 
 
-def as_generic(fitted: Sequence[Fitted]) -> Residuals:
+def as_generic(fitted: Sequence[EngineFit]) -> Residuals:
     """Residuals under the generic engine, which no point fitted.
 
-    It stands for all engines that nobody measured.
+    It stands for all engines without measurements.
     """
     engine = hardware_db.load_engine(GENERIC)
-    found = _gather(fitted, lambda one: one.data.logs_of(engine))
-    targets = [replace(t, facts={**t.facts, "engine": GENERIC}) for t in found.targets]
-    return Residuals(targets, found.logs)
+    residuals = _gather(fitted, lambda engine_fit: engine_fit.data.logs_of(engine))
+    targets = [replace(t, facts={**t.facts, "engine": GENERIC}) for t in residuals.targets]
+    return Residuals(targets, residuals.logs)
 
 
-def _gather(fitted: Sequence[Fitted], priced: Callable[[Fitted], Array]) -> Residuals:
-    targets = [target for one in fitted for target in one.data.targets]
-    return Residuals(targets, np.concatenate([priced(one) for one in fitted]))
+def _gather(fitted: Sequence[EngineFit], priced: Callable[[EngineFit], Array]) -> Residuals:
+    targets = [target for engine_fit in fitted for target in engine_fit.data.targets]
+    return Residuals(targets, np.concatenate([priced(engine_fit) for engine_fit in fitted]))
 
 
 def _folds(targets: Sequence[Target], by: str) -> Iterator[Mask]:
-    """Masks of what is left out together: a label at a time.
+    """Masks of the targets left out together, [targets] each: a label at a time.
 
     Configurations of serving runs are dealt into five folds; those of the few batch points are
     left out one at a time.
@@ -97,14 +100,17 @@ def _folds(targets: Sequence[Target], by: str) -> Iterator[Mask]:
         yield np.isin(labels, unique[order % _FOLDS == fold])
 
 
-def splits(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
-    """A row a split and metric: how many points, and their errors in percent."""
+def split_errors(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
+    """Number of points and errors [%] by split and metric."""
     rows = []
-    for label, found in residuals.items():
-        logs = {metric: found.of_metric(metric) for metric in SPREAD}
-        logs |= {_possible(metric): found.of_metric(metric, possible=True) for metric in SCALES}
-        logs["published, all"] = found.of_set("published")
-        rows += [{"split": label, "metric": name, **figures(them)} for name, them in logs.items()]
+    for label, of_split in residuals.items():
+        logs = {metric: of_split.of_metric(metric) for metric in SPREAD}
+        logs |= {_possible(metric): of_split.of_metric(metric, possible=True) for metric in SCALES}
+        logs["published, all"] = of_split.of_set("published")
+        rows += [
+            {"split": label, "metric": name, **error_figures(ratios)}
+            for name, ratios in logs.items()
+        ]
     return rows
 
 
@@ -112,8 +118,8 @@ def _possible(metric: str) -> str:
     return f"{metric}, possible"
 
 
-def figures(logs: Array) -> dict[str, float]:
-    """Errors of ln(predicted / measured), in percent."""
+def error_figures(logs: Array) -> dict[str, float]:
+    """Errors [%] of logs ln(predicted / measured), and their number."""
     row = error_summary(np.exp(logs), np.ones(len(logs))).row()
     names = ("mape", "median", "p90", "bias", "within_10", "within_20", "within_30")
     return {"points": row["points"], **{name: round(100 * row[name], 1) for name in names}}
@@ -122,8 +128,8 @@ def figures(logs: Array) -> dict[str, float]:
 # ------------------------------------------------------------------------------- own runs
 
 
-def with_own_runs(fitted: Sequence[Fitted], count: int) -> Residuals:
-    """Residuals of a model nobody measured, after a calibration with some runs of it.
+def with_own_runs(fitted: Sequence[EngineFit], count: int) -> Residuals:
+    """Residuals of models left out of the fit, after a calibration with `count` runs of them.
 
     Every recipe of eight runs or more is left out with its model; some of its runs are drawn at
     random and calibrate the engine as `calibrate_engine` does, and those that no count draws
@@ -132,22 +138,26 @@ def with_own_runs(fitted: Sequence[Fitted], count: int) -> Residuals:
     draws = np.random.default_rng(0)
     targets: list[Target] = []
     logs: list[Array] = []
-    for one in fitted:
-        for out in _folds(one.data.targets, "model"):
-            moves = one.design.moves(one.refitted(~out))
-            for runs in _runs_by_recipe(one.data.targets, out & np.isfinite(one.logs)):
-                engine = moved(one.data.prior, moves[runs[0, 0]])
+    for engine_fit in fitted:
+        for mask in _folds(engine_fit.data.targets, "model"):
+            moves = engine_fit.design.moves(engine_fit.refitted(~mask))
+            for runs in _runs_by_recipe(
+                engine_fit.data.targets, mask & np.isfinite(engine_fit.logs)
+            ):
+                engine = moved(engine_fit.data.prior, moves[runs[0, 0]])
                 for _ in range(_DRAWS):
                     mixed = draws.permutation(len(runs))
                     own, rest = runs[mixed[:count]], runs[mixed[max(OWN_RUNS) :]]
-                    judged = [one.data.targets[at] for at in rest.ravel()]
-                    logs.append(_calibrated(one.data, engine, own.ravel(), judged))
+                    judged = [engine_fit.data.targets[at] for at in rest.ravel()]
+                    logs.append(_calibrated(engine_fit.data, engine, own.ravel(), judged))
                     targets += judged
     return Residuals(targets, np.concatenate(logs))
 
 
-def _calibrated(data: Data, engine: EngineProfile, own: Array, judged: Sequence[Target]) -> Array:
-    """ln(predicted / measured) of the judged targets after a calibration with others."""
+def _calibrated(
+    data: EngineFitData, engine: EngineProfile, own: Array, judged: Sequence[Target]
+) -> Array:
+    """ln(predicted / measured) of the judged targets after a calibration with the targets `own`."""
     recipe = Recipe()
     if len(own):
         runs = [data.targets[int(at)] for at in own]
@@ -163,23 +173,27 @@ def _calibrated(data: Data, engine: EngineProfile, own: Array, judged: Sequence[
 
 
 def own_runs_table(by_count: Mapping[int, Residuals]) -> list[dict[str, Any]]:
-    """A row a count of own runs and metric: the errors that remain, in percent."""
+    """Errors [%] that remain, by number of own runs and metric."""
     return [
-        {"own runs": count, "metric": name, **figures(found.of_metric(metric, possible=possible))}
-        for count, found in by_count.items()
+        {
+            "own runs": count,
+            "metric": name,
+            **error_figures(residuals.of_metric(metric, possible=possible)),
+        }
+        for count, residuals in by_count.items()
         for metric in SCALES
         for name, possible in ((metric, False), (_possible(metric), True))
     ]
 
 
 def _runs_by_recipe(targets: Sequence[Target], chosen: Mask) -> Iterator[np.ndarray]:
-    """The chosen runs of each recipe of enough: rows of their TPOT and TTFT, [runs, metrics]."""
-    found: dict[str, dict[int, dict[str, int]]] = {}
+    """Targets of the chosen runs of each recipe with enough: TPOT and TTFT, [runs, metrics]."""
+    by_recipe: dict[str, dict[int, dict[str, int]]] = {}
     for at in (int(row) for row in np.flatnonzero(chosen)):
         if targets[at].facts["set"] == "serving":
-            runs = found.setdefault(targets[at].facts["recipe"], {})
+            runs = by_recipe.setdefault(targets[at].facts["recipe"], {})
             runs.setdefault(targets[at].row, {})[targets[at].metric] = at
-    for runs in found.values():
+    for runs in by_recipe.values():
         whole = [[run[metric] for metric in SCALES] for run in runs.values() if len(run) == 2]
         if len(whole) >= _LEAST_RUNS:
             yield np.array(whole)

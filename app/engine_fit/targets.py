@@ -1,4 +1,4 @@
-"""The measured figures of each engine, and what each may be left out by."""
+"""The measured figures of each engine, with the facts that splits leave them out by."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ class Target:
     """One measured figure: the row it belongs to and the facts that splits leave out by.
 
     facts: model, system, configuration, set ("serving" or "published"), engine, recipe (the key
-    of `hardware_db.load_recipe`, joined by "|"), tier of the latency profile, named (the model),
-    possible ("no" where a figure of its row lies below the bound of the load that it states).
+    of `hardware_db.recipes.load_recipe`, joined by "|"), tier of the latency profile, named (the
+    model), possible ("no" where a figure of its row lies below the bound of the load that it
+    states).
     """
 
     row: int
@@ -38,7 +39,7 @@ class Target:
 
 
 @dataclass(slots=True)
-class Data:
+class EngineFitData:
     """The measured figures of one engine, its rows grouped for pricing.
 
     A group shares model, formats and system, so it shares its constants.
@@ -64,29 +65,28 @@ class Data:
         return np.log(predicted) - np.log([target.measured_s for target in self.targets])
 
     def logs_of(self, engine: EngineProfile) -> Array:
-        """ln(predicted / measured) under one engine whatever its device and recipe, [targets]."""
+        """ln(predicted / measured) under the same engine on every device and recipe, [targets]."""
         predicted = self.predicted_s(self.targets, engine)
         return np.asarray(np.log(predicted) - np.log([t.measured_s for t in self.targets]))
 
     def predicted_s(
         self, targets: Sequence[Target], engine: EngineProfile, recipe: Recipe | None = None
     ) -> Array:
-        """What an engine predicts for some targets [s], [targets]."""
+        """Predictions of some targets under an engine [s], [targets]."""
         wanted = {target.row for target in targets}
         priced: dict[int, points_file.Row] = {}
         for resolved, members in self.groups:
-            if here := [at for at in members if at in wanted]:
-                priced |= self._price(resolved, here, engine, recipe)
+            if wanted_members := [at for at in members if at in wanted]:
+                priced |= self._price(resolved, wanted_members, engine, recipe)
         return np.array([_figure(priced[target.row], target) for target in targets])
 
     def _price(
         self, resolved: Resolved, rows: Sequence[int], engine: EngineProfile, recipe: Recipe | None
     ) -> dict[int, points_file.Row]:
-        scaled = replace(engine, recipe=recipe or NO_RECIPE)
-        asked = replace(resolved, engine=scaled)
-        return dict(
-            zip(rows, points_file.price_group(asked, [self.rows[at] for at in rows]), strict=True)
-        )
+        """The priced rows by their number; without a recipe nothing is scaled."""
+        under = replace(resolved, engine=replace(engine, recipe=recipe or NO_RECIPE))
+        priced = points_file.price_group(under, [self.rows[at] for at in rows])
+        return dict(zip(rows, priced, strict=True))
 
 
 def _figure(row: points_file.Row, target: Target) -> float:
@@ -97,30 +97,30 @@ def _number(row: points_file.Row, column: str) -> float:
     return float(row.get(column) or "nan")
 
 
-def load(only: str = "") -> list[Data]:
-    """Every measured point, by engine; or those of one engine, by its profile's name."""
-    found: dict[str, Data] = {}
+def load_measurements(only: str = "") -> list[EngineFitData]:
+    """The shipped measurements of every engine, or of the engine named `only`."""
+    by_engine: dict[str, EngineFitData] = {}
     for source in ("published", "serving"):
         for row in measured_points.measured_rows(source):
             name = hardware_db.load_engine(row["engine"]).name
             if only and name != only:
                 continue
-            data = found.setdefault(name, Data(name, prior_engine(name), [], [], []))
+            data = by_engine.setdefault(name, EngineFitData(name, prior_engine(name), [], [], []))
             at = len(data.rows)
             data.rows.append(parse(row, row["id"]))
             data.targets += [Target(at, m, s, _facts(row)) for m, s in _measured(row)]
-    for data in found.values():
-        together: dict[Any, list[int]] = defaultdict(list)
+    for data in by_engine.values():
+        groups: dict[Any, list[int]] = defaultdict(list)
         for at, point in enumerate(data.rows):
-            together[points_file.group_of(point)].append(at)
-        data.groups = [(resolve(data.rows[m[0]].scenario), m) for m in together.values()]
-        _name(data)
-        _doubt(data)
-    return list(found.values())
+            groups[points_file.group_of(point)].append(at)
+        data.groups = [(resolve(data.rows[m[0]].scenario), m) for m in groups.values()]
+        _add_group_facts(data)
+        _add_possible(data)
+    return list(by_engine.values())
 
 
-def _name(data: Data) -> None:
-    """Give every target the names that a prediction of its group will be asked by."""
+def _add_group_facts(data: EngineFitData) -> None:
+    """Add to every target's facts engine, system, recipe, tier and model of its group."""
     names: dict[int, dict[str, str]] = {}
     for resolved, members in data.groups:
         system, parameters = resolved.system, str(round(resolved.model.parameters))
@@ -135,10 +135,10 @@ def _name(data: Data) -> None:
     data.targets = [replace(t, facts={**t.facts, **names[t.row]}) for t in data.targets]
 
 
-def _doubt(data: Data) -> None:
-    """Say of every target whether its row can have been measured at the load that it states.
+def _add_possible(data: EngineFitData) -> None:
+    """Add to every target's facts whether its row is possible at the load that it states.
 
-    Where a row is silent about its cache, an 8-bit one is believed: the least that engines keep.
+    A row without a cache format is taken to have an 8-bit one: the least that engines keep.
     """
     bounds: dict[int, points_file.Row] = {}
     for resolved, members in data.groups:
@@ -163,7 +163,10 @@ def _measured(row: Mapping[str, str]) -> list[tuple[str, float]]:
 
 
 def _facts(row: Mapping[str, str]) -> dict[str, str]:
-    """A configuration is everything but the load; of published points, source, device and model."""
+    """Set, model and configuration of a measured row.
+
+    A configuration is everything but the load; of published points, source, device and model.
+    """
     model, system = row.get("family") or row["model"], row["system"]
     if "phase" in row:
         return {

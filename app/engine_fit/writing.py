@@ -1,4 +1,4 @@
-"""The fit as files: engines' YAML, the CSVs of devices and recipes, the tables of errors."""
+"""Files of the fit: the engines' YAML, CSVs of devices and recipes, tables of errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from app.engine_fit.hierarchy import Fitted, recipes
+from app.engine_fit.hierarchy import EngineFit, recipe_scales
 from genz_core.engine import CONSTANTS, FIELDS
 from genz_core.engine_calibration import moved
 from genz_core.types import Array
@@ -33,8 +33,8 @@ _DEVICE = tuple(c.field for c in CONSTANTS if c.device)
 _RECIPE = tuple(c.field for c in CONSTANTS if c.recipe)
 
 
-def write_engine(fitted: Fitted, day: datetime.date) -> None:
-    """Put an engine's constants into its YAML, each with the points behind it."""
+def write_engine(fitted: EngineFit, day: datetime.date) -> None:
+    """Write an engine's fitted constants into its YAML, each with the number of points."""
     path = ENGINES / f"{fitted.data.engine}.yaml"
     text = path.read_text(encoding="utf-8")
     text = re.sub(r"^  fit: \{.*\}\n", "", text, flags=re.MULTILINE)
@@ -54,29 +54,35 @@ def write_engine(fitted: Fitted, day: datetime.date) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def write_devices(fitted: Sequence[Fitted], path: Path) -> int:
-    """What differs on each device of an engine, as factors; returns how many there are."""
+def write_devices(fitted: Sequence[EngineFit], path: Path) -> int:
+    """Write the factors of each engine's constants by device; returns the number of rows."""
     rows = []
-    for one in fitted:
-        systems = [target.facts["system"] for target in one.data.targets]
+    for engine_fit in fitted:
+        systems = [target.facts["system"] for target in engine_fit.data.targets]
         for system in sorted(set(systems)):
-            factors = _factors(_level(one, "device", system), _DEVICE)
-            row = {"engine": one.data.engine, "system": system, "points": systems.count(system)}
+            factors = _factors(_level(engine_fit, "device", system), _DEVICE)
+            row = {
+                "engine": engine_fit.data.engine,
+                "system": system,
+                "points": systems.count(system),
+            }
             rows.append({**row, **factors})
     return _write(path, rows, ("engine", "system"))
 
 
-def write_recipes(fitted: Sequence[Fitted], path: Path) -> int:
-    """What differs for each recipe, as factors and scales; returns how many there are."""
+def write_recipes(fitted: Sequence[EngineFit], path: Path) -> int:
+    """Write the factors and scales by recipe; returns the number of rows."""
     rows = []
-    for one in fitted:
-        targets = one.data.targets
+    for engine_fit in fitted:
+        targets = engine_fit.data.targets
         everyone = np.ones(len(targets), dtype=bool)
-        for name, recipe in recipes(one, one.logs, one.at, everyone).items():
+        for name, recipe in recipe_scales(
+            engine_fit, engine_fit.logs, engine_fit.at, everyone
+        ).items():
             parameters, system, weights = name.split("|")
             rows.append(
                 {
-                    "engine": one.data.engine,
+                    "engine": engine_fit.data.engine,
                     "parameters": parameters,
                     "system": system,
                     "weights": weights,
@@ -85,22 +91,22 @@ def write_recipes(fitted: Sequence[Fitted], path: Path) -> int:
                     "tpot_scale": round(recipe.tpot_scale, 4),
                     "ttft_scale": round(recipe.ttft_scale, 4),
                     "queue_scale": round(recipe.queue_scale, 4),
-                    **_factors(_level(one, "recipe", name), _RECIPE),
+                    **_factors(_level(engine_fit, "recipe", name), _RECIPE),
                 }
             )
     return _write(path, rows, ("engine", "parameters", "system", "weights"))
 
 
 def write_table(path: Path, rows: Sequence[Mapping[str, Any]], day: datetime.date) -> None:
-    """A table of errors, each row with the day it was made."""
+    """Write a table of errors, each row with the day of the fit."""
     _write(path, [{**row, "date": str(day)} for row in rows])
 
 
-def _level(fitted: Fitted, level: str, label: str) -> Array:
-    """Moves of the constants on one level, [constants]."""
+def _level(fitted: EngineFit, level: str, label: str) -> Array:
+    """Moves of the constants' logarithms on a level, for the label `label`, [constants]."""
     design, moves = fitted.design, np.zeros(len(CONSTANTS))
-    for at, (of, name) in enumerate(zip(design.levels, design.labels, strict=True)):
-        if (of, name) == (level, label):
+    for at, parameter in enumerate(zip(design.levels, design.labels, strict=True)):
+        if parameter == (level, label):
             moves[design.constants[at]] = fitted.at[at]
     return moves
 

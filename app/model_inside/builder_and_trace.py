@@ -1,4 +1,4 @@
-"""A model from inside: one step of it priced, built by hand or traced, and both side by side."""
+"""One step of a model's graph priced, from its builder or from a trace, and both compared."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from genz_core.step import StepEstimate
 from genz_core.types import Model, Op
 from model_registry.reports.symbolic import graph_total
 
-#: What builder and trace are compared in: name, field of an operator, its classes, unit.
+#: Figures that builder and trace are compared in: name, field and classes of operators, words.
 _FIGURES = (
     (
         "FLOPs of matrix products and experts",
@@ -44,8 +44,8 @@ _FIGURES = (
 )
 
 
-def traced(setup: Setup) -> Model:
-    """The model of a setup as transformers' own code runs it, from its config alone.
+def traced_model(setup: Setup) -> Model:
+    """The model of a setup as traced from transformers' own code, from its config alone.
 
     Raises:
         RidgelineError: there is no such code here, or it needs remote code.
@@ -55,31 +55,38 @@ def traced(setup: Setup) -> Model:
     return model_registry.traced(source, **setup.scenario.precisions)
 
 
-def step(asked: Resolved, model: Model, phase: str) -> StepEstimate:
-    """One step of `model` in a scenario: the prefill, or the decode step halfway the output.
+def priced_step(resolved: Resolved, model: Model, phase: str) -> StepEstimate:
+    """The estimate of one step of `model` in the scenario, system and engine of `resolved`.
+
+    phase: "prefill", or "decode" for the step halfway the output.
 
     Raises:
         RidgelineError: degrees that cannot split the model.
     """
     from genz_core.eager import as_run
 
-    scenario = asked.scenario
-    runs, degrees = as_run(model, asked.engine), scenario.parallelism
+    scenario = resolved.scenario
+    runs, degrees = as_run(model, resolved.engine), scenario.parallelism
     if message := runs.invalid(degrees):
         raise InvalidParallelism(message)
     if phase == "prefill":
-        return genz_core.prefill(runs, asked.system, scenario.workload, degrees, asked.engine)
-    context = halfway(scenario)
-    return genz_core.decode_step(runs, asked.system, scenario.batch, context, degrees, asked.engine)
+        return genz_core.prefill(runs, resolved.system, scenario.workload, degrees, resolved.engine)
+    context = halfway_context(scenario)
+    return genz_core.decode_step(
+        runs, resolved.system, scenario.batch, context, degrees, resolved.engine
+    )
 
 
-def halfway(scenario: Scenario) -> int:
+def halfway_context(scenario: Scenario) -> int:
     """Tokens in the cache of a sequence that has half of its output."""
     return scenario.isl + scenario.osl // 2
 
 
-def operators(steps: Mapping[str, StepEstimate]) -> dict[str, tuple[StepEstimate, int]]:
-    """Every operator that takes time by "side op:row", the costliest of each side first."""
+def operators_by_key(steps: Mapping[str, StepEstimate]) -> dict[str, tuple[StepEstimate, int]]:
+    """Step and row of every operator that takes time, the costliest of each side first.
+
+    Keys are "<side> op:<row>", such as "builder op:7".  steps: by side, "builder" and "trace".
+    """
     return {
         f"{side} op:{row}": (step, row)
         for side, step in steps.items()
@@ -88,51 +95,55 @@ def operators(steps: Mapping[str, StepEstimate]) -> dict[str, tuple[StepEstimate
     }
 
 
-def called(name: str, step: StepEstimate, row: int, *, with_side: bool) -> str:
+def operator_label(key: str, step: StepEstimate, row: int, *, with_side: bool) -> str:
     """An operator as a list names it: "qkv_proj · layers 0–31, trace".
 
-    name: its key in `operators`.  with_side: say whether it is of the builder or of the trace.
+    key: of `operators_by_key`.  with_side: say whether it is of the builder or of the trace.
     """
     op = step.graph.ops[row]
-    side = f", {name.partition(' ')[0]}" if with_side else ""
-    return f"{op.name} · {place(op)}{side}"
+    side = f", {key.partition(' ')[0]}" if with_side else ""
+    return f"{op.name} · {operator_place(op)}{side}"
 
 
-def place(op: Op) -> str:
-    """Where in the model an operator runs: its layers, or the stage before or after them."""
-    return layer_tree.ranges(op.layers) if op.layers else f"{op.stage} stage"
+def operator_place(op: Op) -> str:
+    """The layers that an operator runs in, or its stage before or after them, in words."""
+    return layer_tree.layer_ranges(op.layers) if op.layers else f"{op.stage} stage"
 
 
-def beside(built: Model, trace: Model, one: StepEstimate, other: StepEstimate) -> pd.DataFrame:
-    """Builder and trace, a row a figure; per device and step."""
-    rows = [_row("Parameters", built.parameters, trace.parameters, quantities.parameters)]
-    rows.append(
-        _row(
-            "Active per token",
-            built.active_parameters,
-            trace.active_parameters,
-            quantities.parameters,
-        )
-    )
+def compared_figures(
+    models: tuple[Model, Model], steps: tuple[StepEstimate, StepEstimate]
+) -> pd.DataFrame:
+    """Builder and trace, a row a figure: of the model, or of one step on one device.
+
+    models: of the builder and of the trace.  steps: one of each, priced alike.
+    """
+    built, traced = models
+    rows = [
+        _row("Parameters", built.parameters, traced.parameters, quantities.parameters),
+        _row("Active per token", built.active_parameters, traced.active_parameters,
+             quantities.parameters),
+    ]  # fmt: skip
     for name, field, classes, words in _FIGURES:
-        built_sum, traced_sum = (
-            graph_total(priced.graph, field, classes) for priced in (one, other)
-        )
+        built_sum, traced_sum = (graph_total(step.graph, field, classes) for step in steps)
         rows.append(_row(name, built_sum, traced_sum, words))
-    mine, theirs = operators_latency(one), operators_latency(other)
-    timed = _row(
-        "Predicted time of the operators", mine.seconds, theirs.seconds, quantities.seconds
+    built_time, traced_time = map(operators_latency, steps)
+    row = _row(
+        "Predicted time of the operators",
+        built_time.seconds,
+        traced_time.seconds,
+        quantities.seconds,
     )
-    trusted = {side: said(one) for side, one in (("builder", mine), ("trace", theirs))}
-    return pd.DataFrame([*rows, {**timed, **trusted}])
+    trusted = {"builder": latency_words(built_time), "trace": latency_words(traced_time)}
+    return pd.DataFrame([*rows, {**row, **trusted}])
 
 
-def said(one: Latency) -> str:
-    return f"{quantities.seconds(one.seconds)} (80 %: {one.trust})"
+def latency_words(latency: Latency) -> str:
+    """A latency with its interval: "4.52 ms (80 %: 4.2 to 5.1 ms)"."""
+    return f"{quantities.seconds(latency.seconds)} (80 %: {latency.trust})"
 
 
 def operators_latency(step: StepEstimate) -> Latency:
-    """All operators of a step, without the host."""
+    """The sum of a step's operators with its interval, without host and pipeline wait."""
     return Latency.total(intervals.of_rows(intervals.operator_table(step)))
 
 

@@ -1,4 +1,4 @@
-"""A graph as people read it: ends, groups of equal layers, their parts, and operators in them."""
+"""The layer graph of a step: ends of the model, groups of equal layers, their parts, operators."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from genz_core.types import Op
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One line of the layer graph.
+class GraphLine:
+    """One line of the layer graph: an operator, or a group or part that folds.
 
-    id: "op:7" for the operator in row 7 of the step, else of what folds.  level: of indentation.
-    detail: how often it runs.  row: of an operator, -1 for what folds.  latency: of all its runs.
-    open: whether what folds shows its lines.
+    id: "op:7" for the operator in row 7 of the step, "layers:1" for a group, "layers:1.0" for a
+    part.  detail: how often it runs.  level: of indentation.  row: of an operator, -1 for what
+    folds.  latency: of all its runs.  open: whether a group or part shows its lines.
     """
 
     id: str
@@ -31,66 +31,70 @@ class Line:
 
     @property
     def seconds(self) -> float:
+        """Predicted time of all its runs [s]."""
         return self.latency.seconds
 
     @property
     def folds(self) -> bool:
+        """Whether it is a group or part, which folds, and no operator."""
         return self.row < 0
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Operators of one module that follow each other: rows of the step."""
+class ModulePart:
+    """Operators of one module that follow each other.  rows: of the step."""
 
     name: str
     rows: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Equal layers; no layers for what runs once before or after them."""
+class LayerGroup:
+    """Layers with the same operators; `layers` is empty for operators before or after them."""
 
     layers: tuple[int, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[ModulePart, ...]
 
 
-def groups(step: StepEstimate) -> list[Group]:
-    """The step's operators that take time, by layers that share operators, in running order."""
+def layer_groups(step: StepEstimate) -> list[LayerGroup]:
+    """The step's operators that take time, grouped by layers that share them, in running order."""
     ops = step.graph.ops
     rows = [row for row in range(len(ops)) if step.operators_s[row, 0] > 0]
     ends = [row for row in rows if not ops[row].layers]
     sets = _joined([frozenset(ops[row].layers) for row in rows if ops[row].layers])
-    found = [
-        Group(tuple(sorted(one)), _parts(ops, [r for r in rows if one & set(ops[r].layers)]))
-        for one in sets
+    grouped = [
+        LayerGroup(
+            tuple(sorted(layers)), _parts(ops, [r for r in rows if layers & set(ops[r].layers)])
+        )
+        for layers in sets
     ]
     first = min((row for row in rows if ops[row].layers), default=len(ops))
     before, after = (
-        [Group((), _parts(ops, [row for row in ends if (row < first) == early]))]
+        [LayerGroup((), _parts(ops, [row for row in ends if (row < first) == early]))]
         for early in (True, False)
     )
-    return [one for one in (*before, *found, *after) if one.parts]
+    return [group for group in (*before, *grouped, *after) if group.parts]
 
 
 def _joined(sets: Sequence[frozenset[int]]) -> list[frozenset[int]]:
-    """Layer sets that overlap made one, in the order of their first."""
-    found: list[frozenset[int]] = []
-    for one in sets:
-        apart = [other for other in found if not other & one]
-        merged = one.union(*(other for other in found if other & one))
-        at = next((i for i, other in enumerate(found) if other & one), len(apart))
-        found = [*apart[:at], merged, *apart[at:]]
-    return found
+    """Layer sets, those that overlap joined, in the order of their first."""
+    joined: list[frozenset[int]] = []
+    for layers in sets:
+        apart = [earlier for earlier in joined if not earlier & layers]
+        merged = layers.union(*(earlier for earlier in joined if earlier & layers))
+        at = next((i for i, earlier in enumerate(joined) if earlier & layers), len(apart))
+        joined = [*apart[:at], merged, *apart[at:]]
+    return joined
 
 
-def _parts(ops: Sequence[Op], rows: Sequence[int]) -> tuple[Part, ...]:
-    parts: list[Part] = []
+def _parts(ops: Sequence[Op], rows: Sequence[int]) -> tuple[ModulePart, ...]:
+    parts: list[ModulePart] = []
     for row in rows:
         name = _part(ops[row])
         if parts and parts[-1].name == name:
-            parts[-1] = Part(name, (*parts[-1].rows, row))
+            parts[-1] = ModulePart(name, (*parts[-1].rows, row))
         else:
-            parts.append(Part(name, (row,)))
+            parts.append(ModulePart(name, (row,)))
     return tuple(parts)
 
 
@@ -105,42 +109,51 @@ def _part(op: Op) -> str:
 # ------------------------------------------------------------------------------- as lines
 
 
-def lines(step: StepEstimate, opened: Collection[str]) -> list[Line]:
-    """What is shown when the groups and parts named in `opened` are unfolded."""
-    known = intervals.of_rows(intervals.operator_table(step))
-    ops = [_operator(*one) for one in zip(step.graph.ops, range(len(known)), known, strict=True)]
-    found: list[Line] = []
-    for at, group in enumerate(groups(step)):
+def graph_lines(step: StepEstimate, opened: Collection[str]) -> list[GraphLine]:
+    """The lines shown when the groups and parts whose ids are in `opened` are unfolded."""
+    latencies = intervals.of_rows(intervals.operator_table(step))
+    ops = [_operator(op, row, latencies[row]) for row, op in enumerate(step.graph.ops)]
+    shown: list[GraphLine] = []
+    for at, group in enumerate(layer_groups(step)):
         members = [ops[row] for part in group.parts for row in part.rows]
         if not group.layers:
-            found += members
+            shown += members
             continue
         name, count = f"layers:{at}", f"{len(group.layers)} ×"
-        head = _fold(name, ranges(group.layers).capitalize(), count, members, opened)
-        found.append(head)
+        head = _fold(name, layer_ranges(group.layers).capitalize(), count, members, opened)
+        shown.append(head)
         for place, part in enumerate(group.parts if head.open else ()):
             inside = [replace(ops[row], level=2) for row in part.rows]
-            found += _part_lines(part.name, f"{name}.{place}", inside, opened)
-    return found
+            shown += _part_lines(part.name, f"{name}.{place}", inside, opened)
+    return shown
 
 
 def foldable(step: StepEstimate) -> dict[str, str]:
-    """Every group and part that can be unfolded, with its title."""
-    found: dict[str, str] = {}
-    for at, group in enumerate(groups(step)):
+    """Titles of the groups and parts that can be unfolded, by id."""
+    titles: dict[str, str] = {}
+    for at, group in enumerate(layer_groups(step)):
         if group.layers:
-            title = ranges(group.layers)
-            found[f"layers:{at}"] = title
+            title = layer_ranges(group.layers)
+            titles[f"layers:{at}"] = title
             for place, part in enumerate(group.parts):
                 if len(part.rows) > 1:
-                    found[f"layers:{at}.{place}"] = f"{title}: {part.name}"
-    return found
+                    titles[f"layers:{at}.{place}"] = f"{title}: {part.name}"
+    return titles
+
+
+def costliest_group(step: StepEstimate) -> set[str]:
+    """Ids of the group of layers that takes most time and of its parts; empty without layers."""
+    groups = [line for line in graph_lines(step, ()) if line.folds]
+    if not groups:
+        return set()
+    longest = max(groups, key=lambda line: line.seconds).id
+    return {longest, *(name for name in foldable(step) if name.startswith(f"{longest}."))}
 
 
 def _part_lines(
-    title: str, name: str, members: Sequence[Line], opened: Collection[str]
-) -> list[Line]:
-    """A part of a layer; one operator needs no heading."""
+    title: str, name: str, members: Sequence[GraphLine], opened: Collection[str]
+) -> list[GraphLine]:
+    """The lines of a part: a heading over its operators, or its only operator without one."""
     if len(members) == 1:
         return [replace(members[0], level=1)]
     head = replace(_fold(name, title, "", members, opened), level=1)
@@ -148,18 +161,18 @@ def _part_lines(
 
 
 def _fold(
-    name: str, title: str, detail: str, members: Sequence[Line], opened: Collection[str]
-) -> Line:
+    name: str, title: str, detail: str, members: Sequence[GraphLine], opened: Collection[str]
+) -> GraphLine:
     whole = Latency.total(line.latency for line in members)
-    return Line(name, title, detail, 0, -1, "", whole, name in opened)
+    return GraphLine(name, title, detail, 0, -1, "", whole, name in opened)
 
 
-def _operator(op: Op, row: int, latency: Latency) -> Line:
+def _operator(op: Op, row: int, latency: Latency) -> GraphLine:
     runs = f"{op.count:,.0f} ×" if op.count != 1 else ""
-    return Line(f"op:{row}", op.name, runs, 0, row, op.operator_class, latency)
+    return GraphLine(f"op:{row}", op.name, runs, 0, row, op.operator_class, latency)
 
 
-def ranges(layers: Sequence[int]) -> str:
+def layer_ranges(layers: Sequence[int]) -> str:
     """(0, 1, 2, 5) -> "layers 0–2, 5"; long lists are cut."""
     runs: list[list[int]] = []
     for layer in layers:

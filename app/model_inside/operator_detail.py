@@ -1,4 +1,4 @@
-"""One operator taken apart: the formula of its FLOPs with numbers put in, and its tensors."""
+"""One operator in detail: the formula of its FLOPs with numbers put in, and its tensors."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _MEANINGS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Formula:
-    """FLOPs of one run: in symbols, with numbers put in, and what the symbols mean."""
+class FlopsFormula:
+    """The formula of the FLOPs of one run: in symbols, in numbers, and the symbols' meanings."""
 
     symbols: str
     numbers: str
@@ -37,8 +37,8 @@ class Formula:
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
-    """What crosses memory in one run: its shape, number format and bytes."""
+class TensorTraffic:
+    """A tensor that crosses memory in one run: name, shape, number format and bytes."""
 
     tensor: str
     shape: str
@@ -46,14 +46,14 @@ class Tensor:
     bytes: float
 
 
-def number(value: Any) -> float:
-    """A figure of an operator that was priced for one configuration."""
+def scalar(value: Any) -> float:
+    """The float of a figure with one configuration: a number, or an array of one."""
     return float(np.asarray(value, dtype=float).reshape(-1)[0])
 
 
-def formula(op: Op) -> Formula | None:
-    """The formula of an operator's FLOPs; None where it does no arithmetic."""
-    flops, sizes = number(op.flops), {name: number(value) for name, value in op.dims.items()}
+def flops_formula(op: Op) -> FlopsFormula | None:
+    """The formula of the FLOPs of an operator's run; None where it does no arithmetic."""
+    flops, sizes = scalar(op.flops), {name: scalar(value) for name, value in op.dims.items()}
     if not flops:
         return None
     pattern = KINDS[op.kind].flops or _PER_ELEMENT
@@ -67,11 +67,11 @@ def formula(op: Op) -> Formula | None:
     elif {"m", "n", "k"} <= sizes.keys() and flops > 2.0 * sizes["m"] * sizes["n"] * sizes["k"]:
         pattern += " + {m} × {n}"  # the bias
     used = [name for name in sizes if f"{{{name}}}" in pattern]
-    said = [f"{name}: {_MEANINGS[name]}" for name in used if name in _MEANINGS]
-    return Formula(
+    meanings = [f"{name}: {_MEANINGS[name]}" for name in used if name in _MEANINGS]
+    return FlopsFormula(
         pattern.replace("{", "").replace("}", ""),
         pattern.format(**{name: _written(sizes[name]) for name in used}),
-        "; ".join(said),
+        "; ".join(meanings),
     )
 
 
@@ -80,23 +80,23 @@ def _written(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else f"{value:,.12g}"
 
 
-def tensors(op: Op) -> list[Tensor]:
-    """The tensors that one run reads and writes; a collective's message is one."""
+def tensor_traffic(op: Op) -> list[TensorTraffic]:
+    """The tensors that one run reads, writes or sends, those without bytes left out."""
     shapes = _shapes(op)
     state = "fp32 state" if op.kind in ("ssm", "linear_attention") else op.kv
-    found = [
-        Tensor("weights", shapes.get("weights", ""), op.weights, number(op.weight_bytes)),
-        Tensor("input", shapes.get("input", ""), op.activations, number(op.input_bytes)),
-        Tensor("cache, read", shapes.get("cache", ""), state, number(op.kv_read_bytes)),
-        Tensor("cache, written", shapes.get("cache", ""), state, number(op.kv_write_bytes)),
-        Tensor("output", shapes.get("output", ""), op.activations, number(op.output_bytes)),
-        Tensor("message", "", op.activations, number(op.message_bytes)),
+    moved = [
+        TensorTraffic("weights", shapes.get("weights", ""), op.weights, scalar(op.weight_bytes)),
+        TensorTraffic("input", shapes.get("input", ""), op.activations, scalar(op.input_bytes)),
+        TensorTraffic("cache, read", shapes.get("cache", ""), state, scalar(op.kv_read_bytes)),
+        TensorTraffic("cache, written", shapes.get("cache", ""), state, scalar(op.kv_write_bytes)),
+        TensorTraffic("output", shapes.get("output", ""), op.activations, scalar(op.output_bytes)),
+        TensorTraffic("message", "", op.activations, scalar(op.message_bytes)),
     ]
-    return [one for one in found if one.bytes]
+    return [tensor for tensor in moved if tensor.bytes]
 
 
 def tensor_rows(op: Op) -> list[dict[str, str]]:
-    """The tensors of one run for a reader: name, shape, number format, bytes in display units."""
+    """Rows of `tensor_traffic` for a reader: name, shape, number format, bytes in words."""
     return [
         {
             "tensor": tensor.tensor,
@@ -104,13 +104,13 @@ def tensor_rows(op: Op) -> list[dict[str, str]]:
             "format": tensor.format,
             "moved": quantities.size(tensor.bytes),
         }
-        for tensor in tensors(op)
+        for tensor in tensor_traffic(op)
     ]
 
 
 def _shapes(op: Op) -> dict[str, str]:
     """Shapes by tensor, in the order that `genz_core.operators` documents."""
-    d = {name: number(value) for name, value in op.dims.items()}
+    d = {name: scalar(value) for name, value in op.dims.items()}
     if op.kind in ("gemm", "einsum", "convolution"):
         return {
             "weights": _shape(d["k"], d["n"]),
@@ -143,7 +143,7 @@ def _shapes(op: Op) -> dict[str, str]:
     if "elements" in d:
         each = d["elements"] * bytes_of(op.activations)
         return {
-            name: f"{number(moved) / each:.3g} × {_shape(d['elements'])}"
+            name: f"{scalar(moved) / each:.3g} × {_shape(d['elements'])}"
             for name, moved in (("input", op.input_bytes), ("output", op.output_bytes))
         }
     return {}

@@ -15,7 +15,7 @@ import numpy as np
 from app.scenario import intervals, served_rows, summary, sweep_rows
 from app.scenario.scenario import Resolved, Scenario, estimate_resolved, resolve_objects
 from app.wording import quantities
-from app.wording.tables import Format, render
+from app.wording.tables import TableFormat, render
 from genz_core import search
 from genz_core.errors import InvalidValue
 from genz_core.serving import ServingEstimate
@@ -173,7 +173,7 @@ def _cost(row: Mapping[str, Any]) -> str:
 def _preview(rows: Sequence[Mapping[str, Any]], names: Sequence[str], most: int = 8) -> str:
     """The first rows, as an aligned table, and how many there are."""
     shown = [{name: row[name] for name in names if name in row} for row in rows[:most]]
-    table = render(shown, Format.text)
+    table = render(shown, TableFormat.text)
     return table if len(rows) <= most else f"{table}\n... {len(rows)} rows"
 
 

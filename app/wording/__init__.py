@@ -1,1 +1,1 @@
-"""Quantities and rows as text: display units, tables; knows no model and no screen."""
+"""Quantities and rows as text: display units and tables, free of models and screens."""

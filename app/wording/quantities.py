@@ -1,4 +1,4 @@
-"""Numbers and findings in words: the only place where SI values take their display units."""
+"""Quantities and sentences as text: the only place where SI values take their display units."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0,
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 MICROSECOND, MILLISECOND, GIGABYTE = 1e-6, 1e-3, 1e9
 
-#: Said in place of an interval where nothing was measured that could give one.
+#: Stands for an interval where no measurement gives one.
 NOT_VALIDATED = "not validated"
 
-#: What binds an operator, as a reader says it.
+#: Causes of time in words.
 BOUND_WORDS: Mapping[str, str] = {
     "compute": "arithmetic",
     "memory": "memory traffic",
@@ -49,7 +49,7 @@ def scaled(value: float, unit: str, places: int = 3) -> str:
 
 
 def seconds(value: float, places: int = 3) -> str:
-    """A latency: "4.52 ms", "1.20 s", "2.4 h" beyond two hours."""
+    """A latency [s]: "4.52 ms", "1.20 s", "2.4 h" beyond two hours."""
     if not math.isfinite(value):
         return "–"
     if value >= 7200:
@@ -61,7 +61,7 @@ def seconds(value: float, places: int = 3) -> str:
 
 
 def span(low: float, high: float) -> str:
-    """An interval of a latency: "18.3 to 41.7 ms"; "not validated" where its ends are unknown."""
+    """An interval of a latency [s]: "18.3 to 41.7 ms"; "not validated" where its ends are NaN."""
     if math.isnan(low):
         return NOT_VALIDATED
     first, last = seconds(low), seconds(high)
@@ -80,14 +80,17 @@ def flops(value: float) -> str:
 
 
 def flops_rate(value: float) -> str:
+    """A rate of arithmetic [FLOP/s]: "989 TFLOP/s"."""
     return scaled(value, "FLOP/s")
 
 
 def bandwidth(value: float) -> str:
+    """A bandwidth [bytes/s] in decimal units: "3.35 TB/s"."""
     return scaled(value, "B/s")
 
 
 def tokens_rate(value: float) -> str:
+    """A throughput in tokens per second: "142 tok/s"."""
     return f"{digits(value)} tok/s"
 
 
@@ -111,6 +114,7 @@ def percent(share: float) -> str:
 
 
 def dollars(value: float) -> str:
+    """An amount in US dollars: "$0.182"."""
     return f"${digits(value)}" if math.isfinite(value) else "–"
 
 
@@ -123,9 +127,9 @@ def parameters(value: float) -> str:
 
 
 def limits(phase: str, parts: Mapping[str, float]) -> str:
-    """What limits a phase: the largest part of its time, and the second where it is close.
+    """A sentence on the largest part of a phase's time, and the second where it is close.
 
-    parts: seconds by compute, memory, communication, overhead, host, pipeline.
+    parts: seconds by cause, the keys of `BOUND_WORDS`.
     """
     total = sum(parts.values())
     ranked = sorted(parts.items(), key=lambda item: -item[1])
@@ -140,7 +144,10 @@ def limits(phase: str, parts: Mapping[str, float]) -> str:
 
 
 def advice(metric: str, levers: Sequence[tuple[str, float]]) -> str:
-    """What would help most: levers with the share of the latency that each saves, best first."""
+    """A clause on the changes that would shorten a latency most.
+
+    levers: changes with the share of the latency that each saves, best first.
+    """
     useful = [(name, saved) for name, saved in levers if saved >= 0.01]
     if not useful:
         return f"no single change that was tried shortens {metric} by 1 %"
@@ -152,7 +159,7 @@ def advice(metric: str, levers: Sequence[tuple[str, float]]) -> str:
 
 
 def change(before: float, after: float) -> str:
-    """A relative difference: "−43 %", "+2.1×" beyond doubling."""
+    """A relative difference: "−43 %", "+25 %", "2.10×" from doubling on."""
     if not (math.isfinite(before) and math.isfinite(after)) or before == 0:
         return "–"
     ratio = after / before

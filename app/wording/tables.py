@@ -1,4 +1,4 @@
-"""Rows to text: an aligned table for a terminal, Markdown, CSV or JSON."""
+"""Rows as text: an aligned table for a terminal, Markdown, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 Rows = Sequence[Mapping[str, Any]]
 
 
-class Format(StrEnum):
-    """How a command prints its table."""
+class TableFormat(StrEnum):
+    """The formats in which a command prints a table."""
 
     text = "text"
     markdown = "markdown"
@@ -21,15 +21,15 @@ class Format(StrEnum):
     json = "json"
 
 
-def render(rows: Rows, form: Format, *, digits: int = 4) -> str:
-    """The table in one of the forms; JSON and CSV keep full precision."""
-    if form is Format.json:
+def render(rows: Rows, form: TableFormat, *, digits: int = 4) -> str:
+    """Rows in a format; JSON and CSV keep full precision, text and Markdown `digits` of it."""
+    if form is TableFormat.json:
         return to_json(list(rows))
-    if form is Format.csv:
+    if form is TableFormat.csv:
         return to_csv(rows)
     header = list(rows[0]) if rows else []
     cells = [[_cell(row.get(name), digits) for name in header] for row in rows]
-    if form is Format.markdown:
+    if form is TableFormat.markdown:
         from profilers.wording import markdown_table
 
         return markdown_table(header, cells)
@@ -37,12 +37,12 @@ def render(rows: Rows, form: Format, *, digits: int = 4) -> str:
 
 
 def to_json(value: Any) -> str:
-    """JSON with NaN as null, so that any parser reads it."""
+    """A value as JSON, NaN and infinities as null, so that any parser reads it."""
     return json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def to_csv(rows: Rows) -> str:
-    """CSV at full precision; what is unknown (None, NaN) is an empty cell."""
+    """Rows as CSV at full precision; None and NaN are empty cells."""
     text = io.StringIO()
     if rows:
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")

@@ -1,9 +1,14 @@
-"""The dashboard as tests open it, and the reports that they bring to it."""
+"""The dashboard as tests open it: pages, uploads, buttons, jobs, cards."""
 
+import functools
+import json
 import time
 from pathlib import Path
+from typing import Any
 
 from streamlit.testing.v1 import AppTest
+
+from app.scenario.setup import Setup
 
 ROOT = Path(__file__).parents[2]
 MAIN = ROOT / "app" / "main.py"
@@ -26,6 +31,17 @@ def opened(page: str = "overview", **query: object) -> AppTest:
     if page != "overview":
         app.switch_page(path_of(page))
     return app.run()
+
+
+@functools.cache
+def shown(page: str = "overview", **query: object) -> AppTest:
+    """A page as it opens, drawn once for all tests that only read it."""
+    return opened(page, **query)
+
+
+def charts(app: AppTest) -> list[dict[str, Any]]:
+    """The charts of a page as Plotly's documents."""
+    return [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
 
 
 def brought(app: AppTest, uploader: str, *files: Path) -> AppTest:
@@ -51,6 +67,11 @@ def finished(app: AppTest, key: str) -> AppTest:
         time.sleep(0.3)
     assert job.over and job.error == ""
     return app.run()
+
+
+def setup_of(app: AppTest) -> Setup:
+    """The setup of the sidebar."""
+    return app.session_state["setup"]
 
 
 def cards(app: AppTest) -> dict[str, str]:

@@ -14,8 +14,8 @@ import ridgeline
 
 from app.wording import quantities
 from app.wording.tables import to_json
+from tests.app.commands.test_cli import run
 from tests.app.pages import cards, opened
-from tests.app.test_cli import run
 
 DENSE = "meta-llama/Llama-3.1-70B"
 EXPERTS = "mistralai/Mixtral-8x7B-v0.1"

@@ -85,13 +85,36 @@ def browser(app_url: str):
         browser.close()
 
 
-@pytest.fixture
-def page(browser):
-    """A fresh tab of 1400 x 900 pixels."""
-    context = browser.new_context(viewport={"width": 1400, "height": 900}, accept_downloads=True)
+@pytest.fixture(scope="session")
+def tab(browser):
+    """A tab that stays open: its engine compiles the dashboard's scripts once for all tests."""
+    context = browser.new_context(accept_downloads=True)
     context.set_default_timeout(30_000)
     yield context.new_page()
     context.close()
+
+
+@pytest.fixture
+def page(tab):
+    """The tab as new, of 1400 x 900 pixels; what it opens is a session of its own on the server."""
+    tab.set_viewport_size({"width": 1400, "height": 900})
+    tab.emulate_media(color_scheme="light")
+    yield tab
+    tab.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+    tab.goto("about:blank")
+
+
+@pytest.fixture
+def requested(page) -> Iterator[list[str]]:
+    """The addresses that the page asks for."""
+    addresses: list[str] = []
+
+    def note(request) -> None:
+        addresses.append(request.url)
+
+    page.on("request", note)
+    yield addresses
+    page.remove_listener("request", note)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from app.wording.tables import Format, render
+from app.wording.tables import TableFormat, render
 from profilers.wording import count, markdown_table, percent, seconds, shortened
 
 
@@ -39,4 +39,4 @@ def test_commands_and_artifacts_write_the_same_markdown():
     table = markdown_table(["name", "runs"], [["gemm", "3"], ["norm", "12"]])
     assert table == "| name | runs |\n| --- | --- |\n| gemm | 3 |\n| norm | 12 |"
     rows = [{"name": "gemm", "runs": 3}, {"name": "norm", "runs": 12}]
-    assert render(rows, Format.markdown) == table
+    assert render(rows, TableFormat.markdown) == table

@@ -1,1 +1,1 @@
-"""Commands about what ships: models, systems, accuracy, this machine, the dashboard."""
+"""Commands on the libraries: models, systems, accuracy, this machine, the dashboard."""

@@ -1,4 +1,4 @@
-"""ridgeline doctor: what this machine can measure, and what to install for the rest."""
+"""ridgeline doctor: what this machine can measure, and what to install for more."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def register(cli: typer.Typer) -> None:
 
 
 def doctor(json: Json = False) -> None:
-    from app.wording.tables import Format, render, to_json
+    from app.wording.tables import TableFormat, render, to_json
     from hardware_db.data_folder import data_folder
     from profilers.collect.doctor import examine
 
@@ -24,7 +24,7 @@ def doctor(json: Json = False) -> None:
         typer.echo(to_json({"checks": rows, "calibrated": calibrated}))
         return
     shown = [{key: row[key] for key in ("name", "status", "found", "enables")} for row in rows]
-    typer.echo(render(shown, Format.text))
+    typer.echo(render(shown, TableFormat.text))
     for row in rows:
         if row["advice"]:
             typer.echo(f"{row['name']}: {row['advice']}")

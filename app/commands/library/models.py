@@ -6,8 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from app.commands.options import Form, Json, form
-from app.wording.tables import Format
+from app.commands.options import Form, Json, table_format
+from app.wording.tables import TableFormat
+
+_COLUMNS = ("name", "model_type", "parameters", "active_parameters", "source")
 
 
 def register(cli: typer.Typer) -> None:
@@ -18,32 +20,19 @@ def models(
     name: Annotated[str, typer.Argument(help="A model to show; empty: all.")] = "",
     find: Annotated[str, typer.Option(help="Only names that contain this text.")] = "",
     json: Json = False,
-    format_: Form = Format.text,
+    format_: Form = TableFormat.text,
 ) -> None:
     import model_registry
     from app.wording.tables import render, to_json
 
-    chosen = form(format_, json)
+    chosen = table_format(format_, json)
     if name:
-        facts = describe(name)
-        typer.echo(to_json(facts) if chosen is Format.json else _lines(facts))
+        facts = dict(model_registry.describe(name))
+        typer.echo(to_json(facts) if chosen is TableFormat.json else _lines(facts))
         return
-    wanted = [entry for entry in model_registry.names() if find.casefold() in entry.casefold()]
-    rows = [summary(entry) for entry in wanted]
-    typer.echo(render(rows, chosen))
-
-
-def summary(name: str) -> dict[str, Any]:
-    """The columns of the list: name, model_type, parameters, active_parameters, source."""
-    facts = describe(name)
-    keys = ("name", "model_type", "parameters", "active_parameters", "source")
-    return {key: facts[key] for key in keys}
-
-
-def describe(name: str) -> dict[str, Any]:
-    import model_registry
-
-    return dict(model_registry.describe(name))
+    names = [entry for entry in model_registry.names() if find.casefold() in entry.casefold()]
+    described = [model_registry.describe(entry) for entry in names]
+    typer.echo(render([{key: facts[key] for key in _COLUMNS} for facts in described], chosen))
 
 
 def _lines(facts: dict[str, Any]) -> str:

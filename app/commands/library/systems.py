@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from app.commands.options import Form, Json, form
-from app.wording.tables import Format
+from app.commands.options import Form, Json, table_format
+from app.wording.tables import TableFormat
 
 
 def register(cli: typer.Typer) -> None:
@@ -22,22 +22,22 @@ def systems(
     kind: Annotated[str, typer.Option(help="Only gpu, cpu, tpu, npu or igpu.")] = "",
     find: Annotated[str, typer.Option(help="Only names that contain this text.")] = "",
     json: Json = False,
-    format_: Form = Format.text,
+    format_: Form = TableFormat.text,
 ) -> None:
     import hardware_db
     from app.wording.tables import render, to_json
 
-    chosen = form(format_, json)
+    chosen = table_format(format_, json)
     if name:
-        record = detail(name)
+        record = sourced_facts(name)
         figures = record.pop("figures")
-        if chosen is Format.json:
+        if chosen is TableFormat.json:
             typer.echo(to_json({**record, "figures": figures}))
         else:
             typer.echo(f"{record['name']} ({record['slug']})\n")
             typer.echo(render(figures, chosen))
         return
-    rows = [summary(slug) for slug in hardware_db.names()]
+    rows = [si_facts(slug) for slug in hardware_db.names()]
     wanted = [
         row
         for row in rows
@@ -45,11 +45,13 @@ def systems(
         and kind.casefold() in row["kind"]
         and find.casefold() in f"{row['slug']} {row['name']}".casefold()
     ]
-    typer.echo(render(wanted if chosen is Format.json else [_short(row) for row in wanted], chosen))
+    typer.echo(
+        render(wanted if chosen is TableFormat.json else [_short(row) for row in wanted], chosen)
+    )
 
 
-def summary(slug: str) -> dict[str, Any]:
-    """One system in SI units: what `--json` gives a script."""
+def si_facts(slug: str) -> dict[str, Any]:
+    """The facts of a system in SI units, as `--json` prints them."""
     import hardware_db
 
     system = hardware_db.load(slug)
@@ -79,8 +81,8 @@ def summary(slug: str) -> dict[str, Any]:
     }
 
 
-def detail(name: str) -> dict[str, Any]:
-    """One system with value, kind, source and note of every figure, in its datasheet's units."""
+def sourced_facts(name: str) -> dict[str, Any]:
+    """`si_facts` with aliases, and "figures" in their datasheets' units with their sources."""
     import hardware_db
 
     record = hardware_db.facts(name)
@@ -95,11 +97,11 @@ def detail(name: str) -> dict[str, Any]:
         for path, fact in record.figures()
     ]
     aliases = list(record.aliases)
-    return {**summary(record.id), "aliases": aliases, "figures": figures}
+    return {**si_facts(record.id), "aliases": aliases, "figures": figures}
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:
-    """What fits on a line of a terminal."""
+    """The facts that fit on a line of a terminal, in display units.  row: of `si_facts`."""
     peaks = row["peak_flops_per_s"]
     best = peaks.get("bf16") or peaks.get("fp16") or peaks.get("fp32")
     return {

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from app.commands import options as opt
-from app.commands.options import Form, Json, form
-from app.wording.tables import Format
+from app.commands.options import Form, Json, table_format
+from app.wording.tables import TableFormat
 
 
 def register(cli: typer.Typer) -> None:
@@ -23,13 +23,13 @@ def validate(
     by: Annotated[str, typer.Option(help="Group by columns: engine,system,model ...")] = "",
     worst: Annotated[int, typer.Option(help="Show this many of the worst points.")] = 0,
     rows: Annotated[
-        Path | None, typer.Option(help="Write every row to this CSV.", callback=opt.target)
+        Path | None, typer.Option(help="Write every row to this CSV.", callback=opt.writable_file)
     ] = None,
     write_docs: Annotated[
         Path | None, typer.Option(help="Write the document of all tables here, and exit.")
     ] = None,
     json: Json = False,
-    format_: Form = Format.text,
+    format_: Form = TableFormat.text,
 ) -> None:
     from genz_core.errors import InvalidValue
 
@@ -38,20 +38,22 @@ def validate(
     if write_docs is not None:
         _write_docs(write_docs)
     elif what == "operators":
-        _operators(by, worst, rows, form(format_, json))
+        _operators(by, worst, rows, table_format(format_, json))
     else:
-        _measured(what, by, worst, rows, form(format_, json))
+        _measured(what, by, worst, rows, table_format(format_, json))
 
 
 def _write_docs(target: Path) -> None:
     from app.accuracy import document, measured_points
 
-    for path in document.write(target, measured_points.published(), measured_points.serving()):
+    for path in document.write_documents(
+        target, measured_points.published(), measured_points.serving()
+    ):
         typer.echo(f"wrote {path}")
 
 
-def _operators(by: str, worst: int, rows: Path | None, shape: Format) -> None:
-    """Errors of the latency models; a row an operator and split, or the columns of --by."""
+def _operators(by: str, worst: int, rows: Path | None, form: TableFormat) -> None:
+    """Print errors of the latency models; a row an operator and split, or the columns of --by."""
     from app.accuracy import likely_causes, shipped_errors
     from app.wording.tables import render, to_csv
 
@@ -59,16 +61,16 @@ def _operators(by: str, worst: int, rows: Path | None, shape: Format) -> None:
     columns = list(filter(None, by.split(","))) or ["operator"]
     _check(columns, series)
     if rows is not None:
-        opt.write(rows, to_csv(series) + "\n")
-    typer.echo(render(shipped_errors.operator_summary(series, [*columns, "split"]), shape))
+        opt.write_text(rows, to_csv(series) + "\n")
+    typer.echo(render(shipped_errors.operator_summary(series, [*columns, "split"]), form))
     if worst:
-        held = [row for row in series if row["split"] == "held-out shapes"]
-        far = sorted(held, key=lambda row: -row["mape %"])[:worst]
-        typer.echo("\n" + render(likely_causes.of_series(far), shape))
+        held_out = [row for row in series if row["split"] == "held-out shapes"]
+        worst_series = sorted(held_out, key=lambda row: -row["mape %"])[:worst]
+        typer.echo("\n" + render(likely_causes.suspected_series(worst_series), form))
 
 
-def _measured(what: str, by: str, worst: int, rows: Path | None, shape: Format) -> None:
-    """Errors on measured rows as the constants ship, then on rows that were held out."""
+def _measured(what: str, by: str, worst: int, rows: Path | None, form: TableFormat) -> None:
+    """Print errors on measured rows as the constants ship, then on held-out rows."""
     from app.accuracy import likely_causes, measured_points, shipped_errors
     from app.wording.tables import render, to_csv
 
@@ -76,18 +78,20 @@ def _measured(what: str, by: str, worst: int, rows: Path | None, shape: Format) 
     columns = ["metric", *filter(None, by.split(","))]
     _check(columns, records)
     if rows is not None:
-        opt.write(rows, to_csv(records) + "\n")
-    table = measured_points.summary(records, columns)
+        opt.write_text(rows, to_csv(records) + "\n")
+    table = measured_points.error_table(records, columns)
     if not by and what == "published":
-        table = [{"metric": "all", **measured_points.summary(records)[0]}, *table]
-    typer.echo(render(table, shape))
-    metrics = shipped_errors.SERVING_METRICS if what == "serving" else shipped_errors.BATCH_METRICS
-    held = shipped_errors.fit_errors(metrics)
-    if held and shape in (Format.text, Format.markdown):
-        typer.echo("\nBy what the points were to the fit:\n\n" + render(held, shape))
+        table = [{"metric": "all", **measured_points.error_table(records)[0]}, *table]
+    typer.echo(render(table, form))
+    metrics = measured_points.SERVING_METRICS if what == "serving" else shipped_errors.BATCH_METRICS
+    fit_errors = shipped_errors.fit_errors(metrics)
+    if fit_errors and form in (TableFormat.text, TableFormat.markdown):
+        typer.echo("\nBy what the points were to the fit:\n\n" + render(fit_errors, form))
     if worst:
-        far = likely_causes.of_worst(records, measured_points.worst(records, worst))
-        typer.echo("\n" + render(likely_causes.brief(far), shape))
+        worst_records = likely_causes.suspected_records(
+            records, measured_points.worst(records, worst)
+        )
+        typer.echo("\n" + render(likely_causes.brief(worst_records), form))
 
 
 def _check(columns: list[str], records: list[dict[str, Any]]) -> None:

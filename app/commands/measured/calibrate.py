@@ -1,14 +1,17 @@
-"""ridgeline calibrate: fit the latency model to a machine, and check what that is worth."""
+"""ridgeline calibrate: fit constants to a machine, to reports or to runs, and validate the fit."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.commands import options as opt
 from app.commands.options import Json
+
+if TYPE_CHECKING:
+    from app.calibration.from_runs import RecipeCalibration
 
 
 def register(cli: typer.Typer) -> None:
@@ -36,7 +39,7 @@ def machine(
     rounds: Annotated[int, typer.Option(help="Measurements of every validation point.")] = 3,
     output: Annotated[
         Path | None,
-        typer.Option(help="Where the validation goes as Markdown.", callback=opt.target),
+        typer.Option(help="Where the validation goes as Markdown.", callback=opt.writable_file),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -69,21 +72,21 @@ def _config(model: str) -> dict[str, Any]:
 def _validate(
     calibrated: Any, config: dict[str, Any] | None, rounds: int, output: Path | None, json: bool
 ) -> Any:
-    """Print the accuracy; returns the machine as fitted before and after the model ran."""
+    """Validate and print the accuracy; returns the machine as fitted before and after the model."""
     from app.calibration import machine_document, machine_validation
     from app.commands.progress_bar import running
-    from app.wording.tables import Format, render, to_json
+    from app.wording.tables import TableFormat, render, to_json
 
     with running("validating") as run:
         result = machine_validation.validate(
             calibrated, config, rounds=rounds, progress=run.progress, cancelled=run.cancelled
         )
     if output is not None:
-        opt.write(output, machine_document.markdown(result))
+        opt.write_text(output, machine_document.markdown(result))
     if json:
         typer.echo(to_json(machine_document.summary(result)))
         return result.machine
-    typer.echo(render(list(result.rows), Format.text))
+    typer.echo(render(list(result.rows), TableFormat.text))
     typer.echo("\n" + machine_document.sentence(result))
     for doubt in result.doubts:
         typer.echo(f"doubt: {doubt}")
@@ -93,7 +96,7 @@ def _validate(
 def _print(calibrated: Any, paths: list[Path], json: bool) -> None:
     from dataclasses import asdict
 
-    from app.wording.tables import Format, render, to_json
+    from app.wording.tables import TableFormat, render, to_json
 
     rows = [
         {
@@ -114,13 +117,13 @@ def _print(calibrated: Any, paths: list[Path], json: bool) -> None:
             "contention": calibrated.contention,
             "spread": calibrated.suite.spread,
             "facts": dict(calibrated.suite.facts),
-            "eager": asdict(calibrated.pieces.eager),
+            "eager": asdict(calibrated.measurements.eager),
             "operators": rows,
             "files": [str(path) for path in paths],
         }
         typer.echo(to_json(facts))
         return
-    typer.echo(render(rows, Format.text))
+    typer.echo(render(rows, TableFormat.text))
     slug, engine = calibrated.system.slug, calibrated.engine.name
     typer.echo(f"\nsystem {slug}, engine {engine}" + ("" if paths else " (not saved)"))
     for path in paths:
@@ -140,30 +143,30 @@ def report(
 ) -> None:
     import profilers
     from app.calibration import fit_tables, from_reports
-    from app.wording.tables import Format, render, to_json
+    from app.wording.tables import TableFormat, render, to_json
 
-    found = from_reports.fit(profilers.read_reports(files), system, name)
-    paths = from_reports.save(found) if save else []
-    errors, constants = fit_tables.errors(found), fit_tables.constants(found)
+    fitted = from_reports.fit(profilers.read_reports(files), system, name)
+    paths = from_reports.save(fitted) if save else []
+    errors, constants = fit_tables.error_rows(fitted), fit_tables.constant_rows(fitted)
     if json:
         facts = {
-            "system": found.system.slug,
-            "kernel_time_share": found.share,
+            "system": fitted.system.slug,
+            "kernel_time_share": fitted.share,
             "operators": errors,
             "constants": constants,
-            "points": fit_tables.points(found),
-            "refused": list(found.refused),
+            "points": fit_tables.point_rows(fitted),
+            "refused": list(fitted.refused),
             "files": [str(path) for path in paths],
         }
         typer.echo(to_json(facts))
         return
     shown = [{key: row[key] for key in list(row)[:-1]} for row in constants]
-    typer.echo(render(errors, Format.text) + "\n\n" + render(shown, Format.text))
-    for sentence in found.refused:
+    typer.echo(render(errors, TableFormat.text) + "\n\n" + render(shown, TableFormat.text))
+    for sentence in fitted.refused:
         typer.echo(f"refused: {sentence}")
     typer.echo(
-        f"\nsystem {found.system.slug}" + ("" if paths else " (not saved)")
-        + f", fitted on {found.share:.0%} of the kernel time"
+        f"\nsystem {fitted.system.slug}" + ("" if paths else " (not saved)")
+        + f", fitted on {fitted.share:.0%} of the kernel time"
     )  # fmt: skip
     for path in paths:
         typer.echo(f"  {path}")
@@ -185,32 +188,40 @@ def runs(
 ) -> None:
     from app.calibration import from_runs
     from app.commands.progress_bar import running
-    from app.wording.tables import Format, render, to_json
 
     if forget:
         for key, dropped in from_runs.forget(file).items():
-            typer.echo(f"{from_runs.named(key)}: {'forgotten' if dropped else 'nothing was kept'}")
+            outcome = "forgotten" if dropped else "nothing was kept"
+            typer.echo(f"{from_runs.recipe_words(key)}: {outcome}")
         return
     with running("calibrating") as run:
-        found = from_runs.read(file, run.progress)
-    paths = [from_runs.keep(one) for one in found] if save else []
-    path = str(paths[0]) if paths else ""  # one file holds all recipes
+        calibrations = from_runs.calibrate_file(file, run.progress)
+    paths = [from_runs.keep(calibration) for calibration in calibrations] if save else []
+    _print_runs(calibrations, str(paths[0]) if paths else "", json)  # one file holds all recipes
+
+
+def _print_runs(calibrations: list[RecipeCalibration], path: str, json: bool) -> None:
+    """Print figures, constants and errors of each recipe.  path: of the kept recipes, or ""."""
+    from app.calibration import from_runs
+    from app.wording.tables import TableFormat, render, to_json
+
     if json:
         facts = [
             {
-                "recipe": from_runs.named(one.key),
-                "model": one.measured.model,
-                "runs": from_runs.table(one),
-                "constants": from_runs.constants(one),
+                "recipe": from_runs.recipe_words(calibration.key),
+                "model": calibration.measured.model,
+                "runs": from_runs.figure_rows(calibration),
+                "constants": from_runs.constant_rows(calibration),
                 "file": path,
             }
-            for one in found
+            for calibration in calibrations
         ]
         typer.echo(to_json(facts))
         return
-    for one in found:
-        typer.echo(f"{one.measured.model}, {from_runs.named(one.key)}\n")
-        typer.echo(render(from_runs.table(one), Format.text) + "\n")
-        typer.echo(render(from_runs.constants(one), Format.text) + "\n")
-        typer.echo(from_runs.sentence(one) + "\n")
+    for calibration in calibrations:
+        recipe = from_runs.recipe_words(calibration.key)
+        typer.echo(f"{calibration.measured.model}, {recipe}\n")
+        typer.echo(render(from_runs.figure_rows(calibration), TableFormat.text) + "\n")
+        typer.echo(render(from_runs.constant_rows(calibration), TableFormat.text) + "\n")
+        typer.echo(from_runs.sentence(calibration) + "\n")
     typer.echo(f"kept in {path}" if path else "not kept")

@@ -132,7 +132,7 @@ def top_kernels(
     ] = None,
     launch_count: Annotated[int, typer.Option(help="Launches to profile of each.")] = 1,
     output: Annotated[
-        Path | None, typer.Option(help="Write the YAML here.", callback=opt.target)
+        Path | None, typer.Option(help="Write the YAML here.", callback=opt.writable_file)
     ] = None,
     json: Json = False,
 ) -> None:
@@ -147,7 +147,7 @@ def top_kernels(
     chosen = slowest(contents.kernels, topk, launch_skip=launch_skip, launch_count=launch_count)
     text = to_yaml(chosen, contents.label)
     if output is not None:
-        opt.write(output, text)
+        opt.write_text(output, text)
     if json:
         typer.echo(to_json([asdict(kernel) for kernel in chosen]))
     elif output is None:
@@ -161,12 +161,12 @@ def microbench(
     threads: Annotated[int, typer.Option(help="CPU threads; 0: as many as are free.")] = 0,
     budget_s: Annotated[float, typer.Option(help="Seconds that the suite may take.")] = 100.0,
     output: Annotated[
-        Path | None, typer.Option(help="Write the rows to this CSV.", callback=opt.target)
+        Path | None, typer.Option(help="Write the rows to this CSV.", callback=opt.writable_file)
     ] = None,
     json: Json = False,
 ) -> None:
     from app.commands.progress_bar import running
-    from app.wording.tables import Format, render, to_csv, to_json
+    from app.wording.tables import TableFormat, render, to_csv, to_json
     from profilers.collect.building import pick_device
     from profilers.collect.clock import use_threads
     from profilers.collect.microbenchmarks import run_suite
@@ -177,10 +177,10 @@ def microbench(
         suite = run_suite(chosen, budget_s=budget_s, progress=job.progress, cancelled=job.cancelled)
     rows = suite.rows()
     if output is not None:
-        opt.write(output, to_csv(rows) + "\n")
+        opt.write_text(output, to_csv(rows) + "\n")
     facts = {**suite.facts, "contention": contention, "spread": suite.spread}
     if json:
         typer.echo(to_json({"rows": rows, "facts": facts}))
         return
-    typer.echo(render(rows, Format.text))
+    typer.echo(render(rows, TableFormat.text))
     typer.echo("\n" + ", ".join(f"{key} {value}" for key, value in facts.items()))

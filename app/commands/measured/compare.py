@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.commands import options as opt
-from app.wording.tables import Format
+from app.wording.tables import TableFormat
 
 if TYPE_CHECKING:
     from profilers import Comparison
@@ -43,7 +43,7 @@ def compare(
     ] = None,
     phase: Annotated[list[str] | None, typer.Option(help="decode=REGEX for range names.")] = None,
     json: opt.Json = False,
-    format_: opt.Form = Format.text,
+    format_: opt.Form = TableFormat.text,
 ) -> None:
     import profilers
     from app.commands.measured.import_ import phase_patterns
@@ -57,7 +57,7 @@ def compare(
         tp=tp, batch=batch, isl=isl, osl=osl,
     )  # fmt: skip
     comparison = beside(scenario, reports, patterns, as_, _steps(steps or []))
-    _print(comparison, opt.form(format_, json))
+    _print(comparison, opt.table_format(format_, json))
 
 
 def _steps(options: list[str]) -> dict[str, int]:
@@ -77,13 +77,13 @@ def _steps(options: list[str]) -> dict[str, int]:
     return steps
 
 
-def _print(comparison: Comparison, chosen: Format) -> None:
+def _print(comparison: Comparison, chosen: TableFormat) -> None:
     """Print phases, classes, operators and findings."""
     from app.measuring.comparison import folded
     from app.wording.tables import render, to_json
 
     tables = {name: getattr(comparison, name) for name in ("phases", "classes", "operators")}
-    if chosen is Format.json:
+    if chosen is TableFormat.json:
         document = {name: table.to_dict("records") for name, table in tables.items()}
         findings = [
             {"kind": f.kind, "phase": f.phase, "seconds": f.seconds, "sentence": f.sentence}
@@ -94,7 +94,7 @@ def _print(comparison: Comparison, chosen: Format) -> None:
     for name, table in tables.items():
         named = [c for c in ("phase", "class", "name") if c in table.columns]
         rows = table[[*named, *_TIMES]].to_dict("records")
-        if chosen is not Format.csv:
+        if chosen is not TableFormat.csv:
             rows = list(map(folded, rows))
         typer.echo(f"{name}\n{render(rows, chosen)}\n")
     for finding in comparison.findings:

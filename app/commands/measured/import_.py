@@ -1,4 +1,4 @@
-"""ridgeline import: profiler reports in figures."""
+"""ridgeline import: the figures of profiler reports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.commands import options as opt
-from app.wording.tables import Format
+from app.wording.tables import TableFormat
 
 if TYPE_CHECKING:
     from profilers import PhasePattern, Report
@@ -31,7 +31,7 @@ def import_(
     ] = None,
     kernels: Annotated[int, typer.Option(help="Longest kernels to print.")] = 10,
     json: opt.Json = False,
-    format_: opt.Form = Format.text,
+    format_: opt.Form = TableFormat.text,
 ) -> None:
     import profilers
     from app.measuring.summary_document import summary_document
@@ -43,8 +43,8 @@ def import_(
         {"file": path.name, **summary_document(profilers.summarise(report))}
         for path, report in zip(files, reports, strict=True)
     ]
-    chosen = opt.form(format_, json)
-    if chosen is Format.json:
+    chosen = opt.table_format(format_, json)
+    if chosen is TableFormat.json:
         typer.echo(to_json(summaries))
         return
     for summary, report in zip(summaries, reports, strict=True):
@@ -70,7 +70,7 @@ def phase_patterns(options: list[str] | tuple[()]) -> tuple[PhasePattern, ...]:
     return (*patterns, *DEFAULT_PHASES)
 
 
-def _print(summary: dict[str, Any], report: Report, count: int, chosen: Format) -> None:
+def _print(summary: dict[str, Any], report: Report, count: int, chosen: TableFormat) -> None:
     """Print the figures of a report, its `count` longest kernels, and its notes."""
     from app.wording.tables import render
     from profilers.summary import top_kernels

@@ -1,4 +1,4 @@
-"""ridgeline measure: run a model here, and see prediction and measurement side by side."""
+"""ridgeline measure: run a model on this machine, measured and predicted times side by side."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def run(
     profile: Annotated[bool, typer.Option(help="Time operators with torch's profiler.")] = True,
     trace: Annotated[
         Path | None,
-        typer.Option(help="Where the trace goes: .json, or .json.gz.", callback=opt.target),
+        typer.Option(help="Where the trace goes: .json, or .json.gz.", callback=opt.writable_file),
     ] = None,
     nvtx: Annotated[bool, typer.Option("--nvtx", help="An NVTX range around modules.")] = False,
     threads: Threads = 0,
@@ -123,7 +123,7 @@ def sweep(
     system: System = "auto",
     checkpoint: Checkpoint = False,
     output: Annotated[
-        Path | None, typer.Option(help="Write the rows to this CSV.", callback=opt.target)
+        Path | None, typer.Option(help="Write the rows to this CSV.", callback=opt.writable_file)
     ] = None,
     keep: Keep = True,
     tag: Tag = None,
@@ -144,7 +144,7 @@ def sweep(
 
     def save_rows(outcome: Outcome, scratch: Path) -> None:
         if output is not None and outcome.swept is not None:
-            opt.write(output, to_csv(outcome.swept.rows) + "\n")
+            opt.write_text(output, to_csv(outcome.swept.rows) + "\n")
 
     outcome, identity = _measured(config, "sweeping", keep, tag, save_rows)
     if outcome.swept is not None:
@@ -227,9 +227,9 @@ def _measured(
     tags: Sequence[str] | None,
     before_keeping: BeforeKeeping | None = None,
 ) -> tuple[Outcome, str]:
-    """The outcome of a run under a progress bar, and the id of the kept run ("": not kept).
+    """Measure under a progress bar; returns the outcome and the id of the kept run ("": not kept).
 
-    activity: for the progress bar.  before_keeping: called with the outcome and the folder of
+    activity: label of the progress bar.  before_keeping: called with the outcome and the folder of
     its files, which move away when the run is kept.
     """
     from app.commands.progress_bar import running
@@ -243,5 +243,6 @@ def _measured(
             outcome = run_store.perform(config, scratch, job.progress, job.cancelled)
         if before_keeping is not None:
             before_keeping(outcome, scratch)
-        whole = keep and not outcome.out_of_memory
-        return outcome, run_store.keep(outcome, config, scratch, tags or ()) if whole else ""
+        if not keep or outcome.out_of_memory:
+            return outcome, ""
+        return outcome, run_store.keep(outcome, config, scratch, tags or ())

@@ -10,7 +10,7 @@ import typer
 from app.measuring.comparison import folded
 from app.measuring.outcome import Outcome, Swept
 from app.measuring.prediction import phase_rows
-from app.wording.tables import Format, render, to_json
+from app.wording.tables import TableFormat, render, to_json
 
 if TYPE_CHECKING:
     from profilers.collect.model import ModelRun
@@ -30,19 +30,19 @@ def print_run(outcome: Outcome, identity: str, json: bool) -> None:
         typer.echo(to_json(_run_document(run, rows, notes, identity)))
         return
     if rows:
-        typer.echo(render(list(map(folded, rows)), Format.text))
+        typer.echo(render(list(map(folded, rows)), TableFormat.text))
     if len(operators):
         columns = ["phase", "name", "kind", "count", "time_s"]
-        typer.echo("\n" + render(operators[columns].head(12).to_dict("records"), Format.text))
+        typer.echo("\n" + render(operators[columns].head(12).to_dict("records"), TableFormat.text))
     if run.use:
-        typer.echo("\n" + render([run.use.summary()], Format.text))
+        typer.echo("\n" + render([run.use.summary()], TableFormat.text))
     _print_end(notes, identity)
 
 
 def _run_document(
     run: ModelRun, rows: list[dict[str, Any]], notes: list[str], identity: str
 ) -> dict[str, Any]:
-    """The run for `--json`.  rows: of `phase_rows`."""
+    """A run as the document of `--json`.  rows: of `phase_rows`."""
     measurement = run.measurement
     operators = measurement.operators
     status = "out_of_memory" if run.out_of_memory else "ok"
@@ -90,12 +90,12 @@ def print_ranks(outcome: Outcome, identity: str, json: bool) -> None:
         }
         typer.echo(to_json(document))
         return
-    typer.echo(render(rows, Format.text))
+    typer.echo(render(rows, TableFormat.text))
     typer.echo(f"\n{measured.notes[0]}; slowest over fastest rank +{figures['skew']:.0%}")
     if figures["collectives"]:
         columns = ("format", "shape", "time_s", "spread")
         shown = [{key: row[key] for key in columns} for row in figures["collectives"]]
-        typer.echo("\n" + render(shown, Format.text))
+        typer.echo("\n" + render(shown, TableFormat.text))
     _print_end([], identity)
 
 
@@ -107,10 +107,10 @@ def print_sweep(swept: Swept, identity: str, json: bool) -> None:
                     "run": identity or None}  # fmt: skip
         typer.echo(to_json(document))
         return
-    typer.echo(render(list(map(folded, swept.rows)), Format.text))
+    typer.echo(render(list(map(folded, swept.rows)), TableFormat.text))
     shown = [{"phase": name, **fit.row()} for name, fit in swept.agreement.items() if fit.points]
     if shown:
-        typer.echo("\n" + render(shown, Format.text))
+        typer.echo("\n" + render(shown, TableFormat.text))
     _print_end(swept.notes, identity)
 
 

@@ -1,4 +1,4 @@
-"""ridgeline runs: the runs that were kept, and new ones from a run file."""
+"""ridgeline runs: list and manage the kept runs, and start one from a run file."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from app.commands.options import Form, Json, form
-from app.wording.tables import Format
+from app.commands.options import Form, Json, table_format
+from app.wording.tables import TableFormat
 
 Identity = Annotated[str, typer.Argument(help="Id of a run, or the start of it.")]
 
@@ -52,7 +52,7 @@ def start(
 def list_(
     tag: Annotated[str, typer.Option(help="Only runs with this tag.")] = "",
     json: Json = False,
-    format_: Form = Format.text,
+    format_: Form = TableFormat.text,
 ) -> None:
     from datetime import UTC, datetime
 
@@ -71,7 +71,9 @@ def list_(
         for run in store().runs(tag)
     ]
     keys = list(dict.fromkeys(key for row in rows for key in row))
-    typer.echo(render([{key: row.get(key) for key in keys} for row in rows], form(format_, json)))
+    typer.echo(
+        render([{key: row.get(key) for key in keys} for row in rows], table_format(format_, json))
+    )
 
 
 def show(identity: Identity) -> None:
@@ -116,11 +118,11 @@ def take(source: Path) -> None:
 def compare(
     identities: Annotated[list[str], typer.Argument(help="Ids of runs.")],
     json: Json = False,
-    format_: Form = Format.text,
+    format_: Form = TableFormat.text,
 ) -> None:
     """Runs side by side."""
     from app.measuring.run_store import store
     from app.wording.tables import render
 
     table = store().compare(*identities)
-    typer.echo(render(table.to_dict("records"), form(format_, json)))
+    typer.echo(render(table.to_dict("records"), table_format(format_, json)))

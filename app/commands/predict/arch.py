@@ -1,4 +1,4 @@
-"""ridgeline arch: what a model is made of, from a description or from a trace of its code."""
+"""ridgeline arch: the structure of a model, from its description or from a trace of its code."""
 
 from __future__ import annotations
 
@@ -30,26 +30,30 @@ def arch(
     from app.wording.tables import to_json
     from model_registry.reports import symbolic
 
-    left = names(without)
+    left = parse_names(without)
     if at:
-        found = symbolic.analysed(model, **_values(at), trace=trace, without=left)
+        report = symbolic.analysed(model, **_values(at), trace=trace, without=left)
     elif symbols:
-        found = symbolic.populated(model, trace=trace, without=left)
+        report = symbolic.populated(model, trace=trace, without=left)
     else:
-        found = symbolic.structure(model, trace=trace, without=left)
+        report = symbolic.structure(model, trace=trace, without=left)
     if json:
-        typer.echo(to_json(found))
+        typer.echo(to_json(report))
         return
-    typer.echo(_text(found))
+    typer.echo(_text(report))
 
 
-def names(text: str) -> list[str]:
-    """Read "scan,rotary"."""
+def parse_names(text: str) -> list[str]:
+    """The names of a list as "scan,rotary"."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _values(text: str) -> dict[str, int]:
-    """Read "batch=1,context=1024".  Raises `InvalidValue` for what it cannot read."""
+    """Values by symbol of a list as "batch=1,context=1024".
+
+    Raises:
+        InvalidValue: an unknown symbol, or no whole number.
+    """
     from genz_core.errors import InvalidValue
     from model_registry.reports.symbolic import SYMBOLS
 
@@ -63,28 +67,29 @@ def _values(text: str) -> dict[str, int]:
     return values
 
 
-def _text(found: dict[str, Any]) -> str:
-    from app.wording.tables import Format, render
+def _text(report: dict[str, Any]) -> str:
+    """A report of `model_registry.reports.symbolic` as text: its facts, then its tables."""
+    from app.wording.tables import TableFormat, render
 
-    head = {key: value for key, value in found.items() if isinstance(value, (str, int, float))}
+    head = {key: value for key, value in report.items() if isinstance(value, (str, int, float))}
     lines = [f"{key:18} {value}" for key, value in head.items()]
-    if "layers" in found:
-        for group in found["layers"]:
+    if "layers" in report:
+        for group in report["layers"]:
             title = f"{group['count']} layers" if group["count"] else "ends of the model"
             rows = [
                 {"name": op["name"], "kind": op["kind"], "weights": op["weights"],
                  "held GB": op["held_weight_bytes"] / 1e9}
                 for op in group["operators"]
             ]  # fmt: skip
-            lines += ["", title, render(rows, Format.text)]
+            lines += ["", title, render(rows, TableFormat.text)]
     else:
         rows = [
             {key: value for key, value in op.items() if key not in ("bytes", "formulas")}
             | op.get("bytes", {})
             | op.get("formulas", {})
-            for op in found["operators"]
+            for op in report["operators"]
         ]
-        total = [{"name": "total", **found["total"]}] if "total" in found else []
-        lines += ["", render([*rows, *total], Format.text)]
-    lines += ["", *found.get("notes", ())]
+        total = [{"name": "total", **report["total"]}] if "total" in report else []
+        lines += ["", render([*rows, *total], TableFormat.text)]
+    lines += ["", *report.get("notes", ())]
     return "\n".join(lines).rstrip()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.commands import options as opt
-from app.wording.tables import Format
+from app.wording.tables import TableFormat
+
+if TYPE_CHECKING:
+    from app.scenario.scenario import Scenario
 
 
 def register(cli: typer.Typer) -> None:
@@ -41,7 +45,7 @@ def estimate(
     points: Annotated[Path | None, typer.Option(help="A points file (CSV) to price.")] = None,
     output: Annotated[Path | None, typer.Option(help="Where the priced points go.")] = None,
     json: opt.Json = False,
-    format_: opt.Form = Format.text,
+    format_: opt.Form = TableFormat.text,
 ) -> None:
     from app.scenario.scenario import Scenario
     from genz_core.degrees import parse_degrees
@@ -69,18 +73,19 @@ def estimate(
         osl=osl,
         **(degrees | parse_degrees(parallel)),
     )
-    _print(scenario, opt.form(format_, json))
+    _print(scenario, opt.table_format(format_, json))
 
 
 def _price_points(points: Path, output: Path | None) -> None:
+    """Price a points file; prints the rows, or writes them to `output`."""
     from app.scenario import points_file
     from app.wording.tables import render
 
     if output is None:
         rows = points_file.price(points_file.read(points))
-        typer.echo(render(rows, Format.csv))
+        typer.echo(render(rows, TableFormat.csv))
         return
-    with typer.progressbar(length=100, label="pricing", file=_stderr()) as bar:
+    with typer.progressbar(length=100, label="pricing", file=sys.stderr) as bar:
 
         def progress(done: int, total: int) -> None:
             bar.update(100 * done // total - bar.pos)
@@ -90,13 +95,8 @@ def _price_points(points: Path, output: Path | None) -> None:
     typer.echo(f"{len(rows)} rows priced, {good} ok -> {output}")
 
 
-def _stderr() -> Any:
-    import sys
-
-    return sys.stderr
-
-
-def _print(scenario: Any, chosen: Format) -> None:
+def _print(scenario: Scenario, chosen: TableFormat) -> None:
+    """Print the figures and operators of a scenario."""
     from app.scenario import intervals
     from app.scenario.scenario import estimate_resolved, resolve
     from app.scenario.summary import facts, operator_rows
@@ -106,10 +106,10 @@ def _print(scenario: Any, chosen: Format) -> None:
     result = estimate_resolved(resolved)
     summary = facts(resolved, result)
     operators = {phase: operator_rows(getattr(result, phase)) for phase in ("prefill", "decode")}
-    if chosen is Format.json:
+    if chosen is TableFormat.json:
         typer.echo(to_json({**summary, "operators": operators}))
         return
-    if chosen is Format.csv:
+    if chosen is TableFormat.csv:
         rows = [{"phase": phase, **row} for phase, table in operators.items() for row in table]
         typer.echo(render(rows, chosen))
         return
@@ -120,6 +120,7 @@ def _print(scenario: Any, chosen: Format) -> None:
 
 
 def _brief(row: dict[str, Any]) -> dict[str, Any]:
+    """The columns of an operator's row that fit a terminal, its interval in one cell."""
     from app.wording import quantities
 
     keys = ("name", "runs", "flops_per_byte", "bound_s", "predicted_s")

@@ -1,4 +1,4 @@
-"""ridgeline modules: formulas of single module classes, shown and derived."""
+"""ridgeline modules: list, show and derive the formulas of module classes."""
 
 from __future__ import annotations
 

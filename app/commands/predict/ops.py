@@ -1,4 +1,4 @@
-"""ridgeline ops: the static table of a model's operators, before any hardware."""
+"""ridgeline ops: FLOPs and bytes of a model's operators, without hardware."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from app.commands import options as opt
-from app.commands.predict.arch import WITHOUT, names
-from app.wording.tables import Format
+from app.commands.predict.arch import WITHOUT, parse_names
+from app.wording.tables import TableFormat
 
 
 def register(cli: typer.Typer) -> None:
@@ -30,14 +30,14 @@ def ops(
     trace: Annotated[bool, typer.Option("--trace", help="Trace the model's own code.")] = False,
     without: Annotated[str, typer.Option(help=WITHOUT)] = "",
     json: opt.Json = False,
-    format_: opt.Form = Format.text,
+    format_: opt.Form = TableFormat.text,
 ) -> None:
     from genz_core.errors import InvalidParallelism
     from genz_core.types import Parallelism
     from model_registry.reports import static_table
     from model_registry.reports.symbolic import open_model
 
-    opened, _ = open_model(model, trace=trace, without=names(without), weights=weights, kv=kv)
+    opened, _ = open_model(model, trace=trace, without=parse_names(without), weights=weights, kv=kv)
     if message := opened.invalid(Parallelism(tp=tp)):
         raise InvalidParallelism(message)
     table = static_table.static_table(
@@ -48,16 +48,22 @@ def ops(
         Parallelism(tp=tp),
     )
     renderers = {
-        Format.text: static_table.as_text,
-        Format.markdown: static_table.as_markdown,
-        Format.csv: static_table.as_csv,
-        Format.json: static_table.as_json,
+        TableFormat.text: static_table.as_text,
+        TableFormat.markdown: static_table.as_markdown,
+        TableFormat.csv: static_table.as_csv,
+        TableFormat.json: static_table.as_json,
     }
-    typer.echo(renderers[opt.form(format_, json)](table))
+    typer.echo(renderers[opt.table_format(format_, json)](table))
 
 
 def _tokens(name: str, text: str) -> list[int]:
-    """Read "1048576,1024".  Raises `InvalidValue` for anything but whole numbers."""
+    """The whole numbers of a list as "1048576,1024".
+
+    name: of the option, for the error.
+
+    Raises:
+        InvalidValue: anything but whole numbers.
+    """
     from genz_core.errors import InvalidValue
 
     try:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from app.commands import options as opt
-from app.wording.tables import Format
+from app.wording.tables import TableFormat
 
 
 def register(cli: typer.Typer) -> None:
@@ -35,7 +35,7 @@ def serve(
         float, typer.Option(help="Real lengths are uniform in [ratio, 1] of nominal.")
     ] = 1.0,
     json: opt.Json = False,
-    format_: opt.Form = Format.text,
+    format_: opt.Form = TableFormat.text,
 ) -> None:
     import numpy as np
 
@@ -67,11 +67,11 @@ def serve(
         length_ratio=length_ratio,
     )
     rows = served_rows.rows(resolved, result, name, load)
-    typer.echo(opt.rendered(rows, opt.form(format_, json)))
+    typer.echo(opt.rendered(rows, opt.table_format(format_, json)))
 
 
 def _loads(concurrency: str, rate: str) -> tuple[str, list[float]]:
-    """Name and values of the load that the options give.
+    """Name and values of the load: "concurrency" [requests] or "rate" [requests/s].
 
     Raises:
         InvalidValue: neither or both of concurrency and rate, or values that cannot be read.

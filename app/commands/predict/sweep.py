@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from app.commands import options as opt
-from app.wording.tables import Format
+from app.wording.tables import TableFormat
 
 Values = Annotated[str, typer.Option(help='Values: "1,2,4", "1:256:x2" or "128:1024:128".')]
 
@@ -32,7 +32,7 @@ def sweep(
         bool, typer.Option(help="Only points nothing beats in TPOT and tokens/s per device.")
     ] = False,
     json: opt.Json = False,
-    format_: opt.Form = Format.text,
+    format_: opt.Form = TableFormat.text,
 ) -> None:
     from app.scenario import sweep_rows
     from app.scenario.axis_values import parse_values
@@ -46,4 +46,4 @@ def sweep(
     rows = sweep_rows.rows(result, axes)
     if frontier:
         rows = sweep_rows.frontier(rows)
-    typer.echo(opt.rendered(rows, opt.form(format_, json)))
+    typer.echo(opt.rendered(rows, opt.table_format(format_, json)))

@@ -1,1 +1,1 @@
-"""Parts that several pages share."""
+"""Panels: parts of a page, each with inputs, charts and tables of one kind."""

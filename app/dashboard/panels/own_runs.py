@@ -1,4 +1,4 @@
-"""Runs of an engine on the page Calibrate: figures typed in, the fit shown, kept and forgotten."""
+"""The user's runs of an engine on the page Calibrate: figures in, their fit, kept or forgotten."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hardware_db import recipes
 
 
 def _form(names: Sequence[str], load: str) -> list[dict[str, str]]:
-    """One to five runs as rows of a points file; rows left empty are none.
+    """The typed runs as rows of a points file, [] before they are sent; empty rows are left out.
 
     names: columns of measured seconds.  load: "concurrency" or "batch".
     """
@@ -41,9 +41,9 @@ def _form(names: Sequence[str], load: str) -> list[dict[str, str]]:
     return (filled or rows[:1]) if sent else []
 
 
-def panel() -> None:
-    """Ask for the runs of the sidebar's scenario, fit them, and show what came of it."""
-    setup = sidebar.asked()
+def own_runs_panel() -> None:
+    """Draw the form for runs of the sidebar's scenario, fit them, and show the fit."""
+    setup = sidebar.chosen_setup()
     s = setup.scenario
     st.caption(
         "One to five runs that you measured of the sidebar's scenario move the engine's constants; "
@@ -65,20 +65,22 @@ def panel() -> None:
     rows = _form(from_runs.KINDS[kind], "concurrency" if kind == "Under load" else "batch")
     if rows:
         with st.spinner("Fitting the engine's constants …"):
-            st.session_state["own_found"] = from_runs.calibrate(from_runs.of(s, rows))
-    for found in st.session_state.get("own_found", ()):
-        _show(found)
+            completed = from_runs.with_scenario(s, rows)
+            st.session_state["own_calibrations"] = from_runs.calibrate(completed)
+    for calibration in st.session_state.get("own_calibrations", ()):
+        _show(calibration)
 
 
-def _show(found: from_runs.Calibrated) -> None:
-    """Each figure before and after, the constants, and the buttons that keep or drop it."""
-    before, after = found.fit.before, found.fit.after
-    st.subheader(f"{found.measured.model}, {from_runs.named(found.key)}", anchor=False)
+def _show(calibration: from_runs.RecipeCalibration) -> None:
+    """Draw the figures before and after, the constants, and the buttons to keep or drop them."""
+    before, after = calibration.fit.before, calibration.fit.after
+    recipe = from_runs.recipe_words(calibration.key)
+    st.subheader(f"{calibration.measured.model}, {recipe}", anchor=False)
     with st.grid(3, min_column_width=160):
         st.metric("Mean error, before", quantities.percent(before.mape), border=True)
         st.metric("Mean error, after", quantities.percent(after.mape), border=True)
         st.metric("Figures", str(after.points), border=True)
-    rows = from_runs.table(found)
+    rows = from_runs.figure_rows(calibration)
     figure = measured.before_after(rows, export.look())
     export.chart(figure, "own-runs", "Runs of your own, before and after")
     st.dataframe(
@@ -86,16 +88,17 @@ def _show(found: from_runs.Calibrated) -> None:
         column_config={"error_before": SHARE, "error_after": SHARE},
     )  # fmt: skip
     with st.expander("Constants, and how well the runs tell them"):
+        constants = pd.DataFrame(from_runs.constant_rows(calibration))
         st.dataframe(
-            pd.DataFrame(from_runs.constants(found)), hide_index=True, key="own_constants",
+            constants, hide_index=True, key="own_constants",
             column_config={"factor": NUMBER, "uncertainty": SHARE},
         )  # fmt: skip
     with st.container(horizontal=True):
         if st.button("Use in later predictions", key="own_save", icon=":material/save:"):
-            from_runs.keep(found)
-            cached.forget()
+            from_runs.keep(calibration)
+            cached.clear_caches()
             st.success("Kept in your data folder.", icon=":material/check:")
         if st.button("Forget them", key="own_forget", icon=":material/delete:"):
-            dropped = recipes.forget_recipe(found.key)
-            cached.forget()
+            dropped = recipes.forget_recipe(calibration.key)
+            cached.clear_caches()
             st.info("Forgotten." if dropped else "Nothing was kept.", icon=":material/info:")

@@ -1,4 +1,4 @@
-"""Charts of a profiler report: its timeline, and kernels under the roofs of their device."""
+"""Panels of a profiler report: its timeline, and kernels under the roofs of their device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from profilers.chrome_trace import chrome_trace, file_stem
 
 
 def _roofs(report: Report) -> tuple[float | None, dict[str, float]]:
-    """Memory bandwidth and peak rates from the datasheet, else as the counters state them."""
+    """Bandwidth [bytes/s] and peaks [FLOP/s] by the datasheet, else as the counters state them."""
     system, stated = comparison.system_of(report), roofline.roofs(report)
     if system:
         return system.memory_bytes_per_s, dict(system.peak_flops_per_s)
@@ -22,9 +22,9 @@ def _roofs(report: Report) -> tuple[float | None, dict[str, float]]:
     return next((d.memory_bytes_per_s for d in report.devices if d.memory_bytes_per_s), None), {}
 
 
-def timeline(report: Report) -> None:
-    """Activity of the streams over time, and a button for the same as a trace."""
-    activity = charts.bars(report.kernels, report.copies)
+def show_timeline(report: Report) -> None:
+    """Draw the activity of the streams over time, and a button that saves it as a trace."""
+    activity = charts.activity_bars(report.kernels, report.copies)
     ranges = charts.range_bars(report.ranges)
     if not len(activity):
         st.info("This report is a summary: it says how long kernels took and not when.")
@@ -42,8 +42,8 @@ def timeline(report: Report) -> None:
         st.caption(f"{merged:,} events in {len(activity):,} bars")
 
 
-def counters(report: Report) -> None:
-    """Kernels by their hardware counters: under the roofs, and as shares of peak."""
+def show_counters(report: Report) -> None:
+    """Draw the kernels with hardware counters: under the roofs, and as shares of peak."""
     points = roofline.roofline(report)
     if len(points):
         rate, peaks = _roofs(report)

@@ -1,4 +1,4 @@
-"""The part of the page Run that measures a grid of batches and lengths."""
+"""Panels of a measured grid of batches and lengths: its inputs, and its results."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from app.measuring.outcome import Swept
 from app.wording import quantities
 
 
-def fields() -> dict[str, Any]:
-    """Inputs for the grid of a sweep, as the fields of `RunConfig.sweep`."""
+def sweep_fields() -> dict[str, Any]:
+    """Draw the inputs of a grid; returns the fields of `RunConfig.sweep`."""
     with st.grid(4, min_column_width=150):
         batches = st.text_input("Batches", "1:4:x2", key="sweep_batches", help="1:8:x2 or 1,2,4")
         lengths = st.text_input("Lengths", "64:256:x2", key="sweep_lengths", help="In tokens.")
@@ -28,8 +28,8 @@ def fields() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def show(swept: Swept) -> None:
-    """Agreement of predictions and measurements by phase, the chart of the steps, their table."""
+def show_sweep(swept: Swept) -> None:
+    """Draw the agreement by phase, the chart of the steps and their table."""
     fits = {name: fit for name, fit in swept.agreement.items() if fit.points}
     if fits:
         with st.grid(3, min_column_width=220):
@@ -37,7 +37,7 @@ def show(swept: Swept) -> None:
                 words = f"R² {fit.r2:.3f} over {fit.points} points"
                 st.metric(f"{name.capitalize()}: MAPE", quantities.percent(fit.mape), words,
                           delta_color="off", delta_arrow="off", border=True)  # fmt: skip
-        figure = measured.sweep(swept.rows, swept.agreement, export.look())
+        figure = measured.sweep_parity(swept.rows, swept.agreement, export.look())
         export.chart(figure, "sweep", "Steps of a sweep, predicted and measured")
     for note in swept.notes:
         st.caption(f"Note: {note}")

@@ -1,4 +1,4 @@
-"""The systems that can be priced: browse, filter, see the source of every number, add one."""
+"""Page Hardware: the systems with the source of every figure, filtered, and a form to add one."""
 
 import pandas as pd
 import streamlit as st
@@ -9,8 +9,8 @@ from genz_core.errors import RidgelineError
 
 SHOWN = 6  # assumptions beside the chart
 
-setup = sidebar.asked()
-systems = library_tables.systems()
+setup = sidebar.chosen_setup()
+systems = library_tables.readable_systems()
 
 st.title("Hardware", anchor=False)
 vendors = sorted({system.vendor for system in systems.values()})
@@ -57,7 +57,7 @@ if name not in systems:
     name = str(table["slug"].iloc[0])
 
 figure = hardware.plane(
-    [library_tables.point(*item) for item in shown.items()], export.look(), chosen=name
+    [library_tables.system_point(*item) for item in shown.items()], export.look(), chosen=name
 )
 left, right = st.columns([3, 2], gap="medium")
 with left:
@@ -77,7 +77,11 @@ with right:
     if len(notes) > SHOWN:
         st.caption(f"and {len(notes) - SHOWN} more, of kind *assumed* in the table below.")
 try:
-    facts = pd.DataFrame() if name in own_definitions.own("systems") else library_tables.facts(name)
+    facts = (
+        pd.DataFrame()
+        if name in own_definitions.own_texts("systems")
+        else library_tables.system_facts(name)
+    )
 except RidgelineError as error:
     sidebar.stop(error)
 if len(facts):
@@ -110,7 +114,7 @@ with typed, st.form("hardware_form"):
             for path, (label, value) in FIELDS.items()
         }
     if st.form_submit_button("Add"):
-        own_definitions.keep("systems", called, library_tables.describe_hardware(called, values))
+        own_definitions.keep("systems", called, own_definitions.system_yaml(called, values))
 with pasted:
     text = st.text_area(
         "System YAML",
@@ -120,5 +124,5 @@ with pasted:
     )
     if st.button("Read it", key="read_yaml"):
         own_definitions.keep("systems", "pasted", text)
-own_definitions.report("systems")
+own_definitions.show_outcome("systems")
 export.downloads("systems", {"systems": figure}, table, setup)

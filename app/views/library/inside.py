@@ -1,4 +1,4 @@
-"""A model's layers, folded and unfolded; any operator with its formula, tensors and roofline."""
+"""Page Model inside: layers to fold and unfold; an operator's formula, tensors and roofline."""
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -15,13 +15,13 @@ from genz_core.errors import RidgelineError
 from genz_core.step import StepEstimate
 from model_registry.graph.model import DecoderModel
 
-setup, asked, _ = sidebar.answer()
+setup, resolved, _ = sidebar.priced_setup()
 look = export.look()
 BUILT, TRACED = "builder", "trace"
 figures: dict[str, go.Figure] = {}
 
 st.title("Model inside", anchor=False)
-context = quantities.count(builder_and_trace.halfway(setup.scenario))
+context = quantities.count(builder_and_trace.halfway_context(setup.scenario))
 st.caption(
     sidebar.describe(setup) + f" · one device, decode halfway the output: {context} tokens in cache"
 )
@@ -30,7 +30,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         "Phase", PHASES, default="decode", required=True,
         key="inside_phase", bind="query-params", label_visibility="collapsed",
     )  # fmt: skip
-    described = isinstance(asked.model, DecoderModel)
+    described = isinstance(resolved.model, DecoderModel)
     with_trace = described and st.toggle(
         "Trace beside it", key="with_trace",
         help="Run transformers' own code of this model on the meta device, from its config alone: "
@@ -38,40 +38,41 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
     )  # fmt: skip
 
 
-def priced() -> dict[str, StepEstimate]:
-    """The step of each side; a trace that cannot be made is said."""
+def steps_by_side() -> dict[str, StepEstimate]:
+    """The priced step of the builder, the trace or both; shows why a trace cannot be made."""
     own = BUILT if described else TRACED
-    steps = {own: builder_and_trace.step(asked, asked.model, phase)}
+    steps = {own: builder_and_trace.priced_step(resolved, resolved.model, phase)}
     if with_trace:
         try:
-            steps[TRACED] = builder_and_trace.step(asked, cached.traced(setup), phase)
+            steps[TRACED] = builder_and_trace.priced_step(resolved, cached.traced(setup), phase)
         except RidgelineError as error:
             st.error(str(error), icon=":material/error:")
     return steps
 
 
-def opened(side: str, step: StepEstimate) -> set[str]:
-    """What is unfolded on a side: at first the layers that take most of the time."""
+def unfolded_ids(side: str, step: StepEstimate) -> set[str]:
+    """Ids of the lines unfolded on a side, to change in place: at first the costliest layers."""
     key = f"unfolded {side} {setup.scenario.model}"
     if key not in st.session_state:
-        closed = [line for line in layer_tree.lines(step, ()) if line.folds]
-        longest = max(closed, key=lambda line: line.seconds).id if closed else ""
-        inner = {name for name in layer_tree.foldable(step) if name.startswith(f"{longest}.")}
-        st.session_state[key] = {longest, *inner}
+        st.session_state[key] = layer_tree.costliest_group(step)
     return st.session_state[key]
 
 
-def graph(side: str, step: StepEstimate, chosen: str) -> None:
-    """The layer graph of one side; a click folds, unfolds or chooses an operator."""
-    unfolded, clicks = opened(side, step), st.session_state.setdefault("inside_clicks", 0)
-    here = chosen.partition(" ")[2] if chosen.startswith(f"{side} ") else ""
-    figure = layers.layer_graph(layer_tree.lines(step, unfolded), here, look)
+def graph(side: str, step: StepEstimate, operator: str) -> None:
+    """Draw the layer graph of one side; a click folds, unfolds or chooses an operator.
+
+    operator: the key of the chosen operator.
+    """
+    unfolded, clicks = unfolded_ids(side, step), st.session_state.setdefault("inside_clicks", 0)
+    chosen_id = operator.partition(" ")[2] if operator.startswith(f"{side} ") else ""
+    figure = layers.layer_graph(layer_tree.graph_lines(step, unfolded), chosen_id, look)
     with st.container(horizontal=True, vertical_alignment="center"):
-        whole = builder_and_trace.said(builder_and_trace.operators_latency(step))
-        st.markdown(f"**{side.capitalize()}:** operators take {whole}")
+        whole = builder_and_trace.operators_latency(step)
+        words = builder_and_trace.latency_words(whole)
+        st.markdown(f"**{side.capitalize()}:** operators take {words}")
         everything = set(layer_tree.foldable(step))
-        for words, names in (("Unfold all", everything), ("Fold all", set())):
-            if st.button(words, key=f"{words} {side}", type="tertiary"):
+        for label, names in (("Unfold all", everything), ("Fold all", set())):
+            if st.button(label, key=f"{label} {side}", type="tertiary"):
                 unfolded.clear()
                 unfolded.update(names)
                 st.rerun()
@@ -87,56 +88,59 @@ def graph(side: str, step: StepEstimate, chosen: str) -> None:
         st.rerun()
 
 
-def detail(known: dict[str, tuple[StepEstimate, int]]) -> None:
-    """The chosen operator: formula, tensors, its place on the roofline, how its time comes."""
-    name = st.selectbox(
-        "Operator", list(known), key="inside_operator",
-        format_func=lambda one: builder_and_trace.called(
-            one, *known[one], with_side=bool(with_trace)
+def detail(operators: dict[str, tuple[StepEstimate, int]]) -> None:
+    """Draw the chosen operator: formula, tensors, its place on the roofline, terms of its time.
+
+    operators: of `builder_and_trace.operators_by_key`.
+    """
+    chosen = st.selectbox(
+        "Operator", list(operators), key="inside_operator",
+        format_func=lambda key: builder_and_trace.operator_label(
+            key, *operators[key], with_side=bool(with_trace)
         ),
     )  # fmt: skip
-    step, row = known[name]
+    step, row = operators[chosen]
     op = step.graph.ops[row]
     st.caption(
-        f"{op.kind} · {builder_and_trace.place(op)} · {op.count:,.0f} × a step · "
+        f"{op.kind} · {builder_and_trace.operator_place(op)} · {op.count:,.0f} × a step · "
         f"`{op.module or 'model'}`"
     )
-    flops = operator_detail.formula(op)
+    flops = operator_detail.flops_formula(op)
     if flops:
-        value = quantities.flops(operator_detail.number(op.flops))
+        value = quantities.flops(operator_detail.scalar(op.flops))
         st.markdown(f"**FLOPs** of a run = {flops.symbols}  \n= {flops.numbers} = **{value}**")
         st.caption(flops.meanings)
     st.dataframe(
         pd.DataFrame(operator_detail.tensor_rows(op)),
         hide_index=True, height="content", key="inside_tensors",
     )  # fmt: skip
-    rows = roofline.points(intervals.operator_table(step, 0), phase)
-    limits = roofline.frame(rows, asked.system)
-    figure = roofline.only(roofline.roofline(rows, asked.system, limits, look), f"{phase}:{row}")
+    rows = roofline.operator_points(intervals.operator_table(step, 0), phase)
+    limits = roofline.frame(rows, resolved.system)
+    figure = roofline.highlighted(
+        roofline.roofline(rows, resolved.system, limits, look), f"{phase}:{row}"
+    )
     export.chart(figure, "inside_roofline", f"{op.name} on the roofline")
     figures["roofline"] = figure
     with st.expander("How its time is predicted", icon=":material/function:"):
-        st.markdown(worked_example.markdown(worked_example.worked(step, row), phase))
+        st.markdown(worked_example.markdown(worked_example.work_through(step, row), phase))
 
 
-steps = priced()
-known = builder_and_trace.operators(steps)
-if st.session_state.get("inside_operator") not in known:
-    st.session_state["inside_operator"] = next(iter(known))
+steps = steps_by_side()
+operators = builder_and_trace.operators_by_key(steps)
+if st.session_state.get("inside_operator") not in operators:
+    st.session_state["inside_operator"] = next(iter(operators))
 left, right = st.columns(2, gap="medium")
 places = dict(zip(steps, (left, right), strict=False))
 for side, step in steps.items():
     with places[side]:
         graph(side, step, st.session_state["inside_operator"])
 with right if len(steps) == 1 else st.container():
-    detail(known)
+    detail(operators)
 if len(steps) == 2:
     st.subheader("Builder and trace", anchor=False)
-    models = asked.model, cached.traced(setup)
-    st.dataframe(
-        builder_and_trace.beside(*models, steps[BUILT], steps[TRACED]),
-        hide_index=True, height="content", key="inside_beside",
-    )  # fmt: skip
+    models = resolved.model, cached.traced(setup)
+    figures_beside = builder_and_trace.compared_figures(models, (steps[BUILT], steps[TRACED]))
+    st.dataframe(figures_beside, hide_index=True, height="content", key="inside_beside")
 notes = [note for step in steps.values() for note in step.graph.notes]
 if notes:
     with st.expander("How the graph was made", icon=":material/info:"):

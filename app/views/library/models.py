@@ -1,4 +1,4 @@
-"""The models that can be priced: browse, filter, see their shape, add one."""
+"""Page Models: the models with their shapes, filtered, and a box to add one."""
 
 import pandas as pd
 import streamlit as st
@@ -6,7 +6,7 @@ import streamlit as st
 from app.dashboard import export, library_tables, own_definitions, sidebar
 from genz_core.errors import RidgelineError
 
-setup = sidebar.asked()
+setup = sidebar.chosen_setup()
 table = library_tables.shipped_models()
 
 st.title("Models", anchor=False)
@@ -53,7 +53,7 @@ event = st.dataframe(
 )  # fmt: skip
 rows = event["selection"]["rows"]
 name = str(shown["name"].iloc[rows[0]]) if rows else setup.scenario.model
-config = own_definitions.own("models").get(name, "")
+config = own_definitions.own_texts("models").get(name, "")
 
 st.subheader(name, anchor=False)
 try:
@@ -88,5 +88,5 @@ pasted = st.text_area(
 )
 if st.button("Read it", key="read_config"):
     own_definitions.keep("models", called, pasted)
-own_definitions.report("models")
+own_definitions.show_outcome("models")
 export.downloads("models", {}, shown, setup)

@@ -1,85 +1,72 @@
-"""Calibrate: fit this machine, a reported device, or an engine; before and after, and keep it."""
+"""Page Calibrate: fit this machine, a reported device or an engine; see errors, keep the fit."""
 
 import streamlit as st
 
 import hardware_db
-from app.calibration import fit_tables, machine
 from app.calibration import from_reports as report_calibration
+from app.calibration import machine
 from app.dashboard import report_uploads
-from app.dashboard.panels import fit, own_runs
+from app.dashboard.panels.fit import fit_panel
+from app.dashboard.panels.job import is_running, show_progress
+from app.dashboard.panels.own_runs import own_runs_panel
 from app.measuring import background_job
 from app.measuring.comparison import system_of
 from app.wording import quantities
 from genz_core.errors import RidgelineError
 
 MACHINE, REPORTS, RUNS = "This machine", "Profiler reports", "Runs of an engine"
-
-
-def busy() -> bool:
-    job = st.session_state.get("calibration")
-    return job is not None and not job.over
-
-
-@st.fragment(run_every=0.7)
-def watch() -> None:
-    """How far the calibration is; the page is drawn again when it ends."""
-    job: background_job.Job = st.session_state["calibration"]
-    job.poll()
-    if job.over:
-        st.rerun()
-    st.progress(min(max(job.share, 0.0), 1.0), job.what)
-    with st.container(horizontal=True):
-        st.button("Cancel", on_click=job.cancel, key="cancel_fit", icon=":material/stop:")
-        if job.stop.is_set():
-            st.button("Stop at once", on_click=job.end, key="end_fit")
+JOB = "calibration"
 
 
 def form() -> dict:
+    """Draw the form; returns device and threads, {} before it is sent."""
     with st.form("calibrate_form"), st.container(horizontal=True, vertical_alignment="bottom"):
         device = st.selectbox("Device", ("auto", "cpu", "cuda", "mps"), key="fit_device", width=160)
         threads = st.number_input(
             "CPU threads", 0, 1024, 0, key="fit_threads", width=160,
             help="0: all where the cores are free, else one.",
         )  # fmt: skip
-        sent = st.form_submit_button("Calibrate", icon=":material/tune:", disabled=busy())
+        sent = st.form_submit_button("Calibrate", icon=":material/tune:", disabled=is_running(JOB))
     return {"device": device, "threads": int(threads)} if sent else {}
 
 
 def from_machine() -> None:
+    """Draw the calibration of this machine: form, progress, fit."""
     st.caption(
         "One to two minutes of microbenchmarks on the machine of this server: matrix products, "
         "attention, experts, norms and copies. No time of a whole model enters the fit."
     )
-    asked = form()
-    if asked and not busy():
-        st.session_state["calibration"] = background_job.start(fit_tables.fit_this_machine, asked)
+    settings = form()
+    if settings and not is_running(JOB):
+        st.session_state[JOB] = background_job.start(machine.calibrate_with, settings)
         st.rerun()
-    if busy():
-        watch()
-    job = st.session_state.get("calibration")
+    if is_running(JOB):
+        show_progress(JOB, "fit")
+    job = st.session_state.get(JOB)
     if job is None:
         st.info("Nothing is fitted yet in this session.", icon=":material/tune:")
     elif job.over and job.error:
         st.error(job.error, icon=":material/error:")
     elif job.over:
         noise = ("Noise of the points", quantities.percent(job.result.suite.spread))
-        fit.panel(job.result, noise, lambda: machine.save(job.result))
+        fit_panel(job.result, noise, lambda: machine.save(job.result))
         st.caption(f"Predictions of it take the engine {job.result.engine.name}.")
 
 
 def from_reports() -> None:
+    """Draw the calibration of a system with uploaded reports: form, refused points, fit."""
     st.caption(
         "The kernels of PyTorch traces of one device, where the trace tells their shapes: matrix "
         "products, attention and element-wise passes. A CUDA graph tells none; add a trace of the "
         "same model that ran without."
     )
-    found = report_uploads.picker("fit")
-    if not found:
+    uploaded = report_uploads.picker("fit")
+    if not uploaded:
         st.info("Upload a trace, or try a sample.", icon=":material/upload_file:")
         return
-    reports = list(found.values())
-    names, known = hardware_db.names(), system_of(*reports)
-    at = names.index(known.slug) if known else None
+    reports = list(uploaded.values())
+    names, named = hardware_db.names(), system_of(*reports)
+    at = names.index(named.slug) if named else None
     with (
         st.form("calibrate_reports"),
         st.container(horizontal=True, vertical_alignment="bottom"),
@@ -102,7 +89,7 @@ def from_reports() -> None:
     for sentence in fitted.refused:
         st.warning(sentence, icon=":material/block:")
     covered = ("Kernel time fitted on", quantities.percent(fitted.share))
-    fit.panel(fitted, covered, lambda: report_calibration.save(fitted))
+    fit_panel(fitted, covered, lambda: report_calibration.save(fitted))
 
 
 st.title("Calibrate", anchor=False)
@@ -110,6 +97,6 @@ source = st.segmented_control(
     "Fit to", (MACHINE, REPORTS, RUNS), default=MACHINE, required=True, key="fit_source"
 )
 try:
-    {MACHINE: from_machine, REPORTS: from_reports, RUNS: own_runs.panel}[source]()
+    {MACHINE: from_machine, REPORTS: from_reports, RUNS: own_runs_panel}[source]()
 except RidgelineError as error:
     st.error(str(error), icon=":material/error:")

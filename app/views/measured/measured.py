@@ -1,4 +1,4 @@
-"""Predicted beside measured times of a phase, and the operators behind the gap."""
+"""Page Predicted vs measured: times of a phase side by side, and the operators behind the gap."""
 
 import pandas as pd
 import streamlit as st
@@ -6,7 +6,7 @@ import streamlit as st
 import profilers
 from app.charts import measured, parity
 from app.dashboard import export, report_uploads, sidebar
-from app.dashboard.panels import sweep
+from app.dashboard.panels.sweep import show_sweep
 from app.measuring import run_store
 from app.measuring.comparison import COLUMN_HELP, compared, verdict, worst
 from app.measuring.outcome import priced_sweep
@@ -20,7 +20,10 @@ REPORTS, RUN = "Reports", "A kept run"
 
 
 def kept_run() -> Measurement:
-    """The measurement of the chosen run, with its workload shown; stops the page without runs."""
+    """Draw the choice of a kept run and its workload; returns its measurement.
+
+    Without kept runs the page stops with a sentence.
+    """
     store = run_store.store()
     runs = store.runs()
     if not runs:
@@ -38,17 +41,17 @@ def kept_run() -> Measurement:
     return chosen
 
 
-def swept(measurement: Measurement) -> None:
-    """Show a sweep priced with the scenario's model, system and engine; stops the page."""
+def show_swept(measurement: Measurement) -> None:
+    """Draw a sweep priced with the scenario's model, system and engine, and stop the page."""
     st.caption(
         "Every step at its own batch and length, on one device: the scenario's play no part."
     )
     context = RunContext(resolved.model, resolved.system, resolved.engine)
-    sweep.show(priced_sweep(measurement, context))
+    show_sweep(priced_sweep(measurement, context))
     st.stop()
 
 
-setup, resolved, estimate = sidebar.answer()
+setup, resolved, estimate = sidebar.priced_setup()
 st.title("Predicted vs measured", anchor=False)
 st.caption(
     f"The prediction is the sidebar's: {sidebar.describe(setup)}. Set it to what ran: model, "
@@ -59,7 +62,7 @@ source = st.segmented_control(
 )
 uploaded: list[Report] = []
 if source == REPORTS:
-    report_uploads.patterns()
+    report_uploads.pattern_box()
     uploaded = list(report_uploads.picker("measured").values())
     if not uploaded:
         st.info(
@@ -72,7 +75,7 @@ steps: dict[str, int] = {}
 try:
     measurement = profilers.measure_from(uploaded) if uploaded else kept_run()
     if measurement.steps:
-        swept(measurement)
+        show_swept(measurement)
     phases = [p for p in ("prefill", "decode") if p in measurement.phases]
     if not phases:
         phase = st.segmented_control(
@@ -120,9 +123,10 @@ for phase in comparison.phases["phase"]:
     title = f"{phase.capitalize()} step by operator class"
     figures[phase] = measured.three_bars(rows, title, look)
     export.chart(figures[phase], f"measured-{phase}", title)
+points = measured.operator_points(comparison.operators)
 figures["parity"] = parity.parity(
-    measured.points(comparison.operators), "class", "Operators, predicted against measured", look
-)
+    points, "class", "Operators, predicted against measured", look
+)  # fmt: skip
 export.chart(figures["parity"], "measured-parity", "Parity of operators with 10 and 20 % bands")
 
 st.subheader("Worst ten", anchor=False)

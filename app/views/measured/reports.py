@@ -1,4 +1,4 @@
-"""Profiler reports: what ran, when, and where the time went; two reports beside each other."""
+"""Page Reports: kernels, timeline, roofline and ranges of a report; two reports compared."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import streamlit as st
 
 from app.charts import kernels as kernel_charts
 from app.dashboard import display_tables, export, report_uploads
-from app.dashboard.panels import report as report_charts
+from app.dashboard.panels.report import show_counters, show_timeline
 from app.wording import quantities
 from profilers import Report, summarise
 from profilers.report_tables import difference, kernels_table, ranges_table
@@ -16,15 +16,17 @@ NONE = "–"
 
 
 def seconds(value: float | None) -> str:
+    """A time in words, a dash for None."""
     return NONE if value is None else quantities.seconds(value)
 
 
 def share(value: float | None) -> str:
+    """A share in percent, a dash for None."""
     return NONE if value is None else quantities.percent(value)
 
 
 def cards(figures: dict) -> None:
-    """Figures of `profilers.summarise` as cards, with the longest kernel and the notes."""
+    """Draw the figures of `profilers.summarise` as cards, the longest kernel and the notes."""
     top = figures["top_kernel"]
     values = {
         "Kernel launches": quantities.count(figures["kernel_count"]),
@@ -49,8 +51,8 @@ def cards(figures: dict) -> None:
 
 
 def show_table(table: pd.DataFrame, key: str) -> None:
-    """A table of times, in microseconds."""
-    shown = display_tables.microseconds(table)
+    """Draw a table of times in microseconds."""
+    shown = display_tables.in_microseconds(table)
     number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
     config: dict[str, Any] = {c: number(format="%.1f") for c in shown if "[µs]" in c}
     config["share"] = bar(format="percent", min_value=0, max_value=1)
@@ -60,27 +62,27 @@ def show_table(table: pd.DataFrame, key: str) -> None:
 
 
 def show_report(report: Report) -> None:
-    """Cards, kernel classes, and the tabs of a report."""
+    """Draw the cards, the kernel classes and the tabs of a report."""
     look = export.look()
     cards(summarise(report))
     time_s = report.kernels.groupby(
         report.kernels["operator_class"].astype(object).map(kernel_charts.engine_class)
     )["duration_s"].sum()
     title = "Kernel time by operator class"
-    classes = kernel_charts.by_class({report.label[:24]: time_s.to_dict()}, title, look)
+    classes = kernel_charts.time_by_class({report.label[:24]: time_s.to_dict()}, title, look)
     export.chart(classes, "report-classes", title)
     time, kernels, roof, tree = st.tabs(
         ["Timeline", "Kernels", "Roofline", "Ranges"], on_change="rerun", key="report_tabs"
     )
     if time.open:
         with time:
-            report_charts.timeline(report)
+            show_timeline(report)
     if kernels.open:
         with kernels:
             show_table(kernels_table(report.kernels), key="kernels_table")
     if roof.open:
         with roof:
-            report_charts.counters(report)
+            show_counters(report)
     if tree.open:
         with tree:
             ranges = ranges_table(report)
@@ -93,7 +95,7 @@ def show_report(report: Report) -> None:
 
 st.title("Reports", anchor=False)
 st.caption("Nothing of a report leaves this server, and nothing of its host is kept.")
-report_uploads.patterns()
+report_uploads.pattern_box()
 reports = report_uploads.picker("report")
 if not reports:
     st.info("Upload a report, or try a sample.", icon=":material/upload_file:")

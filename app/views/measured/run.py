@@ -1,9 +1,10 @@
-"""Measure a model on this machine; list the kept runs."""
+"""Page Run: measure a model on this machine, see and manage the kept runs."""
 
 import pandas as pd
 import streamlit as st
 
-from app.dashboard.panels import sweep
+from app.dashboard.panels.job import is_running, show_progress
+from app.dashboard.panels.sweep import show_sweep, sweep_fields
 from app.measuring import background_job, run_store
 from app.measuring.sweep import sweep_points
 from app.wording import quantities
@@ -15,14 +16,21 @@ MODEL_HELP = (
     "A preset, a registry name, or hf:owner/name. Files of the server: `ridgeline runs start`."
 )
 ONE, SWEEP = "One run", "Sweep"
+JOB, STOPPING = "job", "Stopping after the present step; complete repeats are kept."
 DTYPES, DEVICES = ("bfloat16", "float16", "float32"), ("auto", "cpu", "cuda", "mps")
 
 
 def form(mode: str) -> RunConfig | None:
-    """The run configuration of the form, None before it is sent; errors as `compose`."""
+    """Draw the form; returns its run configuration, None before it is sent.
+
+    mode: `ONE` or `SWEEP`.
+
+    Raises:
+        RidgelineError: as `compose`, or a file of the server as the model.
+    """
     with st.form(f"run_form_{mode}"):
         typed = st.text_input("Model", "qwen2.5-0.5b", key="run_model", help=MODEL_HELP)
-        grid = sweep.fields() if mode == SWEEP else {}
+        grid = sweep_fields() if mode == SWEEP else {}
         overrides = [] if grid else workload()
         with st.grid(4, min_column_width=150):
             layers = st.number_input(
@@ -32,7 +40,9 @@ def form(mode: str) -> RunConfig | None:
             device = st.selectbox("Device", DEVICES, key="run_device")
             dtype = st.selectbox("Type", DTYPES, key="run_dtype")
         more = st.text_input("Further fields", key="run_more", placeholder="threads=1 warmup=3")
-        sent = st.form_submit_button("Measure", icon=":material/play_arrow:", disabled=busy())
+        sent = st.form_submit_button(
+            "Measure", icon=":material/play_arrow:", disabled=is_running(JOB)
+        )
     if not sent:
         return None
     overrides += [f"model={typed}", f"layers={layers}", f"device={device}", f"dtype={dtype}"]
@@ -45,7 +55,7 @@ def form(mode: str) -> RunConfig | None:
 
 
 def workload() -> list[str]:
-    """The fields of a single run, as overrides of the run file."""
+    """Draw the inputs of a single run; returns overrides of the run file."""
     profile = st.segmented_control(
         "Profile", presets("profile"), default="quick", required=True, key="run_profile",
         help="nsys and ncu run the model inside Nsight, where it is installed.",
@@ -60,27 +70,8 @@ def workload() -> list[str]:
     ]  # fmt: skip
 
 
-def busy() -> bool:
-    job = st.session_state.get("job")
-    return job is not None and not job.over
-
-
-@st.fragment(run_every=0.7)
-def watch() -> None:
-    """Progress of the running job; the page is drawn again when it ends."""
-    job: background_job.Job = st.session_state["job"]
-    job.poll()
-    if job.over:
-        st.rerun()
-    st.progress(min(max(job.share, 0.0), 1.0), job.what)
-    with st.container(horizontal=True):
-        st.button("Cancel", on_click=job.cancel, key="cancel_run", icon=":material/stop:")
-        if job.stop.is_set():
-            st.button("Stop at once", on_click=job.end, key="end_run")
-            st.caption("Stopping after the present step; complete repeats are kept.")
-
-
-def rows(runs: list[KeptRun]) -> pd.DataFrame:
+def run_table(runs: list[KeptRun]) -> pd.DataFrame:
+    """A row a kept run: id, time, label, device, tags and the times of its phases."""
     return pd.DataFrame(
         [
             {
@@ -96,7 +87,8 @@ def rows(runs: list[KeptRun]) -> pd.DataFrame:
     )
 
 
-def kept() -> None:
+def kept_runs() -> None:
+    """Draw the list of kept runs, and the report or comparison of the chosen ones."""
     store = run_store.store()
     runs = store.runs()
     st.subheader("Kept runs", anchor=False)
@@ -104,7 +96,11 @@ def kept() -> None:
         st.caption("None yet.")
         return
     event = st.dataframe(
-        rows(runs), hide_index=True, key="runs_table", on_select="rerun", selection_mode="multi-row"
+        run_table(runs),
+        hide_index=True,
+        key="runs_table",
+        on_select="rerun",
+        selection_mode="multi-row",
     )
     chosen = [runs[at] for at in event["selection"]["rows"]] or runs[:1]
     if len(chosen) > 1:
@@ -130,13 +126,13 @@ st.caption(
 mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True, key="run_mode")
 try:
     config = form(mode)
-    if config is not None and not busy():
+    if config is not None and not is_running(JOB):
         work = run_store.execute_sweep if mode == SWEEP else run_store.execute
-        st.session_state["job"] = background_job.start(work, config)
+        st.session_state[JOB] = background_job.start(work, config)
         st.rerun()
-    if busy():
-        watch()
-    job = st.session_state.get("job")
+    if is_running(JOB):
+        show_progress(JOB, "run", STOPPING)
+    job = st.session_state.get(JOB)
     if job is not None and job.over:
         if job.error:
             st.error(job.error, icon=":material/error:")
@@ -144,7 +140,7 @@ try:
             run, swept = job.result if isinstance(job.result, tuple) else (job.result, None)
             st.success(f"Kept as {run[:8]}.", icon=":material/check:")
             if swept is not None:
-                sweep.show(swept)
-    kept()
+                show_sweep(swept)
+    kept_runs()
 except RidgelineError as error:
     st.error(str(error), icon=":material/error:")

@@ -1,4 +1,4 @@
-"""Where the time of prefill and decode goes."""
+"""Page Breakdown: the time of prefill and decode by operator class, cause and layer group."""
 
 import streamlit as st
 
@@ -9,7 +9,7 @@ from app.scenario.levers import PHASES
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
 
-setup, asked, estimate = sidebar.answer()
+setup, resolved, estimate = sidebar.priced_setup()
 look = export.look()
 NAMES = {"prefill": "Prefill step", "decode": "Decode step"}
 
@@ -20,9 +20,9 @@ steps = {phase: step_of(estimate, phase) for phase in PHASES}
 parts = {phase: parts_of(step) for phase, step in steps.items()}
 totals = {NAMES[p]: intervals.step_latency(estimate, p) for p in steps}
 by_class = {NAMES[p]: intervals.by_class(step) for p, step in steps.items()}
-classes = breakdown.by_class(by_class, totals, look)
+classes = breakdown.time_by_class(by_class, totals, look)
 export.chart(classes, "classes", "Share of prefill and decode by operator class")
-request = quantities.seconds(asked.engine.host_request_s)
+request = quantities.seconds(resolved.engine.host_request_s)
 st.caption(
     f"TTFT is the prefill step and {request} of host time for the request; TPOT is the mean decode "
     "step over the output. A class's interval is under the pointer."
@@ -35,7 +35,7 @@ phase = st.segmented_control(
 table = intervals.operator_table(steps[phase])
 whole = totals[NAMES[phase]]
 fall = breakdown.waterfall(parts[phase], whole, f"{NAMES[phase]} by cause", look)
-tree = breakdown.icicle(table, asked.model.name.rpartition("/")[2], look)
+tree = breakdown.icicle(table, resolved.model.name.rpartition("/")[2], look)
 left, right = st.columns(2, gap="medium")
 with left:
     export.chart(fall, "waterfall", f"{NAMES[phase]} from compute to the whole")
@@ -43,9 +43,9 @@ with right:
     export.chart(tree, "icicle", f"{NAMES[phase]} by layer group and operator")
 
 st.subheader("Operators", anchor=False)
-shown = display_tables.operators(table, phase)
+shown = display_tables.operator_rows(table, phase)
 st.dataframe(
-    shown, hide_index=True, column_config=display_tables.columns(), key="operators",
+    shown, hide_index=True, column_config=display_tables.operator_columns(), key="operators",
     placeholder=quantities.NOT_VALIDATED,
 )  # fmt: skip
 st.caption(

@@ -1,4 +1,4 @@
-"""Up to four pinned scenarios side by side, and what differs between them."""
+"""Page Compare: up to four pinned scenarios side by side, figures and classes."""
 
 import pandas as pd
 import streamlit as st
@@ -11,16 +11,16 @@ from app.scenario.setup import setup_from
 from app.scenario.summary import step_of
 from genz_core.errors import RidgelineError
 
-current = sidebar.asked()
+current = sidebar.chosen_setup()
 look = export.look()
 st.title("Compare", anchor=False)
 
-candidates = [own_definitions.attach(setup_from(pin)) for pin in pinned.readable()]
+candidates = [own_definitions.attach(setup_from(pin)) for pin in pinned.pinned_scenarios()]
 setups = candidates or [current]
-found, names = [], []
+priced, names = [], []
 for at, setup in enumerate(setups):
     try:
-        found.append((setup, cached.priced(setup)))
+        priced.append((setup, cached.priced(setup)))
         names.append(chr(ord("A") + at))
     except RidgelineError as error:
         st.error(f"{chr(ord('A') + at)}: {error}", icon=":material/error:")
@@ -38,10 +38,10 @@ with st.container(horizontal=True):
         key="pin_here",
     )
     st.button("Unpin all", on_click=pinned.clear, disabled=not candidates, key="unpin_all")
-if not found:
+if not priced:
     st.stop()
 
-for name, (setup, _) in zip(names, found, strict=True):
+for name, (setup, _) in zip(names, priced, strict=True):
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{name}** {sidebar.describe(setup)}")
         if candidates:
@@ -50,10 +50,10 @@ for name, (setup, _) in zip(names, found, strict=True):
                 on_click=pinned.remove, args=(ord(name) - ord("A"),),
             )  # fmt: skip
 
-estimates = [estimate for _, estimate in found]
-table = display_tables.comparison(names, estimates)
+estimates = [estimate for _, estimate in priced]
+table = display_tables.figures_by_scenario(names, estimates)
 st.dataframe(
-    display_tables.readable(table),
+    display_tables.comparison_words(table),
     hide_index=True,
     height="content",
     key="comparison",
@@ -75,17 +75,20 @@ for phase, title in (
     export.chart(figures[phase], f"compare-{phase}", title)
 changes = {
     name: {
-        figure: one
+        figure: value
         for phase in PHASES
-        for figure, one in display_tables.class_changes(names, estimates, phase)[name].items()
+        for figure, value in display_tables.class_times_by_scenario(names, estimates, phase)[
+            name
+        ].items()
     }
     for name in names
 }
 st.subheader("Per operator class", anchor=False)
 st.dataframe(
-    display_tables.readable(changes), hide_index=True, height="content", key="class_changes"
+    display_tables.comparison_words(changes), hide_index=True, height="content", key="class_changes"
 )
 everything = pd.concat(
-    [display_tables.numbers(table), display_tables.numbers(changes)], ignore_index=True
+    [display_tables.comparison_numbers(table), display_tables.comparison_numbers(changes)],
+    ignore_index=True,
 )
 export.downloads("compare", figures, everything, current)

@@ -1,4 +1,4 @@
-"""What fills a device's memory, and the batch or context at which it is full."""
+"""Page Memory: a device's memory by part, and the batch or input at which it is full."""
 
 import pandas as pd
 import streamlit as st
@@ -9,13 +9,13 @@ from app.dashboard import cached, export, sidebar
 from app.dashboard.widgets import card
 from app.wording import quantities
 
-setup, asked, estimate = sidebar.answer()
+setup, resolved, estimate = sidebar.priced_setup()
 look = export.look()
-s, held = setup.scenario, estimate.memory
+s, usage = setup.scenario, estimate.memory
 AXES = {"batch": "Batch [sequences]", "isl": "Input length [tokens]"}
 OVER = {"batch": "batch", "input length": "isl"}
 POWERS = {"batch": range(0, 13), "isl": range(8, 21)}
-limits = {"usable": held.usable_bytes, "capacity": held.capacity_bytes}
+limits = {"usable": usage.usable_bytes, "capacity": usage.capacity_bytes}
 
 st.title("Memory", anchor=False)
 st.caption(
@@ -26,21 +26,21 @@ if estimate.message():
     message = estimate.message()
     st.warning(f"{message[0].upper()}{message[1:]}.", icon=":material/memory:")
 
-case = (asked.model, asked.system, s.workload, s.parallelism, asked.engine)
+case = (resolved.model, resolved.system, s.workload, s.parallelism, resolved.engine)
 most_batch, most_input = genz_core.max_batch(*case), genz_core.max_context(*case)
-trained = asked.model.max_context
-used = float(held.total_bytes[0])
-free = held.usable_bytes - used
+trained = resolved.model.max_context
+used = float(usage.total_bytes[0])
+free = usage.usable_bytes - used
 with st.grid(4, min_column_width=150):
     card(
         "In use",
         quantities.size(used),
-        f"{quantities.percent(used / held.usable_bytes)} of the usable",
+        f"{quantities.percent(used / usage.usable_bytes)} of the usable",
     )
     card(
         "Free" if free >= 0 else "Missing",
         quantities.size(abs(free)),
-        f"usable {quantities.size(held.usable_bytes)}",
+        f"usable {quantities.size(usage.usable_bytes)}",
     )
     card(
         "Largest batch",
@@ -53,7 +53,7 @@ with st.grid(4, min_column_width=150):
         f"batch {s.batch}" + (f"; trained to {quantities.tokens(trained)}" if trained else ""),
     )
 
-parts = {name: float(getattr(held, name)[0]) for name in memory.PARTS}
+parts = {name: float(getattr(usage, name)[0]) for name in memory.PARTS}
 bar = memory.single(parts, limits, look)
 export.chart(bar, "memory-now", "Memory of the scenario against capacity")
 
@@ -66,7 +66,7 @@ now, most = getattr(s, axis), most_batch if axis == "batch" else most_input
 values = tuple(sorted({2**power for power in POWERS[axis]} | {now}))
 sweep = cached.swept(setup, axis, values).memory
 table = {"at": list(values)} | {n: getattr(sweep, n).tolist() for n in memory.PARTS}
-over = memory.stacked(table, AXES[axis], limits, look, here=now)
+over = memory.stacked(table, AXES[axis], limits, look, scenario_at=now)
 export.chart(over, "memory-over", f"Memory per device over {axis}")
 what = "sequences" if axis == "batch" else "input tokens"
 stops = (
@@ -83,9 +83,9 @@ with st.container(horizontal=True):
         st.markdown(
             "**Weights** are what each operator holds on the fullest device, in its number format. "
             "**KV cache** counts input + output tokens, rounded up to blocks of "
-            f"{asked.engine.kv_block_tokens}, with each layer's window, latent or state. "
+            f"{resolved.engine.kv_block_tokens}, with each layer's window, latent or state. "
             "**Activations** are the largest operator's operands and a step's residual stream. "
-            f"**Usable** = {quantities.percent(asked.engine.memory_fraction)} of "
-            f"{quantities.size(held.capacity_bytes)}, as the engine takes it."
+            f"**Usable** = {quantities.percent(resolved.engine.memory_fraction)} of "
+            f"{quantities.size(usage.capacity_bytes)}, as the engine takes it."
         )
     export.downloads("memory", {"memory now": bar, f"memory over {axis}": over}, frame, setup)

@@ -1,4 +1,4 @@
-"""What you get, what limits it, and what would change it."""
+"""Page Overview: figures of the scenario, what limits each phase, and what would help."""
 
 import streamlit as st
 
@@ -12,17 +12,17 @@ from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
 from genz_core import economics
 
-setup, asked, estimate = sidebar.answer()
+setup, resolved, estimate = sidebar.priced_setup()
 s = setup.scenario
 
-st.title(f"{asked.model.name} on {asked.system.name}", anchor=False)
-st.caption(explanations.configuration(setup, asked, estimate))
+st.title(f"{resolved.model.name} on {resolved.system.name}", anchor=False)
+st.caption(explanations.configuration(setup, resolved, estimate))
 if estimate.status[0] != "ok":
     st.warning(f"Does not fit: {estimate.message()}.", icon=":material/memory:")
 
 memory = estimate.memory
 rate = float(estimate.output_tokens_per_s[0])
-cost = economics.usd_per_million_tokens(asked.system, estimate.devices, rate)
+cost = economics.usd_per_million_tokens(resolved.system, estimate.devices, rate)
 with st.grid(5, min_column_width=150):
     card(
         "TTFT",
@@ -52,7 +52,7 @@ with st.grid(5, min_column_width=150):
     card(
         "Cost per 1M tokens",
         quantities.dollars(float(cost)) if cost is not None else "no price",
-        explanations.price(asked.system),
+        explanations.rent_words(resolved.system),
         "Rent of all devices over the output tokens they produce in that time.",
     )
 
@@ -76,7 +76,7 @@ latencies = {
     for name in ("ttft", "tpot")
 }
 bars = breakdown.bound_and_predicted(latencies, look)
-causes = breakdown.by_part(parts, totals, look)
+causes = breakdown.time_by_cause(parts, totals, look)
 left, right = st.columns([2, 3], gap="medium")
 with left:
     export.chart(bars, "bound-predicted", "Bound and predicted time of TTFT and TPOT")
@@ -85,11 +85,11 @@ with right:
 
 with st.container(horizontal=True):
     with st.popover("How these numbers come about", icon=":material/function:"):
-        st.markdown(explanations.formulas(setup, asked, estimate))
+        st.markdown(explanations.formulas(setup, resolved, estimate))
         if not (setup.model_config or setup.system_yaml or setup.changed() != s.changed()):
             st.caption("The same numbers on the command line:")
             st.code(explanations.command(setup), language="bash", wrap_lines=True)
-    summary = display_tables.summary(estimate)
+    summary = display_tables.figure_table(estimate)
     export.downloads("overview", {"bound and predicted": bars, "causes": causes}, summary, setup)
     st.button("Pin to compare", icon=":material/keep:", on_click=pinned.pin, disabled=pinned.full())
-explanations.assumptions(asked)
+explanations.show_assumptions(resolved)

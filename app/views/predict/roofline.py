@@ -1,4 +1,4 @@
-"""Every operator under what the hardware allows; a slider moves batch or context."""
+"""Page Roofline: every operator under the ceilings of the device; a slider moves batch or input."""
 
 import pandas as pd
 import streamlit as st
@@ -11,7 +11,7 @@ from app.scenario.summary import step_of
 from app.wording import quantities
 from genz_core import Estimate
 
-setup, asked, estimate = sidebar.answer()
+setup, resolved, estimate = sidebar.priced_setup()
 AXES = {"batch": "batch", "input length": "isl"}
 POWERS = {"batch": range(0, 11), "isl": range(7, 18)}
 EXPLANATION = """
@@ -29,7 +29,7 @@ right and up the diagonal, its attention stays.
 
 
 def controls() -> tuple[list[str], str, tuple[int, ...], int]:
-    """Phases, what the slider moves, its positions, and which one is chosen."""
+    """Draw the controls; returns phases, the slider's axis, its values, and the chosen index."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         phases = st.segmented_control(
             "Phases", PHASES, selection_mode="multi", default=PHASES,
@@ -49,40 +49,44 @@ def controls() -> tuple[list[str], str, tuple[int, ...], int]:
     return phases or list(PHASES), axis, values, values.index(at)
 
 
-def points(sweep: Estimate, phases: list[str], config: int) -> list[dict]:
+def phase_points(sweep: Estimate, phases: list[str], config: int) -> list[dict]:
+    """The points of the phases' operators in configuration `config` of the sweep."""
     tables = ((phase, intervals.operator_table(step_of(sweep, phase), config)) for phase in phases)
-    return [row for phase, table in tables for row in roofline.points(table, phase)]
+    return [row for phase, table in tables for row in roofline.operator_points(table, phase)]
 
 
-def listing(sweep: Estimate, phases: list[str], config: int, chosen: set[str]) -> pd.DataFrame:
-    """The operator table of these phases, or of the clicked operators alone."""
-    found = [
-        display_tables.operators(intervals.operator_table(step_of(sweep, phase), config), phase)
+def shown_operators(
+    sweep: Estimate, phases: list[str], config: int, chosen: set[str]
+) -> pd.DataFrame:
+    """The operator table of the phases; of the operators whose ids are in `chosen`, if any."""
+    tables = [
+        display_tables.operator_rows(intervals.operator_table(step_of(sweep, phase), config), phase)
         for phase in phases
     ]
-    table = pd.concat(found, ignore_index=True)
+    table = pd.concat(tables, ignore_index=True)
     return table[table["id"].isin(chosen)] if chosen else table
 
 
 @st.fragment
 def picture() -> None:
+    """Draw the controls, the roofline and the operator table."""
     phases, axis, values, config = controls()
     sweep = cached.swept(setup, axis, values)
-    everywhere = [row for at in range(len(values)) for row in points(sweep, phases, at)]
-    limits = roofline.frame(everywhere, asked.system)
-    rows = points(sweep, phases, config)
-    figure = roofline.roofline(rows, asked.system, limits, export.look())
+    everywhere = [row for at in range(len(values)) for row in phase_points(sweep, phases, at)]
+    limits = roofline.frame(everywhere, resolved.system)
+    rows = phase_points(sweep, phases, config)
+    figure = roofline.roofline(rows, resolved.system, limits, export.look())
     alt = "Roofline of the operators of prefill and decode"
     clicked = export.chart(figure, "roofline", alt, select=True)
     chosen = {point["customdata"][0] for point in clicked if point.get("customdata")}
-    table = listing(sweep, phases, config, chosen)
+    table = shown_operators(sweep, phases, config, chosen)
     if chosen:
         st.caption(f"{len(table)} clicked. Double-click the empty chart to see all operators.")
     else:
         st.caption("Click a point to see it alone. Operators without arithmetic have no point.")
     st.dataframe(
-        table, hide_index=True, column_config=display_tables.columns(), key="roofline_table",
-        placeholder=quantities.NOT_VALIDATED,
+        table, hide_index=True, key="roofline_table", placeholder=quantities.NOT_VALIDATED,
+        column_config=display_tables.operator_columns(),
     )  # fmt: skip
     with st.container(horizontal=True):
         with st.popover("How to read this", icon=":material/function:"):
@@ -91,5 +95,5 @@ def picture() -> None:
 
 
 st.title("Roofline", anchor=False)
-st.caption(sidebar.describe(setup) + f" · per device of {asked.system.name}")
+st.caption(sidebar.describe(setup) + f" · per device of {resolved.system.name}")
 picture()

@@ -1,4 +1,4 @@
-"""Under load: TTFT, TPOT and throughput over the number of users or the rate they arrive at."""
+"""Page Serving: TTFT, TPOT and throughput over the number of users or their arrival rate."""
 
 from dataclasses import replace
 
@@ -32,15 +32,15 @@ measured at; without one the figures come from the engine's profile. Page Accura
 off either is.
 """
 
-setup, asked, _ = sidebar.answer()
+setup, resolved, _ = sidebar.priced_setup()
 s = setup.scenario
 look = export.look()
 st.title("Serving", anchor=False)
 devices = s.tp * s.pp * s.dp
 st.caption(
-    f"{asked.model.name} on {devices} × {asked.system.name} · engine {asked.engine.name} · "
-    f"{quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out · "
-    f"{load_curves.basis(setup)}"
+    f"{resolved.model.name} on {devices} × {resolved.system.name} · "
+    f"engine {resolved.engine.name} · {quantities.tokens(s.isl)} tokens in, "
+    f"{quantities.tokens(s.osl)} out · {load_curves.basis(setup)}"
 )
 with st.container(horizontal=True, vertical_alignment="bottom"):
     loop = st.segmented_control(
@@ -57,7 +57,7 @@ priced = load_curves.closed_loop if load == "concurrency" else load_curves.open_
 
 
 def curve(tp: int) -> pd.DataFrame | None:
-    """The same scenario at another tensor-parallel degree, where the model divides by it."""
+    """The scenario's curve at another tensor-parallel degree; None where it cannot be split."""
     try:
         return priced(replace(setup, scenario=replace(s, tp=tp)), ratio)
     except RidgelineError:
@@ -68,7 +68,7 @@ try:
     table = priced(setup, ratio)
 except RidgelineError as error:
     sidebar.stop(error)
-for sentence in load_curves.regions(table, load):
+for sentence in load_curves.load_warnings(table, load):
     st.warning(sentence, icon=":material/warning:")
 if table["status"].eq("out_of_memory").all():
     st.caption("The curves below are what it would take if the memory were there.")
@@ -117,8 +117,8 @@ for tp in sorted({1, 2, 4, 8} - {s.tp}):
     other = curve(tp)
     if other is not None and other["status"].eq("ok").any():
         curves[f"TP{tp}"] = load_curves.without_waiting(other, load)
-here = {f"TP{s.tp} (the scenario)": at} if at < len(shown) else {}
-figures["trade"] = serving.trade(curves, load, here, look)
+marked = {f"TP{s.tp} (the scenario)": at} if at < len(shown) else {}
+figures["trade"] = serving.throughput_over_interactivity(curves, load, marked, look)
 export.chart(figures["trade"], "serving-trade", "Throughput per device against interactivity")
 what = "users" if load == "concurrency" else "requests/s"
 st.caption(

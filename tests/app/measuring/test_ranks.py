@@ -19,21 +19,21 @@ def ranked(monkeypatch: pytest.MonkeyPatch, device: str, backend: str) -> None:
     from profilers.collect import distributed
 
     def run_ranks(settings: Any, ranks: int, *_: object) -> Any:
-        one = {
+        fast = {
             "phases": {"prefill": [0.02], "decode": [0.01, 0.012]}, "device": device,
             "facts": {"backend": backend}, "collectives": [],
         }  # fmt: skip
-        slow = {**one, "phases": {"prefill": [0.03], "decode": [0.009, 0.013]}}
-        return distributed.merge([one, slow], settings)
+        slow = {**fast, "phases": {"prefill": [0.03], "decode": [0.009, 0.013]}}
+        return distributed.merge([fast, slow], settings)
 
     monkeypatch.setattr(distributed, "run_ranks", run_ranks)
 
 
 def test_ranks_are_kept_with_the_times_of_each(ridgeline, answer, tiny: str, monkeypatch) -> None:
     ranked(monkeypatch, "", "gloo")
-    said = answer("measure", "ranks", tiny, "--tp", "2", "--tag", "two")
+    document = answer("measure", "ranks", tiny, "--tp", "2", "--tag", "two")
     (run,) = run_store.store().runs("two")
-    assert (said["run"], run.label) == (run.id, "tiny, 2 ranks")
+    assert (document["run"], run.label) == (run.id, "tiny, 2 ranks")
     assert run.phases == {"prefill": 0.03, "decode": 0.0115}
     assert run_store.store().load(run.id).facts["world_size"] == 2
     folder = run_store.store().path(run.id)
@@ -63,6 +63,6 @@ def test_ranks_on_gpus_are_predicted_as_devices_that_share_the_model(monkeypatch
 @pytest.mark.slow
 def test_two_ranks_of_this_machine_are_measured_and_kept(answer, tiny: str) -> None:
     small = ("--isl", "8", "--osl", "3", "--repeats", "2", "--device", "cpu")
-    said = answer("measure", "ranks", tiny, *small)
-    kept = run_store.store().load(said["run"])
+    document = answer("measure", "ranks", tiny, *small)
+    kept = run_store.store().load(document["run"])
     assert len(kept.phases["decode"].samples_s) == 4 and kept.facts["backend"] == "gloo"

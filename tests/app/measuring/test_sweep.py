@@ -41,7 +41,7 @@ def test_a_sweep_gives_rows_agreement_and_a_csv(answer, tiny: str, tmp_path: Pat
 
 
 def test_a_sweep_is_one_kept_run_with_its_steps(answer, tiny: str) -> None:
-    said = answer(
+    document = answer(
         "measure",
         "sweep",
         tiny,
@@ -56,21 +56,21 @@ def test_a_sweep_is_one_kept_run_with_its_steps(answer, tiny: str) -> None:
         *SMALL,
     )
     (run,) = run_store.store().runs("grid")
-    assert (said["run"], run.label, run.phases) == (run.id, "tiny, sweep of 2 steps", {})
+    assert (document["run"], run.label, run.phases) == (run.id, "tiny, sweep of 2 steps", {})
     steps = run_store.store().load(run.id).steps
     assert [str(step.point) for step in steps] == ["decode 1 x 16", "decode 2 x 16"]
-    assert [step.median_s for step in steps] == [row["measured_s"] for row in said["rows"]]
+    assert [step.median_s for step in steps] == [row["measured_s"] for row in document["rows"]]
     folder = run_store.store().path(run.id)
     assert "| decode | 2 | 16 | ok |" in (folder / "report.md").read_text()
     figures = json.loads((folder / "metrics.json").read_text())
-    assert figures["agreement"]["decode"]["mape"] == said["agreement"]["decode"]["mape"]
+    assert figures["agreement"]["decode"]["mape"] == document["agreement"]["decode"]["mape"]
     assert "2 of 2 sizes were timed" in (folder / "stakeholder_summary.md").read_text()
 
 
 def test_a_sweep_that_is_not_to_be_kept_is_not(answer, tiny: str, own_data: Path) -> None:
     grid = ("--batches", "1", "--lengths", "16", "--phases", "decode", *SMALL)
-    said = answer("measure", "sweep", tiny, *grid, "--no-keep")
-    assert said["run"] is None and not (own_data / "runs").exists()
+    document = answer("measure", "sweep", tiny, *grid, "--no-keep")
+    assert document["run"] is None and not (own_data / "runs").exists()
 
 
 def test_a_kept_sweep_runs_again_from_its_inputs(ridgeline, answer, tiny: str) -> None:

@@ -1,0 +1,96 @@
+"""Calibrating an engine with the user's runs: from rows to what later predictions say."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from app.calibration import from_runs
+from app.scenario import points_file
+from app.scenario.scenario import Scenario, basis, resolve
+from genz_core.errors import InvalidValue, RidgelineError
+from tests.app.calibration.measured_runs import FACTS, SCENARIO, measured_runs
+
+pytestmark = pytest.mark.usefixtures("own_data")
+
+
+@pytest.fixture(scope="module")
+def calibration() -> from_runs.RecipeCalibration:
+    """The fit of three runs at 1.25 times the predicted TPOT and 1.5 times the TTFT."""
+    (calibration,) = from_runs.calibrate(measured_runs())
+    return calibration
+
+
+def test_three_runs_bring_other_loads_of_the_recipe_nearer(calibration):
+    unseen = measured_runs(loads=("16", "64"))
+    assert calibration.fit.after.mape < 0.5 * calibration.fit.before.mape
+    from_runs.keep(calibration)
+    for row, later in zip(unseen, points_file.price(unseen), strict=True):
+        for name, scale in (("tpot_s", 1.25), ("ttft_s", 1.5)):
+            measured = float(row[f"measured_{name}"])
+            before = measured / scale
+            assert abs(float(later[name]) - measured) < 0.5 * abs(before - measured)
+
+
+def test_a_kept_recipe_is_named_and_other_models_are_left_alone(calibration):
+    other = Scenario(model="Qwen/Qwen3-14B", system="h100", engine="vllm")
+    before = resolve(other).engine
+    from_runs.keep(calibration)
+    assert basis(resolve(SCENARIO)) == "calibrated with your own runs (3 under load)"
+    assert resolve(other).engine == before
+
+
+def test_calibrating_again_starts_from_what_ships(calibration):
+    rows = measured_runs()
+    from_runs.keep(calibration)
+    (again,) = from_runs.calibrate(rows)
+    assert again.fit.factors == pytest.approx(calibration.fit.factors, rel=1e-6)
+
+
+def test_static_batches_count_too():
+    row = {**FACTS, "batch": "8", "id": "one batch"}
+    (priced,) = points_file.price([row])
+    row["measured_decode_step_s"] = str(1.3 * float(priced["decode_step_s"]))
+    (calibration,) = from_runs.calibrate([row])
+    (shown,) = from_runs.figure_rows(calibration)
+    assert shown["error_before"] == pytest.approx(1 / 1.3 - 1, abs=1e-6)
+    assert abs(shown["error_after"]) < abs(shown["error_before"])
+
+
+def test_each_recipe_of_a_file_is_calibrated_apart():
+    """A call for each recipe; the progress runs through both."""
+    fp8 = [{**row, "weights": "fp8"} for row in measured_runs(loads=("32",))]
+    shares: list[tuple[float, str]] = []
+    both = from_runs.calibrate(
+        [*measured_runs(loads=("32",)), *fp8], lambda share, recipe: shares.append((share, recipe))
+    )
+    assert [calibration.key.weights for calibration in both] == ["bf16", "fp8"]
+    assert [calibration.fit.after.points for calibration in both] == [2, 2]
+    assert shares == sorted(shares)
+    assert {recipe.partition(", ")[2] for _, recipe in shares} == {"bf16 weights", "fp8 weights"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"measured_tpot_s": "", "measured_ttft_s": ""}, "at 4 measures nothing"),
+        ({"measured_tpot_s": "fast"}, "'fast'"),
+        ({"measured_tpot_s": "-1"}, "'-1'"),
+        ({"measured_tpot_s": "nan"}, "'nan'"),
+        ({"measured_tpot_s": "1e-9"}, "the least this device needs"),
+        ({"measured_prefill_s": "1.0"}, "with a concurrency"),
+        ({"concurrency": ""}, "batch or concurrency"),
+        ({"model": "Qwen/Qwen3-9B"}, "Qwen3-8B"),
+        ({"tp": "3"}, "tp"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_named(change: dict[str, str], words: str):
+    with pytest.raises(RidgelineError, match=words):
+        from_runs.calibrate([{**measured_runs(loads=("4",))[0], **change}])
+
+
+@pytest.mark.parametrize("rows", [(), ("gpt2,h100",)], ids=["no rows", "no figure"])
+def test_a_file_without_a_figure_is_refused(tmp_path, rows: Sequence[str]):
+    file = tmp_path / "empty.csv"
+    file.write_text("\n".join(["model,system", *rows]) + "\n")
+    with pytest.raises(InvalidValue, match="no runs" if not rows else "batch or concurrency"):
+        from_runs.calibrate_file(file)

@@ -1,0 +1,188 @@
+"""`calibrate machine`: this machine as a system, really calibrated from a few kernels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from genz_core.errors import RidgelineError
+
+pytestmark = [
+    # One worker, so one calibration, when the tests run in parallel.
+    pytest.mark.xdist_group("calibration"),
+    pytest.mark.usefixtures("torch_threads", "own_data", "free_cores"),
+]
+HERE = ("--threads", "1", "--device", "cpu")
+
+
+def few_cases(device: Any) -> list[Any]:
+    """A few real microbenchmarks, so that a calibration takes seconds."""
+    from profilers.collect import cases
+
+    return [
+        *(cases.gemm(m, 384, 768) for m in (1, 8, 64)),
+        cases.prefill_attention(1, 96, 4, 2, 64),
+        cases.decode_attention(1, 192, 4, 2, 64),
+        *(cases.add(2**power * 96) for power in (5, 10, 13)),
+        cases.stream("read", device),
+    ]
+
+
+@pytest.fixture(scope="module")
+def calibrated() -> Any:
+    """This machine, really calibrated, from those few."""
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from app.calibration import machine
+    from profilers.collect import microbenchmarks as micro
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(micro, "standard_cases", few_cases)
+        return machine.calibrate("cpu", 1)
+
+
+def test_a_calibrated_machine_is_a_system_like_any_other(
+    answer, tiny: str, calibrated: Any
+) -> None:
+    import hardware_db
+    from app.calibration import machine
+
+    paths = machine.save(calibrated)
+    assert {path.parent.name for path in paths} == {"systems", "profiles", "engines"}
+    system = hardware_db.load("this-machine")
+    assert system.latency is not None and system.latency.tier == "measured"
+    assert system.latency.fit("gemm", "bf16").points == 3
+    assert system.latency.fit("moe", "bf16").tier == "default"
+    assert hardware_db.load_engine("hf-this-machine").eager is not None
+    run = answer(
+        "measure", tiny, "--isl", "16", "--osl", "3", "--repeats", "1", *HERE, "--no-profile"
+    )
+    prefill, decode = run["phases"]
+    assert prefill["predicted_s"] > 0 and decode["predicted_s"] > 0
+    assert answer("doctor")["calibrated"] is True
+
+
+def test_a_calibrated_cpu_does_not_stand_for_a_gpu(calibrated: Any, config: dict[str, Any]) -> None:
+    from app.calibration import machine
+    from app.measuring.prediction import run_context
+    from profilers.collect.building import RunSettings
+    from profilers.collect.machine import cpu
+
+    machine.save(calibrated)
+    settings = RunSettings(config)
+    gpu = run_context(settings, "NVIDIA H100 80GB HBM3")
+    assert gpu.system is not None and gpu.system.slug == "h100-sxm5-80gb"
+    assert gpu.engine.name == "hf"
+    own = run_context(settings, cpu().name, threads=9)
+    assert own.system is not None and own.system.slug == "this-machine"
+    assert own.engine.name == "hf-this-machine"
+    assert any("calibrated with 1 threads and ran with 9" in note for note in own.notes)
+
+
+def test_what_is_saved_prices_as_what_was_fitted(calibrated: Any) -> None:
+    import hardware_db
+    from app.calibration import machine
+
+    machine.save(calibrated)
+    saved, fitted = hardware_db.load("this-machine").latency, calibrated.system.latency
+    assert saved is not None
+    for operator, fmt in (("gemm", "bf16"), ("decode_attention", "bf16/bf16")):
+        for name in fitted.constants(operator, fmt).__dataclass_fields__:
+            stored = getattr(saved.constants(operator, fmt), name)
+            assert stored == pytest.approx(getattr(fitted.constants(operator, fmt), name), rel=1e-3)
+
+
+def test_a_second_calibration_does_not_start_from_the_first(calibrated: Any) -> None:
+    import hardware_db
+    from app.calibration import machine
+
+    machine.save(calibrated)
+    again = hardware_db.load({**calibrated.document, "id": "uncalibrated"})
+    assert again.latency is not None and again.latency.fit("gemm", "bf16").tier == "default"
+
+
+def test_a_machine_that_disagrees_with_itself_is_to_be_measured_again(calibrated: Any) -> None:
+    """Its stream ran while others used the memory, its attention did not."""
+    from app.calibration import machine
+
+    measured = calibrated.measurements
+    slow = [
+        replace(result, samples_s=tuple(100 * s for s in result.samples_s))
+        if result.operator == "read"
+        else result
+        for result in measured.suite.results
+    ]
+    with pytest.raises(RidgelineError, match="calibrate again while nothing else runs here"):
+        suite = replace(measured.suite, results=tuple(slow))
+        machine.fit_machine(replace(measured, suite=suite))
+
+
+def test_calibrating_from_the_command_line_says_what_it_kept(
+    answer, monkeypatch: pytest.MonkeyPatch, calibrated: Any
+) -> None:
+    from app.calibration import machine
+
+    monkeypatch.setattr(machine, "calibrate", lambda *a, **k: calibrated)
+    done = answer("calibrate", "machine")
+    assert done["system"] == "this-machine" and len(done["files"]) == 3
+    assert {"gemm.bf16", "pointwise.default"} <= {row["operator"] for row in done["operators"]}
+    assert answer("calibrate", "machine", "--no-save")["files"] == []
+
+
+@pytest.mark.slow
+def test_the_loop_predicts_a_model_it_never_saw(answer, tmp_path: Path) -> None:
+    page = tmp_path / "accuracy.md"
+    done = answer(
+        "calibrate", "machine", *HERE, "--validate", "--rounds", "2", "--output", str(page)
+    )
+    assert done["points"] >= 12
+    assert done["median_error"] <= 0.15
+    assert 0 < done["noise"] < 0.5
+    assert "Repeats differ by" in page.read_text(encoding="utf-8")
+
+
+def test_a_model_that_was_fitted_on_says_nothing_and_is_refused(
+    calibrated: Any, config: dict[str, Any]
+) -> None:
+    from app.calibration.machine_validation import validate
+    from genz_core.errors import MeasurementError
+
+    fitted_on = {**config, "hidden_size": 768, "intermediate_size": 384, "head_dim": 64}
+    with pytest.raises(MeasurementError, match="calibration points"):
+        validate(calibrated, fitted_on, rounds=1)
+
+
+def test_an_unwritable_folder_ends_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, calibrated: Any
+) -> None:
+    from app.calibration import machine
+    from genz_core.errors import MeasurementError
+
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path / "file"))
+    with pytest.raises(MeasurementError, match="cannot write"):
+        machine.save(calibrated)
+
+
+def test_figures_from_shared_cores_come_with_their_doubts(
+    calibrated: Any, monkeypatch: pytest.MonkeyPatch, config: dict[str, Any]
+) -> None:
+    from app.calibration.machine_document import markdown, summary
+    from app.calibration.machine_validation import validate
+    from profilers.collect import microbenchmarks as micro
+    from profilers.steps import StepPoint
+
+    monkeypatch.setattr(micro, "standard_cases", few_cases)
+    points = [StepPoint("prefill", 1, 8), StepPoint("decode", 1, 8)]
+    validation = validate(calibrated, config, points, rounds=1)
+    assert any("give --rounds 2" in doubt for doubt in validation.doubts)
+    busy = replace(
+        validation.machine, measurements=replace(validation.machine.measurements, contention=2.0)
+    )
+    shared = replace(validation, machine=busy, run=replace(validation.run, threads=2))
+    assert any("--threads 1" in doubt for doubt in shared.doubts)
+    assert "Doubt: other programs" in markdown(shared)
+    assert summary(shared)["points"] == 2

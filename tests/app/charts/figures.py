@@ -1,0 +1,68 @@
+"""Every figure of the charts' room, drawn once for each look from one estimate."""
+
+import functools
+
+import plotly.graph_objects as go
+import pytest
+
+import hardware_db
+from app.charts import breakdown, comparison, hardware, memory, roofline, style
+from app.dashboard import cached
+from app.scenario import intervals
+from app.scenario.intervals import Latency
+from app.scenario.levers import PHASES
+from app.scenario.scenario import Scenario
+from app.scenario.setup import Setup
+from app.scenario.summary import step_of
+
+LOOKS = {"light": style.LIGHT, "dark": style.DARK}
+both_looks = pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+ESTIMATE = cached.priced(Setup())
+H100 = hardware_db.load("h100")
+WHOLE = Latency(0.0075, 0.006, 0.01)
+LATENCIES = {
+    "TTFT": {"bound": Latency(0.01), "predicted": Latency(0.02, 0.015, 0.03)},
+    "TPOT": {"bound": Latency(0.001), "predicted": Latency(0.002)},
+}
+#: Seconds by cause that sum to `WHOLE`.
+CAUSES = {"compute": 0.002, "memory": 0.004, "overhead": 0.001, "host": 0.0005, "pipeline": 0.0}
+NAMES = (
+    "bound", "by cause", "by class", "comparison", "hardware", "icicle", "memory now",
+    "memory over", "roofline", "waterfall",
+)  # fmt: skip
+
+
+@functools.cache
+def operators(batch: int = 1) -> tuple[dict, ...]:
+    """The points of the roofline of the default scenario at a batch; not to be changed."""
+    estimate = cached.priced(Setup(Scenario(batch=batch)))
+    tables = {phase: intervals.operator_table(step_of(estimate, phase)) for phase in PHASES}
+    return tuple(
+        row for phase, table in tables.items() for row in roofline.operator_points(table, phase)
+    )
+
+
+@functools.cache
+def drawn(name: str, look: style.Look = style.LIGHT) -> go.Figure:
+    """One of the figures `NAMES`; shared between tests and not to be changed."""
+    classes = intervals.by_class(ESTIMATE.decode)
+    step = intervals.step_latency(ESTIMATE, "decode")
+    usage = {part: getattr(ESTIMATE.memory, part).tolist() for part in memory.PARTS}
+    now = {part: values[0] for part, values in usage.items()}
+    limits = {"usable": 79e9, "capacity": 86e9}
+    system = {"slug": "h100", "name": "H100", "vendor": "NVIDIA", "kind": "gpu", "words": "",
+              "memory_bytes_per_s": 3.35e12, "peak_flops_per_s": 1e15}  # fmt: skip
+    table, points = intervals.operator_table(ESTIMATE.decode), operators()
+    draw = {
+        "bound": lambda: breakdown.bound_and_predicted(LATENCIES, look),
+        "by cause": lambda: breakdown.time_by_cause({"decode": CAUSES}, {"decode": WHOLE}, look),
+        "by class": lambda: breakdown.time_by_class({"decode": classes}, {"decode": step}, look),
+        "comparison": lambda: comparison.stacked_by_class({"A": step}, [classes], "t", look),
+        "hardware": lambda: hardware.plane([system], look),
+        "icicle": lambda: breakdown.icicle(table, "model", look),
+        "memory now": lambda: memory.single(now, limits, look),
+        "memory over": lambda: memory.stacked({"at": [1], **usage}, "Batch", limits, look),
+        "roofline": lambda: roofline.roofline(points, H100, roofline.frame(points, H100), look),
+        "waterfall": lambda: breakdown.waterfall(CAUSES, WHOLE, "Decode", look),
+    }
+    return draw[name]()

@@ -1,0 +1,42 @@
+"""What holds for every figure: its whole look, a page without a network, units on its axes."""
+
+import pytest
+
+from app.charts import breakdown, style
+from app.dashboard import export
+from tests.app.charts.figures import CAUSES, NAMES, WHOLE, both_looks, drawn
+
+
+@both_looks
+@pytest.mark.parametrize("name", NAMES)
+def test_a_figure_carries_its_whole_look(name: str, look: style.Look):
+    layout = drawn(name, look).layout.template.layout
+    assert layout.paper_bgcolor == layout.plot_bgcolor == look.paper
+    assert layout.font.color == look.ink
+    assert tuple(layout.colorway) == look.classes
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_figure_exports_as_a_page_that_needs_no_network(name: str):
+    page = export.html(drawn(name), name)
+    assert "cdn.plot.ly" not in page.partition("</script>")[0]
+    assert 'src="http' not in page
+    assert f"<title>Ridgeline: {name}</title>" in page
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"icicle"}))
+def test_every_axis_with_numbers_names_its_unit(name: str):
+    figure = drawn(name)
+    axes = [*figure.select_xaxes(), *figure.select_yaxes()]
+    numeric = [axis for axis in axes if axis.tickformat or axis.type == "log"]
+    assert numeric
+    for axis in numeric:
+        assert "[" in axis.title.text or axis.tickformat.endswith("%")
+
+
+@pytest.mark.skipif(not export.can_draw(), reason="no kaleido, or no browser to draw with")
+def test_an_svg_drawn_on_the_server_has_the_colours_of_the_page():
+    image = export.image(breakdown.waterfall(CAUSES, WHOLE, "Decode", style.DARK), "svg").decode()
+    assert "<svg" in image
+    assert "rgb(84, 140, 245)" in image  # compute, as the dark palette has it
+    assert "rgb(17, 22, 29)" in image  # the paper

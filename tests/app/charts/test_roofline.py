@@ -1,0 +1,136 @@
+"""The roofline: points under their roofs, areas of time, one point highlighted."""
+
+import copy
+import math
+
+import pytest
+
+import hardware_db
+from app.charts import hardware, roofline, style
+from app.dashboard import cached
+from app.scenario import intervals
+from app.scenario.levers import PHASES
+from app.scenario.scenario import Scenario
+from app.scenario.setup import Setup, system_of
+from app.scenario.summary import step_of
+from app.wording import quantities
+from genz_core.types import System
+from tests.app.charts.figures import H100, drawn, operators
+
+
+def roof_of(row: dict, system: System) -> float:
+    """The highest rate at a point's intensity [FLOP/s]."""
+    diagonal = row["flops_per_byte"] * system.memory_bytes_per_s
+    return min(system.peak_flops_per_s[row["compute"]], diagonal)
+
+
+def test_no_point_lies_above_its_roof():
+    assert len(operators()) > 10
+    for row in operators():
+        assert row["flops_per_s"] <= roof_of(row, H100) * (1 + 1e-9), row["name"]
+
+
+def test_a_larger_batch_moves_the_matrix_products_of_decode_to_the_right():
+    def intensity(batch: int) -> float:
+        return next(
+            row["flops_per_byte"]
+            for row in operators(batch)
+            if row["phase"] == "decode" and row["class"] == "gemm"
+        )
+
+    assert intensity(1) == pytest.approx(1.0, rel=0.01)  # 2 FLOPs a 2-byte weight
+    assert intensity(64) > 50
+
+
+def test_areas_are_in_proportion_to_time():
+    figure = drawn("roofline")
+    sizes = {
+        row[0]: size
+        for trace in figure.data
+        if trace.customdata is not None
+        for row, size in zip(trace.customdata, trace.marker.size, strict=True)
+    }
+    shares = {row["id"]: row["share"] for row in operators()}
+    big = [name for name, share in shares.items() if share > 0.05]
+    areas = [sizes[name] ** 2 / shares[name] for name in big]
+    assert len(big) > 4
+    assert max(areas) == pytest.approx(min(areas))
+
+
+def test_the_one_chosen_point_alone_keeps_its_error_bar():
+    chosen = operators()[0]["id"]
+    figure = roofline.highlighted(copy.deepcopy(drawn("roofline")), chosen)
+    kept = [
+        row[0]
+        for trace in figure.data
+        if trace.customdata is not None
+        for row, end in zip(trace.customdata, trace.error_y.array, strict=True)
+        if not math.isnan(end)
+    ]
+    assert kept == [chosen]
+
+
+def test_the_ridge_is_peak_over_bandwidth():
+    notes = [note.text for note in drawn("roofline").layout.annotations]
+    assert "ridge 295 FLOP/byte" in notes  # 989.4e12 / 3.35e12
+
+
+def test_the_hover_puts_numbers_into_the_formula_of_the_bound():
+    row = next(row for row in operators() if row["phase"] == "decode" and row["class"] == "gemm")
+    words = roofline.hover(row, H100)
+    flops, moved = quantities.flops(row["flops"]), quantities.size(row["bytes"])
+    assert f"bound = max({flops} / 989 TFLOP/s,<br>   {moved} / 3.35 TB/s)" in words
+    assert words.endswith("bound by memory")
+
+
+def test_the_frame_holds_every_point():
+    points = operators(1) + operators(512)
+    limits = roofline.frame(points, H100)
+    for row in points:
+        assert limits.x[0] < row["flops_per_byte"] < limits.x[1]
+        assert limits.y[0] < row["flops_per_s"] < limits.y[1]
+
+
+def test_a_system_with_every_tier_shows_every_ceiling():
+    lines = [trace for trace in drawn("roofline").data if trace.mode == "lines"]
+    names = [line.hovertemplate.partition(":")[0] for line in lines]
+    links = [link.name for link in H100.links]
+    assert len(links) == 2 and names[-len(links) - 1 :] == [*links, "host"]
+    assert "memory" in names and {"bf16, fp16 peak, dense", "fp8, int8 peak, dense"} <= set(names)
+
+
+def test_a_point_of_the_roofline_spans_the_rates_of_its_interval():
+    rows = {row["id"]: row for row in operators()}
+    points = [
+        point
+        for trace in drawn("roofline").data
+        if trace.customdata is not None
+        for point in zip(
+            trace.customdata, trace.y, trace.error_y.array, trace.error_y.arrayminus, strict=True
+        )
+    ]
+    assert {name for (name, _), *_ in points} == set(rows)
+    for (name, hover), rate, up, down in points:
+        row = rows[name]
+        assert rate + up == pytest.approx(row["flops"] * row["runs"] / row["low_s"])
+        assert rate - down == pytest.approx(row["flops"] * row["runs"] / row["high_s"])
+        assert quantities.span(row["low_s"], row["high_s"]) in hover
+
+
+@pytest.mark.parametrize("name", hardware_db.names())
+def test_every_system_has_a_roofline_with_its_points_under_it(name: str):
+    setup = Setup(Scenario(system=name))
+    estimate, system = cached.priced(setup), system_of(setup)
+    tables = {phase: intervals.operator_table(step_of(estimate, phase)) for phase in PHASES}
+    points = [p for phase in PHASES for p in roofline.operator_points(tables[phase], phase)]
+    assert all(row["flops_per_s"] <= roof_of(row, system) * (1 + 1e-9) for row in points)
+    figure = roofline.roofline(points, system, roofline.frame(points, system), style.DARK)
+    shown = sum(len(trace.customdata) for trace in figure.data if trace.customdata is not None)
+    assert shown == len(points) > 10
+
+
+def test_one_system_alone_has_ticks_on_both_axes():
+    system = {"slug": "a", "name": "A", "vendor": "v", "kind": "gpu", "words": "",
+              "memory_bytes_per_s": 4.9e12, "peak_flops_per_s": 8.355e14}  # fmt: skip
+    figure = hardware.plane([system], style.LIGHT)
+    assert len(figure.layout.xaxis.tickvals) > 2 and len(figure.layout.yaxis.tickvals) > 2

@@ -1,0 +1,230 @@
+"""The command line as a script or a person meets it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from app.cli import cli, main
+
+runner = CliRunner()
+
+
+def run(*arguments: str) -> str:
+    result = runner.invoke(cli, list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def fail(monkeypatch, capsys, *arguments: str) -> str:
+    """Run through `main`, as the console command does; returns the sentence of the error."""
+    monkeypatch.setattr(sys, "argv", ["ridgeline", *arguments])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    assert exit_.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_systems_as_json_hold_what_a_script_needs():
+    systems = json.loads(run("systems", "--json"))
+    assert len(systems) >= 90
+    h100 = next(entry for entry in systems if entry["slug"] == "h100-sxm5-80gb")
+    assert {"name", "vendor", "memory_bytes", "memory_bytes_per_s"} <= set(h100)
+    assert h100["peak_flops_per_s"]["bf16"] == pytest.approx(989.4e12, rel=1e-3)
+
+
+def test_one_system_shows_the_source_of_every_figure():
+    figures = json.loads(run("systems", "h200", "--json"))["figures"]
+    assert len(figures) > 10
+    assert all(figure["source"] for figure in figures)
+    assert {figure["kind"] for figure in figures} <= {"datasheet", "derived", "measured", "assumed"}
+    lines = [line.split() for line in run("systems", "h200").splitlines()]
+    assert ["memory_gb_per_s", "4800", "datasheet"] in [line[:3] for line in lines]
+
+
+def test_systems_are_filtered_by_vendor_and_kind():
+    rows = json.loads(run("systems", "--json"))
+    amd = json.loads(run("systems", "--vendor", "amd", "--kind", "gpu", "--json"))
+    assert amd == [r for r in rows if "amd" in r["vendor"].casefold() and "gpu" in r["kind"]]
+    assert {"mi300x"} <= {row["slug"] for row in amd} and len(amd) < len(rows) / 2
+
+
+def test_models_as_json_hold_name_type_and_parameters():
+    models = json.loads(run("models", "--json"))
+    assert len(models) >= 120
+    llama = next(entry for entry in models if entry["name"] == "meta-llama/Llama-3.1-8B")
+    assert llama["model_type"] == "llama" and llama["parameters"] == 8_030_261_248
+    assert llama["active_parameters"] <= llama["parameters"] and llama["source"]
+
+
+def test_an_estimate_as_json_holds_bound_and_prediction():
+    facts = json.loads(run("estimate", "meta-llama/Llama-3.1-8B", "--system", "h100", "--json"))
+    assert facts["bound_tpot_s"] == pytest.approx(4.5e-3, rel=0.02)
+    assert facts["tpot_s"] > facts["bound_tpot_s"]
+    decode = facts["operators"]["decode"]
+    total = sum(row["predicted_s"] for row in decode)
+    assert total == pytest.approx(facts["tpot_s"], rel=0.2) and total < facts["tpot_s"]
+
+
+def test_an_estimate_prints_tables_in_every_form():
+    arguments = ("estimate", "gpt2", "--system", "a100", "--format")
+    assert "| figure | value |" in run(*arguments, "markdown")
+    rows = list(csv.DictReader(io.StringIO(run(*arguments, "csv"))))
+    assert {row["phase"] for row in rows} == {"prefill", "decode"}
+
+
+def test_degrees_can_be_given_in_one_string():
+    facts = json.loads(
+        run("estimate", "mistralai/Mixtral-8x7B-v0.1", "--parallel", "TP{4}_EP{2}_PP{1}", "--json")
+    )
+    assert facts["devices"] == 4
+
+
+def test_a_points_file_is_priced(tmp_path):
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("id,model,system,batch,isl,osl\na,gpt2,a100,1,10,5\nb,gpt3000,a100,1,10,5\n")
+    text = run("estimate", "--points", str(source), "--output", str(target))
+    assert "2 rows priced, 1 ok" in text
+    rows = list(csv.DictReader(target.open()))
+    assert [row["status"] for row in rows] == ["ok", "unknown_model"]
+
+
+def test_a_sweep_prices_every_combination_and_its_frontier_is_a_part():
+    arguments = (
+        "sweep",
+        "meta-llama/Llama-3.1-8B",
+        "--batch",
+        "1:64:x2",
+        "--tp",
+        "1,2,4",
+        "--json",
+    )
+    rows, best = (json.loads(run(*arguments, *extra)) for extra in ((), ("--frontier",)))
+    assert len(rows) == 21 and 0 < len(best) < 21
+    per_device = "output_tokens_per_s_per_device"
+    for row in rows:
+        beaten = [
+            b for b in best if b["tpot_s"] <= row["tpot_s"] and b[per_device] >= row[per_device]
+        ]
+        assert beaten and (row in best) == (beaten == [row])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("estimate", "no-such-model"), "unknown model"),
+        (("estimate", "gpt2", "--system", "h1000"), "unknown system"),
+        (("estimate", "gpt2", "--tp", "5"), "tp 5"),
+        (("estimate", "gpt2", "--isl", "0"), "isl = 0"),
+        (("estimate", "gpt2", "--batch", "-4"), "batch = -4"),
+        (("estimate", "gpt2", "--weights", "fp7"), "unknown precision"),
+        (("estimate",), "name a model"),
+        (("estimate", "--points", "absent.csv"), "cannot read"),
+        (("sweep", "gpt2", "--batch", "8:1:x2"), "batch '8:1:x2': give"),
+        (("sweep", "gpt2", "--batch", "nan"), "batch 'nan': give"),
+        (("sweep", "gpt2", "--isl", "8:inf:x2"), "isl '8:inf:x2': give"),
+        (("validate", "weather"), "cannot validate"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence_and_exit_code_two(monkeypatch, capsys, arguments, sentence):
+    error = fail(monkeypatch, capsys, *arguments)
+    assert sentence in error
+    assert error.count("\n") == 1 and "Traceback" not in error
+
+
+def test_help_loads_nothing_heavy():
+    script = (
+        "import sys, app.cli;"
+        "print(*{'pandas', 'scipy', 'streamlit', 'torch', 'plotly', 'pydantic'} & set(sys.modules))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == ""
+
+
+def test_serving_more_users_takes_longer_a_token():
+    arguments = ("serve", "meta-llama/Llama-3.1-8B", "--concurrency", "1:64:x4", "--json")
+    rows = json.loads(run(*arguments))
+    assert [row["concurrency"] for row in rows] == [1, 4, 16, 64]
+    assert sorted(row["tpot_s"] for row in rows) == [row["tpot_s"] for row in rows]
+
+
+def test_a_rate_beyond_what_is_sustained_is_said_to_be():
+    rows = json.loads(
+        run(
+            "serve",
+            "gpt2",
+            "--system",
+            "a100",
+            "--rate",
+            "1,1000000",
+            "--isl",
+            "100",
+            "--osl",
+            "50",
+            "--json",
+        )
+    )
+    assert [row["status"] for row in rows] == ["ok", "overloaded"]
+    assert rows[1]["ttft_s"] is None and "sustains" in rows[1]["message"]
+
+
+def test_a_load_needs_a_concurrency_or_a_rate(monkeypatch, capsys):
+    assert "one of them" in fail(monkeypatch, capsys, "serve", "gpt2")
+
+
+def test_static_tables_take_queries_of_their_own():
+    arguments = ("ops", "meta-llama/Llama-3.1-8B", "--cached-tokens", "1048576,1024")
+    text = run(*arguments, "--input-tokens", "1,1", "--batch-size", "2")
+    assert "Minimum storage" in text and "32 / 32" in text
+    table = json.loads(run(*arguments, "--input-tokens", "1,1", "--batch-size", "2", "--json"))
+    attention = next(row for row in table["rows"] if row["node"] == "attention")
+    assert attention["flops"] == 2 * (1048577 + 1025) * 32 * 256
+
+
+def test_modules_are_derived_of_a_class_or_of_a_model():
+    pytest.importorskip("transformers", minversion="5.0")
+    silu = json.loads(run("modules", "derive", "torch.nn.modules.activation.SiLU", "--json"))
+    assert silu["formulas"]["flops"] == "4*{batch}*{new_tokens}*{features}"
+    names = run("modules", "derive", "--model", "gpt2").split()
+    assert "transformers.models.gpt2.modeling_gpt2.GPT2MLP" in names
+    shown = run("modules", "show", "GPT2MLP", "--model", "gpt2")
+    # c_fc and c_proj: two products of 768 x 3072, their biases, and the activation between.
+    assert "child c_fc (transformers.pytorch_utils.Conv1D) x 1" in shown
+    assert f"{2 * 768 * 3072 + 768 + 3072:,}" in shown
+
+
+def test_a_structure_says_where_it_is_from():
+    structure = json.loads(run("arch", "deepseek-ai/DeepSeek-V3", "--json"))
+    assert structure["source"] == "builder" and structure["layer_count"] == 61
+    assert structure["active_parameters"] < 0.06 * structure["parameters"]
+    symbols = json.loads(run("arch", "gpt2", "--symbols", "--json"))
+    gemm = next(op for op in symbols["operators"] if op["name"] == "qkv_proj")
+    assert "{batch}*{new_tokens}" in gemm["formulas"]["flops"]
+    values = json.loads(run("arch", "gpt2", "--at", "batch=2,new_tokens=1,context=10", "--json"))
+    # Two FLOPs a parameter and token, positions left out; little attention at this context.
+    linear = 2 * 2 * (124_439_808 - 1024 * 768)
+    assert values["total"]["flops"] == pytest.approx(linear, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("ops", "gpt2", "--cached-tokens", "a"), "whole numbers"),
+        (("ops", "gpt2", "--tp", "5"), "tp 5"),
+        (("arch", "gpt2", "--at", "batch"), "whole numbers"),
+        (("modules", "show", "NoSuchModule"), "unknown module"),
+        (("modules", "derive"), "one of them"),
+        (("modules", "derive", "SiLU", "--model", "gpt2"), "one of them"),
+        (("modules", "derive", "gpt2"), "or a model with --model"),
+    ],
+)
+def test_bad_static_questions_are_one_sentence(monkeypatch, capsys, arguments, sentence):
+    assert sentence in fail(monkeypatch, capsys, *arguments)

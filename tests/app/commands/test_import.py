@@ -1,0 +1,103 @@
+"""ridgeline import: real reports in, figures as JSON out; what is no report ends in a sentence."""
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app import cli
+from genz_core.errors import InvalidValue, ReportError
+from tests.app.pages import DECODE, PREFILL, REPORTS
+
+QWEN = REPORTS / "torch" / "h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
+NCU = REPORTS / "ncu" / "a100_pcie_extrap.ncu-rep"
+PROMISED = {
+    "format", "tool_version", "devices", "kernel_count", "kernel_time_ns", "busy_time_ns",
+    "top_kernel", "phases", "unattributed_share", "unclassified_share",
+}  # fmt: skip
+
+
+@pytest.fixture
+def imported(answer) -> Callable[..., list[dict]]:
+    """The figures of reports as the command prints them with --json."""
+    return lambda *arguments: answer("import", *arguments)
+
+
+def test_one_file_is_a_list_of_one_object_with_every_promised_key(imported):
+    (summary,) = imported(QWEN)
+    assert set(summary) >= PROMISED
+    assert summary["devices"] == ["NVIDIA H100 80GB HBM3"]
+    assert summary["kernel_count"] == 1465
+    assert summary["kernel_time_ns"] == 45_432_698
+    assert set(summary["top_kernel"]) == {"name", "time_ns", "count"}
+
+
+def test_several_files_of_several_tools_come_in_the_order_given(imported):
+    summaries = imported(DECODE, NCU, PREFILL)
+    assert [summary["format"] for summary in summaries] == ["nsys-csv", "ncu-rep", "nsys-csv"]
+    assert [summary["kernel_count"] for summary in summaries] == [78_016, 6, 6_660]
+    assert round(summaries[0]["kernel_time_ns"] / 1e6, 2) == 179.07
+    assert list(summaries[0]["phases"]) == ["decode"]
+
+
+def test_a_pattern_of_the_user_tells_the_phase_before_the_usual_ones(imported):
+    (summary,) = imported(QWEN, "--phase", "decode=ProfilerStep")
+    assert list(summary["phases"]) == ["decode"]
+    assert list(imported(QWEN)[0]["phases"]) == []
+
+
+def test_the_text_names_the_longest_kernel_first(imported, printed):
+    (figures,) = imported(NCU)
+    text = printed("import", NCU, "--kernels", "2")
+    assert text.startswith(f"{NCU.name}\n")
+    rows = [line.split() for line in text.splitlines()]
+    assert ["devices", "A100-PCIE-40GB"] in rows
+    assert ["kernel_time_ns", str(figures["kernel_time_ns"])] in rows
+    head = next(at for at, row in enumerate(rows) if row[:2] == ["name", "operator_class"])
+    assert rows[head + 1][0] == figures["top_kernel"]["name"]
+    assert [row[0] for row in rows[head + 1 : head + 4]] == ["vector_dot", "vector_add", "note:"]
+
+
+@pytest.mark.parametrize("content", [b"", b"not a report", b'{"traceEvents": ['])
+def test_what_is_no_report_is_refused_in_one_sentence(ridgeline, tmp_path: Path, content: bytes):
+    file = tmp_path / "upload.json"
+    file.write_bytes(content)
+    refused = ridgeline("import", file).exception
+    assert isinstance(refused, ReportError)
+    assert str(refused).startswith("upload") and "\n" not in str(refused)
+
+
+@pytest.mark.parametrize("path", [QWEN, NCU], ids=lambda path: path.suffix)
+def test_a_report_cut_in_half_is_refused(ridgeline, tmp_path: Path, path: Path):
+    whole = path.read_bytes()
+    if path.suffix == ".gz":  # a cut trace, not only a cut archive
+        whole = gzip.decompress(whole)
+    half = tmp_path / f"half{path.suffix}"
+    half.write_bytes(whole[: len(whole) // 2])
+    refused = ridgeline("import", half).exception
+    assert isinstance(refused, ReportError) and str(refused).startswith("half")
+
+
+def test_one_bad_file_among_good_ones_ends_with_code_2(capsys, monkeypatch, tmp_path):
+    (tmp_path / "empty.csv").touch()
+    arguments = ["ridgeline", "import", str(NCU), str(tmp_path / "empty.csv"), "--json"]
+    monkeypatch.setattr("sys.argv", arguments)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (2, "")
+    assert err.count("\n") == 1 and err.startswith("ridgeline: empty.csv")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("decode", "--phase is 'decode'; write decode=REGEX"),
+        ("=x", "--phase is '=x'; write decode=REGEX"),
+        ("decode=(", "unterminated subpattern"),
+    ],
+)
+def test_a_phase_pattern_that_does_not_read_is_refused(ridgeline, pattern: str, words: str):
+    refused = ridgeline("import", NCU, "--phase", pattern).exception
+    assert isinstance(refused, InvalidValue) and words in str(refused)

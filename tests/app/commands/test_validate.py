@@ -1,0 +1,39 @@
+"""`validate`: errors by any column, beside those of the held-out splits."""
+
+import csv
+
+from genz_core.errors import InvalidValue
+from hardware_db.profiles.validation import OPERATOR_SPLITS
+
+
+def test_operators_are_printed_by_split(printed):
+    rows = list(csv.DictReader(printed("validate", "operators", "--format", "csv").splitlines()))
+    gemm = {row["split"]: float(row["mape %"]) for row in rows if row["operator"] == "gemm"}
+    assert set(gemm) == set(OPERATOR_SPLITS)
+    assert gemm["held-out shapes"] < gemm["unseen family"] < gemm["roofline"]
+
+
+def test_held_out_errors_and_the_worst_points_stand_beside_all_rows(printed):
+    tables = printed("validate", "published", "--worst", "3").strip().split("\n\n")
+    errors, heading, splits, worst = tables
+    assert {line.split()[0] for line in errors.splitlines()[1:]} == {
+        "all", "prefill", "decode", "e2e"
+    }  # fmt: skip
+    assert heading == "By what the points were to the fit:"
+    assert "configurations held out" in splits and "one GPU left out" in splits
+    assert worst.splitlines()[0].split()[:4] == ["error", "predicted", "measured", "suspected"]
+    assert len(worst.splitlines()) == 4
+
+
+def test_an_unknown_column_is_refused_by_name_with_those_that_there_are(ridgeline):
+    refused = ridgeline("validate", "operators", "--by", "colour")
+    assert isinstance(refused.exception, InvalidValue)
+    assert str(refused.exception).startswith("no column 'colour'; there are operator, system")
+
+
+def test_every_row_goes_into_the_file_of_rows(printed, tmp_path):
+    path = tmp_path / "rows.csv"
+    printed("validate", "operators", "--rows", path)
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) > 100 and {"operator", "split", "mape %"} <= set(rows[0])

@@ -1,0 +1,91 @@
+"""Fixtures of the rooms: a data folder of the test's own, a tiny model, the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from app.accuracy import measured_points
+from app.cli import cli
+
+
+@pytest.fixture
+def own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's data folder, empty and not yet made."""
+    folder = tmp_path / "data"
+    monkeypatch.setenv("RIDGELINE_DATA", str(folder))
+    return folder
+
+
+@pytest.fixture
+def torch_threads() -> Iterator[None]:
+    """PyTorch and Transformers are here; the number of threads is put back after the test."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def free_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cores count as free: no run measures for 0.4 s how contended they are."""
+    monkeypatch.setattr("profilers.collect.clock.contention", lambda *_: 1.0)
+
+
+@pytest.fixture(scope="session")
+def config() -> dict[str, Any]:
+    """A model that takes milliseconds."""
+    return {
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
+        "intermediate_size": 192, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "vocab_size": 256, "max_position_embeddings": 256,
+        "rms_norm_eps": 1e-5, "tie_word_embeddings": True,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, config: dict[str, Any]) -> str:
+    """The path of its config."""
+    path = tmp_path / "tiny.json"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def ridgeline() -> Callable[..., Result]:
+    """Runs a command; the result holds its exception."""
+
+    def call(*arguments: object) -> Result:
+        return CliRunner().invoke(cli, list(map(str, arguments)), catch_exceptions=True)
+
+    return call
+
+
+@pytest.fixture
+def printed(ridgeline: Callable[..., Result]) -> Callable[..., str]:
+    """The standard output of a command that succeeds."""
+
+    def call(*arguments: object) -> str:
+        result = ridgeline(*arguments)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    return call
+
+
+@pytest.fixture
+def answer(printed: Callable[..., str]) -> Callable[..., Any]:
+    """The document that a command which succeeds prints with --json."""
+    return lambda *arguments: json.loads(printed(*arguments, "--json"))
+
+
+@pytest.fixture(scope="session")
+def published_records() -> list[dict[str, Any]]:
+    """The published batch points with their predictions, priced once; not to be changed."""
+    return measured_points.published()

@@ -1,0 +1,43 @@
+"""Cached setups: factors on the hardware, the rent, levers that are shares of time."""
+
+import pytest
+
+from app.dashboard import cached
+from app.scenario import intervals
+from app.scenario.levers import PHASES
+from app.scenario.scenario import Scenario
+from app.scenario.setup import Setup
+from app.scenario.summary import parts_of, step_of
+
+
+def test_doubled_bandwidth_shortens_decode_and_halves_its_bound():
+    plain, wide = cached.priced(Setup()), cached.priced(Setup(bandwidth=2.0))
+    assert wide.bound_tpot_s[0] == pytest.approx(plain.bound_tpot_s[0] / 2)
+    assert plain.tpot_s[0] / 2 < wide.tpot_s[0] < plain.tpot_s[0]
+
+
+def test_a_rent_of_ones_own_takes_the_place_of_the_public_price():
+    assert cached.resolved(Setup(price=7.25)).system.price_usd_per_hour == 7.25
+
+
+def test_levers_are_shares_of_time_and_the_best_comes_first():
+    levers = cached.levers(Setup())
+    assert list(levers) == list(PHASES)
+    for changes in levers.values():
+        saved = [share for _, share in changes]
+        assert len(saved) == 5 and saved == sorted(saved, reverse=True)
+        assert 0 < saved[0] < 1 and saved[-1] > -0.01
+
+
+def test_more_bandwidth_is_what_helps_decode_of_one_request_most():
+    assert cached.levers(Setup())["decode"][0][0] == "twice the memory bandwidth"
+
+
+def test_parts_and_classes_of_a_step_sum_to_its_latency():
+    setup = Setup(Scenario(model="meta-llama/Llama-3.1-70B", tp=4, pp=2, batch=8))
+    estimate = cached.priced(setup)
+    for phase in PHASES:
+        step = step_of(estimate, phase)
+        assert sum(parts_of(step).values()) == pytest.approx(float(step.total_s[0]))
+        classes = intervals.by_class(step).values()
+        assert sum(latency.seconds for latency in classes) == pytest.approx(float(step.total_s[0]))

@@ -1,0 +1,27 @@
+"""Tables in display units: nothing is lost, and changes stand beside values."""
+
+import pytest
+
+from app.dashboard import cached, display_tables
+from app.scenario import intervals
+from app.scenario.setup import Setup
+from tests.app.charts.figures import ESTIMATE
+
+
+def test_the_operator_table_leaves_out_only_what_takes_no_time():
+    raw = intervals.operator_table(ESTIMATE.decode)
+    shown = display_tables.operator_rows(raw, "decode")
+    assert shown["predicted [µs]"].sum() == pytest.approx(sum(raw["predicted_s"]) * 1e6)
+    assert shown["predicted [µs]"].is_monotonic_decreasing
+    assert (shown["bound [µs]"] <= shown["predicted [µs]"] * (1 + 1e-9)).all()
+
+
+def test_a_comparison_puts_the_change_beside_the_value():
+    other = cached.priced(Setup(bandwidth=2.0))
+    table = display_tables.figures_by_scenario(["A", "B"], [ESTIMATE, other])
+    row = display_tables.comparison_numbers(table).set_index("figure").loc["TPOT, bound"]
+    assert row["B"] == pytest.approx(row["A"] / 2)
+    words = display_tables.comparison_words(table).set_index("figure")["B"]
+    assert words["TPOT, bound"].endswith("(−50 %)")
+    assert "[not validated]" in words["TPOT"]  # twice the bandwidth: nobody measured that
+    assert "[" not in words["TPOT, bound"]

@@ -1,0 +1,122 @@
+"""Models and systems that a visitor uploads, pastes or types."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import model_registry
+from app.dashboard import cached
+from app.scenario.setup import NUMBERS, Setup
+from genz_core.errors import RidgelineError
+from tests.app.pages import opened, pressed, setup_of
+
+TINY = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 1000,
+    "max_position_embeddings": 2048,
+    "hidden_act": "silu",
+    "rms_norm_eps": 1e-5,
+    "tie_word_embeddings": False,
+    "torch_dtype": "bfloat16",
+}
+SHEET = """
+include: h100-sxm5-80gb
+id: my-h100
+name: My H100
+"""
+#: Bytes per second where GB/s belong.
+WRONG_UNIT = b"memory_gb_per_s: {value: 3350000000000, source: nvidia-h100, kind: datasheet}"
+
+
+def test_an_uploaded_config_can_be_chosen_and_priced():
+    app = opened()
+    app.file_uploader("own_file").upload("tiny.json", json.dumps(TINY).encode()).run()
+    app.button("use_uploaded").click().run()
+    assert setup_of(app).model_config == json.dumps(TINY)
+    assert not app.exception
+    assert not app.error
+    assert app.selectbox("model").value == "tiny (yours)"
+
+
+def test_an_uploaded_system_can_be_chosen_and_priced():
+    app = opened()
+    app.file_uploader("own_file").upload("mine.yaml", SHEET.encode()).run()
+    app.button("use_uploaded").click().run()
+    assert setup_of(app).system_yaml == SHEET
+    assert app.title[0].value.endswith("My H100")
+
+
+@pytest.fixture(scope="module")
+def visited() -> AppTest:
+    """A session in which one bad upload follows another."""
+    return opened()
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("cut.json", json.dumps(TINY)[:120].encode(), "not valid JSON: Unterminated"),
+        ("list.json", b"[1, 2]", "valid JSON but no object"),
+        ("deep.json", b"[" * 100_000, "recursion depth"),
+        ("binary.json", b"\xff\xfe\x00", "not UTF-8 text"),
+        ("strange.json", b'{"model_type": "never-heard-of"}', "model_type 'never-heard-of'"),
+        ("empty.json", b"", "not valid JSON"),
+        ("units.yaml", SHEET.encode() + WRONG_UNIT, "is the unit right?"),
+        ("code.yaml", b"!!python/object/apply:os.system [ls]", "constructor for the tag"),
+        ("anchors.yaml", b"a: &a [1]\nb: [*a, *a]", "anchors or aliases"),
+        ("empty.yaml", b"", "must be a mapping"),
+    ],
+)  # fmt: skip
+def test_a_bad_upload_is_refused_in_one_sentence(
+    visited: AppTest, file: str, content: bytes, words: str
+):
+    app = visited.file_uploader("own_file").set_value([]).upload(file, content).run()
+    assert not app.exception
+    (error,) = app.error
+    assert words in error.value and "\n" not in error.value
+    assert setup_of(app) == Setup()
+
+
+def test_a_typed_system_is_kept_with_every_figure_marked_as_typed():
+    app = opened()
+    app.switch_page("views/library/hardware.py").run()
+    pressed(app, "Add")
+    assert not app.exception
+    sheets = app.session_state["own_systems"]
+    assert list(sheets) == ["my-accelerator (yours)"]
+    assert "as typed" in sheets["my-accelerator (yours)"]
+
+
+def test_a_pasted_config_is_kept_for_the_session():
+    app = opened()
+    app.switch_page("views/library/models.py").run()
+    app.text_area("config").set_value(json.dumps(TINY)).run()
+    app.button("read_config").click().run()
+    assert not app.exception
+    assert list(app.session_state["own_models"]) == ["my-model (yours)"]
+
+
+def test_an_own_model_is_priced_like_the_same_config_from_python():
+    setup = replace(Setup(), model_config=json.dumps(TINY))
+    assert cached.resolved(setup).model.parameters == model_registry.load(TINY).parameters
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "~/x", "../a", "config.json", ".\\x"])
+def test_a_visitor_cannot_open_files_of_the_server(name: str):
+    with pytest.raises(RidgelineError, match="path"):
+        cached.model_of(name, "", ())
+
+
+def test_an_exported_scenario_names_every_choice_and_the_own_definitions():
+    setup = replace(Setup(), model_config=json.dumps(TINY))
+    document = setup.document()
+    assert set(NUMBERS) < set(document)
+    assert document["model_config"] == json.dumps(TINY)

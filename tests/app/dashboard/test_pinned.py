@@ -1,0 +1,28 @@
+"""Pinned scenarios: text that brings a setup back, at most four of them."""
+
+import json
+
+import pytest
+
+from app.dashboard import pinned
+from app.scenario.scenario import Scenario
+from app.scenario.setup import Setup, setup_from
+from genz_core.errors import InvalidValue
+from tests.app.pages import opened
+
+
+def test_what_a_setup_changes_brings_it_back():
+    setup = Setup(Scenario(tp=2, kv="fp8"), peak=0.5, price=1.0)
+    assert setup_from(json.loads(json.dumps(setup.changed()))) == setup
+
+
+@pytest.mark.parametrize("changed", [{"no": 1}, {"tp": "2"}, {"model": 5}, {"peak": "2"}])
+def test_a_pin_that_no_scenario_has_is_refused(changed: dict):
+    with pytest.raises(InvalidValue):
+        setup_from(changed)
+
+
+def test_at_most_four_scenarios_are_pinned():
+    app = opened(pins=json.dumps([{"batch": batch} for batch in range(2, 9)]))
+    app.switch_page("views/predict/compare.py").run()
+    assert len(app.dataframe[0].value.columns) == 1 + pinned.MOST

@@ -1,0 +1,234 @@
+"""The fit of engines: three levels, what is left out together, intervals, and its files."""
+
+import csv
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+import hardware_db
+from app.engine_fit.hierarchy import Design, fit
+from app.engine_fit.interval_tables import AS_GENERIC, OWN, coverage_table, interval_table
+from app.engine_fit.splits import Residuals, _folds, error_figures, left_out, with_own_runs
+from app.engine_fit.targets import Target, load_measurements
+from app.engine_fit.writing import write_devices, write_recipes
+from genz_core.deployment import tuned
+from genz_core.engine import CONSTANTS, FIELDS, EngineProfile
+from genz_core.engine_calibration import moved
+
+SYSTEMS = ("h100", "h200", "b200")
+MODELS = ("7b", "70b")
+BATCH = np.array([1.0, 4.0, 16.0, 64.0, 128.0])
+
+
+PRIOR = EngineProfile(host_step_s=1e-3)
+
+
+@dataclass
+class Synthetic:
+    """Measured figures of an engine whose law is given: steps that stream 16 GB, and requests
+    that wait for a step and 3 ms."""
+
+    targets: list
+    engine: str = "synthetic"
+    prior: EngineProfile = PRIOR
+
+    def logs(self, moves):
+        engines = [
+            moved(PRIOR, row) for row in np.broadcast_to(moves, (len(self.targets), len(FIELDS)))
+        ]
+        pairs = zip(self.targets, engines, strict=True)
+        predicted = np.concatenate([self.predicted_s([target], engine) for target, engine in pairs])
+        return np.log(predicted) - np.log([t.measured_s for t in self.targets])
+
+    def predicted_s(self, targets, engine, recipe=None):
+        batch = np.array([float(t.facts["batch"]) for t in targets])
+        ttft = np.array([t.metric == "ttft_s" for t in targets])
+        step = 5e-3 / engine.memory_efficiency + 2e-5 * batch / engine.compute_efficiency
+        waiting = 3e-3 * engine.queue_steps / PRIOR.queue_steps
+        seconds = step + engine.host_step_s + ttft * waiting
+        if recipe is None:
+            return seconds
+        return seconds * np.where(ttft, recipe.ttft_scale, recipe.tpot_scale)
+
+
+def synthetic(slow=(), scale=1.0, serving=True):
+    """Figures of every system and model; the systems `slow` reach 70 % of the bandwidth."""
+    targets = []
+    for system in SYSTEMS:
+        for model in MODELS:
+            for row, batch in enumerate(BATCH):
+                step = 5e-3 / (0.7 if system in slow else 1.0) + 2e-5 * batch + 1e-3
+                for metric in ("tpot_s", "ttft_s") if serving else ("decode",):
+                    time = step + (3e-3 if metric == "ttft_s" else 0.0)
+                    facts = {
+                        "set": "serving" if serving else "published",
+                        "model": model, "system": system, "engine": "synthetic", "tier": "measured",
+                        "recipe": f"{len(model)}|{system}|fp8", "named": model,
+                        "configuration": f"{model}|{system}|{batch}", "batch": str(batch),
+                        "possible": "yes",
+                    }  # fmt: skip
+                    targets.append(Target(row, metric, time * scale, facts))
+    return Synthetic(targets)
+
+
+def level(fitted, name, label, field):
+    for at, (of, lab) in enumerate(zip(fitted.design.levels, fitted.design.labels, strict=True)):
+        constant = fitted.design.constants[at]
+        if (of, lab) == (name, label) and FIELDS[constant] == field:
+            return float(np.exp(fitted.at[at]))
+    raise LookupError(label)
+
+
+def test_each_target_is_moved_by_its_engine_its_device_and_its_recipe():
+    data = synthetic()
+    design = Design.of_targets(data.targets)
+    moves = design.moves(np.ones(design.widths.size))
+    levels = [1 + bool(c.device) + bool(c.recipe) for c in CONSTANTS]
+    np.testing.assert_array_equal(moves, np.tile(levels, (len(data.targets), 1)))
+    assert set(design.scales(np.ones(design.widths.size))) == {1.0}
+
+
+def test_published_points_belong_to_devices_alone():
+    design = Design.of_targets(synthetic(serving=False).targets)
+    assert set(design.levels) == {"engine", "device"}
+
+
+def test_one_slow_device_is_told_from_the_engine():
+    fitted = fit(synthetic(slow=["h200"], serving=False))
+    of_device = level(fitted, "device", "h200", "memory_efficiency")
+    assert of_device < 0.87
+    assert level(fitted, "engine", "", "memory_efficiency") == pytest.approx(1.0, abs=0.05)
+    assert level(fitted, "device", "b200", "memory_efficiency") == pytest.approx(1.0, abs=0.06)
+    assert np.median(np.abs(fitted.logs)) < 0.03
+
+
+def test_a_device_left_out_is_priced_with_the_engine():
+    """The slow device is 25 % off when nothing is known of it, and close when it is."""
+    fitted = fit(synthetic(slow=["h200"], serving=False))
+    unseen = left_out([fitted], "system")
+    slow = np.array([t.facts["system"] == "h200" for t in unseen.targets])
+    assert np.median(unseen.logs[slow]) < -0.2
+    configurations = left_out([fitted], "configuration")
+    assert np.abs(configurations.logs[slow]).max() < 0.12
+
+
+def test_a_scale_that_all_runs_of_a_recipe_share_is_found_and_removed():
+    fitted = fit(synthetic(scale=1.3))
+    held_out = left_out([fitted], "configuration")
+    assert np.median(np.abs(held_out.logs)) < 0.06
+
+
+def test_own_runs_help_a_model_that_nobody_measured():
+    """One of the two models takes 1.5 times as long as anything said so far."""
+    targets = [
+        replace(t, row=t.row + len(BATCH) * again)
+        if t.facts["model"] == "7b"
+        else replace(t, row=t.row + len(BATCH) * again, measured_s=t.measured_s * 1.5)
+        for again in (0, 1)
+        for t in synthetic().targets
+    ]
+    fitted = fit(Synthetic(targets))
+    errors = [
+        error_figures(with_own_runs([fitted], count).of_metric("tpot_s"))["median"]
+        for count in (0, 3)
+    ]
+    assert errors[1] < errors[0]
+
+
+def test_what_shares_a_label_is_left_out_together_and_everything_once():
+    targets = synthetic().targets
+    for by in ("configuration", "model", "system"):
+        masks = list(_folds(targets, by))
+        assert np.sum(masks, axis=0).tolist() == [1] * len(targets)
+        for mask in masks:
+            out = {t.facts[by] for t, chosen in zip(targets, mask, strict=True) if chosen}
+            kept = {t.facts[by] for t, chosen in zip(targets, mask, strict=True) if not chosen}
+            assert not out & kept
+
+
+# ------------------------------------------------------------------------------- intervals
+
+
+def spread_out(sigma, metric="tpot_s", count=2000, draw=None):
+    """Residuals of a given spread, eight to a configuration, model and system.
+
+    draw: of the residuals, [count]; normal ones where it is None.
+    """
+    rng = np.random.default_rng(0)
+    targets = []
+    for at in range(count):
+        names = {name: f"{name}{at // 8}" for name in ("configuration", "model", "system")}
+        targets.append(
+            Target(at, metric, 1.0, {**names, "engine": "e", "tier": "measured", "possible": "yes"})
+        )
+    residuals = Residuals(targets, rng.normal(0.0, sigma, count) if draw is None else draw)
+    splits = ("configurations held out", "one model left out", "one GPU left out")
+    return dict.fromkeys((*splits, OWN, AS_GENERIC), residuals)
+
+
+@pytest.mark.parametrize("count", [64, 8000], ids=["few", "many"])
+def test_an_interval_is_the_middle_of_what_was_left_out(count):
+    row = next(r for r in interval_table(spread_out(0.1, count=count)) if r["known"] == "recipe")
+    ends = np.log(row["low"]), np.log(row["high"])
+    assert ends == pytest.approx((-0.128, 0.128), abs=0.3 / np.sqrt(count) + 0.02)
+
+
+def test_of_many_skewed_residuals_the_interval_leaves_out_the_longer_tail():
+    skewed = -np.random.default_rng(0).exponential(0.5, 8000)  # measured over predicted: from 1 up
+    row = next(r for r in interval_table(spread_out(0.0, count=8000, draw=skewed)))
+    assert row["low"] == pytest.approx(1.0, abs=0.01)
+    assert np.log(row["high"]) == pytest.approx(0.5 * np.log(5.0), rel=0.1)
+    few = interval_table(spread_out(0.0, count=64, draw=skewed[:64]))[0]
+    assert few["high"] > row["high"]
+
+
+def test_intervals_cover_what_drew_neither_them_nor_the_model():
+    rows = coverage_table(spread_out(0.1))
+    assert {row["known"] for row in rows} == {"recipe", "few", "none"}
+    assert all(75 <= row["coverage %"] <= 85 for row in rows)
+
+
+def test_few_points_state_no_interval():
+    assert interval_table(spread_out(0.1, count=4)) == []
+    assert coverage_table(spread_out(0.1, count=4)) == []
+
+
+def test_static_batches_know_devices_and_requests_know_recipes():
+    known_of = {
+        metric: {row["known"] for row in interval_table(spread_out(0.1, metric))}
+        for metric in ("tpot_s", "decode")
+    }
+    assert known_of == {"tpot_s": {"recipe", "few", "none"}, "decode": {"device", "none"}}
+
+
+# ------------------------------------------------------------------------------- files
+
+
+def test_the_files_hold_what_was_fitted(tmp_path):
+    fitted = fit(synthetic(slow=["h200"]))
+    assert write_devices([fitted], tmp_path / "devices.csv") == len(SYSTEMS)
+    assert write_recipes([fitted], tmp_path / "recipes.csv") == len(SYSTEMS) * len(MODELS)
+    rows = list(csv.DictReader((tmp_path / "devices.csv").open()))
+    slow = next(row for row in rows if row["system"] == "h200")
+    expected = level(fitted, "device", "h200", "memory_efficiency")
+    assert float(slow["memory_efficiency"]) == pytest.approx(expected, abs=1e-4)
+    recipe = next(csv.DictReader((tmp_path / "recipes.csv").open()))
+    assert int(recipe["points"]) == len(BATCH)
+
+
+@pytest.mark.parametrize("engine", ["habana", "tensorrt-edge-llm"])
+def test_a_fit_made_again_gives_what_ships(engine):
+    data = load_measurements(engine)[0]
+    fitted = fit(data)
+    shipped = hardware_db.load_engine(engine)
+    levels = np.array(fitted.design.levels)
+    again = moved(data.prior, fitted.at[levels == "engine"])
+    for field in FIELDS:
+        assert getattr(shipped, field) == pytest.approx(getattr(again, field), rel=2e-3)
+    for at, (name, label) in enumerate(zip(levels, fitted.design.labels, strict=True)):
+        constant = CONSTANTS[fitted.design.constants[at]]
+        if name == "device":
+            there = tuned(shipped, shipped.measurements.devices[label])
+            factor = getattr(there, constant.field) / getattr(shipped, constant.field)
+            assert factor == pytest.approx(float(np.exp(fitted.at[at])), rel=2e-3)

@@ -1,0 +1,72 @@
+"""Reports beside a prediction: intervals of classes, verdicts, what nothing validates."""
+
+import math
+
+import pytest
+
+import profilers
+from app.measuring import comparison
+from app.scenario import intervals
+from app.scenario.scenario import Scenario, estimate
+from app.wording.tables import TableFormat, render
+from profilers import Comparison, Measurement
+from profilers.compare import lies_inside
+from profilers.schema import OPERATOR_COLUMNS, PhaseTiming, table
+from tests.app.pages import DECODE, REPORTS
+
+
+@pytest.fixture(scope="module")
+def of_qwen() -> Comparison:
+    """Qwen3-8B on an MI300X: a trace beside its prediction, measured more slowly."""
+    name = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
+    scenario = Scenario(model="Qwen/Qwen3-8B", system="mi300x", batch=15)
+    return comparison.beside(scenario, [profilers.read_report(REPORTS / "torch" / name)])
+
+
+def test_the_interval_of_a_class_is_that_of_its_operators(of_qwen: Comparison):
+    step = estimate(Scenario(model="Qwen/Qwen3-8B", system="mi300x", batch=15)).prefill
+    predicted = of_qwen.classes[of_qwen.classes["predicted_s"] > 0].set_index("class")
+    assert {"gemm", "attention", "norm"} <= set(predicted.index)
+    for name, row in predicted.iterrows():
+        latency = intervals.by_class(step)[name]
+        assert (row["low_s"], row["high_s"]) == pytest.approx((latency.low_s, latency.high_s))
+        assert row["inside"] is (latency.low_s <= row["measured_s"] <= latency.high_s)
+
+
+def test_a_phase_is_said_to_lie_inside_above_or_below(of_qwen: Comparison):
+    (row,) = of_qwen.phases.to_dict("records")
+    for factor, word in ((1.0, "inside"), (9.0, "above"), (0.1, "below")):
+        measured_s = factor * row["predicted_s"]
+        inside = lies_inside(row["low_s"], row["high_s"], measured_s)
+        moved = {**row, "measured_s": measured_s, "inside": inside}
+        assert f"lies {word} the 80 % interval" in comparison.verdict(moved, of_qwen.classes)
+    bare = {**row, "low_s": math.nan, "high_s": math.nan, "inside": None}
+    assert comparison.verdict(bare, of_qwen.classes).startswith("Prefill: not validated")
+
+
+def test_what_nobody_measured_is_said_not_to_be_validated():
+    model, system = "openai/gpt-oss-120b", "b200-sxm-180gb"  # 4-bit products, which none timed
+    scenario = Scenario(model=model, system=system, engine="trtllm", batch=15)
+    compared = comparison.beside(scenario, [profilers.read_report(DECODE)])
+    rows = {row["class"]: comparison.folded(row) for row in compared.classes.to_dict("records")}
+    assert rows["moe"]["80 %"] == "not validated" and rows["moe"]["inside 80 %"] == ""
+    assert rows["attention"]["inside 80 %"] in ("yes", "no")
+    (phase,) = compared.phases.to_dict("records")
+    assert "not validated" in comparison.verdict(phase, compared.classes), (
+        "one part leaves its mark"
+    )
+
+
+def test_operators_that_nobody_measured_have_no_measurement():
+    bare = Measurement(
+        "live", table(OPERATOR_COLUMNS, {}, 0), {"decode": PhaseTiming("decode", (1e-2,), "wall")}
+    )
+    scenario = Scenario(model="Qwen/Qwen3-8B", system="epyc-9654")
+    compared = comparison.compared(estimate(scenario), bare)
+    worst = comparison.worst(compared.operators)
+    assert len(worst) == min(10, len(compared.operators)) and worst["measured [µs]"].isna().all()
+    shown = render(compared.operators[["name", "measured_s"]].to_dict("records"), TableFormat.csv)
+    assert all(line.endswith(",") for line in shown.splitlines()[1:])
+    assert "nan" not in render(
+        compared.operators[["measured_s"]].to_dict("records"), TableFormat.text
+    )

@@ -1,0 +1,23 @@
+"""Priced steps of a model: operators by cost, the engine's own execution."""
+
+from app.model_inside import builder_and_trace
+from tests.app.model_inside.steps import step_of
+
+
+def test_operators_are_listed_by_cost_and_named_by_where_they_run() -> None:
+    step = step_of("meta-llama/Llama-3.1-8B")
+    operators = builder_and_trace.operators_by_key({"builder": step})
+    costs = [float(priced.operators_s[row, 0]) for priced, row in operators.values()]
+    assert costs == sorted(costs, reverse=True) and costs[-1] > 0
+    names = [
+        builder_and_trace.operator_label(key, *priced, with_side=False)
+        for key, priced in operators.items()
+    ]
+    assert "qkv_proj · layers 0–31" in names and "lm_head · last stage" in names
+    key, priced = next(iter(operators.items()))
+    assert builder_and_trace.operator_label(key, *priced, with_side=True).endswith(", builder")
+
+
+def test_the_step_is_what_its_engine_runs() -> None:
+    eager, fused = (step_of("Qwen/Qwen3-0.6B", engine=name) for name in ("hf", "generic"))
+    assert float(eager.operators_s.sum()) > float(fused.operators_s.sum())

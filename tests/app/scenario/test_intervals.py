@@ -1,0 +1,276 @@
+"""Every latency carries an 80 % interval from held-out points, or says that it is not validated."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import hardware_db
+from app.commands.options import rendered
+from app.dashboard import cached, display_tables, load_curves
+from app.scenario import intervals, points_file, served_rows, summary
+from app.scenario.intervals import Latency
+from app.scenario.levers import PHASES
+from app.scenario.scenario import Scenario, estimate, estimate_resolved, resolve
+from app.scenario.setup import Setup
+from app.wording import quantities
+from app.wording.tables import TableFormat
+from genz_core.latency import Pricer
+from genz_core.latency.profile import Fit, LatencyProfile
+from hardware_db.intervals import Interval, load_interval, load_operator_interval, validated_tier
+
+ON_THREE_TIERS = {
+    "measured": Scenario(),
+    "sibling": Scenario(system="h100-pcie-80gb"),
+    "default": Scenario(system="mi300x"),
+}
+UNLIKE = {
+    "experts": Scenario(model="mistralai/Mixtral-8x7B-v0.1", tp=2, engine="vllm"),
+    "latent": Scenario(model="deepseek-ai/DeepSeek-V3", system="h200-sxm-141gb", tp=8),
+    "scans": Scenario(model="state-spaces/mamba-2.8b-hf"),
+    "4 bit": Scenario(model="openai/gpt-oss-120b", system="b200-sxm-180gb", engine="trtllm"),
+    "cpu": Scenario(system="xeon-6767p", weights="q4_k_m", engine="llama.cpp"),
+}
+
+
+def serve_rows(scenario: Scenario, *users: float) -> list[dict]:
+    """The rows of `ridgeline serve` at some concurrencies."""
+    resolved, load = resolve(scenario), np.array(users)
+    result = served_rows.serve_resolved(resolved, concurrency=load)
+    return served_rows.rows(resolved, result, "concurrency", load)
+
+
+class Spied(LatencyProfile):
+    """A profile that writes down which constants were asked of it."""
+
+    __slots__ = ("asked",)
+
+    @classmethod
+    def of(cls, profile: LatencyProfile) -> "Spied":
+        spy = cls(profile.name, profile.tier, profile.parameters, profile.fits, profile.note)
+        object.__setattr__(spy, "asked", [])
+        return spy
+
+    def constants(self, operator: str, fmt: str):
+        self.asked.append((operator, fmt))
+        return super().constants(operator, fmt)
+
+
+@pytest.mark.parametrize("scenario", [*ON_THREE_TIERS.values(), *UNLIKE.values()], ids=str)
+@pytest.mark.parametrize("phase", PHASES)
+def test_an_operator_is_judged_by_the_constants_that_price_it(scenario: Scenario, phase: str):
+    asked = resolve(scenario)
+    spy = Spied.of(asked.system.latency)
+    step = getattr(estimate(scenario), phase)
+    pricer = Pricer(replace(asked.system, latency=spy), asked.engine)
+    for row in range(len(step.graph.ops)):
+        op = step.op(row)
+        spy.asked.clear()
+        pricer.expected_s(op)
+        priced_with = list(spy.asked)
+        constants = pricer.constants(op)
+        assert (constants.operator, constants.fmt) in priced_with, op.name
+
+
+# ------------------------------------------------------------------------------- operators
+
+
+@pytest.mark.parametrize("tier", ON_THREE_TIERS)
+@pytest.mark.parametrize("phase", PHASES)
+def test_the_interval_of_each_operator_holds_its_prediction(tier: str, phase: str):
+    scenario = ON_THREE_TIERS[tier]
+    assert resolve(scenario).system.latency.tier == tier
+    rows = intervals.of_rows(intervals.operator_table(getattr(estimate(scenario), phase)))
+    busy = [row for row in rows if row.seconds]
+    assert busy
+    for row in busy:
+        assert row.low_s <= row.seconds <= row.high_s
+
+
+def test_an_operator_is_known_best_where_its_device_was_measured():
+    widths = [
+        load_operator_interval("gemm", known, "generic")
+        for known in (
+            resolve(s).system.latency.fit("gemm", "bf16") for s in ON_THREE_TIERS.values()
+        )
+    ]
+    spread = [interval.high / interval.low for interval in widths]
+    assert spread[0] < spread[2] and spread[1] < spread[2]
+
+
+def test_a_class_adds_the_intervals_of_its_operators():
+    step = estimate(Scenario()).decode
+    table = intervals.operator_table(step)
+    rows = [
+        one
+        for kind, one in zip(table["class"], intervals.of_rows(table), strict=True)
+        if kind == "gemm"
+    ]
+    whole = intervals.by_class(step)["gemm"]
+    assert whole.high_s == pytest.approx(sum(row.high_s for row in rows))
+    assert math.isnan(intervals.by_class(step)["host"].low_s)  # nobody measured the host apart
+
+
+def test_one_operator_without_an_interval_leaves_its_sum_without_one():
+    known, unknown, idle = Latency(2.0, 1.0, 3.0), Latency(1.0), Latency(0.0)
+    assert Latency.total([known, idle]) == known
+    assert Latency.total([known, unknown]).trust == quantities.NOT_VALIDATED
+    assert Latency.total([known, unknown]).seconds == 3.0
+
+
+def not_validated(step) -> set[str]:
+    table = intervals.operator_table(step)
+    return {
+        name
+        for name, one in zip(table["name"], intervals.of_rows(table), strict=True)
+        if one.seconds and math.isnan(one.low_s)
+    }
+
+
+def busy_operators(step) -> set[str]:
+    return {op.name for op, seconds in zip(step.graph.ops, step.expected_s, strict=True) if seconds}
+
+
+def test_kernels_that_no_table_times_are_not_validated():
+    step = estimate(Scenario(engine="llama.cpp", weights="q4_k_m")).decode
+    assert not_validated(step) == busy_operators(step)
+
+
+def test_an_engine_s_rate_of_four_bit_products_is_not_validated():
+    scenario = Scenario(weights="nvfp4", system="b200-sxm-180gb", engine="trtllm")
+    missing = not_validated(estimate(scenario).decode)
+    assert "gate_up_proj" in missing and "attention" not in missing
+    assert not not_validated(estimate(replace(scenario, engine="generic")).decode)
+
+
+def test_constants_fitted_on_points_of_one_s_own_are_not_validated():
+    own = Fit("measured", "this machine, microbenchmarks", 60)
+    assert load_operator_interval("gemm", own, "generic") is None
+    system = resolve(Scenario()).system
+    mine = replace(system.latency, fits={**system.latency.fits, "gemm.bf16": own})
+    assert validated_tier(system.latency) == "measured"
+    assert validated_tier(mine) == ""
+    known = intervals.of_load(replace(system, latency=mine), resolve(Scenario()).engine)
+    assert set(known.values()) == {None}
+
+
+# ------------------------------------------------------------------------------- whole figures
+
+
+def test_an_interval_holds_its_prediction_though_most_points_lay_on_one_side():
+    assert Interval(1.17, 1.39, 10).low == 1.0
+    assert Interval(0.7, 0.9, 10).high == 1.0
+
+
+def test_what_nobody_can_have_measured_is_not_validated():
+    fast = cached.priced(Setup(bandwidth=2.0))
+    assert set(intervals.of_batch(fast).values()) == {None}
+    assert not_validated(fast.decode) == busy_operators(fast.decode)
+    large = Scenario(model="meta-llama/Llama-3.1-70B", system="l4", offload="weights")
+    assert set(intervals.of_batch(estimate(large)).values()) == {None}
+
+
+def test_an_engine_that_nobody_measured_misses_as_the_generic_one_does():
+    mlx, generic, trtllm = map(hardware_db.load_engine, ("mlx", "generic", "trtllm"))
+    for metric in ("prefill", "e2e", "tpot_s"):
+        unknown = load_interval(metric, "measured", mlx)
+        assert unknown == load_interval(metric, "measured", generic)
+        assert unknown != load_interval(metric, "measured", trtllm)
+
+
+def test_a_model_that_no_recipe_corrects_is_known_less_well():
+    measured = resolve(Scenario(model="openai/gpt-oss-120b", engine="vllm"))
+    other = resolve(Scenario(engine="vllm"))
+    assert measured.engine.recipe.points and not other.engine.recipe.points
+    for name in ("ttft_s", "tpot_s"):
+        known, unknown = (
+            intervals.of_load(asked.system, asked.engine)[name] for asked in (measured, other)
+        )
+        assert unknown.high / unknown.low > known.high / known.low
+
+
+def test_a_step_is_known_no_better_than_measured_steps_say():
+    asked = resolve(Scenario(batch=8, engine="trtllm"))
+    found = intervals.step_latency(estimate_resolved(asked), "decode")
+    measured = load_interval("e2e", "measured", asked.engine)
+    assert found.low_s / found.seconds == pytest.approx(measured.low)
+    assert found.high_s / found.seconds == pytest.approx(measured.high)
+
+
+def test_no_interval_reaches_below_the_speed_of_light():
+    priced = estimate(Scenario())
+    measured = load_interval("prefill", "measured", hardware_db.load_engine("generic"))
+    found = intervals.latency(priced, "ttft_s")
+    assert found.seconds * measured.low < priced.bound_ttft_s[0]
+    assert found.low_s == pytest.approx(priced.bound_ttft_s[0])
+    for step in (priced.prefill, priced.decode):
+        table = intervals.operator_table(step)
+        rows = zip(intervals.of_rows(table), table["bound_s"], strict=True)
+        assert all(row.low_s >= bound for row, bound in rows if row.seconds)
+    assert Latency.of(2.0, Interval(0.5, 1.5, 20), 3.0).low_s == 2.0  # it holds its prediction
+
+
+def test_no_interval_under_load_reaches_below_the_speed_of_light():
+    asked, whole = Scenario(), {"isl": "1024", "osl": "128", "concurrency": "1"}
+    (row,) = points_file.price([{"model": asked.model, "system": asked.system} | whole])
+    bound = float(row["bound_decode_step_s"])
+    found = resolve(asked)
+    measured = intervals.of_load(found.system, found.engine)
+    assert float(row["tpot_s"]) * measured["tpot_s"].low < bound
+    assert float(row["tpot_low_s"]) == pytest.approx(bound)
+    assert load_curves.closed_loop(Setup(asked), 1.0)["tpot_low_s"][0] == pytest.approx(bound)
+    assert serve_rows(asked, 1.0)[0]["tpot_low_s"] == pytest.approx(bound)
+
+
+def test_every_latency_of_an_estimate_has_its_ends_or_is_named_as_not_validated():
+    for scenario in ON_THREE_TIERS.values():
+        facts = summary.facts(resolve(scenario), estimate(scenario))
+        check(facts, ("ttft_s", "tpot_s", "e2e_s"))
+
+
+@pytest.mark.parametrize("system", ["h100", "mi300x"])
+def test_every_latency_under_load_has_its_ends_or_is_named_as_not_validated(system: str):
+    names = ("ttft_s", "ttft_median_s", "tpot_s", "tpot_median_s", "e2e_s")
+    rows = serve_rows(Scenario(system=system, engine="vllm"), 1.0, 16.0)
+    for row in rows:
+        check(row, names)
+    assert "not validated" in rendered(rows, TableFormat.text)
+    frame = load_curves.closed_loop(Setup(Scenario(system=system, engine="vllm")), 1.0)
+    for row in frame.to_dict("records"):
+        check(row, names)
+
+
+@pytest.mark.parametrize("load", ["batch", "concurrency"])
+def test_every_latency_of_a_points_file_has_its_ends_or_is_named_as_not_validated(load: str):
+    names = ("prefill_s", "decode_step_s", "ttft_s", "tpot_s", "e2e_s")
+    asked = {"model": Scenario().model, "isl": "512", "osl": "64", "engine": "vllm", load: "8"}
+    for row in points_file.price([asked | {"system": "h100"}, asked | {"system": "mi300x"}]):
+        check({k: float(v or "nan") if k.endswith("_s") else v for k, v in row.items()}, names)
+
+
+def check(row: dict, names: tuple[str, ...]) -> None:
+    missing = row["not_validated"].split()
+    assert set(missing) <= set(names)
+    for name in names:
+        low, high = (row[end] for end in intervals.ends(name))
+        if name in missing:
+            assert math.isnan(low) and math.isnan(high)
+        else:
+            assert low <= row[name] <= high
+
+
+def test_a_reader_sees_the_interval_or_that_there_is_none_and_a_program_both_ends():
+    row = {"tp": 1, **intervals.beside({"ttft_s": 0.02}, {"ttft_s": Interval(0.5, 2.0, 30)})}
+    assert intervals.folded(row) == {"tp": 1, "ttft_s": 0.02, "ttft 80 %": "10.0 to 40.0 ms"}
+    none = intervals.beside({"ttft_s": 0.02}, {"ttft_s": None})
+    assert intervals.folded(none)["ttft 80 %"] == "not validated"
+    assert rendered([none], TableFormat.csv).splitlines()[1] == "0.02,,,ttft_s"
+
+
+def test_the_exported_comparison_has_the_ends_of_every_validated_latency():
+    found = display_tables.comparison_numbers(
+        display_tables.figures_by_scenario(["A"], [estimate(Scenario())])
+    )
+    row = found.set_index("figure").loc["TTFT"]
+    assert row["A, 80 % low"] < row["A"] < row["A, 80 % high"]

@@ -1,0 +1,96 @@
+"""The page Accuracy: every area shows what the tables hold."""
+
+import functools
+import json
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.accuracy import shipped_errors
+from hardware_db.profiles.validation import OPERATOR_SPLITS
+from tests.app import pages
+
+#: Areas with the title of the last of their tables and their number of charts.
+AREAS = {
+    "Operators": ("Peers", 3),
+    "Batch points": ("Worst twenty", 2),
+    "Serving": ("Worst twenty", 2),
+    "How a number is made": ("Its constants", 0),
+}
+
+
+@functools.cache
+def opened(area: str) -> AppTest:
+    """An area as it opens; read by several tests and changed by none."""
+    return pages.opened("accuracy", accuracy_area=area)
+
+
+def specs(app: AppTest) -> list[dict]:
+    return [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_every_area_opens_to_its_last_table(area: str):
+    app = opened(area)
+    assert not app.exception and not app.error
+    last, charts = AREAS[area]
+    assert app.subheader[-1].value == last
+    assert len(app.get("plotly_chart")) == charts
+    assert all(len(table.value) for table in app.dataframe)
+
+
+def test_the_operator_table_is_a_row_an_operator_and_a_column_a_split():
+    table = opened("Operators").dataframe[0].value.set_index("operator")
+    assert {"gemm", "moe", "decode_attention", "collective"} <= set(table.index)
+    assert list(table.columns) == list(OPERATOR_SPLITS)
+    assert (table["held-out shapes"] < table["roofline"]).all()
+
+
+def test_every_held_out_operator_is_a_point_of_the_chart():
+    figure = specs(opened("Operators"))[1]
+    drawn = sum(len(trace.get("customdata", ())) for trace in figure["data"])
+    assert drawn == len(shipped_errors.operator_points()) > 1000
+
+
+def test_the_parity_plot_has_a_point_for_every_priced_row_and_both_bands(published_records):
+    figure, spread = specs(opened("Batch points"))
+    names = [trace.get("name") for trace in figure["data"]]
+    assert {"within 10%", "within 20%"} <= set(names)
+    points = sum(len(trace["customdata"]) for trace in figure["data"] if "customdata" in trace)
+    assert points == sum(row["predicted_s"] > 0 for row in published_records)
+    assert len(spread["data"][0]["customdata"]) == 40
+
+
+def test_colours_follow_the_column_that_a_link_names():
+    by_phase, _ = specs(opened("Batch points"))
+    by_engine, _ = specs(
+        pages.opened("accuracy", accuracy_area="Batch points", accuracy_by_batch="engine")
+    )
+    names = [{trace.get("name") for trace in chart["data"]} for chart in (by_phase, by_engine)]
+    assert "decode" in names[0] and "llama.cpp" not in names[0]
+    assert "llama.cpp" in names[1] and "decode" not in names[1]
+
+
+def test_splits_stand_apart_and_name_what_was_left_out():
+    app = pages.opened("accuracy", accuracy_area="Serving", accuracy_metric="TTFT")
+    splits = app.dataframe[0].value
+    assert set(splits["split"]) == set(shipped_errors.SERVING_SPLITS)
+    assert set(splits["metric"]) == {"ttft_s", "ttft_s, possible"}
+    assert any("as they ship: in sample." in caption.value for caption in app.caption)
+
+
+def test_without_fit_errors_the_page_says_so(monkeypatch):
+    monkeypatch.setattr(shipped_errors, "table", lambda room, name: ())
+    monkeypatch.setattr(shipped_errors, "validation_rows", list)
+    app = pages.opened("accuracy", accuracy_area="Batch points")
+    assert not app.exception
+    assert any("No held-out errors yet" in text.value for text in app.markdown)
+    assert sum("Not written yet" in caption.value for caption in app.caption) == 3
+    operators = pages.opened("accuracy", accuracy_area="Operators")
+    assert operators.info[0].value == "No operator was validated yet."
+
+
+def test_a_scenario_that_cannot_be_is_one_sentence_where_a_number_is_made():
+    app = pages.opened("accuracy", accuracy_area="How a number is made", tp=3)
+    assert not app.exception
+    assert "tp 3" in app.error[0].value

@@ -1,0 +1,76 @@
+"""Page Model inside: folding, an operator in detail, builder beside trace."""
+
+import json
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.app.pages import MAIN, charts, opened
+from tests.model_registry.tracing_cases import tiny
+
+
+def labels(app: AppTest, at: int = 0) -> list[str]:
+    """The labels of the lines of a layer graph, from top to bottom."""
+    traces = charts(app)[at]["data"]
+    return next(t["text"] for t in traces if t.get("mode") == "markers+text")
+
+
+def test_unfolding_and_folding_changes_the_graph_and_keeps_the_operator() -> None:
+    app = opened("inside", model="mistralai/Mixtral-8x7B-v0.1")
+    chosen = app.selectbox("inside_operator").value
+    app.button("Fold all builder").click().run()
+    folded = labels(app)
+    assert len(folded) == 5 and "Layers 0–31" in folded[1]
+    app.button("Unfold all builder").click().run()
+    assert not app.exception
+    unfolded = labels(app)
+    assert len(unfolded) > 2 * len(folded) and any("qkv_proj" in label for label in unfolded)
+    assert app.selectbox("inside_operator").value == chosen
+
+
+def test_choosing_an_operator_shows_its_formula_with_numbers() -> None:
+    app = opened("inside", inside_phase="prefill", isl=512)
+    options = app.selectbox("inside_operator").options
+    down = next(at for at, words in enumerate(options) if words.startswith("down_proj"))
+    app.selectbox("inside_operator").select_index(down).run()
+    assert any("2 × 512 × 4,096 × 14,336" in text.value for text in app.markdown)
+    assert app.dataframe[0].value["shape"][0] == "[14,336, 4,096]"
+
+
+def test_builder_and_trace_stand_side_by_side_and_agree(tmp_path, monkeypatch) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers", minversion="5.0")
+    monkeypatch.setenv("RIDGELINE_CACHE", str(tmp_path))
+    app = opened("inside", model="Qwen/Qwen3-0.6B")
+    app.toggle("with_trace").set_value(True).run()
+    assert not app.exception and not app.error
+    beside = app.dataframe[1].value
+    assert set(beside["trace against builder"]) == {"same"}
+    assert "q_norm" in " ".join(labels(app, 1))
+
+
+def test_a_visitors_config_of_a_type_without_a_builder_is_shown_as_its_trace(
+    tmp_path, monkeypatch
+) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers", minversion="5.0")
+    monkeypatch.setenv("RIDGELINE_CACHE", str(tmp_path))
+    config = {**tiny("llama"), "model_type": "exaone4", "layer_types": ["full_attention"] * 2}
+    app = AppTest.from_file(str(MAIN), default_timeout=60)
+    app.session_state["own_models"] = {"mine (yours)": json.dumps(config)}
+    app.query_params["model"] = "mine (yours)"
+    app.switch_page("views/library/inside.py")
+    app.run()
+    assert not app.exception and not app.error
+    assert "with_trace" not in {toggle.key for toggle in app.toggle}
+    assert "Trace" in app.markdown[0].value
+    assert any("qkv_proj" in line for line in labels(app))
+
+
+def test_a_model_that_cannot_be_traced_keeps_its_builder_under_a_sentence() -> None:
+    pytest.importorskip("torch")
+    app = opened("inside", model="xai-org/grok-1", tp=8)
+    app.toggle("with_trace").set_value(True).run()
+    assert not app.exception
+    assert "cannot be traced" in app.error[0].value
+    assert any("router" in line for line in labels(app))

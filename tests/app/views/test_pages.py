@@ -1,0 +1,211 @@
+"""Every page opens, on the default scenario and on awkward ones, without an exception."""
+
+import json
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from app.scenario import scenario
+from app.scenario.scenario import Scenario
+from app.scenario.setup import Setup
+from app.wording import quantities
+from tests.app.pages import MAIN, ROOT, cards, charts, opened, path_of, setup_of, shown
+
+PAGES = sorted(path.stem for path in (ROOT / "app" / "views").glob("*/[a-z]*.py"))
+#: Pages that price the sidebar's scenario, and those that stand without its estimate.
+PRICED = ("overview", "roofline", "breakdown", "memory", "inside")
+OTHERS = ("compare", "hardware", "models")
+TITLES = {
+    "overview": "meta-llama/Llama-3.1-8B on NVIDIA H100 SXM5 80GB",
+    "inside": "Model inside",
+    **{page: page.capitalize() for page in (*PRICED[1:4], *OTHERS)},
+}
+#: Queries that cannot be, with words of the sentence about them.
+REFUSED = {
+    "unknown model": ({"model": "meta-llama/Lama-3.1-8B-x"}, "unknown model"),
+    "unknown system": ({"system": "h1000"}, "unknown system"),
+    "unknown precision": ({"weights": "fp7"}, "unknown precision"),
+    "indivisible": ({"tp": 3}, "tp 3 does not divide the 32 attention heads"),
+    "no number": ({"tp": "many"}, "TP is 'many'; give a whole number"),
+    "zero": ({"tp": 0}, "TP is 0; give a whole number"),
+    "model path": ({"model": "../../../../etc/passwd"}, "is a path: give a name"),
+    "system path": ({"system": "/etc/hosts.yaml"}, "is a path: give a name"),
+}
+#: One of each way to be refused: by the sidebar, by a name, by the price.
+KINDS = ("no number", "unknown model", "indivisible")
+#: The lists of models and systems need no scenario; a model's facts need the model alone.
+STANDS = (
+    ("hardware", "unknown model"), ("hardware", "indivisible"), ("hardware", "system path"),
+    ("models", "indivisible"),
+)  # fmt: skip
+ENDS = [
+    *product(("overview",), REFUSED),
+    *product(PRICED[1:], KINDS),
+    *product(("compare",), (*KINDS, "system path")),
+    *(("hardware", "no number"), ("models", "no number")),
+    *(("models", "unknown model"), ("models", "model path")),
+]
+
+
+def test_every_page_has_its_tests_here_or_in_a_file_of_its_own():
+    files = {path.stem.removeprefix("test_") for path in Path(__file__).parent.glob("test_*.py")}
+    assert set(PAGES) <= {*TITLES, *files}
+
+
+@pytest.mark.parametrize("page", TITLES)
+def test_a_page_opens_without_an_exception_under_its_title(page: str):
+    app = shown(page)
+    assert not app.exception and not app.error
+    assert app.title[0].value == TITLES[page]
+
+
+@pytest.mark.parametrize("page", TITLES)
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"model": "mistralai/Mixtral-8x7B-v0.1", "tp": 2, "ep": 2, "batch": 64},
+        {"model": "meta-llama/Llama-3.1-70B", "system": "h100", "tp": 4, "pp": 2, "weights": "fp8"},
+        {"model": "meta-llama/Llama-3.1-70B", "system": "l4"},
+        {"system": "xeon-6767p", "weights": "q4_k_m"},
+        {"isl": 10_000_000, "osl": 1},
+    ],
+    ids=["experts", "pipeline", "does not fit", "cpu", "ten million tokens"],
+)
+def test_a_page_opens_on_scenarios_that_are_not_plain(page: str, query: dict):
+    app = opened(page, **query)
+    assert not app.exception and not app.error
+    assert setup_of(app).changed() == Setup(Scenario(**query)).changed()
+
+
+@pytest.mark.parametrize(("page", "kind"), ENDS)
+def test_what_cannot_be_is_a_sentence_instead_of_figures(page: str, kind: str):
+    query, words = REFUSED[kind]
+    app = opened(page, **query)
+    assert not app.exception
+    sentences = [error.value for error in app.error]
+    assert sentences and all(words in sentence for sentence in sentences)
+    assert all("\n" not in sentence for sentence in sentences)
+    assert not app.get("plotly_chart") and not app.metric
+
+
+@pytest.mark.parametrize(("page", "kind"), STANDS)
+def test_a_list_stands_beside_a_scenario_that_cannot_be(page: str, kind: str):
+    app = opened(page, **REFUSED[kind][0])
+    assert not app.exception and not app.error
+    assert len(app.dataframe[0].value) > 100 and len(app.dataframe[1].value) > 5
+
+
+def test_sizes_out_of_range_in_a_link_fall_back_to_ones_that_can_be():
+    app = opened(batch=-4, isl=0, osl="x")
+    assert not app.exception
+    assert (app.number_input("batch").value, app.number_input("isl").value) == (1, 1024)
+
+
+def test_a_model_that_does_not_fit_is_priced_and_said_not_to_fit():
+    app = opened(model="meta-llama/Llama-3.1-70B", system="l4")
+    assert app.warning[0].value.startswith("Does not fit: ")
+    assert "weights" in app.warning[0].value
+    assert cards(app)["TTFT"].endswith(" s") and cards(app)["TPOT"].endswith(" ms")
+
+
+def test_the_overview_names_what_limits_each_phase_and_what_would_help():
+    prefill, decode = (text.value for text in shown().markdown if "limited by" in text.value)
+    assert prefill.startswith("Prefill is limited by **arithmetic**")
+    assert "twice the peak arithmetic would cut TTFT by **" in prefill
+    assert decode.startswith("Decode is limited by **memory traffic**")
+    assert "twice the memory bandwidth would cut TPOT by **" in decode
+
+
+def test_the_roofline_has_a_point_for_every_operator_that_computes():
+    traces = charts(shown("roofline"))[0]["data"]
+    points = {row[0] for trace in traces for row in trace.get("customdata") or []}
+    estimate = scenario.estimate(Scenario())
+    computing = {
+        f"{phase}:{row}"
+        for phase, step in (("prefill", estimate.prefill), ("decode", estimate.decode))
+        for row in range(len(step.graph.ops))
+        if step.flops[row, 0] and step.bytes[row, 0] and step.operators_s[row, 0]
+    }
+    assert points == computing and len(points) > 10
+
+
+def test_moving_the_slider_moves_points_and_not_the_axes():
+    app = opened("roofline")
+    (first,) = charts(app)
+    (second,) = charts(app.select_slider("roofline_batch").set_value(64).run())
+    assert first["layout"]["xaxis"]["range"] == second["layout"]["xaxis"]["range"]
+    assert first["layout"]["yaxis"]["range"] == second["layout"]["yaxis"]["range"]
+    assert first["data"] != second["data"]
+
+
+def test_breakdown_parts_sum_to_the_latency_on_the_overview():
+    bars = charts(shown("breakdown"))[1]["data"][0]
+    assert bars["text"][-1] == cards(shown())["TPOT"]
+    assert bars["x"][-1] == "Total" and len(bars["text"]) == 4
+
+
+def test_pinned_scenarios_of_a_link_stand_side_by_side():
+    pins = [{}, {"tp": 2}, {"weights": "fp8"}, {"bandwidth": 2.0}]
+    app = opened("compare", pins=json.dumps(pins))
+    assert not app.exception
+    table = app.dataframe[0].value
+    assert list(table.columns) == ["figure", "A", "B", "C", "D"]
+    assert "−" in table.set_index("figure").loc["TPOT", "C"]
+
+
+@pytest.mark.parametrize(
+    "pins", ["[", "7", '["x"]', '[{"tp": "x"}]', '[{"nonsense": 1}]', "[" * 9999]
+)
+def test_unreadable_pins_are_no_pins(pins: str):
+    app = opened("compare", pins=pins)
+    assert not app.exception
+    assert "Nothing is pinned" in app.info[0].value
+
+
+def test_pinning_twice_keeps_one():
+    app = opened("compare")
+    app.button("pin_here").click().run()
+    app.button("pin_here").click().run()
+    assert not app.exception
+    assert json.loads(app.text_input("pins").value) == [{}]
+
+
+def test_opening_every_page_loads_neither_torch_nor_transformers():
+    code = f"""
+import sys
+from streamlit.testing.v1 import AppTest
+
+app = AppTest.from_file({str(MAIN)!r}, default_timeout=60).run()
+for page in {[path_of(page) for page in PAGES]!r}:
+    app.switch_page(page).run()
+    assert not app.exception, page
+assert not {{"torch", "transformers", "pynvml", "nvtx"}} & set(sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_short(page: str):
+    lines = (ROOT / "app" / path_of(page)).read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 150
+
+
+def test_the_overview_shows_what_python_and_the_command_line_compute():
+    estimate, figures = scenario.estimate(Scenario()), cards(shown())
+    assert figures["TTFT"] == quantities.seconds(float(estimate.ttft_s[0]))
+    assert figures["TPOT"] == quantities.seconds(float(estimate.tpot_s[0]))
+    rate = float(estimate.output_tokens_per_s[0])
+    assert figures["Output throughput"] == quantities.tokens_rate(rate)
+
+
+def test_the_command_shown_on_the_overview_names_what_differs_from_the_default():
+    app = opened(model="mistralai/Mixtral-8x7B-v0.1", tp=2, moe_weights="fp8")
+    assert app.code[0].value == (
+        "ridgeline estimate mistralai/Mixtral-8x7B-v0.1 --moe-weights fp8 --tp 2"
+    )

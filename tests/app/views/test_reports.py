@@ -1,0 +1,61 @@
+"""Page Reports: uploads, cards, the timeline, tables, the trace for other tools, the roofline."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+import profilers
+from app.dashboard import report_uploads
+from tests.app.pages import DECODE, PREFILL, QWEN, ROOT, brought, cards, opened
+
+
+def test_the_reports_page_invites_before_anything_is_uploaded():
+    app = opened("reports")
+    assert not app.exception
+    assert "try a sample" in app.info[0].value
+
+
+@pytest.mark.parametrize("sample", list(report_uploads.SAMPLES))
+def test_every_sample_opens(sample: str):
+    app = opened("reports")
+    app.pills("report_samples").set_value([sample]).run()
+    assert not app.exception and not app.error
+    report = profilers.read_report(ROOT / "app" / "samples" / report_uploads.SAMPLES[sample])
+    assert cards(app)["Kernel launches"] == f"{int(report.kernels['count'].sum()):,}"
+
+
+def test_cards_show_what_the_summary_says():
+    app = opened("reports")
+    app.pills("report_samples").set_value([next(iter(report_uploads.SAMPLES))]).run()
+    assert cards(app)["Kernel launches"] == "1,465"
+    assert cards(app)["Kernel time"] == "45.4 ms"
+
+
+def test_an_uploaded_report_is_drawn_and_two_are_compared():
+    app = brought(opened("reports"), "report_files", PREFILL, DECODE)
+    assert not app.exception and not app.error
+    assert cards(app)["Kernel launches"] == "6,660"
+    assert any("Kernel time changes by **113 ms** less" in text.value for text in app.markdown)
+    table = app.dataframe[-1].value
+    assert table["change [µs]"].sum() == pytest.approx(-113e3, rel=0.01)
+
+
+def test_half_an_upload_is_a_sentence_beside_what_could_be_read(tmp_path: Path):
+    half = tmp_path / "half.json"
+    whole = gzip.decompress(QWEN.read_bytes())
+    half.write_bytes(whole[: len(whole) // 2])
+    app = brought(opened("reports"), "report_files", half, DECODE)
+    assert not app.exception
+    assert app.error[0].value.startswith("half.json")
+    assert cards(app)["Kernel launches"] == "78,016"
+
+
+def test_the_roofline_of_a_report_is_drawn_under_the_roofs_it_states():
+    app = opened("reports")
+    app.pills("report_samples").set_value(["The roofline of that kernel (ncu)"]).run()
+    app.session_state["report_tabs"] = "Roofline"
+    app.run()
+    assert not app.exception
+    assert any("CUDA cores alone" in caption.value for caption in app.caption)
+    assert len(app.get("plotly_chart")) == 2

@@ -1,0 +1,75 @@
+"""Page Run: what is asked of this machine, measured, shown and kept."""
+
+from pathlib import Path
+
+import pytest
+
+from app.measuring import run_store
+from tests.app.pages import cards, finished, opened, pressed
+
+
+def test_the_run_page_invites_and_lists_nothing_yet(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
+    app = opened("run")
+    assert not app.exception and not app.error
+    assert "None yet." in [caption.value for caption in app.caption]
+
+
+@pytest.mark.parametrize(
+    ("field", "typed"),
+    [("run_model", "/etc/passwd.json"), ("run_more", "model.name=../secret.json")],
+)
+def test_a_path_of_the_server_is_refused_on_the_run_page(
+    tmp_path: Path, monkeypatch, field: str, typed: str
+):
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
+    app = opened("run")
+    app.text_input(field).set_value(typed)
+    pressed(app, "Measure")
+    assert not app.exception
+    assert "is a path" in app.error[0].value
+
+
+@pytest.mark.slow
+def test_a_run_from_the_page_is_measured_and_kept(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
+    app = opened("run")
+    app.number_input("run_layers").set_value(2)
+    app.number_input("run_isl").set_value(16)
+    app.selectbox("run_device").set_value("cpu")
+    pressed(app, "Measure")
+    assert not app.exception
+    app = finished(app, "job")
+    assert not app.exception
+    assert len(app.dataframe[0].value) == 1
+
+
+@pytest.mark.slow
+def test_a_sweep_from_the_page_shows_points_agreement_and_lines(tmp_path: Path, monkeypatch):
+    pytest.importorskip("transformers")
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
+    app = opened("run")
+    app.segmented_control("run_mode").set_value("Sweep").run()
+    app.number_input("run_layers").set_value(1)
+    app.text_input("sweep_batches").set_value("1,2")
+    app.text_input("sweep_lengths").set_value("16,32")
+    app.number_input("sweep_rounds").set_value(1)
+    app.selectbox("run_device").set_value("cpu")
+    app.text_input("run_more").set_value("threads=1 predict.system=epyc-9654")
+    pressed(app, "Measure")
+    app = finished(app, "job")
+    assert not app.exception and not app.error
+    assert {"Prefill: MAPE", "Decode: MAPE", "All: MAPE"} <= set(cards(app))
+    assert len(app.dataframe[0].value) == 8
+    (run,) = run_store.store().runs()
+    assert len(run_store.store().load(run.id).steps) == 8
+    assert any(run.id[:8] in success.value for success in app.success)
+
+
+def test_a_grid_that_does_not_read_is_refused_on_the_run_page(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
+    app = opened("run")
+    app.segmented_control("run_mode").set_value("Sweep").run()
+    app.text_input("sweep_batches").set_value("")
+    pressed(app, "Measure")
+    assert not app.exception and "batches '': give" in app.error[0].value

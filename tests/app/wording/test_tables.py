@@ -1,0 +1,41 @@
+"""Rows as text: aligned, Markdown, CSV and JSON of the same rows."""
+
+import json
+import math
+
+import pytest
+
+from app.wording.tables import TableFormat, render, to_csv, to_json
+
+ROWS = [
+    {"name": "a-b", "seconds": 0.012345678, "runs": 3, "tags": ["x", "y"]},
+    {"name": "c", "seconds": math.nan, "runs": 12, "tags": []},
+]
+
+
+def test_a_terminal_table_aligns_numbers_right_and_words_left():
+    assert render(ROWS, TableFormat.text).splitlines() == [
+        "name  seconds  runs  tags",
+        "a-b   0.01235     3  x, y",
+        "c                12",
+    ]
+
+
+def test_a_markdown_table_has_a_rule_under_its_heading():
+    heading, rule, first, _ = render(ROWS, TableFormat.markdown).splitlines()
+    assert heading == "| name | seconds | runs | tags |" and set(rule) <= set("|-: ")
+    assert first == "| a-b | 0.01235 | 3 | x, y |"
+
+
+def test_csv_and_json_keep_every_digit_and_leave_out_what_is_no_number():
+    assert to_csv(ROWS).splitlines()[1:] == [
+        "a-b,0.012345678,3,\"['x', 'y']\"",
+        "c,,12,[]",
+    ]
+    first, second = json.loads(render(ROWS, TableFormat.json))
+    assert first == ROWS[0] and second["seconds"] is None
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_no_json_holds_a_number_that_parsers_refuse(value: float):
+    assert json.loads(to_json({"deep": [{"er": value}]})) == {"deep": [{"er": None}]}
