@@ -29,11 +29,14 @@ def serve_resolved(
     osl: Num | None = None,
     parallelism: Parallelism | None = None,
     length_ratio: Num = 1.0,
+    waves: float = 0.0,
+    stream_interval: Num | None = 0.0,
+    recv_interval: Num = 1.0,
 ) -> ServingEstimate:
     """Serve a scenario under loads, [loads]; one that cannot be served has a reason code.
 
     concurrency, rate_per_s: the loads, one of them.  isl, osl, parallelism: in place of the
-    scenario's.
+    scenario's.  length_ratio, waves, stream_interval, recv_interval: see `genz_core.Traffic`.
 
     Raises:
         InvalidValue: see `genz_core.serve`.
@@ -45,6 +48,9 @@ def serve_resolved(
         concurrency=concurrency,
         rate_per_s=rate_per_s,
         length_ratio=length_ratio,
+        waves=waves,
+        stream_interval=stream_interval,
+        recv_interval=recv_interval,
     )
     split = parallelism or s.parallelism
     return serve(

@@ -6,7 +6,8 @@ steps are priced at their mean.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -16,14 +17,17 @@ from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile, Recipe
 from genz_core.errors import InvalidValue
 from genz_core.memory import Memory, memory
-from genz_core.serving.queueing import Latencies, Residents, Steps, gap_s, latencies
+from genz_core.serving.queueing import Batching
+from genz_core.serving.step_times import Sizes, StepTimes
 from genz_core.serving.traffic import ServingEstimate, Traffic
-from genz_core.types import Array, Group, Model, Num, Parallelism, System, Workload
-from genz_core.validity import OnError, check, raise_for_status
-from genz_core.workload import OUT_OF_MEMORY, decode, mixed, prefill
+from genz_core.types import Array, Model, Num, Parallelism, System, Workload
+from genz_core.validity import OnError, check, columns, raise_for_status, split_of
+from genz_core.workload import OUT_OF_MEMORY, decode, prefill
 
 OVERLOADED = "overloaded"
-_RATE_NODES = 24
+_GRID = 24  # numbers of decodes that a balance is looked for among
+_FINER = 9  # between two of them
+_LEAST = 1e-4  # of the requests admitted that decode
 _NO_ROOM = "no sequence's cache fits beside the weights"
 
 
@@ -53,15 +57,10 @@ def serve(
         OutOfMemory: not even one sequence fits.
     """
     parallelism, deployed = parallelism or Parallelism(), deploy(model, system, engine)
-    recipe = deployed.engine.recipe
-    scaled = replace(deployed.engine, queue_steps=deployed.engine.queue_steps * recipe.queue_scale)
     _refuse(traffic)
     users = np.ones_like(_rates(traffic)) if traffic.concurrency is None else traffic.concurrency
-    served = _ServedModel.of(deployed.model, system, scaled, parallelism, traffic, users)
-    if traffic.concurrency is None:
-        estimate = _open_loop(served, _rates(traffic), recipe)
-    else:
-        estimate = _closed_loop(served, traffic.waves, recipe)
+    served = _ServedModel.of(deployed.model, system, deployed.engine, parallelism, traffic, users)
+    estimate = served.estimate(served.balance())
     if on_error == "raise":
         raise_for_status(estimate.status, lambda at: estimate.messages.get(at, ""))
     return estimate
@@ -105,6 +104,24 @@ def sequences_that_fit(
 
 
 @dataclass(frozen=True, slots=True)
+class _Balance:
+    """A load in balance, [configs].
+
+    decodes: sequences that decode, all ranks.  running: admitted requests.  ttft_s, ttft_median_s,
+    tpot_s: of a request.  requests_per_s: completed.  utilisation: see `ServingEstimate`.
+    most_per_s: requests that the deployment sustains, infinite in a closed loop.
+    """
+
+    running: Array
+    ttft_s: Array
+    ttft_median_s: Array
+    tpot_s: Array
+    requests_per_s: Array
+    utilisation: Array
+    most_per_s: Array
+
+
+@dataclass(frozen=True, slots=True)
 class _ServedModel:
     """A model that an engine serves on a system under some loads, [configs].
 
@@ -117,6 +134,7 @@ class _ServedModel:
     system: System
     engine: EngineProfile
     parallelism: Parallelism
+    traffic: Traffic
     load: Workload
     memory: Memory
     capacity: Array
@@ -144,7 +162,7 @@ class _ServedModel:
             messages[int(at)] = single.reason(int(at)) or _NO_ROOM
         status = np.where(full, OUT_OF_MEMORY, status)
         split = checked.parallelism
-        return cls(model, system, engine, split, load, single, capacity, status, messages)
+        return cls(model, system, engine, split, traffic, load, single, capacity, status, messages)
 
     @property
     def osl(self) -> Array:
@@ -159,74 +177,125 @@ class _ServedModel:
     @property
     def limit(self) -> Array:
         """Sequences that run at most; 1 where none fits, so that times stay finite."""
-        return np.maximum(np.minimum(self.capacity, self.engine.max_sequences), 1.0)
+        most = np.minimum(self.capacity, self.engine.max_sequences * self.ranks)
+        return np.maximum(most, 1.0)
 
-    def steps(self, running: Array) -> Steps:
-        """Times of the decode step of `running` sequences, and of the prompt that joins it."""
-        deployed = (self.model, self.system)
-        split, engine, isl = self.parallelism, self.engine, self.load.isl
-        sequences = np.maximum(np.round(running), 1.0)
-        steady = decode(*deployed, Workload(sequences, isl, self.osl), split, engine)
-        alone = prefill(*deployed, Workload(1.0, isl, 1.0), split, engine)
-        least = alone.bound_total_s
-        prefill_s = added_s = np.maximum(alone.total_s * engine.prefill_share, least)
-        if engine.mixed_steps:
-            others = Group(np.maximum(sequences - 1.0, 0.0), 1.0, isl + self.osl / 2.0)
-            together = mixed(*deployed, [Group(1.0, isl, 0.0), others], split, engine).total_s
-            added_s = np.maximum(together - steady.total_s, 0.0) * engine.prefill_share
-            prefill_s = prefill_s + (self._chunks(isl) - 1.0) * steady.total_s
-        return Steps(steady.total_s, steady.bound_total_s, added_s, alone.total_s, prefill_s, least)
+    def balance(self) -> _Balance:
+        """The loads in balance; those with the same number of pipeline stages side by side."""
+        stages = np.broadcast_to(np.asarray(self.parallelism.pp), self.status.shape)
+        whole = {name: np.empty(self.status.size) for name in _Balance.__dataclass_fields__}
+        for degree in np.unique(stages):
+            chosen = np.flatnonzero(stages == degree)
+            part = self._balance_of(chosen, int(degree))
+            for name, column in whole.items():
+                column[chosen] = getattr(part, name)
+        return _Balance(**whole)
 
-    def _chunks(self, isl: Num) -> Array:
-        """Steps that a prompt takes: one for every `chunk_tokens` of it."""
-        tokens = self.engine.chunk_tokens
-        return np.ceil(np.asarray(isl) / tokens) if tokens else np.ones_like(isl, dtype=float)
-
-    def served_per_s(self, running: Array) -> Array:
-        """Requests per second that `running` sequences complete."""
-        steps = self.steps(running)
-        tpot, _ = gap_s(steps, Residents(np.round(running), running, self.osl, self.ranks))
-        return running / (steps.own_s + tpot * self.osl)
-
-    def seen(self, steps: Steps, load: Residents, waves: float, recipe: Recipe) -> Latencies:
-        """Latencies of a request, scaled by the recipe, and never below the bound."""
-        plain = latencies(steps, load, self.engine, waves)
-        return Latencies(
-            np.maximum(plain.ttft_s * recipe.ttft_scale, steps.bound_alone_s),
-            np.maximum(plain.ttft_median_s * recipe.ttft_scale, steps.bound_alone_s),
-            np.maximum(plain.tpot_s * recipe.tpot_scale, steps.bound_decode_s),
-            plain.share,
+    def _balance_of(self, chosen: NDArray[np.intp], stages: int) -> _Balance:
+        """The balance of some of the loads, all with so many pipeline stages."""
+        numbers = {name: v[chosen] for name, v in columns(self.load, self.parallelism).items()}
+        split = split_of(self.parallelism, {**numbers, "pp": float(stages)})
+        isl, osl = numbers["isl"], numbers["osl"]
+        closed = self.traffic.rate_per_s is None
+        ranks, limit = numbers["dp"], (self.limit / self.ranks)[chosen]
+        users = numbers["batch"] / ranks
+        admitted = np.minimum(users, limit) if closed else limit
+        engine = self.engine
+        whole = engine.scheduler == "tensorrt_llm"
+        budget = (
+            np.full_like(isl, engine.chunk_tokens)
+            if engine.chunk_tokens
+            else np.maximum(isl, 8192.0)
         )
+        room = np.maximum(np.floor(budget / isl), 1.0) * isl if whole else budget
+        room = np.minimum(room, np.ceil(np.maximum(admitted, 1.0)) * isl)
+        piece = isl / np.ceil(isl / budget) if not whole else isl
+        times = StepTimes.of(
+            self.model,
+            self.system,
+            split,
+            engine,
+            Sizes(np.maximum(admitted / stages, 1.0), room, piece, isl, osl),
+        )
+        together = np.maximum(admitted * times.ranks, 1.0)
+        ratio = _chosen(self.traffic.length_ratio, chosen, self.status.size)
+        late = self.traffic.stream_interval
+        late = engine.queue_steps * engine.recipe.queue_scale if late is None else late
+        batching = Batching(
+            times=times,
+            isl=isl,
+            osl=osl,
+            osl_spread=np.floor(osl * (1.0 - ratio) / (1.0 + ratio) * 2.0),
+            admitted=admitted,
+            others=(together - 1.0) / together if closed else np.ones_like(isl),
+            lanes=stages,
+            budget=budget,
+            waves=self.traffic.waves,
+            late_steps=_chosen(late, chosen, self.status.size),
+            look_every=_chosen(self.traffic.recv_interval, chosen, self.status.size),
+            closed=closed,
+            mixed=engine.mixed_steps,
+            whole=whole,
+            host_s=engine.host_request_s,
+        )
+        if closed:
+            return _closed_loop(batching, users, limit, ranks, engine.recipe)
+        rate = np.broadcast_to(_rates(self.traffic), self.status.shape)[chosen]
+        return _open_loop(batching, rate, ranks, engine.recipe)
 
-    def estimate(
-        self, steps: Steps, seen: Latencies, running: Array, utilisation: Array, tokens_per_s: Array
-    ) -> ServingEstimate:
-        """The figures of all loads.  A TPOT averages over many steps: its median is its mean."""
-        valid = np.isin(self.status, ["ok", OUT_OF_MEMORY, OVERLOADED])
+    def estimate(self, balance: _Balance) -> ServingEstimate:
+        """The figures of all loads, no latency below its bound.
 
-        def masked(values: Array) -> Array:
-            return np.where(valid, values, np.nan)
+        A TPOT averages over many steps: its median is its mean.
+        """
+        deployed = (self.model, self.system)
+        sequences = np.maximum(np.round(balance.running), 1.0)
+        split, engine = self.parallelism, self.engine
+        steady = decode(*deployed, Workload(sequences, self.load.isl, self.osl), split, engine)
+        alone = prefill(*deployed, Workload(1.0, self.load.isl, 1.0), split, engine)
+        over = (
+            (balance.utilisation >= 1.0) & (self.status == "ok") & np.isfinite(balance.most_per_s)
+        )
+        rates = np.broadcast_to(balance.requests_per_s, self.status.shape)
+        messages = self.messages | {
+            int(at): f"{rates[at]:g} requests/s is more than the {balance.most_per_s[at]:.3g} this "
+            "deployment sustains: the queue grows without end; add replicas or devices"
+            for at in np.flatnonzero(over)
+        }
+        status = np.where(over, OVERLOADED, self.status)
+        valid = np.isin(status, ["ok", OUT_OF_MEMORY, OVERLOADED])
 
+        def masked(values: Array, least: Array | float = 0.0) -> Array:
+            return np.where(valid, np.maximum(values, least), np.nan)
+
+        bound_prefill, bound_decode = alone.bound_total_s, steady.bound_total_s
+        tpot = masked(balance.tpot_s, bound_decode)
+        served = np.minimum(balance.requests_per_s, balance.most_per_s)
         return ServingEstimate(
-            ttft_s=masked(seen.ttft_s),
-            tpot_s=masked(seen.tpot_s),
-            ttft_median_s=masked(seen.ttft_median_s),
-            tpot_median_s=masked(seen.tpot_s),
-            prefill_s=masked(steps.alone_s),
-            decode_step_s=masked(steps.decode_s),
-            bound_prefill_s=masked(steps.bound_alone_s),
-            bound_decode_step_s=masked(steps.bound_decode_s),
-            running=running,
+            ttft_s=masked(balance.ttft_s, bound_prefill),
+            tpot_s=tpot,
+            ttft_median_s=masked(balance.ttft_median_s, bound_prefill),
+            tpot_median_s=tpot,
+            prefill_s=masked(alone.total_s),
+            decode_step_s=masked(steady.total_s),
+            bound_prefill_s=masked(bound_prefill),
+            bound_decode_step_s=masked(bound_decode),
+            running=balance.running,
             capacity=self.capacity,
-            utilisation=utilisation,
-            output_tokens_per_s=masked(tokens_per_s),
+            utilisation=balance.utilisation,
+            output_tokens_per_s=masked(served * self.osl),
             osl=self.osl,
             devices=cast(Array, self.parallelism.devices),
             ranks=self.ranks,
             memory=self.memory,
-            status=self.status,
-            messages=self.messages,
+            status=status,
+            messages=messages,
         )
+
+
+def _chosen(values: Num, chosen: NDArray[np.intp], size: int) -> Array:
+    """Values of some of the loads, of a number or an array [configs]."""
+    return np.broadcast_to(np.asarray(values, dtype=float), (size,))[chosen]
 
 
 def _real_lengths(load: Workload, ratio: Num) -> Workload:
@@ -236,50 +305,104 @@ def _real_lengths(load: Workload, ratio: Num) -> Workload:
     return Workload(load.batch, isl, osl)
 
 
-def _closed_loop(served: _ServedModel, waves: float, recipe: Recipe) -> ServingEstimate:
+def _closed_loop(
+    batching: Batching, users: Array, limit: Array, ranks: Array, recipe: Recipe
+) -> _Balance:
     """Closed loop: each user sends its next request when the last one completes.
 
-    If memory or max_sequences admits fewer than all users, throughput is that of the admitted ones.
+    The requests admitted decode or wait for their first token, D + X TTFT of them by Little's law;
+    the others wait for their room.  users, limit: per rank, [configs].
     """
-    users = cast(Array, served.load.batch)
-    running = np.clip(users, 1.0, served.limit)
-    steps = served.steps(running)
-    seen = served.seen(steps, Residents(running, users, served.osl, served.ranks), waves, recipe)
-    later = seen.tpot_s * (served.osl - 1.0)
-    requested = users * served.osl / (seen.ttft_s + later)
-    completed = running * served.osl / (steps.own_s + later)
-    tokens = np.where(users > running, np.minimum(requested, completed), requested)
-    return served.estimate(steps, seen, running, seen.share, tokens)
+    clump = batching.clump_steps()
+
+    def requests_per_s(decodes: Array) -> Array:
+        gaps = np.maximum(batching.osl - 1.0, 1e-9)
+        return decodes / (gaps * batching.tpot_s(decodes, clump) * recipe.tpot_scale)
+
+    def beyond(decodes: Array) -> Array:
+        first = batching.ttft_s(decodes, clump) * recipe.ttft_scale
+        return decodes + requests_per_s(decodes) * first - batching.admitted
+
+    decodes = _root(beyond, _LEAST * batching.admitted, batching.admitted)
+    tpot = batching.tpot_s(decodes, clump) * recipe.tpot_scale
+    mean, median = (
+        batching.ttft_s(decodes, clump, median=which) * recipe.ttft_scale for which in (False, True)
+    )
+    served = batching.admitted / (mean + np.maximum(batching.osl - 1.0, 0.0) * tpot)
+    reader = batching.osl <= 1.0
+    if np.any(reader):
+        at_most = batching.prompts_per_s() / recipe.ttft_scale
+        alone = batching.first_wave_s() * recipe.ttft_scale
+        served = np.where(reader, np.minimum(batching.admitted / alone, at_most), served)
+        mean = np.where(reader, batching.admitted / served, mean)
+        median = np.where(reader, mean, median)
+    waiting = np.maximum(users - limit, 0.0) / served
+    plain = batching.cycle_s(np.maximum(decodes, 1.0), np.zeros_like(decodes)) * recipe.tpot_scale
+    burst = 0.0
+    if batching.waves:
+        first = np.maximum(batching.first_wave_s() * recipe.ttft_scale, mean)
+        burst = (first - mean) / batching.waves
+    return _Balance(
+        running=np.minimum(users, limit) * ranks,
+        ttft_s=mean + burst + waiting,
+        ttft_median_s=np.minimum(median, mean + burst) + waiting,
+        tpot_s=tpot,
+        requests_per_s=served * ranks,
+        utilisation=np.where(reader, 1.0, 1.0 - np.minimum(plain / tpot, 1.0)),
+        most_per_s=np.full_like(mean, np.inf),
+    )
 
 
-def _open_loop(served: _ServedModel, rate: Array, recipe: Recipe) -> ServingEstimate:
-    """Open loop: requests arrive at `rate` [1/s]; by Little's law, rate x residence of them run.
+def _open_loop(batching: Batching, rate: Array, ranks: Array, recipe: Recipe) -> _Balance:
+    """Open loop: requests arrive at `rate` [1/s]; as many decode as keep up with them."""
+    one, steps = np.ones_like(rate), np.maximum(batching.osl, 1.0)
+    gaps = np.maximum(batching.osl - 1.0, 1e-9)
 
-    The residence is a function of the running sequences; the balance is interpolated on a grid.
-    """
-    rate = np.broadcast_to(rate, served.limit.shape)
-    grid = np.geomspace(np.ones_like(served.limit), served.limit, _RATE_NODES)
-    rates = np.maximum.accumulate(np.stack([served.served_per_s(d) for d in grid]), axis=0)
-    running = np.array([np.interp(rate[at], rates[:, at], grid[:, at]) for at in range(rate.size)])
-    steps = served.steps(running)
-    seen = served.seen(steps, Residents(running, running, served.osl, served.ranks), 0.0, recipe)
-    utilisation = rate / rates[-1]
+    def requests_per_s(decodes: Array) -> Array:
+        return decodes / (gaps * batching.tpot_s(decodes, steps) * recipe.tpot_scale)
+
+    most = batching.most_decodes()
+    grid = np.geomspace(_LEAST * one, most, 2 * _GRID)
+    sustained = np.maximum.accumulate(requests_per_s(grid), axis=0)
+    reader = batching.osl <= 1.0
+    reading = batching.prompts_per_s() / recipe.ttft_scale
+    most_per_s = np.where(reader, reading, sustained[-1])
+    each = np.minimum(rate / ranks, most_per_s)
+    decodes = np.array(
+        [np.interp(each[at], sustained[:, at], grid[:, at]) for at in range(one.size)]
+    )
+    tpot = batching.tpot_s(decodes, steps) * recipe.tpot_scale
+    mean, median = (
+        batching.ttft_s(decodes, steps, median=which) * recipe.ttft_scale for which in (False, True)
+    )
+    utilisation = rate / ranks / most_per_s
+    if np.any(reader):
+        load = np.minimum(utilisation, 0.9995)
+        alone = batching.reading_s(one * 0, batching.isl, batching.isl, batching.room(one * 0))
+        queue = batching.host_s + alone * (1.0 + load / (2.0 * (1.0 - load)))
+        mean = np.where(reader, queue * recipe.ttft_scale, mean)
+        median = np.where(reader, mean, median)
     full = utilisation >= 1.0
-    endless = replace(
-        seen,
-        ttft_s=np.where(full, np.inf, seen.ttft_s),
-        ttft_median_s=np.where(full, np.inf, seen.ttft_median_s),
+    return _Balance(
+        running=(decodes + each * np.where(full, 0.0, mean)) * ranks,
+        ttft_s=np.where(full, np.inf, mean),
+        ttft_median_s=np.where(full, np.inf, np.minimum(median, mean)),
+        tpot_s=tpot,
+        requests_per_s=rate,
+        utilisation=utilisation,
+        most_per_s=most_per_s * ranks,
     )
-    over = full & (served.status == "ok")
-    sustained = {
-        int(at): f"{rate[at]:g} requests/s is more than the {rates[-1, at]:.3g} this deployment "
-        "sustains: the queue grows without end; add replicas or devices"
-        for at in np.flatnonzero(over)
-    }
-    marked = replace(
-        served,
-        status=np.where(over, OVERLOADED, served.status),
-        messages=served.messages | sustained,
-    )
-    tokens = np.minimum(rate, rates[-1]) * served.osl
-    return marked.estimate(steps, endless, running, utilisation, tokens)
+
+
+def _root(beyond: Callable[[Array], Array], low: Array, high: Array) -> Array:
+    """Where an increasing function [configs] crosses zero between two bounds; else the nearer."""
+    spaced: Callable[..., Array] = np.geomspace
+    for number in (_GRID, _FINER):
+        grid = spaced(low, high, number)
+        at = np.clip((beyond(grid) < 0).sum(0), 1, number - 1)
+        columns_ = np.arange(low.size)
+        low, high = grid[at - 1, columns_], grid[at, columns_]
+        spaced = np.linspace
+    ends = beyond(np.stack([low, high]))
+    share = np.clip(-ends[0] / np.maximum(ends[1] - ends[0], 1e-300), 0.0, 1.0)
+    return low + share * (high - low)

@@ -1,20 +1,19 @@
-"""Latencies of requests under continuous batching, in closed form.
+"""Continuous batching in closed form: the mean cycle of a batch, and the wait of a prompt.
 
-A step of the engine serves D decodes and, when a request enters, the tokens of its prompt.  With
-t(D) the decode step, W the time that one prompt adds to the steps it rides on, and every request
-entering once per osl tokens of its predecessor::
+A rank decodes D sequences, one token each in a cycle.  As many requests enter as complete, so a
+cycle carries p prompts on average, however long it takes::
 
-    D     = min(C, sequences whose cache fits, sequences the engine runs)
-    TPOT  = t(D) + W (D - 1) / osl / dp^0.7
-    rho   = W (D - 1) / (osl TPOT)                    share of time spent on others' prompts
-    TTFT  = request + queue_steps t(D) + own prefill + (chunks - 1) t(D)
-            + W [first_wave (D - 1) / 2  +  (1 - first_wave) rho / (2 (1 - rho)) (1 - 1/D)]
-            + (C / D - 1)+ 0.8 osl TPOT               waiting for the cache of others
+    p = D (1 - 1/C) / ((osl - 1) lanes)         prompts that ride on a step of a pipeline's lane
+    q = 1 - exp(-p ranks)                       steps with a prompt on any rank in lock-step
+    T = (1 - q) t(D, 0) + q t(D, n)             n tokens of the busiest rank, at most the budget
 
-The first of the `waves` of a closed-loop benchmark arrives at once, so its requests wait for half
-of the others' prompts; later ones meet an M/D/1-like queue.
-Source of the queue's term: Kleinrock, Queueing Systems 1 (1975), ch. 5; the form as a whole is
-Ridgeline's and is validated by `ridgeline validate serving`.
+Requests that started together also end together: where lengths are alike, prompts come in the
+share `clump` of the steps and the rest carry none.  A prompt's first token takes what is left of
+the running step, the tokens that wait before it, and its own.
+
+This is the shadow of `genz_core.serving.simulation`, which runs the schedulers themselves; how far
+it lies from it is measured by `ridgeline validate simulation`.
+Source of the wait: Kleinrock, Queueing Systems 1 (1975), ch. 5; the form as a whole is Ridgeline's.
 """
 
 from __future__ import annotations
@@ -23,81 +22,222 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from genz_core.engine import EngineProfile
+from genz_core.serving.step_times import StepTimes
 from genz_core.types import Array
 
-_HOLD = 0.8  # of a resident's stay that a request waits when the cache is full
-_RANKS = 0.7  # exponent of dp in how prompts spread over attention ranks
-_RHO_MAX = 0.95
+_WAVES = 10.0  # of a public benchmark
+_FULLEST = 0.9995  # of a queue whose length is still finite
+_POISSON = 64  # terms of the largest of several Poisson numbers
+_MANY = 30.0  # prompts a step, from which their number is taken as normal
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
-    """Times of the steps of a load [s], [configs].
+class Batching:
+    """What an engine does with a load, per rank, [configs].
 
-    decode_s: t(D).  added_s: W.  alone_s: prefill of one prompt; own_s: the same under load, with
-    the decode steps that its further chunks ride on.
-    bound_decode_s, bound_alone_s: the least that t(D) and a prompt alone can take.
+    times: of its steps.  isl, osl: mean lengths of a request.  osl_spread: from the shortest to the
+    longest output.
+    admitted: requests of a rank that are decoded or read at most.  others: share of the load that
+    the requests beside one's own are (1 - 1/C in a closed loop, 1 at a rate).
+    lanes: pipeline stages, each with a part of the batch.  budget: tokens of a step, 0 for whole
+    prompts.  waves: requests that a user of a closed loop sends in all, 0 without a start.
+    late_steps: decode steps between the first token and its delivery.  look_every: decode steps
+    between two looks at new requests.  closed: a user's next request follows the end of its last.
+    mixed: prompts and decodes share a step.  whole: prompts are never cut.  host_s: of a request.
     """
 
-    decode_s: Array
-    bound_decode_s: Array
-    added_s: Array
-    alone_s: Array
-    own_s: Array
-    bound_alone_s: Array
-
-
-@dataclass(frozen=True, slots=True)
-class Residents:
-    """Sequences and users that share the steps, [configs].
-
-    running: sequences in a step, D.  users: open requests, C.  osl: tokens each generates.
-    ranks: attention data parallel ranks they spread over, dp.
-    """
-
-    running: Array
-    users: Array
+    times: StepTimes
+    isl: Array
     osl: Array
-    ranks: Array
+    osl_spread: Array
+    admitted: Array
+    others: Array
+    lanes: int
+    budget: Array
+    waves: float
+    late_steps: Array
+    look_every: Array
+    closed: bool
+    mixed: bool
+    whole: bool
+    host_s: float
+
+    # --------------------------------------------------------------------------- a step
+
+    def room(self, decodes: Array) -> Array:
+        """Prompt tokens of a step at most, beside the decodes of its lane."""
+        left = self.budget - (decodes / self.lanes if self.mixed else 0.0)
+        left = np.maximum(left, 1.0)
+        return np.maximum(np.floor(left / self.isl), 1.0) * self.isl if self.whole else left
+
+    def _lane(self, decodes: Array, tokens: Array, elsewhere: Array) -> tuple[Array, Array]:
+        """Latency and stage time of a step of one lane [s]."""
+        part = np.where(decodes > 0, np.maximum(decodes / self.lanes, 1.0), 0.0)
+        if self.mixed:
+            return self.times(part, tokens, elsewhere)
+        none = np.zeros_like(part)
+        latency, stage = self.times(part, none, none)
+        prompt, prompt_stage = self.times(none, tokens, elsewhere)
+        return latency + prompt, stage + prompt_stage
+
+    def cycle_s(self, decodes: Array, tokens: Array) -> Array:
+        """Time of a cycle of all lanes with the same in each [s]."""
+        latency, stage = self._lane(decodes, tokens, np.zeros_like(tokens))
+        return np.maximum(latency, self.lanes * stage)
+
+    def prompts(self, decodes: Array) -> Array:
+        """Prompts that enter with a step of a lane of a rank, p."""
+        return decodes * self.others / (np.maximum(self.osl - 1.0, 1e-9) * self.lanes)
+
+    def _mixed_cycle_s(self, decodes: Array, prompts: Array) -> Array:
+        """Mean cycle where each step of a lane meets Poisson many prompts [s]."""
+        any_prompt, busiest = _largest(prompts, self.times.ranks)
+        tokens, room = busiest * self.isl, self.room(decodes)
+        share = any_prompt * np.maximum(tokens / room, 1.0)
+        tokens = np.minimum(tokens, room)
+        share = np.minimum(share, 1.0) if self.mixed else share
+        ranks = self.times.ranks
+        left = ranks * prompts * self.isl / np.maximum(share, 1e-12) - tokens
+        elsewhere = np.clip(left / np.maximum(ranks - 1.0, 1.0), 0.0, tokens)
+        plain, plain_stage = self._lane(decodes, np.zeros_like(tokens), np.zeros_like(tokens))
+        full, full_stage = self._lane(decodes, tokens, elsewhere)
+        if self.lanes == 1:
+            return plain + share * (full - plain)
+        mean = plain_stage + share * (full_stage - plain_stage)
+        with_prompt = np.maximum(full, full_stage + (self.lanes - 1) * mean)
+        without = np.maximum(plain, plain_stage + (self.lanes - 1) * mean)
+        return without + share * (with_prompt - without)
+
+    def clump_steps(self) -> Array:
+        """Steps of a request's life that prompts come in, at most all of its own.
+
+        Requests that start together end together, and spread by the differences of their lengths
+        as in a random walk.
+        """
+        reading = np.maximum(self.admitted * self.isl / self.room(self.admitted) / self.lanes, 1.0)
+        walked = self.osl_spread * np.sqrt((self.waves or _WAVES) / 2.0)
+        return np.minimum(reading + walked, np.maximum(self.osl, 1.0))
+
+    def tpot_s(self, decodes: Array, clump: Array) -> Array:
+        """Mean cycle, the time between two tokens of a request [s].
+
+        clump: see `clump_steps`; one of them is that of the request's own prompt.
+        """
+        running = np.maximum(decodes, 1.0)
+        none = np.zeros_like(running)
+        osl = np.maximum(self.osl, 1.0)
+        seen = np.clip((clump - 1.0) / np.maximum(osl - 1.0, 1e-9), 0.0, 1.0)
+        together = self._mixed_cycle_s(running, self.prompts(decodes) * osl / clump)
+        return seen * together + (1.0 - seen) * self.cycle_s(running, none)
+
+    # --------------------------------------------------------------------------- a first token
+
+    def ttft_s(self, decodes: Array, clump: Array, *, median: bool = False) -> Array:
+        """Mean or median time from the arrival of an admitted request to its first token [s].
+
+        Where a share `used` of the steps' room is taken, that many arrivals find a queue, whose
+        length beyond has an exponential tail.
+        """
+        prompts = self.prompts(decodes) * np.maximum(self.osl, 1.0) / clump
+        running = np.maximum(decodes, 1.0)
+        none = np.zeros_like(decodes)
+        step = self.cycle_s(running, none)
+        looks = np.maximum(self.look_every, 1.0)
+        residual = self._residual_s(running, prompts, step)
+        beside = decodes * self.others
+        busy = np.minimum(beside * self.times.ranks, 1.0)
+        residual = busy * (residual + (looks - 1.0) / 2.0 * step)
+        room = self.room(beside)
+        used = np.minimum(prompts * self.isl / room, _FULLEST)
+        before = self.isl * used / 2.0 / (1.0 - used)
+        if median:
+            crowded = np.maximum(used, 0.5)
+            before = before / crowded * np.log(2.0 * crowded)
+        before = np.minimum(before, np.maximum(self.admitted - 1.0, 0.0) * self.isl)
+        ahead, together = before + self.isl, self.isl * (1.0 + prompts)
+        alone = self.reading_s(none, ahead, self.isl, room)
+        own = alone + busy * (
+            self.reading_s(np.maximum(beside, 1.0), ahead, together, room) - alone
+        )
+        return self.host_s + residual + own + self.late_steps * step
+
+    def _residual_s(self, decodes: Array, prompts: Array, step: Array) -> Array:
+        """Time left of the running step when a request arrives [s].
+
+        step: a cycle without prompts.  In a closed loop a request arrives `host_s` after the end
+        of a step, in the open one at any time.
+        """
+
+        def left(length: Array) -> Array:
+            if not self.closed:
+                return length / 2.0
+            return np.maximum(length * np.ceil(self.host_s / length - 1e-9) - self.host_s, 0.0)
+
+        if self.mixed:
+            return left(self._mixed_cycle_s(decodes, prompts) / self.lanes)
+        any_prompt, busiest = _largest(prompts, self.times.ranks)
+        tokens = np.minimum(busiest * self.isl, self.room(decodes))
+        reading = self.cycle_s(np.zeros_like(decodes), tokens) / self.lanes
+        plain = step / self.lanes
+        return left(plain) + any_prompt * (left(np.maximum(reading, plain)) - left(plain))
+
+    def reading_s(self, decodes: Array, tokens: Array, together: Array, room: Array) -> Array:
+        """Time of the steps that `tokens` of prompts take [s].
+
+        together: tokens of the step where all of them fit one, the prompts beside one's own with
+        them.  room: of a step.
+        """
+        beside = decodes if self.mixed else np.zeros_like(decodes)
+        whole = np.floor(tokens / room)
+        rest = tokens - whole * room
+        last = np.where(whole > 0, rest, np.minimum(together, room))
+        return whole * self.cycle_s(beside, room) + np.where(
+            last > 0, self.cycle_s(beside, np.maximum(last, 1.0)), 0.0
+        )
+
+    def first_wave_s(self) -> Array:
+        """Mean time to the first token where all users start at once [s]."""
+        half = np.where(self.osl > 1.0, self.admitted / 2.0, 0.0)
+        room = self.room(half) * self.lanes
+        tokens = self.admitted * self.isl
+        one_step = self.cycle_s(np.zeros_like(half), np.minimum(tokens, room) / self.lanes)
+        many = self.cycle_s(half if self.mixed else np.zeros_like(half), room / self.lanes)
+        mean = (tokens + self.isl) / 2.0 / room * many
+        return self.host_s + np.where(tokens > room, mean, one_step)
+
+    def most_decodes(self) -> Array:
+        """Sequences that decode at most while the steps keep up with their prompts."""
+        if not self.mixed:
+            return self.admitted
+        most = self.admitted
+        for _ in range(3):
+            room = self.room(most) * _FULLEST
+            kept_up = room / self.isl * np.maximum(self.osl - 1.0, 1e-9) * self.lanes
+            most = np.minimum(self.admitted, kept_up)
+        return most
+
+    # --------------------------------------------------------------------------- one output token
+
+    def prompts_per_s(self) -> Array:
+        """Requests of one output token that a rank reads [1/s], at most."""
+        none = np.zeros_like(self.isl)
+        room = self.room(none) * self.lanes
+        return room / self.isl / self.cycle_s(none, room / self.lanes)
 
 
-@dataclass(frozen=True, slots=True)
-class Latencies:
-    """Latencies of a request [s], and the share of time spent on others' prompts, [configs]."""
-
-    ttft_s: Array
-    ttft_median_s: Array
-    tpot_s: Array
-    share: Array
-
-
-def gap_s(steps: Steps, load: Residents) -> tuple[Array, Array]:
-    """TPOT [s], and the share of time spent on other requests' prompts, [configs]."""
-    others = np.maximum(load.running - 1.0, 0.0)
-    stolen = steps.added_s * others / np.maximum(load.osl, 1.0) / load.ranks**_RANKS
-    tpot = steps.decode_s + stolen
-    return tpot, np.minimum(stolen / tpot, _RHO_MAX)
-
-
-def latencies(steps: Steps, load: Residents, engine: EngineProfile, waves: float) -> Latencies:
-    """TTFT, mean (the equation of the module's docstring) and median, and TPOT [s], [configs].
-
-    The steady queue is empty with probability 1 - rho and has an exponential tail beyond, so
-    half of the requests wait less than tau ln(2 rho), tau its mean where there is a queue.
-
-    Args:
-        steps, load: the times of the steps and the sequences that share them.
-        waves: requests per slot of a closed loop, 0 for a loop without a start.
-    """
-    tpot, share = gap_s(steps, load)
-    first = 1.0 / waves if waves else 0.0
-    burst = np.maximum(load.running - 1.0, 0.0) / 2.0
-    queue = share / (2.0 * (1.0 - share)) * (1.0 - 1.0 / load.running)
-    busy = np.maximum(share, 0.5)
-    half = np.where(share > 0.5, queue / busy * np.log(2.0 * busy), 0.0)
-    start = engine.host_request_s + engine.queue_steps * steps.decode_s + steps.own_s
-    waiting = np.maximum(load.users / load.running - 1.0, 0.0)
-    start = start + waiting * _HOLD * load.osl * tpot
-    mean = start + steps.added_s * (first * burst + (1.0 - first) * queue)
-    return Latencies(mean, np.minimum(start + steps.added_s * half, mean), tpot, share)
+def _largest(mean: Array, of: Array) -> tuple[Array, Array]:
+    """P(any), and the mean of the largest of `of` Poisson numbers of this mean, given any."""
+    any_at_all = -np.expm1(-mean * of)
+    safe = np.maximum(any_at_all, 1e-300)
+    if np.all(of == 1.0):
+        return any_at_all, np.where(mean > 1e-12, mean / safe, 1.0)
+    few = np.minimum(mean, _MANY)
+    term = below = np.exp(-few)
+    total = 1.0 - below**of
+    for number in range(1, _POISSON):
+        term = term * few / number
+        below = np.minimum(below + term, 1.0)
+        total = total + 1.0 - below**of
+    normal = mean + np.sqrt(2.0 * mean * np.log(of))
+    largest = np.where(mean > _MANY, normal, total)
+    return any_at_all, np.where(mean > 1e-12, np.maximum(largest / safe, 1.0), 1.0)

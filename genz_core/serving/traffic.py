@@ -17,7 +17,10 @@ class Traffic:
     """Load: `concurrency` open requests over the deployment, or `rate_per_s` arrivals.
 
     isl, osl: nominal lengths.  length_ratio: real ones are uniform in [ratio, 1] of them.
-    waves: requests that a slot of a closed loop serves in all; 0 for a loop without a start.
+    waves: requests that a user of a closed loop sends in all, the first of all users at once; 0
+    for a loop without a start.  stream_interval: decode steps between the first token and its
+    delivery; None for what the engine's published measurements were taken with.  recv_interval:
+    decode steps between two looks of the engine at new requests.
     Numbers, or arrays [configs] of loads side by side.
     """
 
@@ -26,7 +29,9 @@ class Traffic:
     concurrency: Num | None = None
     rate_per_s: Num | None = None
     length_ratio: Num = 1.0
-    waves: float = 10.0
+    waves: float = 0.0
+    stream_interval: Num | None = 0.0
+    recv_interval: Num = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from genz_core.engine import EngineProfile, Recipe
 from genz_core.errors import InvalidParallelism, InvalidValue, OutOfMemory
 from genz_core.serving import Traffic, sequences_that_fit, serve
 from genz_core.types import Parallelism, Workload
+from genz_core.workload import decode, estimate, prefill
 
 ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
 
@@ -19,12 +22,43 @@ def closed(model, system, users, engine=ENGINE, **lengths):
     return serve(model, system, Traffic(concurrency=users, **lengths), engine=engine)
 
 
-def test_one_user_sees_its_own_prefill_and_decode(model, system):
-    alone = closed(model, system, 1, ENGINE)
-    assert alone.tpot_s[0] == pytest.approx(alone.decode_step_s[0])
-    assert alone.ttft_s[0] == pytest.approx(
-        alone.prefill_s[0] + ENGINE.queue_steps * alone.decode_step_s[0]
+@pytest.mark.parametrize("isl", [1, 100, 8000])
+@pytest.mark.parametrize("osl", [2, 128, 2000])
+def test_one_user_of_an_idle_engine_waits_for_its_own_prompt_alone(model, system, isl, osl):
+    alone = closed(model, system, 1, isl=isl, osl=osl)
+    assert alone.tpot_s[0] == pytest.approx(alone.decode_step_s[0], rel=1e-6)
+    assert alone.ttft_s[0] == pytest.approx(alone.prefill_s[0] + ENGINE.host_request_s, rel=1e-3)
+
+
+def test_a_stream_interval_holds_the_first_token_back_by_steps(model, system):
+    at_once, held = (
+        serve(model, system, Traffic(concurrency=1, stream_interval=n), engine=ENGINE)
+        for n in (0, 30)
     )
+    assert held.ttft_s[0] - at_once.ttft_s[0] == pytest.approx(30 * at_once.decode_step_s[0])
+    published = serve(model, system, Traffic(concurrency=1, stream_interval=None), engine=ENGINE)
+    waited = published.ttft_s[0] - at_once.ttft_s[0]
+    assert waited == pytest.approx(ENGINE.queue_steps * at_once.decode_step_s[0])
+
+
+def test_looking_seldom_at_new_requests_delays_them_only_while_others_run(model, system):
+    often, seldom = (
+        serve(model, system, Traffic(concurrency=np.array([1, 32]), recv_interval=n), engine=ENGINE)
+        for n in (1, 11)
+    )
+    late = seldom.ttft_s - often.ttft_s
+    assert late[0] == pytest.approx(0.0, abs=1e-9)
+    assert late[1] == pytest.approx(5 * often.decode_step_s[1], rel=0.2)
+
+
+def test_a_burst_at_the_start_delays_first_tokens_by_its_share_of_the_waves(model, system):
+    steady, some, few = (
+        serve(model, system, Traffic(isl=4000, concurrency=64, waves=waves), engine=ENGINE)
+        for waves in (0, 10, 5)
+    )
+    assert some.ttft_s[0] > steady.ttft_s[0]
+    assert few.ttft_s[0] > some.ttft_s[0]
+    assert some.ttft_median_s[0] <= some.ttft_s[0]
 
 
 def test_more_users_wait_longer_and_get_more_done(model, system):
@@ -62,20 +96,123 @@ def test_an_engine_that_prefills_first_stalls_its_decodes(model, system):
     assert stalled.tpot_s[0] > mixed.tpot_s[0]
 
 
-@pytest.mark.parametrize(("isl", "chunks"), [(100, 1), (1024, 1), (1025, 2), (4000, 4)])
-def test_each_further_chunk_of_a_prompt_rides_on_a_decode_step(model, system, isl, chunks):
-    whole = closed(model, system, 8, replace(ENGINE, chunk_tokens=0), isl=isl, osl=50)
-    chunked = closed(model, system, 8, replace(ENGINE, chunk_tokens=1024), isl=isl, osl=50)
-    later = (chunks - 1) * chunked.decode_step_s[0]
-    assert chunked.ttft_s[0] - whole.ttft_s[0] == pytest.approx(later, abs=1e-9)
-    assert chunked.tpot_s[0] == pytest.approx(whole.tpot_s[0])
+@pytest.mark.parametrize("isl", [1024, 1500, 4000])
+def test_a_prompt_cut_into_pieces_takes_longer_than_a_whole_one(model, system, isl):
+    whole = closed(model, system, 1, replace(ENGINE, chunk_tokens=0), isl=isl, osl=50)
+    cut = closed(model, system, 1, replace(ENGINE, chunk_tokens=512), isl=isl, osl=50)
+    pieces = int(np.ceil(isl / 512))
+    least = whole.ttft_s[0] + (pieces - 1) * ENGINE.host_step_s
+    assert cut.ttft_s[0] >= least * (1 - 1e-9)
+    assert cut.tpot_s[0] == pytest.approx(whole.tpot_s[0])
+
+
+# ------------------------------------------------------------------------------- laws
+
+
+@st.composite
+def loads(draw):
+    """A closed loop: users, prompt, output, ratio of lengths, engine."""
+    engine = replace(
+        ENGINE,
+        mixed_steps=draw(st.booleans()),
+        scheduler=draw(st.sampled_from(["vllm", "tensorrt_llm"])),
+        chunk_tokens=draw(st.sampled_from([0, 512, 8192])),
+        max_sequences=draw(st.sampled_from([4, 64, 1024])),
+        host_request_s=draw(st.sampled_from([0.0, 3e-3])),
+    )
+    lengths = {
+        "isl": draw(st.integers(1, 8000)),
+        "osl": draw(st.integers(1, 4000)),
+        "length_ratio": draw(st.sampled_from([0.5, 0.8, 1.0])),
+    }
+    return engine, lengths
+
+
+@settings(max_examples=25)
+@given(load=loads(), users=st.integers(1, 3000))
+def test_users_are_those_that_wait_read_and_decode(model, system, load, users):
+    """Little's law: C = X (TTFT + (osl - 1) TPOT)."""
+    engine, lengths = load
+    served = closed(model, system, users, engine, **lengths)
+    requests_per_s = served.output_tokens_per_s[0] / served.osl[0]
+    assert requests_per_s * served.e2e_s[0] == pytest.approx(users, rel=0.02)
+
+
+@settings(max_examples=25)
+@given(load=loads())
+def test_throughput_never_falls_because_more_users_wait(model, system, load):
+    engine, lengths = load
+    served = closed(model, system, np.array([1, 2, 5, 16, 64, 256, 1024, 4096]), engine, **lengths)
+    assert np.all(np.diff(served.output_tokens_per_s) > -0.03 * served.output_tokens_per_s[:-1])
+
+
+@settings(max_examples=25)
+@given(load=loads(), users=st.integers(1, 3000))
+def test_no_more_requests_are_served_than_their_least_work_allows(model, system, load, users):
+    engine, lengths = load
+    served = closed(model, system, users, engine, **lengths)
+    requests_per_s = served.output_tokens_per_s[0] / served.osl[0]
+    isl = max(round(lengths["isl"] * (1 + lengths["length_ratio"]) / 2), 1)
+    osl = served.osl[0]
+    many = prefill(model, system, Workload(64.0, isl, 1.0), engine=engine).bound_total_s[0] / 64
+    fit = max(served.running[0], 1.0)
+    step = decode(model, system, Workload(fit, isl, osl), engine=engine).bound_total_s[0] / fit
+    assert requests_per_s * max(many, step * (osl - 1)) <= 1.0 + 1e-6
+
+
+@settings(max_examples=25)
+@given(load=loads(), users=st.integers(1, 500), ranks=st.sampled_from([2, 8]))
+def test_replicas_serve_alike(model, system, load, users, ranks):
+    engine, lengths = load
+    alone = closed(model, system, users, engine, **lengths)
+    traffic = Traffic(concurrency=users * ranks, **lengths)
+    many = serve(model, system, traffic, Parallelism(dp=ranks), engine)
+    for figure in ("ttft_s", "tpot_s", "output_tokens_per_s_per_device", "running_per_rank"):
+        one, other = (_figure(served, figure) for served in (alone, many))
+        assert other == pytest.approx(one, rel=0.01), figure
+
+
+def _figure(served, name):
+    if name == "running_per_rank":
+        return served.running[0] / np.ravel(served.ranks)[0]
+    return np.ravel(getattr(served, name))[0]
+
+
+@pytest.mark.parametrize("isl", [16, 256])
+@pytest.mark.parametrize("stages", [2, 4])
+def test_a_pipeline_with_few_prompts_serves_as_its_static_batch(model, system, isl, stages):
+    split, engine = Parallelism(pp=stages), replace(ENGINE, host_step_s=0.0, host_sequence_s=0.0)
+    traffic = Traffic(isl=isl, osl=1024, concurrency=256)
+    served = serve(model, system, traffic, split, engine)
+    static = estimate(model, system, Workload(256, isl, 1024), split, engine)
+    assert served.output_tokens_per_s[0] == pytest.approx(static.output_tokens_per_s[0], rel=0.15)
+
+
+@pytest.mark.parametrize("load", [0.2, 0.5, 0.8])
+def test_a_prefill_server_at_a_rate_queues_as_m_d_1(model, system, load):
+    """Prompts of a whole step each: the wait is that of a single server of fixed time."""
+    engine = replace(ENGINE, chunk_tokens=4096, host_request_s=0.0)
+    alone = closed(model, system, 1, engine, isl=4096, osl=1).ttft_s[0]
+    traffic = Traffic(isl=4096, osl=1, rate_per_s=load / alone)
+    served = serve(model, system, traffic, engine=engine)
+    assert served.utilisation[0] == pytest.approx(load, rel=1e-3)
+    assert served.ttft_s[0] == pytest.approx(alone * (1 + load / 2 / (1 - load)), rel=1e-3)
+
+
+def test_a_rate_near_zero_is_an_idle_engine(model, system):
+    alone = closed(model, system, 1, isl=500, osl=200)
+    rare = serve(model, system, Traffic(isl=500, osl=200, rate_per_s=1e-3), engine=ENGINE)
+    assert rare.ttft_s[0] == pytest.approx(alone.ttft_s[0], rel=0.01)
+    assert rare.tpot_s[0] == pytest.approx(alone.tpot_s[0], rel=0.01)
+    assert rare.running[0] == pytest.approx(1e-3 * alone.e2e_s[0], rel=0.01)
 
 
 def test_arrivals_balance_with_what_runs(model, system):
     """Little's law: sequences running = rate x time each one runs."""
-    load = serve(model, system, Traffic(isl=500, osl=200, rate_per_s=20.0), engine=ENGINE)
-    stay = load.prefill_s[0] + load.tpot_s[0] * 200
-    assert load.running[0] == pytest.approx(max(20.0 * stay, 1.0), rel=0.25)
+    rates = np.array([0.1, 2.0, 20.0])
+    load = serve(model, system, Traffic(isl=500, osl=200, rate_per_s=rates), engine=ENGINE)
+    assert load.running == pytest.approx(rates * load.e2e_s, rel=0.01)
+    assert np.all(np.diff(load.ttft_s) > 0) and np.all(np.diff(load.tpot_s) > 0)
 
 
 def test_a_rate_beyond_what_is_sustained_says_so(model, system):
@@ -147,15 +284,22 @@ def test_no_fitted_share_or_scale_serves_faster_than_physics(model, system, arri
     assert load.prefill_s > load.bound_prefill_s
 
 
-@pytest.mark.parametrize("arrivals", [{"concurrency": 16}, {"rate_per_s": 20.0}])
-def test_a_recipe_scales_what_users_see_down_to_the_bound_and_no_further(model, system, arrivals):
+def test_a_recipe_scales_steps_and_first_tokens_down_to_the_bound_and_no_further(model, system):
     plain, slower, least = (
-        serve(model, system, Traffic(**arrivals), engine=replace(ENGINE, recipe=Recipe(tpot, ttft)))
+        closed(model, system, 1, replace(ENGINE, recipe=Recipe(tpot, ttft)))
         for tpot, ttft in ((1.0, 1.0), (1.25, 1.5), (1e-6, 1.0))
     )
     assert slower.tpot_s == pytest.approx(1.25 * plain.tpot_s)
     assert slower.ttft_s == pytest.approx(1.5 * plain.ttft_s)
     assert least.tpot_s == pytest.approx(least.bound_decode_step_s)
+
+
+def test_a_recipe_does_not_scale_the_wait_for_room(model, system):
+    """Users who wait for a place wait for those who hold one, by Little's law."""
+    few = replace(ENGINE, max_sequences=16, recipe=Recipe(1.0, 5.0))
+    load = closed(model, system, 64, few, isl=500, osl=500)
+    waiting = 48 / (load.output_tokens_per_s[0] / 500)
+    assert waiting < load.ttft_s[0] < 1.1 * waiting
 
 
 @pytest.mark.parametrize("length", [1, 3])

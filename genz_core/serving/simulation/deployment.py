@@ -110,7 +110,9 @@ class Site:
         whole = np.ceil(tokens / block) * block
         return Curve(tokens, held.kv_bytes * (tokens + (block - 1.0) / 2.0) / whole), float(free)
 
-    def rank(self, requests: Requests, scheduler: Scheduler, options: Options, growth: float) -> Rank:
+    def rank(
+        self, requests: Requests, scheduler: Scheduler, options: Options, growth: float
+    ) -> Rank:
         """An empty rank whose cache is laid out for these requests."""
         lengths = requests.input_tokens + requests.output_tokens
         curve, free = self.prompt_bytes(float(lengths.max()))

@@ -1,0 +1,274 @@
+"""The closed form of serving beside the simulation, on deployments drawn at random.
+
+Both price steps with the same model, without what was measured of an engine on a device, so that
+what differs is the schedule alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import hardware_db
+import model_registry
+from genz_core.deployment import Deployment, deploy
+from genz_core.error_metrics import error_summary
+from genz_core.errors import RidgelineError
+from genz_core.serving import Traffic, sequences_that_fit, serve
+from genz_core.serving.simulation import Requests, draws, simulate
+from genz_core.types import Array, Parallelism, Workload
+
+Row = dict[str, Any]
+
+#: Dense models, experts, sliding windows and latent attention.
+MODELS = (
+    "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-70B", "Qwen/Qwen3-32B",
+    "mistralai/Mixtral-8x7B-v0.1", "openai/gpt-oss-120b", "Qwen/Qwen3-30B-A3B",
+    "deepseek-ai/DeepSeek-V3", "Qwen/Qwen3-235B-A22B",
+)  # fmt: skip
+SYSTEMS = ("a100-sxm4-80gb", "h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb")
+ENGINES = ("vllm", "sglang", "trtllm")
+#: (tp, pp, dp)
+SPLITS = (
+    (1, 1, 1), (2, 1, 1), (4, 1, 1), (8, 1, 1), (4, 2, 1), (2, 4, 1), (2, 1, 4), (1, 1, 8),
+    (4, 1, 2),
+)  # fmt: skip
+#: How far the closed form may lie from the simulation, by figure.
+LIMITS: Mapping[str, float] = {"tpot_s": 0.10, "requests_per_s": 0.10, "ttft_s": 0.15}
+_WAVES = 10  # requests of each user
+_MOST_REQUESTS = 6000
+_STEADY = (0.3, 0.85)  # of the requests by their end
+_LENGTHS = ((4, 15), (0, 12))  # powers of two that prompts and outputs lie between
+_FEW_GAPS = 20
+_FEW_USERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A deployment under a closed loop.
+
+    isl, osl: longest prompt and output; lengths are uniform from `ratio` of them.  room: sequences
+    that it runs at once, by cache and by engine.
+    """
+
+    model: str
+    system: str
+    engine: str
+    parallelism: Parallelism
+    isl: int
+    osl: int
+    ratio: float
+    users: int
+    room: int
+
+    @property
+    def deployment(self) -> Deployment:
+        engine = replace(hardware_db.load_engine(self.engine), measurements=None)
+        return deploy(model_registry.load(self.model), hardware_db.load(self.system), engine)
+
+
+def cases(count: int, seed: int = 1) -> list[Case]:
+    """Deployments drawn at random: from one user to twice as many as fit."""
+    return [case for case, _ in zip(_drawn(seed), range(count), strict=False)]
+
+
+def _drawn(seed: int) -> Iterator[Case]:
+    generator = np.random.default_rng(seed)
+
+    def one_of(values: Sequence[Any]) -> Any:
+        return values[generator.integers(len(values))]
+
+    while True:
+        tp, pp, dp = one_of(SPLITS)
+        split = Parallelism(tp=tp, pp=pp, dp=dp, ep=one_of((1, tp * dp)))
+        isl, osl = (int(2 ** generator.uniform(low, high)) for low, high in _LENGTHS)
+        case = Case(
+            one_of(MODELS), one_of(SYSTEMS), one_of(ENGINES), split, isl, osl,
+            one_of((0.5, 0.8)), 1, 0,
+        )  # fmt: skip
+        share = generator.uniform()
+        room = _room(case)
+        if room >= 2 * dp:
+            users = int(np.clip((2.0 * room) ** share, 1, 4096))
+            yield replace(case, users=users, room=room)
+
+
+def _room(case: Case) -> int:
+    """Sequences that a deployment runs at once; 0 where it cannot run."""
+    deployed, mean = case.deployment, (1.0 + case.ratio) / 2.0
+    if deployed.model.invalid(case.parallelism):
+        return 0
+    load = Workload(1.0, case.isl * mean, case.osl * mean)
+    try:
+        _, fit = sequences_that_fit(
+            deployed.model, deployed.system, load, case.parallelism, deployed.engine
+        )
+    except RidgelineError:
+        return 0
+    return int(min(fit[0], deployed.engine.max_sequences * case.parallelism.dp))
+
+
+def compare(case: Case) -> Row:
+    """One row: the case, its figures by both, their ratios, and why they differ, if they do."""
+    closed, simulated = closed_form(case), simulation(case)
+    ratios = {f"{name} ratio": closed[name] / simulated[name] for name in LIMITS}
+    row = {
+        "model": case.model.split("/")[1],
+        "system": case.system,
+        "engine": case.engine,
+        **{name: int(getattr(case.parallelism, name)) for name in ("tp", "pp", "dp", "ep")},
+        "isl": case.isl,
+        "osl": case.osl,
+        "users": case.users,
+        "room": case.room,
+        **{f"{name} simulated": simulated[name] for name in LIMITS},
+        **{f"{name} closed form": closed[name] for name in LIMITS},
+        **ratios,
+    }
+    return {**row, "reason": reason(case, row, simulated["preemptions"])}
+
+
+def outside(row: Row) -> list[str]:
+    """Figures of a row in which the closed form lies further from the simulation than `LIMITS`."""
+    return [name for name, limit in LIMITS.items() if abs(row[f"{name} ratio"] - 1.0) > limit]
+
+
+def reason(case: Case, row: Row, preemptions: float) -> str:
+    """Why the closed form lies outside its limits, as far as it is known; "" where it does not."""
+    if not outside(row):
+        return ""
+    if case.osl < _FEW_GAPS:
+        return "few gaps: an output of a few tokens sees the prompts of one or two steps"
+    if preemptions:
+        return "preemption: sequences are stopped and read again"
+    if case.engine == "trtllm" and case.isl > 2000:
+        return "whole prompts: one that does not fit beside the decodes holds up the queue"
+    if case.users < _FEW_USERS * case.parallelism.dp:
+        return "few users: their prompts meet by chance, not as a Poisson stream"
+    if case.users >= 0.5 * case.room:
+        return "near the limit of the cache"
+    return "users in step: requests that started together still end together"
+
+
+def closed_form(case: Case) -> dict[str, float]:
+    """Figures of the closed form."""
+    deployed = case.deployment
+    traffic = Traffic(case.isl, case.osl, case.users, length_ratio=case.ratio)
+    load = serve(deployed.model, deployed.system, traffic, case.parallelism, deployed.engine)
+    return {
+        "tpot_s": float(load.tpot_s[0]) if case.osl > 1 else float("nan"),
+        "requests_per_s": float(load.output_tokens_per_s[0] / load.osl[0]),
+        "ttft_s": float(load.ttft_s[0]),
+    }
+
+
+def simulation(case: Case, seed: int = 0) -> dict[str, float]:
+    """Figures of the simulation between its start and its end."""
+    deployed, generator = case.deployment, np.random.default_rng(seed)
+    count = max(case.users * _WAVES, 100)
+    count = min(count, max(_MOST_REQUESTS, case.users * _WAVES // 2))
+    requests = Requests(
+        np.zeros(count),
+        draws.uniform_lengths(count, case.isl, case.ratio, generator),
+        draws.uniform_lengths(count, case.osl, case.ratio, generator),
+    )
+    run = simulate(
+        deployed.model,
+        deployed.system,
+        requests,
+        case.parallelism,
+        deployed.engine,
+        concurrency=case.users,
+    )
+    ends: Array = run.arrival_s + run.e2e_s
+    start, stop = np.quantile(ends, _STEADY)
+    steady = (ends > start) & (ends <= stop)
+    return {
+        "tpot_s": float(np.nanmean(run.tpot_s[steady])) if case.osl > 1 else float("nan"),
+        "requests_per_s": float(steady.sum() / max(stop - start, 1e-12)),
+        "ttft_s": float(run.ttft_s[steady].mean()),
+        "preemptions": float(run.preemptions),
+    }
+
+
+def compared(
+    drawn: Sequence[Case],
+    workers: int = 1,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+) -> list[Row]:
+    """`compare` of every case, over processes where there are several workers."""
+    rows: list[Row] = []
+    if workers == 1:
+        for case in drawn:
+            rows.append(compare(case))
+            progress(len(rows), len(drawn))
+        return rows
+    with ProcessPoolExecutor(workers) as pool:
+        for row in pool.map(compare, drawn, chunksize=5):
+            rows.append(row)
+            progress(len(rows), len(drawn))
+    return rows
+
+
+def summary(rows: Sequence[Row]) -> list[Row]:
+    """Errors of the closed form against the simulation, a row a figure: in all, and by group."""
+    groups: dict[str, Callable[[Row], bool]] = {
+        "all": lambda row: True,
+        f"osl of {_FEW_GAPS} or more": lambda row: row["osl"] >= _FEW_GAPS,
+        **{name: lambda row, name=name: row["engine"] == name for name in ENGINES},
+    }
+    table = []
+    for group, belongs in groups.items():
+        chosen = [row for row in rows if belongs(row)]
+        for name, limit in LIMITS.items():
+            ratios = np.array([row[f"{name} ratio"] for row in chosen])
+            errors = error_summary(ratios, np.ones_like(ratios))
+            inside = np.abs(ratios[np.isfinite(ratios)] - 1.0) <= limit
+            table.append(
+                {
+                    "deployments": group,
+                    "figure": name,
+                    "count": errors.points,
+                    "limit %": 100.0 * limit,
+                    "within %": 100.0 * float(inside.mean()) if inside.size else float("nan"),
+                    "median %": 100.0 * errors.median,
+                    "p90 %": 100.0 * errors.p90,
+                    "bias %": 100.0 * errors.bias,
+                }
+            )
+    return table
+
+
+def exceptions(rows: Sequence[Row]) -> list[Row]:
+    """Deployments outside the limits, by reason: how many, and the worst of each."""
+    by_reason: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["reason"]:
+            by_reason.setdefault(row["reason"], []).append(row)
+    table = []
+    for why, members in sorted(by_reason.items(), key=lambda item: -len(item[1])):
+        worst = max(members, key=_furthest)
+        name = max(outside(worst), key=lambda name: abs(np.log(worst[f"{name} ratio"])))
+        table.append(
+            {
+                "reason": why,
+                "deployments": len(members),
+                "worst": f"{name} x {worst[f'{name} ratio']:.2f}",
+                "of": " ".join(
+                    [worst["model"], worst["system"], worst["engine"]]
+                    + [
+                        f"{size} {worst[size]}"
+                        for size in ("tp", "pp", "dp", "isl", "osl", "users")
+                    ]
+                ),
+            }
+        )
+    return table
+
+
+def _furthest(row: Row) -> float:
+    return max(abs(float(np.log(row[f"{name} ratio"]))) for name in outside(row))
