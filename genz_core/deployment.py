@@ -86,7 +86,7 @@ def _numbers(step: Step, parallelism: Parallelism) -> tuple[bytes, ...] | None:
     """Bytes of every number that a graph depends on; None where there are more than `_FEW`."""
     values = [getattr(parallelism, entry.name) for entry in _DEGREES]
     for group in step.groups:
-        values += [group.sequences, group.new_tokens, group.cached_tokens]
+        values += [group.sequences, group.new_tokens, group.cached_tokens, group.sampled]
     if sum(map(np.size, values)) > _FEW:
         return None
     return tuple(

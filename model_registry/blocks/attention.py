@@ -130,7 +130,8 @@ def _group_attention(
     name: str, mixer: Attention, heads: Heads, group: Group, frame: DeviceFrame
 ) -> Op:
     """The attention of a group before context parallelism divides it."""
-    where, cached = frame.at("attention"), np.asarray(group.cached_tokens, dtype=float)
+    where = {"sampled": group.sampled, **frame.at("attention")}
+    cached = np.asarray(group.cached_tokens, dtype=float)
     if mixer.indexer:
         return sparse_attention(
             name,

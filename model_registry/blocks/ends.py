@@ -62,9 +62,9 @@ def pipeline_op(frame: DeviceFrame) -> Op:
 
 
 def exit_ops(frame: DeviceFrame) -> Ops:
-    """Operators from the stream to a token: final norm, LM head on the last token of each sequence,
-    logits gathered, sampling."""
-    rows, vocabulary = frame.sequences, frame.spec.vocabulary
+    """Operators from the stream to a token: final norm, LM head on the last token of each sequence
+    or on all that it verifies, logits gathered, sampling."""
+    rows, vocabulary = frame.sampled, frame.spec.vocabulary
     logits = message_bytes(rows, vocabulary)
     return (
         *_before_head(frame),
