@@ -307,5 +307,6 @@ def _configurations(step: Step, parallelism: Parallelism, micro_batches: Num) ->
     fields += [parallelism.expert_imbalance]
     fields += [1.0 if parallelism.moe_tp is None else parallelism.moe_tp]
     for group in step.groups:
-        fields += [group.sequences, group.new_tokens, group.cached_tokens, group.sampled]
+        fields += [group.sequences, group.new_tokens, group.cached_tokens]
+        fields += [group.drafted, group.sampled]
     return length(*fields)

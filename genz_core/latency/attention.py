@@ -401,7 +401,7 @@ def _prefill_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
 @prices(*_KINDS, phase="decode", formula=decode_attention_time, key=_decode_key)
 def _decode_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
     """Arguments of `decode_attention_time`; sparse attention has its top_k as context, and each
-    query of a draft that is verified gathers its own."""
+    query of a draft gathers its own."""
     d = op.dims
     queries = np.maximum(np.asarray(d["new_tokens"], dtype=float), 1.0)
     context = np.asarray(d["cached_tokens"], dtype=float) + queries

@@ -182,7 +182,7 @@ def phases_of(op: Op) -> tuple[Phase, ...]:
 
 def _decodes(op: Op) -> Mask:
     """Whether each configuration of `op` is of sequences that generate."""
-    return np.asarray(op.dims["new_tokens"]) <= op.dims.get("sampled", 1.0)
+    return np.asarray(op.dims["new_tokens"]) <= 1.0 + op.dims.get("drafted", 0.0)
 
 
 def _by_phase(op: Op, price: Callable[[LatencyModel, Op], Array]) -> Array:

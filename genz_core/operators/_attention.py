@@ -73,7 +73,7 @@ def attention(
     *,
     kind: str = "attention",
     cached: bool = True,
-    sampled: Num = 1.0,
+    drafted: Num = 0.0,
     **where: Any,
 ) -> Op:
     """Fused attention: scores, softmax and values in one pass over queries, keys, values.
@@ -87,7 +87,7 @@ def attention(
         sequences, new_tokens, cached_tokens: of the group, numbers or arrays [configs].
         heads: their shape on one device.  types: number formats.
         kind: operator kind.  cached: False for encoders, which keep nothing.
-        sampled: new tokens whose successor is sampled, see `Group`.
+        drafted: new tokens that a draft proposed, see `Group`.
         where: fields of the `Op` that place it in the model (layers, module, stage ...).
 
     Source: Dao 2022, arXiv:2205.14135 (traffic of the fused form).
@@ -107,7 +107,7 @@ def attention(
         kv_read_bytes=sequences * np.maximum(reach - n, 0.0) * kv_token if cached else 0.0,
         kv_write_bytes=sequences * n * kv_token if cached else 0.0,
         held_kv_bytes=sequences * keep * kv_token if cached else 0.0,
-        dims=_attention_dims(sequences, n, c, heads, pairs) | _verified(sampled),
+        dims=_attention_dims(sequences, n, c, heads, pairs) | _of_drafts(drafted),
         **_attention_types(types),
         **where,
     )
@@ -162,9 +162,9 @@ def _attention_dims(
     }
 
 
-def _verified(sampled: Num) -> dict[str, Num]:
-    """The dimension by which a draft that is verified differs from a prompt of as many tokens."""
-    return {"sampled": sampled} if np.any(np.asarray(sampled) > 1) else {}
+def _of_drafts(drafted: Num) -> dict[str, Num]:
+    """The dimension by which a draft differs from a prompt of as many tokens."""
+    return {"drafted": drafted} if np.any(np.asarray(drafted) > 0) else {}
 
 
 def _attention_types(types: Types) -> dict[str, Any]:

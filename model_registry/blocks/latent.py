@@ -186,7 +186,7 @@ def _group_expanded(
     """Cached tokens are read as latents, to be expanded; keys and values are not kept."""
     group, sequences = part.group, part.sequences(absorbed=False)
     cached = np.asarray(group.cached_tokens, dtype=float)
-    where = {"kind": "mla_attention", "sampled": group.sampled, **frame.at("attention")}
+    where = {"kind": "mla_attention", "drafted": group.drafted, **frame.at("attention")}
     op = attention(name, sequences, group.new_tokens, cached, shape, frame.plain, **where)
     op = _caching(mixer, context_part(op, group, frame), sequences, group, frame)
     return replace(op, kv_read_bytes=_latent_bytes(mixer, sequences, frame) * cached)
@@ -214,7 +214,7 @@ def _group_absorbed(
     """Attention over the latents, or over those that the indexer keeps."""
     group, sequences = part.group, part.sequences(absorbed=True)
     new, cached = group.new_tokens, group.cached_tokens
-    where = {"sampled": group.sampled, **frame.at("attention")}
+    where = {"drafted": group.drafted, **frame.at("attention")}
     if mixer.indexer:
         kept = mixer.indexer.top_k
         op = sparse_attention(name, sequences, new, cached, shape, kept, frame.plain, **where)

@@ -17,8 +17,8 @@ DENSE, LATENT, SPARSE, HYBRID = (
 every_kind = pytest.mark.parametrize("name", [DENSE, LATENT, SPARSE, HYBRID])
 
 
-def graph(name, group, par=Parallelism()) -> Graph:
-    return built(name).graph(Step((group,)), par)
+def graph(name, group, **degrees) -> Graph:
+    return built(name).graph(Step((group,)), Parallelism(**degrees))
 
 
 def op(graph, name) -> Op:
@@ -26,7 +26,7 @@ def op(graph, name) -> Op:
 
 
 def verified(sequences, tokens, cached):
-    return Group(sequences, tokens, cached, sampled=tokens)
+    return Group(sequences, tokens, cached, drafted=tokens - 1, sampled=tokens)
 
 
 def test_every_product_has_a_row_a_token_and_the_head_as_well():
@@ -62,9 +62,11 @@ def test_latent_attention_verifies_in_its_absorbed_form():
 
 
 def test_context_ranks_hold_every_token_of_a_draft():
-    par = Parallelism(cp=4)
-    assert op(graph(DENSE, verified(8.0, 4.0, 1000.0), par), "qkv_proj").dims["m"] == 32
-    assert op(graph(DENSE, Group(8.0, 4.0, 1000.0), par), "qkv_proj").dims["m"] == 8
+    drafts, prompts = (
+        op(graph(DENSE, group, cp=4), "qkv_proj")
+        for group in (verified(8.0, 4.0, 1000.0), Group(8.0, 4.0, 1000.0))
+    )
+    assert drafts.dims["m"] == 32 and prompts.dims["m"] == 8
 
 
 @every_kind
