@@ -104,7 +104,9 @@ class Simulation:
 
 def _statistics(name: str, values: Array, counts: Array) -> dict[str, float]:
     if not values.size:
-        return {f"{name}_{what}_s": float("nan") for what in ("mean", *(f"p{p}" for p in PERCENTILES))}
+        return {
+            f"{name}_{what}_s": float("nan") for what in ("mean", *(f"p{p}" for p in PERCENTILES))
+        }
     figures = {f"{name}_mean_s": float(np.average(values, weights=counts))}
     for percent, value in zip(PERCENTILES, percentiles(values, counts, PERCENTILES), strict=True):
         figures[f"{name}_p{percent}_s"] = float(value)

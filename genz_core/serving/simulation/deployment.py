@@ -12,6 +12,7 @@ from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue, OutOfMemory
 from genz_core.memory import memory
 from genz_core.serving.simulation.cache import KvCache
+from genz_core.serving.simulation.interpolation import Curve
 from genz_core.serving.simulation.policies import (
     Scheduler,
     Sglang,
@@ -19,9 +20,10 @@ from genz_core.serving.simulation.policies import (
     TensorRtLlm,
     Vllm,
 )
+from genz_core.serving.simulation.price_grids import nodes
 from genz_core.serving.simulation.rank import Rank
 from genz_core.serving.simulation.requests import Requests
-from genz_core.serving.simulation.step_price import Curve, StepPrice, StepTables, nodes
+from genz_core.serving.simulation.step_price import Extent, StepPrice, StepTables
 from genz_core.serving.simulation.worker import Worker
 from genz_core.types import Array, Graph, Model, Parallelism, Step, System, Workload
 from genz_core.validity import check, raise_for_status
@@ -110,7 +112,9 @@ class Site:
         whole = np.ceil(tokens / block) * block
         return Curve(tokens, held.kv_bytes * (tokens + (block - 1.0) / 2.0) / whole), float(free)
 
-    def rank(self, requests: Requests, scheduler: Scheduler, options: Options, growth: float) -> Rank:
+    def rank(
+        self, requests: Requests, scheduler: Scheduler, options: Options, growth: float
+    ) -> Rank:
         """An empty rank whose cache is laid out for these requests."""
         lengths = requests.input_tokens + requests.output_tokens
         curve, free = self.prompt_bytes(float(lengths.max()))
@@ -171,10 +175,11 @@ def _tables(
         site.system,
         site.parallelism,
         site.engine,
-        tokens=max(float(budget), float(requests.input_tokens.max())),
-        sequences=max(float(most), 1.0),
-        context=float(lengths.max()),
-        draft_tokens=query - 1,
+        Extent(
+            tokens=max(float(budget), float(requests.input_tokens.max())),
+            sequences=max(float(most), 1.0),
+            context=float(lengths.max()),
+        ),
     )
 
 

@@ -56,7 +56,16 @@ class Lane:
     tokens: theirs in the cache; step: decode steps so far.
     """
 
-    __slots__ = ("_ends", "_order", "_sum_of_ends", "count", "growth", "prefilling", "step", "tokens")
+    __slots__ = (
+        "_ends",
+        "_order",
+        "_sum_of_ends",
+        "count",
+        "growth",
+        "prefilling",
+        "step",
+        "tokens",
+    )
 
     def __init__(self, growth: float) -> None:
         self.growth = growth
