@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +23,12 @@ from genz_core.serving.simulation.policies import (
 from genz_core.serving.simulation.price_grids import nodes
 from genz_core.serving.simulation.rank import Rank
 from genz_core.serving.simulation.requests import Requests
-from genz_core.serving.simulation.step_price import Extent, StepPrice, StepTables
+from genz_core.serving.simulation.step_price import (
+    Extent,
+    ScaledPrice,
+    StepPrice,
+    StepTables,
+)
 from genz_core.serving.simulation.worker import Worker
 from genz_core.types import Array, Graph, Model, Parallelism, Step, System, Workload
 from genz_core.validity import check, raise_for_status
@@ -36,7 +41,7 @@ class Options:
     max_num_seqs, max_num_batched_tokens: sequences and tokens of a step and rank at most.
     memory_fraction: of a device that the engine takes.  kv_tokens: that the cache of a rank holds,
     in place of what fits.  prefix_caching: equal prefixes are shared.  recv_interval: decode steps
-    between two looks at new requests.
+    between two looks at new requests.  step_scale: measured over priced time of a step.
     """
 
     max_num_seqs: int = 0
@@ -45,6 +50,7 @@ class Options:
     kv_tokens: float = 0.0
     prefix_caching: bool = True
     recv_interval: int = 1
+    step_scale: float = 1.0
 
 
 def scheduler_of(engine: EngineProfile, options: Options, query: int, longest: int) -> Scheduler:
@@ -149,11 +155,16 @@ def workers(
     open_requests: at most, 0 where there may be any number.  growth: tokens that a sequence gains
     in a decode step; query: tokens of a decode step.
     """
+    if options.memory_fraction:
+        engine = replace(site.engine, memory_fraction=options.memory_fraction)
+        site = replace(site, engine=engine)
     longest = int(requests.input_tokens.max())
     scheduler = scheduler or scheduler_of(site.engine, options, query, longest)
     first = site.rank(requests, scheduler, options, growth)
     degree = int(np.max(site.parallelism.dp))
     price = price or _tables(site, requests, scheduler, first, open_requests, query)
+    if options.step_scale != 1.0:
+        price = ScaledPrice(price, options.step_scale)
     made = []
     for _ in range(replicas):
         ranks = [site.rank(requests, scheduler, options, growth) for _ in range(degree)]

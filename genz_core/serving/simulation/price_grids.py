@@ -138,7 +138,7 @@ class PricedShares:
 
     def _chosen(self, op: Op, share: Share, joined: tuple[str, str] | None) -> bool:
         place = (op.name, op.module)
-        if op.module == self._without:
+        if self._without and op.module == self._without:
             return False
         return place == joined if joined else self._shares[place] == share
 

@@ -54,6 +54,19 @@ class StepPrice(Protocol):
     def __call__(self, ranks: Sequence[RankWork]) -> StepTime: ...
 
 
+@dataclass(frozen=True, slots=True)
+class ScaledPrice:
+    """A price times what was measured over it."""
+
+    price: StepPrice
+    scale: float
+
+    def __call__(self, ranks: Sequence[RankWork]) -> StepTime:
+        """See `StepPrice`."""
+        time = self.price(ranks)
+        return StepTime(time.latency_s * self.scale, time.stage_s * self.scale)
+
+
 # ------------------------------------------------------------------------------- one model
 
 
