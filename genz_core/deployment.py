@@ -24,10 +24,10 @@ from genz_core.engine import LEAST, EngineProfile, MeasuredRecipe, RecipeKey
 from genz_core.memo import ByIdentity
 from genz_core.precision import bytes_of
 from genz_core.short_repr import clipped
-from genz_core.types import Graph, Model, Parallelism, Step, System
+from genz_core.types import Graph, Group, Model, Parallelism, Step, System
 
 _GENERIC = EngineProfile()
-_DEGREES = fields(Parallelism)
+_DEGREES, _SIZES = fields(Parallelism), fields(Group)
 _FEW = 64  # numbers of a step that are cheaper to compare than its graph is to build
 
 
@@ -86,7 +86,7 @@ def _numbers(step: Step, parallelism: Parallelism) -> tuple[bytes, ...] | None:
     """Bytes of every number that a graph depends on; None where there are more than `_FEW`."""
     values = [getattr(parallelism, entry.name) for entry in _DEGREES]
     for group in step.groups:
-        values += [group.sequences, group.new_tokens, group.cached_tokens]
+        values += [getattr(group, entry.name) for entry in _SIZES]
     if sum(map(np.size, values)) > _FEW:
         return None
     return tuple(

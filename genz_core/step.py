@@ -212,7 +212,11 @@ def price(
     expected = stack((pricer.expected_s(op, least=limit) for op, limit in pairs), size)
     runs = np.array([op.count for op in graph.ops], dtype=float)
     stages = spread(np.asarray(parallelism.pp, dtype=float), size)
-    host = engine.host_step_s + engine.sampling_s + engine.host_sequence_s * step.sequences
+    host = (
+        engine.host_step_s
+        + engine.sampling_s
+        + engine.host_sequence_s * _rank_sequences(step, parallelism)
+    )
     return StepEstimate(
         lanes=graph,
         system=system,
@@ -230,6 +234,15 @@ def price(
         flops=stack((op.flops for op in graph.ops), size),
         bytes=stack((op.memory_bytes for op in graph.ops), size),
     )
+
+
+def _rank_sequences(step: Step, parallelism: Parallelism) -> Num:
+    """Sequences of the fullest attention rank; each rank has a scheduler and a host of its own."""
+    ranks = np.asarray(parallelism.dp, dtype=float)
+    shares = (
+        np.where(ranks > 1, np.ceil(g.sequences / ranks), g.sequences * 1.0) for g in step.groups
+    )
+    return sum(shares, start=np.float64(0.0))
 
 
 def of_busiest_rank(graph: Graph, parallelism: Parallelism) -> Graph:
@@ -295,4 +308,5 @@ def _configurations(step: Step, parallelism: Parallelism, micro_batches: Num) ->
     fields += [1.0 if parallelism.moe_tp is None else parallelism.moe_tp]
     for group in step.groups:
         fields += [group.sequences, group.new_tokens, group.cached_tokens]
+        fields += [group.drafted, group.sampled]
     return length(*fields)

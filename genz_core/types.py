@@ -37,11 +37,20 @@ class Group:
 
     sequences: their number.  new_tokens: tokens that each feeds in this step.
     cached_tokens: tokens that each already has in its cache.
+    drafted: of the new tokens, those that a draft proposed.  sampled: those whose successor is
+    sampled: the last one, or all of a draft that is verified.
     """
 
     sequences: Num
     new_tokens: Num
     cached_tokens: Num
+    drafted: Num = 0.0
+    sampled: Num = 1.0
+
+    @property
+    def generates(self) -> Mask:
+        """Whether its sequences generate, with one new token beside those of a draft."""
+        return np.asarray(self.new_tokens) <= 1.0 + self.drafted
 
 
 @dataclass(frozen=True, slots=True)

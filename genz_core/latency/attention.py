@@ -400,12 +400,16 @@ def _prefill_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
 
 @prices(*_KINDS, phase="decode", formula=decode_attention_time, key=_decode_key)
 def _decode_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
-    """Arguments of `decode_attention_time`; sparse attention has its top_k as context."""
+    """Arguments of `decode_attention_time`; sparse attention has its top_k as context, and each
+    query of a draft gathers its own."""
     d = op.dims
-    context = np.asarray(d["cached_tokens"], dtype=float) + 1.0
+    queries = np.maximum(np.asarray(d["new_tokens"], dtype=float), 1.0)
+    context = np.asarray(d["cached_tokens"], dtype=float) + queries
+    apart = "top_k" in d
     return {
-        "sequences": d["sequences"],
-        "context": sparse_context(context, d["top_k"]) if "top_k" in d else context,
+        "sequences": d["sequences"] * queries if apart else d["sequences"],
+        "context": sparse_context(context, d["top_k"]) if apart else context,
+        "new_tokens": 1.0 if apart else queries,
         "heads": d["heads"],
         "kv_heads": d["kv_heads"],
         "head_dim": d["head_dim"],

@@ -21,7 +21,7 @@ from genz_core.latency.models import LatencyModel, Phase, depends_on_phase, late
 from genz_core.latency.parameters import Parameters
 from genz_core.latency.profile import Fit, LatencyProfile
 from genz_core.latency.roofline import Roofline, roofline
-from genz_core.types import Array, Op, System, picked
+from genz_core.types import Array, Mask, Op, System, picked
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,16 +168,21 @@ class Pricer:
 
 
 def phases_of(op: Op) -> tuple[Phase, ...]:
-    """The phases whose models price `op`: "decode" where a sequence has one new token.
+    """The phases whose models price `op`: "decode" where a sequence generates, see `Group`.
 
     ("prefill",) for an operator whose kind has one model for both.
     """
     if "new_tokens" not in op.dims or not depends_on_phase(op.kind):
         return ("prefill",)
-    decodes = np.asarray(op.dims["new_tokens"]) <= 1.0
+    decodes = _decodes(op)
     if np.all(decodes):
         return ("decode",)
     return ("prefill", "decode") if np.any(decodes) else ("prefill",)
+
+
+def _decodes(op: Op) -> Mask:
+    """Whether each configuration of `op` is of sequences that generate."""
+    return np.asarray(op.dims["new_tokens"]) <= 1.0 + op.dims.get("drafted", 0.0)
 
 
 def _by_phase(op: Op, price: Callable[[LatencyModel, Op], Array]) -> Array:
@@ -185,7 +190,7 @@ def _by_phase(op: Op, price: Callable[[LatencyModel, Op], Array]) -> Array:
     phases = phases_of(op)
     if len(phases) == 1:
         return price(latency_model(op.kind, phases[0]), op)
-    decodes = np.asarray(op.dims["new_tokens"]) <= 1.0
+    decodes = _decodes(op)
     time = np.empty(decodes.shape)
     for phase, chosen in zip(phases, (~decodes, decodes), strict=True):
         time[chosen] = price(latency_model(op.kind, phase), picked(op, chosen))

@@ -73,6 +73,7 @@ def attention(
     *,
     kind: str = "attention",
     cached: bool = True,
+    drafted: Num = 0.0,
     **where: Any,
 ) -> Op:
     """Fused attention: scores, softmax and values in one pass over queries, keys, values.
@@ -86,6 +87,7 @@ def attention(
         sequences, new_tokens, cached_tokens: of the group, numbers or arrays [configs].
         heads: their shape on one device.  types: number formats.
         kind: operator kind.  cached: False for encoders, which keep nothing.
+        drafted: new tokens that a draft proposed, see `Group`.
         where: fields of the `Op` that place it in the model (layers, module, stage ...).
 
     Source: Dao 2022, arXiv:2205.14135 (traffic of the fused form).
@@ -105,7 +107,7 @@ def attention(
         kv_read_bytes=sequences * np.maximum(reach - n, 0.0) * kv_token if cached else 0.0,
         kv_write_bytes=sequences * n * kv_token if cached else 0.0,
         held_kv_bytes=sequences * keep * kv_token if cached else 0.0,
-        dims=_attention_dims(sequences, n, c, heads, pairs),
+        dims=_attention_dims(sequences, n, c, heads, pairs) | _of_drafts(drafted),
         **_attention_types(types),
         **where,
     )
@@ -137,7 +139,7 @@ def sparse_attention(
         dense,
         flops=2.0 * sequences * pairs * heads.query * (heads.dim + heads.values),
         kv_read_bytes=sequences * gathered * heads.kv_width * bytes_of(types.kv),
-        dims={**_attention_dims(sequences, n, c, heads, pairs), "top_k": top_k},
+        dims={**dense.dims, "pairs": pairs, "top_k": top_k},
     )
 
 
@@ -158,6 +160,11 @@ def _attention_dims(
         "shared_kv": float(heads.shared_kv),
         "pairs": pairs,
     }
+
+
+def _of_drafts(drafted: Num) -> dict[str, Num]:
+    """The dimension by which a draft differs from a prompt of as many tokens."""
+    return {"drafted": drafted} if np.any(np.asarray(drafted) > 0) else {}
 
 
 def _attention_types(types: Types) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from model_registry.architectures.registry import architecture
@@ -84,4 +85,6 @@ def _decoder(config: Config, indexers: list[Indexer] | list[None]) -> ModelSpec:
         )
         for indexer, on in zip(indexers, experts_at(config), strict=True)
     ]
-    return decoder(config, layers)
+    chooses = replace(indexers[-1], owner=True) if indexers[-1] else None
+    predicts = Layer((latent_attention(config, chooses), layers[-1].blocks[1]))
+    return decoder(config, layers, prediction=(predicts,))

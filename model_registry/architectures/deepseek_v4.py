@@ -12,7 +12,10 @@ _SPARSE, _HEAVY = "compressed_sparse_attention", "heavily_compressed_attention"
 
 @architecture("deepseek_v4", "deepseek_ref")
 def deepseek_v4(config: Config) -> ModelSpec:
-    """`compress_ratios` says for each layer how many tokens one entry stands for."""
+    """`compress_ratios` says for each layer how many tokens one entry stands for.
+
+    A prediction module attends to its window alone (the entry behind the last layer is 0).
+    """
     config.ignore("num_hash_layers", "num_key_value_heads", "hc_sinkhorn_iters", "mlp_layer_types")
     count, rates = layer_count(config), config.section("compress_rates")
     ratio_of = {_SPARSE: rates.integer(_SPARSE, 4), _HEAVY: rates.integer(_HEAVY, 128)}
@@ -20,7 +23,8 @@ def deepseek_v4(config: Config) -> ModelSpec:
     ratios = config.pattern("compress_ratios", count, named)
     experts = mixture(config)
     layers = [Layer((_attention(config, int(ratio)), experts)) for ratio in ratios]
-    return decoder(config, layers, streams=config.integer("hc_mult"))
+    predicts = Layer((_attention(config, 0), experts))
+    return decoder(config, layers, prediction=(predicts,), streams=config.integer("hc_mult"))
 
 
 def _attention(config: Config, ratio: int) -> CompressedAttention:

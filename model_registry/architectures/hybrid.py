@@ -49,17 +49,24 @@ _WORDS = {"linear_attention": "mamba", "full_attention": "attention"}
 @architecture("nemotron_h")
 def nemotron_h(config: Config) -> ModelSpec:
     """Layers of one block each, in an order that a pattern spells (arXiv:2504.03624)."""
-    config.ignore("expand", "mamba_hidden_act", "mtp_hybrid_override_pattern", "num_hidden_layers")
-    config.ignore("mtp_layers_block_type", "moe_shared_expert_overlap", "sliding_window")
+    config.ignore("expand", "mamba_hidden_act", "num_hidden_layers")
+    config.ignore("moe_shared_expert_overlap", "sliding_window")
     config.ignore("layer_types", "moe_latent_size", "attention_bias")
     blocks = _nemotron_blocks(config)
-    return decoder(config, [Layer((blocks[kind],)) for kind in _nemotron_kinds(config)])
+    kinds = _nemotron_kinds(config, "hybrid_override_pattern", "layers_block_type")
+    predicts: list[str] = []
+    if config.integer("num_nextn_predict_layers", 0):
+        predicts = _nemotron_kinds(config, "mtp_hybrid_override_pattern", "mtp_layers_block_type")
+    return decoder(
+        config,
+        [Layer((blocks[kind],)) for kind in kinds],
+        prediction=tuple(Layer((blocks[kind],)) for kind in predicts),
+    )
 
 
-def _nemotron_kinds(config: Config) -> list[str]:
-    """Kind of each layer, from a string of letters or a list of words."""
-    spelled = config.text("hybrid_override_pattern")
-    listed = config.sequence("layers_block_type")
+def _nemotron_kinds(config: Config, letters: str, words: str) -> list[str]:
+    """Kind of each layer, from a string of letters or a list of words, by their keys."""
+    spelled, listed = config.text(letters), config.sequence(words)
     kinds = [_LETTERS.get(letter, letter) for letter in spelled]
     kinds = kinds or [_WORDS.get(str(word), str(word)) for word in listed]
     unknown = sorted({str(kind) for kind in kinds} - set(_LETTERS.values()))

@@ -25,7 +25,7 @@ def qwen_hybrid(config: Config) -> ModelSpec:
         Layer((mixer if kind == "full_attention" else linear, block))
         for kind in config.pattern("layer_types", count, default)
     ]
-    return decoder(config, layers)
+    return decoder(config, layers, prediction=(Layer((mixer, block)),))
 
 
 def _delta_net(config: Config) -> DeltaNet:

@@ -28,9 +28,8 @@ def attention_block(mixer: Attention, frame: DeviceFrame) -> Ops:
     width = _projected(mixer, heads) + mixer.gate_width / frame.par.tp
     made = heads.query * mixer.values
     where = "attention"
-    qkv = frame.linear(
-        "qkv_proj", "attention.qkv", width, hidden, module=where, bias=mixer.qkv_bias
-    )
+    read = mixer.inputs or hidden
+    qkv = frame.linear("qkv_proj", "attention.qkv", width, read, module=where, bias=mixer.qkv_bias)
     out = frame.linear("o_proj", "attention.o", hidden, made, module=where, bias=mixer.output_bias)
     return (
         qkv,
@@ -130,7 +129,8 @@ def _group_attention(
     name: str, mixer: Attention, heads: Heads, group: Group, frame: DeviceFrame
 ) -> Op:
     """The attention of a group before context parallelism divides it."""
-    where, cached = frame.at("attention"), np.asarray(group.cached_tokens, dtype=float)
+    where = {"drafted": group.drafted, **frame.at("attention")}
+    cached = np.asarray(group.cached_tokens, dtype=float)
     if mixer.indexer:
         return sparse_attention(
             name,

@@ -108,7 +108,7 @@ def _group_attention(
     """One attention of as many pairs as the window and the compressed entries have together."""
     new, cached = np.asarray(group.new_tokens, float), np.asarray(group.cached_tokens, float)
     pairs = attended_pairs(new, cached, mixer.window) + _entry_pairs(mixer, new, cached)
-    where = {"kind": "sparse_attention", **frame.at("attention")}
+    where = {"kind": "sparse_attention", "drafted": group.drafted, **frame.at("attention")}
     op = attention(name, group.sequences, new, cached, heads, frame.plain, **where)
     token = group.sequences * mixer.head_dim * bytes_of(frame.precision.kv)
     whole = replace(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from genz_core.operators import all_gather, embedding, gemm, sampling, send_recv
+from genz_core.speculative import TARGET_STATES
 from genz_core.types import Num, Op
 from model_registry.blocks.frame import DeviceFrame, Ops, message_bytes, with_small_weights
 from model_registry.spec import LayerInput
@@ -20,7 +21,27 @@ def entry_ops(frame: DeviceFrame) -> Ops:
     ops += _layer_inputs(frame)
     if spec.embedding_norm:
         ops.append(frame.norm("embedding_norm", "embedding", first=True))
+    ops += _target_states(frame)
     return tuple(replace(op, stage="first") for op in ops)
+
+
+def _target_states(frame: DeviceFrame) -> Ops:
+    """Hidden states of a draft head's target, fused and joined with the embedding.
+
+    Engines copy these projections on every device.
+    """
+    draft, hidden, tokens = frame.spec.draft, frame.spec.hidden, frame.tokens
+    if draft is None:
+        return ()
+    types, ops = frame.types("mtp"), []
+    if draft.states > 1:
+        fused = draft.states * hidden
+        ops.append(gemm("state_fusion", tokens, hidden, fused, types, module=TARGET_STATES))
+    if draft.norms:
+        ops += [frame.norm(f"{name}_norm", "draft", first=True) for name in ("state", "token")]
+    if draft.projected:
+        ops.append(gemm("state_proj", tokens, hidden, 2.0 * hidden, types, module="draft"))
+    return tuple(ops)
 
 
 def _table(frame: DeviceFrame) -> Ops:
@@ -30,6 +51,8 @@ def _table(frame: DeviceFrame) -> Ops:
     types, width = frame.types("embedding"), spec.embedding_dim or spec.hidden
     table = embedding("embedding", frame.tokens, spec.vocabulary / tp, width, types, **where)
     ops: list[Op] = [replace(table, weight_bytes=table.weight_bytes / tp)]
+    if spec.draft:
+        ops = [replace(table, weight_bytes=ops[0].weight_bytes, held_weight_bytes=0.0)]
     if spec.positions:
         rows, plain = spec.positions, frame.plain
         ops.append(embedding("position_embedding", frame.tokens, rows, spec.hidden, plain, **where))
@@ -62,9 +85,9 @@ def pipeline_op(frame: DeviceFrame) -> Op:
 
 
 def exit_ops(frame: DeviceFrame) -> Ops:
-    """Operators from the stream to a token: final norm, LM head on the last token of each sequence,
-    logits gathered, sampling."""
-    rows, vocabulary = frame.sequences, frame.spec.vocabulary
+    """Operators from the stream to a token: final norm, LM head on the last token of each sequence
+    or on all that it verifies, logits gathered, sampling."""
+    rows, vocabulary = frame.sampled, frame.spec.vocabulary
     logits = message_bytes(rows, vocabulary)
     return (
         *_before_head(frame),
@@ -91,11 +114,13 @@ def _before_head(frame: DeviceFrame) -> Ops:
 
 def _head(frame: DeviceFrame, rows: Num) -> Op:
     """The LM head, split by columns over tp; a tied one lies with the token table, unless a
-    pipeline puts them on different stages."""
+    pipeline puts them on different stages, and that of a draft head with its target."""
     spec, types = frame.spec, frame.types("lm_head")
     columns = spec.vocabulary / np.asarray(frame.par.tp, dtype=float)
     width = spec.embedding_dim or spec.hidden
     head = gemm("lm_head", rows, columns, width, types, bias=spec.head_bias, module="head")
+    if spec.draft and not spec.draft.own_head:
+        return replace(head, held_weight_bytes=0.0)
     if not spec.tied:
         return head
     apart = np.asarray(frame.par.pp) > 1

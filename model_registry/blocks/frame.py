@@ -12,7 +12,6 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genz_core.operators import Types, all_gather, all_reduce, gemm, norm, pointwise, reduce_scatter
 from genz_core.operators import residual_norm as fused_norm
@@ -29,6 +28,7 @@ class DeviceFrame:
 
     groups: sequences of this device's rank, their new tokens whole.
     tokens, sequences: new tokens on this device, and sequences, over all groups.
+    sampled: tokens of all sequences whose successor is sampled.
     layers: indices of the equal layers; empty at the ends of the model.
     """
 
@@ -38,6 +38,7 @@ class DeviceFrame:
     groups: tuple[Group, ...]
     tokens: Num
     sequences: Num
+    sampled: Num
     layers: tuple[int, ...] = ()
 
     @classmethod
@@ -52,7 +53,8 @@ class DeviceFrame:
         )
         tokens = sum((g.sequences * _local(g, par) for g in ranks), start=np.zeros(()))
         sequences = sum((g.sequences for g in ranks), start=np.zeros(()))
-        return cls(spec, precision, par, ranks, tokens, sequences)
+        sampled = sum((g.sequences * g.sampled for g in ranks), start=np.zeros(()))
+        return cls(spec, precision, par, ranks, tokens, sequences, sampled)
 
     # --------------------------------------------------------------------------- the step
 
@@ -65,20 +67,20 @@ class DeviceFrame:
     def prompt_tokens(self) -> Num:
         """New tokens of the groups that context parallelism splits."""
         return sum(
-            (np.where(_many(g), g.sequences * g.new_tokens, 0.0) for g in self.groups),
+            (np.where(g.generates, 0.0, g.sequences * g.new_tokens) for g in self.groups),
             start=np.zeros(()),
         )
 
     @property
     def query_tokens(self) -> Num:
-        """New tokens that every context-parallel rank holds: single ones, as in decode."""
+        """New tokens that every context-parallel rank holds: those of sequences that generate."""
         return sum(
-            (np.where(_many(g), 0.0, g.sequences * g.new_tokens) for g in self.groups),
+            (np.where(g.generates, g.sequences * g.new_tokens, 0.0) for g in self.groups),
             start=np.zeros(()),
         )
 
     def local(self, group: Group) -> Num:
-        """New tokens of one sequence on this device: a share of a prompt, or a single token."""
+        """New tokens of one sequence on this device: a share of a prompt, or all it generates."""
         return _local(group, self.par)
 
     def numbered(self, name: str) -> list[tuple[str, Group]]:
@@ -164,11 +166,7 @@ class DeviceFrame:
 
 def _local(group: Group, par: Parallelism) -> Num:
     new = np.asarray(group.new_tokens, dtype=float)
-    return np.maximum(new / par.cp, np.minimum(new, 1.0))
-
-
-def _many(group: Group) -> NDArray[np.bool_]:
-    return np.asarray(group.new_tokens) > 1
+    return np.where(group.generates, new, np.maximum(new / par.cp, np.minimum(new, 1.0)))
 
 
 def with_small_weights(op: Op, elements: Num) -> Op:

@@ -27,7 +27,7 @@ def _scores(
     name: str, index: Indexer, group: Group, shape: Heads, frame: DeviceFrame, ratio: int
 ) -> Op:
     """The scores of a group: an attention without its second product, keys `ratio` times fewer."""
-    where = frame.at("attention.indexer")
+    where = {"drafted": group.drafted, **frame.at("attention.indexer")}
     new, cached = group.new_tokens, group.cached_tokens
     op = attention(name, group.sequences, new, cached, shape, frame.plain, **where)
     part = context_part(op, group, frame)

@@ -3,7 +3,7 @@
 Two forms of the same attention, each with its own cost.  Expanded: keys and values of all tokens
 in reach are made from the latents and attended head by head.  Absorbed: queries are carried into
 the latent space and attend to the one shared latent.  Every group takes the form with fewer FLOPs
-(a single new token, and a sparse attention that leaves tokens out, always the absorbed one); both
+(one that generates, and a sparse attention that leaves tokens out, always the absorbed one); both
 are in the graph, the other without work.
 Source: arXiv:2405.04434, section 2.1; arXiv:2412.19437, section 2.1.
 """
@@ -132,7 +132,7 @@ class _GroupForm:
         made, pairs = mixer.nope_dim + mixer.value_dim, attended_pairs(n, c)
         expanded = (n + c) * mixer.kv_rank * made + pairs * (mixer.query_dim + mixer.value_dim)
         absorbed = n * mixer.kv_rank * made + pairs * (mixer.cache_width + mixer.kv_rank)
-        chosen = (n <= 1.0) | (absorbed < expanded)
+        chosen = group.generates | (absorbed < expanded)
         if mixer.indexer:
             chosen = chosen | (n + c > mixer.indexer.top_k)
         return cls(group, chosen * 1.0)
@@ -186,7 +186,7 @@ def _group_expanded(
     """Cached tokens are read as latents, to be expanded; keys and values are not kept."""
     group, sequences = part.group, part.sequences(absorbed=False)
     cached = np.asarray(group.cached_tokens, dtype=float)
-    where = {"kind": "mla_attention", **frame.at("attention")}
+    where = {"kind": "mla_attention", "drafted": group.drafted, **frame.at("attention")}
     op = attention(name, sequences, group.new_tokens, cached, shape, frame.plain, **where)
     op = _caching(mixer, context_part(op, group, frame), sequences, group, frame)
     return replace(op, kv_read_bytes=_latent_bytes(mixer, sequences, frame) * cached)
@@ -213,7 +213,8 @@ def _group_absorbed(
 ) -> Op:
     """Attention over the latents, or over those that the indexer keeps."""
     group, sequences = part.group, part.sequences(absorbed=True)
-    new, cached, where = group.new_tokens, group.cached_tokens, frame.at("attention")
+    new, cached = group.new_tokens, group.cached_tokens
+    where = {"drafted": group.drafted, **frame.at("attention")}
     if mixer.indexer:
         kept = mixer.indexer.top_k
         op = sparse_attention(name, sequences, new, cached, shape, kept, frame.plain, **where)

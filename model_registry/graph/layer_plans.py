@@ -130,8 +130,10 @@ def experts_at(config: Config, *, first_dense: int = 0, every: int = 1) -> list[
 def decoder(config: Config, layers: Sequence[Layer], **more: Any) -> ModelSpec:
     """The spec of a layer plan, with the ends of the usual keys.
 
+    A prediction module is like the last layer unless the family says otherwise.
     more: fields of `ModelSpec` that the family fixes; `tied` only where the config is silent.
     """
+    predicts = config.integer("num_nextn_predict_layers", 0)
     fields: dict[str, Any] = {
         "name": config.name,
         "model_type": config.model_type,
@@ -140,7 +142,10 @@ def decoder(config: Config, layers: Sequence[Layer], **more: Any) -> ModelSpec:
         "layers": tuple(layers),
         "tied": config.flag("tie_word_embeddings", more.pop("tied", False)),
         "max_context": config.integer("max_position_embeddings", 0) or None,
-        "mtp_layers": config.integer("num_nextn_predict_layers", 0),
+        "mtp_layers": predicts,
+        "prediction": tuple(layers[-1:]),
         **more,
     }
+    if not predicts:
+        fields["prediction"] = ()
     return ModelSpec(**fields)

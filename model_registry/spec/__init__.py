@@ -6,6 +6,7 @@ nothing and head counts that differ from layer to layer are all the same thing h
 which not every layer is equal.  Sizes are of the whole model, before any split.
 """
 
+from model_registry.spec.drafts import DraftInput
 from model_registry.spec.feed_forwards import FeedForward, LayerInput, Mixture
 from model_registry.spec.limits import SplitLimit
 from model_registry.spec.mixers import (
@@ -27,6 +28,7 @@ __all__ = [
     "Block",
     "CompressedAttention",
     "DeltaNet",
+    "DraftInput",
     "FeedForward",
     "Indexer",
     "LatentAttention",

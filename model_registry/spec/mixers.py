@@ -35,6 +35,7 @@ class Attention:
     columns in the query projection.  sinks: a learned logit a head.
     shares_kv: reads the cache of an earlier layer and projects no keys and values.
     keys_are_values: one projection makes both.
+    inputs: width of what its projections read, 0 for the model's.
     indexer: chooses the tokens that a query sees (block-sparse attention), None for all.
     """
 
@@ -54,6 +55,7 @@ class Attention:
     output_gate: Literal["", "element", "head"] = ""
     shares_kv: bool = False
     keys_are_values: bool = False
+    inputs: int = 0
     indexer: Indexer | None = None
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from model_registry.spec.drafts import DraftInput
 from model_registry.spec.feed_forwards import FeedForward, LayerInput, Mixture
 from model_registry.spec.mixers import (
     Attention,
@@ -58,10 +59,12 @@ class ModelSpec:
     positions: rows of a learned position table, 0 for none.  embedding_dim: width of the token
     table where a projection follows it (OPT-350M), 0 for the model's.  embedding_norm: a norm
     right behind the table.  head_bias: of the LM head.  final_norm: before the head.
-    mtp_layers: multi-token-prediction layers that the config announces, not in the graph.
+    mtp_layers: multi-token-prediction modules that the config announces; prediction: the layers
+    of one.  They are no part of the decoder's graph, see `model_registry.drafts`.
     layer_input_rows: rows of the table of layer inputs (see `LayerInput`), 0 for none.
     vision: the image encoder, None where there is none or it is not described.
     streams: residual streams side by side (hyper-connections, arXiv:2409.19606), 0 for one.
+    draft: input of a draft head, None for a model of its own.
     max_context: tokens the positions are made for, None where nothing limits them.  notes: what
     the family's reader assumed, in words.
     """
@@ -80,6 +83,8 @@ class ModelSpec:
     head_bias: bool = False
     final_norm: bool = True
     mtp_layers: int = 0
+    prediction: tuple[Layer, ...] = ()
+    draft: DraftInput | None = None
     layer_input_rows: int = 0
     streams: int = 0
     vision: VisionTower | None = None

@@ -49,7 +49,7 @@ def _where(frame: DeviceFrame, call: ProgramCall) -> dict[str, Any]:
 def _rows(frame: DeviceFrame, call: ProgramCall) -> Num:
     """Rows of a call on this device."""
     if call.rows == "sequences":
-        return frame.sequences * call.times
+        return frame.sampled * call.times
     if call.rows == "context":
         reach = (
             g.sequences * (frame.local(g) + g.cached_tokens / np.asarray(frame.par.cp, float))

@@ -50,11 +50,12 @@ class SmallModel:
                 g.new_tokens,
                 g.cached_tokens,
                 heads,
+                drafted=g.drafted,
                 **layer,
             )
             for g in step.groups
         )
-        ends = step.sequences / par.dp
+        ends = sum(g.sequences * g.sampled for g in step.groups) / par.dp
         return Graph(
             (
                 op.embedding(

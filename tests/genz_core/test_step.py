@@ -157,3 +157,12 @@ def test_unequal_queries_cost_what_they_cost_alone(model, system):
     assert attended == [2 * pairs * 8 * 128, 2 * 3 * 1601 * 8 * 128]
     qkv = next(op for op in mixed.graph.ops if op.name == "qkv_proj")
     assert qkv.dims["m"] == 514
+
+
+@pytest.mark.parametrize("ranks", [1, 8, 64])
+def test_the_host_of_a_rank_serves_its_own_sequences(model, system, ranks):
+    engine = EngineProfile(host_step_s=1e-3, host_sequence_s=1e-5)
+    alike = genz_core.decode_step(model, system, 128 * ranks, 100, Parallelism(dp=ranks), engine)
+    assert alike.host_s[0] == pytest.approx(1e-3 + 128 * 1e-5)
+    uneven = genz_core.decode_step(model, system, ranks + 1, 100, Parallelism(dp=ranks), engine)
+    assert uneven.host_s[0] == pytest.approx(1e-3 + 2 * 1e-5)

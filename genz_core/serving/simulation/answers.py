@@ -17,7 +17,7 @@ PERCENTILES = (50, 90, 95, 99)
 _MOST_SAMPLES = 4096
 #: Gaps between tokens are kept by their logarithm, in classes of 0.5 %.
 _GAP_CLASS = math.log(1.005)
-SERIES = ("time_s", "running", "waiting", "kv_use", "decode_step_s")
+SERIES = ("time_s", "running", "waiting", "kv_use", "decode_step_s", "preemptions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,8 @@ class Simulation:
     arrival to the first piece of the prompt that is read.  cached_tokens: of the prompt, found in
     the cache.  rank: that served it.  refused: does not fit the cache even alone.
     gaps_s, gap_counts: gaps between tokens (ITL) and how many there were of each, [gaps].
-    series: columns over time, [samples]: time_s, running, waiting, kv_use, decode_step_s.
+    series: columns over time, [samples]: time_s, running, waiting, kv_use, decode_step_s,
+    preemptions (so far).
     preemptions, steps: of the whole run.
     """
 
@@ -202,9 +203,13 @@ class Recorder:
             gaps_s=np.exp(gaps * _GAP_CLASS),
             gap_counts=np.array([self._gaps[int(gap)] for gap in gaps], dtype=float),
             series=dict(zip(SERIES, columns, strict=True)),
-            preemptions=sum(worker.preemptions for worker in self._workers),
+            preemptions=self._preemptions,
             steps=self._steps,
         )
+
+    @property
+    def _preemptions(self) -> int:
+        return sum(worker.preemptions for worker in self._workers)
 
     def _gap(self, seconds: float, count: int) -> None:
         at = round(math.log(seconds) / _GAP_CLASS)
@@ -215,7 +220,7 @@ class Recorder:
         waiting = sum(len(rank.waiting) + len(rank.mail) for rank in self._ranks)
         used = sum(rank.cache.used for rank in self._ranks)
         use = used / sum(rank.cache.capacity for rank in self._ranks)
-        self._samples.append((now, running, waiting, use, step_s))
+        self._samples.append((now, running, waiting, use, step_s, self._preemptions))
         if len(self._samples) >= _MOST_SAMPLES:
             self._samples = self._samples[::2]
             self._every *= 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue, OutOfMemory
 from genz_core.memory import memory
 from genz_core.serving.simulation.cache import KvCache
+from genz_core.serving.simulation.interpolation import Curve
 from genz_core.serving.simulation.policies import (
     Scheduler,
     Sglang,
@@ -19,9 +20,15 @@ from genz_core.serving.simulation.policies import (
     TensorRtLlm,
     Vllm,
 )
+from genz_core.serving.simulation.price_grids import nodes
 from genz_core.serving.simulation.rank import Rank
 from genz_core.serving.simulation.requests import Requests
-from genz_core.serving.simulation.step_price import Curve, StepPrice, StepTables, nodes
+from genz_core.serving.simulation.step_price import (
+    Extent,
+    ScaledPrice,
+    StepPrice,
+    StepTables,
+)
 from genz_core.serving.simulation.worker import Worker
 from genz_core.types import Array, Graph, Model, Parallelism, Step, System, Workload
 from genz_core.validity import check, raise_for_status
@@ -34,7 +41,7 @@ class Options:
     max_num_seqs, max_num_batched_tokens: sequences and tokens of a step and rank at most.
     memory_fraction: of a device that the engine takes.  kv_tokens: that the cache of a rank holds,
     in place of what fits.  prefix_caching: equal prefixes are shared.  recv_interval: decode steps
-    between two looks at new requests.
+    between two looks at new requests.  step_scale: measured over priced time of a step.
     """
 
     max_num_seqs: int = 0
@@ -43,6 +50,7 @@ class Options:
     kv_tokens: float = 0.0
     prefix_caching: bool = True
     recv_interval: int = 1
+    step_scale: float = 1.0
 
 
 def scheduler_of(engine: EngineProfile, options: Options, query: int, longest: int) -> Scheduler:
@@ -147,11 +155,16 @@ def workers(
     open_requests: at most, 0 where there may be any number.  growth: tokens that a sequence gains
     in a decode step; query: tokens of a decode step.
     """
+    if options.memory_fraction:
+        engine = replace(site.engine, memory_fraction=options.memory_fraction)
+        site = replace(site, engine=engine)
     longest = int(requests.input_tokens.max())
     scheduler = scheduler or scheduler_of(site.engine, options, query, longest)
     first = site.rank(requests, scheduler, options, growth)
     degree = int(np.max(site.parallelism.dp))
     price = price or _tables(site, requests, scheduler, first, open_requests, query)
+    if options.step_scale != 1.0:
+        price = ScaledPrice(price, options.step_scale)
     made = []
     for _ in range(replicas):
         ranks = [site.rank(requests, scheduler, options, growth) for _ in range(degree)]
@@ -173,10 +186,11 @@ def _tables(
         site.system,
         site.parallelism,
         site.engine,
-        tokens=max(float(budget), float(requests.input_tokens.max())),
-        sequences=max(float(most), 1.0),
-        context=float(lengths.max()),
-        draft_tokens=query - 1,
+        Extent(
+            tokens=max(float(budget), float(requests.input_tokens.max())),
+            sequences=max(float(most), 1.0),
+            context=float(lengths.max()),
+        ),
     )
 
 

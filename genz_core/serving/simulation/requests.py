@@ -10,7 +10,8 @@ import numpy as np
 from genz_core.errors import InvalidValue
 from genz_core.types import Array
 
-Prefix = tuple[int, ...]
+#: Identities of blocks, sliced and walked; those of a long conversation may be a range.
+Prefix = Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)

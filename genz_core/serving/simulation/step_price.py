@@ -7,19 +7,26 @@ the price of `genz_core.mixed` itself.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from genz_core.deployment import Deployment, deploy
 from genz_core.engine import EngineProfile
-from genz_core.latency import Pricer
-from genz_core.step import of_busiest_rank, stage_runs
-from genz_core.types import Array, Group, Model, Op, Parallelism, Step, System
-from genz_core.validity import stack
+from genz_core.memo import ByIdentity
+from genz_core.serving.simulation.interpolation import Curve, Surface
+from genz_core.serving.simulation.price_grids import (
+    PricedShares,
+    Query,
+    cached_nodes,
+    nodes,
+    prompt_nodes,
+    token_nodes,
+)
+from genz_core.speculative import TARGET_STATES, SpeculativeModel, draft_parallelism
+from genz_core.types import Array, Group, Model, Parallelism, System
 
 
 class RankWork(NamedTuple):
@@ -47,77 +54,57 @@ class StepPrice(Protocol):
     def __call__(self, ranks: Sequence[RankWork]) -> StepTime: ...
 
 
-# ------------------------------------------------------------------------------- interpolation
+@dataclass(frozen=True, slots=True)
+class ScaledPrice:
+    """A price times what was measured over it."""
+
+    price: StepPrice
+    scale: float
+
+    def __call__(self, ranks: Sequence[RankWork]) -> StepTime:
+        """See `StepPrice`."""
+        time = self.price(ranks)
+        return StepTime(time.latency_s * self.scale, time.stage_s * self.scale)
 
 
-class Curve:
-    """A function of one number, linear between nodes and beyond the last; 0 at 0 and below."""
-
-    __slots__ = ("_kept", "_nodes", "_values")
-
-    def __init__(self, at: Array, values: Array) -> None:
-        self._nodes = [float(node) for node in at]
-        self._values = [float(value) for value in values]
-        self._kept: dict[float, float] = {}
-
-    def __call__(self, at: float) -> float:
-        if at <= 0:
-            return 0.0
-        value = self._kept.get(at)
-        if value is None:
-            if len(self._kept) > 100_000:
-                self._kept.clear()
-            value = self._kept[at] = _between(self._nodes, self._values, at)
-        return value
+# ------------------------------------------------------------------------------- one model
 
 
-class Surface:
-    """A function of two numbers, linear between nodes in each; 0 where the first is 0."""
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What the tables of a rank reach: tokens of a step, sequences, tokens in the cache of one."""
 
-    __slots__ = ("_columns", "_rows", "_rows_at", "_values")
+    tokens: float = 8192
+    sequences: float = 1024
+    context: float = 8192
 
-    def __init__(self, rows: Array, columns: Array, values: Array) -> None:
-        self._rows = [float(row) for row in rows]
-        self._columns = [float(column) for column in columns]
-        self._values = np.asarray(values, dtype=float)
-        self._rows_at: dict[float, list[float]] = {}
+    def rounded(self) -> Extent:
+        """Up to powers of two, so that alike loads share their tables."""
+        return Extent(*(float(2 ** np.ceil(np.log2(max(most, 16.0)))) for most in self._sizes))
 
-    def __call__(self, row: float, column: float) -> float:
-        if row <= 0:
-            return 0.0
-        line = self._rows_at.get(row)
-        if line is None:
-            if len(self._rows_at) > 20_000:
-                self._rows_at.clear()
-            at, share = _cell(self._rows, row)
-            mixed = self._values[at] * (1.0 - share) + self._values[at + 1] * share
-            line = self._rows_at[row] = mixed.tolist()
-        return _between(self._columns, line, column)
+    @property
+    def _sizes(self) -> tuple[float, float, float]:
+        return self.tokens, self.sequences, self.context
 
 
-def _cell(nodes: list[float], at: float) -> tuple[int, float]:
-    """The interval of sorted nodes that a number lies in or nearest to, and how far along."""
-    left = min(max(bisect_right(nodes, at) - 1, 0), len(nodes) - 2)
-    low = nodes[left]
-    return left, max((at - low) / (nodes[left + 1] - low), 0.0)
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """Seconds of an operator that the groups of a step share.
 
+    decodes: by sequences and context of each.  prompts: by new and cached tokens of one.
+    least_s: of the smallest work, which groups beyond the first do not add.
+    """
 
-def _between(nodes: list[float], values: list[float], at: float) -> float:
-    left, share = _cell(nodes, at)
-    low = values[left]
-    return low + share * (values[left + 1] - low)
+    decodes: Surface
+    prompts: Surface
+    least_s: float
 
-
-def nodes(most: float, ratio: float, least: float = 1.0) -> Array:
-    """Whole numbers from `least` to at least `most`, each at most `ratio` times the one before."""
-    steps = int(np.ceil(np.log(max(most, 2.0 * least) / least) / np.log(ratio)))
-    return np.unique(np.round(least * ratio ** np.arange(steps + 1)))
-
-
-# ------------------------------------------------------------------------------- our own tables
-
-#: Classes whose time depends on how a step's tokens are spread over sequences and contexts.
-_OF_GROUPS = ("attention", "ssm", "convolution")
+    def seconds(self, rank: RankWork, *, prompts: bool) -> float:
+        parts = [self.prompts(new, cached) for new, cached in rank.prompts] if prompts else []
+        if rank.decodes:
+            parts.append(self.decodes(rank.decodes, rank.tokens / rank.decodes))
+        busy = [part for part in parts if part > 0]
+        return sum(busy) - self.least_s * (len(busy) - 1) if busy else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +112,8 @@ class _Stage:
     """One pipeline stage.
 
     tokens, experts, rows: seconds by tokens of the busiest rank, by tokens of the mean rank, and
-    by sequences that sample.  decodes: by sequences and context of each.  prompts: by new and
-    cached tokens of one.
+    by tokens that are sampled.  decodes: by sequences and context of each.  prompts: by new and
+    cached tokens of one.  joined: see `_Joined`.
     """
 
     tokens: Curve
@@ -134,88 +121,90 @@ class _Stage:
     rows: Curve
     decodes: Surface
     prompts: Surface
+    joined: Sequence[_Joined]
+
+    def groups_s(self, rank: RankWork, *, prompts: bool) -> float:
+        """Seconds of what depends on how a rank's tokens are spread."""
+        seconds = 0.0
+        if rank.decodes:
+            seconds = self.decodes(rank.decodes, rank.tokens / rank.decodes)
+        if prompts:
+            for new, cached in rank.prompts:
+                seconds += self.prompts(new, cached)
+        for shared in self.joined:
+            seconds += shared.seconds(rank, prompts=prompts)
+        return seconds
 
 
-class StepTables:
-    """The step model on grids; a `StepPrice`.
+class ModelTables:
+    """Device time of one model's steps, by pipeline stage.
 
-    The time of a step is that of its matrix products and messages by tokens, of its experts by
-    the tokens of all ranks, of its attention by group, and of its host.
+    query: new tokens of a sequence that generates.
     """
 
-    def __init__(self, stages: Sequence[_Stage], engine: EngineProfile, draft_tokens: int) -> None:
+    __slots__ = ("_query", "_stages")
+
+    def __init__(self, stages: Sequence[_Stage], query: Query) -> None:
         self._stages = stages
-        self._step_s = engine.host_step_s + engine.sampling_s
-        self._sequence_s = engine.host_sequence_s
-        self._share = engine.prefill_share
-        self._query = 1 + draft_tokens
+        self._query = query
 
     @classmethod
     def of(
         cls,
-        model: Model,
-        system: System,
+        deployed: Deployment,
         parallelism: Parallelism,
-        engine: EngineProfile,
-        *,
-        tokens: float = 8192,
-        sequences: float = 1024,
-        context: float = 8192,
-        draft_tokens: int = 0,
-    ) -> StepTables:
-        """Price the step model of a deployment.
+        extent: Extent,
+        query: Query,
+        without: str = "",
+    ) -> ModelTables:
+        """Price a deployment's steps as far as `extent`, but the operators of a module."""
+        priced = PricedShares(deployed, parallelism, without)
+        tokens = max(extent.tokens, extent.sequences * query.tokens)
+        by_tokens, by_experts = token_nodes(tokens), priced.expert_nodes(tokens)
+        by_rows = token_nodes(extent.sequences * query.sampled)
+        by_decodes, contexts = nodes(extent.sequences, 2**0.25), nodes(extent.context, 2**0.5)
+        news, cached = prompt_nodes(extent.tokens), cached_nodes(extent.context)
 
-        Args:
-            tokens: of a step of one rank at most.  sequences: that decode on a rank at most.
-            context: cached tokens of a sequence at most.
-            draft_tokens: that every decode verifies on top of its own.
-        """
-        priced = _Priced(deploy(model, system, engine), parallelism)
-        query = 1.0 + draft_tokens
-        by_tokens = nodes(max(tokens, sequences * query), 2**0.25)
-        by_rows = nodes(sequences, 2**0.5)
-        by_decodes = nodes(sequences, 2**0.25)
-        contexts = nodes(context, 2**0.5)
-        news = nodes(tokens, 2**0.25)
-        cached = np.concatenate([[0.0], nodes(context, 2**0.5, least=64.0)])
-        products = priced.line("tokens", by_tokens)
-        experts = priced.line("experts", by_tokens)
-        head = priced.line("rows", by_rows)
-        decodes = priced.grid(by_decodes, contexts, lambda n, c: Group(n, query, c))
-        prompts = priced.grid(news, cached, lambda n, c: Group(1.0, n, c))
-        stages = [
-            _Stage(
-                Curve(by_tokens, products[at]),
-                Curve(by_tokens, experts[at]),
-                Curve(by_rows, head[at]),
-                Surface(by_decodes, contexts, decodes[at]),
-                Surface(news, cached, prompts[at]),
+        def surfaces(joined: tuple[str, str] | None = None) -> tuple[Array, Array]:
+            """Seconds of decodes and of pieces of prompts, [stages, rows, columns]."""
+            return (
+                priced.grid(by_decodes, contexts, query.group, joined),
+                priced.grid(news, cached, lambda new, c: Group(1.0, new, c), joined),
             )
-            for at in range(priced.stages)
-        ]
-        return cls(stages, priced.deployed.engine, draft_tokens)
 
-    def __call__(self, ranks: Sequence[RankWork]) -> StepTime:
-        """See `StepPrice`; of ranks in lock-step each waits for the slowest part of any."""
-        with_prompts = any(rank.prompts for rank in ranks)
-        decodes = any(rank.decodes for rank in ranks)
-        device = self._times(ranks, prompts=True)
-        if with_prompts and self._share != 1.0:
-            alone = self._times(ranks, prompts=False) if decodes else [0.0] * len(device)
-            pairs = zip(device, alone, strict=True)
-            device = [least + self._share * (whole - least) for whole, least in pairs]
-        sequences = max(rank.decodes + len(rank.prompts) for rank in ranks)
-        host = self._step_s + self._sequence_s * sequences
-        if len(device) == 1:
-            return StepTime(device[0] + host, device[0] + host)
-        return StepTime(sum(device) + host, max(max(device), host))
+        products = priced.line("tokens", by_tokens)
+        experts, head = priced.line("experts", by_experts), priced.line("rows", by_rows)
+        decodes, prompts = surfaces()
+        shared = [surfaces(place) for place in priced.joined]
+        return cls(
+            [
+                _Stage(
+                    Curve(by_tokens, products[at]),
+                    Curve(by_experts, experts[at]),
+                    Curve(by_rows, head[at]),
+                    Surface(by_decodes, contexts, decodes[at]),
+                    Surface(news, cached, prompts[at]),
+                    [
+                        _Joined(
+                            Surface(by_decodes, contexts, first[at]),
+                            Surface(news, cached, second[at]),
+                            _least(first[at], second[at]),
+                        )
+                        for first, second in shared
+                        if first[at].any() or second[at].any()
+                    ],
+                )
+                for at in range(priced.stages)
+            ],
+            query,
+        )
 
-    def _times(self, ranks: Sequence[RankWork], *, prompts: bool) -> list[float]:
-        """Device time of every stage [s]."""
+    def times(self, ranks: Sequence[RankWork], *, prompts: bool) -> list[float]:
+        """Device time of every stage [s]; of ranks in lock-step each waits for the slowest."""
         most = total = rows = 0
         for rank in ranks:
-            tokens = rank.decodes * self._query
-            sampled = rank.decodes
+            tokens = rank.decodes * self._query.tokens
+            sampled = rank.decodes * self._query.sampled
             if prompts:
                 tokens += sum(new for new, _ in rank.prompts)
                 sampled += len(rank.prompts)
@@ -225,82 +214,122 @@ class StepTables:
             stage.tokens(most)
             + stage.experts(mean)
             + stage.rows(rows)
-            + max(_attention_s(stage, rank, prompts=prompts) for rank in ranks)
+            + max(stage.groups_s(rank, prompts=prompts) for rank in ranks)
             for stage in self._stages
         ]
 
 
-def _attention_s(stage: _Stage, rank: RankWork, *, prompts: bool) -> float:
-    seconds = 0.0
-    if rank.decodes:
-        seconds = stage.decodes(rank.decodes, rank.tokens / rank.decodes)
-    if prompts:
-        for new, cached in rank.prompts:
-            seconds += stage.prompts(new, cached)
-    return seconds
+def _least(*seconds: Array) -> float:
+    return min(float(values[values > 0].min(initial=np.inf)) for values in seconds)
 
 
-# ------------------------------------------------------------------------------- pricing the grids
-
-Share = Literal["tokens", "experts", "rows", "groups"]
+# ------------------------------------------------------------------------------- a deployment
 
 
-class _Priced:
-    """Prices shares of a deployment's operators, by pipeline stage.
+@dataclass(frozen=True, slots=True)
+class _Drafting:
+    """Passes of a draft in a step.
 
-    stages: of the pipeline.
+    extending: over all tokens of the step, priced by `first`; single: over one token a sequence
+    after them, priced by `later`.
     """
 
-    def __init__(self, deployed: Deployment, parallelism: Parallelism) -> None:
-        self.deployed = deployed
-        self.stages = int(np.max(parallelism.pp))
-        self._parallelism = parallelism
-        self._pricer = Pricer(deployed.system, deployed.engine)
-        self._shares = _shares(deployed, parallelism)
+    extending: int
+    first: ModelTables
+    single: int
+    later: ModelTables
+    query: int
 
-    def line(self, share: Share, nodes: Array) -> Array:
-        """Seconds of a share in steps of so many tokens, one a sequence, [stages, nodes]."""
-        return self._seconds(Group(nodes, 1.0, 1.0), share, len(nodes))
+    def seconds(self, ranks: Sequence[RankWork], *, prompts: bool) -> float:
+        seconds = self.extending * self.first.times(ranks, prompts=prompts)[0]
+        if self.single:
+            after = [self._after(rank) for rank in ranks]
+            seconds += self.single * self.later.times(after, prompts=prompts)[0]
+        return seconds
 
-    def grid(self, rows: Array, columns: Array, group: Callable[[Array, Array], Group]) -> Array:
-        """Seconds of the attention of a group at every node, [stages, rows, columns]."""
-        first, second = (axis.ravel() for axis in np.meshgrid(rows, columns, indexing="ij"))
-        seconds = self._seconds(group(first, second), "groups", first.size)
-        return seconds.reshape(self.stages, len(rows), len(columns))
-
-    def _seconds(self, group: Group, share: Share, size: int) -> Array:
-        ranks = np.asarray(self._parallelism.dp, dtype=float)
-        step = Step((replace(group, sequences=group.sequences * ranks),))
-        graph = of_busiest_rank(self.deployed.graph(step, self._parallelism), self._parallelism)
-        ops = tuple(op for op in graph.ops if self._shares[op.name, op.module] == share)
-        if not ops:
-            return np.zeros((self.stages, size))
-        seconds = stack((self._pricer.expected_s(op) for op in ops), size)
-        return stage_runs(replace(graph, ops=ops), self.stages) @ seconds
+    def _after(self, rank: RankWork) -> RankWork:
+        """One more token for every sequence of the step."""
+        tokens = rank.tokens + rank.decodes * self.query
+        return RankWork(rank.decodes, tokens, [(1, new + cached) for new, cached in rank.prompts])
 
 
-def _shares(deployed: Deployment, parallelism: Parallelism) -> dict[tuple[str, str], Share]:
-    """What the time of each operator depends on, by name and module.
+class StepTables:
+    """The step model on grids; a `StepPrice`.
 
-    Found by laying a step three ways: eight sequences of a token, one of eight, and eight with
-    more in the cache.
+    The time of a step is that of its matrix products and messages by tokens, of its experts by
+    the tokens of all ranks, of its attention by group, of its drafts, and of its host.
     """
-    ranks = np.asarray(parallelism.dp, dtype=float)
-    apart, together, later = (
-        deployed.graph(Step((Group(n * ranks, new, cached),)), parallelism).ops
-        for n, new, cached in ((8.0, 1.0, 1000.0), (1.0, 8.0, 1000.0), (8.0, 1.0, 3000.0))
-    )
-    shares: dict[tuple[str, str], Share] = {}
-    for one, other, more in zip(apart, together, later, strict=True):
-        of_groups = one.operator_class in _OF_GROUPS or not _alike(one, more)
-        of_experts = one.operator_class == "moe" or one.name.startswith("moe_")
-        share: Share = "groups" if of_groups else "experts" if of_experts else "tokens"
-        if share == "tokens" and not _alike(one, other):
-            share = "rows"
-        shares[one.name, one.module] = share
-    return shares
+
+    def __init__(
+        self, target: ModelTables, engine: EngineProfile, drafting: _Drafting | None = None
+    ) -> None:
+        self._target = target
+        self._drafting = drafting
+        self._step_s = engine.host_step_s + engine.sampling_s
+        self._sequence_s = engine.host_sequence_s
+        self._share = engine.prefill_share
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        system: System,
+        parallelism: Parallelism,
+        engine: EngineProfile,
+        extent: Extent | None = None,
+    ) -> StepTables:
+        """Price the step model of a deployment, its drafts with a `SpeculativeModel`.
+
+        The tables of alike loads are kept for the next simulation.
+        """
+        extent = (extent or Extent()).rounded()
+        values = (repr(parallelism), extent)
+        return _TABLES.get(
+            lambda: _priced(model, system, parallelism, engine, extent),
+            model, system, engine, values=values,
+        )  # fmt: skip
+
+    def __call__(self, ranks: Sequence[RankWork]) -> StepTime:
+        """See `StepPrice`."""
+        with_prompts = any(rank.prompts for rank in ranks)
+        device = self._times(ranks, prompts=True)
+        if with_prompts and self._share != 1.0:
+            decodes = any(rank.decodes for rank in ranks)
+            alone = self._times(ranks, prompts=False) if decodes else [0.0] * len(device)
+            pairs = zip(device, alone, strict=True)
+            device = [least + self._share * (whole - least) for whole, least in pairs]
+        sequences = max(rank.decodes + len(rank.prompts) for rank in ranks)
+        host = self._step_s + self._sequence_s * sequences
+        if len(device) == 1:
+            return StepTime(device[0] + host, device[0] + host)
+        return StepTime(sum(device) + host, max(*device, host))
+
+    def _times(self, ranks: Sequence[RankWork], *, prompts: bool) -> list[float]:
+        device = self._target.times(ranks, prompts=prompts)
+        if self._drafting:
+            device[-1] += self._drafting.seconds(ranks, prompts=prompts)
+        return device
 
 
-def _alike(one: Op, other: Op) -> bool:
-    figures = ("flops", "memory_bytes", "message_bytes")
-    return all(np.all(getattr(one, name) == getattr(other, name)) for name in figures)
+_TABLES: ByIdentity[StepTables] = ByIdentity(16)
+
+
+def _priced(
+    model: Model, system: System, parallelism: Parallelism, engine: EngineProfile, extent: Extent
+) -> StepTables:
+    deployed = deploy(model, system, engine)
+    engine = deployed.engine
+    if not isinstance(deployed.model, SpeculativeModel):
+        return StepTables(ModelTables.of(deployed, parallelism, extent, Query()), engine)
+    speculation, target = deployed.model.speculation, deployed.model.model
+    drafted = speculation.draft_tokens
+    verified = Query(1 + drafted, drafted, 1 + drafted)
+    tables = ModelTables.of(Deployment(target, system, engine), parallelism, extent, verified)
+    if speculation.draft is None:
+        return StepTables(tables, engine)
+    draft = Deployment(speculation.draft, system, engine)
+    split = draft_parallelism(speculation.draft, parallelism)
+    first = ModelTables.of(draft, split, extent, Query(1 + drafted, drafted))
+    later = ModelTables.of(draft, split, extent, Query(), without=TARGET_STATES)
+    drafting = _Drafting(speculation.extending, first, speculation.single, later, 1 + drafted)
+    return StepTables(tables, engine, drafting)

@@ -8,8 +8,8 @@ from genz_core.serving.simulation.cache import KvCache
 from genz_core.serving.simulation.policies import Sglang, StaticBatch, TensorRtLlm, Vllm
 from genz_core.serving.simulation.rank import Job, Rank
 from genz_core.serving.simulation.router import router
-from genz_core.serving.simulation.worker import Worker
 from genz_core.serving.simulation.step_price import StepTime
+from genz_core.serving.simulation.worker import Worker
 
 
 def second(ranks):

@@ -58,7 +58,7 @@ class Vllm:
         """Read a piece of a prompt; returns its tokens."""
         new = min(job.left, left)
         held = rank.needs(job, job.done + new)
-        if new <= 0 and job.left or held - job.held > rank.cache.free:
+        if (new <= 0 and job.left) or held - job.held > rank.cache.free:
             return 0
         rank.hold(job, held)
         plan.pieces.append((job, new))

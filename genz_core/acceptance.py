@@ -1,0 +1,96 @@
+"""Acceptance of drafted tokens: how many tokens a step of speculative decoding yields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from genz_core.errors import InvalidValue
+from genz_core.types import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """Acceptance of the tokens of a draft by their position.
+
+    positions: share of drafts whose token at each position is accepted, those before it included,
+    [draft tokens], not rising; vLLM reports it as the per-position acceptance rate.
+    source: origin of the figures, in words.
+
+    Raises:
+        InvalidValue: no positions, a share outside 0 to 1, or one above the share before it.
+    """
+
+    positions: tuple[float, ...]
+    source: str = "stated"
+
+    def __post_init__(self) -> None:
+        values = np.asarray(self.positions, dtype=float)
+        if not values.size:
+            raise InvalidValue("acceptance needs a share for each drafted token: give at least one")
+        wrong = values[~((values >= 0.0) & (values <= 1.0))]
+        if wrong.size:
+            raise InvalidValue(f"acceptance {wrong[0]:g}: a share lies between 0 and 1")
+        rise = np.flatnonzero(np.diff(values) > 1e-9)
+        if rise.size:
+            at = int(rise[0])
+            raise InvalidValue(
+                f"acceptance rises from {values[at]:g} at position {at + 1} to "
+                f"{values[at + 1]:g}: a token counts only where those before it were accepted, "
+                "so shares never rise"
+            )
+
+    @classmethod
+    def of_rate(cls, rate: float, tokens: int, source: str = "stated") -> Acceptance:
+        """Each token is accepted with one probability, given that those before it were.
+
+        Source: Leviathan et al. 2023, arXiv:2211.17192, section 3.1 (its alpha).
+        """
+        return cls(tuple(float(rate) ** at for at in range(1, tokens + 1)), source)
+
+    @classmethod
+    def of_lengths(cls, lengths: Sequence[float], source: str = "stated") -> Acceptance:
+        """From mean tokens of a step, measured with one drafted token, two, and so on.
+
+        The shares are the differences, and where measured ones rise, the mean of neighbours
+        (isotonic regression), so that they sum to what was measured with the longest draft.  A
+        shorter draft that yielded more than a longer one counts as much as that.
+        """
+        least_after = np.minimum.accumulate(np.asarray(lengths, dtype=float)[::-1])[::-1]
+        gains = np.diff([1.0, *least_after])
+        return cls(tuple(float(share) for share in _not_rising(gains)), source)
+
+    @property
+    def draft_tokens(self) -> int:
+        """Tokens of a draft."""
+        return len(self.positions)
+
+    @property
+    def tokens_per_step(self) -> float:
+        """Mean tokens of a step: the accepted ones, and the one that the model adds."""
+        return 1.0 + float(sum(self.positions))
+
+    @property
+    def probabilities(self) -> Array:
+        """Probability of a step with one token, two, ... 1 + draft tokens, [1 + draft tokens]."""
+        return -np.diff([1.0, *self.positions, 0.0])
+
+    def first(self, tokens: int) -> Acceptance:
+        """The acceptance of drafts of their first tokens alone."""
+        return Acceptance(self.positions[:tokens], self.source)
+
+
+def _not_rising(values: Array) -> Array:
+    """The nearest sequence that does not rise (pool adjacent violators); sums are kept."""
+    pools: list[list[float]] = []  # [mean, members]
+    for value in values:
+        pools.append([float(value), 1.0])
+        while len(pools) > 1 and pools[-1][0] > pools[-2][0]:
+            mean, members = pools.pop()
+            before = pools[-1]
+            together = before[1] + members
+            before[0] = (before[0] * before[1] + mean * members) / together
+            before[1] = together
+    return np.repeat([mean for mean, _ in pools], [int(members) for _, members in pools])

@@ -1,0 +1,67 @@
+"""Functions of one and of two numbers, linear between nodes, fast for one value at a time."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+import numpy as np
+
+from genz_core.types import Array
+
+
+class Curve:
+    """A function of one number, linear between nodes and beyond the last; 0 at 0 and below."""
+
+    __slots__ = ("_kept", "_nodes", "_values")
+
+    def __init__(self, at: Array, values: Array) -> None:
+        self._nodes = [float(node) for node in at]
+        self._values = [float(value) for value in values]
+        self._kept: dict[float, float] = {}
+
+    def __call__(self, at: float) -> float:
+        if at <= 0:
+            return 0.0
+        value = self._kept.get(at)
+        if value is None:
+            if len(self._kept) > 100_000:
+                self._kept.clear()
+            value = self._kept[at] = _between(self._nodes, self._values, at)
+        return value
+
+
+class Surface:
+    """A function of two numbers, linear between nodes in each; 0 where the first is 0."""
+
+    __slots__ = ("_columns", "_rows", "_rows_at", "_values")
+
+    def __init__(self, rows: Array, columns: Array, values: Array) -> None:
+        self._rows = [float(row) for row in rows]
+        self._columns = [float(column) for column in columns]
+        self._values = np.asarray(values, dtype=float)
+        self._rows_at: dict[float, list[float]] = {}
+
+    def __call__(self, row: float, column: float) -> float:
+        if row <= 0:
+            return 0.0
+        line = self._rows_at.get(row)
+        if line is None:
+            if len(self._rows_at) > 20_000:
+                self._rows_at.clear()
+            at, share = _cell(self._rows, row)
+            mixed = self._values[at] * (1.0 - share) + self._values[at + 1] * share
+            line = self._rows_at[row] = mixed.tolist()
+        return _between(self._columns, line, column)
+
+
+def _cell(nodes: list[float], at: float) -> tuple[int, float]:
+    """The interval of sorted nodes that a number lies in or nearest to, and how far along."""
+    left = min(max(bisect_right(nodes, at) - 1, 0), len(nodes) - 2)
+    low = nodes[left]
+    return left, max((at - low) / (nodes[left + 1] - low), 0.0)
+
+
+def _between(nodes: list[float], values: list[float], at: float) -> float:
+    left, share = _cell(nodes, at)
+    low = values[left]
+    return low + share * (values[left + 1] - low)

@@ -1,0 +1,180 @@
+"""The step model on grids: which operators depend on what, and their seconds at the nodes.
+
+An operator's time depends on the tokens of a rank, on those of all ranks (experts), on the tokens
+that are sampled, or on how tokens are spread over sequences and contexts (attention, recurrences).
+Nodes lie where the step model jumps, so that it is linear between them or nearly so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from genz_core.deployment import Deployment
+from genz_core.latency import Pricer
+from genz_core.step import of_busiest_rank, stage_runs
+from genz_core.types import Array, Graph, Group, Op, Parallelism, Step
+from genz_core.validity import stack
+
+Share = Literal["tokens", "experts", "rows", "groups", "joined"]
+#: Classes whose time depends on how a step's tokens are spread over sequences.
+_OF_GROUPS = ("attention", "ssm", "convolution")
+
+# ------------------------------------------------------------------------------- nodes
+
+
+def nodes(most: float, ratio: float, least: float = 1.0) -> Array:
+    """Whole numbers from `least` to at least `most`, each at most `ratio` times the one before."""
+    steps = int(np.ceil(np.log(max(most, 2.0 * least) / least) / np.log(ratio)))
+    return np.unique(np.round(least * ratio ** np.arange(steps + 1)))
+
+
+def edges(step: float, start: float, most: float) -> Array:
+    """The multiples of `step` from `start` to at least `most`, with both neighbours."""
+    whole = np.round(step * np.arange(np.ceil(start / step), np.ceil(most / step) + 1.0))
+    return np.concatenate([whole - 1.0, whole, whole + 1.0])
+
+
+def _sorted(*parts: Array | Sequence[float]) -> Array:
+    together = np.unique(np.concatenate(parts))
+    return together[together >= 0.0]
+
+
+def token_nodes(most: float) -> Array:
+    """Tokens of a step: products jump where a tile of 8, or of 64 rows begins."""
+    small, large = min(most, 256.0), min(most, 16384.0)
+    parts = [np.arange(1.0, 65.0), edges(8, 64, small), edges(64, 256, large)]
+    return _sorted(*parts, edges(1024, large, most))
+
+
+def prompt_nodes(most: float) -> Array:
+    """New tokens of a piece: attention jumps where a block of 16, or of 128 rows begins."""
+    small, large = min(most, 2048.0), min(most, 8192.0)
+    parts = [[1.0, 2.0], edges(16, 16, min(most, 128.0)), edges(64, 128, small)]
+    longer = 512.0 * np.round(nodes(most, 2**0.25, least=large) / 512.0) + 512.0
+    return _sorted(*parts, edges(512, small, large), longer)[1:]
+
+
+def cached_nodes(most: float) -> Array:
+    """Tokens that a piece of a prompt finds in the cache."""
+    whole = 128.0 * np.round(nodes(most, 2**0.5, least=128.0) / 128.0)
+    return _sorted([0.0, 1.0], whole, whole + 1.0)
+
+
+# ------------------------------------------------------------------------------- pricing
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """New tokens of a sequence that generates: all, those of a draft, and those sampled."""
+
+    tokens: int = 1
+    drafted: int = 0
+    sampled: int = 1
+
+    def group(self, sequences: Array, cached: Array) -> Group:
+        """Sequences that generate."""
+        return Group(
+            sequences, float(self.tokens), cached, float(self.drafted), float(self.sampled)
+        )
+
+
+class PricedShares:
+    """Prices shares of a deployment's operators, by pipeline stage.
+
+    without: module whose operators are left out.  stages: of the pipeline.  joined: (name, module) of operators that depend on how tokens are
+    spread and yet run once for all groups of a step.
+    """
+
+    def __init__(self, deployed: Deployment, parallelism: Parallelism, without: str = "") -> None:
+        self.stages = int(np.max(parallelism.pp))
+        self._deployed = deployed
+        self._parallelism = parallelism
+        self._without = without
+        self._pricer = Pricer(deployed.system, deployed.engine)
+        self._shares = self._classified()
+        self.joined = [place for place, share in self._shares.items() if share == "joined"]
+
+    def line(self, share: Share, at: Array) -> Array:
+        """Seconds of a share in steps of so many tokens, one a sequence, [stages, nodes]."""
+        return self._seconds(Group(at, 1.0, 1.0), len(at), share)
+
+    def grid(
+        self,
+        rows: Array,
+        columns: Array,
+        group: Callable[[Array, Array], Group],
+        joined: tuple[str, str] | None = None,
+    ) -> Array:
+        """Seconds of the operators of a group at every node, [stages, rows, columns].
+
+        joined: one of those that groups share; None for those of each group.
+        """
+        first, second = (axis.ravel() for axis in np.meshgrid(rows, columns, indexing="ij"))
+        seconds = self._seconds(group(first, second), first.size, "groups", joined)
+        return seconds.reshape(self.stages, len(rows), len(columns))
+
+    def expert_nodes(self, most: float) -> Array:
+        """Tokens of a step at which every expert gets one more tile of 16 rows."""
+        ops = self._graph(Group(8.0, 1.0, 1000.0)).ops
+        shapes = [op.dims for op in ops if op.operator_class == "moe" and "top_k" in op.dims]
+        ratios = {float(np.max(np.asarray(d["experts_total"]) / d["top_k"])) for d in shapes}
+        parts = [edges(16.0 * ratio, 16.0 * ratio, min(most, 16384.0)) for ratio in ratios]
+        return _sorted(token_nodes(most), *parts)
+
+    def _seconds(
+        self, group: Group, size: int, share: Share, joined: tuple[str, str] | None = None
+    ) -> Array:
+        graph = of_busiest_rank(self._graph(group), self._parallelism)
+        ops = tuple(op for op in graph.ops if self._chosen(op, share, joined))
+        if not ops:
+            return np.zeros((self.stages, size))
+        seconds = stack((self._pricer.expected_s(op) for op in ops), size)
+        return stage_runs(replace(graph, ops=ops), self.stages) @ seconds
+
+    def _chosen(self, op: Op, share: Share, joined: tuple[str, str] | None) -> bool:
+        place = (op.name, op.module)
+        if self._without and op.module == self._without:
+            return False
+        return place == joined if joined else self._shares[place] == share
+
+    def _graph(self, *groups: Group) -> Graph:
+        """Graph of a step with these groups on every rank."""
+        ranks = np.asarray(self._parallelism.dp, dtype=float)
+        step = Step(tuple(replace(one, sequences=one.sequences * ranks) for one in groups))
+        return self._deployed.graph(step, self._parallelism)
+
+    def _classified(self) -> dict[tuple[str, str], Share]:
+        """What the time of each operator depends on, by name and module.
+
+        Found by laying 512 tokens in different ways: as many sequences, or one, of which all are
+        sampled or the last, with few or more in the cache.  Operators of a group are numbered
+        where a step has two; joined ones are not.
+        """
+        ways = [(512.0, 1.0, 1.0), (1.0, 512.0, 512.0), (1.0, 512.0, 1.0)]
+        first, *others = (
+            self._graph(Group(n, new, cached, sampled=sampled)).ops
+            for cached in (1000.0, 3000.0)
+            for n, new, sampled in ways
+        )
+        two = self._graph(Group(512.0, 1.0, 1000.0), Group(1.0, 512.0, 1000.0)).ops
+        alone, beside = (Counter((op.name, op.module) for op in ops) for ops in (first, two))
+        shares: dict[tuple[str, str], Share] = {}
+        for at, op in enumerate(first):
+            place = (op.name, op.module)
+            all_sampled, read, later, *later_ones = (_alike(op, ops[at]) for ops in others)
+            share: Share = "joined" if beside[place] == alone[place] else "groups"
+            if op.operator_class not in _OF_GROUPS and all_sampled and later and later_ones[0]:
+                experts = op.operator_class == "moe" or op.name.startswith("moe_")
+                share = "rows" if not read else "experts" if experts else "tokens"
+            shares[place] = share
+        return shares
+
+
+def _alike(one: Op, other: Op) -> bool:
+    figures = ("flops", "memory_bytes", "message_bytes")
+    return all(np.all(getattr(one, name) == getattr(other, name)) for name in figures)

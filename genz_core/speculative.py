@@ -1,0 +1,201 @@
+"""Speculative decoding: a model whose steps draft tokens and verify them.
+
+A step of a `SpeculativeModel` verifies a draft of k tokens for every sequence that generates, in
+one pass of the target over 1 + k tokens, and drafts the next k in passes of the draft, one after
+another: the first over all tokens of the target's step, so that the draft's cache keeps up, the
+others over one token a sequence.  N-grams draft without a pass.
+Source: Leviathan et al. 2023, arXiv:2211.17192; vLLM 0.11, vllm/v1/spec_decode/eagle.py, `propose`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from genz_core.acceptance import Acceptance
+from genz_core.errors import InvalidValue
+from genz_core.types import Graph, Group, Model, Op, Parallelism, Precision, Step
+
+Method = Literal["draft_model", "eagle", "mtp", "ngram"]
+#: Module of the operators of a draft head that read its target's hidden states, once a step.
+TARGET_STATES = "target_states"
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """How tokens are drafted, and how many of them are accepted.
+
+    acceptance: of a draft's tokens; their number is that of its positions.
+    draft: the draft model or head, None for n-grams.
+    modules: equal heads, each with weights and a cache of its own, that draft one token each
+    (multi-token prediction); the last drafts what is left.
+
+    Raises:
+        InvalidValue: a method without its draft, or n-grams with one.
+    """
+
+    method: Method
+    acceptance: Acceptance
+    draft: Model | None = None
+    modules: int = 1
+
+    def __post_init__(self) -> None:
+        if (self.method == "ngram") != (self.draft is None):
+            fault = "need no draft" if self.draft else f"{self.method} needs a draft model"
+            raise InvalidValue(f"n-grams {fault}" if self.draft else fault)
+
+    @property
+    def draft_tokens(self) -> int:
+        """Tokens of a draft, k."""
+        return self.acceptance.draft_tokens
+
+    @property
+    def extending(self) -> int:
+        """Passes of the draft over all tokens of a step: one for each module in use."""
+        return min(self.modules, self.draft_tokens)
+
+    @property
+    def single(self) -> int:
+        """Passes of the draft over one token a sequence."""
+        return self.draft_tokens - self.extending
+
+    def __str__(self) -> str:
+        name = f" ({self.draft.name})" if self.draft else ""
+        return (
+            f"{self.method}{name} drafts {self.draft_tokens} tokens a step, "
+            f"{self.acceptance.tokens_per_step:.2f} tokens come of it ({self.acceptance.source})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SpeculativeModel:
+    """A `Model` whose steps verify a draft and make the next one.
+
+    A graph holds the target's operators and the draft's, which sit on the last pipeline stage;
+    weights and cache of both are held.  A step yields `tokens_per_step` tokens a sequence, so
+    that a decode step's time is not yet the time of a token.
+    """
+
+    model: Model
+    speculation: Speculation
+
+    @property
+    def name(self) -> str:
+        """Name of the target."""
+        return self.model.name
+
+    @property
+    def precision(self) -> Precision:
+        """Number formats of the target."""
+        return self.model.precision
+
+    @property
+    def parameters(self) -> float:
+        """Parameters of the target."""
+        return self.model.parameters
+
+    @property
+    def active_parameters(self) -> float:
+        """Parameters of the target that one token uses."""
+        return self.model.active_parameters
+
+    @property
+    def max_context(self) -> int | None:
+        """Tokens that the target's positions are made for."""
+        return self.model.max_context
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes of both models, and what drafts."""
+        draft = self.speculation.draft
+        return (*self.model.notes, str(self.speculation), *(draft.notes if draft else ()))
+
+    @property
+    def source(self) -> str:
+        """Origin of the target's shape."""
+        return self.model.source
+
+    def with_precision(self, precision: Precision) -> SpeculativeModel:
+        """The target in other formats; the draft's cache is kept in the target's format."""
+        draft = self.speculation.draft
+        if draft is not None:
+            cache = {"kv": precision.kv, "kv_source": precision.kv_source}
+            draft = draft.with_precision(replace(draft.precision, **cache))
+        return SpeculativeModel(
+            self.model.with_precision(precision), replace(self.speculation, draft=draft)
+        )
+
+    def invalid(self, parallelism: Parallelism) -> str | None:
+        """Sentence on degrees that cannot split the target, else None."""
+        return self.model.invalid(parallelism)
+
+    def graph(self, step: Step, parallelism: Parallelism) -> Graph:
+        """The operators of a step: its sequences that generate verify, then all are drafted for."""
+        step = self.verification(step)
+        target = self.model.graph(step, parallelism)
+        return replace(target, ops=(*target.ops, *self._drafting(step, parallelism)))
+
+    def verification(self, step: Step) -> Step:
+        """The target's step: 1 + k tokens for each sequence that generates, all sampled."""
+        return Step(tuple(self._verified(group) for group in step.groups))
+
+    def _verified(self, group: Group) -> Group:
+        tokens, decodes = self.speculation.draft_tokens, group.generates
+        return replace(
+            group,
+            new_tokens=np.where(decodes, 1.0 + tokens, group.new_tokens),
+            drafted=np.where(decodes, float(tokens), 0.0),
+            sampled=np.where(decodes, 1.0 + tokens, 1.0),
+        )
+
+    def _drafting(self, step: Step, parallelism: Parallelism) -> tuple[Op, ...]:
+        """The draft's passes; `repeat` counts those that are alike."""
+        draft, speculation = self.speculation.draft, self.speculation
+        if draft is None:
+            return ()
+        split = draft_parallelism(draft, parallelism)
+        extends = Step(tuple(replace(group, sampled=1.0) for group in step.groups))
+        first = draft.graph(extends, split).ops
+        ops = [_on_the_last_stage(op, speculation.extending) for op in first]
+        if speculation.single:
+            later = draft.graph(after(step), split).ops
+            ops += [
+                replace(
+                    _on_the_last_stage(op, speculation.single, "draft_next"),
+                    held_weight_bytes=0.0,
+                    held_kv_bytes=0.0,
+                )
+                for op in later
+                if op.module != TARGET_STATES
+            ]
+        return tuple(op for op in ops if op.kind != "send_recv")
+
+
+def after(step: Step) -> Step:
+    """One more token for each sequence of a step."""
+    return Step(tuple(Group(g.sequences, 1.0, g.cached_tokens + g.new_tokens) for g in step.groups))
+
+
+def draft_parallelism(draft: Model, parallelism: Parallelism) -> Parallelism:
+    """The split of a draft: its target's without the pipeline; copied where tp cannot divide it."""
+    tp = np.asarray(parallelism.tp)
+    divides = [degree for degree in np.unique(tp) if _divides(draft, int(degree))]
+    return replace(parallelism, pp=1, micro_batches=0, tp=np.where(np.isin(tp, divides), tp, 1))
+
+
+def _divides(draft: Model, tp: int) -> bool:
+    """Whether tp splits a draft, its experts by columns or by number."""
+    return not all(map(draft.invalid, (Parallelism(tp=tp), Parallelism(tp=tp, ep=tp))))
+
+
+def _on_the_last_stage(op: Op, runs: int, module: str = "draft") -> Op:
+    return replace(
+        op,
+        name=f"{module}_{op.name}",
+        module=f"{module}.{op.module}",
+        layers=(),
+        repeat=op.count * runs,
+        stage="last",
+    )

@@ -1,0 +1,148 @@
+"""Draft heads of a model: its multi-token-prediction module, and EAGLE heads.
+
+prediction_module(model)   the module that the checkpoint brings
+eagle(model)               an EAGLE head of the model's width, version 1, 2 or 3
+
+A draft is a model of its own, whose graph starts from hidden states of its target and whose token
+table (and mostly its head) is the target's, so that it holds neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from genz_core.errors import UnsupportedModel
+from genz_core.types import Model, Precision
+from model_registry.graph.model import DecoderModel
+from model_registry.quantization.roles import KEPT
+from model_registry.spec import (
+    Attention,
+    Block,
+    DraftInput,
+    FeedForward,
+    LatentAttention,
+    Layer,
+    Mixture,
+    ModelSpec,
+)
+
+EagleVersion = Literal[1, 2, 3]
+#: Tokens that the head of an EAGLE-3 checkpoint tells apart, as published heads do.
+EAGLE3_VOCABULARY = 32_000
+_HEAD_DIM, _GROUP = 128, 8  # of an EAGLE head whose target has no plain attention
+
+
+def prediction_module(model: Model) -> DecoderModel:
+    """The multi-token-prediction module of a model, one of `modules(model)` equal ones.
+
+    It holds its norms, the projection of state and embedding, and its layers.
+    Source: DeepSeek-V3, arXiv:2412.19437, section 2.2.
+
+    Raises:
+        UnsupportedModel: the config announces none, or nobody has described it.
+    """
+    spec = _described(model).spec
+    if not spec.mtp_layers:
+        raise UnsupportedModel(
+            f"{spec.name} announces no multi-token-prediction layers in its config; choose an "
+            "EAGLE head, a draft model or n-grams"
+        )
+    head = _headed(spec, "prediction module", spec.prediction, DraftInput())
+    return DecoderModel(head, _module_precision(model.precision), source=model.source)
+
+
+def modules(model: Model) -> int:
+    """Multi-token-prediction modules that a model has, 0 for none."""
+    return model.spec.mtp_layers if isinstance(model, DecoderModel) else 0
+
+
+def eagle(model: Model, version: EagleVersion = 3) -> DecoderModel:
+    """An EAGLE head for a model: one dense layer of its width, 16 bit.
+
+    Versions 1 and 2 have the same head (2 drafts a tree): the last hidden state and the embedding
+    are projected to one and the target's LM head is read.  Version 3 fuses three hidden states,
+    reads state and embedding side by side, and has a head of 32,000 tokens.
+    Attention is the target's, the feed-forward as wide as its dense ones or the experts of a token.
+    Source: arXiv:2401.15077; arXiv:2406.16858; arXiv:2503.01840.
+
+    Raises:
+        UnsupportedModel: the model is traced, so its layers are not known.
+    """
+    spec = _described(model).spec
+    mixer, width = _plain_attention(spec), _dense_width(spec)
+    assumed = f"EAGLE-{version} head: one layer with {mixer.heads} heads and {width} columns"
+    if version == 3:
+        mixer = replace(mixer, inputs=2 * spec.hidden)
+        taken = DraftInput(states=3, projected=False, own_head=True)
+        spec = replace(spec, vocabulary=min(spec.vocabulary, EAGLE3_VOCABULARY))
+    else:
+        taken = DraftInput(norms=False)
+        spec = replace(spec, final_norm=False)
+    head = _headed(spec, f"EAGLE-{version}", (Layer((mixer, FeedForward(width))),), taken)
+    cache = model.precision
+    precision = Precision(kv=cache.kv, kv_source=cache.kv_source, source="16 bit, as heads are")
+    return DecoderModel(head, precision, (assumed,))
+
+
+# ------------------------------------------------------------------------------- shapes
+
+
+def _described(model: Model) -> DecoderModel:
+    if isinstance(model, DecoderModel):
+        return model
+    raise UnsupportedModel(
+        f"{model.name} is traced, so its layers are not described and no head can be derived "
+        "from them; choose a draft model or n-grams"
+    )
+
+
+def _headed(spec: ModelSpec, kind: str, layers: tuple[Layer, ...], taken: DraftInput) -> ModelSpec:
+    """The spec of a draft head of `layers` for the model of `spec`."""
+    return replace(
+        spec,
+        name=f"{kind} of {spec.name}",
+        layers=layers,
+        draft=taken,
+        tied=False,
+        mtp_layers=0,
+        prediction=(),
+        positions=0,
+        layer_input_rows=0,
+        vision=None,
+        notes=(),
+    )
+
+
+def _blocks(spec: ModelSpec) -> list[Block]:
+    return [block for layer in spec.layers for block in layer.blocks]
+
+
+def _plain_attention(spec: ModelSpec) -> Attention:
+    """The heads of the target's full attention; assumed ones where it has another kind."""
+    plain = [block for block in _blocks(spec) if isinstance(block, Attention)]
+    if plain:
+        first = next((mixer for mixer in plain if not mixer.window), plain[0])
+        return Attention(first.heads, first.kv_heads, first.head_dim)
+    latent = next((block for block in _blocks(spec) if isinstance(block, LatentAttention)), None)
+    heads = latent.heads if latent else max(spec.hidden // _HEAD_DIM, 1)
+    shared = heads // _GROUP if heads % _GROUP == 0 else heads
+    return Attention(heads, shared, _HEAD_DIM)
+
+
+def _dense_width(spec: ModelSpec) -> int:
+    """Columns of the target's dense feed-forward, or of the experts that a token reaches."""
+    dense = [block.intermediate for block in _blocks(spec) if isinstance(block, FeedForward)]
+    experts = [b.top_k * b.intermediate for b in _blocks(spec) if isinstance(b, Mixture)]
+    return max(dense, default=max(experts, default=4 * spec.hidden))
+
+
+def _module_precision(precision: Precision) -> Precision:
+    """Formats of a prediction module: its target's by role, or 16 bit where the checkpoint's
+    quantisation leaves the module out."""
+    if precision.weight("mtp") != precision.weights["default"]:
+        return replace(precision, by_layer={})
+    kept = {role: name for role, name in precision.weights.items() if role in KEPT}
+    return replace(
+        precision, weights={"default": precision.weights["default"], **kept}, by_layer={}
+    )

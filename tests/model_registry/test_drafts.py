@@ -1,0 +1,128 @@
+"""Draft heads: parameters as published, what they share with their target, and what is refused."""
+
+import pytest
+
+from genz_core.errors import UnsupportedModel
+from genz_core.types import Parallelism, Step
+from model_registry.drafts import eagle, modules, prediction_module
+from tests.model_registry.shared_models import built, traced
+
+#: Weights of whole checkpoints (hub, safetensors count), which hold the main model, the module,
+#: and for GLM copies of token table and head beside it.
+CHECKPOINTS = {"zai-org/GLM-4.5": 358.3e9, "zai-org/GLM-4.5-Air": 110.5e9}
+#: Parameters of EAGLE heads (README of SafeAILab/EAGLE).
+EAGLE_HEADS = {
+    "meta-llama/Llama-2-7b-hf": 0.24e9,
+    "meta-llama/Llama-2-13b-hf": 0.37e9,
+    "meta-llama/Llama-2-70b-hf": 0.99e9,
+    "meta-llama/Meta-Llama-3-8B": 0.25e9,
+}
+
+
+def blocks(draft):
+    return [type(block).__name__ for layer in draft.spec.layers for block in layer.blocks]
+
+
+def op(draft, name, tp=1):
+    ops = draft.graph(Step.decode(8.0, 100.0), Parallelism(tp=tp)).ops
+    return next(one for one in ops if one.name == name)
+
+
+# ------------------------------------------------------------------------------- modules
+
+
+def test_the_module_of_deepseek_v3_has_its_published_parameters():
+    """11.5 B unique ones, 1.5 B active with the head of 0.9 B (README_WEIGHTS.md of the model)."""
+    target = built("deepseek-ai/DeepSeek-V3")
+    module = prediction_module(target)
+    assert module.parameters == pytest.approx(11.5e9, rel=0.01)
+    head = target.spec.vocabulary * target.spec.hidden
+    assert module.active_parameters + head == pytest.approx(1.5e9, rel=0.08)
+    assert modules(target) == 1
+
+
+@pytest.mark.parametrize("name", CHECKPOINTS)
+def test_main_model_and_module_are_the_whole_checkpoint(name):
+    target = built(name)
+    tables = 2 * target.spec.vocabulary * target.spec.hidden
+    total = target.parameters + prediction_module(target).parameters + tables
+    assert total == pytest.approx(CHECKPOINTS[name], rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "count"),
+    [
+        ("zai-org/GLM-4.5", ["Attention", "Mixture"], 1),
+        ("zai-org/GLM-5.2", ["LatentAttention", "Mixture"], 1),
+        ("Qwen/Qwen3.5-397B-A17B", ["Attention", "Mixture"], 1),
+        ("Qwen/Qwen3.5-27B", ["Attention", "FeedForward"], 1),
+        ("XiaomiMiMo/MiMo-7B-Base", ["Attention", "FeedForward"], 1),
+        ("stepfun-ai/Step-3.7-Flash", ["Attention", "FeedForward"], 3),
+        ("deepseek-ai/DeepSeek-V4-Pro", ["CompressedAttention", "Mixture"], 1),
+        ("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16", ["Attention", "Mixture"], 1),
+    ],
+)
+def test_modules_are_laid_out_as_their_family_does(name, expected, count):
+    assert blocks(prediction_module(built(name))) == expected
+    assert modules(built(name)) == count
+
+
+def test_a_module_that_shares_an_indexers_choice_has_one_of_its_own():
+    (layer,) = prediction_module(built("zai-org/GLM-5.2")).spec.layers
+    assert layer.blocks[0].indexer.owner
+
+
+def test_token_table_and_head_are_the_targets():
+    module = prediction_module(built("deepseek-ai/DeepSeek-V3"))
+    for name in ("embedding", "lm_head"):
+        assert op(module, name).held_weight_bytes == 0 and op(module, name).weight_bytes > 0
+
+
+def test_a_quantisation_that_leaves_the_module_out_keeps_it_in_16_bit():
+    inside = prediction_module(built("deepseek-ai/DeepSeek-V3")).precision
+    outside = prediction_module(built("nvidia/DeepSeek-V3.1-NVFP4")).precision
+    assert inside.weight("experts.up") == "fp8_block"
+    assert outside.weight("experts.up") == "bf16"
+
+
+def test_the_decoder_itself_is_counted_without_its_module():
+    assert built("deepseek-ai/DeepSeek-V3").parameters == pytest.approx(671.0e9, rel=1e-3)
+
+
+# ------------------------------------------------------------------------------- EAGLE heads
+
+
+@pytest.mark.parametrize("name", EAGLE_HEADS)
+@pytest.mark.parametrize("version", [1, 2])
+def test_eagle_heads_have_their_published_parameters(name, version):
+    assert eagle(built(name), version).parameters == pytest.approx(EAGLE_HEADS[name], rel=0.02)
+
+
+def test_an_eagle_3_head_fuses_three_states_and_reads_state_and_token():
+    head = eagle(built("meta-llama/Llama-3.1-8B"), 3)
+    assert op(head, "state_fusion").dims["k"] == 3 * 4096
+    assert op(head, "qkv_proj").dims["k"] == 2 * 4096
+    assert op(head, "lm_head").dims["n"] == 32_000 and op(head, "lm_head").held_weight_bytes > 0
+
+
+def test_the_head_of_a_mixture_is_as_wide_as_the_experts_of_a_token():
+    assert op(eagle(built("Qwen/Qwen3-30B-A3B")), "down_proj").dims["k"] == 8 * 768
+
+
+def test_joins_are_copied_and_layers_split_over_tp():
+    head = eagle(built("meta-llama/Llama-3.1-8B"))
+    assert op(head, "state_fusion", tp=4).dims["n"] == 4096
+    assert op(head, "down_proj", tp=4).dims["k"] == 14336 / 4
+
+
+# ------------------------------------------------------------------------------- refusals
+
+
+def test_a_model_without_modules_says_so():
+    with pytest.raises(UnsupportedModel, match=r"Llama-3.1-8B announces no multi-token-prediction"):
+        prediction_module(built("meta-llama/Llama-3.1-8B"))
+
+
+def test_a_trace_has_no_head():
+    with pytest.raises(UnsupportedModel, match="is traced"):
+        eagle(traced("meta-llama/Llama-3.1-8B"))
