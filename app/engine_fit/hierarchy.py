@@ -132,9 +132,16 @@ class EngineFit:
         return self.design.limited(self.at + step)
 
     def priced(self, kept: Mask) -> Array:
-        """All logs with constants and recipes fitted on the kept targets alone, [targets]."""
+        """Logs with constants and recipes fitted on the kept targets alone, [targets].
+
+        Where some are left out, those that share no recipe with them are NaN.
+        """
         at = self.refitted(kept)
-        logs = self.logs if kept.all() else self.data.logs(self.design.moves(at))
+        if kept.all():
+            return with_recipes(self, self.logs, recipe_scales(self, self.logs, at, kept))
+        recipes = np.array([target.facts["recipe"] for target in self.data.targets])
+        wanted = np.isin(recipes, recipes[~kept])
+        logs = self.data.logs(self.design.moves(at), wanted)
         return with_recipes(self, logs, recipe_scales(self, logs, at, kept))
 
 

@@ -18,7 +18,7 @@ from genz_core.deployment import bulk_format
 from genz_core.engine import NO_RECIPE, EngineProfile, Recipe
 from genz_core.engine_calibration import moved
 from genz_core.operator_calibration import TOLERANCE
-from genz_core.types import Array
+from genz_core.types import Array, Mask
 from hardware_db.engine_files import prior_engine
 
 
@@ -51,17 +51,22 @@ class EngineFitData:
     groups: list[tuple[Resolved, list[int]]]
     targets: list[Target]
 
-    def logs(self, moves: Array) -> Array:
-        """ln(predicted / measured), [targets].
+    def logs(self, moves: Array, wanted: Mask | None = None) -> Array:
+        """ln(predicted / measured), [targets]; NaN for those that are not wanted.
 
         moves: of the logarithm of each constant of the prior, [targets, constants].
         """
-        of_row = {target.row: moves[at] for at, target in enumerate(self.targets)}
+        chosen = np.ones(len(self.targets), dtype=bool) if wanted is None else wanted
+        of_row = {self.targets[at].row: moves[at] for at in np.flatnonzero(chosen)}
         priced: dict[int, points_file.Row] = {}
         for resolved, members in self.groups:
-            engine = moved(self.prior, of_row[members[0]])
-            priced |= self._price(resolved, members, engine, None)
-        predicted = [_figure(priced[target.row], target) for target in self.targets]
+            if rows := [row for row in members if row in of_row]:
+                engine = moved(self.prior, of_row[rows[0]])
+                priced |= self._price(resolved, rows, engine, None)
+        predicted = [
+            _figure(priced[target.row], target) if target.row in priced else np.nan
+            for target in self.targets
+        ]
         return np.log(predicted) - np.log([target.measured_s for target in self.targets])
 
     def logs_of(self, engine: EngineProfile) -> Array:
