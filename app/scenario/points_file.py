@@ -82,7 +82,7 @@ def read(source: Path) -> list[Row]:
             if missing:
                 raise InvalidValue(
                     f"{source} has no column {' and '.join(missing)}; a points file needs at "
-                    "least model and system, and isl, osl, and batch or concurrency"
+                    "least model and system, and isl, osl, and batch, concurrency or rate"
                 )
             return [
                 {
@@ -134,7 +134,7 @@ def group_of(point: Point) -> tuple[object, ...]:
     return (
         *(getattr(scenario, name) for name in NAMES),
         scenario.moe_tp is None,
-        bool(point.concurrency),
+        point.load,
     )
 
 
@@ -151,7 +151,7 @@ def price_or_fail(members: Sequence[tuple[int, Point]]) -> list[Row]:
 
 def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
     """Rows of one group, arrays side by side."""
-    figures = (_served if points[0].concurrency else _static)(resolved, points)
+    figures = (_static if points[0].load == "batch" else _served)(resolved, points)
     return [
         _row(
             point.id,
@@ -211,17 +211,20 @@ def _static(resolved: Resolved, points: Sequence[Point]) -> _Figures:
 
 
 def _served(resolved: Resolved, points: Sequence[Point]) -> _Figures:
-    """Closed-loop serving at a concurrency: ten requests a slot, starting at once."""
+    """Serving at a concurrency, ten requests a slot that start at once; or at an arrival rate."""
     column = _columns(points)
     isl, osl, users = (column.pop(name) for name in ("isl", "osl", "batch"))
     degrees: dict[str, Any] = dict(column)
+    rates = np.array([point.rate for point in points])
+    closed = points[0].load == "concurrency"
     result = serve_resolved(
         resolved,
         isl=isl,
         osl=osl,
         parallelism=replace(resolved.scenario.parallelism, **degrees),
         length_ratio=np.array([point.length_ratio for point in points]),
-        concurrency=users,
+        concurrency=users if closed else None,
+        rate_per_s=None if closed else rates,
     )
     table = served_columns(resolved, result, _LATENCIES, ("output_tokens_per_s",))
     return _Figures(
