@@ -67,6 +67,12 @@ class OfferedLoad:
         """Requests of a closed loop or a rate."""
         return self.requests or (self.concurrency * PER_SLOT * self.turns or AT_A_RATE)
 
+    @property
+    def in_waves(self) -> bool:
+        """Whether all requests are alike and start together, so that they stay in step."""
+        drawn = self.length_ratio < 1 or self.length_spread or self.lengths is not None
+        return self.concurrency > 1 and not drawn
+
     def drawn(self, cancelled: Cancel = never) -> Trace:
         """The requests of this load, and notes on them.
 

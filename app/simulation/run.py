@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, cast, get_args
 
 from app.scenario.scenario import Resolved, basis
+from app.scenario.setup import Setup, resolve_setup
 from app.simulation.offered_load import OfferedLoad
 from app.simulation.trace_file import Trace
 from genz_core.deployment import recipe_key
@@ -23,6 +24,10 @@ TARGETS = ("ttft_s", "tpot_s", "e2e_s")
 #: What every simulated latency is, for documents and captions.
 UNVALIDATED = (
     "simulated latencies carry no interval: no measured percentiles have validated them"
+)
+_WAVES = (
+    "a closed loop of equal lengths is served in waves, and TTFT is that of a wave: draw lengths "
+    "with length_ratio 0.8, as public benchmarks do"
 )
 
 
@@ -75,6 +80,8 @@ class Run:
     def notes(self) -> list[str]:
         """What was assumed and done on the way, in words."""
         notes = [*self.drawn.notes, *self.refusals, *self.resolved.notes, basis(self.resolved)]
+        if self.settings.load.in_waves:
+            notes.insert(0, _WAVES)
         if self.kept_scale:
             notes.append(self.kept_scale.sentence)
         return [*notes, UNVALIDATED]
@@ -128,6 +135,14 @@ def run(
     if ended < len(drawn.requests):
         raise Cancelled(f"{ended:,} of {len(drawn.requests):,} requests")
     return Run(resolved, settings, drawn, simulation, scale, kept)
+
+
+def run_setup(
+    asked: tuple[Setup, Settings], progress: Progress, cancelled: Cancel
+) -> tuple[Setup, Run]:
+    """As `run`, of a setup; returned with it, so that a page knows which it was."""
+    setup, settings = asked
+    return setup, run(resolve_setup(setup), settings, progress, cancelled)
 
 
 def kept_scale(resolved: Resolved) -> StepScale | None:
