@@ -24,7 +24,6 @@ from hardware_db.data_folder import data_folder
 from hardware_db.tables import table
 from hardware_db.whole_file import write_whole
 
-
 #: Columns of a scale of the step, the degrees of its deployment first.
 _STEP_COLUMNS = ("degrees", "step_scale", "step_tpot_s", "step_load", "step_date")
 

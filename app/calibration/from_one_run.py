@@ -73,9 +73,7 @@ def fit(
     nearest = min(runs, key=lambda tried: abs(runs[tried][0]))
     words = _words(settings, len(drawn.requests))
     today = date.today().isoformat()
-    return StepFit(
-        runs[nearest][1], StepScale(math.exp(nearest), measured_tpot_s, words, today)
-    )
+    return StepFit(runs[nearest][1], StepScale(math.exp(nearest), measured_tpot_s, words, today))
 
 
 def _error(answer: Run, measured_tpot_s: float) -> float:

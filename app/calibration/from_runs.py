@@ -203,7 +203,9 @@ def _measured(row: points_file.Row, point: Point, resolved: Resolved) -> Iterato
         raise InvalidValue(f"{label} measures nothing: give {examples}")
     for name, text in cells.items():
         if name not in columns:
-            raise InvalidValue(f"{label}: with a {point.load}, give {' or '.join(columns)}, not {name}")
+            raise InvalidValue(
+                f"{label}: with a {point.load}, give {' or '.join(columns)}, not {name}"
+            )
         try:
             seconds = float(text)
         except ValueError:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,11 @@ from plotly.subplots import make_subplots
 
 from app.charts.style import Look, blank, log_ticks
 from app.wording import quantities
+from genz_core.types import Array
 
-Columns = Mapping[str, Sequence[float]]
+Columns = Mapping[str, Array]
 #: Points of a line that a browser draws with ease.
 _MOST_POINTS = 1500
-_COURSE = ("Requests", "KV cache in use", "Preemptions")
 
 
 def course(series: Columns, look: Look) -> go.Figure:
@@ -30,13 +31,13 @@ def course(series: Columns, look: Look) -> go.Figure:
     kept = _thinned(len(series["time_s"]))
     time = np.asarray(series["time_s"])[kept]
     lines = (
-        ("running", "running", 1, look.classes[0], 1.0),
-        ("waiting", "waiting", 1, look.classes[1], 1.0),
-        ("kv_use", "KV cache in use", 2, look.classes[2], 1.0),
-        ("preemptions", "preemptions so far", 3, look.classes[4], 1.0),
+        ("running", "running", 1, look.classes[0]),
+        ("waiting", "waiting", 1, look.classes[1]),
+        ("kv_use", "KV cache in use", 2, look.classes[2]),
+        ("preemptions", "preemptions so far", 3, look.classes[4]),
     )
-    for column, name, row, color, scale in lines:
-        values = np.asarray(series[column])[kept] * scale
+    for column, name, row, color in lines:
+        values = np.asarray(series[column])[kept]
         hover = "%{y:.0%}" if column == "kv_use" else "%{y:,.0f}"
         figure.add_trace(
             go.Scatter(
@@ -49,7 +50,10 @@ def course(series: Columns, look: Look) -> go.Figure:
     figure.update_yaxes(title_text="Requests", rangemode="tozero", row=1, col=1)
     figure.update_yaxes(title_text="KV cache", tickformat=".0%", range=[0, 1.02], row=2, col=1)
     most = max(float(np.max(series["preemptions"], initial=0.0)), 1.0)
-    figure.update_yaxes(title_text="Preemptions", range=[0, most * 1.05], row=3, col=1)
+    figure.update_yaxes(
+        title_text="Preemptions", range=[0, most * 1.05], tickformat=",d", nticks=4,
+        **({"dtick": 1} if most < 4 else {}), row=3, col=1,
+    )  # fmt: skip
     figure.update_xaxes(title_text="Time [s]", row=3, col=1)
     figure.update_layout(hovermode="x unified", margin={"t": 44, "b": 92})
     return figure
@@ -71,7 +75,7 @@ def over_time(windows: Columns, name: str, target_s: float, look: Look) -> go.Fi
                 hovertemplate="%{customdata}<extra>" + percentile + "</extra>",
             )
         )  # fmt: skip
-    figure.update_yaxes(title_text=name, type="log", **_ticks(windows["p50"], windows["p99"], target_s))
+    figure.update_yaxes(title_text=name, **_log_axis(windows["p50"], windows["p99"], [target_s]))
     figure.update_xaxes(title_text="Time of arrival [s]")
     figure.update_layout(hovermode="x unified", margin={"t": 44, "b": 92})
     if target_s:
@@ -80,14 +84,14 @@ def over_time(windows: Columns, name: str, target_s: float, look: Look) -> go.Fi
 
 
 def cumulative(
-    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]],
-    targets: Mapping[str, float],
+    curves: Mapping[str, tuple[Array, Array]],
+    targets: Sequence[float],
     title: str,
     look: Look,
 ) -> go.Figure:
     """Cumulative distributions of latencies, the targets as lines.
 
-    curves: (seconds, share of requests that take no longer) by name.  targets: [s] by name.
+    curves: (seconds, share of requests that take no longer) by name.  targets: [s].
     """
     figure = blank(look, title, 360)
     for at, (name, (seconds, share)) in enumerate(curves.items()):
@@ -100,32 +104,33 @@ def cumulative(
                 hovertemplate="%{y:.1%} take at most %{customdata}<extra>" + name + "</extra>",
             )
         )  # fmt: skip
-    every = [value for seconds, _ in curves.values() for value in seconds]
-    figure.update_xaxes(title_text="Time", type="log", **_ticks(every, every, 0.0))
+    figure.update_xaxes(
+        title_text="Time", **_log_axis(targets, *(seconds for seconds, _ in curves.values()))
+    )
     figure.update_yaxes(title_text="Share of all", tickformat=".0%", range=[0, 1.03])
     figure.update_layout(margin={"t": 44, "b": 92})
-    for name, target_s in targets.items():
-        _target(figure, name, target_s, look)
+    for target_s in targets:
+        figure.add_trace(
+            go.Scatter(
+                x=[target_s, target_s], y=[0, 1], mode="lines",
+                name=f"target {quantities.seconds(target_s)}",
+                line={"color": look.alarm, "width": 1.5, "dash": "dash"}, hoverinfo="skip",
+            )
+        )  # fmt: skip
     return figure
 
 
-def _target(figure: go.Figure, name: str, target_s: float, look: Look) -> None:
-    figure.add_vline(x=target_s, line={"color": look.alarm, "width": 1.5, "dash": "dash"})
-    figure.add_trace(
-        go.Scatter(
-            x=[None], y=[None], mode="lines", name=f"{name} target, {quantities.seconds(target_s)}",
-            line={"color": look.alarm, "width": 1.5, "dash": "dash"},
-        )
-    )  # fmt: skip
-
-
-def _ticks(low: Sequence[float], high: Sequence[float], target_s: float) -> dict[str, Any]:
-    """Ticks in words of a logarithmic axis over some times."""
-    if not len(low):
+def _log_axis(*times: Iterable[float]) -> dict[str, Any]:
+    """Range and ticks in words of a logarithmic axis over some times [s]."""
+    every = np.array([value for several in times for value in several if value > 0])
+    if not every.size:
         return {}
-    least = min(float(np.min(low)), target_s or np.inf)
-    most = max(float(np.max(high)), target_s)
-    return log_ticks((max(least, 1e-9) / 1.3, max(most, 1e-9) * 1.3), quantities.seconds)
+    low, high = float(every.min()) / 1.15, float(every.max()) * 1.15
+    return {
+        "type": "log",
+        "range": [math.log10(low), math.log10(high)],
+        **log_ticks((low, high), quantities.seconds),
+    }
 
 
 def _thinned(count: int) -> Any:

@@ -158,8 +158,8 @@ class OfferedLoad:
     def _lengths(self, count: int, generator: Generator) -> tuple[Array, Array]:
         if self.lengths is not None:
             named = isinstance(self.lengths, (str, Path))
-            rows = trace_file.read_lengths(Path(self.lengths)) if named else self.lengths
-            read, written = draws.resampled(count, rows, generator).T
+            rows = trace_file.read_lengths(Path(str(self.lengths))) if named else self.lengths
+            read, written = draws.resampled(count, np.asarray(rows), generator).T
             return read, written
         if self.length_spread:
             pair = [
@@ -218,7 +218,9 @@ class OfferedLoad:
         shapes = {"burstiness": self.burstiness != 1.0, "ramp_to": self.ramp_to > 0}
         if not self.rate and any(shapes.values()):
             name = next(name for name, changed in shapes.items() if changed)
-            raise InvalidValue(f"{name} shapes the arrivals of a rate: give a rate, or leave it out")
+            raise InvalidValue(
+                f"{name} shapes the arrivals of a rate: give a rate, or leave it out"
+            )
         if all(shapes.values()):
             raise InvalidValue("a ramp is Poisson: give burstiness or ramp_to, one of them")
         if bool(self.ramp_to) != bool(self.ramp_s):

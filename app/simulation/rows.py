@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.simulation.run import UNVALIDATED, Run
 from genz_core.serving.simulation import Simulation
@@ -28,7 +29,7 @@ _RATES = (
 
 
 def document(run: Run) -> dict[str, Any]:
-    """Everything that was asked and answered, SI units, as `ridgeline simulate --json` prints it."""
+    """What was asked and answered, SI units, as `ridgeline simulate --json` prints it."""
     s, settings = run.resolved.scenario, run.settings
     return {
         "model": run.resolved.model.name,
@@ -73,13 +74,13 @@ def latency_rows(run: Run) -> list[dict[str, Any]]:
     ]
 
 
-def request_columns(run: Run) -> dict[str, Array]:
+def request_columns(run: Run) -> dict[str, NDArray[Any]]:
     """One row a request, in the order of `Requests`; times in seconds, NaN where there is none.
 
     good: whether it met the targets, where there are any.
     """
     answers = run.simulation
-    columns: dict[str, Array] = {
+    columns: dict[str, NDArray[Any]] = {
         "request": np.arange(len(answers.requests)),
         "arrival_s": answers.arrival_s,
         "input_tokens": answers.requests.input_tokens.astype(int),

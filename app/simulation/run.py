@@ -22,9 +22,7 @@ ROUTERS: tuple[str, ...] = get_args(Routing)
 #: Latencies that may have a target.
 TARGETS = ("ttft_s", "tpot_s", "e2e_s")
 #: What every simulated latency is, for documents and captions.
-UNVALIDATED = (
-    "simulated latencies carry no interval: no measured percentiles have validated them"
-)
+UNVALIDATED = "simulated latencies carry no interval: no measured percentiles have validated them"
 _WAVES = (
     "a closed loop of equal lengths is served in waves, and TTFT is that of a wave: draw lengths "
     "with length_ratio 0.8, as public benchmarks do"

@@ -113,7 +113,8 @@ def read_lengths(path: Path) -> Array:
 
 def _rows(file: BinaryIO, name: str) -> Iterator[tuple[int, Row]]:
     """The rows of a CSV or of JSON lines with their line numbers."""
-    reader = file if isinstance(file, io.BufferedReader) else io.BufferedReader(file)  # type: ignore[arg-type]
+    given: Any = file
+    reader = given if isinstance(given, io.BufferedReader) else io.BufferedReader(given)
     packed = reader.peek(2)[:2] == b"\x1f\x8b"
     stream: Any = gzip.GzipFile(fileobj=reader) if packed else reader
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")

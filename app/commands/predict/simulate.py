@@ -158,7 +158,9 @@ def _print(answer: Run, chosen: TableFormat, more: Mapping[str, Any]) -> None:
     typer.echo(render(rows.latency_rows(answer), chosen))
     if chosen is TableFormat.csv:
         return
-    figures = {k: v for k, v in rows.figures(answer).items() if k.split("_")[0] not in rows.LATENCIES}
+    figures = {
+        k: v for k, v in rows.figures(answer).items() if k.split("_")[0] not in rows.LATENCIES
+    }
     typer.echo("\n" + render([{"figure": k, "value": v} for k, v in figures.items()], chosen))
     for note in answer.notes:
         typer.echo(f"\nnote: {note}")
@@ -178,9 +180,7 @@ def _calibrate(
     settings = _settings(given, **(result.load if result else {}))
     seconds = given["measured_tpot"] or (result.tpot_s if result else 0.0)
     with running("calibrating") as under_way:
-        fit = from_one_run.fit(
-            resolved, settings, seconds, under_way.progress, under_way.cancelled
-        )
+        fit = from_one_run.fit(resolved, settings, seconds, under_way.progress, under_way.cancelled)
     kept = from_one_run.keep(fit) if given["save"] else None
     beside = from_one_run.beside(fit, result.figures) if result else []
     _print(fit.run, chosen, {"measured": result.figures} if result else {})

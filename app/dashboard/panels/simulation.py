@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -20,18 +19,16 @@ from app.simulation import rows, trace_file
 from app.simulation.offered_load import OfferedLoad
 from app.simulation.run import ROUTERS, Run, Settings, run, run_setup
 from app.wording import quantities
-from genz_core.errors import RidgelineError
+from genz_core.deployment import recipe_key
+from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.serving.simulation import Options
 from hardware_db import recipes
-from genz_core.deployment import recipe_key
-from profilers.collect.progress import never
 
 CLOSED, OPEN, TRACE = "Closed loop", "Arrival rate", "Trace file"
 JOB, RESULT = "simulation", "simulated"
 #: Requests that are simulated while the page waits; more run in a process of their own.
 _AT_ONCE = 5000
 _MOST_MB = 200
-_TARGETS = {"ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "E2E"}
 
 
 def simulation_panel(setup: Setup) -> None:
@@ -101,7 +98,7 @@ def _traffic(kind: str) -> tuple[dict[str, Any], Any]:
             help="The first of the file; 0: all of them.",
         )  # fmt: skip
         return {"requests": int(first)}, upload
-    with st.grid(4, min_column_width=150):
+    with st.grid(5, min_column_width=150):
         if kind == CLOSED:
             users = st.number_input(
                 "Concurrency", 1, 100_000, 32, key="sim_users", bind="query-params",
@@ -136,7 +133,7 @@ def _rate() -> dict[str, Any]:
 def _lengths() -> dict[str, Any]:
     """Draw how lengths are drawn and what prompts share; returns the fields of `OfferedLoad`."""
     scenario = st.session_state["setup"].scenario
-    with st.grid(4, min_column_width=150):
+    with st.grid(5, min_column_width=150):
         ratio = st.number_input(
             "Shortest length", 0.05, 1.0, 0.8, 0.05, key="sim_ratio",
             help="Lengths are uniform between this share of the sidebar's and all of them. At 1 "
@@ -170,7 +167,7 @@ def _target_fields() -> dict[str, float]:
         "tpot_s": ("TPOT target [ms]", 1e-3),
         "e2e_s": ("E2E target [s]", 1.0),
     }
-    with st.grid(4, min_column_width=150):
+    with st.grid(5, min_column_width=150):
         return {
             name: unit * st.number_input(
                 label, 0.0, 1e6, 0.0, key=f"sim_target_{name}", format="%.4g",
@@ -183,14 +180,22 @@ def _target_fields() -> dict[str, float]:
 def _engine() -> tuple[Options, str, int, int]:
     """Draw what an operator sets; returns options, router, replicas and the seed."""
     with st.grid(4, min_column_width=150):
-        sequences = st.number_input("Most sequences", 0, 1_000_000, 0, key="sim_sequences",
-                                    help="Of a step and rank; 0: the engine's default.")  # fmt: skip
-        budget = st.number_input("Token budget", 0, 10**7, 0, key="sim_budget",
-                                 help="Tokens of a step and rank; 0: the engine's default.")  # fmt: skip
-        fraction = st.number_input("Memory fraction", 0.0, 1.0, 0.0, 0.01, key="sim_fraction",
-                                   help="Of a device; 0: the engine's default.")  # fmt: skip
-        kv = st.number_input("KV tokens", 0, 10**10, 0, key="sim_kv",
-                             help="That the cache of a rank holds; 0: what fits.")  # fmt: skip
+        sequences = st.number_input(
+            "Most sequences", 0, 1_000_000, 0, key="sim_sequences",
+            help="Of a step and rank; 0: the engine's default.",
+        )  # fmt: skip
+        budget = st.number_input(
+            "Token budget", 0, 10**7, 0, key="sim_budget",
+            help="Tokens of a step and rank; 0: the engine's default.",
+        )  # fmt: skip
+        fraction = st.number_input(
+            "Memory fraction", 0.0, 1.0, 0.0, 0.01, key="sim_fraction",
+            help="Of a device; 0: the engine's default.",
+        )  # fmt: skip
+        kv = st.number_input(
+            "KV tokens", 0, 10**10, 0, key="sim_kv",
+            help="That the cache of a rank holds; 0: what fits.",
+        )  # fmt: skip
         router = st.selectbox("Router", ROUTERS, index=1, key="sim_router",
                               format_func=lambda name: name.replace("_", " "))  # fmt: skip
         replicas = st.number_input("Replicas", 1, 256, 1, key="sim_replicas")
@@ -213,7 +218,7 @@ def _trace(upload: Any, first: int) -> trace_file.Trace:
         InvalidValue: there is none, or it is no trace.
     """
     if upload is None:
-        raise trace_file.InvalidValue("upload a trace first: CSV or JSON lines")
+        raise InvalidValue("upload a trace first: CSV or JSON lines")
     return trace_file.parse(io.BytesIO(upload.getvalue()), upload.name, first)
 
 
@@ -229,7 +234,7 @@ def _start(setup: Setup, settings: Settings) -> None:
         st.rerun()
     try:
         with st.spinner("Simulating …"):
-            answer = run(cached.resolved(setup), settings, cancelled=never)
+            answer = run(cached.resolved(setup), settings)
     except RidgelineError as error:
         st.error(str(error), icon=":material/error:")
         return
@@ -261,9 +266,7 @@ def _show(setup: Setup, answer: Run) -> None:
     figures = _charts(answer)
     st.subheader("Latencies", anchor=False)
     table = pd.DataFrame(rows.latency_rows(answer))
-    st.dataframe(
-        _in_words(table), hide_index=True, key="sim_latencies", height="auto"
-    )
+    st.dataframe(_in_words(table), hide_index=True, key="sim_latencies", height="auto")
     for note in answer.notes:
         st.caption(f"Note: {note}.")
     _forget_button(answer)
@@ -304,8 +307,8 @@ def _cards(named: Mapping[str, Any]) -> None:
         if "good_share" in named:
             card(
                 "Goodput",
-                f"{named['good_requests_per_s']:.3g} requests/s",
-                f"{quantities.percent(named['good_share'])} meet the targets",
+                quantities.percent(named["good_share"]),
+                f"{named['good_requests_per_s']:.3g} requests/s in target",
             )
 
 
@@ -331,7 +334,7 @@ def _charts(answer: Run) -> dict[str, Any]:
             curves = {
                 rows.LATENCIES[name[:-2]]: rows.distribution(*latencies[name]) for name in names
             }
-            lines = {_TARGETS[name]: targets[name] for name in names if name in targets}
+            lines = [targets[name] for name in names if name in targets]
             figure = charts.cumulative(curves, lines, f"Distribution of {title}", look)
             figures[f"distribution of {title}"] = figure
             key = f"sim-cdf-{names[0][:-2]}"
@@ -357,9 +360,7 @@ def _forget_button(answer: Run) -> None:
         st.info("Forgotten: simulate again.", icon=":material/info:")
 
 
-def _downloads(
-    answer: Run, figures: Mapping[str, Any], table: pd.DataFrame, setup: Setup
-) -> None:
+def _downloads(answer: Run, figures: Mapping[str, Any], table: pd.DataFrame, setup: Setup) -> None:
     """Draw the buttons that save every request, and those of charts and scenario."""
 
     def requests() -> pd.DataFrame:
