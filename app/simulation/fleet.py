@@ -82,7 +82,9 @@ def run_file(
             try:
                 _gather(futures, answers, target, len(named), progress, cancelled)
             finally:
-                pool.shutdown(wait=True, cancel_futures=True)
+                for future in futures:
+                    future.cancel()
+                pool.shutdown()
                 _write(target, answers)
     return Fleet([answers[at] for at in sorted(answers)], len(named), kept)
 
