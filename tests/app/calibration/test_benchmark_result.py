@@ -1,4 +1,4 @@
-"""Result files of serving benchmarks: vLLM's, SGLang's, GenAI-Perf's; what is none, one sentence."""
+"""Result files of serving benchmarks: vLLM, SGLang, GenAI-Perf; what is none, one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ridgeline simulate: one answer with Python, the same bytes for the same seed, files written whole."""
+"""ridgeline simulate: one answer with Python, the same bytes for a seed, files written whole."""
 
 from __future__ import annotations
 
@@ -115,8 +115,9 @@ def test_a_fit_that_is_not_kept_leaves_no_file(own_data, printed):
 
 def test_a_result_file_names_load_and_figures(own_data, answer, printed, tmp_path):
     file = tmp_path / "result.json"
-    file.write_text(json.dumps({**VLLM, "max_concurrency": 8, "completed": 80, "num_prompts": 80,
-                                "total_input_tokens": 8000, "total_output_tokens": 4000}))  # fmt: skip
+    smaller = {"max_concurrency": 8, "completed": 80}
+    totals = {"total_input_tokens": 8000, "total_output_tokens": 4000}
+    file.write_text(json.dumps({**VLLM, **smaller, **totals}))
     named = answer("simulate", LLAMA, "--measured", file)
     assert named["load"]["concurrency"] == 8 and named["load"]["isl"] == 100
     assert named["tpot_mean_s"] == pytest.approx(0.0213, rel=1e-3)
@@ -149,7 +150,8 @@ def test_ctrl_c_is_one_sentence_and_leaves_no_file(tmp_path: Path):
     command += ["--rate", "1e3", "--requests", "500000", "--requests-file", str(table)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
-    time.sleep(8.0)
+    assert process.stderr.readline().strip() == "simulating"
+    time.sleep(2.0)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
