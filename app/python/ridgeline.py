@@ -237,7 +237,7 @@ def simulate(
         trace: a file of requests (CSV, JSON lines), or `Requests`; give one of them.
         burstiness: shape of the gamma-distributed gaps of a rate, 1 for Poisson, less is burstier.
         ramp_to, ramp_s: the rate climbs linearly to ramp_to over the first ramp_s seconds.
-        requests: of all; by default ten a slot, a thousand at a rate, the whole of a trace.
+        requests: by default ten a slot, a thousand at a rate, the whole of a trace.
         isl, osl: tokens; uniform in [length_ratio, 1] of them, or lognormal with a standard
             deviation of length_spread means, or drawn from `lengths`: a file with the columns
             input_tokens and output_tokens, or an array [rows, 2].
@@ -248,8 +248,7 @@ def simulate(
         *_target_s: what a request must meet to count as good.
         max_num_seqs, max_num_batched_tokens: of a step, 0 for the engine's default.
         memory_fraction: of a device that the engine takes, 0 for its default.
-        kv_tokens: that the cache of a rank holds, 0 for what fits.
-        prefix_caching: equal prefixes are read once.
+        kv_tokens: that a rank's cache holds, 0 for what fits.  prefix_caching: reuse prefixes.
         recv_interval: decode steps between two looks of the scheduler at new requests.
         step_scale: measured over priced time of a step; None for your own calibration, if any.
         The others: see `estimate`.

@@ -26,8 +26,8 @@ from hardware_db import recipes
 
 CLOSED, OPEN, TRACE = "Closed loop", "Arrival rate", "Trace file"
 JOB, RESULT = "simulation", "simulated"
-#: Requests that are simulated while the page waits; more run in a process of their own.
-_AT_ONCE = 5000
+#: Requests, and pieces of prompts, that are simulated while the page waits: a second or two.
+_AT_ONCE, _PIECE_TOKENS = 5000, 4096
 _MOST_MB = 200
 
 
@@ -47,7 +47,7 @@ def simulation_panel(setup: Setup) -> None:
         _start(setup, settings)
     if is_running(JOB):
         show_progress(JOB, "simulation")
-    _take_job(setup)
+    _take_job()
     shown = st.session_state.get(RESULT)
     if shown is None:
         st.info("Nothing is simulated yet in this session.", icon=":material/play_arrow:")
@@ -227,9 +227,7 @@ def _trace(upload: Any, first: int) -> trace_file.Trace:
 
 def _start(setup: Setup, settings: Settings) -> None:
     """Simulate at once, or start a job where that takes long."""
-    trace = settings.load.trace
-    count = len(trace.requests) if isinstance(trace, trace_file.Trace) else settings.load.count
-    if count > _AT_ONCE:
+    if _pieces(settings.load) > _AT_ONCE:
         st.session_state[JOB] = background_job.start(run_setup, (setup, settings))
         st.rerun()
     try:
@@ -241,7 +239,16 @@ def _start(setup: Setup, settings: Settings) -> None:
     st.session_state[RESULT] = (setup, answer)
 
 
-def _take_job(setup: Setup) -> None:
+def _pieces(load: OfferedLoad) -> float:
+    """Requests of a load, and the pieces that their prompts are read in."""
+    if isinstance(load.trace, trace_file.Trace):
+        requests = load.trace.requests
+        return len(requests) + float(requests.input_tokens.sum()) / _PIECE_TOKENS
+    prompt = load.shared_tokens + load.isl * load.turns
+    return load.count * (1.0 + prompt / _PIECE_TOKENS)
+
+
+def _take_job() -> None:
     """Show what became of the job, once."""
     job = st.session_state.get(JOB)
     if job is None or not job.over:
