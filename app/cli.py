@@ -24,6 +24,7 @@ COMMANDS = (
     "predict.modules",
     "predict.sweep",
     "predict.serve",
+    "predict.simulate",
     "library.validate",
     "measured.import_",
     "measured.compare",

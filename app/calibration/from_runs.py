@@ -197,14 +197,15 @@ def _measured(row: points_file.Row, point: Point, resolved: Resolved) -> Iterato
     """
     label = point.id
     cells = {name: row[name] for name in METRICS if row.get(name)}
-    columns = KINDS["Under load" if point.concurrency else "Static batch"]
+    columns = KINDS["Static batch" if point.load == "batch" else "Under load"]
     if not cells:
         examples = " or ".join(f"{LABELS[name].partition(' [')[0]} ({name})" for name in columns)
         raise InvalidValue(f"{label} measures nothing: give {examples}")
     for name, text in cells.items():
         if name not in columns:
-            load = "a concurrency" if point.concurrency else "a batch"
-            raise InvalidValue(f"{label}: with {load}, give {' or '.join(columns)}, not {name}")
+            raise InvalidValue(
+                f"{label}: with a {point.load}, give {' or '.join(columns)}, not {name}"
+            )
         try:
             seconds = float(text)
         except ValueError:
@@ -238,7 +239,7 @@ def _fitted(
         scales,
         tpot_scale=scales.tpot_scale * fit.tpot_scale,
         ttft_scale=scales.ttft_scale * fit.ttft_scale,
-        points=len({id(run.point) for run in runs if run.point.concurrency}),
+        points=len({id(run.point) for run in runs if run.point.load != "batch"}),
     )
     moved = {name: factors.get(name, 1.0) * by for name, by in fit.factors.items()}
     return RecipeCalibration(

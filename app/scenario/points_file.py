@@ -84,7 +84,7 @@ def read(source: Path) -> list[Row]:
             if missing:
                 raise InvalidValue(
                     f"{source} has no column {' and '.join(missing)}; a points file needs at "
-                    "least model and system, and isl, osl, and batch or concurrency"
+                    "least model and system, and isl, osl, and batch, concurrency or rate"
                 )
             return [
                 {
@@ -136,7 +136,8 @@ def group_of(point: Point) -> tuple[object, ...]:
     return (
         *(getattr(scenario, name) for name in NAMES),
         scenario.moe_tp is None,
-        bool(point.concurrency),
+        point.load,
+        bool(point.stream_interval),
     )
 
 
@@ -153,7 +154,7 @@ def price_or_fail(members: Sequence[tuple[int, Point]]) -> list[Row]:
 
 def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
     """Rows of one group, arrays side by side."""
-    figures = (_served if points[0].concurrency else _static)(resolved, points)
+    figures = (_static if points[0].load == "batch" else _served)(resolved, points)
     return [
         _row(
             point.id,
@@ -213,22 +214,28 @@ def _static(resolved: Resolved, points: Sequence[Point]) -> _Figures:
 
 
 def _served(resolved: Resolved, points: Sequence[Point]) -> _Figures:
-    """Closed-loop serving at a concurrency as public benchmarks measure it.
+    """Serving at a concurrency, as public benchmarks measure it, or at an arrival rate.
 
-    Ten requests a user, the first of all users at once, under the engine's settings there.
+    At a concurrency each user sends ten requests, the first of all users at once.  An engine that
+    states no stream interval has that of its published measurements.
     """
     column = _columns(points)
     isl, osl, users = (column.pop(name) for name in ("isl", "osl", "batch"))
     degrees: dict[str, Any] = dict(column)
+    rates = np.array([point.rate for point in points])
+    closed = points[0].load == "concurrency"
+    streams = np.array([float(point.stream_interval) for point in points])
     result = serve_resolved(
         resolved,
         isl=isl,
         osl=osl,
         parallelism=replace(resolved.scenario.parallelism, **degrees),
         length_ratio=np.array([point.length_ratio for point in points]),
-        concurrency=users,
+        concurrency=users if closed else None,
+        rate_per_s=None if closed else rates,
         waves=WAVES,
-        stream_interval=None,
+        stream_interval=streams if points[0].stream_interval else None,
+        recv_interval=np.array([point.recv_interval for point in points]),
     )
     table = served_columns(resolved, result, _LATENCIES, ("output_tokens_per_s",))
     return _Figures(

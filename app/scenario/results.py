@@ -33,7 +33,7 @@ _DEGREES = ("tp", "pp", "dp", "cp")
 _SIZES = ("batch", "isl", "osl")
 
 
-class _Table:
+class ResultTable:
     """Rows that print as a table; `rows` are those of the command line's JSON."""
 
     @property
@@ -57,7 +57,7 @@ class _Table:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Estimate(_Table):
+class Estimate(ResultTable):
     """A static batch, priced.
 
     Figures by name, floats, or arrays [configurations] where an argument was one, SI units:
@@ -134,7 +134,7 @@ class Estimate(_Table):
 
     def __repr__(self) -> str:
         if not self.scalar:
-            return _preview(self.rows, ("status", *self.varied, "ttft_s", "tpot_s"))
+            return preview(self.rows, ("status", *self.varied, "ttft_s", "tpot_s"))
         row = self.to_dict()
         lines = {
             "model": f"{row['model']}, {_formats(self.resolved)}",
@@ -170,7 +170,7 @@ def _cost(row: Mapping[str, Any]) -> str:
     return "no price" if cost is None else f"{quantities.dollars(cost)} per 1M tokens"
 
 
-def _preview(rows: Sequence[Mapping[str, Any]], names: Sequence[str], most: int = 8) -> str:
+def preview(rows: Sequence[Mapping[str, Any]], names: Sequence[str], most: int = 8) -> str:
     """The first rows, as an aligned table, and how many there are."""
     shown = [{name: row[name] for name in names if name in row} for row in rows[:most]]
     table = render(shown, TableFormat.text)
@@ -182,7 +182,7 @@ def estimate(
 ) -> Estimate:
     """See `ridgeline.estimate`."""
     formats = {name: numbers.pop(name) for name in FORMATS}
-    arrays, scalars = _arrays(_with_experts(numbers))
+    arrays, scalars = _arrays(with_experts(numbers))
     scenario = Scenario(offload=offload, **scalars)
     resolved = resolve_objects(scenario, model, system, engine, formats)
     priced = estimate_resolved(resolved, **arrays)
@@ -191,7 +191,7 @@ def estimate(
     return Estimate(resolved, priced, not arrays, arrays)
 
 
-def _with_experts(numbers: dict[str, Any]) -> dict[str, Any]:
+def with_experts(numbers: dict[str, Any]) -> dict[str, Any]:
     """`ep` from `moe_tp` where that alone is given: moe_tp * ep = tp * dp."""
     if numbers["ep"] is None:
         ranks = np.asarray(numbers["tp"]) * np.asarray(numbers["dp"])
@@ -223,7 +223,7 @@ def _arrays(numbers: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Served(_Table):
+class Served(ResultTable):
     """A deployment under load.
 
     Figures by name, floats, or arrays [loads] where an argument was one, SI units: ttft_s,
@@ -254,7 +254,7 @@ class Served(_Table):
 
     def __repr__(self) -> str:
         names = (self.load, "status", "ttft_s", "tpot_s", "output_tokens_per_s", "running")
-        return _preview(self.rows, names)
+        return preview(self.rows, names)
 
 
 def serve(
@@ -273,7 +273,7 @@ def serve(
         raise InvalidValue("give a concurrency or a rate, one of them")
     name, load = ("concurrency", concurrency) if rate is None else ("rate", rate)
     formats = {key: numbers.pop(key) for key in FORMATS}
-    arrays, scalars = _arrays({**_with_experts(numbers), name: load})
+    arrays, scalars = _arrays({**with_experts(numbers), name: load})
     resolved = resolve_objects(Scenario(**{k: v for k, v in scalars.items() if k != name}),
                                model, system, engine, formats)  # fmt: skip
     size = len(next(iter(arrays.values()))) if arrays else 1
@@ -303,7 +303,7 @@ def _split(scenario: Scenario, arrays: Mapping[str, Any]) -> Any:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Sweep(_Table):
+class Sweep(ResultTable):
     """Every combination of some axes: the axes, then status, latencies with their intervals,
     throughput and memory; `rows` as `ridgeline sweep --json` prints them."""
 
@@ -323,7 +323,7 @@ class Sweep(_Table):
 
     def __repr__(self) -> str:
         names = (*self.axes, "status", "ttft_s", "tpot_s", "output_tokens_per_s_per_device")
-        return _preview(self.rows, names)
+        return preview(self.rows, names)
 
 
 def sweep(
@@ -347,4 +347,16 @@ def sweep(
     return Sweep(resolved, result, given)
 
 
-__all__ = ["OUT_OF_MEMORY", "Estimate", "Served", "Sweep", "estimate", "serve", "sweep"]
+__all__ = [
+    "FORMATS",
+    "OUT_OF_MEMORY",
+    "Estimate",
+    "ResultTable",
+    "Served",
+    "Sweep",
+    "estimate",
+    "preview",
+    "serve",
+    "sweep",
+    "with_experts",
+]

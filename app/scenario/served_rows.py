@@ -30,7 +30,7 @@ def serve_resolved(
     parallelism: Parallelism | None = None,
     length_ratio: Num = 1.0,
     waves: float = 0.0,
-    stream_interval: Num | None = 0.0,
+    stream_interval: Num | None = 1.0,
     recv_interval: Num = 1.0,
 ) -> ServingEstimate:
     """Serve a scenario under loads, [loads]; one that cannot be served has a reason code.

@@ -7,24 +7,29 @@ either `hash_ids` (identities of blocks of `block_tokens`) or `session` and `tur
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
 import math
+import zlib
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
-from itertools import islice
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
 from genz_core.errors import InvalidValue
 from genz_core.serving.simulation import Requests
+from genz_core.short_repr import clipped, listed
+from genz_core.types import Array
+from profilers.collect.progress import Cancel, Cancelled, never
 
 Row = Mapping[str, Any]
-#: Requests that a trace may have, and bytes of one of its lines.
-MOST_REQUESTS, MOST_BYTES = 2_000_000, 1_000_000
+#: Requests of a trace, tokens of a prompt or an answer, and bytes of a line at most.
+MOST_REQUESTS, MOST_TOKENS, MOST_BYTES = 2_000_000, 10_000_000, 1_000_000
 #: Our columns by those of public traces: Azure's, Mooncake's (milliseconds), vLLM's and others'.
 _ALIASES = {
     "arrival_s": ("arrival_s", "TIMESTAMP", "timestamp", "arrival_time", "arrived_at"),
@@ -37,39 +42,92 @@ _ALIASES = {
         "num_decode_tokens",
     ),
 }  # fmt: skip
+_LENGTHS = ("input_tokens", "output_tokens")
 _MOONCAKE_BLOCK = 512
-_SESSION_BLOCK = 16
+SESSION_BLOCK = 16
+_ASK_EVERY = 10_000
 
 
-def read(path: Path, most: int = MOST_REQUESTS) -> Requests:
-    """The requests of a trace, the first `most` of them, in order of arrival.
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Requests of a file in order of arrival, the first at zero.
+
+    notes: what was done to them on the way, in words.
+    """
+
+    requests: Requests
+    name: str
+    notes: tuple[str, ...] = ()
+
+
+def read(path: Path, count: int = 0, cancelled: Cancel = never) -> Trace:
+    """The requests of a trace, or the first `count` of its rows.
 
     Raises:
-        InvalidValue: no such file, no trace, or a row that is none; the line is named.
+        InvalidValue: no such file, no trace, too long, or a row that is none; the line is named.
+        Cancelled: `cancelled` said so.
     """
     try:
-        with _opened(path) as stream:
-            return parse(stream, path.name, most)
-    except (OSError, EOFError) as error:
-        raise InvalidValue(f"{path}: the trace cannot be read: {error}") from None
-    except UnicodeDecodeError:
-        raise InvalidValue(f"{path.name} is no text: a trace is CSV or JSON lines") from None
+        with path.open("rb") as file:
+            return parse(file, path.name, count, cancelled)
+    except OSError as error:
+        raise InvalidValue(f"{path}: the trace cannot be read: {error.strerror or error}") from None
 
 
-def parse(stream: TextIO, name: str, most: int = MOST_REQUESTS) -> Requests:
-    """As `read`, of an open text; name: for messages."""
-    first = stream.readline(MOST_BYTES)
-    rows = _json_rows if first.lstrip().startswith("{") else _csv_rows
-    columns = _Columns(name)
-    for line, row in islice(rows(first, stream, name), most):
+def parse(file: BinaryIO, name: str, count: int = 0, cancelled: Cancel = never) -> Trace:
+    """As `read`, of an open file; name: for messages."""
+    columns = _Columns(name, tuple(_ALIASES))
+    for at, (line, row) in enumerate(_rows(file, name)):
+        if count and at >= count:
+            columns.note(f"the first {count:,} requests of {name}")
+            break
+        if at >= MOST_REQUESTS:
+            raise InvalidValue(
+                f"{name} has more than {MOST_REQUESTS:,} requests: name how many of the first to "
+                f"take, {MOST_REQUESTS:,} at most"
+            )
+        if at % _ASK_EVERY == 0 and cancelled():
+            raise Cancelled(f"line {line} of {name}")
         columns.add(line, row)
-    return columns.requests()
+    return columns.trace()
 
 
-def _opened(path: Path) -> TextIO:
-    packed = path.open("rb").read(2) == b"\x1f\x8b"
-    stream: Any = gzip.open(path, "rb") if packed else path.open("rb")
-    return io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+def read_lengths(path: Path) -> Array:
+    """Prompt and output tokens of a file with those two columns, [rows, 2].
+
+    Raises:
+        InvalidValue: as `read`.
+    """
+    columns = _Columns(path.name, _LENGTHS)
+    try:
+        with path.open("rb") as file:
+            for _, (line, row) in zip(range(MOST_REQUESTS), _rows(file, path.name), strict=False):
+                columns.add(line, row)
+    except OSError as error:
+        raise InvalidValue(f"{path}: cannot be read: {error.strerror or error}") from None
+    return columns.lengths()
+
+
+# ------------------------------------------------------------------------------- lines
+
+
+def _rows(file: BinaryIO, name: str) -> Iterator[tuple[int, Row]]:
+    """The rows of a CSV or of JSON lines with their line numbers."""
+    given: Any = file
+    reader = given if isinstance(given, io.BufferedReader) else io.BufferedReader(given)
+    packed = reader.peek(2)[:2] == b"\x1f\x8b"
+    stream: Any = gzip.GzipFile(fileobj=reader) if packed else reader
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+    try:
+        first = text.readline(MOST_BYTES)
+        rows = _json_rows if first.lstrip().startswith("{") else _csv_rows
+        yield from rows(first, text, name)
+    except UnicodeDecodeError:
+        raise InvalidValue(f"{name} is no text: a trace is CSV or JSON lines") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise InvalidValue(f"{name} is damaged: it cannot be unpacked to its end") from None
+    finally:
+        text.detach()
 
 
 def _lines(first: str, stream: TextIO, name: str) -> Iterator[tuple[int, str]]:
@@ -96,62 +154,90 @@ def _json_rows(first: str, stream: TextIO, name: str) -> Iterator[tuple[int, Row
 
 def _csv_rows(first: str, stream: TextIO, name: str) -> Iterator[tuple[int, Row]]:
     lines = _lines(first, stream, name)
-    header = [cell.strip() for cell in next(lines, (1, ""))[1].strip().split(",")]
+    header = [cell.strip() for cell in _cells(next(lines, (1, ""))[1], name, 1)]
     for at, line in lines:
-        cells = line.strip().split(",")
+        cells = _cells(line, name, at)
         if len(cells) != len(header):
             raise InvalidValue(f"{name}, line {at}: {len(cells)} cells under {len(header)} columns")
         yield at, dict(zip(header, cells, strict=True))
 
 
-class _Columns:
-    """Rows gathered into the columns of `Requests`."""
+def _cells(line: str, name: str, at: int) -> list[str]:
+    if '"' not in line:
+        return line.strip().split(",")
+    try:
+        return next(csv.reader([line.strip()]))
+    except csv.Error as error:
+        raise InvalidValue(f"{name}, line {at}: {error}") from None
 
-    def __init__(self, name: str) -> None:
+
+# ------------------------------------------------------------------------------- columns
+
+
+class _Columns:
+    """Rows gathered into columns; `names`: those of ours that a row must have."""
+
+    def __init__(self, name: str, names: tuple[str, ...]) -> None:
         self._name = name
+        self._names = names
         self._keys: dict[str, str] = {}
-        self._time: Callable[[Any], float] = float
+        self._time: Callable[[Any], float] = _number
         self._arrival: list[float] = []
         self._input: list[float] = []
         self._output: list[float] = []
         self._hashes: list[tuple[int, ...]] = []
         self._block = _MOONCAKE_BLOCK
-        self._sessions: list[tuple[str, int, float]] = []
+        self._sessions: list[tuple[str, float, float]] = []
+        self._notes: list[str] = []
+
+    def note(self, words: str) -> None:
+        self._notes.append(words)
 
     def add(self, line: int, row: Row) -> None:
-        """Take a row in."""
+        """Take a row in.
+
+        Raises:
+            InvalidValue: a column that is missing, or a cell that is no number of its kind.
+        """
         if not self._keys:
             self._understand(row)
         try:
-            self._arrival.append(self._time(row[self._keys["arrival_s"]]))
-            self._input.append(_whole(row[self._keys["input_tokens"]]))
-            self._output.append(_whole(row[self._keys["output_tokens"]]))
-            self._sharing(row)
+            if "arrival_s" in self._keys:
+                self._arrival.append(self._time(row[self._keys["arrival_s"]]))
+                self._sharing(row)
+            self._input.append(_tokens(row[self._keys["input_tokens"]]))
+            self._output.append(_tokens(row[self._keys["output_tokens"]]))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InvalidValue(f"{self._name}, line {line}: {_why(error)}") from None
 
-    def requests(self) -> Requests:
+    def lengths(self) -> Array:
+        """Prompt and output tokens, [rows, 2]."""
+        if not self._input:
+            raise InvalidValue(f"{self._name} has no rows")
+        return np.array([self._input, self._output]).T
+
+    def trace(self) -> Trace:
         """The requests by arrival, the first at zero.
 
         Raises:
-            InvalidValue: there are none, or a size or a time that cannot be.
+            InvalidValue: there are none.
         """
         if not self._arrival:
             raise InvalidValue(f"{self._name} has no requests")
         arrival = np.array(self._arrival)
-        if not np.isfinite(arrival).all():
-            row = int(np.flatnonzero(~np.isfinite(arrival))[0])
-            raise InvalidValue(f"{self._name}, request {row}: arrival is {arrival[row]:g}")
         if self._sessions:
-            return self._by_session(arrival)
+            return Trace(self._by_session(arrival), self._name, tuple(self._notes))
         order = np.argsort(arrival, kind="stable")
-        return Requests(
+        if np.any(np.diff(arrival) < 0):
+            self.note(f"the rows of {self._name} were sorted by their arrival")
+        requests = Requests(
             arrival_s=arrival[order] - arrival.min(),
             input_tokens=np.array(self._input)[order],
             output_tokens=np.array(self._output)[order],
             prefix=[self._hashes[at] for at in order] if self._hashes else (),
-            block_tokens=self._block if self._hashes else 16,
+            block_tokens=self._block if self._hashes else SESSION_BLOCK,
         )
+        return Trace(requests, self._name, tuple(self._notes))
 
     def _understand(self, row: Row) -> None:
         """Find the columns by their names, and the unit of time.
@@ -159,69 +245,85 @@ class _Columns:
         Raises:
             InvalidValue: columns that a trace needs are missing.
         """
-        for name, aliases in _ALIASES.items():
-            key = next((alias for alias in aliases if alias in row), None)
+        for name in self._names:
+            key = next((alias for alias in _ALIASES[name] if alias in row), None)
             if key is None:
+                has = listed([clipped(str(column)) for column in row], 200) or "none"
                 raise InvalidValue(
-                    f"{self._name} has no column {name}; a trace needs "
-                    f"{', '.join(_ALIASES)}, and this has {', '.join(map(str, row)) or 'none'}"
+                    f"{self._name} has no column {name}; it needs {', '.join(self._names)}, and "
+                    f"has {has}"
                 )
             self._keys[name] = key
-        time = row[self._keys["arrival_s"]]
+        time = row.get(self._keys.get("arrival_s", ""))
         if "input_length" in row and "hash_ids" in row:
-            self._time = lambda value: float(value) / 1e3
+            self._time = lambda value: _number(value) / 1e3
         elif isinstance(time, str) and not _is_number(time):
             self._time = _seconds_of_date
         if "block_tokens" in row:
-            self._block = int(_whole(row["block_tokens"]))
+            self._block = int(_tokens(row["block_tokens"]))
 
     def _sharing(self, row: Row) -> None:
         if "session" in row:
-            think = float(row.get("think_s") or 0.0)
-            if not think >= 0:
+            think, turn = _number(row.get("think_s") or 0.0), _number(row.get("turn") or 1)
+            if think < 0:
                 raise ValueError(f"think_s is {think:g}, but it must be at least 0")
-            self._sessions.append((str(row["session"]), int(_whole(row.get("turn", 1))), think))
+            self._sessions.append((str(row["session"]), turn, think))
         elif "hash_ids" in row:
             ids = row["hash_ids"]
             ids = json.loads(ids) if isinstance(ids, str) else ids
+            if not isinstance(ids, list):
+                raise ValueError(f"hash_ids is {clipped(repr(ids))}, but it must be a list")
             self._hashes.append(tuple(int(block) for block in ids))
 
-    def _by_session(self, arrival: np.ndarray[Any, Any]) -> Requests:
-        """Sessions laid out so that every turn follows the one before it."""
-        first = arrival.min()
-        order = sorted(range(len(arrival)), key=lambda at: (*self._sessions[at][1:2], arrival[at]))
-        row_of: dict[tuple[str, int], int] = {}
-        numbers: dict[str, int] = {}
+    def _by_session(self, arrival: Array) -> Requests:
+        """Sessions by their first arrival, every turn after the one before it."""
+        rows_of: dict[str, list[int]] = {}
+        for at, (session, _, _) in enumerate(self._sessions):
+            rows_of.setdefault(session, []).append(at)
+        for rows in rows_of.values():
+            rows.sort(key=lambda at: (self._sessions[at][1], arrival[at]))
+        first = min(float(arrival[rows[0]]) for rows in rows_of.values())
+        order: list[int] = []
         after, starts, prefixes = [], [], []
-        for row, at in enumerate(order):
-            session, turn, think = self._sessions[at]
-            before = row_of.get((session, turn - 1), -1)
-            after.append(before)
-            starts.append(think if before >= 0 else arrival[at] - first)
-            row_of[session, turn] = row
-            tokens = int(self._input[at] + self._output[at])
-            number = numbers.setdefault(session, len(numbers))
-            prefixes.append(_blocks(number, tokens))
+        for number, rows in enumerate(sorted(rows_of.values(), key=lambda r: float(arrival[r[0]]))):
+            tokens = max(int(self._input[at] + self._output[at]) for at in rows)
+            for turn, at in enumerate(rows):
+                after.append(len(order) - 1 if turn else -1)
+                starts.append(self._sessions[at][2] if turn else float(arrival[at]) - first)
+                prefixes.append(session_blocks(number, tokens // SESSION_BLOCK))
+                order.append(at)
         return Requests(
             arrival_s=np.array(starts),
             input_tokens=np.array(self._input)[order],
             output_tokens=np.array(self._output)[order],
             after=np.array(after),
             prefix=prefixes,
-            block_tokens=_SESSION_BLOCK,
+            block_tokens=SESSION_BLOCK,
         )
 
 
-def _blocks(session: int, tokens: int) -> tuple[int, ...]:
-    """Identities of the blocks of a conversation, the same in each of its turns."""
-    first = session << 32
-    return tuple(range(first, first + tokens // _SESSION_BLOCK))
+def session_blocks(session: int, blocks: int) -> range:
+    """Identities of the first blocks of a conversation, the same in each of its turns."""
+    first = (session + 1) << 32
+    return range(first, first + blocks)
 
 
-def _whole(value: Any) -> float:
+# ------------------------------------------------------------------------------- cells
+
+
+def _number(value: Any) -> float:
     number = float(value)
-    if not math.isfinite(number) or number != int(number):
-        raise ValueError(f"{value!r} is no whole number of tokens")
+    if not math.isfinite(number):
+        raise ValueError(f"{value!r} is no finite number")
+    return number
+
+
+def _tokens(value: Any) -> float:
+    number = float(value)
+    if not (math.isfinite(number) and number == int(number) and 1 <= number <= MOST_TOKENS):
+        raise ValueError(
+            f"{clipped(repr(value))} is no whole number of tokens from 1 to {MOST_TOKENS:,}"
+        )
     return number
 
 
@@ -233,13 +335,11 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _seconds_of_date(text: str) -> float:
-    """Seconds of a date such as 2023-11-16 18:17:03.9799600."""
-    whole, _, fraction = text.strip().partition(".")
-    seconds = datetime.fromisoformat(whole.replace("T", " ")).timestamp()
-    return seconds + float(f"0.{fraction.rstrip('Z') or 0}")
+def _seconds_of_date(text: Any) -> float:
+    """Seconds of a date such as 2023-11-16 18:17:03.9799600, in UTC where it names no zone."""
+    date = datetime.fromisoformat(str(text).strip())
+    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
 def _why(error: Exception) -> str:
-    return f"no {error.args[0]}" if isinstance(error, KeyError) else str(error)
-
+    return f"no {error.args[0]}" if isinstance(error, KeyError) else clipped(str(error), 200)

@@ -220,7 +220,8 @@ class _ServedModel:
         together = np.maximum(admitted * times.ranks, 1.0)
         ratio = _chosen(self.traffic.length_ratio, chosen, self.status.size)
         late = self.traffic.stream_interval
-        late = engine.queue_steps * engine.recipe.queue_scale if late is None else late
+        published = engine.queue_steps * engine.recipe.queue_scale
+        late = published if late is None else np.maximum(np.asarray(late) - 1.0, 0.0)
         batching = Batching(
             times=times,
             isl=isl,

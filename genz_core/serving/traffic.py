@@ -18,9 +18,9 @@ class Traffic:
 
     isl, osl: nominal lengths.  length_ratio: real ones are uniform in [ratio, 1] of them.
     waves: requests that a user of a closed loop sends in all, the first of all users at once; 0
-    for a loop without a start.  stream_interval: decode steps between the first token and its
-    delivery; None for what the engine's published measurements were taken with.  recv_interval:
-    decode steps between two looks of the engine at new requests.
+    for a loop without a start.  stream_interval: tokens that the engine gathers before it
+    sends them; None for what its published measurements were taken with.  recv_interval: decode
+    steps between two looks of the engine at new requests.
     Numbers, or arrays [configs] of loads side by side.
     """
 
@@ -30,7 +30,7 @@ class Traffic:
     rate_per_s: Num | None = None
     length_ratio: Num = 1.0
     waves: float = 0.0
-    stream_interval: Num | None = 0.0
+    stream_interval: Num | None = 1.0
     recv_interval: Num = 1.0
 
 

@@ -15,9 +15,10 @@ from genz_core.engine import (
     RecipeKey,
 )
 from genz_core.errors import InvalidValue
+from genz_core.types import Parallelism
 from hardware_db import recipes
 from hardware_db.intervals import load_interval
-from hardware_db.recipes import own_file
+from hardware_db.recipes import StepScale, own_file
 
 KEY = RecipeKey("vllm", 123456789, "h100-sxm5-80gb", "fp8")
 FACTORS = {"memory_efficiency": 0.8, "host_step_s": 2.0}
@@ -153,3 +154,38 @@ def test_a_folder_that_cannot_be_written_is_one_sentence_and_loses_nothing(tmp_p
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path / "data"))
     assert own_file().read_text() == before
     assert [path.name for path in own_file().parent.iterdir()] == ["recipes.csv"]
+
+
+# ------------------------------------------------------------------------------- scales of the step
+
+SCALE = StepScale(1.07, 0.0213, "concurrency 64, 1024/1024 tokens", "2026-11-22")
+FOUR = Parallelism(tp=4)
+
+
+def test_a_scale_of_the_step_holds_for_one_deployment():
+    recipes.keep_step_scale(KEY, FOUR, SCALE)
+    assert recipes.step_scale(KEY, FOUR) == SCALE
+    assert recipes.step_scale(KEY, Parallelism(tp=8)) is None
+    assert recipes.step_scale(replace(KEY, weights="bf16"), FOUR) is None
+    assert (
+        "1.070" in SCALE.sentence and "21.3 ms" in SCALE.sentence and SCALE.date in SCALE.sentence
+    )
+
+
+def test_scales_and_recipes_share_a_file_and_leave_one_another_alone():
+    recipes.keep_step_scale(KEY, FOUR, SCALE)
+    recipes.keep_recipe(KEY, MINE)
+    assert recipes.step_scale(KEY, FOUR) == SCALE and recipes.load_recipe(KEY) == MINE
+    assert recipes.forget_step_scale(KEY, FOUR) and not recipes.forget_step_scale(KEY, FOUR)
+    assert recipes.load_recipe(KEY) == MINE
+    recipes.keep_step_scale(KEY, FOUR, SCALE)
+    assert recipes.forget_recipe(KEY)
+    assert recipes.step_scale(KEY, FOUR) == SCALE
+
+
+def test_a_file_from_before_scales_were_kept_is_read():
+    recipes.keep_recipe(KEY, MINE)
+    lines = own_file().read_text().splitlines()
+    without = [line.rsplit(",", 5)[0] for line in lines]
+    own_file().write_text("\n".join(without) + "\n")
+    assert recipes.load_recipe(KEY) == MINE and recipes.step_scale(KEY, FOUR) is None

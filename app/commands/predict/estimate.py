@@ -79,11 +79,14 @@ def estimate(
 def _price_points(points: Path, output: Path | None) -> None:
     """Price a points file; prints the rows, or writes them to `output`."""
     from app.scenario import points_file
+    from app.scenario.points_row import unknown_columns
     from app.wording.tables import render
 
+    asked = points_file.read(points)
+    for sentence in unknown_columns(asked[0] if asked else ()):
+        typer.echo(f"warning: {sentence}", err=True)
     if output is None:
-        rows = points_file.price(points_file.read(points))
-        typer.echo(render(rows, TableFormat.csv))
+        typer.echo(render(points_file.price(asked), TableFormat.csv))
         return
     with typer.progressbar(length=100, label="pricing", file=sys.stderr) as bar:
 

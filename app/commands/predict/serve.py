@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.commands import options as opt
 from app.wording.tables import TableFormat
+
+if TYPE_CHECKING:
+    from app.scenario.scenario import Scenario
 
 
 def register(cli: typer.Typer) -> None:
@@ -20,6 +23,9 @@ def serve(
     engine: opt.Engine = "vllm",
     concurrency: Annotated[str, typer.Option(help='Open requests: "64" or "1:256:x2".')] = "",
     rate: Annotated[str, typer.Option(help='Arrivals per second: "10" or "1,2,4".')] = "",
+    trace: Annotated[
+        str, typer.Option(help="Simulate a trace instead: CSV or JSON lines, also packed.")
+    ] = "",
     weights: opt.Weights = "",
     moe_weights: opt.MoeWeights = "",
     kv: opt.Kv = "",
@@ -56,6 +62,9 @@ def serve(
         osl=osl,
         **degrees,
     )
+    if trace:
+        _simulate(scenario, trace, f"{concurrency}{rate}", opt.table_format(format_, json))
+        return
     name, values = _loads(concurrency, rate)
     if not 0.0 < length_ratio <= 1.0:
         raise InvalidValue(f"--length-ratio {length_ratio:g} is not between 0 and 1")
@@ -70,6 +79,19 @@ def serve(
     typer.echo(opt.rendered(rows, opt.table_format(format_, json)))
 
 
+def _simulate(scenario: Scenario, trace: str, other_load: str, chosen: TableFormat) -> None:
+    """Simulate a trace and print its figures, as `ridgeline simulate --trace` does."""
+    from app.commands.predict.simulate import run_and_print
+    from app.scenario.scenario import resolve
+    from app.simulation.offered_load import OfferedLoad
+    from app.simulation.run import Settings
+    from genz_core.errors import InvalidValue
+
+    if other_load:
+        raise InvalidValue("give --concurrency, --rate or --trace, one of them")
+    run_and_print(resolve(scenario), Settings(OfferedLoad(trace=trace)), chosen)
+
+
 def _loads(concurrency: str, rate: str) -> tuple[str, list[float]]:
     """Name and values of the load: "concurrency" [requests] or "rate" [requests/s].
 
@@ -80,7 +102,7 @@ def _loads(concurrency: str, rate: str) -> tuple[str, list[float]]:
     from genz_core.errors import InvalidValue
 
     if bool(concurrency) == bool(rate):
-        raise InvalidValue("give --concurrency or --rate, one of them")
+        raise InvalidValue("give --concurrency, --rate or --trace, one of them")
     if concurrency:
         return "concurrency", parse_values("concurrency", concurrency)
     return "rate", parse_rates("--rate", rate)

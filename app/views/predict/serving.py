@@ -1,4 +1,4 @@
-"""Page Serving: TTFT, TPOT and throughput over the number of users or their arrival rate."""
+"""Page Serving: latencies and throughput over the load, and a load simulated."""
 
 from dataclasses import replace
 
@@ -8,6 +8,7 @@ import streamlit as st
 
 from app.charts import serving
 from app.dashboard import export, load_curves, sidebar
+from app.dashboard.panels.simulation import simulation_panel
 from app.dashboard.widgets import card
 from app.scenario import intervals
 from app.wording import quantities
@@ -42,6 +43,11 @@ st.caption(
     f"engine {resolved.engine.name} · {quantities.tokens(s.isl)} tokens in, "
     f"{quantities.tokens(s.osl)} out · {load_curves.basis(setup)}"
 )
+_, simulated = st.tabs(["Curves", "Simulate"], key="serving_tab", bind="query-params")
+if simulated.open:
+    with simulated:
+        simulation_panel(setup)
+    st.stop()
 with st.container(horizontal=True, vertical_alignment="bottom"):
     loop = st.segmented_control(
         "Load", list(LOOPS), default=next(iter(LOOPS)), required=True,

@@ -41,7 +41,8 @@ class Options:
     max_num_seqs, max_num_batched_tokens: sequences and tokens of a step and rank at most.
     memory_fraction: of a device that the engine takes.  kv_tokens: that the cache of a rank holds,
     in place of what fits.  prefix_caching: equal prefixes are shared.  recv_interval: decode steps
-    between two looks at new requests.  step_scale: measured over priced time of a step.
+    between two looks at new requests.  step_scale: measured over priced time of a step;
+    None for that of the engine's recipe where our own tables are the price.
     """
 
     max_num_seqs: int = 0
@@ -50,7 +51,7 @@ class Options:
     kv_tokens: float = 0.0
     prefix_caching: bool = True
     recv_interval: int = 1
-    step_scale: float = 1.0
+    step_scale: float | None = None
 
 
 def scheduler_of(engine: EngineProfile, options: Options, query: int, longest: int) -> Scheduler:
@@ -162,9 +163,12 @@ def workers(
     scheduler = scheduler or scheduler_of(site.engine, options, query, longest)
     first = site.rank(requests, scheduler, options, growth)
     degree = int(np.max(site.parallelism.dp))
-    price = price or _tables(site, requests, scheduler, first, open_requests, query)
-    if options.step_scale != 1.0:
-        price = ScaledPrice(price, options.step_scale)
+    scale = options.step_scale
+    if price is None:
+        price = _tables(site, requests, scheduler, first, open_requests, query)
+        scale = site.engine.recipe.tpot_scale if scale is None else scale
+    if scale not in (None, 1.0):
+        price = ScaledPrice(price, scale)
     made = []
     for _ in range(replicas):
         ranks = [site.rank(requests, scheduler, options, growth) for _ in range(degree)]

@@ -86,7 +86,8 @@ class Query:
 class PricedShares:
     """Prices shares of a deployment's operators, by pipeline stage.
 
-    without: module whose operators are left out.  stages: of the pipeline.  joined: (name, module) of operators that depend on how tokens are
+    without: module whose operators are left out.  stages: of the pipeline.
+    joined: (name, module) of operators that depend on how tokens are
     spread and yet run once for all groups of a step.
     """
 

@@ -78,7 +78,7 @@ def test_each_recipe_of_a_file_is_calibrated_apart():
         ({"measured_tpot_s": "nan"}, "'nan'"),
         ({"measured_tpot_s": "1e-9"}, "the least this device needs"),
         ({"measured_prefill_s": "1.0"}, "with a concurrency"),
-        ({"concurrency": ""}, "batch or concurrency"),
+        ({"concurrency": ""}, "batch, concurrency or rate"),
         ({"model": "Qwen/Qwen3-9B"}, "Qwen3-8B"),
         ({"tp": "3"}, "tp"),
     ],
@@ -92,5 +92,5 @@ def test_a_row_that_cannot_be_used_is_named(change: dict[str, str], words: str):
 def test_a_file_without_a_figure_is_refused(tmp_path, rows: Sequence[str]):
     file = tmp_path / "empty.csv"
     file.write_text("\n".join(["model,system", *rows]) + "\n")
-    with pytest.raises(InvalidValue, match="no runs" if not rows else "batch or concurrency"):
+    with pytest.raises(InvalidValue, match="no runs" if not rows else "batch, concurrency or rate"):
         from_runs.calibrate_file(file)

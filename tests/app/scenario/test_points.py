@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 
 import pytest
+from ridgeline import serve
 
 from app.scenario import points_file
+from app.scenario.points_row import unknown_columns
 from genz_core.errors import InvalidParallelism, InvalidValue
 
 GOOD = {
@@ -71,6 +73,45 @@ def test_a_concurrency_is_served_and_a_batch_is_static():
     assert served["status"] == "ok"
     assert float(served["tpot_s"]) > float(static["tpot_s"])
     assert float(served["ttft_s"]) > float(served["prefill_s"])
+
+
+def test_a_rate_is_served_open_loop_as_ridgeline_serve_does():
+    slow, fast = price(*(GOOD | {"batch": "", "rate": rate} for rate in ("0.5", "8")))
+    assert slow["status"] == fast["status"] == "ok"
+    assert float(fast["tpot_s"]) > float(slow["tpot_s"])
+    served = serve(GOOD["model"], system="h100", engine="generic", rate=8.0, isl=1000, osl=100)
+    assert float(fast["tpot_s"]) == pytest.approx(served.tpot_s, rel=1e-8)
+    (over,) = price(GOOD | {"batch": "", "rate": "1e6"})
+    assert over["status"] == "overloaded" and "grows without end" in over["message"]
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "often"])
+def test_a_rate_that_cannot_be_is_refused(text):
+    with pytest.raises(InvalidValue, match=f"rate = '{text}' is not a number above 0"):
+        points_file.parse(GOOD | {"batch": "", "rate": text})
+
+
+def test_a_row_has_one_load():
+    with pytest.raises(InvalidValue, match="this row has batch and rate"):
+        points_file.parse(GOOD | {"rate": "2"})
+
+
+def test_a_column_that_is_not_known_is_named_with_the_near_ones():
+    (sentence,) = unknown_columns([*GOOD, "concurency", "measured_tpot_s"])
+    assert sentence == (
+        "column 'concurency' is not known and was left out: did you mean concurrency?"
+    )
+    (other,) = unknown_columns(["colour"])
+    assert "known are id, model, system" in other
+
+
+def test_the_command_warns_of_a_column_that_it_does_not_know(tmp_path, ridgeline):
+    path = tmp_path / "in.csv"
+    path.write_text("model,system,batch,isl,osl,lenght_ratio\nQwen/Qwen3-8B,h100,1,10,2,0.5\n")
+    result = ridgeline("estimate", "--points", path)
+    assert result.exit_code == 0
+    assert "column 'lenght_ratio' is not known" in result.stderr and "length_ratio" in result.stderr
+    assert result.stdout.startswith("id,status")
 
 
 def test_shorter_real_lengths_take_less_time():

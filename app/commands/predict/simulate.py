@@ -1,0 +1,242 @@
+"""ridgeline simulate: requests served one by one, from a load, a trace, or a file of loads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from app.commands import options as opt
+from app.commands.predict import simulation_options as sim
+from app.wording.tables import TableFormat
+
+if TYPE_CHECKING:
+    from app.calibration.from_one_run import StepFit
+    from app.scenario.scenario import Resolved
+    from app.simulation.run import Run, Settings
+
+_HELP = "Serve requests one by one: percentiles, queues and preemptions of a load or a trace."
+_NAMES = (
+    "model", "system", "engine", "weights", "moe_weights", "kv", "tp", "pp", "dp", "ep", "moe_tp",
+    "expert_imbalance",
+)  # fmt: skip
+_OPTIONS = (
+    "max_num_seqs", "max_num_batched_tokens", "memory_fraction", "kv_tokens", "prefix_caching",
+    "recv_interval",
+)  # fmt: skip
+
+
+def register(cli: typer.Typer) -> None:
+    cli.command("simulate", help=_HELP)(simulate)
+
+
+def simulate(
+    model: sim.ModelName = "",
+    system: opt.SystemName = "h100-sxm5-80gb",
+    engine: opt.Engine = "vllm",
+    weights: opt.Weights = "",
+    moe_weights: opt.MoeWeights = "",
+    kv: opt.Kv = "",
+    tp: opt.Tp = 1,
+    pp: opt.Pp = 1,
+    dp: opt.Dp = 1,
+    ep: opt.Ep = 1,
+    moe_tp: opt.MoeTp = None,
+    expert_imbalance: opt.Imbalance = 1.0,
+    concurrency: sim.Concurrency = 0,
+    rate: sim.Rate = 0.0,
+    trace: sim.Trace = "",
+    burstiness: sim.Burstiness = 1.0,
+    ramp_to: sim.RampTo = 0.0,
+    ramp_s: sim.RampSeconds = 0.0,
+    requests: sim.Requests = 0,
+    seed: sim.Seed = 0,
+    isl: sim.Isl = 1024,
+    osl: sim.Osl = 1024,
+    length_ratio: sim.LengthRatio = 1.0,
+    length_spread: sim.LengthSpread = 0.0,
+    lengths: sim.Lengths = "",
+    turns: sim.Turns = 1,
+    think_s: sim.ThinkTime = 0.0,
+    shared_tokens: sim.SharedPrompt = 0,
+    ttft_target: sim.TtftTarget = 0.0,
+    tpot_target: sim.TpotTarget = 0.0,
+    e2e_target: sim.E2eTarget = 0.0,
+    router: sim.Router = "least-loaded",
+    replicas: sim.Replicas = 1,
+    max_num_seqs: sim.MaxSequences = 0,
+    max_num_batched_tokens: sim.TokenBudget = 0,
+    memory_fraction: sim.MemoryFraction = 0.0,
+    kv_tokens: sim.KvTokens = 0.0,
+    prefix_caching: sim.PrefixCaching = True,
+    recv_interval: sim.RecvInterval = 1,
+    measured_tpot: sim.MeasuredTpot = 0.0,
+    measured: sim.Measured = None,
+    save: sim.Save = True,
+    forget: sim.Forget = False,
+    points: sim.Points = None,
+    output: sim.Output = None,
+    workers: sim.Workers = 0,
+    cluster: sim.Cluster = "",
+    requests_file: sim.RequestsFile = None,
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
+) -> None:
+    given = dict(locals())
+    from app.scenario.scenario import Scenario, resolve
+    from genz_core.errors import InvalidValue
+
+    if points is not None:
+        from app.commands.predict.simulate_points import simulate_points
+
+        simulate_points(points, output, workers, cluster)
+        return
+    if not model:
+        raise InvalidValue("name a model, or give a file with --points")
+    chosen = opt.table_format(format_, json)
+    target = table_file(requests_file)
+    resolved = resolve(Scenario(**{name: given[name] for name in _NAMES}))
+    if forget:
+        _forget(resolved)
+    elif measured or measured_tpot:
+        _calibrate(resolved, given, chosen, target)
+    else:
+        run_and_print(resolved, _settings(given), chosen, target)
+
+
+def _settings(given: Mapping[str, Any], **known: Any) -> Settings:
+    """The settings of the options.
+
+    known: fields of the load that a result file names; an option that was given goes first.
+    """
+    from dataclasses import fields
+
+    from app.simulation.offered_load import OfferedLoad
+    from app.simulation.run import Settings
+    from genz_core.serving.simulation import Options
+
+    standard = {entry.name: entry.default for entry in fields(OfferedLoad)}
+    empty = {name: given[name] or None for name in ("trace", "lengths")}
+    chosen = {**{name: given[name] for name in standard}, **empty}
+    load = {name: value for name, value in chosen.items() if value != standard[name]}
+    if {"concurrency", "rate", "trace"} & set(load):
+        known = {k: v for k, v in known.items() if k not in ("concurrency", "rate", "burstiness")}
+    targets = {name: given[name.replace("_s", "_target")] for name in ("ttft_s", "tpot_s", "e2e_s")}
+    return Settings(
+        OfferedLoad(**{**known, **load}),
+        Options(**{name: given[name] for name in _OPTIONS}),
+        given["replicas"],
+        given["router"],
+        targets,
+    )
+
+
+def run_and_print(
+    resolved: Resolved, settings: Settings, chosen: TableFormat, target: Path | None = None
+) -> None:
+    """Simulate with a progress bar, print the figures, and write the requests to `target`."""
+    from app.commands.progress_bar import running
+    from app.simulation.run import run
+
+    with running("simulating") as under_way:
+        answer = run(resolved, settings, under_way.progress, under_way.cancelled)
+    _print(answer, chosen, {})
+    if target:
+        write_requests(answer, target)
+
+
+def _print(answer: Run, chosen: TableFormat, more: Mapping[str, Any]) -> None:
+    """Print a run.  more: entries of its document on top."""
+    from app.simulation import rows
+    from app.wording.tables import render, to_json
+
+    if chosen is TableFormat.json:
+        typer.echo(to_json({**rows.document(answer), **more}))
+        return
+    typer.echo(render(rows.latency_rows(answer), chosen))
+    if chosen is TableFormat.csv:
+        return
+    figures = {
+        k: v for k, v in rows.figures(answer).items() if k.split("_")[0] not in rows.LATENCIES
+    }
+    typer.echo("\n" + render([{"figure": k, "value": v} for k, v in figures.items()], chosen))
+    for note in answer.notes:
+        typer.echo(f"\nnote: {note}")
+
+
+# ------------------------------------------------------------------------------- calibration
+
+
+def _calibrate(
+    resolved: Resolved, given: Mapping[str, Any], chosen: TableFormat, target: Path | None
+) -> None:
+    """Find the scale of the step that a measured run asks for, keep it, and print the run."""
+    from app.calibration import benchmark_result, from_one_run
+    from app.commands.progress_bar import running
+
+    result = benchmark_result.read(given["measured"]) if given["measured"] else None
+    settings = _settings(given, **(result.load if result else {}))
+    seconds = given["measured_tpot"] or (result.tpot_s if result else 0.0)
+    with running("calibrating") as under_way:
+        fit = from_one_run.fit(resolved, settings, seconds, under_way.progress, under_way.cancelled)
+    kept = from_one_run.keep(fit) if given["save"] else None
+    beside = from_one_run.beside(fit, result.figures) if result else []
+    _print(fit.run, chosen, {"measured": result.figures} if result else {})
+    if chosen is not TableFormat.json:
+        _print_fit(fit, beside, kept, chosen)
+    if target:
+        write_requests(fit.run, target)
+
+
+def _print_fit(
+    fit: StepFit, beside: list[dict[str, Any]], kept: Path | None, chosen: TableFormat
+) -> None:
+    from app.wording.tables import render
+
+    if beside:
+        typer.echo("\n" + render(beside, chosen))
+    typer.echo(
+        f"\nsteps x {fit.scale.scale:.3f} give the measured TPOT"
+        + (f"; kept in {kept}, dropped by --forget" if kept else " (not kept)")
+    )
+
+
+def _forget(resolved: Resolved) -> None:
+    from app.calibration import from_one_run
+
+    dropped = from_one_run.forget(resolved)
+    typer.echo("forgotten" if dropped else "nothing was kept for this deployment")
+
+
+# ------------------------------------------------------------------------------- files
+
+
+def table_file(path: Path | None) -> Path | None:
+    """The file of a table, refused before the simulation where it cannot be written.
+
+    Raises:
+        InvalidValue: neither .csv nor .parquet, or see `options.writable_file`.
+    """
+    from genz_core.errors import InvalidValue
+
+    if path is not None and path.suffix not in (".csv", ".parquet"):
+        raise InvalidValue(f"{path}: name a file that ends in .csv or .parquet")
+    return opt.writable_file(path)
+
+
+def write_requests(answer: Run, path: Path) -> None:
+    """Write a row a request; the file appears whole or not at all."""
+    import pandas as pd
+
+    from app.simulation import rows
+    from hardware_db.whole_file import write_whole
+
+    table = pd.DataFrame(rows.request_columns(answer))
+    with write_whole(path) as draft:
+        if path.suffix == ".parquet":
+            table.to_parquet(draft, index=False)
+        else:
+            table.to_csv(draft, index=False)
+    typer.echo(f"{len(table):,} requests -> {path}", err=True)

@@ -1,0 +1,89 @@
+"""Options of `ridgeline simulate`, by the panels of its help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def _option(panel: str, help_: str, *names: str) -> Any:
+    return typer.Option(*names, help=help_, rich_help_panel=panel)
+
+
+ModelName = Annotated[str, typer.Argument(help="Name, Hugging Face id or config.json.")]
+
+_LOAD = "Load"
+Concurrency = Annotated[int, _option(_LOAD, "Open requests of a closed loop.")]
+Rate = Annotated[float, _option(_LOAD, "Arrivals per second.")]
+Trace = Annotated[str, _option(_LOAD, "A trace: CSV or JSON lines, also packed.")]
+Burstiness = Annotated[
+    float, _option(_LOAD, "Shape of the gaps of a rate: 1 Poisson, less is burstier.")
+]
+RampTo = Annotated[float, _option(_LOAD, "Rate that --rate climbs to.")]
+RampSeconds = Annotated[float, _option(_LOAD, "Seconds of that climb.", "--ramp-seconds")]
+Requests = Annotated[
+    int, _option(_LOAD, "Requests; default: ten a slot, 1,000 at a rate, a whole trace.")
+]
+Seed = Annotated[int, _option(_LOAD, "Of all draws: the same seed, the same answers.")]
+
+_LENGTHS = "Lengths and sessions"
+Isl = Annotated[int, _option(_LENGTHS, "Prompt tokens.")]
+Osl = Annotated[int, _option(_LENGTHS, "Output tokens.")]
+LengthRatio = Annotated[float, _option(_LENGTHS, "Lengths are uniform in [ratio, 1] of nominal.")]
+LengthSpread = Annotated[
+    float, _option(_LENGTHS, "Lengths are lognormal: standard deviation over mean.")
+]
+Lengths = Annotated[
+    str, _option(_LENGTHS, "Lengths are rows of a file: input_tokens, output_tokens.")
+]
+Turns = Annotated[int, _option(_LENGTHS, "Requests of a session.")]
+ThinkTime = Annotated[float, _option(_LENGTHS, "Seconds between two turns.", "--think-time")]
+SharedPrompt = Annotated[
+    int, _option(_LENGTHS, "Tokens of a system prompt that all share.", "--shared-prompt")
+]
+
+_TARGETS = "Targets of goodput"
+TtftTarget = Annotated[float, _option(_TARGETS, "Most seconds to the first token.")]
+TpotTarget = Annotated[float, _option(_TARGETS, "Most seconds between tokens, on average.")]
+E2eTarget = Annotated[float, _option(_TARGETS, "Most seconds of a request.")]
+
+_DEPLOYMENT = "Engine and router"
+Router = Annotated[
+    str, _option(_DEPLOYMENT, "least-loaded, round-robin or prefix, over ranks and replicas.")
+]
+Replicas = Annotated[int, _option(_DEPLOYMENT, "Equal deployments behind the router.")]
+MaxSequences = Annotated[
+    int, _option(_DEPLOYMENT, "Sequences of a step and rank at most.", "--max-sequences")
+]
+TokenBudget = Annotated[
+    int, _option(_DEPLOYMENT, "Tokens of a step and rank at most.", "--token-budget")
+]
+MemoryFraction = Annotated[float, _option(_DEPLOYMENT, "Of a device that the engine takes.")]
+KvTokens = Annotated[float, _option(_DEPLOYMENT, "Tokens that the cache of a rank holds.")]
+PrefixCaching = Annotated[bool, _option(_DEPLOYMENT, "Read equal prefixes once.")]
+RecvInterval = Annotated[int, _option(_DEPLOYMENT, "Decode steps between two looks at arrivals.")]
+
+_MEASURED = "Calibration from one run"
+MeasuredTpot = Annotated[
+    float, _option(_MEASURED, "Mean TPOT of a run of yours under this load [s].")
+]
+Measured = Annotated[
+    Path | None,
+    _option(_MEASURED, "Its result file: vLLM bench serve, SGLang bench_serving, GenAI-Perf."),
+]
+Save = Annotated[bool, _option(_MEASURED, "Use it in later simulations.")]
+Forget = Annotated[bool, _option(_MEASURED, "Drop what was kept for this deployment.", "--forget")]
+
+_FLEET = "Many simulations"
+Points = Annotated[Path | None, _option(_FLEET, "A CSV, a row a simulation.")]
+Output = Annotated[
+    Path | None, _option(_FLEET, "CSV of their figures; rows in it are not run again.")
+]
+Workers = Annotated[int, _option(_FLEET, "Processes; 0: one a core.")]
+Cluster = Annotated[str, _option(_FLEET, "Address of a Dask scheduler in place of processes.")]
+
+RequestsFile = Annotated[
+    Path | None, typer.Option(help="Write a row a request there: .csv or .parquet.")
+]

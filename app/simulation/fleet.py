@@ -1,0 +1,176 @@
+"""Many simulations over the cores of this machine or over a Dask cluster, and resumed.
+
+The file of answers is written whole, again and again; a row that it holds already is not run.
+"""
+
+from __future__ import annotations
+
+import csv
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.scenario import points_file
+from app.simulation.points import COLUMNS, Row, digest, simulate_row
+from genz_core.errors import InvalidValue, MeasurementError
+from hardware_db.whole_file import write_whole
+from profilers.collect.progress import Cancel, Progress, never, silent
+
+_WRITE_EVERY_S, _ASK_EVERY_S = 5.0, 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Answers of a file, a row each, those that were not run left out.
+
+    asked: rows of the file.  kept: of the answers, those that were there before.
+    """
+
+    rows: Sequence[Row]
+    asked: int
+    kept: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row has its answer."""
+        return len(self.rows) == self.asked
+
+
+def run_file(
+    source: Path,
+    target: Path,
+    workers: int = 0,
+    cluster: str = "",
+    progress: Progress = silent,
+    cancelled: Cancel = never,
+) -> Fleet:
+    """Simulate every row of `source` and write the answers to `target`.
+
+    Args:
+        workers: processes, 0 for one a core.
+        cluster: address of a Dask scheduler that takes their place.
+        cancelled: True ends the run; what is complete is written.
+
+    Raises:
+        InvalidValue: a file that cannot be read, or a target that is something else.
+        MeasurementError: a worker died, or no cluster answers; what is complete is written.
+    """
+    asked = points_file.read(source)
+    named = [row | {"id": row.get("id") or str(at)} for at, row in enumerate(asked)]
+    digests = [digest(row) for row in named]
+    known = _known(target)
+    answers = {at: known[asked] for at, asked in enumerate(digests) if asked in known}
+    kept = len(answers)
+    left = [at for at in range(len(named)) if at not in answers]
+    if left:
+        with _executor(min(workers or os.cpu_count() or 1, len(left)), cluster) as pool:
+            futures = {pool.submit(simulate_row, named[at], digests[at]): at for at in left}
+            try:
+                _gather(futures, answers, target, len(named), progress, cancelled)
+            finally:
+                for future in futures:
+                    future.cancel()
+                pool.shutdown()
+                _write(target, answers)
+    return Fleet([answers[at] for at in sorted(answers)], len(named), kept)
+
+
+def _gather(
+    futures: Mapping[Future[Row], int],
+    answers: dict[int, Row],
+    target: Path,
+    of: int,
+    progress: Progress,
+    cancelled: Cancel,
+) -> None:
+    """Take in answers as they come, and write them now and then."""
+    waiting, written = set(futures), time.monotonic()
+    while waiting and not cancelled():
+        done, waiting = wait(waiting, _ASK_EVERY_S, FIRST_COMPLETED)
+        try:
+            answers.update((futures[future], future.result()) for future in done)
+        except BrokenExecutor:
+            if cancelled():
+                return
+            raise MeasurementError(
+                f"a worker died, perhaps for want of memory: {len(answers):,} of {of:,} rows are "
+                f"in {target}; run again with fewer workers"
+            ) from None
+        progress(len(answers) / of, f"{len(answers):,} of {of:,} rows")
+        if done and time.monotonic() - written > _WRITE_EVERY_S:
+            _write(target, answers)
+            written = time.monotonic()
+
+
+@contextmanager
+def _executor(workers: int, cluster: str) -> Iterator[Executor]:
+    """Processes of this machine, or the workers of a cluster.
+
+    Raises:
+        InvalidValue: Dask is not installed.
+        MeasurementError: no scheduler answers at the address.
+    """
+    if not cluster:
+        context = multiprocessing.get_context("spawn")
+        yield ProcessPoolExecutor(workers, context, _end_with_interrupt)
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InvalidValue(
+            "a cluster needs Dask, which is not installed: pip install 'ridgeline[cluster]'"
+        ) from None
+    try:
+        client: Any = Client(cluster, timeout=10)
+    except (OSError, ValueError) as error:
+        raise MeasurementError(f"no Dask scheduler answers at {cluster}: {error}") from None
+    with client:
+        yield client.get_executor(pure=False)
+
+
+def _end_with_interrupt() -> None:
+    """A worker ends at once when Ctrl-C is pressed, and says nothing."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+# ------------------------------------------------------------------------------- the answers
+
+
+def _known(target: Path) -> dict[str, Row]:
+    """Answers that a file holds, by the digest of what was asked.
+
+    Raises:
+        InvalidValue: it is something else, which would be lost.
+    """
+    if not target.exists():
+        return {}
+    try:
+        with target.open(newline="", encoding="utf-8") as handle:
+            reader = csv.DictReader(handle)
+            rows = list(reader)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InvalidValue(f"cannot read {target}: {error}") from None
+    if tuple(reader.fieldnames or ()) != COLUMNS:
+        raise InvalidValue(f"{target} holds something else: name another file, or remove it")
+    return {row["digest"]: row for row in rows}
+
+
+def _write(target: Path, answers: Mapping[int, Row]) -> None:
+    with write_whole(target) as draft, draft.open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.DictWriter(handle, COLUMNS)
+        writer.writeheader()
+        writer.writerows(answers[at] for at in sorted(answers))

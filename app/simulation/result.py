@@ -1,0 +1,137 @@
+"""The result of `ridgeline.simulate`: figures by name, every request, and a short repr."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from app.scenario.results import FORMATS, ResultTable, with_experts
+from app.scenario.scenario import Scenario, resolve_objects
+from app.simulation import rows
+from app.simulation.offered_load import OfferedLoad
+from app.simulation.run import TARGETS, Run, Settings, run
+from app.wording import quantities
+from genz_core.errors import InvalidValue
+from genz_core.serving.simulation import Options, Simulation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_OPTIONS = Options.__slots__
+_DEGREES = ("tp", "pp", "dp", "ep", "moe_tp")
+_SCALARS = (*_DEGREES, "concurrency", "rate", "isl", "osl", "requests", "expert_imbalance")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Simulated(ResultTable):
+    """Requests served one by one.
+
+    Figures by name, SI units: requests, ended, refused, seconds, requests_per_s,
+    output_tokens_per_s, output_tokens_per_s_per_device, and of each of queue, ttft, tpot, itl and
+    e2e *_mean_s, *_p50_s, *_p90_s, *_p95_s, *_p99_s; good_requests_per_s and good_share where
+    targets were given.  No latency has an interval: nothing measured has validated them.
+
+    run: what was asked, and the simulation itself with arrays [requests] and its course over time.
+    """
+
+    run: Run
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        figures = rows.figures(self.run)
+        if name not in figures:
+            raise AttributeError(f"a simulation has no {name!r}; it has {', '.join(figures)}")
+        return figures[name]
+
+    def __dir__(self) -> list[str]:
+        return [*object.__dir__(self), *rows.figures(self.run)]
+
+    def __len__(self) -> int:
+        return len(self.run.simulation.requests)
+
+    @property
+    def simulation(self) -> Simulation:
+        """The answers as arrays [requests]."""
+        return self.run.simulation
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Mean and percentiles [s], a row a latency."""
+        return rows.latency_rows(self.run)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was asked and every figure, as `ridgeline simulate --json` prints them."""
+        return rows.document(self.run)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """One row a request: its arrival, lengths, latencies and rank, SI units."""
+        import pandas as pd
+
+        return pd.DataFrame(rows.request_columns(self.run))
+
+    def over_time(self) -> pd.DataFrame:
+        """Running and waiting requests, share of the KV cache in use and preemptions over time."""
+        import pandas as pd
+
+        return pd.DataFrame(dict(self.simulation.series))
+
+    def _repr_html_(self) -> str:
+        import pandas as pd
+
+        return str(pd.DataFrame(self.rows).to_html(index=False, border=0))
+
+    def __repr__(self) -> str:
+        named = self.to_dict()
+        refused = f", {named['refused']:,} refused" if named["refused"] else ""
+        lines = {
+            "model": named["model"],
+            "system": f"{named['devices']} x {named['system']}, engine {named['engine']}",
+            "requests": f"{named['requests']:,} in {quantities.seconds(named['seconds'])}{refused}",
+            **{label: _percentiles(named, name) for name, label in rows.LATENCIES.items()},
+            "throughput": f"{named['requests_per_s']:.4g} requests/s, "
+            f"{quantities.tokens_rate(named['output_tokens_per_s'])} out",
+        }
+        if "good_share" in named:
+            lines["goodput"] = (
+                f"{named['good_requests_per_s']:.4g} requests/s, "
+                f"{quantities.percent(named['good_share'])} meet the targets"
+            )
+        return "\n".join(f"{name:<11}{words}" for name, words in lines.items())
+
+
+def _percentiles(named: Mapping[str, Any], name: str) -> str:
+    words = (f"{what} {quantities.seconds(named[f'{name}_{what}_s'])}" for what in rows.STATISTICS)
+    return ", ".join(words)
+
+
+def simulate(
+    model: Any,
+    *,
+    system: Any,
+    engine: Any,
+    router: str,
+    replicas: int,
+    step_scale: float | None,
+    **keywords: Any,
+) -> Simulated:
+    """See `ridgeline.simulate`."""
+    arrays = [name for name, value in keywords.items() if name in _SCALARS and np.ndim(value)]
+    if arrays:
+        raise InvalidValue(f"a simulation is of one configuration: give one {arrays[0]}")
+    formats = {name: keywords.pop(name) for name in FORMATS}
+    targets = {name: keywords.pop(f"{name[:-2]}_target_s") or 0.0 for name in TARGETS}
+    options = {name: keywords.pop(name) for name in _OPTIONS if name in keywords}
+    degrees = with_experts({name: keywords.pop(name) for name in _DEGREES})
+    scenario = Scenario(expert_imbalance=keywords.pop("expert_imbalance"), **degrees)
+    given = {name: value for name, value in keywords.items() if value is not None}
+    resolved = resolve_objects(scenario, model, system, engine, formats)
+    if step_scale is not None and not 0.0 < step_scale < 1e3:
+        raise InvalidValue(f"step_scale = {step_scale:g}: give a factor above 0, 1 for none")
+    settings = Settings(
+        OfferedLoad(**given), Options(**options), replicas, router, targets, step_scale
+    )
+    return Simulated(run(resolved, settings))

@@ -1,0 +1,128 @@
+"""A simulation in rows and columns: its document, its latencies, its requests, its course."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.simulation.run import UNVALIDATED, Run
+from genz_core.serving.simulation import Simulation
+from genz_core.serving.simulation.answers import PERCENTILES
+from genz_core.types import Array
+
+#: Latencies by the names of their columns, in the order of a request's life.
+LATENCIES: Mapping[str, str] = {
+    "queue": "Queueing",
+    "ttft": "TTFT",
+    "tpot": "TPOT",
+    "itl": "ITL",
+    "e2e": "E2E",
+}
+STATISTICS = ("mean", *(f"p{percent}" for percent in PERCENTILES))
+_RATES = (
+    "requests_per_s", "input_tokens_per_s", "output_tokens_per_s",
+    "output_tokens_per_s_per_device",
+)  # fmt: skip
+
+
+def document(run: Run) -> dict[str, Any]:
+    """What was asked and answered, SI units, as `ridgeline simulate --json` prints it."""
+    s, settings = run.resolved.scenario, run.settings
+    return {
+        "model": run.resolved.model.name,
+        "system": run.resolved.system.slug,
+        "engine": run.resolved.engine.name,
+        **{name: getattr(s, name) for name in ("tp", "pp", "dp", "ep")},
+        "replicas": settings.replicas,
+        "router": settings.router,
+        "devices": devices(run),
+        "load": settings.load.described(run.drawn),
+        "targets": dict(settings.targets),
+        "step_scale": run.step_scale,
+        **figures(run),
+        "not_validated": UNVALIDATED,
+        "message": "; ".join(run.notes[:-1]),
+    }
+
+
+def figures(run: Run) -> dict[str, float]:
+    """The figures of a run by name: counts, throughput, each latency's mean and percentiles."""
+    named = run.simulation.summary(run.settings.targets)
+    named["output_tokens_per_s_per_device"] = named["output_tokens_per_s"] / devices(run)
+    counts = ("requests", "ended", "refused", "preemptions", "steps")
+    first = {name: named.pop(name) for name in ("requests", "ended", "refused", "seconds")}
+    rates = {name: named.pop(name) for name in _RATES}
+    together = {**first, **rates, **named}
+    return {name: int(v) if name in counts else v for name, v in together.items()}
+
+
+def devices(run: Run) -> int:
+    """Devices of all replicas."""
+    s = run.resolved.scenario
+    return s.tp * s.pp * s.dp * run.settings.replicas
+
+
+def latency_rows(run: Run) -> list[dict[str, Any]]:
+    """Mean and percentiles [s], a row a latency."""
+    named = run.simulation.summary()
+    return [
+        {"latency": label, **{f"{what}_s": named[f"{name}_{what}_s"] for what in STATISTICS}}
+        for name, label in LATENCIES.items()
+    ]
+
+
+def request_columns(run: Run) -> dict[str, NDArray[Any]]:
+    """One row a request, in the order of `Requests`; times in seconds, NaN where there is none.
+
+    good: whether it met the targets, where there are any.
+    """
+    answers = run.simulation
+    columns: dict[str, NDArray[Any]] = {
+        "request": np.arange(len(answers.requests)),
+        "arrival_s": answers.arrival_s,
+        "input_tokens": answers.requests.input_tokens.astype(int),
+        "output_tokens": answers.requests.output_tokens.astype(int),
+        "cached_tokens": answers.cached_tokens.astype(int),
+        "rank": answers.rank,
+        **{name: getattr(answers, name) for name in ("queue_s", "ttft_s", "tpot_s", "e2e_s")},
+        "status": np.where(answers.refused, "refused", "ok"),
+    }
+    if run.settings.targets:
+        columns["good"] = answers.good(run.settings.targets)
+    return columns
+
+
+# ------------------------------------------------------------------------------- over time
+
+
+def over_time(simulation: Simulation, name: str, windows: int = 60) -> dict[str, Array]:
+    """Percentiles of a latency by time of arrival, in windows of equal length, [windows].
+
+    Returns time_s (the middle of each) and p50, p90, p99; windows without a value are left out.
+    """
+    values, arrival = getattr(simulation, name), simulation.arrival_s
+    known = np.isfinite(values)
+    values, arrival = values[known], arrival[known]
+    if not values.size:
+        return {column: np.zeros(0) for column in ("time_s", "p50", "p90", "p99")}
+    start, length = arrival.min(), max(np.ptp(arrival), 1e-9) / windows
+    window = np.minimum(((arrival - start) / length).astype(int), windows - 1)
+    filled = np.unique(window)
+    percentiles = [np.percentile(values[window == at], (50, 90, 99)) for at in filled]
+    p50, p90, p99 = np.array(percentiles).T
+    return {"time_s": start + (filled + 0.5) * length, "p50": p50, "p90": p90, "p99": p99}
+
+
+def distribution(values: Array, counts: Array, points: int = 300) -> tuple[Array, Array]:
+    """The cumulative distribution: values, and the share that is no larger, at most `points`."""
+    order = np.argsort(values)
+    share = np.cumsum(counts[order])
+    if not share.size:
+        return np.zeros(0), np.zeros(0)
+    share = share / share[-1]
+    kept = np.unique(np.searchsorted(share, np.linspace(share[0], 1.0, points)))
+    kept = np.minimum(kept, len(share) - 1)
+    return values[order][kept], share[kept]

@@ -1,0 +1,169 @@
+"""A simulation of a scenario: the offered load drawn, served, and kept with what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, cast, get_args
+
+from app.scenario.scenario import Resolved, basis
+from app.scenario.setup import Setup, resolve_setup
+from app.simulation.offered_load import OfferedLoad
+from app.simulation.trace_file import Trace
+from genz_core.deployment import recipe_key
+from genz_core.errors import InvalidValue
+from genz_core.serving.simulation import Options, Simulation, simulate
+from hardware_db import recipes
+from hardware_db.recipes import StepScale
+from profilers.collect.progress import Cancel, Cancelled, Progress, never, silent
+
+Routing = Literal["round_robin", "least_loaded", "prefix"]
+ROUTERS: tuple[str, ...] = get_args(Routing)
+#: Latencies that may have a target.
+TARGETS = ("ttft_s", "tpot_s", "e2e_s")
+#: What every simulated latency is, for documents and captions.
+UNVALIDATED = "simulated latencies carry no interval: no measured percentiles have validated them"
+_WAVES = (
+    "a closed loop of equal lengths is served in waves, and TTFT is that of a wave: draw lengths "
+    "with length_ratio 0.8, as public benchmarks do"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is simulated beside the scenario.
+
+    options: of the engine.  replicas: equal deployments behind the router.
+    targets: most seconds of ttft_s, tpot_s and e2e_s, for goodput.
+    step_scale: measured over priced time of a step; None for what was kept for this deployment.
+    """
+
+    load: OfferedLoad
+    options: Options = field(default_factory=Options)
+    replicas: int = 1
+    router: str = "least_loaded"
+    targets: Mapping[str, float] = field(default_factory=dict)
+    step_scale: float | None = None
+
+    def __post_init__(self) -> None:
+        named = self.router.replace("-", "_")
+        if named not in ROUTERS:
+            raise InvalidValue(f"router = {self.router!r}: choose {', '.join(ROUTERS)}")
+        object.__setattr__(self, "router", named)
+        if not 1 <= self.replicas <= 1024:
+            raise InvalidValue(f"replicas = {self.replicas}: give a number from 1 to 1024")
+        kept = {name: seconds for name, seconds in self.targets.items() if seconds}
+        for name, seconds in kept.items():
+            if name not in TARGETS or not seconds > 0:
+                raise InvalidValue(f"target {name} = {seconds:g}: give seconds above 0")
+        object.__setattr__(self, "targets", kept)
+        _check_options(self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a simulation came to.
+
+    step_scale: that was applied; kept_scale: the user's calibration it came from, if any.
+    """
+
+    resolved: Resolved
+    settings: Settings
+    drawn: Trace
+    simulation: Simulation
+    step_scale: float = 1.0
+    kept_scale: StepScale | None = None
+
+    @property
+    def notes(self) -> list[str]:
+        """What was assumed and done on the way, in words."""
+        notes = [*self.drawn.notes, *self.refusals, *self.resolved.notes, basis(self.resolved)]
+        if self.settings.load.in_waves:
+            notes.insert(0, _WAVES)
+        if self.kept_scale:
+            notes.append(self.kept_scale.sentence)
+        return [*notes, UNVALIDATED]
+
+    @property
+    def refusals(self) -> list[str]:
+        """A sentence on the requests that were refused, if any were."""
+        refused = self.simulation.refused
+        if not refused.any():
+            return []
+        requests = self.simulation.requests
+        largest = (requests.input_tokens + requests.output_tokens)[refused].max()
+        return [
+            f"{int(refused.sum()):,} of {len(refused):,} requests do not fit the KV cache even "
+            f"alone and were refused; the largest has {largest:,.0f} tokens"
+        ]
+
+
+def run(
+    resolved: Resolved,
+    settings: Settings,
+    progress: Progress = silent,
+    cancelled: Cancel = never,
+    drawn: Trace | None = None,
+) -> Run:
+    """Draw the offered load and serve it.
+
+    drawn: the requests, where the caller has them already.
+
+    Raises:
+        RidgelineError: as `OfferedLoad.drawn` and `genz_core.serving.simulation.simulate`.
+        Cancelled: `cancelled` said so before every request had ended.
+    """
+    drawn = drawn or settings.load.drawn(cancelled)
+    kept = None if settings.step_scale else kept_scale(resolved)
+    recipe = resolved.engine.recipe.tpot_scale
+    scale = settings.step_scale or (kept.scale if kept else recipe)
+    simulation = simulate(
+        resolved.model,
+        resolved.system,
+        drawn.requests,
+        resolved.scenario.parallelism,
+        resolved.engine,
+        concurrency=settings.load.concurrency,
+        options=replace(settings.options, step_scale=scale),
+        replicas=settings.replicas,
+        routing=cast(Routing, settings.router),
+        progress=lambda ended, of: progress(ended / of, f"{ended:,} of {of:,} requests"),
+        cancelled=cancelled,
+    )
+    ended = int((simulation.ended | simulation.refused).sum())
+    if ended < len(drawn.requests):
+        raise Cancelled(f"{ended:,} of {len(drawn.requests):,} requests")
+    return Run(resolved, settings, drawn, simulation, scale, kept)
+
+
+def run_setup(
+    asked: tuple[Setup, Settings], progress: Progress, cancelled: Cancel
+) -> tuple[Setup, Run]:
+    """As `run`, of a setup; returned with it, so that a page knows which it was."""
+    setup, settings = asked
+    return setup, run(resolve_setup(setup), settings, progress, cancelled)
+
+
+def kept_scale(resolved: Resolved) -> StepScale | None:
+    """The user's scale of the step of a deployment, if one was kept."""
+    key = recipe_key(resolved.engine, resolved.model, resolved.system)
+    return recipes.step_scale(key, resolved.scenario.parallelism)
+
+
+def _check_options(options: Options) -> None:
+    """Refuse options outside of their range.
+
+    Raises:
+        InvalidValue: the option and its value.
+    """
+    least_most = {
+        "max_num_seqs": (0, 10**6),
+        "max_num_batched_tokens": (0, 10**8),
+        "kv_tokens": (0, 10**12),
+        "recv_interval": (1, 10**6),
+        "memory_fraction": (0, 1),
+    }
+    for name, (least, most) in least_most.items():
+        value = getattr(options, name)
+        if not least <= value <= most:
+            raise InvalidValue(f"{name} = {value:g}: give a number from {least:,} to {most:,}")

@@ -1,0 +1,130 @@
+"""Page Serving, tab Simulate: a load or a trace served at the press of a button."""
+
+from __future__ import annotations
+
+import pytest
+import ridgeline
+from streamlit.testing.v1 import AppTest
+
+from app.calibration import from_one_run
+from app.dashboard.panels import simulation as panel
+from app.scenario.scenario import Scenario, resolve
+from app.simulation.offered_load import OfferedLoad
+from app.simulation.run import Settings
+from app.wording import quantities
+from tests.app.pages import cards, charts, finished, opened, pressed, setup_of
+
+TRACE = "arrival_s,input_tokens,output_tokens\n" + "".join(f"{i / 4},200,20\n" for i in range(40))
+SMALL = {"serving_tab": "Simulate", "engine": "vllm", "isl": 256, "osl": 32}
+
+
+@pytest.fixture(autouse=True)
+def data(own_data):
+    """The user's data folder is the test's own."""
+
+
+def uploaded(app: AppTest, content: str | bytes) -> AppTest:
+    app = app.segmented_control("sim_traffic").set_value(panel.TRACE).run()
+    raw = content.encode() if isinstance(content, str) else content
+    app.file_uploader("sim_trace").upload("trace.csv", raw)
+    return pressed(app, "Simulate")
+
+
+def words(app: AppTest) -> str:
+    return " ".join(caption.value for caption in app.caption)
+
+
+def test_nothing_runs_before_the_button_is_pressed():
+    app = opened("serving", **SMALL)
+    assert not app.exception and not charts(app) and not cards(app)
+    assert "Nothing is simulated yet" in app.info[0].value
+
+
+def test_the_button_shows_what_python_answers():
+    app = opened("serving", **SMALL)
+    app.number_input("sim_target_ttft_s").set_value(60.0)
+    app = pressed(app, "Simulate")
+    assert not app.exception and len(charts(app)) == 6
+    answer = ridgeline.simulate(
+        "meta-llama/Llama-3.1-8B", system="h100", concurrency=32, isl=256, osl=32,
+        length_ratio=0.8, ttft_target_s=0.06,
+    )  # fmt: skip
+    shown = cards(app)
+    assert shown["TTFT, median"] == quantities.seconds(answer.ttft_p50_s)
+    assert shown["Goodput"] == quantities.percent(answer.good_share)
+    table = app.dataframe[0].value.set_index("latency")
+    assert table.loc["TPOT", "p99"] == quantities.seconds(answer.tpot_p99_s)
+    assert "320 requests in" in words(app) and "carry no interval" in words(app)
+
+
+@pytest.mark.parametrize("traffic", [panel.CLOSED, panel.OPEN])
+def test_a_load_and_its_sessions_are_simulated(traffic: str):
+    app = opened("serving", **SMALL, sim_traffic=traffic)
+    for key, value in {
+        "sim_requests": 60,
+        "sim_turns": 3,
+        "sim_think": 1.0,
+        "sim_shared": 128,
+    }.items():
+        app.number_input(key).set_value(value)
+    app = pressed(app, "Simulate")
+    assert not app.exception and not app.error
+    assert "60 requests in" in words(app) and "of the prompts from the cache" in words(app)
+
+
+def test_a_result_stays_when_the_scenario_changes_and_says_so():
+    app = pressed(opened("serving", **SMALL), "Simulate")
+    before = cards(app)
+    app = app.number_input("osl").set_value(64).run()
+    assert cards(app) == before
+    assert "Of an earlier scenario" in app.info[0].value
+
+
+def test_an_uploaded_trace_is_served():
+    app = uploaded(opened("serving", **SMALL), TRACE)
+    assert not app.exception and "trace.csv · 40 requests in" in words(app)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("a,b\n1,2\n", "no column arrival_s"),
+        (b"\xff\xfe\x00" * 50, "is no text"),
+        ("arrival_s,input_tokens,output_tokens\n", "has no requests"),
+    ],
+)
+def test_an_upload_that_is_no_trace_is_one_sentence(content, sentence):
+    app = uploaded(opened("serving", **SMALL), content)
+    assert not app.exception and sentence in app.error[0].value
+
+
+def test_no_upload_is_one_sentence():
+    app = opened("serving", **SMALL, sim_traffic=panel.TRACE)
+    assert "upload a trace first" in pressed(app, "Simulate").error[0].value
+
+
+def test_what_cannot_be_simulated_is_one_sentence():
+    app = opened("serving", **SMALL, model="meta-llama/Llama-3.1-70B", system="l4")
+    app = pressed(app, "Simulate")
+    assert not app.exception and "GB" in app.error[0].value
+
+
+def test_many_requests_run_in_a_process_of_their_own():
+    app = opened("serving", **SMALL, sim_traffic=panel.OPEN)
+    app.number_input("sim_requests").set_value(6000)
+    app = pressed(app, "Simulate")
+    assert panel.JOB in app.session_state
+    app = finished(app, panel.JOB)
+    assert "6,000 requests in" in words(app) and panel.JOB not in app.session_state
+
+
+def test_a_kept_calibration_is_named_and_can_be_forgotten():
+    resolved = resolve(Scenario(engine="vllm", isl=256, osl=32))
+    settings = Settings(OfferedLoad(concurrency=4, isl=256, osl=32, length_ratio=0.8))
+    from_one_run.keep(from_one_run.fit(resolved, settings, 0.02))
+    app = pressed(opened("serving", **SMALL), "Simulate")
+    assert "your measured TPOT of 20 ms" in words(app)
+    app = pressed(app, "Forget the calibration")
+    assert "Forgotten" in " ".join(info.value for info in app.info)
+    assert "your measured TPOT" not in words(pressed(app, "Simulate"))
+    assert setup_of(app).scenario.osl == 32

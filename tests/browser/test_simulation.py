@@ -1,0 +1,57 @@
+"""The tab Simulate in a browser: a trace uploaded, played, its requests saved."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from tests.browser.conftest import SETTLED
+
+pytestmark = pytest.mark.browser
+
+TRACE = "arrival_s,input_tokens,output_tokens\n" + "".join(f"{i / 8},300,40\n" for i in range(80))
+CHARTS = ".js-plotly-plot"
+
+
+def simulate(page) -> None:
+    page.get_by_role("button", name="Simulate").click()
+    page.wait_for_selector("text=/80 requests in/ >> visible=true")
+    page.wait_for_selector(SETTLED)
+
+
+def uploaded(page) -> None:
+    page.get_by_role("button", name="Simulate").wait_for()
+    page.locator('input[type="file"]').last.set_input_files(
+        {"name": "trace.csv", "mimeType": "text/csv", "buffer": TRACE.encode()}
+    )
+    page.wait_for_selector("text=trace.csv")
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_a_trace_is_played_and_fits_the_screen(open_page, width: int):
+    page = open_page("serving", serving_tab="Simulate", engine="vllm", sim_traffic="Trace file")
+    page.set_viewport_size({"width": width, "height": 900})
+    uploaded(page)
+    simulate(page)
+    page.wait_for_function(f"document.querySelectorAll('{CHARTS} .main-svg').length >= 6")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("text=Latencies").count()
+
+
+def test_the_requests_of_a_simulation_are_saved(open_page):
+    page = open_page("serving", serving_tab="Simulate", engine="vllm", sim_traffic="Trace file")
+    uploaded(page)
+    simulate(page)
+    with page.expect_download() as saving:
+        page.get_by_role("button", name="Requests (CSV)").click()
+    with open(saving.value.path(), newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    assert len(rows) == 80 and float(rows[0]["ttft_s"]) > 0
+
+
+def test_the_address_keeps_the_tab(open_page):
+    page = open_page("serving")
+    page.get_by_role("tab", name="Simulate").click()
+    page.wait_for_function("() => location.search.includes('serving_tab=Simulate')")
+    page.get_by_role("button", name="Simulate").wait_for()
