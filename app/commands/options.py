@@ -14,7 +14,7 @@ from app.wording.tables import TableFormat
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Form = Annotated[TableFormat, typer.Option("--format", help="text, markdown, csv or json.")]
 ModelName = Annotated[
-    str, typer.Argument(help="Registry name, Hugging Face id, or path to a config.json.")
+    str, typer.Argument(help="Registry name, hf:owner/name, or path to a config.json.")
 ]
 SystemName = Annotated[str, typer.Option("--system", help="Slug, alias or path to a YAML.")]
 Engine = Annotated[str, typer.Option(help="trtllm, vllm, sglang, hf, hf-compile, llama.cpp ...")]
@@ -37,6 +37,16 @@ Parallel = Annotated[str, typer.Option(help='All degrees at once: "TP{4}_EP{2}_P
 Batch = Annotated[int, typer.Option(help="Sequences in a step.")]
 Isl = Annotated[int, typer.Option(help="Prompt tokens.")]
 Osl = Annotated[int, typer.Option(help="Output tokens.")]
+
+
+def measured_model(typed: str) -> dict[str, str]:
+    """The fields of a run's model: the path of a file of this machine, or a name."""
+    from app.scenario.local_files import model_source
+
+    source = model_source(typed)
+    if isinstance(source, Path):
+        return {"name": "", "path": str(source.absolute())}
+    return {"name": typed, "path": ""}
 
 
 def writable_file(path: Path | None) -> Path | None:

@@ -12,6 +12,7 @@ from app.dashboard import cached, own_definitions, pinned
 from app.scenario.scenario import Resolved, Scenario
 from app.scenario.setup import FACTORS, Setup
 from app.wording import quantities
+from app.wording.markdown import plain
 from genz_core import Estimate
 from genz_core.errors import InvalidValue, RidgelineError
 from model_registry.finding.loading import names as model_names
@@ -47,7 +48,7 @@ def sidebar() -> None:
             chosen = _scenario(model, system)
         except RidgelineError as error:
             st.session_state["setup"] = error
-            st.error(str(error))
+            st.error(plain(error))
             return
         factors = _what_if()
         own_definitions.uploader()
@@ -77,7 +78,7 @@ def priced_setup() -> tuple[Setup, Resolved, Estimate]:
 
 def stop(error: RidgelineError) -> NoReturn:
     """Show an error as its sentence and end the page."""
-    st.error(str(error), icon=":material/error:")
+    st.error(plain(error), icon=":material/error:")
     st.caption("Change the scenario in the sidebar; nothing else on this page is shown until then.")
     st.stop()
     raise error
@@ -273,7 +274,7 @@ def _what_if() -> dict[str, Any]:
 
 
 def describe(setup: Setup) -> str:
-    """Model, system, degrees, formats, workload and changes of a setup in a short line."""
+    """Model, system, degrees, formats, workload and changes of a setup: a short line of Markdown."""
     s = setup.scenario
     degrees = " ".join(
         f"{name.upper()}{getattr(s, name)}"
@@ -286,4 +287,4 @@ def describe(setup: Setup) -> str:
         changed.append(f"busiest rank ×{s.expert_imbalance:g}")
     load = f"batch {s.batch}, {quantities.tokens(s.isl)}/{quantities.tokens(s.osl)}"
     parts = [s.model.rpartition("/")[2], s.system, degrees, bits, load, *changed]
-    return " · ".join(part for part in parts if part)
+    return " · ".join(plain(part) for part in parts if part)

@@ -1,39 +1,57 @@
 """Files of a model on the Hugging Face hub, from its cache or over the network.
 
-Only a source written as a hub address ("hf:owner/name") leads here: an unknown name never opens a
-connection.
+Only a `HubModel` leads here, which the command line and a button make of an address
+("hf:owner/name"): a name, however it is spelled, opens no connection.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from genz_core.errors import InvalidValue, UnknownModel
 
-_ADDRESS = re.compile(r"^(?:hf:|https?://(?:www\.)?huggingface\.co/|hf\.co/)(?P<id>.+?)/?$")
-_ID = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
+_ADDRESS = re.compile(r"(?:hf:|https?://(?:www\.)?huggingface\.co/|hf\.co/)(?P<id>.+?)/?")
+_PART = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,94}[A-Za-z0-9_])?")
 
 
-def hub_id(source: str) -> str | None:
-    """The "owner/name" that a hub address names; None where `source` is no hub address.
+@dataclass(frozen=True, slots=True)
+class HubModel:
+    """A model's repository on the hub.  id: "owner/name", as the hub spells repositories.
 
     Raises:
-        InvalidValue: an address without an owner and a name.
+        InvalidValue: no repository can have that id.
     """
-    match = _ADDRESS.match(source.strip())
+
+    id: str
+
+    def __post_init__(self) -> None:
+        parts = self.id.split("/")
+        spelled = len(parts) == 2 and all(map(_PART.fullmatch, parts))
+        if not spelled or ".." in self.id or "--" in self.id or self.id.endswith(".git"):
+            raise InvalidValue(
+                f"{self.id[:100]!r} is no repository of the hub; write hf:owner/name, as on "
+                "huggingface.co"
+            )
+
+
+def hub_model(text: str) -> HubModel | None:
+    """The repository that an address names; None where `text` is no address of the hub.
+
+    Raises:
+        InvalidValue: an address without an owner and a name that the hub allows.
+    """
+    match = _ADDRESS.fullmatch(text.strip())
     if match is None:
         return None
-    name = re.split(r"/(?:tree|blob|resolve)/", match["id"])[0]
-    if not _ID.fullmatch(name) or ".." in name:
-        raise InvalidValue(f"{source!r} is no hub address; write hf:owner/name")
-    return name
+    return HubModel(re.split(r"/(?:tree|blob|resolve)/", match["id"])[0])
 
 
-def fetch(name: str, file: str = "config.json") -> Path | None:
+def fetch(model: HubModel, file: str = "config.json") -> Path | None:
     """The path of a model's file in the hub's cache, downloaded first where it is not there.
 
-    name: "owner/name".  Returns None if the model has no such file.
+    Returns None if the model has no such file.
 
     Raises:
         UnknownModel: nothing of that name, no network, or no package to ask the hub with.
@@ -44,18 +62,18 @@ def fetch(name: str, file: str = "config.json") -> Path | None:
     except ImportError:
         raise UnknownModel(
             "hub model",
-            name,
+            model.id,
             hint="Install the extra 'profile' to ask the hub, or paste its config.json",
         ) from None
     try:
-        return Path(hf_hub_download(name, file, etag_timeout=5))
+        return Path(hf_hub_download(model.id, file, etag_timeout=5))
     except LocalEntryNotFoundError:
         if file != "config.json":
             return None
         hint = "The hub cannot be reached and its config.json is not in the cache; paste it instead"
-        raise UnknownModel("hub model", name, hint=hint) from None
+        raise UnknownModel("hub model", model.id, hint=hint) from None
     except EntryNotFoundError:
         return None
     except (OSError, ValueError) as error:
         message = str(error).strip().splitlines()[0]
-        raise UnknownModel("hub model", name, hint=f"The hub says: {message}") from None
+        raise UnknownModel("hub model", model.id, hint=f"The hub says: {message}") from None

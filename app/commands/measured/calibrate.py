@@ -60,10 +60,12 @@ def machine(
 
 
 def _config(model: str) -> dict[str, Any]:
-    from app.measuring.prediction import raw_config
+    from app.measuring.prediction import config_at, raw_config
+    from app.scenario.local_files import model_source
     from genz_core.errors import InvalidValue
 
-    config = raw_config(model)
+    source = model_source(model)
+    config = config_at(source) if isinstance(source, Path) else raw_config(model)
     if isinstance(config, str):
         raise InvalidValue(f"{model} is a checkpoint; give its config.json or a registry name")
     return config
@@ -188,14 +190,15 @@ def runs(
 ) -> None:
     from app.calibration import from_runs
     from app.commands.progress_bar import running
+    from app.scenario.local_files import resolve_local
 
     if forget:
-        for key, dropped in from_runs.forget(file).items():
+        for key, dropped in from_runs.forget(file, resolve_local).items():
             outcome = "forgotten" if dropped else "nothing was kept"
             typer.echo(f"{from_runs.recipe_words(key)}: {outcome}")
         return
     with running("calibrating") as run:
-        calibrations = from_runs.calibrate_file(file, run.progress)
+        calibrations = from_runs.calibrate_file(file, run.progress, resolve_local)
     paths = [from_runs.keep(calibration) for calibration in calibrations] if save else []
     _print_runs(calibrations, str(paths[0]) if paths else "", json)  # one file holds all recipes
 

@@ -48,15 +48,19 @@ def compare(
     import profilers
     from app.commands.measured.import_ import phase_patterns
     from app.measuring.comparison import beside, device_name
-    from app.scenario.scenario import Scenario
+    from app.scenario.local_files import model_source, system_source
+    from app.scenario.scenario import Scenario, resolve_objects
 
     patterns = phase_patterns(phase or [])
     reports = profilers.read_reports(files, phases=patterns)
-    scenario = Scenario(
-        model=model, system=system or device_name(reports), engine=engine, weights=weights, kv=kv,
-        tp=tp, batch=batch, isl=isl, osl=osl,
-    )  # fmt: skip
-    comparison = beside(scenario, reports, patterns, as_, _steps(steps or []))
+    resolved = resolve_objects(
+        Scenario(tp=tp, batch=batch, isl=isl, osl=osl),
+        model_source(model),
+        system_source(system) or device_name(reports),
+        engine,
+        {"weights": weights, "kv": kv},
+    )
+    comparison = beside(resolved, reports, patterns, as_, _steps(steps or []))
     _print(comparison, opt.table_format(format_, json))
 
 

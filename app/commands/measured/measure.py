@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Dtype = Annotated[str, typer.Option(help="bfloat16, float16 or float32.")]
-Attention = Annotated[str, typer.Option(help="sdpa, eager, flash_attention_2 ...")]
+Attention = Annotated[
+    str, typer.Option(help="sdpa, eager, flash_attention_2, flash_attention_3 or flex_attention.")
+]
 Threads = Annotated[
     int, typer.Option(help="CPU threads; 0: all where the cores are free, else one.")
 ]
@@ -92,7 +94,7 @@ def run(
     if trace is not None and not profile:
         raise InvalidValue("--trace keeps what the profiler saw: leave out --no-profile")
     config = run_config.compose().with_fields(
-        model={"name": model, "checkpoint": checkpoint, "layers": layers},
+        model={**opt.measured_model(model), "checkpoint": checkpoint, "layers": layers},
         run={
             "batch": batch, "isl": isl, "osl": osl, "device": device, "dtype": dtype,
             "attention": attention, "compile": compile_, "nvtx": nvtx, "warmup": warmup,
@@ -136,7 +138,7 @@ def sweep(
 
     sweep_points(batches, lengths, phases)
     config = run_config.compose().with_fields(
-        model={"name": model, "checkpoint": checkpoint, "layers": layers},
+        model={**opt.measured_model(model), "checkpoint": checkpoint, "layers": layers},
         run={"device": device, "dtype": dtype, "attention": attention, "threads": threads},
         sweep={"batches": batches, "lengths": lengths, "phases": phases, "rounds": rounds},
         predict={"system": system},
@@ -171,7 +173,7 @@ def ranks(
     from profilers import run_config
 
     config = run_config.compose().with_fields(
-        model={"name": model, "layers": layers},
+        model={**opt.measured_model(model), "layers": layers},
         run={
             "batch": batch, "isl": isl, "osl": osl, "device": device, "dtype": dtype,
             "warmup": warmup, "repeats": repeats,

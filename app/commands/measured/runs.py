@@ -24,7 +24,8 @@ def register(cli: typer.Typer) -> None:
 
 def start(
     overrides: Annotated[
-        list[str] | None, typer.Argument(help="model=NAME profile=quick run.batch=4 ...")
+        list[str] | None,
+        typer.Argument(help="model=NAME, or path=CONFIG, profile=quick run.batch=4 ..."),
     ] = None,
     file: Annotated[Path | None, typer.Option(help="A run file to start from.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="Tag of the kept run.")] = None,
@@ -37,7 +38,7 @@ def start(
     from app.measuring import run_store
     from profilers import run_config
 
-    config = run_config.compose(overrides or [], file)
+    config = run_config.compose(list(map(_local, overrides or [])), file)
     if print_config:
         typer.echo(run_config.dump(config), nl=False)
         return
@@ -47,6 +48,18 @@ def start(
     folder = run_store.store().path(identity)
     typer.echo((folder / "report.md").read_text(encoding="utf-8"))
     typer.echo(f"kept as {identity[:8]} in {folder}")
+
+
+def _local(override: str) -> str:
+    """An override "model=FILE" as the field of the file's path; any other as it is."""
+    from app.commands.options import measured_model
+    from profilers.run_config import presets
+
+    key, _, typed = override.partition("=")
+    if key != "model" or typed in presets("model"):
+        return override
+    path = measured_model(typed)["path"]
+    return f"model.path={path}" if path else override
 
 
 def list_(

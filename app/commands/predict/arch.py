@@ -27,16 +27,17 @@ def arch(
     without: Annotated[str, typer.Option(help=WITHOUT)] = "",
     json: opt.Json = False,
 ) -> None:
+    from app.scenario.local_files import model_source
     from app.wording.tables import to_json
     from model_registry.reports import symbolic
 
-    left = parse_names(without)
+    source, left = model_source(model), parse_names(without)
     if at:
-        report = symbolic.analysed(model, **_values(at), trace=trace, without=left)
+        report = symbolic.analysed(source, **_values(at), trace=trace, without=left)
     elif symbols:
-        report = symbolic.populated(model, trace=trace, without=left)
+        report = symbolic.populated(source, trace=trace, without=left)
     else:
-        report = symbolic.structure(model, trace=trace, without=left)
+        report = symbolic.structure(source, trace=trace, without=left)
     if json:
         typer.echo(to_json(report))
         return

@@ -32,12 +32,14 @@ def ops(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    from app.scenario.local_files import model_source
     from genz_core.errors import InvalidParallelism
     from genz_core.types import Parallelism
     from model_registry.reports import static_table
     from model_registry.reports.symbolic import open_model
 
-    opened, _ = open_model(model, trace=trace, without=parse_names(without), weights=weights, kv=kv)
+    source, left_out = model_source(model), parse_names(without)
+    opened, _ = open_model(source, trace=trace, without=left_out, weights=weights, kv=kv)
     if message := opened.invalid(Parallelism(tp=tp)):
         raise InvalidParallelism(message)
     table = static_table.static_table(

@@ -1,0 +1,33 @@
+"""The run configuration that a page's form composes: by name, and nothing of the server's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.measuring.sweep import sweep_points
+from genz_core.errors import InvalidValue
+from profilers.run_config import RunConfig, compose
+
+
+def run_of_form(overrides: Sequence[str], grid: Mapping[str, Any] | None = None) -> RunConfig:
+    """The configuration of a run that a visitor describes.
+
+    Args:
+        overrides: as of `compose`.
+        grid: fields of a sweep, None for a single run.
+
+    Raises:
+        InvalidValue: as `compose` and `sweep_points`; a file of the server.
+        UnknownName: as `compose`.
+    """
+    config = compose(overrides)
+    if config.model.path:
+        raise InvalidValue(
+            "model.path names a file of the server: give a name here; `ridgeline runs start` takes "
+            "files, on the machine that they are on"
+        )
+    if grid:
+        sweep_points(grid["batches"], grid["lengths"], grid["phases"])
+        config = config.with_fields(sweep=grid)
+    return config
