@@ -23,7 +23,8 @@ class Limit:
 
     def sentence(self, name: str, typed: object) -> str:
         """What was given, and what can be."""
-        shown = str(typed) if len(str(typed)) <= 40 else f"{str(typed)[:40]}…"
+        shown = f"{typed:.15g}" if isinstance(typed, float) else str(typed)
+        shown = shown if len(shown) <= 40 else f"{shown[:40]}…"
         return (
             f"{name} = {shown}: give a whole number from {self.least:,} to {self.most:,} "
             f"({self.words})"
@@ -32,12 +33,12 @@ class Limit:
 
 #: By field of a scenario, a run file, an option or a page.
 LIMITS: Mapping[str, Limit] = {
-    "batch": Limit(1, 1_000_000, "sequences that run together"),
-    "concurrency": Limit(1, 1_000_000, "open requests"),
-    "isl": Limit(1, 10_000_000, "prompt tokens of a sequence"),
-    "osl": Limit(1, 10_000_000, "output tokens of a sequence"),
+    "batch": Limit(1, 100_000_000, "sequences that run together"),
+    "concurrency": Limit(1, 100_000_000, "open requests"),
+    "isl": Limit(1, 100_000_000, "prompt tokens of a sequence"),
+    "osl": Limit(1, 100_000_000, "output tokens of a sequence"),
     "cached_tokens": Limit(0, 100_000_000, "tokens in the cache of a query"),
-    "input_tokens": Limit(1, 10_000_000, "new tokens of a query"),
+    "input_tokens": Limit(1, 100_000_000, "new tokens of a query"),
     "tp": Limit(1, 65_536, "ranks of tensor parallelism"),
     "pp": Limit(1, 65_536, "pipeline stages"),
     "dp": Limit(1, 65_536, "ranks of attention data parallelism"),
@@ -45,8 +46,8 @@ LIMITS: Mapping[str, Limit] = {
     "cp": Limit(1, 65_536, "ranks of context parallelism"),
     "moe_tp": Limit(1, 65_536, "ranks that share an expert"),
     "layers": Limit(0, 10_000, "layers that a run keeps; 0: all"),
-    "warmup": Limit(0, 10_000, "runs that do not count"),
-    "repeats": Limit(1, 10_000, "runs that count"),
+    "warmup": Limit(0, 1_000, "runs that do not count"),
+    "repeats": Limit(1, 1_000, "runs that count"),
     "rounds": Limit(1, 1_000, "measurements of every point"),
     "threads": Limit(0, 4_096, "CPU threads; 0: all that are free"),
     "ranks": Limit(0, 64, "processes of this machine that share a model; 0: this one alone"),

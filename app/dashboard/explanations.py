@@ -114,4 +114,5 @@ def trust(estimate: Estimate) -> str:
     for name, label in (("ttft_s", "TTFT"), ("tpot_s", "TPOT")):
         points = f" ({interval.points:,} held-out points)" if (interval := of_figure[name]) else ""
         words.append(f"{label} {intervals.latency(estimate, name).trust}{points}")
-    return f"80 % intervals: {'; '.join(words)}. Latency profile {plain(summary.profile_words(estimate))}."
+    profile = plain(summary.profile_words(estimate))
+    return f"80 % intervals: {'; '.join(words)}. Latency profile {profile}."

@@ -274,7 +274,7 @@ def _what_if() -> dict[str, Any]:
 
 
 def describe(setup: Setup) -> str:
-    """Model, system, degrees, formats, workload and changes of a setup: a short line of Markdown."""
+    """Model, system, degrees, formats, workload and changes of a setup, a line of Markdown."""
     s = setup.scenario
     degrees = " ".join(
         f"{name.upper()}{getattr(s, name)}"

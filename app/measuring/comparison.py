@@ -100,7 +100,9 @@ def compare_reports(
 ) -> Comparison:
     """`beside` for model, system and engine by name or as objects; see `ridgeline.compare`.
 
-    A device that the reports name is a name and opens no file.  numbers: batch, isl, osl and degrees of what ran.
+    A device that the reports name is a name and opens no file.
+
+    numbers: batch, isl, osl and degrees of what ran.
     """
     scenario = Scenario(**numbers)
     formats = {"weights": weights, "kv": kv}

@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import hardware_db
+from app.measuring.outcome import settings_of
 from app.measuring.sweep import sweep_points
 from genz_core.errors import InvalidValue
+from profilers.collect.building import check_settings
 from profilers.run_config import RunConfig, compose
 
 
 def run_of_form(overrides: Sequence[str], grid: Mapping[str, Any] | None = None) -> RunConfig:
-    """The configuration of a run that a visitor describes.
+    """The configuration of a run that a visitor describes, its names looked up already.
 
     Args:
         overrides: as of `compose`.
         grid: fields of a sweep, None for a single run.
 
     Raises:
-        InvalidValue: as `compose` and `sweep_points`; a file of the server.
-        UnknownName: as `compose`.
+        RidgelineError: as `compose` and `sweep_points`; an unknown model or system, a file of the
+            server.
     """
     config = compose(overrides)
     if config.model.path:
@@ -30,4 +33,7 @@ def run_of_form(overrides: Sequence[str], grid: Mapping[str, Any] | None = None)
     if grid:
         sweep_points(grid["batches"], grid["lengths"], grid["phases"])
         config = config.with_fields(sweep=grid)
+    check_settings(settings_of(config))
+    if config.predict.system != "auto":
+        hardware_db.facts(config.predict.system)
     return config

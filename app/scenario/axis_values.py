@@ -41,7 +41,8 @@ def _values(name: str, text: str) -> list[float]:
             raise ValueError
     except ValueError:
         raise InvalidValue(
-            f'{name} {_brief(text)}: give "1,2,4", "1:256:x2" for doubling or "128:1024:128" for steps'
+            f'{name} {_brief(text)}: give "1,2,4", "1:256:x2" for doubling or '
+            '"128:1024:128" for steps'
         ) from None
     values, most = [low], LIMITS["axis"].most
     while values[-1] < high and len(values) <= most:

@@ -274,9 +274,9 @@ def resolve_name(name: str) -> NameMatch:
         UnknownModel: no shipped model has that size and series; near names are suggested.
         UnknownPrecision: the name announces a quantisation that is not described.
     """
-    name = name.strip().removesuffix(".gguf").strip("/")
+    typed, name = name, name.strip().removesuffix(".gguf").strip("/")
     if len(name) > LONGEST_NAME or not re.match(r"\w", name):
-        raise _unknown(name)
+        raise _unknown(typed)
     spelled = _index()[0]
     model = spelled.get(name.casefold())
     if model:
@@ -292,7 +292,7 @@ def resolve_name(name: str) -> NameMatch:
     model = _base_of(stripped)
     if model:
         return _match(name, model, "fine-tune", formats)
-    raise _unknown(name)
+    raise _unknown(typed)
 
 
 def _unknown(name: str) -> UnknownModel:

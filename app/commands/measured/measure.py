@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Dtype = Annotated[str, typer.Option(help="bfloat16, float16 or float32.")]
-Attention = Annotated[
-    str, typer.Option(help="sdpa, eager, flash_attention_2, flash_attention_3 or flex_attention.")
-]
+Attention = Annotated[str, typer.Option(help="sdpa, eager, flash_attention_2, flex_attention ...")]
 Threads = Annotated[
     int, typer.Option(help="CPU threads; 0: all where the cores are free, else one.")
 ]

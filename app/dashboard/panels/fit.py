@@ -50,7 +50,7 @@ def fit_panel(
     if st.button("Save as a system", key="save_fit", icon=":material/save:"):
         paths = save()
         st.success(
-            f"Kept in {len(paths)} files of your data folder; choose {plain(fitted.system.slug)} in the "
-            "sidebar.",
+            f"Kept in {len(paths)} files of your data folder; choose "
+            f"{plain(fitted.system.slug)} in the sidebar.",
             icon=":material/check:",
         )

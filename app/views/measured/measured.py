@@ -107,7 +107,8 @@ with st.grid(4, min_column_width=230):
             f"{quantities.change(row['predicted_s'], row['measured_s'])} against "
             f"{quantities.seconds(row['predicted_s'])} predicted",
             delta_color="off", delta_arrow="off", border=True,
-            help=f"One step; bound {quantities.seconds(row['bound_s'])}; clock: {plain(row['basis'])}.",
+            help=f"One step; bound {quantities.seconds(row['bound_s'])}; "
+            f"clock: {plain(row['basis'])}.",
         )  # fmt: skip
 
 for row in comparison.phases.to_dict("records"):

@@ -70,9 +70,8 @@ def show_report(report: Report) -> None:
         report.kernels["operator_class"].astype(object).map(kernel_charts.engine_class)
     )["duration_s"].sum()
     title = "Kernel time by operator class"
-    classes = kernel_charts.time_by_class(
-        {chart_text(report.label[:24]): time_s.to_dict()}, title, look
-    )
+    bars = {chart_text(report.label[:24]): time_s.to_dict()}
+    classes = kernel_charts.time_by_class(bars, title, look)
     export.chart(classes, "report-classes", title)
     time, kernels, roof, tree = st.tabs(
         ["Timeline", "Kernels", "Roofline", "Ranges"], on_change="rerun", key="report_tabs"
