@@ -146,6 +146,5 @@ notes = [note for step in steps.values() for note in step.graph.notes]
 if notes:
     with st.expander("How the graph was made", icon=":material/info:"):
         st.markdown("\n".join(f"- {plain(note)}" for note in notes))
-tables = {side: pd.DataFrame(intervals.operator_table(step)) for side, step in steps.items()}
-table = pd.concat([rows.assign(side=side) for side, rows in tables.items()])
-export.downloads(f"inside-{phase}", figures, table, setup)
+tables = [pd.DataFrame(intervals.operator_table(s)).assign(side=name) for name, s in steps.items()]
+export.downloads(f"inside-{phase}", figures, pd.concat(tables), setup)

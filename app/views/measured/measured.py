@@ -38,8 +38,8 @@ def kept_run() -> Measurement:
     load, ranks = chosen.workload, chosen.facts.get("world_size")
     sizes = f", batch {load.batch:g}, {load.isl:g} + {load.osl:g} tokens" if load else ""
     over = f", TP {ranks}" if ranks else ""
-    ran = f"It ran {run.model or run.label} with the engine {run.engine}{sizes}{over}."
-    st.caption(plain(ran))
+    ran = f"{run.model or run.label} with the engine {run.engine}{sizes}{over}"
+    st.caption(f"It ran {plain(ran)}.")
     return chosen
 
 
@@ -107,8 +107,7 @@ with st.grid(4, min_column_width=230):
             f"{quantities.change(row['predicted_s'], row['measured_s'])} against "
             f"{quantities.seconds(row['predicted_s'])} predicted",
             delta_color="off", delta_arrow="off", border=True,
-            help=f"One step; bound {quantities.seconds(row['bound_s'])}; "
-            f"clock: {plain(row['basis'])}.",
+            help=f"Bound {quantities.seconds(row['bound_s'])} a step; {plain(row['basis'])} clock.",
         )  # fmt: skip
 
 for row in comparison.phases.to_dict("records"):
@@ -127,9 +126,7 @@ for phase in comparison.phases["phase"]:
     figures[phase] = measured.three_bars(rows, title, look)
     export.chart(figures[phase], f"measured-{phase}", title)
 points = measured.operator_points(comparison.operators)
-figures["parity"] = parity.parity(
-    points, "class", "Operators, predicted against measured", look
-)  # fmt: skip
+figures["parity"] = parity.parity(points, "class", "Operators, predicted against measured", look)
 export.chart(figures["parity"], "measured-parity", "Parity of operators with 10 and 20 % bands")
 
 st.subheader("Worst ten", anchor=False)
