@@ -88,17 +88,6 @@ def with_scenario(scenario: Scenario, rows: Sequence[points_file.Row]) -> list[p
     return [{**defaults, **row} for row in rows]
 
 
-def calibrate_file(
-    path: Path, progress: Progress = silent, look_up: points_file.LookUp = resolve
-) -> list[RecipeCalibration]:
-    """As `calibrate`, from the rows of a CSV.
-
-    Raises:
-        InvalidValue: the file cannot be read, or as `calibrate`.
-    """
-    return calibrate(points_file.read(path), progress, look_up)
-
-
 def calibrate(
     rows: Sequence[points_file.Row],
     progress: Progress = silent,

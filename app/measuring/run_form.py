@@ -1,11 +1,10 @@
-"""The run configuration that a page's form composes: by name, and nothing of the server's."""
+"""Run configurations before they run: what a page's form composes, and the names in any."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import hardware_db
 from app.measuring.outcome import settings_of
 from app.measuring.sweep import sweep_points
 from genz_core.errors import InvalidValue
@@ -33,7 +32,14 @@ def run_of_form(overrides: Sequence[str], grid: Mapping[str, Any] | None = None)
     if grid:
         sweep_points(grid["batches"], grid["lengths"], grid["phases"])
         config = config.with_fields(sweep=grid)
-    check_settings(settings_of(config))
-    if config.predict.system != "auto":
-        hardware_db.facts(config.predict.system)
+    check_run(config)
     return config
+
+
+def check_run(config: RunConfig) -> None:
+    """Look up the names of a run and refuse settings without meaning, before minutes of work.
+
+    Raises:
+        RidgelineError: an unknown model or system, a config that cannot be read, unknown kernels.
+    """
+    check_settings(settings_of(config))

@@ -9,26 +9,29 @@ from pathlib import Path
 from typing import Any, overload
 
 from app.scenario.scenario import Resolved, Scenario, resolve_objects
-from model_registry.finding.hub import HubModel, hub_model
+from model_registry.finding.hub import hub_model
+from model_registry.finding.sources import ModelSource, json_object
 
 _YAML = (".yaml", ".yml")
 
 
 @overload
-def model_source(given: str) -> str | Path | HubModel: ...
+def model_source(given: str) -> ModelSource: ...
 @overload
 def model_source(given: Any) -> Any: ...
 def model_source(given: Any) -> Any:
-    """A typed model: a file or a folder of this machine, a model on the hub, or else a name.
+    """A typed model: the text of a config.json, a file or a folder, a model on the hub, or a name.
 
     What looks like a path and leads nowhere stays a path, so that its error speaks of the file.
     What is no text is returned as it is.
 
     Raises:
-        InvalidValue: an address that the hub cannot have.
+        InvalidValue: an address that the hub cannot have, or a text that is no config.
     """
     if not isinstance(given, str):
         return given
+    if given.lstrip().startswith("{"):
+        return json_object(given)
     if hub := hub_model(given):
         return hub
     path = _path(given)

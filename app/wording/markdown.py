@@ -22,7 +22,8 @@ _REACHING = re.compile(
 )
 _TAG = re.compile(r"(?<=<)(?=\S)")
 _MARKUP = re.compile(r"([\\`*\[\]<>$~|]|:(?=[a-zA-Z])|(?<!\w)_|_(?!\w)|&(?=#?\w))")
-_LINE_MARK = re.compile(r"^(#+(?=\s|$)|[-+=](?=[\s=-]|$)|\d+(?=[.)](\s|$)))")
+#: What makes a heading, a rule or a list of a line that begins with it.
+_LINE_MARK = re.compile(r"^(\d*)(#+(?=\s|$)|[-+=](?=[\s=-]|$)|(?<=\d)[.)](?=\s|$))")
 
 
 def plain(text: object) -> str:
@@ -30,7 +31,7 @@ def plain(text: object) -> str:
     line = " ".join(_INVISIBLE.sub("\ufffd", str(text)).split())
     if len(line) > LONGEST:
         line = f"{line[:LONGEST]} …"
-    return _LINE_MARK.sub(r"\\\1", _MARKUP.sub(r"\\\1", _REACHING.sub(_BREAK, line)))
+    return _LINE_MARK.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", _REACHING.sub(_BREAK, line)))
 
 
 def without_links(document: str) -> str:

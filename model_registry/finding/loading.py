@@ -37,8 +37,8 @@ def load(
     transformers has is traced.
 
     source: a name ("meta-llama/Llama-3.1-8B", forgiving), the `Path` of a config.json (or of its
-    folder), a `HubModel`, the text of a config.json, or the parsed config itself.  A name reaches
-    neither files nor the network.
+    folder), a `HubModel`, or the parsed config itself.  A name reaches neither files nor the
+    network.
     quant_config: the checkpoint's hf_quant_config.json: its path, text or content.
     weights, moe_weights, kv, activations, compute: formats that replace the checkpoint's.
 

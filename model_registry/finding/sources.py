@@ -1,7 +1,7 @@
 """From a name, a file, a repository of the hub or a config to the configuration of a checkpoint.
 
-The type says what may be looked at: a `str` is a name of the registry or the text of a config and
-reaches neither files nor network, a `Path` is a file of this machine, a `HubModel` asks the hub.
+The type says what may be looked at: a `str` is a name of the registry and reaches neither files
+nor network, a `Path` is a file of this machine, a `HubModel` asks the hub.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class Checkpoint:
 def find_checkpoint(
     source: ModelSource, quant: str | Path | Mapping[str, Any] | None = None
 ) -> Checkpoint:
-    """The checkpoint of a name, a file or its folder, a hub model, a pasted or parsed config.json.
+    """The checkpoint of a name, a file or its folder, a hub model, or a parsed config.json.
 
     quant: its hf_quant_config.json, where it does not lie beside the config.
 
     Raises:
         UnknownModel: no such name or file; near names are listed.
-        InvalidValue: a file or a text that is no config.json.
+        InvalidValue: a file that is no config.json.
     """
     if isinstance(source, HubModel):
         checkpoint = _of_file(_fetched(source), source.id)
@@ -64,8 +64,6 @@ def find_checkpoint(
         checkpoint = _of_config(source, "uploaded model")
     elif isinstance(source, Path):
         checkpoint = _of_file(_config_file(source))
-    elif source.lstrip().startswith("{"):
-        checkpoint = _of_config(json_object(source), "pasted model")
     else:
         checkpoint = _of_name(source)
     return checkpoint if quant is None else replace(checkpoint, quant=json_object(quant))

@@ -200,8 +200,11 @@ def pick_device(name: str) -> Any:
         return torch.device(next(name for name, there in present.items() if there))
     if not present.get(name.partition(":")[0], False):
         there = ", ".join(name for name, yes in present.items() if yes)
-        raise MeasurementError(f"there is no device {name!r} here; there is {there}")
-    return torch.device(name)
+        raise MeasurementError(f"there is no device {name[:40]!r} here; there is {there}")
+    try:
+        return torch.device(name)
+    except RuntimeError:
+        raise MeasurementError(f"device {name[:40]!r}: write cuda or cuda:1") from None
 
 
 def device_facts(device: Any) -> DeviceInfo:

@@ -27,7 +27,11 @@ def register(cli: typer.Typer) -> None:
 def machine(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     threads: Annotated[
-        int, typer.Option(help="CPU threads; 0: all where the cores are free, else one.")
+        int,
+        typer.Option(
+            help="CPU threads; 0: all where the cores are free, else one.",
+            callback=opt.sized("threads", "--threads"),
+        ),
     ] = 0,
     save: Annotated[bool, typer.Option(help="Keep system, profile and engine.")] = True,
     validate: Annotated[
@@ -36,7 +40,13 @@ def machine(
     model: Annotated[
         str, typer.Option(help="What to validate on; default: a Llama of 0.47 B.")
     ] = "",
-    rounds: Annotated[int, typer.Option(help="Measurements of every validation point.")] = 3,
+    rounds: Annotated[
+        int,
+        typer.Option(
+            help="Measurements of every validation point.",
+            callback=opt.sized("rounds", "--rounds"),
+        ),
+    ] = 3,
     output: Annotated[
         Path | None,
         typer.Option(help="Where the validation goes as Markdown.", callback=opt.writable_file),
@@ -190,6 +200,7 @@ def runs(
 ) -> None:
     from app.calibration import from_runs
     from app.commands.progress_bar import running
+    from app.scenario import points_file
     from app.scenario.local_files import resolve_local
 
     if forget:
@@ -197,8 +208,9 @@ def runs(
             outcome = "forgotten" if dropped else "nothing was kept"
             typer.echo(f"{from_runs.recipe_words(key)}: {outcome}")
         return
+    rows = points_file.read(file)
     with running("calibrating") as run:
-        calibrations = from_runs.calibrate_file(file, run.progress, resolve_local)
+        calibrations = from_runs.calibrate(rows, run.progress, resolve_local)
     paths = [from_runs.keep(calibration) for calibration in calibrations] if save else []
     _print_runs(calibrations, str(paths[0]) if paths else "", json)  # one file holds all recipes
 

@@ -71,13 +71,14 @@ def _steps(options: list[str]) -> dict[str, int]:
         InvalidValue: another phase, or no whole number.
     """
     from genz_core.errors import InvalidValue
+    from genz_core.limits import checked_size
 
     steps = {}
     for text in options:
         name, _, number = text.partition("=")
-        if name not in ("prefill", "decode") or not number.isdecimal():
-            raise InvalidValue(f"--steps is {text!r}; write decode=64")
-        steps[name] = int(number)
+        if name not in ("prefill", "decode"):
+            raise InvalidValue(f"--steps is {text[:80]!r}; write decode=64")
+        steps[name] = checked_size("steps", number, f"--steps {name}")
     return steps
 
 

@@ -36,12 +36,14 @@ def start(
     """Measure what a run file says, and keep it."""
     from app.commands.progress_bar import running
     from app.measuring import run_store
+    from app.measuring.run_form import check_run
     from profilers import run_config
 
     config = run_config.compose(list(map(_local, overrides or [])), file)
     if print_config:
         typer.echo(run_config.dump(config), nl=False)
         return
+    check_run(config)
     with running("measuring") as job:
         identity = run_store.execute(config, job.progress, job.cancelled)
     run_store.store().tag(identity, *(tag or ()))
@@ -124,7 +126,10 @@ def export(identity: Identity, target: Path) -> None:
 def take(source: Path) -> None:
     """Keep a run that another machine exported."""
     from app.measuring.run_store import store
+    from genz_core.errors import InvalidValue
 
+    if not source.is_file():
+        raise InvalidValue(f"{source} is no file; give one that `ridgeline runs export` wrote")
     typer.echo(f"kept as {store().take(source)[:8]}")
 
 

@@ -43,7 +43,10 @@ def estimate(
     isl: opt.Isl = 1024,
     osl: opt.Osl = 128,
     points: Annotated[Path | None, typer.Option(help="A points file (CSV) to price.")] = None,
-    output: Annotated[Path | None, typer.Option(help="Where the priced points go.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Where the priced points go.", callback=opt.writable_file),
+    ] = None,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
