@@ -23,7 +23,7 @@ class Limit:
 
     def sentence(self, name: str, typed: object) -> str:
         """What was given, and what can be."""
-        shown = f"{typed:.15g}" if isinstance(typed, float) else str(typed)
+        shown = f"{typed:.15g}" if isinstance(typed, float) else " ".join(str(typed).split())
         shown = shown if len(shown) <= 40 else f"{shown[:40]}…"
         return (
             f"{name} = {shown}: give a whole number from {self.least:,} to {self.most:,} "

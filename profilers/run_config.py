@@ -25,6 +25,7 @@ from profilers.config_tree import Tree, lay_over, read_tree, set_field
 
 _FOLDER = Path(__file__).parent / "presets"
 GROUPS = ("model", "profile")
+_LONGEST_OVERRIDE = 1000
 
 
 # ------------------------------------------------------------------------------- the sections
@@ -218,6 +219,8 @@ def dump(config: RunConfig) -> str:
 
 
 def _key_and_text(override: str) -> tuple[str, str]:
+    if len(override) > _LONGEST_OVERRIDE:
+        raise InvalidValue(f"{override[:40]!r}… is longer than any override; write field=value")
     key, separator, value = override.partition("=")
     if not (separator and key.strip()):
         raise InvalidValue(f"{override!r} is no override; write field=value")

@@ -14,7 +14,8 @@ from app.scenario.setup import FACTORS, Setup
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core import Estimate
-from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.errors import RidgelineError
+from genz_core.limits import LIMITS, checked_size
 from model_registry.finding.loading import names as model_names
 
 AUTO = "as checkpoint"
@@ -141,7 +142,7 @@ def _degrees() -> dict[str, Any]:
         typed = column.selectbox(
             name.upper(), DEGREES, key=name, bind="query-params", accept_new_options=True
         )
-        degrees[name] = parse_degree(name.upper(), typed)
+        degrees[name] = checked_size(name, typed, name.upper())
     devices = degrees["tp"] * degrees["pp"] * degrees["dp"]
     st.caption(f"{devices} device{'s' if devices > 1 else ''} = TP × PP × DP", help=DEGREES_HELP)
     return {**degrees, "expert_imbalance": _imbalance(degrees["ep"])}
@@ -163,35 +164,15 @@ def _imbalance(ep: int) -> float:
     )
 
 
-def parse_degree(label: str, typed: object) -> int:
-    """A typed degree as a whole number from 1 to 65536.
-
-    Raises:
-        InvalidValue: it is not one; the sentence names the label.
-    """
-    try:
-        value = int(str(typed))
-    except ValueError:
-        raise InvalidValue(f"{label} is {typed!r}; give a whole number such as 8") from None
-    if not 1 <= value <= 65536:
-        raise InvalidValue(f"{label} is {value}; give a whole number from 1 to 65536")
-    return value
-
-
 def _workload() -> dict[str, Any]:
     """Draw the preset and the numbers of the workload; returns batch, isl and osl."""
     place = st.container()
-    limits = {
-        "batch": ("Batch", 65_536),
-        "isl": ("Input", 10_000_000),
-        "osl": ("Output", 1_000_000),
-    }
+    labels = {"batch": "Batch", "isl": "Input", "osl": "Output"}
     workload: dict[str, int] = {}
-    for column, (name, (label, most)) in zip(
-        st.columns(3, gap="xxsmall"), limits.items(), strict=True
-    ):
+    for column, (name, label) in zip(st.columns(3, gap="xxsmall"), labels.items(), strict=True):
+        limit = LIMITS[name]
         workload[name] = column.number_input(
-            label, 1, most, getattr(_DEFAULT, name), key=name, bind="query-params"
+            label, limit.least, limit.most, getattr(_DEFAULT, name), key=name, bind="query-params"
         )
     st.caption(
         "sequences, tokens each",

@@ -58,5 +58,5 @@ def test_the_python_module_takes_files(here: Path) -> None:
 
 
 def test_a_path_to_nothing_is_said_to_be_one() -> None:
-    with pytest.raises(UnknownModel, match="unknown model file '/nowhere/config.json'"):
+    with pytest.raises(UnknownModel, match="unknown model file '/nowhere"):
         ridgeline.model("/nowhere/config.json")
