@@ -12,13 +12,16 @@ from pathlib import Path
 
 from genz_core.errors import InvalidValue, UnknownModel
 
-_ADDRESS = re.compile(r"(?:hf:|https?://(?:www\.)?huggingface\.co/|hf\.co/)(?P<id>.+?)/?")
-_PART = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,94}[A-Za-z0-9_])?")
+_ADDRESS = re.compile(r"^(?:hf:|https?://(?:www\.)?huggingface\.co/|hf\.co/)(?P<id>.+?)/?$")
+_PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,94}[A-Za-z0-9_])?"
+_ID = re.compile(rf"(?!.*(\.\.|--|\.git$)){_PART}/{_PART}")
 
 
 @dataclass(frozen=True, slots=True)
 class HubModel:
-    """A model's repository on the hub.  id: "owner/name", as the hub spells repositories.
+    """A model's repository on the hub, as a source that may be asked for.
+
+    id: "owner/name", as the hub spells repositories.
 
     Raises:
         InvalidValue: no repository can have that id.
@@ -27,13 +30,8 @@ class HubModel:
     id: str
 
     def __post_init__(self) -> None:
-        parts = self.id.split("/")
-        spelled = len(parts) == 2 and all(map(_PART.fullmatch, parts))
-        if not spelled or ".." in self.id or "--" in self.id or self.id.endswith(".git"):
-            raise InvalidValue(
-                f"{self.id[:100]!r} is no repository of the hub; write hf:owner/name, as on "
-                "huggingface.co"
-            )
+        if not _ID.fullmatch(self.id):
+            raise InvalidValue(f"{self.id[:200]!r} is no hub address; write hf:owner/name")
 
 
 def hub_model(text: str) -> HubModel | None:
@@ -42,16 +40,29 @@ def hub_model(text: str) -> HubModel | None:
     Raises:
         InvalidValue: an address without an owner and a name that the hub allows.
     """
-    match = _ADDRESS.fullmatch(text.strip())
+    name = hub_id(text)
+    return None if name is None else HubModel(name)
+
+
+def hub_id(source: str) -> str | None:
+    """The "owner/name" that a hub address names; None where `source` is no hub address.
+
+    Raises:
+        InvalidValue: an address without an owner and a name.
+    """
+    match = _ADDRESS.match(source.strip())
     if match is None:
         return None
-    return HubModel(re.split(r"/(?:tree|blob|resolve)/", match["id"])[0])
+    name = re.split(r"/(?:tree|blob|resolve)/", match["id"])[0]
+    if not _ID.fullmatch(name):
+        raise InvalidValue(f"{source[:200]!r} is no hub address; write hf:owner/name")
+    return name
 
 
-def fetch(model: HubModel, file: str = "config.json") -> Path | None:
+def fetch(name: str, file: str = "config.json") -> Path | None:
     """The path of a model's file in the hub's cache, downloaded first where it is not there.
 
-    Returns None if the model has no such file.
+    name: "owner/name".  Returns None if the model has no such file.
 
     Raises:
         UnknownModel: nothing of that name, no network, or no package to ask the hub with.
@@ -62,18 +73,18 @@ def fetch(model: HubModel, file: str = "config.json") -> Path | None:
     except ImportError:
         raise UnknownModel(
             "hub model",
-            model.id,
+            name,
             hint="Install the extra 'profile' to ask the hub, or paste its config.json",
         ) from None
     try:
-        return Path(hf_hub_download(model.id, file, etag_timeout=5))
+        return Path(hf_hub_download(name, file, etag_timeout=5))
     except LocalEntryNotFoundError:
         if file != "config.json":
             return None
         hint = "The hub cannot be reached and its config.json is not in the cache; paste it instead"
-        raise UnknownModel("hub model", model.id, hint=hint) from None
+        raise UnknownModel("hub model", name, hint=hint) from None
     except EntryNotFoundError:
         return None
     except (OSError, ValueError) as error:
         message = str(error).strip().splitlines()[0]
-        raise UnknownModel("hub model", model.id, hint=f"The hub says: {message}") from None
+        raise UnknownModel("hub model", name, hint=f"The hub says: {message}") from None

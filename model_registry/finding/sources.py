@@ -14,14 +14,14 @@ from typing import Any
 
 from genz_core.errors import InvalidValue, UnknownModel
 from model_registry.finding.catalog import shipped_models
-from model_registry.finding.hub import HubModel, fetch, hub_model
+from model_registry.finding.hub import HubModel, fetch, hub_id
 from model_registry.finding.lookup import resolve_name
 from model_registry.graph.keys import Config
 
 _MAX_BYTES = 8 * 2**20  # a config.json is some kilobytes
 _QUANT = "hf_quant_config.json"
 #: What to do about a model that does not ship.
-_FROM_HUB = "give its config.json, or ask for it with `ridgeline estimate hf:owner/name`"
+_FROM_HUB = "give its config.json, or name it to `ridgeline estimate`, which asks"
 ModelSource = str | Path | HubModel | Mapping[str, Any]
 
 
@@ -59,7 +59,7 @@ def find_checkpoint(
         InvalidValue: a file that is no config.json.
     """
     if isinstance(source, HubModel):
-        checkpoint = _of_file(_fetched(source), source.id)
+        checkpoint = _of_file(_fetched(source.id), source.id)
     elif isinstance(source, Mapping):
         checkpoint = _of_config(source, "uploaded model")
     elif isinstance(source, Path):
@@ -121,10 +121,9 @@ def _of_name(name: str) -> Checkpoint:
     Raises:
         UnknownModel: no such name, or the address of a model that only the hub has.
     """
-    if hub := hub_model(name):
-        raise UnknownModel(
-            "model", name, hint=f"{hub.id} is on the hub, which a name does not ask; {_FROM_HUB}"
-        )
+    if address := hub_id(name):
+        hint = f"{address} is on the hub, which a name does not ask; {_FROM_HUB}"
+        raise UnknownModel("model", name, hint=hint)
     match = resolve_name(name)
     formats = {"weights": match.weights, "kv": match.kv, "activations": match.activations}
     return replace(
@@ -136,12 +135,12 @@ def _of_name(name: str) -> Checkpoint:
     )
 
 
-def _fetched(model: HubModel) -> Path:
+def _fetched(name: str) -> Path:
     """The downloaded config.json of a hub model, ModelOpt's file beside it where it has one."""
-    path = fetch(model)
+    path = fetch(name)
     if path is None:
-        raise UnknownModel("hub model", model.id, hint="It has no config.json")
-    fetch(model, _QUANT)
+        raise UnknownModel("hub model", name, hint="It has no config.json")
+    fetch(name, _QUANT)
     return path
 
 
