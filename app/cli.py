@@ -95,7 +95,7 @@ def _usage_sentence(error: Any) -> str:
 
 
 def _refuse(sentence: str) -> NoReturn:
-    print(f"ridgeline: {sentence}", file=sys.stderr)
+    sys.stderr.write(f"ridgeline: {sentence}\n")
     raise SystemExit(2) from None
 
 

@@ -133,7 +133,7 @@ def test_a_row_names_models_and_systems_and_no_files(tmp_path: Path):
 def test_a_file_of_too_many_rows_is_refused(tmp_path: Path):
     source = tmp_path / "in.csv"
     source.write_text("model,system\n" + "gpt2,a100\n" * (LIMITS["rows"].most + 1))
-    with pytest.raises(InvalidValue, match="rows = 200001: give .* split a longer one"):
+    with pytest.raises(InvalidValue, match=r"rows = 200001: give .* split a longer one"):
         points_file.read(source)
 
 
