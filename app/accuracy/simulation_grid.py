@@ -80,7 +80,7 @@ def _drawn(seed: int) -> Iterator[Case]:
     generator = np.random.default_rng(seed)
 
     def one_of(values: Sequence[Any]) -> Any:
-        return values[generator.integers(len(values))]
+        return values[int(generator.integers(len(values)))]
 
     while True:
         tp, pp, dp = one_of(SPLITS)
@@ -216,14 +216,13 @@ def compared(
 
 def summary(rows: Sequence[Row]) -> list[Row]:
     """Errors of the closed form against the simulation, a row a figure: in all, and by group."""
-    groups: dict[str, Callable[[Row], bool]] = {
-        "all": lambda row: True,
-        f"osl of {_FEW_GAPS} or more": lambda row: row["osl"] >= _FEW_GAPS,
-        **{name: lambda row, name=name: row["engine"] == name for name in ENGINES},
+    groups = {
+        "all": list(rows),
+        f"osl of {_FEW_GAPS} or more": [row for row in rows if row["osl"] >= _FEW_GAPS],
+        **{name: [row for row in rows if row["engine"] == name] for name in ENGINES},
     }
     table = []
-    for group, belongs in groups.items():
-        chosen = [row for row in rows if belongs(row)]
+    for group, chosen in groups.items():
         for name, limit in LIMITS.items():
             ratios = np.array([row[f"{name} ratio"] for row in chosen])
             errors = error_summary(ratios, np.ones_like(ratios))

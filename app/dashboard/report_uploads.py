@@ -10,6 +10,7 @@ from pathlib import Path
 import streamlit as st
 
 import profilers
+from app.wording.markdown import plain
 from genz_core.errors import ReportError, RidgelineError
 from profilers import PhasePattern, Report
 
@@ -48,7 +49,7 @@ def picker(key: str) -> dict[str, Report]:
         try:
             report = _report(hashlib.sha256(content).hexdigest(), name, patterns, content)
         except RidgelineError as error:
-            st.error(str(error), icon=":material/error:")
+            st.error(plain(error), icon=":material/error:")
             continue
         reports[_unlike(name, reports)] = report
     return reports
@@ -67,7 +68,7 @@ def pattern_box() -> None:
             for pattern in own:
                 pattern.compiled()
         except RidgelineError as error:
-            st.error(str(error))
+            st.error(plain(error))
             own = []
     st.session_state["phase_patterns"] = (*own, *profilers.DEFAULT_PHASES)
 

@@ -75,9 +75,9 @@ __all__ = [
 
 
 def estimate(
-    model: str | Model | Mapping[str, Any],
+    model: str | Path | Model | Mapping[str, Any],
     *,
-    system: str | System = "h100-sxm5-80gb",
+    system: str | Path | System = "h100-sxm5-80gb",
     engine: str | EngineProfile = "generic",
     batch: Numbers = 1,
     isl: Numbers = 1024,
@@ -130,9 +130,9 @@ def estimate(
 
 
 def serve(
-    model: str | Model | Mapping[str, Any],
+    model: str | Path | Model | Mapping[str, Any],
     *,
-    system: str | System = "h100-sxm5-80gb",
+    system: str | Path | System = "h100-sxm5-80gb",
     engine: str | EngineProfile = "vllm",
     concurrency: Numbers | None = None,
     rate: Numbers | None = None,
@@ -140,6 +140,9 @@ def serve(
     isl: Numbers = 1024,
     osl: Numbers = 1024,
     length_ratio: float = 1.0,
+    burst_start: bool = False,
+    stream_interval: Numbers = 1,
+    recv_interval: Numbers = 1,
     weights: str = "",
     moe_weights: str = "",
     kv: str = "",
@@ -161,6 +164,9 @@ def serve(
         trace: requests as they were recorded; give one of them.  A trace is simulated, see
             `simulate`, and its own lengths hold.
         length_ratio: real lengths are uniform in [ratio, 1] of isl and osl.
+        burst_start: all users start at once, as in a benchmark of ten requests each.
+        stream_interval: tokens that the engine gathers before it sends them.
+        recv_interval: decode steps between two looks of the engine at new requests.
         The others: see `estimate`.
 
     Returns:
@@ -176,7 +182,7 @@ def serve(
     """
     arguments = dict(locals())
     if arguments.pop("trace") is not None:
-        for name in ("isl", "osl", "on_error"):
+        for name in ("isl", "osl", "on_error", "burst_start", "stream_interval"):
             arguments.pop(name)
         return simulate(trace=trace, **arguments)
     from app.scenario import results
@@ -270,9 +276,9 @@ def simulate(
 
 
 def sweep(
-    model: str | Model | Mapping[str, Any],
+    model: str | Path | Model | Mapping[str, Any],
     *,
-    system: str | System = "h100-sxm5-80gb",
+    system: str | Path | System = "h100-sxm5-80gb",
     engine: str | EngineProfile = "generic",
     weights: str = "",
     moe_weights: str = "",
@@ -307,9 +313,9 @@ def sweep(
 
 def compare(
     reports: str | Path | Report | Sequence[str | Path | Report],
-    model: str | Model | Mapping[str, Any],
+    model: str | Path | Model | Mapping[str, Any],
     *,
-    system: str | System = "",
+    system: str | Path | System = "",
     engine: str | EngineProfile = "hf",
     batch: float = 1,
     isl: float = 1024,
@@ -337,7 +343,9 @@ def compare(
     """
     arguments = dict(locals())
     from app.measuring import comparison
+    from app.scenario.local_files import model_source, system_source
 
+    arguments |= {"model": model_source(model), "system": system_source(system)}
     several = [reports] if isinstance(reports, (str, Path)) else reports
     if not isinstance(several, Iterable):
         several = [several]
@@ -359,7 +367,7 @@ def read_report(path: str | Path) -> Report:
 
 
 def model(
-    name: str | Mapping[str, Any],
+    name: str | Path | Mapping[str, Any],
     *,
     weights: str = "",
     moe_weights: str = "",
@@ -378,10 +386,12 @@ def model(
         RidgelineError: an unknown name, an architecture or format that nobody described.
     """
     import model_registry
+    from app.scenario.local_files import model_source
 
     formats = {"weights": weights, "moe_weights": moe_weights, "kv": kv}
     formats |= {"activations": activations, "compute": compute}
-    return model_registry.load(name, **{key: value or None for key, value in formats.items()})
+    source = model_source(name)
+    return model_registry.load(source, **{key: value or None for key, value in formats.items()})
 
 
 def models(pattern: str = "*") -> list[str]:
@@ -405,8 +415,9 @@ def system(name: str | Path | Mapping[str, Any]) -> System:
         RidgelineError: an unknown name, or a document that does not fit the schema.
     """
     import hardware_db
+    from app.scenario.local_files import system_source
 
-    return hardware_db.load(name)
+    return hardware_db.load(system_source(name))
 
 
 def systems(pattern: str = "*") -> list[str]:

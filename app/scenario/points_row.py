@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from app.scenario.scenario import Scenario
 from genz_core.errors import InvalidParallelism, InvalidValue
+from genz_core.limits import checked_size
 
 NAMES = ("model", "system", "engine", "weights", "moe_weights", "kv", "activations", "compute")
 _DEGREES = ("tp", "pp", "dp")
@@ -19,7 +20,6 @@ KNOWN = (
     "id", *NAMES, *_DEGREES, "ep", "moe_tp", "isl", "osl", *LOADS, "length_ratio",
     "stream_interval", "recv_interval",
 )  # fmt: skip
-_LARGEST = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def parse(row: Mapping[str, str], default_id: str = "") -> Point:
     """Read one row.
 
     Raises:
-        InvalidValue: a size that is no whole number of at least one, or not one load.
+        InvalidValue: a size that is no whole number within its limits, or not one load.
         InvalidParallelism: moe_tp * ep is not tp * dp.
     """
     names = names_and_degrees(row)
@@ -123,17 +123,9 @@ def _experts(row: Mapping[str, str], ranks: int) -> tuple[int, int | None]:
 def whole(row: Mapping[str, str], name: str, default: int | None) -> int:
     """A whole number of at least one; `default` where the cell is empty, None to refuse that."""
     text = row.get(name, "")
-    if not text:
-        if default is None:
-            raise InvalidValue(f"{name} is empty; give a whole number of at least 1")
-        return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not (value >= 1 and value == int(value) and value <= _LARGEST):
-        raise InvalidValue(f"{name} = {text!r} is not a whole number from 1 to {_LARGEST:.0e}")
-    return int(value)
+    if text or default is None:
+        return checked_size(name, text or "empty")
+    return default
 
 
 def number(row: Mapping[str, str], name: str, default: float, *, most: float) -> float:

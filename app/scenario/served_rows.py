@@ -12,6 +12,8 @@ from app.scenario.scenario import Resolved, basis
 from genz_core.serving import ServingEstimate, Traffic, serve
 from genz_core.types import Array, Num, Parallelism
 
+#: Requests that each user of a public benchmark sends.
+WAVES = 10.0
 #: Figures of a load that are latencies, each with an interval or none, and those that are not.
 LATENCIES = ("ttft_s", "ttft_median_s", "tpot_s", "tpot_median_s", "e2e_s")
 OTHERS = (

@@ -9,9 +9,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from app.scenario.local_files import resolve_local
 from app.scenario.points_row import KNOWN as OF_POINTS
 from app.scenario.points_row import names_and_degrees
-from app.scenario.scenario import Scenario, resolve
+from app.scenario.scenario import Scenario
 from app.simulation import rows
 from app.simulation.offered_load import OfferedLoad
 from app.simulation.run import TARGETS, Settings, run
@@ -56,7 +57,7 @@ def simulate_row(row: Mapping[str, str], asked: str) -> Row:
     answer = dict.fromkeys(COLUMNS, "") | {"id": row.get("id", ""), "digest": asked}
     try:
         scenario, settings = parse(row)
-        outcome = run(resolve(scenario), settings)
+        outcome = run(resolve_local(scenario), settings)
     except RidgelineError as error:
         return answer | {"status": error.code, "message": str(error)}
     named = rows.figures(outcome)

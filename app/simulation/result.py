@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from app.scenario.local_files import model_source, system_source
 from app.scenario.results import FORMATS, ResultTable, with_experts
 from app.scenario.scenario import Scenario, resolve_objects
 from app.simulation import rows
@@ -128,7 +129,8 @@ def simulate(
     degrees = with_experts({name: keywords.pop(name) for name in _DEGREES})
     scenario = Scenario(expert_imbalance=keywords.pop("expert_imbalance"), **degrees)
     given = {name: value for name, value in keywords.items() if value is not None}
-    resolved = resolve_objects(scenario, model, system, engine, formats)
+    sources = model_source(model), system_source(system)
+    resolved = resolve_objects(scenario, *sources, engine, formats)
     if step_scale is not None and not 0.0 < step_scale < 1e3:
         raise InvalidValue(f"step_scale = {step_scale:g}: give a factor above 0, 1 for none")
     settings = Settings(

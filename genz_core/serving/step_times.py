@@ -136,9 +136,8 @@ class StepTimes:
             added = self._device_s(decodes, tokens, elsewhere) - least
             device = least + added * self.engine.prefill_share
         sequences = decodes + tokens / self.sizes.isl
-        host = self.engine.host_step_s + self.engine.sampling_s
-        host = host + self.engine.host_sequence_s * sequences
-        host = np.where(decodes + tokens > 0, host, 0.0)
+        step = self.engine.host_step_s + self.engine.sampling_s
+        host = np.where(decodes + tokens > 0, step + self.engine.host_sequence_s * sequences, 0.0)
         latency = device.sum(0) + host
         return latency, latency if len(device) == 1 else np.maximum(device.max(0), host)
 

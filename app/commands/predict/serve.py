@@ -29,6 +29,8 @@ def serve(
     weights: opt.Weights = "",
     moe_weights: opt.MoeWeights = "",
     kv: opt.Kv = "",
+    activations: opt.Activations = "",
+    compute: opt.Compute = "",
     tp: opt.Tp = 1,
     pp: opt.Pp = 1,
     dp: opt.Dp = 1,
@@ -40,13 +42,23 @@ def serve(
     length_ratio: Annotated[
         float, typer.Option(help="Real lengths are uniform in [ratio, 1] of nominal.")
     ] = 1.0,
+    burst_start: Annotated[
+        bool, typer.Option(help="All users start at once, as in a benchmark of ten requests each.")
+    ] = False,
+    stream_interval: Annotated[
+        int, typer.Option(help="Tokens that the engine gathers before it sends them.")
+    ] = 1,
+    recv_interval: Annotated[
+        int, typer.Option(help="Decode steps between two looks at new requests.")
+    ] = 1,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
     import numpy as np
 
     from app.scenario import served_rows
-    from app.scenario.scenario import Scenario, resolve
+    from app.scenario.local_files import resolve_local
+    from app.scenario.scenario import Scenario
     from genz_core.errors import InvalidValue
 
     degrees: dict[str, Any] = {"tp": tp, "pp": pp, "dp": dp, "ep": ep, "moe_tp": moe_tp}
@@ -57,6 +69,8 @@ def serve(
         weights=weights,
         moe_weights=moe_weights,
         kv=kv,
+        activations=activations,
+        compute=compute,
         expert_imbalance=expert_imbalance,
         isl=isl,
         osl=osl,
@@ -66,14 +80,23 @@ def serve(
         _simulate(scenario, trace, f"{concurrency}{rate}", opt.table_format(format_, json))
         return
     name, values = _loads(concurrency, rate)
+    for option, interval in (
+        ("--stream-interval", stream_interval),
+        ("--recv-interval", recv_interval),
+    ):
+        if interval < 1:
+            raise InvalidValue(f"{option} {interval}: give a whole number of at least 1")
     if not 0.0 < length_ratio <= 1.0:
         raise InvalidValue(f"--length-ratio {length_ratio:g} is not between 0 and 1")
-    resolved, load = resolve(scenario), np.array(values)
+    resolved, load = resolve_local(scenario), np.array(values)
     result = served_rows.serve_resolved(
         resolved,
         concurrency=load if name == "concurrency" else None,
         rate_per_s=load if name == "rate" else None,
         length_ratio=length_ratio,
+        waves=served_rows.WAVES if burst_start else 0.0,
+        stream_interval=stream_interval,
+        recv_interval=recv_interval,
     )
     rows = served_rows.rows(resolved, result, name, load)
     typer.echo(opt.rendered(rows, opt.table_format(format_, json)))
@@ -82,14 +105,14 @@ def serve(
 def _simulate(scenario: Scenario, trace: str, other_load: str, chosen: TableFormat) -> None:
     """Simulate a trace and print its figures, as `ridgeline simulate --trace` does."""
     from app.commands.predict.simulate import run_and_print
-    from app.scenario.scenario import resolve
+    from app.scenario.local_files import resolve_local
     from app.simulation.offered_load import OfferedLoad
     from app.simulation.run import Settings
     from genz_core.errors import InvalidValue
 
     if other_load:
         raise InvalidValue("give --concurrency, --rate or --trace, one of them")
-    run_and_print(resolve(scenario), Settings(OfferedLoad(trace=trace)), chosen)
+    run_and_print(resolve_local(scenario), Settings(OfferedLoad(trace=trace)), chosen)
 
 
 def _loads(concurrency: str, rate: str) -> tuple[str, list[float]]:

@@ -85,7 +85,8 @@ def simulate(
     format_: opt.Form = TableFormat.text,
 ) -> None:
     given = dict(locals())
-    from app.scenario.scenario import Scenario, resolve
+    from app.scenario.local_files import resolve_local
+    from app.scenario.scenario import Scenario
     from genz_core.errors import InvalidValue
 
     if points is not None:
@@ -97,7 +98,7 @@ def simulate(
         raise InvalidValue("name a model, or give a file with --points")
     chosen = opt.table_format(format_, json)
     target = table_file(requests_file)
-    resolved = resolve(Scenario(**{name: given[name] for name in _NAMES}))
+    resolved = resolve_local(Scenario(**{name: given[name] for name in _NAMES}))
     if forget:
         _forget(resolved)
     elif measured or measured_tpot:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app.measuring.background_job import Job
+from app.wording.markdown import plain
 
 
 def is_running(key: str) -> bool:
@@ -23,7 +24,7 @@ def show_progress(key: str, name: str, note: str = "") -> None:
     job.poll()
     if job.over:
         st.rerun()
-    st.progress(min(max(job.share, 0.0), 1.0), job.what)
+    st.progress(min(max(job.share, 0.0), 1.0), plain(job.what))
     with st.container(horizontal=True):
         st.button("Cancel", on_click=job.cancel, key=f"cancel_{name}", icon=":material/stop:")
         if job.stop.is_set():

@@ -11,6 +11,7 @@ from app.model_inside import builder_and_trace, layer_tree, operator_detail
 from app.scenario import intervals
 from app.scenario.levers import PHASES
 from app.wording import quantities
+from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 from genz_core.step import StepEstimate
 from model_registry.graph.model import DecoderModel
@@ -46,7 +47,7 @@ def steps_by_side() -> dict[str, StepEstimate]:
         try:
             steps[TRACED] = builder_and_trace.priced_step(resolved, cached.traced(setup), phase)
         except RidgelineError as error:
-            st.error(str(error), icon=":material/error:")
+            st.error(plain(error), icon=":material/error:")
     return steps
 
 
@@ -144,7 +145,6 @@ if len(steps) == 2:
 notes = [note for step in steps.values() for note in step.graph.notes]
 if notes:
     with st.expander("How the graph was made", icon=":material/info:"):
-        st.markdown("\n".join(f"- {note}" for note in notes))
-tables = {side: pd.DataFrame(intervals.operator_table(step)) for side, step in steps.items()}
-table = pd.concat([rows.assign(side=side) for side, rows in tables.items()])
-export.downloads(f"inside-{phase}", figures, table, setup)
+        st.markdown("\n".join(f"- {plain(note)}" for note in notes))
+tables = [pd.DataFrame(intervals.operator_table(s)).assign(side=name) for name, s in steps.items()]
+export.downloads(f"inside-{phase}", figures, pd.concat(tables), setup)

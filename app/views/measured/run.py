@@ -6,10 +6,12 @@ import streamlit as st
 from app.dashboard.panels.job import is_running, show_progress
 from app.dashboard.panels.sweep import show_sweep, sweep_fields
 from app.measuring import background_job, run_store
-from app.measuring.sweep import sweep_points
+from app.measuring.run_form import run_of_form
 from app.wording import quantities
+from app.wording.markdown import plain, without_links
 from genz_core.errors import RidgelineError
-from profilers.run_config import RunConfig, compose, presets
+from genz_core.limits import LIMITS
+from profilers.run_config import RunConfig, presets
 from profilers.store import KeptRun
 
 MODEL_HELP = (
@@ -26,7 +28,7 @@ def form(mode: str) -> RunConfig | None:
     mode: `ONE` or `SWEEP`.
 
     Raises:
-        RidgelineError: as `compose`, or a file of the server as the model.
+        RidgelineError: as `run_of_form`.
     """
     with st.form(f"run_form_{mode}"):
         typed = st.text_input("Model", "qwen2.5-0.5b", key="run_model", help=MODEL_HELP)
@@ -46,12 +48,7 @@ def form(mode: str) -> RunConfig | None:
     if not sent:
         return None
     overrides += [f"model={typed}", f"layers={layers}", f"device={device}", f"dtype={dtype}"]
-    config = compose([*overrides, *more.split()])
-    run_store.refuse_path(config.model.name)
-    if grid:
-        sweep_points(grid["batches"], grid["lengths"], grid["phases"])
-        config = config.with_fields(sweep=grid)
-    return config
+    return run_of_form([*overrides, *more.split()], grid)
 
 
 def workload() -> list[str]:
@@ -61,13 +58,19 @@ def workload() -> list[str]:
         help="nsys and ncu run the model inside Nsight, where it is installed.",
     )  # fmt: skip
     with st.grid(4, min_column_width=150):
-        batch = st.number_input("Batch", 1, 1024, 1, key="run_batch")
-        isl = st.number_input("Prompt tokens", 1, 131_072, 128, key="run_isl")
-        osl = st.number_input("Output tokens", 1, 4096, 4, key="run_osl")
-        repeats = st.number_input("Repeats", 1, 100, 2, key="run_repeats")
+        batch = size_input("Batch", "batch", 1)
+        isl = size_input("Prompt tokens", "isl", 128)
+        osl = size_input("Output tokens", "osl", 4)
+        repeats = size_input("Repeats", "repeats", 2)
     return [
         f"profile={profile}", f"batch={batch}", f"isl={isl}", f"osl={osl}", f"repeats={repeats}",
     ]  # fmt: skip
+
+
+def size_input(label: str, name: str, value: int) -> int:
+    """Draw the box of a size within its limits.  name: of the field."""
+    limit = LIMITS[name]
+    return int(st.number_input(label, limit.least, limit.most, value, key=f"run_{name}"))
 
 
 def run_table(runs: list[KeptRun]) -> pd.DataFrame:
@@ -111,7 +114,7 @@ def kept_runs() -> None:
     report = folder / "report.md"
     if report.is_file():
         with st.expander(f"Report of {run.id[:8]}", expanded=True):
-            st.markdown(report.read_text(encoding="utf-8"))
+            st.markdown(without_links(report.read_text(encoding="utf-8")))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         tag = st.text_input("Tag", key="run_tag", max_chars=40, width=200)
         st.button("Add tag", on_click=store.tag, args=(run.id, tag), disabled=not tag.strip())
@@ -135,7 +138,7 @@ try:
     job = st.session_state.get(JOB)
     if job is not None and job.over:
         if job.error:
-            st.error(job.error, icon=":material/error:")
+            st.error(plain(job.error), icon=":material/error:")
         else:
             run, swept = job.result if isinstance(job.result, tuple) else (job.result, None)
             st.success(f"Kept as {run[:8]}.", icon=":material/check:")
@@ -143,4 +146,4 @@ try:
                 show_sweep(swept)
     kept_runs()
 except RidgelineError as error:
-    st.error(str(error), icon=":material/error:")
+    st.error(plain(error), icon=":material/error:")
