@@ -121,8 +121,8 @@ class SpeculativeModel:
         """The target in other formats; the draft's cache is kept in the target's format."""
         draft = self.speculation.draft
         if draft is not None:
-            cache = {"kv": precision.kv, "kv_source": precision.kv_source}
-            draft = draft.with_precision(replace(draft.precision, **cache))
+            kept = replace(draft.precision, kv=precision.kv, kv_source=precision.kv_source)
+            draft = draft.with_precision(kept)
         return SpeculativeModel(
             self.model.with_precision(precision), replace(self.speculation, draft=draft)
         )

@@ -54,7 +54,7 @@ def token_nodes(most: float) -> Array:
 def prompt_nodes(most: float) -> Array:
     """New tokens of a piece: attention jumps where a block of 16, or of 128 rows begins."""
     small, large = min(most, 2048.0), min(most, 8192.0)
-    parts = [[1.0, 2.0], edges(16, 16, min(most, 128.0)), edges(64, 128, small)]
+    parts = [np.array([1.0, 2.0]), edges(16, 16, min(most, 128.0)), edges(64, 128, small)]
     longer = 512.0 * np.round(nodes(most, 2**0.25, least=large) / 512.0) + 512.0
     return _sorted(*parts, edges(512, small, large), longer)[1:]
 
@@ -86,8 +86,8 @@ class Query:
 class PricedShares:
     """Prices shares of a deployment's operators, by pipeline stage.
 
-    without: module whose operators are left out.  stages: of the pipeline.  joined: (name, module) of operators that depend on how tokens are
-    spread and yet run once for all groups of a step.
+    without: module whose operators are left out.  stages: of the pipeline.  joined: (name,
+    module) of operators that depend on how tokens are spread and yet run once for all groups.
     """
 
     def __init__(self, deployed: Deployment, parallelism: Parallelism, without: str = "") -> None:

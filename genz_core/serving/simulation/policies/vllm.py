@@ -45,13 +45,17 @@ class Vllm:
         while rank.waiting and left > 0 and open_places > 0:
             job = rank.waiting[0]
             hit = rank.hit(job)
-            new = min(job.prompt - hit, left)
-            if rank.cache.prompt_bytes(hit + new) - rank.cache.prompt_bytes(hit) > rank.cache.free:
+            known = max(hit, job.done)
+            new = min(job.prompt - known, left)
+            if rank.asks(known + new, hit) > rank.cache.free:
                 return
             rank.waiting.popleft()
             rank.admit(job, lane, hit)
-            left -= self._read(plan, rank, job, left)
             open_places -= 1
+            if job.left:
+                left -= self._read(plan, rank, job, left)
+            else:
+                left -= self.query
 
     @staticmethod
     def _read(plan: Plan, rank: Rank, job: Job, left: int) -> int:
