@@ -207,6 +207,10 @@ class Rank:
         """Bytes that the sequences of a lane take in a decode step."""
         return lane.rate * self._token_bytes
 
+    def spare(self, lane: Lane) -> float:
+        """Bytes that are left when the sequences of a lane have taken a decode step."""
+        return self.cache.free - self.grown(lane)
+
     def admit(self, job: Job, lane: Lane, hit: int) -> None:
         """Move a request from the queue into a lane, sharing what the cache has of it.
 

@@ -53,7 +53,7 @@ class TensorRtLlm:
         return plan
 
     def _admit(self, plan: Plan, rank: Rank, lane: Lane, left: int) -> None:
-        cache, open_places = rank.cache, places(rank, lane, self.sequences)
+        open_places = places(rank, lane, self.sequences)
         while rank.waiting and open_places > 0:
             job = rank.waiting[0]
             hit = rank.hit(job)
@@ -62,7 +62,7 @@ class TensorRtLlm:
             if not new and job.prompt > known:
                 return
             total = job.length if self.reserves else job.prompt
-            if rank.asks(total, hit) > cache.free and rank.running:
+            if rank.asks(total, hit) > rank.spare(lane) and rank.running:
                 return
             rank.waiting.popleft()
             rank.admit(job, lane, hit)
