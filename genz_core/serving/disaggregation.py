@@ -294,31 +294,47 @@ def closed_loop(
     """Latencies and throughput of `concurrency` open requests.
 
     By Little's law the open requests are those that are read, travel and are answered; the number
-    that a decode worker runs is where they sum to the concurrency.  Prompts wait as in a queue of
-    one server (M/D/1) until the prefill pool is full, and for their turn beyond.
+    that a decode worker runs is where they sum to the concurrency.  Prompts wait in one queue for
+    all prefill workers until these are full, and for their turn beyond.
     """
     disaggregation.refuse_mismatch(decode.deployed)
-    prefill, steps = disaggregation.prefill, answer_steps(decode, osl)
+    prefill = disaggregation.prefill
     full_per_s = prefill.workers * prompts_per_s(prefill, isl)
     alone_s = float(prompt_s(prefill, isl)[0])
-    travel_s = float(disaggregation.transfer_s(decode, isl)[0])
-    most = max(min(most_running(decode, isl, osl), concurrency / decode.workers), 1.0)
-    grid = np.geomspace(1.0, most, 64)
-    step_s = decode_step_s(decode, isl, osl, grid)
-    rates = decode.workers * grid / (steps * step_s)
-    use = np.minimum(rates / full_per_s, 1.0)
-    waits = use / (2.0 * np.maximum(1.0 - use, 1e-9)) * prefill.workers / full_per_s
-    inside = decode.workers * grid + rates * (alone_s + waits + travel_s)
-    at = float(np.interp(concurrency, inside, np.arange(len(grid))))
-    running = float(np.interp(at, np.arange(len(grid)), grid))
-    step = float(np.interp(at, np.arange(len(grid)), step_s))
-    rate = decode.workers * running / (steps * step)
-    before_s = concurrency / rate - steps * step  # Little: what is left of a request's time
-    shown = disaggregation.transfer.shown_by == "decode"
+    travel_s = float(disaggregation.transfer_s(decode, isl)[0]) if osl > 1 else 0.0
+    running, answers = _answers(decode, isl, osl, concurrency)
+    rates = min(full_per_s, answers[-1]) * (1.0 - np.geomspace(1.0, 1e-6, 256))
+    waits = _queue_s(rates / full_per_s, prefill.workers, prefill.workers / full_per_s)
+    decoding = decode.workers * np.interp(rates, answers, running)
+    inside = decoding + rates * (alone_s + waits + travel_s)
+    rate = float(np.interp(concurrency, inside, rates))
+    runs = float(np.interp(rate, answers, running))
+    answer_s = decode.workers * runs / rate
+    shown_s = travel_s if disaggregation.transfer.shown_by == "decode" else 0.0
     return DisaggregatedLoad(
         requests_per_s=rate,
-        running=running,
-        ttft_s=before_s - (0.0 if shown else travel_s),
-        tpot_s=(steps * step + (0.0 if shown else travel_s)) / max(osl - 1.0, 1.0),
-        prefill_use=min(rate / full_per_s, 1.0),
+        running=runs,
+        ttft_s=concurrency / rate - answer_s - travel_s + shown_s,
+        tpot_s=(answer_s + travel_s - shown_s) / max(osl - 1.0, 1.0),
+        prefill_use=rate / full_per_s,
     )
+
+
+def _answers(pool: ServingPool, isl: float, osl: float, concurrency: float) -> tuple[Array, Array]:
+    """(sequences that each worker runs, answers per second of all), rising from none, [loads]."""
+    most = max(min(most_running(pool, isl, osl), concurrency / pool.workers), 1.0)
+    running = np.geomspace(1.0, most, 64) if most > 1 else np.ones(1)
+    if osl <= 1:
+        return np.zeros(2), np.array([0.0, np.inf])
+    rates = pool.workers * answers_per_s(pool, isl, osl, running)
+    return np.concatenate([[0.0], running]), np.concatenate([[0.0], rates])
+
+
+def _queue_s(use: Array, workers: int, service_s: float) -> Array:
+    """Mean wait in an M/D/c queue [s]: half that of M/M/c, exact for one worker.
+
+    Source: Sakasegawa, Annals of the Institute of Statistical Mathematics 29 (1977).
+    """
+    busy = np.clip(use, 0.0, 1.0 - 1e-9)
+    power = np.sqrt(2.0 * (workers + 1.0)) - 1.0
+    return busy**power / (workers * (1.0 - busy)) * service_s / 2.0

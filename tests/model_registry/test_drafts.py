@@ -2,9 +2,10 @@
 
 import pytest
 
-from genz_core.errors import UnsupportedModel
+from genz_core.acceptance import Acceptance
+from genz_core.errors import InvalidValue, UnsupportedModel
 from genz_core.types import Parallelism, Step
-from model_registry.drafts import eagle, modules, prediction_module
+from model_registry.drafts import eagle, modules, prediction_module, speculation
 from tests.model_registry.shared_models import built, traced
 
 #: Weights of whole checkpoints (hub, safetensors count), which hold the main model, the module,
@@ -115,7 +116,32 @@ def test_joins_are_copied_and_layers_split_over_tp():
     assert op(head, "down_proj", tp=4).dims["k"] == 14336 / 4
 
 
+@pytest.mark.parametrize(
+    ("method", "target", "drafts"),
+    [
+        ("mtp", "stepfun-ai/Step-3.7-Flash", "prediction module of stepfun-ai/Step-3.7-Flash"),
+        ("eagle", "meta-llama/Llama-3.1-8B", "EAGLE-3 of meta-llama/Llama-3.1-8B"),
+        ("ngram", "meta-llama/Llama-3.1-8B", None),
+    ],
+)
+def test_a_method_finds_what_drafts(method, target, drafts):
+    found = speculation(built(target), method, Acceptance((0.8, 0.6)))
+    assert (found.draft and found.draft.name) == drafts
+    assert found.modules == (3 if method == "mtp" else 1) and found.draft_tokens == 2
+
+
+def test_a_draft_model_drafts_for_a_larger_one():
+    small = built("meta-llama/Llama-3.2-1B")
+    found = speculation(built("meta-llama/Llama-3.1-70B"), "draft_model", Acceptance((0.8,)), small)
+    assert found.draft is small
+
+
 # ------------------------------------------------------------------------------- refusals
+
+
+def test_a_draft_model_must_be_given():
+    with pytest.raises(InvalidValue, match="draft_model needs a draft model"):
+        speculation(built("meta-llama/Llama-3.1-8B"), "draft_model", Acceptance((0.8,)))
 
 
 def test_a_model_without_modules_says_so():
