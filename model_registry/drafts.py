@@ -88,6 +88,11 @@ def modules(model: Model) -> int:
     return model.spec.mtp_layers if isinstance(model, DecoderModel) else 0
 
 
+def mtp_parameters(model: Model) -> float:
+    """Parameters of all multi-token-prediction modules of a model, without what they share."""
+    return modules(model) * prediction_module(model).parameters if modules(model) else 0.0
+
+
 def eagle(model: Model, version: EagleVersion = 3) -> DecoderModel:
     """An EAGLE head for a model: one dense layer of its width, 16 bit.
 

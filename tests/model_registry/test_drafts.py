@@ -2,10 +2,17 @@
 
 import pytest
 
+import model_registry
 from genz_core.acceptance import Acceptance
 from genz_core.errors import InvalidValue, UnsupportedModel
 from genz_core.types import Parallelism, Step
-from model_registry.drafts import eagle, modules, prediction_module, speculation
+from model_registry.drafts import (
+    eagle,
+    modules,
+    mtp_parameters,
+    prediction_module,
+    speculation,
+)
 from tests.model_registry.shared_models import built, traced
 
 #: Weights of whole checkpoints (hub, safetensors count), which hold the main model, the module,
@@ -77,6 +84,14 @@ def test_token_table_and_head_are_the_targets():
     module = prediction_module(built("deepseek-ai/DeepSeek-V3"))
     for name in ("embedding", "lm_head"):
         assert op(module, name).held_weight_bytes == 0 and op(module, name).weight_bytes > 0
+
+
+def test_modules_are_counted_apart_from_the_model():
+    facts = model_registry.describe("deepseek-ai/DeepSeek-V3")
+    assert facts["mtp_parameters"] == pytest.approx(11.5e9, rel=0.01)
+    assert model_registry.describe("meta-llama/Llama-3.1-8B")["mtp_parameters"] == 0
+    three = built("stepfun-ai/Step-3.7-Flash")
+    assert mtp_parameters(three) == 3 * prediction_module(three).parameters
 
 
 def test_a_quantisation_that_leaves_the_module_out_keeps_it_in_16_bit():
