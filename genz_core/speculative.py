@@ -16,6 +16,7 @@ import numpy as np
 
 from genz_core.acceptance import Acceptance
 from genz_core.errors import InvalidValue
+from genz_core.memo import ByIdentity
 from genz_core.types import Graph, Group, Model, Op, Parallelism, Precision, Step
 
 Method = Literal["draft_model", "eagle", "mtp", "ngram"]
@@ -171,6 +172,14 @@ class SpeculativeModel:
                 if op.module != TARGET_STATES
             ]
         return tuple(op for op in ops if op.kind != "send_recv")
+
+
+_MODELS: ByIdentity[SpeculativeModel] = ByIdentity()
+
+
+def speculative_model(model: Model, speculation: Speculation) -> SpeculativeModel:
+    """The `SpeculativeModel` of both; the same object each time, so that prices are kept."""
+    return _MODELS.get(lambda: SpeculativeModel(model, speculation), model, speculation)
 
 
 def after(step: Step) -> Step:

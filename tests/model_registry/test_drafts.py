@@ -75,6 +75,16 @@ def test_modules_are_laid_out_as_their_family_does(name, expected, count):
     assert modules(built(name)) == count
 
 
+@pytest.mark.parametrize("name", [name for name in model_registry.names() if modules(built(name))])
+def test_every_announced_module_has_a_graph_and_far_fewer_parameters(name):
+    target = built(name)
+    module = prediction_module(target)
+    assert 0 < module.parameters < 0.06 * target.parameters
+    assert 0 < module.active_parameters < 0.12 * target.active_parameters
+    reached = module.graph(Step.decode(8.0, 100.0), Parallelism())
+    assert all(op.layers or op.module for op in reached.ops) and reached.layers <= 2
+
+
 def test_a_module_that_shares_an_indexers_choice_has_one_of_its_own():
     (layer,) = prediction_module(built("zai-org/GLM-5.2")).spec.layers
     assert layer.blocks[0].indexer.owner

@@ -25,7 +25,7 @@ from genz_core.serving.simulation.requests import Requests
 from genz_core.serving.simulation.router import Routing, router
 from genz_core.serving.simulation.simulator import Cancel, Client, Pool, Progress, Simulator
 from genz_core.serving.simulation.step_price import RankWork, StepPrice, StepTables, StepTime
-from genz_core.speculative import Speculation, SpeculativeModel
+from genz_core.speculative import Speculation, speculative_model
 from genz_core.types import Model, Parallelism, System
 
 __all__ = [
@@ -84,7 +84,7 @@ def simulate(
     options, parallelism = options or Options(), parallelism or Parallelism()
     steps = requests.output_tokens - 1.0
     if speculation:
-        model = SpeculativeModel(model, speculation)
+        model = speculative_model(model, speculation)
         steps = decode_steps(steps, speculation.acceptance, np.random.default_rng(seed))
     site = Site.of(model, system, engine, parallelism)
     made = workers(

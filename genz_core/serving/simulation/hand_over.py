@@ -15,7 +15,7 @@ from genz_core.serving.simulation.requests import Requests
 from genz_core.serving.simulation.router import router
 from genz_core.serving.simulation.simulator import HandOver, Pool
 from genz_core.serving.simulation.step_price import StepPrice
-from genz_core.speculative import Speculation, SpeculativeModel
+from genz_core.speculative import Speculation, speculative_model
 
 
 def prefill_pool(
@@ -52,5 +52,5 @@ def prefill_pool(
 
 def _drafting(pool: ServingPool, speculation: Speculation) -> ServingPool:
     deployed = pool.deployed
-    model = SpeculativeModel(deployed.model, speculation)
+    model = speculative_model(deployed.model, speculation)
     return replace(pool, deployed=deploy(model, deployed.system, deployed.engine))
