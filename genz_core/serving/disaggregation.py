@@ -38,6 +38,12 @@ class ServingPool:
     options: Options = field(default_factory=Options)
 
     @property
+    def step_scale(self) -> float:
+        """Measured over priced time of a step, see `Options`."""
+        own = self.options.step_scale
+        return self.deployed.engine.recipe.tpot_scale if own is None else own
+
+    @property
     def devices(self) -> Num:
         """Devices of all workers."""
         return self.workers * self.parallelism.devices
@@ -167,10 +173,10 @@ def _reading(pool: ServingPool, isl: float, together: float) -> tuple[Array, Arr
 
 def _under_load(step: StepEstimate, pool: ServingPool) -> tuple[Array, Array]:
     """(latency, time until the next may start) of steps that read prompts, [steps]."""
-    share = pool.deployed.engine.prefill_share
-    latency = (step.total_s - step.host_s) * share + step.host_s
+    share, scale = pool.deployed.engine.prefill_share, pool.step_scale
+    latency = ((step.total_s - step.host_s) * share + step.host_s) * scale
     if np.max(pool.parallelism.pp) > 1:
-        return latency, np.maximum(step.stage_s * share, step.host_s)
+        return latency, np.maximum(step.stage_s * share, step.host_s) * scale
     return latency, latency
 
 
@@ -189,9 +195,8 @@ def decode_step_s(pool: ServingPool, isl: float, osl: float, running: Num) -> Ar
     """The mean step of `running` sequences of one worker [s], [loads]."""
     deployed = pool.deployed
     sizes = (running, isl + osl / 2.0)
-    return decode_step(
-        deployed.model, deployed.system, *sizes, pool.parallelism, deployed.engine
-    ).total_s
+    step = decode_step(deployed.model, deployed.system, *sizes, pool.parallelism, deployed.engine)
+    return step.total_s * pool.step_scale
 
 
 def most_running(pool: ServingPool, isl: float, osl: float) -> float:

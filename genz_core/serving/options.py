@@ -12,7 +12,8 @@ class Options:
     max_num_seqs, max_num_batched_tokens: sequences and tokens of a step and rank at most.
     memory_fraction: of a device that the engine takes.  kv_tokens: that the cache of a rank holds,
     in place of what fits.  prefix_caching: equal prefixes are shared.  recv_interval: decode steps
-    between two looks at new requests.  step_scale: measured over priced time of a step.
+    between two looks at new requests.  step_scale: measured over priced time of a step;
+    None for that of the engine's recipe where our own tables are the price.
     """
 
     max_num_seqs: int = 0
@@ -21,4 +22,4 @@ class Options:
     kv_tokens: float = 0.0
     prefix_caching: bool = True
     recv_interval: int = 1
-    step_scale: float = 1.0
+    step_scale: float | None = None

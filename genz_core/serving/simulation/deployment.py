@@ -161,9 +161,12 @@ def workers(
     longest = int(requests.input_tokens.max())
     scheduler = scheduler or scheduler_of(site.engine, options, site.query, longest)
     layout = CacheLayout.of(site, requests, options)
-    price = price or _tables(site, requests, scheduler, layout, open_requests)
-    if options.step_scale != 1.0:
-        price = ScaledPrice(price, options.step_scale)
+    scale = options.step_scale
+    if price is None:
+        price = _tables(site, requests, scheduler, layout, open_requests)
+        scale = site.engine.recipe.tpot_scale if scale is None else scale
+    if scale not in (None, 1.0):
+        price = ScaledPrice(price, scale)
     degree, lanes = int(np.max(site.parallelism.dp)), int(np.max(site.parallelism.pp))
     made, coupled = [], site.coupled
     for _ in range(replicas):

@@ -86,8 +86,9 @@ class Query:
 class PricedShares:
     """Prices shares of a deployment's operators, by pipeline stage.
 
-    without: module whose operators are left out.  stages: of the pipeline.  joined: (name,
-    module) of operators that depend on how tokens are spread and yet run once for all groups.
+    without: module whose operators are left out.  stages: of the pipeline.
+    joined: (name, module) of operators that depend on how tokens are
+    spread and yet run once for all groups of a step.
     """
 
     def __init__(self, deployed: Deployment, parallelism: Parallelism, without: str = "") -> None:

@@ -10,7 +10,7 @@ import pytest
 import hardware_db
 from genz_core.acceptance import Acceptance
 from genz_core.deployment import deploy
-from genz_core.engine import EngineProfile
+from genz_core.engine import EngineProfile, Recipe
 from genz_core.errors import InvalidValue
 from genz_core.serving.disaggregation import (
     Disaggregation,
@@ -118,6 +118,17 @@ def test_more_memory_or_fewer_sequences_decide_what_runs():
     assert most_running(few, 1000.0, 1000.0) == 7
     half = replace(worker, options=Options(memory_fraction=0.5))
     assert most_running(half, 1000.0, 1000.0) < most_running(worker, 1000.0, 1000.0)
+
+
+def test_a_measured_step_scales_both_pools():
+    worker = pool(DENSE, "h100")
+    slower = replace(worker, options=Options(step_scale=2.0))
+    assert prompt_s(slower, 1000.0) == pytest.approx(2 * prompt_s(worker, 1000.0))
+    steps = (decode_step_s(one, 1000.0, 101.0, 8.0) for one in (slower, worker))
+    assert next(steps) == pytest.approx(2 * next(steps))
+    recipe = replace(ENGINE, recipe=Recipe(tpot_scale=1.25))
+    learnt = ServingPool(replace(worker.deployed, engine=recipe))
+    assert learnt.step_scale == 1.25 and worker.step_scale == 1.0
 
 
 def test_drafts_shorten_answers():

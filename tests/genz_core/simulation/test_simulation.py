@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -160,7 +160,7 @@ def test_waiting_users_never_lower_the_throughput(name, model, system):
     for users in (8, 32, 64, 256):
         run = served(model, small, requests(600, 4000, 300, ratio=0.8), name, concurrency=users)
         rates.append(run.summary()["output_tokens_per_s"])
-    assert all(more > 0.97 * less for less, more in pairwise(rates))
+    assert all(more > 0.97 * less for less, more in itertools.pairwise(rates))
 
 
 def test_replicas_serve_so_many_times_the_requests_alike(model, system):
