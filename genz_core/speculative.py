@@ -16,6 +16,7 @@ import numpy as np
 
 from genz_core.acceptance import Acceptance
 from genz_core.errors import InvalidValue
+from genz_core.memo import ByIdentity
 from genz_core.types import Graph, Group, Model, Op, Parallelism, Precision, Step
 
 Method = Literal["draft_model", "eagle", "mtp", "ngram"]
@@ -121,8 +122,8 @@ class SpeculativeModel:
         """The target in other formats; the draft's cache is kept in the target's format."""
         draft = self.speculation.draft
         if draft is not None:
-            cache = {"kv": precision.kv, "kv_source": precision.kv_source}
-            draft = draft.with_precision(replace(draft.precision, **cache))
+            kept = replace(draft.precision, kv=precision.kv, kv_source=precision.kv_source)
+            draft = draft.with_precision(kept)
         return SpeculativeModel(
             self.model.with_precision(precision), replace(self.speculation, draft=draft)
         )
@@ -171,6 +172,14 @@ class SpeculativeModel:
                 if op.module != TARGET_STATES
             ]
         return tuple(op for op in ops if op.kind != "send_recv")
+
+
+_MODELS: ByIdentity[SpeculativeModel] = ByIdentity()
+
+
+def speculative_model(model: Model, speculation: Speculation) -> SpeculativeModel:
+    """The `SpeculativeModel` of both; the same object each time, so that prices are kept."""
+    return _MODELS.get(lambda: SpeculativeModel(model, speculation), model, speculation)
 
 
 def after(step: Step) -> Step:

@@ -8,7 +8,7 @@ uploaded document; `what_if(system, bandwidth=2)` scales a system's resources;
     system_files  system_schema  lookup       systems: files, schema, names
     engine_files  engine_schema  recipes      engines: files, schema, measured factors
     profiles/     profile_schema              fitted latency constants of a system
-    intervals     tables                      intervals of predictions, tables that ship
+    intervals     tables       acceptance     intervals of predictions, tables that ship, drafts
     data_folder   user_files     whole_file   the user's own files: place, writers
     yaml_document schema_errors               parsing and validation of documents
     report        fit/                        the page of systems, the fit of the profiles

@@ -1,6 +1,6 @@
 """Tables that ship: measurements of others, and errors and factors of the fits.
 
-    measurements/   published and serving points, what peers publish
+    measurements/   published and serving points, acceptance of drafts, what peers publish
     profiles/       errors of the operators' fit, points that fitted nothing
     engines/        factors of devices and recipes, errors and intervals of the engines' fit
 

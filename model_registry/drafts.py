@@ -1,7 +1,8 @@
 """Draft heads of a model: its multi-token-prediction module, and EAGLE heads.
 
-prediction_module(model)   the module that the checkpoint brings
-eagle(model)               an EAGLE head of the model's width, version 1, 2 or 3
+speculation(model, method, acceptance)   what drafts for a model, by a method's name
+prediction_module(model)                 the module that the checkpoint brings
+eagle(model)                             an EAGLE head of the model's width, version 1, 2 or 3
 
 A draft is a model of its own, whose graph starts from hidden states of its target and whose token
 table (and mostly its head) is the target's, so that it holds neither.
@@ -12,7 +13,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
+from genz_core.acceptance import Acceptance
 from genz_core.errors import UnsupportedModel
+from genz_core.speculative import Method, Speculation
 from genz_core.types import Model, Precision
 from model_registry.graph.model import DecoderModel
 from model_registry.quantization.roles import KEPT
@@ -31,6 +34,34 @@ EagleVersion = Literal[1, 2, 3]
 #: Tokens that the head of an EAGLE-3 checkpoint tells apart, as published heads do.
 EAGLE3_VOCABULARY = 32_000
 _HEAD_DIM, _GROUP = 128, 8  # of an EAGLE head whose target has no plain attention
+
+
+def speculation(
+    model: Model,
+    method: Method,
+    acceptance: Acceptance,
+    draft: Model | None = None,
+    *,
+    version: EagleVersion = 3,
+) -> Speculation:
+    """What drafts for a model.
+
+    Args:
+        method: "mtp" (the model's own module), "eagle", "draft_model", or "ngram".
+        acceptance: of its drafts; as many tokens are drafted as it has positions.
+        draft: the model of "draft_model", or a head in place of the derived one.
+        version: of a derived EAGLE head.
+
+    Raises:
+        UnsupportedModel: a head that cannot be derived from the model.
+        InvalidValue: a draft model that is missing, or that n-grams do not need.
+    """
+    if method == "mtp":
+        module = draft or prediction_module(model)
+        return Speculation(method, acceptance, module, max(modules(model), 1))
+    if method == "eagle":
+        return Speculation(method, acceptance, draft or eagle(model, version))
+    return Speculation(method, acceptance, draft)
 
 
 def prediction_module(model: Model) -> DecoderModel:
@@ -55,6 +86,11 @@ def prediction_module(model: Model) -> DecoderModel:
 def modules(model: Model) -> int:
     """Multi-token-prediction modules that a model has, 0 for none."""
     return model.spec.mtp_layers if isinstance(model, DecoderModel) else 0
+
+
+def mtp_parameters(model: Model) -> float:
+    """Parameters of all multi-token-prediction modules of a model, without what they share."""
+    return modules(model) * prediction_module(model).parameters if modules(model) else 0.0
 
 
 def eagle(model: Model, version: EagleVersion = 3) -> DecoderModel:

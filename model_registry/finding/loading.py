@@ -12,6 +12,7 @@ from genz_core.errors import MissingSpec, UnsupportedModel
 from genz_core.precision import canonical
 from genz_core.types import Model, Precision
 from model_registry.architectures.registry import model_types, read_spec
+from model_registry.drafts import mtp_parameters
 from model_registry.finding.catalog import shipped_models
 from model_registry.finding.lookup import resolve_name
 from model_registry.finding.sources import Checkpoint, ModelSource, find_checkpoint
@@ -164,6 +165,7 @@ def describe(name: str) -> Mapping[str, Any]:
         "active_parameters": int(model.active_parameters),
         "vision_parameters": int(model.vision_parameters),
         "mtp_layers": model.spec.mtp_layers,
+        "mtp_parameters": int(mtp_parameters(model)),
         "layers": len(model.spec.layers),
         "hidden_size": model.spec.hidden,
         "vocabulary": model.spec.vocabulary,

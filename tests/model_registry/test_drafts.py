@@ -2,9 +2,17 @@
 
 import pytest
 
-from genz_core.errors import UnsupportedModel
+import model_registry
+from genz_core.acceptance import Acceptance
+from genz_core.errors import InvalidValue, UnsupportedModel
 from genz_core.types import Parallelism, Step
-from model_registry.drafts import eagle, modules, prediction_module
+from model_registry.drafts import (
+    eagle,
+    modules,
+    mtp_parameters,
+    prediction_module,
+    speculation,
+)
 from tests.model_registry.shared_models import built, traced
 
 #: Weights of whole checkpoints (hub, safetensors count), which hold the main model, the module,
@@ -67,6 +75,16 @@ def test_modules_are_laid_out_as_their_family_does(name, expected, count):
     assert modules(built(name)) == count
 
 
+@pytest.mark.parametrize("name", [name for name in model_registry.names() if modules(built(name))])
+def test_every_announced_module_has_a_graph_and_far_fewer_parameters(name):
+    target = built(name)
+    module = prediction_module(target)
+    assert 0 < module.parameters < 0.06 * target.parameters
+    assert 0 < module.active_parameters < 0.12 * target.active_parameters
+    reached = module.graph(Step.decode(8.0, 100.0), Parallelism())
+    assert all(op.layers or op.module for op in reached.ops) and reached.layers <= 2
+
+
 def test_a_module_that_shares_an_indexers_choice_has_one_of_its_own():
     (layer,) = prediction_module(built("zai-org/GLM-5.2")).spec.layers
     assert layer.blocks[0].indexer.owner
@@ -76,6 +94,14 @@ def test_token_table_and_head_are_the_targets():
     module = prediction_module(built("deepseek-ai/DeepSeek-V3"))
     for name in ("embedding", "lm_head"):
         assert op(module, name).held_weight_bytes == 0 and op(module, name).weight_bytes > 0
+
+
+def test_modules_are_counted_apart_from_the_model():
+    facts = model_registry.describe("deepseek-ai/DeepSeek-V3")
+    assert facts["mtp_parameters"] == pytest.approx(11.5e9, rel=0.01)
+    assert model_registry.describe("meta-llama/Llama-3.1-8B")["mtp_parameters"] == 0
+    three = built("stepfun-ai/Step-3.7-Flash")
+    assert mtp_parameters(three) == 3 * prediction_module(three).parameters
 
 
 def test_a_quantisation_that_leaves_the_module_out_keeps_it_in_16_bit():
@@ -115,7 +141,32 @@ def test_joins_are_copied_and_layers_split_over_tp():
     assert op(head, "down_proj", tp=4).dims["k"] == 14336 / 4
 
 
+@pytest.mark.parametrize(
+    ("method", "target", "drafts"),
+    [
+        ("mtp", "stepfun-ai/Step-3.7-Flash", "prediction module of stepfun-ai/Step-3.7-Flash"),
+        ("eagle", "meta-llama/Llama-3.1-8B", "EAGLE-3 of meta-llama/Llama-3.1-8B"),
+        ("ngram", "meta-llama/Llama-3.1-8B", None),
+    ],
+)
+def test_a_method_finds_what_drafts(method, target, drafts):
+    found = speculation(built(target), method, Acceptance((0.8, 0.6)))
+    assert (found.draft and found.draft.name) == drafts
+    assert found.modules == (3 if method == "mtp" else 1) and found.draft_tokens == 2
+
+
+def test_a_draft_model_drafts_for_a_larger_one():
+    small = built("meta-llama/Llama-3.2-1B")
+    found = speculation(built("meta-llama/Llama-3.1-70B"), "draft_model", Acceptance((0.8,)), small)
+    assert found.draft is small
+
+
 # ------------------------------------------------------------------------------- refusals
+
+
+def test_a_draft_model_must_be_given():
+    with pytest.raises(InvalidValue, match="draft_model needs a draft model"):
+        speculation(built("meta-llama/Llama-3.1-8B"), "draft_model", Acceptance((0.8,)))
 
 
 def test_a_model_without_modules_says_so():

@@ -1,7 +1,7 @@
 """A discrete-event simulation of serving: the truth that the closed form shadows.
 
 simulate(model, system, requests)   requests through a deployment, one by one
-draws                               lengths and arrivals of a seed
+draws                               lengths, arrivals and accepted drafts of a seed
 policies                            schedulers, a file each
 
 The time of a step comes from a `StepPrice`: our step model on grids, or anything that is called
@@ -10,25 +10,37 @@ with the work of every rank.
 
 from __future__ import annotations
 
+import numpy as np
+
+from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile
+from genz_core.serving.disaggregation import Disaggregation, ServingPool, Transfer
+from genz_core.serving.options import Options
 from genz_core.serving.simulation.answers import Simulation
-from genz_core.serving.simulation.deployment import Options, Site, decode_steps, workers
+from genz_core.serving.simulation.deployment import Site, workers
+from genz_core.serving.simulation.draws import decode_steps
+from genz_core.serving.simulation.hand_over import prefill_pool
 from genz_core.serving.simulation.policies import Scheduler
 from genz_core.serving.simulation.requests import Requests
 from genz_core.serving.simulation.router import Routing, router
 from genz_core.serving.simulation.simulator import Cancel, Client, Pool, Progress, Simulator
 from genz_core.serving.simulation.step_price import RankWork, StepPrice, StepTables, StepTime
+from genz_core.speculative import Speculation, speculative_model
 from genz_core.types import Model, Parallelism, System
 
 __all__ = [
     "Client",
+    "Disaggregation",
     "Options",
     "RankWork",
     "Requests",
+    "ServingPool",
     "Simulation",
+    "Speculation",
     "StepPrice",
     "StepTables",
     "StepTime",
+    "Transfer",
     "simulate",
 ]
 
@@ -45,6 +57,9 @@ def simulate(
     replicas: int = 1,
     routing: Routing = "least_loaded",
     scheduler: Scheduler | None = None,
+    speculation: Speculation | None = None,
+    disaggregation: Disaggregation | None = None,
+    seed: int = 0,
     price: StepPrice | None = None,
     progress: Progress | None = None,
     cancelled: Cancel | None = None,
@@ -55,16 +70,23 @@ def simulate(
         concurrency: open requests at most, 0 for no limit: those beyond wait with the client.
         options: what the operator tells the engine.
         replicas: equal deployments behind the router.
+        speculation: what drafts tokens; each request's steps are drawn when it is sent.
+        disaggregation: a pool that reads the prompts; what is described beside it then decodes.
+        seed: of the steps that speculation takes.
         scheduler, price: in place of the engine's own and of our step model.
         progress, cancelled: see `Simulator`.
 
     Raises:
         InvalidParallelism: degrees that do not divide the model.
         OutOfMemory: the weights leave no room for a cache.
-        InvalidValue: requests that are never admitted.
+        InvalidValue: requests that are never admitted; pools that cannot share a cache.
     """
-    options = options or Options()
-    site = Site.of(model, system, engine, parallelism or Parallelism())
+    options, parallelism = options or Options(), parallelism or Parallelism()
+    steps = requests.output_tokens - 1.0
+    if speculation:
+        model = speculative_model(model, speculation)
+        steps = decode_steps(steps, speculation.acceptance, np.random.default_rng(seed))
+    site = Site.of(model, system, engine, parallelism)
     made = workers(
         site,
         requests,
@@ -74,7 +96,10 @@ def simulate(
         price=price,
         open_requests=concurrency,
     )
-    pool = Pool(made, router(routing))
+    pools = [Pool(made, router(routing))]
+    if disaggregation:
+        deployed = deploy(site.model, site.system, site.engine)
+        decode = ServingPool(deployed, parallelism, replicas, options)
+        pools.insert(0, prefill_pool(disaggregation, decode, requests, speculation, price))
     client = Client(concurrency, request_s=site.engine.host_request_s)
-    steps = decode_steps(requests)
-    return Simulator(requests, steps, [pool], client, progress, cancelled).run()
+    return Simulator(requests, steps, pools, client, progress, cancelled).run()

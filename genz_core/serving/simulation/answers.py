@@ -27,10 +27,11 @@ class Simulation:
     ttft_s: arrival to first token.  tpot_s: mean gap after it, NaN for one token.  queue_s:
     arrival to the first piece of the prompt that is read.  cached_tokens: of the prompt, found in
     the cache.  rank: that served it.  refused: does not fit the cache even alone.
-    gaps_s, gap_counts: gaps between tokens (ITL) and how many there were of each, [gaps].
+    gaps_s, gap_counts: gaps between tokens (ITL) and how many there were of each, [gaps]; between
+    pieces of an answer where a step yields several tokens, as benchmarks that stream see it.
     series: columns over time, [samples]: time_s, running, waiting, kv_use, decode_step_s,
     preemptions (so far).
-    preemptions, steps: of the whole run.
+    preemptions, steps: of the whole run.  busy: share of it that workers were in a step, [pools].
     """
 
     requests: Requests
@@ -47,6 +48,7 @@ class Simulation:
     series: Mapping[str, Array]
     preemptions: int
     steps: int
+    busy: Array
 
     @property
     def ended(self) -> Mask:
@@ -127,12 +129,14 @@ def percentiles(values: Array, counts: Array, percents: Sequence[float]) -> Arra
 class Recorder:
     """Writes down what happens to requests, and a sample of the state now and then."""
 
-    def __init__(self, requests: Requests, workers: Sequence[Worker]) -> None:
+    def __init__(self, requests: Requests, pools: Sequence[Sequence[Worker]]) -> None:
         size = len(requests)
         self.ended = 0
         self._requests = requests
-        self._workers = workers
-        self._ranks = [rank for worker in workers for rank in worker.ranks]
+        self._pools = pools
+        self._workers = [worker for pool in pools for worker in pool]
+        self._ranks = [rank for worker in self._workers for rank in worker.ranks]
+        self._now = 0.0
         self._arrival = np.full(size, np.nan)
         self._queued = [np.nan] * size
         self._first = [np.nan] * size
@@ -174,10 +178,16 @@ class Recorder:
         self._refused[row] = True
         self.ended += 1
 
+    def resumed(self, job: Job, flight: Flight) -> None:
+        """The first token of a sequence in this pool: its gap began in the one before."""
+        self._gap(flight.start_s + flight.step_s - job.stopped_s, 1)
+        self._gap(flight.step_s, -1)
+
     def stepped(self, flight: Flight, landed: Landed, now: float) -> None:
         """Some equal steps have ended."""
         self._steps += flight.steps
         self._events += 1
+        self._now = now
         if landed.decoded:
             self._gap(flight.step_s, landed.decoded * flight.steps)
         if self._events % self._every == 0:
@@ -205,7 +215,14 @@ class Recorder:
             series=dict(zip(SERIES, columns, strict=True)),
             preemptions=self._preemptions,
             steps=self._steps,
+            busy=self._busy(),
         )
+
+    def _busy(self) -> Array:
+        """Share of the time to the last event that the workers of each pool were in a step."""
+        seconds = max(self._now, 1e-12)
+        shares = [[worker.busy_s / seconds for worker in pool] for pool in self._pools]
+        return np.array([np.mean(pool) for pool in shares])
 
     @property
     def _preemptions(self) -> int:

@@ -9,8 +9,9 @@ import numpy as np
 
 from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile
-from genz_core.errors import InvalidValue, OutOfMemory
+from genz_core.errors import OutOfMemory
 from genz_core.memory import memory
+from genz_core.serving.options import Options
 from genz_core.serving.simulation.cache import KvCache
 from genz_core.serving.simulation.interpolation import Curve
 from genz_core.serving.simulation.policies import (
@@ -30,28 +31,9 @@ from genz_core.serving.simulation.step_price import (
     StepTables,
 )
 from genz_core.serving.simulation.worker import Worker
-from genz_core.types import Array, Graph, Model, Parallelism, Step, System, Workload
+from genz_core.speculative import SpeculativeModel
+from genz_core.types import Model, Parallelism, Step, System, Workload
 from genz_core.validity import check, raise_for_status
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What an operator tells an engine, 0 and None for its default.
-
-    max_num_seqs, max_num_batched_tokens: sequences and tokens of a step and rank at most.
-    memory_fraction: of a device that the engine takes.  kv_tokens: that the cache of a rank holds,
-    in place of what fits.  prefix_caching: equal prefixes are shared.  recv_interval: decode steps
-    between two looks at new requests.  step_scale: measured over priced time of a step;
-    None for that of the engine's recipe where our own tables are the price.
-    """
-
-    max_num_seqs: int = 0
-    max_num_batched_tokens: int = 0
-    memory_fraction: float = 0.0
-    kv_tokens: float = 0.0
-    prefix_caching: bool = True
-    recv_interval: int = 1
-    step_scale: float | None = None
 
 
 def scheduler_of(engine: EngineProfile, options: Options, query: int, longest: int) -> Scheduler:
@@ -72,10 +54,7 @@ def scheduler_of(engine: EngineProfile, options: Options, query: int, longest: i
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A model on devices under an engine, and what its requests look like.
-
-    sizes: (prompt, output) tokens that a rank's cache is laid out for, means.
-    """
+    """A model on devices under an engine."""
 
     model: Model
     system: System
@@ -97,10 +76,17 @@ class Site:
         return cls(deployed.model, system, deployed.engine, parallelism)
 
     @property
+    def query(self) -> int:
+        """Tokens of a decode: one, and those of a draft that it verifies."""
+        model = self.model
+        return 1 + (model.speculation.draft_tokens if isinstance(model, SpeculativeModel) else 0)
+
+    @property
     def coupled(self) -> bool:
         """Whether the attention ranks wait for one another: they share experts."""
-        return _has_experts(deploy(self.model, self.system, self.engine).graph(
-            Step.decode(1.0, 1.0), self.parallelism))  # fmt: skip
+        deployed = deploy(self.model, self.system, self.engine)
+        graph = deployed.graph(Step.decode(1.0, 1.0), self.parallelism)
+        return any(op.operator_class == "moe" for op in graph.ops)
 
     def prompt_bytes(self, longest: float) -> tuple[Curve, float]:
         """Cache of a sequence on the fullest device by its tokens, and bytes that ranks have.
@@ -119,24 +105,40 @@ class Site:
         whole = np.ceil(tokens / block) * block
         return Curve(tokens, held.kv_bytes * (tokens + (block - 1.0) / 2.0) / whole), float(free)
 
-    def rank(
-        self, requests: Requests, scheduler: Scheduler, options: Options, growth: float
-    ) -> Rank:
-        """An empty rank whose cache is laid out for these requests."""
+
+@dataclass(frozen=True, slots=True)
+class CacheLayout:
+    """The cache of every rank of a site, laid out for some requests.
+
+    capacity: bytes.  prompt_bytes: of a sequence by its tokens.  growth: of a further token.
+    """
+
+    capacity: float
+    prompt_bytes: Curve
+    growth: float
+
+    @classmethod
+    def of(cls, site: Site, requests: Requests, options: Options) -> CacheLayout:
+        """Read off the memory of the fullest device.
+
+        Raises:
+            OutOfMemory: the weights leave no room.
+        """
         lengths = requests.input_tokens + requests.output_tokens
-        curve, free = self.prompt_bytes(float(lengths.max()))
+        curve, free = site.prompt_bytes(float(lengths.max()))
         prompt, end = float(requests.input_tokens.mean()), float(lengths.mean())
-        slope = (curve(end) - curve(prompt)) / max(end - prompt, 1.0)
-        if options.kv_tokens:
-            free = options.kv_tokens * slope
-        cache = KvCache(
-            free,
-            curve,
-            slope,
+        growth = (curve(end) - curve(prompt)) / max(end - prompt, 1.0)
+        return cls(options.kv_tokens * growth if options.kv_tokens else free, curve, growth)
+
+    def cache(self, requests: Requests, options: Options) -> KvCache:
+        """An empty cache."""
+        return KvCache(
+            self.capacity,
+            self.prompt_bytes,
+            self.growth,
             block_tokens=requests.block_tokens,
             shares=options.prefix_caching and bool(requests.prefix),
         )
-        return Rank(cache, int(np.max(self.parallelism.pp)), growth, reserves=scheduler.reserves)
 
 
 def workers(
@@ -148,41 +150,41 @@ def workers(
     scheduler: Scheduler | None = None,
     price: StepPrice | None = None,
     open_requests: int = 0,
-    growth: float = 1.0,
-    query: int = 1,
 ) -> Sequence[Worker]:
     """The workers of a deployment, empty.
 
-    open_requests: at most, 0 where there may be any number.  growth: tokens that a sequence gains
-    in a decode step; query: tokens of a decode step.
+    open_requests: at most, 0 where there may be any number.
     """
     if options.memory_fraction:
         engine = replace(site.engine, memory_fraction=options.memory_fraction)
         site = replace(site, engine=engine)
     longest = int(requests.input_tokens.max())
-    scheduler = scheduler or scheduler_of(site.engine, options, query, longest)
-    first = site.rank(requests, scheduler, options, growth)
-    degree = int(np.max(site.parallelism.dp))
+    scheduler = scheduler or scheduler_of(site.engine, options, site.query, longest)
+    layout = CacheLayout.of(site, requests, options)
     scale = options.step_scale
     if price is None:
-        price = _tables(site, requests, scheduler, first, open_requests, query)
+        price = _tables(site, requests, scheduler, layout, open_requests)
         scale = site.engine.recipe.tpot_scale if scale is None else scale
     if scale not in (None, 1.0):
         price = ScaledPrice(price, scale)
-    made = []
+    degree, lanes = int(np.max(site.parallelism.dp)), int(np.max(site.parallelism.pp))
+    made, coupled = [], site.coupled
     for _ in range(replicas):
-        ranks = [site.rank(requests, scheduler, options, growth) for _ in range(degree)]
-        groups = [ranks] if site.coupled else [[rank] for rank in ranks]
+        ranks = [
+            Rank(layout.cache(requests, options), lanes, reserves=scheduler.reserves)
+            for _ in range(degree)
+        ]
+        groups = [ranks] if coupled else [[rank] for rank in ranks]
         made += [Worker(group, scheduler, price, options.recv_interval) for group in groups]
     return made
 
 
 def _tables(
-    site: Site, requests: Requests, scheduler: Scheduler, rank: Rank, open_requests: int, query: int
+    site: Site, requests: Requests, scheduler: Scheduler, layout: CacheLayout, open_requests: int
 ) -> StepTables:
     """The step model over what these requests can ask of a rank."""
     lengths = requests.input_tokens + requests.output_tokens
-    fit = rank.cache.capacity / max(rank.cache.prompt_bytes(float(lengths.min())), 1e-9)
+    fit = layout.capacity / max(layout.prompt_bytes(float(lengths.min())), 1e-9)
     most = min(getattr(scheduler, "sequences", 4096), fit, len(requests), open_requests or np.inf)
     budget = getattr(scheduler, "budget", 0) or most * float(requests.input_tokens.max())
     return StepTables.of(
@@ -198,13 +200,4 @@ def _tables(
     )
 
 
-def _has_experts(graph: Graph) -> bool:
-    return any(op.operator_class == "moe" for op in graph.ops)
-
-
-def decode_steps(requests: Requests) -> Array:
-    """Decode steps after the first token, one a token, [requests]."""
-    return requests.output_tokens - 1.0
-
-
-__all__ = ["InvalidValue", "Options", "Site", "decode_steps", "scheduler_of", "workers"]
+__all__ = ["Options", "Site", "scheduler_of", "workers"]

@@ -1,4 +1,4 @@
-"""Draws of a seed: lengths and arrival times of requests.
+"""Draws of a seed: lengths and arrival times of requests, steps that speculation takes.
 
 Every function takes a NumPy generator, so that the same seed gives the same requests.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from genz_core.acceptance import Acceptance
 from genz_core.errors import InvalidValue
 from genz_core.types import Array
 
@@ -73,6 +74,27 @@ def ramping_arrivals(
     else:
         times = inside / from_per_s
     return np.asarray(times + np.maximum(events - total, 0.0) / to_per_s)
+
+
+def decode_steps(tokens: Array, acceptance: Acceptance, generator: Generator) -> Array:
+    """Steps in which each sequence writes so many tokens, its accepted drafts drawn, [sequences].
+
+    A sequence that lacks n tokens needs at least n / (1 + k) more steps with drafts of k, so as
+    many are drawn at once, as counts of a multinomial; what it then lacks is drawn again.  Steps
+    are distributed as if drawn one by one, in a few array calls.
+    """
+    chances = np.maximum(acceptance.probabilities, 0.0)
+    chances = chances / chances.sum()
+    yields = np.arange(1, len(chances) + 1)
+    left = np.asarray(tokens, dtype=int).copy()
+    steps = np.zeros(len(left), dtype=int)
+    open_rows = np.flatnonzero(left > 0)
+    while open_rows.size:
+        surely = -(-left[open_rows] // len(chances))
+        steps[open_rows] += surely
+        left[open_rows] -= generator.multinomial(surely, chances) @ yields
+        open_rows = open_rows[left[open_rows] > 0]
+    return steps
 
 
 def _above_zero(name: str, value: float) -> None:

@@ -54,7 +54,7 @@ def token_nodes(most: float) -> Array:
 def prompt_nodes(most: float) -> Array:
     """New tokens of a piece: attention jumps where a block of 16, or of 128 rows begins."""
     small, large = min(most, 2048.0), min(most, 8192.0)
-    parts = [[1.0, 2.0], edges(16, 16, min(most, 128.0)), edges(64, 128, small)]
+    parts = [np.array([1.0, 2.0]), edges(16, 16, min(most, 128.0)), edges(64, 128, small)]
     longer = 512.0 * np.round(nodes(most, 2**0.25, least=large) / 512.0) + 512.0
     return _sorted(*parts, edges(512, small, large), longer)[1:]
 

@@ -19,14 +19,16 @@ class Job:
 
     prompt: tokens to read before it generates; after a preemption also those that it had written.
     length: tokens when it ends.  done: of the prompt read, or found in the cache.  steps: decode
-    steps after its first token.  entered: step of the lane at which it began to decode, -1 while
+    steps after its first token; growth: tokens that it gains in each, so that it ends with the
+    last.  entered: step of the lane at which it began to decode, -1 while
     it does not; ran: decode steps when it left.  held: bytes that it holds for itself;
-    blocks: prefix blocks that it shares.  stopped_s: time of its last token before a preemption.
+    blocks: prefix blocks that it shares.  stopped_s: time of its last token before a preemption,
+    or before another pool of workers goes on with it.
     """
 
     __slots__ = (
-        "blocks", "done", "entered", "held", "length", "prefix", "prompt", "ran", "row", "steps",
-        "stopped_s",
+        "blocks", "done", "entered", "growth", "held", "length", "prefix", "prompt", "ran", "row",
+        "steps", "stopped_s",
     )  # fmt: skip
 
     def __init__(self, row: int, prompt: int, output: int, steps: int, prefix: Prefix) -> None:
@@ -34,6 +36,7 @@ class Job:
         self.prompt = prompt
         self.length = prompt + output
         self.steps = steps
+        self.growth = (output - 1) / steps if steps else 0.0
         self.prefix = prefix
         self.done = 0
         self.entered = -1
@@ -47,31 +50,37 @@ class Job:
         """Tokens of the prompt that are still to be read."""
         return self.prompt - self.done
 
+    def begin_again(self) -> None:
+        """Read everything once more, with what it had written, and go on from there."""
+        if self.left:
+            self.done = 0
+            return
+        self.prompt += round(self.ran * self.growth) + 1
+        output = self.length - self.prompt
+        self.steps = max(math.ceil((output - 1) / self.growth - 1e-9), 0) if self.growth else 0
+        self.growth = (output - 1) / self.steps if self.steps else 0.0
+        self.ran = self.done = 0
+
 
 class Lane:
     """Sequences that share a step: all of a rank, or those of one micro-batch of a pipeline.
 
-    growth: tokens that a sequence gains in a decode step, on average.
     prefilling: admitted, their prompts not yet read, in order.  count: sequences that decode;
-    tokens: theirs in the cache; step: decode steps so far.
+    tokens: theirs in the cache; rate: that they gain in a step, all together; step: decode steps
+    so far.  resumed: sequences that another pool has read and that have not generated here yet.
     """
 
     __slots__ = (
-        "_ends",
-        "_order",
-        "_sum_of_ends",
-        "count",
-        "growth",
-        "prefilling",
-        "step",
+        "_ends", "_order", "_sum_of_ends", "count", "prefilling", "rate", "resumed", "step",
         "tokens",
-    )
+    )  # fmt: skip
 
-    def __init__(self, growth: float) -> None:
-        self.growth = growth
+    def __init__(self) -> None:
         self.prefilling: list[Job] = []
+        self.resumed: list[Job] = []
         self.count = 0
         self.tokens = 0.0
+        self.rate = 0.0
         self.step = 0
         self._sum_of_ends = 0
         self._ends: list[tuple[int, int, Job]] = []
@@ -95,11 +104,12 @@ class Lane:
         self.count += 1
         self._sum_of_ends += end
         self.tokens += job.prompt
+        self.rate += job.growth
 
     def advance(self, steps: int) -> None:
         """Every sequence decodes for some steps."""
         self.step += steps
-        self.tokens += steps * self.count * self.growth
+        self.tokens += steps * self.rate
 
     def steps_to_an_end(self) -> int:
         """Steps until the next sequence ends; 0 where none decodes."""
@@ -118,10 +128,7 @@ class Lane:
         return jobs
 
     def last(self) -> Job | None:
-        """Take out the sequence that was admitted last; None where none runs.
-
-        One that had written reads that again, with the token before it, and writes the rest.
-        """
+        """Take out the sequence that was admitted last; None where none runs."""
         if self.prefilling:
             return self.prefilling.pop()
         while self._order and self._order[-1].entered < 0:
@@ -130,15 +137,16 @@ class Lane:
             return None
         job = self._order.pop()
         self._leave(job)
-        job.steps -= job.ran + 1
-        job.prompt += round(job.ran * self.growth) + 1
         return job
 
     def _leave(self, job: Job) -> None:
         job.ran = self.step - job.entered
         self.count -= 1
         self._sum_of_ends -= job.entered + job.steps
-        self.tokens -= job.prompt + job.ran * self.growth
+        self.tokens -= job.prompt + job.ran * job.growth
+        self.rate -= job.growth
+        if not self.count:
+            self.tokens = self.rate = 0.0
         job.entered = -1
         if len(self._order) > 64 + 4 * self.count:
             self._order = [other for other in self._order if other.entered >= 0]
@@ -160,13 +168,12 @@ class Rank:
     has not looked at; received: decode steps since it last looked.  preempted: see `preempt`.
     """
 
-    __slots__ = ("cache", "growth", "lanes", "mail", "preempted", "received", "reserves", "waiting")
+    __slots__ = ("_token_bytes", "cache", "lanes", "mail", "preempted", "received", "waiting")
 
-    def __init__(self, cache: KvCache, lanes: int, growth: float, *, reserves: bool) -> None:
+    def __init__(self, cache: KvCache, lanes: int, *, reserves: bool) -> None:
         self.cache = cache
-        self.lanes = [Lane(growth) for _ in range(lanes)]
-        self.growth = 0.0 if reserves else growth * cache.growth
-        self.reserves = reserves
+        self.lanes = [Lane() for _ in range(lanes)]
+        self._token_bytes = 0.0 if reserves else cache.growth
         self.waiting: deque[Job] = deque()
         self.mail: deque[Job] = deque()
         self.received = 0
@@ -182,23 +189,43 @@ class Rank:
         return self.running + len(self.waiting) + len(self.mail)
 
     def hit(self, job: Job) -> int:
-        """Tokens of a prompt that the cache has: whole blocks, never the last token."""
+        """Tokens of a prompt that others share: whole blocks, never the last token."""
         cache = self.cache
         if not job.prefix or not cache.shares:
-            return job.done
+            return 0
         return cache.hits(job.prefix, (job.prompt - 1) // cache.block_tokens) * cache.block_tokens
 
     def needs(self, job: Job, tokens: float) -> float:
         """Bytes of its own that a sequence holds with so many tokens in the cache."""
         return self.cache.prompt_bytes(tokens) - len(job.blocks) * self.cache.block_bytes
 
+    def asks(self, tokens: float, hit: int) -> float:
+        """Bytes that a sequence takes with so many tokens in the cache, some of them shared."""
+        return self.cache.prompt_bytes(tokens) - hit * self.cache.growth
+
+    def grown(self, lane: Lane) -> float:
+        """Bytes that the sequences of a lane take in a decode step."""
+        return lane.rate * self._token_bytes
+
+    def spare(self, lane: Lane) -> float:
+        """Bytes that are left when the sequences of a lane have taken a decode step."""
+        return self.cache.free - self.grown(lane)
+
     def admit(self, job: Job, lane: Lane, hit: int) -> None:
-        """Move a request from the queue into a lane, sharing what the cache has of it."""
+        """Move a request from the queue into a lane, sharing what the cache has of it.
+
+        One that was read by another pool generates from the next step on.
+        """
         if job.prefix and hit:
             job.blocks = list(job.prefix[: hit // self.cache.block_tokens])
             self.cache.hold(job.blocks)
-        job.done = hit
-        lane.prefilling.append(job)
+        job.done = max(job.done, hit)
+        if job.left:
+            lane.prefilling.append(job)
+        else:
+            self.hold(job, self.needs(job, job.prompt))
+            lane.enter(job)
+            lane.resumed.append(job)
 
     def hold(self, job: Job, held: float) -> None:
         """A sequence holds so many bytes for itself."""
@@ -214,7 +241,7 @@ class Rank:
     def advance(self, lane: Lane, steps: int) -> None:
         """The sequences of a lane decode for some steps, and their cache grows."""
         lane.advance(steps)
-        self.cache.used += steps * lane.count * self.growth
+        self.cache.used += steps * self.grown(lane)
         self.cache.trim()
 
     def finish(self, job: Job) -> None:
@@ -232,7 +259,7 @@ class Rank:
         job = lane.last()
         if job is not None:
             self._give_back(job)
-            job.ran = job.done = 0
+            job.begin_again()
             self.waiting.appendleft(job)
             self.preempted.append(job)
 
@@ -243,7 +270,7 @@ class Rank:
         job.held -= len(shared) * self.cache.block_bytes
 
     def _give_back(self, job: Job) -> None:
-        self.cache.used -= job.held + job.ran * self.growth
+        self.cache.used -= job.held + job.ran * job.growth * self._token_bytes
         job.held = 0.0
         blocks, job.blocks = job.blocks, []
         self.cache.drop(blocks)

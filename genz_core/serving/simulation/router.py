@@ -13,7 +13,9 @@ Router = Callable[[Job, Sequence[Rank]], int]
 
 def router(routing: Routing) -> Router:
     """A router of that kind; round robin counts from the first rank."""
-    return {"round_robin": RoundRobin, "least_loaded": LeastLoaded, "prefix": Prefix}[routing]()
+    if routing == "round_robin":
+        return RoundRobin()
+    return Prefix() if routing == "prefix" else LeastLoaded()
 
 
 class RoundRobin:

@@ -6,11 +6,11 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from genz_core.errors import InvalidValue
 from genz_core.serving.simulation.answers import Recorder, Simulation
-from genz_core.serving.simulation.rank import Job, Rank
+from genz_core.serving.simulation.rank import Job
 from genz_core.serving.simulation.requests import Requests
 from genz_core.serving.simulation.router import Router
 from genz_core.serving.simulation.worker import Flight, Worker
@@ -23,20 +23,29 @@ _REPORT_EVERY = 1000
 
 
 @dataclass(frozen=True, slots=True)
+class HandOver:
+    """The way of a prompt's cache to the next pool.
+
+    busy_s: seconds that the link of a worker is busy with a prompt of so many tokens after its
+    last step; prompts follow each other.  latency_s: on top, of each.
+    shown_by: the pool whose answer brings the user the first token.
+    """
+
+    busy_s: Callable[[int], float]
+    latency_s: float = 0.0
+    shown_by: Literal["prefill", "decode"] = "prefill"
+
+
+@dataclass(frozen=True, slots=True)
 class Pool:
     """Workers behind one router.
 
-    hand_over_s: None where requests end; else seconds after which a prompt of so many tokens that
-    was read here can be gone on with in the next pool.
+    hand_over: of what was read here to the next pool, None where requests end.
     """
 
     workers: Sequence[Worker]
     router: Router
-    hand_over_s: Callable[[int], float] | None = None
-
-    @property
-    def ranks(self) -> list[Rank]:
-        return [rank for worker in self.workers for rank in worker.ranks]
+    hand_over: HandOver | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +64,8 @@ class Client:
 class Simulator:
     """Sends requests through pools of workers.
 
-    steps: decode steps of every request after its first token, [requests].
+    steps: decode steps of every request after its first token, [requests]; each brings a share of
+    the answer, all together the whole.
     progress: told how many of all requests have ended, now and then.
     cancelled: asked as often; answers then cover what has ended.
     """
@@ -82,7 +92,7 @@ class Simulator:
         self._stopped = False
         self._lands: dict[tuple[int, int, int], int] = {}
         self._due: set[tuple[int, int, int]] = set()
-        self._record = Recorder(requests, [worker for pool in pools for worker in pool.workers])
+        self._record = Recorder(requests, [pool.workers for pool in pools])
         self._homes = [
             [(at, rank) for at, worker in enumerate(pool.workers) for rank in worker.ranks]
             for pool in pools
@@ -130,14 +140,14 @@ class Simulator:
             self._request(row, max(now, float(self._requests.arrival_s[row])))
 
     def _request(self, row: int, arrival_s: float) -> None:
-        requests = self._requests
+        requests, alone = self._requests, len(self._pools) == 1
         self._open += 1
         self._record.arrives(row, arrival_s)
         job = Job(
             row,
             int(requests.input_tokens[row]),
-            int(requests.output_tokens[row]),
-            self._steps[row] if len(self._pools) == 1 else 0,
+            int(requests.output_tokens[row]) if alone else 1,
+            self._steps[row] if alone else 0,
             requests.prefix[row] if requests.prefix else (),
         )
         self._arriving += 1
@@ -166,6 +176,8 @@ class Simulator:
             return
         worker = self._pools[pool].workers[number]
         self._record.routed(job.row, at)
+        if pool and self._shown_later(pool - 1, job):
+            self._record.began(job, now)
         worker.accept(rank, job)
         for lane, flight in enumerate(worker.flights):
             if flight is None:
@@ -206,19 +218,32 @@ class Simulator:
         landed = worker.land(flight)
         self._record.stepped(flight, landed, now)
         for job in landed.begun:
-            self._record.began(job, now)
+            if not self._shown_later(pool, job):
+                self._record.began(job, now)
+        for job in landed.resumed:
+            self._record.resumed(job, flight)
         for job in landed.ended:
-            self._end(now, pool, job)
+            self._end(now, pool, worker, job)
         self._wake(now, pool, number, lane)
 
-    def _end(self, now: float, pool: int, job: Job) -> None:
-        hand_over_s = self._pools[pool].hand_over_s
-        if hand_over_s is None or not self._steps[job.row]:
+    def _shown_later(self, pool: int, job: Job) -> bool:
+        """Whether the next pool brings the user the first token."""
+        hand_over = self._pools[pool].hand_over
+        later = hand_over is not None and hand_over.shown_by == "decode"
+        return later and self._steps[job.row] > 0
+
+    def _end(self, now: float, pool: int, worker: Worker, job: Job) -> None:
+        hand_over = self._pools[pool].hand_over
+        if hand_over is None or not self._steps[job.row]:
             self._record.ends(job.row, now)
             self._answered(now, job.row)
             return
-        output = job.length - job.prompt
+        output = int(self._requests.output_tokens[job.row])
         later = Job(job.row, job.prompt, output, self._steps[job.row], ())
         later.done = later.prompt
-        self._push(now + hand_over_s(job.prompt), _ARRIVES, (pool + 1, later))
+        sent_s = max(now, worker.link_free_s) + hand_over.busy_s(job.prompt)
+        worker.link_free_s = sent_s
+        arrives_s = sent_s + hand_over.latency_s
+        later.stopped_s = arrives_s if self._shown_later(pool, job) else now
+        self._push(arrives_s, _ARRIVES, (pool + 1, later))
         self._arriving += 1

@@ -111,17 +111,22 @@ class _Joined:
 class _Stage:
     """One pipeline stage.
 
-    tokens, experts, rows: seconds by tokens of the busiest rank, by tokens of the mean rank, and
-    by tokens that are sampled.  decodes: by sequences and context of each.  prompts: by new and
-    cached tokens of one.  joined: see `_Joined`.
+    tokens, experts, rows: seconds by tokens of the busiest rank, by tokens of the mean rank (None
+    without experts), and by tokens that are sampled.  decodes: by sequences and context of each.
+    prompts: by new and cached tokens of one.  joined: see `_Joined`.
     """
 
     tokens: Curve
-    experts: Curve
+    experts: Curve | None
     rows: Curve
     decodes: Surface
     prompts: Surface
     joined: Sequence[_Joined]
+
+    def products_s(self, tokens: float, mean: float, sampled: float) -> float:
+        """Seconds of products, messages, experts and head."""
+        seconds = self.tokens(tokens) + self.rows(sampled)
+        return seconds + self.experts(mean) if self.experts else seconds
 
     def groups_s(self, rank: RankWork, *, prompts: bool) -> float:
         """Seconds of what depends on how a rank's tokens are spread."""
@@ -180,7 +185,7 @@ class ModelTables:
             [
                 _Stage(
                     Curve(by_tokens, products[at]),
-                    Curve(by_experts, experts[at]),
+                    Curve(by_experts, experts[at]) if experts[at].any() else None,
                     Curve(by_rows, head[at]),
                     Surface(by_decodes, contexts, decodes[at]),
                     Surface(news, cached, prompts[at]),
@@ -201,22 +206,30 @@ class ModelTables:
 
     def times(self, ranks: Sequence[RankWork], *, prompts: bool) -> list[float]:
         """Device time of every stage [s]; of ranks in lock-step each waits for the slowest."""
-        most = total = rows = 0
-        for rank in ranks:
-            tokens = rank.decodes * self._query.tokens
-            sampled = rank.decodes * self._query.sampled
-            if prompts:
-                tokens += sum(new for new, _ in rank.prompts)
-                sampled += len(rank.prompts)
-            most, total, rows = max(most, tokens), total + tokens, max(rows, sampled)
-        mean = total / len(ranks)
+        if len(ranks) == 1:
+            rank = ranks[0]
+            tokens, sampled = self._tokens(rank, prompts)
+            return [
+                stage.products_s(tokens, tokens, sampled) + stage.groups_s(rank, prompts=prompts)
+                for stage in self._stages
+            ]
+        sizes = [self._tokens(rank, prompts) for rank in ranks]
+        most, rows = max(tokens for tokens, _ in sizes), max(sampled for _, sampled in sizes)
+        mean = sum(tokens for tokens, _ in sizes) / len(ranks)
         return [
-            stage.tokens(most)
-            + stage.experts(mean)
-            + stage.rows(rows)
+            stage.products_s(most, mean, rows)
             + max(stage.groups_s(rank, prompts=prompts) for rank in ranks)
             for stage in self._stages
         ]
+
+    def _tokens(self, rank: RankWork, prompts: bool) -> tuple[int, int]:
+        """(tokens, sampled ones) of a rank."""
+        tokens, sampled = rank.decodes * self._query.tokens, rank.decodes * self._query.sampled
+        if prompts:
+            for new, _ in rank.prompts:
+                tokens += new
+                sampled += 1
+        return tokens, sampled
 
 
 def _least(*seconds: Array) -> float:
@@ -291,14 +304,13 @@ class StepTables:
 
     def __call__(self, ranks: Sequence[RankWork]) -> StepTime:
         """See `StepPrice`."""
-        with_prompts = any(rank.prompts for rank in ranks)
         device = self._times(ranks, prompts=True)
-        if with_prompts and self._share != 1.0:
+        if self._share != 1.0 and any(rank.prompts for rank in ranks):
             decodes = any(rank.decodes for rank in ranks)
             alone = self._times(ranks, prompts=False) if decodes else [0.0] * len(device)
             pairs = zip(device, alone, strict=True)
             device = [least + self._share * (whole - least) for whole, least in pairs]
-        sequences = max(rank.decodes + len(rank.prompts) for rank in ranks)
+        sequences = max([rank.decodes + len(rank.prompts) for rank in ranks])
         host = self._step_s + self._sequence_s * sequences
         if len(device) == 1:
             return StepTime(device[0] + host, device[0] + host)

@@ -48,11 +48,13 @@ class Flight:
 class Landed:
     """What a flight leaves: sequences that ended, and those that wrote their first token.
 
+    resumed: those that generated for the first time since another pool read them.
     decoded: sequences that generated in each of its steps.
     """
 
     ended: list[Job] = field(default_factory=list)
     begun: list[Job] = field(default_factory=list)
+    resumed: list[Job] = field(default_factory=list)
     decoded: int = 0
 
 
@@ -64,6 +66,8 @@ class Worker:
     """See the module.
 
     recv_interval: decode steps between two looks of the scheduler at new requests.
+    stage_free_s: when the next step may start.  link_free_s: when its link to another pool has
+    sent what it has to send.  busy_s: time in steps so far, of its lanes on average.
     """
 
     def __init__(
@@ -76,6 +80,8 @@ class Worker:
         self.lanes = len(ranks[0].lanes)
         self.flights: list[Flight | None] = [None] * self.lanes
         self.stage_free_s = 0.0
+        self.link_free_s = 0.0
+        self.busy_s = 0.0
         self.preemptions = 0
 
     def accept(self, rank: Rank, job: Job) -> None:
@@ -111,6 +117,7 @@ class Worker:
     def land(self, flight: Flight) -> Landed:
         """End a flight: sequences have generated, prompts are read."""
         self.flights[flight.lane] = None
+        self.busy_s += flight.steps * flight.step_s / self.lanes
         landed = Landed()
         for rank, plan in zip(self.ranks, flight.plans, strict=True):
             if plan is None:
@@ -138,6 +145,9 @@ class Worker:
     @staticmethod
     def _decode(rank: Rank, flight: Flight, landed: Landed) -> None:
         lane = rank.lanes[flight.lane]
+        if lane.resumed:
+            landed.resumed += [job for job in lane.resumed if job.entered >= 0]
+            lane.resumed = []
         rank.advance(lane, flight.steps)
         rank.received += flight.steps
         ended = lane.ended()
@@ -172,5 +182,5 @@ def _work(rank: Rank, at: int, plan: Plan | None, steps: int) -> RankWork:
     prompts = [(new, job.done) for job, new in plan.pieces if new]
     if not plan.decodes:
         return RankWork(0, 0.0, prompts)
-    tokens = lane.tokens + lane.count * lane.growth * (steps - 1) / 2.0
+    tokens = lane.tokens + lane.rate * (steps - 1) / 2.0
     return RankWork(lane.count, tokens, prompts)

@@ -19,7 +19,7 @@ def second(ranks):
 def rank_of(scheduler, tokens=1000.0, *, shares=False, lanes=1, block=16) -> Rank:
     """A rank whose cache holds so many tokens of one byte."""
     cache = KvCache(tokens, lambda n: max(n, 0.0), 1.0, block_tokens=block, shares=shares)
-    return Rank(cache, lanes, 1.0, reserves=scheduler.reserves)
+    return Rank(cache, lanes, reserves=scheduler.reserves)
 
 
 def job(row, prompt, output=10, prefix=()):

@@ -18,7 +18,7 @@ from genz_core.serving.simulation.price_grids import (
     token_nodes,
 )
 from genz_core.serving.simulation.step_price import Extent, RankWork, StepTables
-from genz_core.speculative import Speculation, SpeculativeModel
+from genz_core.speculative import Speculation, SpeculativeModel, speculative_model
 from genz_core.types import Array, Group, Model, Parallelism
 from model_registry.drafts import eagle, modules, prediction_module
 from tests.model_registry.shared_models import built
@@ -209,3 +209,13 @@ def test_alike_loads_share_their_tables():
         for extent in (EXTENT, Extent(8000, 130, 9000), Extent(8192, 257, 16384))
     )
     assert first is alike and first is not larger
+
+
+def test_alike_drafts_share_their_tables():
+    case, drafts = CASES["dense"], Speculation("ngram", Acceptance((0.8,)))
+    target, system = built(case.model), hardware_db.load(case.system)
+    first, again = (
+        StepTables.of(speculative_model(target, drafts), system, case.split, ENGINE, EXTENT)
+        for _ in range(2)
+    )
+    assert first is again

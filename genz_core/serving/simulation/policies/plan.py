@@ -31,8 +31,11 @@ class Scheduler(Protocol):
     prompts_alone: while any rank reads prompts, none generates.
     """
 
-    reserves: bool
-    prompts_alone: bool
+    @property
+    def reserves(self) -> bool: ...
+
+    @property
+    def prompts_alone(self) -> bool: ...
 
     def plan(self, rank: Rank, lane: Lane, *, more_to_come: bool) -> Plan | None:
         """Decide the next step, moving requests from the queue into the lane; None: nothing to do.
@@ -57,7 +60,7 @@ def room_for_a_step(rank: Rank, lane: Lane) -> bool:
     Returns whether none had to go.
     """
     untouched = True
-    while lane.count * rank.growth > rank.cache.free and lane.running > 1:
+    while rank.grown(lane) > rank.cache.free and lane.running > 1:
         rank.preempt(lane)
         untouched = False
     return untouched
@@ -66,7 +69,7 @@ def room_for_a_step(rank: Rank, lane: Lane) -> bool:
 def stretch(rank: Rank, lane: Lane) -> int:
     """Decode steps until a sequence of a lane ends, or the cache is full."""
     steps = lane.steps_to_an_end()
-    grown = lane.count * rank.growth
+    grown = rank.grown(lane)
     if grown > 0:
         steps = min(steps, int(rank.cache.free / grown))
     return max(steps, 1)

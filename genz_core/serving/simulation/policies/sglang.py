@@ -54,7 +54,8 @@ class Sglang:
             rank.waiting.popleft()
             before = rank.cache.free
             rank.admit(job, lane, rank.hit(job))
-            left -= self._read(plan, rank, job, left)
+            if job.left:
+                left -= self._read(plan, rank, job, left)
             promised += self._asked(rank, job) - (before - rank.cache.free)
             open_places -= 1
 
@@ -68,9 +69,10 @@ class Sglang:
     def _short(self, rank: Rank, lane: Lane, job: Job, later: int) -> float:
         """Bytes that a request lacks after so many further decode steps; not above 0: it fits."""
         cache, steps = rank.cache, lane.steps_left - lane.count * later
-        expected = steps * lane.growth * cache.growth * self._expected(rank, lane, later)
+        growth = lane.rate / lane.count if lane.count else 0.0
+        expected = steps * growth * cache.growth * self._expected(rank, lane, later)
         asked = self._asked(rank, job) - rank.hit(job) * cache.growth
-        return asked + expected - (cache.free - lane.count * rank.growth * later)
+        return asked + expected - (cache.free - rank.grown(lane) * later)
 
     def _expected(self, rank: Rank, lane: Lane, later: int) -> float:
         """Share of their outputs that running sequences are counted with."""
@@ -88,7 +90,7 @@ class Sglang:
         return next((at for at in later if self._short(rank, lane, job, at) <= 0), steps)
 
     def _retract(self, rank: Rank, lane: Lane) -> None:
-        while lane.count * rank.growth > rank.cache.free and lane.count > 1:
+        while rank.grown(lane) > rank.cache.free and lane.count > 1:
             rank.preempt(lane)
             self._ratio[id(rank)] = (_RATIO, lane.step)
 

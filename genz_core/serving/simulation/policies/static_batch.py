@@ -26,13 +26,16 @@ class StaticBatch:
         if not rank.waiting or (more_to_come and len(rank.waiting) < self.sequences):
             return None
         plan = Plan(decodes=False)
-        while rank.waiting and len(plan.pieces) < self.sequences:
+        while rank.waiting and lane.running < self.sequences:
             job = rank.waiting[0]
             held = rank.cache.prompt_bytes(job.length)
-            if held > rank.cache.free and plan.pieces:
+            if held > rank.cache.free and lane.running:
                 break
             rank.waiting.popleft()
             rank.admit(job, lane, 0)
             rank.hold(job, held)
-            plan.pieces.append((job, job.prompt))
+            if job.left:
+                plan.pieces.append((job, job.left))
+        if not plan.pieces:
+            return Plan(steps=stretch(rank, lane), open=False)
         return plan

@@ -53,22 +53,26 @@ class TensorRtLlm:
         return plan
 
     def _admit(self, plan: Plan, rank: Rank, lane: Lane, left: int) -> None:
-        cache, open_places = rank.cache, places(rank, lane, self.sequences)
+        open_places = places(rank, lane, self.sequences)
         while rank.waiting and open_places > 0:
             job = rank.waiting[0]
             hit = rank.hit(job)
-            new = self._piece(job.prompt - hit, left, bool(plan.pieces))
-            if not new and job.prompt > hit:
+            known = max(hit, job.done)
+            new = self._piece(job.prompt - known, left, bool(plan.pieces))
+            if not new and job.prompt > known:
                 return
             total = job.length if self.reserves else job.prompt
-            if cache.prompt_bytes(total) - hit * cache.growth > cache.free and rank.running:
+            if rank.asks(total, hit) > rank.spare(lane) and rank.running:
                 return
             rank.waiting.popleft()
             rank.admit(job, lane, hit)
             rank.hold(job, rank.needs(job, total))
-            plan.pieces.append((job, new))
-            left -= new
             open_places -= 1
+            if job.left:
+                plan.pieces.append((job, new))
+                left -= new
+            else:
+                left -= self.query
 
     def _piece(self, tokens: int, left: int, begun: bool) -> int:
         """Tokens of a prompt that this step reads: all, a piece, or none."""

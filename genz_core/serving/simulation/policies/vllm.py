@@ -30,7 +30,7 @@ class Vllm:
         untouched = room_for_a_step(rank, lane)
         plan, left = Plan(), self.budget - lane.count * self.query
         for job in lane.prefilling:
-            left -= self._read(plan, rank, job, left)
+            left -= self._read(plan, rank, lane, job, left)
         if untouched:
             self._admit(plan, rank, lane, left)
         if not (lane.count or plan.pieces):
@@ -45,20 +45,24 @@ class Vllm:
         while rank.waiting and left > 0 and open_places > 0:
             job = rank.waiting[0]
             hit = rank.hit(job)
-            new = min(job.prompt - hit, left)
-            if rank.cache.prompt_bytes(hit + new) - rank.cache.prompt_bytes(hit) > rank.cache.free:
+            known = max(hit, job.done)
+            new = min(job.prompt - known, left)
+            if rank.asks(known + new, hit) > rank.spare(lane):
                 return
             rank.waiting.popleft()
             rank.admit(job, lane, hit)
-            left -= self._read(plan, rank, job, left)
             open_places -= 1
+            if job.left:
+                left -= self._read(plan, rank, lane, job, left)
+            else:
+                left -= self.query
 
     @staticmethod
-    def _read(plan: Plan, rank: Rank, job: Job, left: int) -> int:
+    def _read(plan: Plan, rank: Rank, lane: Lane, job: Job, left: int) -> int:
         """Read a piece of a prompt; returns its tokens."""
         new = min(job.left, left)
         held = rank.needs(job, job.done + new)
-        if (new <= 0 and job.left) or held - job.held > rank.cache.free:
+        if (new <= 0 and job.left) or held - job.held > rank.spare(lane):
             return 0
         rank.hold(job, held)
         plan.pieces.append((job, new))

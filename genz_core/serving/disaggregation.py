@@ -1,0 +1,345 @@
+"""Prefill and decode in pools of their own, in closed form: transfer, throughput, balance.
+
+The pool of prefill workers reads prompts, their cache travels over a fabric, and the pool of
+decode workers writes the answers.  In the long run a deployment serves what its slower pool does::
+
+    requests/s = min(prefill workers x prompts/s, decode workers x answers/s)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from genz_core.deployment import Deployment
+from genz_core.errors import InvalidValue
+from genz_core.memory import memory
+from genz_core.serving.options import Options
+from genz_core.serving.speculation import expected_steps
+from genz_core.speculative import SpeculativeModel
+from genz_core.step import StepEstimate
+from genz_core.types import Array, Group, Link, Num, Parallelism, Step, Workload
+from genz_core.workload import decode_step, mixed
+
+
+@dataclass(frozen=True, slots=True)
+class ServingPool:
+    """Equal workers.
+
+    deployed: what each runs, and on what.  parallelism: degrees of one worker.  workers: their
+    number.  options: what the operator tells the engine.
+    """
+
+    deployed: Deployment
+    parallelism: Parallelism = field(default_factory=Parallelism)
+    workers: int = 1
+    options: Options = field(default_factory=Options)
+
+    @property
+    def step_scale(self) -> float:
+        """Measured over priced time of a step, see `Options`."""
+        own = self.options.step_scale
+        return self.deployed.engine.recipe.tpot_scale if own is None else own
+
+    @property
+    def devices(self) -> Num:
+        """Devices of all workers."""
+        return self.workers * self.parallelism.devices
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """The way of a prompt's cache to a decode worker.
+
+    bytes_per_s: of a device's link, in one direction.  latency_s: on top, of each prompt.
+    layer_wise: each layer's cache is sent while later layers are computed (Mooncake,
+    arXiv:2407.00079, section 5.2); the last one's, and what the link has not carried meanwhile,
+    is left when the prompt is read.
+    shown_by: the pool that brings the user the first token.  Engines pass it on with the cache
+    ("decode"); a front end that streams from both shows it as soon as it is there ("prefill").
+    """
+
+    bytes_per_s: float
+    latency_s: float = 0.0
+    layer_wise: bool = False
+    shown_by: Literal["prefill", "decode"] = "prefill"
+
+    def __post_init__(self) -> None:
+        if not self.bytes_per_s > 0 or not self.latency_s >= 0:
+            raise InvalidValue(
+                f"a transfer at {self.bytes_per_s:g} bytes/s after {self.latency_s:g} s: give a "
+                "bandwidth above 0 and a latency of at least 0"
+            )
+
+    @classmethod
+    def over(cls, link: Link, *, layer_wise: bool = False) -> Transfer:
+        """Over a tier of interconnect of the prefill workers."""
+        return cls(link.bytes_per_s, link.latency_s, layer_wise)
+
+
+@dataclass(frozen=True, slots=True)
+class Disaggregation:
+    """Prompts are read by a pool of their own.
+
+    prefill: that pool.  transfer: the way of the cache to the decode workers, which are described
+    beside it.
+    """
+
+    prefill: ServingPool
+    transfer: Transfer
+
+    def refuse_mismatch(self, decode: Deployment) -> None:
+        """Raise `InvalidValue` where decode workers cannot use the cache of the prefill workers."""
+        first, second = self.prefill.deployed.model, decode.model
+        if round(first.parameters) != round(second.parameters):
+            raise InvalidValue(
+                f"prefill runs {first.name} and decode {second.name}: both pools need one model"
+            )
+        if first.precision.kv != second.precision.kv:
+            raise InvalidValue(
+                f"prefill keeps its cache in {first.precision.kv} and decode in "
+                f"{second.precision.kv}: give both one cache format"
+            )
+
+    def transfer_s(self, decode: ServingPool, tokens: Num) -> Array:
+        """Time that a prompt's cache needs on its way after the prompt is read, [prompts].
+
+        The fuller device decides, of those that send and of those that receive.
+        """
+        return self.busy_s(decode, tokens) + self.transfer.latency_s
+
+    def busy_s(self, decode: ServingPool, tokens: Num) -> Array:
+        """The part of `transfer_s` that the link of a prefill worker is busy."""
+        sizes = [cache_bytes(pool, tokens) for pool in (self.prefill, decode)]
+        whole = np.maximum(*sizes) / self.transfer.bytes_per_s
+        if not self.transfer.layer_wise:
+            return whole
+        layers = _layers(self.prefill)
+        meanwhile = prompt_s(self.prefill, tokens) * (1.0 - 1.0 / layers)
+        return np.maximum(whole / layers, whole - meanwhile)
+
+
+def cache_bytes(pool: ServingPool, tokens: Num) -> Array:
+    """Cache of a prompt on the fullest device of a worker, [prompts]."""
+    sizes, ranks = np.atleast_1d(np.asarray(tokens, dtype=float)), _ranks(pool)
+    load = Workload(np.full_like(sizes, ranks), sizes, np.zeros_like(sizes))
+    deployed = pool.deployed
+    held = memory(deployed.model, deployed.system, load, pool.parallelism, deployed.engine)
+    return held.kv_bytes
+
+
+def _ranks(pool: ServingPool) -> float:
+    return float(np.max(pool.parallelism.dp))
+
+
+def _layers(pool: ServingPool) -> int:
+    return pool.deployed.graph(Step.prefill(1.0, 8.0), pool.parallelism).layers
+
+
+# ------------------------------------------------------------------------------- prefill
+
+
+def prompt_s(pool: ServingPool, tokens: Num) -> Array:
+    """Time to read a prompt alone, in the chunks of the engine [s], [prompts]."""
+    sizes = np.atleast_1d(np.asarray(tokens, dtype=float))
+    return np.array([float(np.sum(_reading(pool, float(size), 1.0)[0])) for size in sizes])
+
+
+def prompts_per_s(pool: ServingPool, isl: float) -> float:
+    """Prompts that one worker reads per second when enough wait to fill its steps."""
+    together = max(np.floor(_chunk(pool, isl) / isl), 1.0)
+    _, gaps = _reading(pool, isl, together)
+    return float(together * _ranks(pool) / np.sum(gaps))
+
+
+def _chunk(pool: ServingPool, isl: float) -> float:
+    engine = pool.deployed.engine
+    return float(pool.options.max_num_batched_tokens or engine.chunk_tokens or isl)
+
+
+def _reading(pool: ServingPool, isl: float, together: float) -> tuple[Array, Array]:
+    """Steps that read `together` prompts a rank, chunk after chunk: (time of each, time until the
+    next may start), [chunks]."""
+    chunk, deployed = _chunk(pool, isl), pool.deployed
+    starts = np.arange(0.0, isl, chunk)
+    new = np.minimum(chunk, isl - starts)
+    sequences = np.full_like(new, together * _ranks(pool))
+    pieces = [Group(sequences, new, starts)]
+    step = mixed(deployed.model, deployed.system, pieces, pool.parallelism, deployed.engine)
+    return _under_load(step, pool)
+
+
+def _under_load(step: StepEstimate, pool: ServingPool) -> tuple[Array, Array]:
+    """(latency, time until the next may start) of steps that read prompts, [steps]."""
+    share, scale = pool.deployed.engine.prefill_share, pool.step_scale
+    latency = ((step.total_s - step.host_s) * share + step.host_s) * scale
+    if np.max(pool.parallelism.pp) > 1:
+        return latency, np.maximum(step.stage_s * share, step.host_s) * scale
+    return latency, latency
+
+
+# ------------------------------------------------------------------------------- decode
+
+
+def answer_steps(pool: ServingPool, osl: float) -> float:
+    """Mean decode steps of an answer after its first token."""
+    model = pool.deployed.model
+    if isinstance(model, SpeculativeModel):
+        return float(expected_steps(osl - 1.0, model.speculation.acceptance))
+    return osl - 1.0
+
+
+def decode_step_s(pool: ServingPool, isl: float, osl: float, running: Num) -> Array:
+    """The mean step of `running` sequences of one worker [s], [loads]."""
+    deployed = pool.deployed
+    sizes = (running, isl + osl / 2.0)
+    step = decode_step(deployed.model, deployed.system, *sizes, pool.parallelism, deployed.engine)
+    return step.total_s * pool.step_scale
+
+
+def most_running(pool: ServingPool, isl: float, osl: float) -> float:
+    """Sequences that one decode worker runs at most, by its cache and its engine; at least one."""
+    deployed, ranks = pool.deployed, _ranks(pool)
+    engine = deployed.engine
+    if pool.options.memory_fraction:
+        engine = replace(engine, memory_fraction=pool.options.memory_fraction)
+    output = max(osl * engine.reserve_output, 1.0)
+    held = memory(
+        deployed.model, deployed.system, Workload(ranks, isl, output), pool.parallelism, engine
+    )
+    free = held.usable_bytes - (held.total_bytes - held.kv_bytes)[0]
+    fit = np.floor(free / max(held.kv_bytes[0], 1.0))
+    most = pool.options.max_num_seqs or engine.max_sequences
+    return float(max(min(fit, most), 1.0) * ranks)
+
+
+def answers_per_s(pool: ServingPool, isl: float, osl: float, running: Num) -> Array:
+    """Answers that one worker with `running` sequences completes per second, [loads]."""
+    steps = max(answer_steps(pool, osl), 1e-9)
+    return np.asarray(running) / (steps * decode_step_s(pool, isl, osl, running))
+
+
+# ------------------------------------------------------------------------------- both
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What the workers of both pools serve, and how many of each match.
+
+    prompts_per_s, answers_per_s: of one prefill and of one decode worker, both full.
+    running: sequences of a full decode worker.  prefill_workers, decode_workers: as described.
+    """
+
+    prompts_per_s: float
+    answers_per_s: float
+    running: float
+    prefill_workers: int
+    decode_workers: int
+
+    @property
+    def prefill_per_decode(self) -> float:
+        """Prefill workers that keep one decode worker full."""
+        return self.answers_per_s / self.prompts_per_s
+
+    @property
+    def requests_per_s(self) -> float:
+        """Requests that both pools serve at most: those of the slower one."""
+        return min(
+            self.prefill_workers * self.prompts_per_s, self.decode_workers * self.answers_per_s
+        )
+
+    @property
+    def slower(self) -> Literal["prefill", "decode"]:
+        """The pool that decides."""
+        full = self.prefill_workers * self.prompts_per_s
+        return "prefill" if full < self.decode_workers * self.answers_per_s else "decode"
+
+
+def balance(disaggregation: Disaggregation, decode: ServingPool, isl: float, osl: float) -> Balance:
+    """Match the rates of both pools for requests of these lengths.
+
+    Raises:
+        InvalidValue: pools that cannot share a cache.
+    """
+    disaggregation.refuse_mismatch(decode.deployed)
+    running = most_running(decode, isl, osl)
+    return Balance(
+        prompts_per_s(disaggregation.prefill, isl),
+        float(answers_per_s(decode, isl, osl, running)[0]),
+        running,
+        disaggregation.prefill.workers,
+        decode.workers,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DisaggregatedLoad:
+    """A closed loop through both pools; times in seconds.
+
+    requests_per_s: of the whole deployment.  running: sequences of one decode worker.
+    ttft_s, tpot_s: means.  prefill_use: share of the time that prefill workers read.
+    """
+
+    requests_per_s: float
+    running: float
+    ttft_s: float
+    tpot_s: float
+    prefill_use: float
+
+
+def closed_loop(
+    disaggregation: Disaggregation,
+    decode: ServingPool,
+    isl: float,
+    osl: float,
+    concurrency: float,
+) -> DisaggregatedLoad:
+    """Latencies and throughput of `concurrency` open requests.
+
+    By Little's law the open requests are those that are read, travel and are answered; the number
+    that a decode worker runs is where they sum to the concurrency.  Prompts wait in one queue for
+    all prefill workers until these are full, and for their turn beyond.
+    """
+    disaggregation.refuse_mismatch(decode.deployed)
+    prefill = disaggregation.prefill
+    full_per_s = prefill.workers * prompts_per_s(prefill, isl)
+    alone_s = float(prompt_s(prefill, isl)[0])
+    travel_s = float(disaggregation.transfer_s(decode, isl)[0]) if osl > 1 else 0.0
+    running, answers = _answers(decode, isl, osl, concurrency)
+    rates = min(full_per_s, answers[-1]) * (1.0 - np.geomspace(1.0, 1e-6, 256))
+    waits = _queue_s(rates / full_per_s, prefill.workers, prefill.workers / full_per_s)
+    decoding = decode.workers * np.interp(rates, answers, running)
+    inside = decoding + rates * (alone_s + waits + travel_s)
+    rate = float(np.interp(concurrency, inside, rates))
+    runs = float(np.interp(rate, answers, running))
+    answer_s = decode.workers * runs / rate
+    shown_s = travel_s if disaggregation.transfer.shown_by == "decode" else 0.0
+    return DisaggregatedLoad(
+        requests_per_s=rate,
+        running=runs,
+        ttft_s=concurrency / rate - answer_s - travel_s + shown_s,
+        tpot_s=(answer_s + travel_s - shown_s) / max(osl - 1.0, 1.0),
+        prefill_use=rate / full_per_s,
+    )
+
+
+def _answers(pool: ServingPool, isl: float, osl: float, concurrency: float) -> tuple[Array, Array]:
+    """(sequences that each worker runs, answers per second of all), rising from none, [loads]."""
+    most = max(min(most_running(pool, isl, osl), concurrency / pool.workers), 1.0)
+    running = np.geomspace(1.0, most, 64) if most > 1 else np.ones(1)
+    if osl <= 1:
+        return np.zeros(2), np.array([0.0, np.inf])
+    rates = pool.workers * answers_per_s(pool, isl, osl, running)
+    return np.concatenate([[0.0], running]), np.concatenate([[0.0], rates])
+
+
+def _queue_s(use: Array, workers: int, service_s: float) -> Array:
+    """Mean wait in an M/D/c queue [s]: half that of M/M/c, exact for one worker.
+
+    Source: Sakasegawa, Annals of the Institute of Statistical Mathematics 29 (1977).
+    """
+    busy = np.clip(use, 0.0, 1.0 - 1e-9)
+    power = np.sqrt(2.0 * (workers + 1.0)) - 1.0
+    return busy**power / (workers * (1.0 - busy)) * service_s / 2.0

@@ -1,0 +1,56 @@
+"""A pool of prefill workers, and the way of what it has read to the decode workers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from genz_core.deployment import deploy
+from genz_core.serving.disaggregation import Disaggregation, ServingPool
+from genz_core.serving.simulation.deployment import Site, workers
+from genz_core.serving.simulation.interpolation import Curve
+from genz_core.serving.simulation.price_grids import nodes
+from genz_core.serving.simulation.requests import Requests
+from genz_core.serving.simulation.router import router
+from genz_core.serving.simulation.simulator import HandOver, Pool
+from genz_core.serving.simulation.step_price import StepPrice
+from genz_core.speculative import Speculation, speculative_model
+
+
+def prefill_pool(
+    disaggregation: Disaggregation,
+    decode: ServingPool,
+    requests: Requests,
+    speculation: Speculation | None = None,
+    price: StepPrice | None = None,
+) -> Pool:
+    """The workers that read the prompts, empty.
+
+    A worker keeps a prompt's cache until it is read; it sends one after another.
+    decode: where it goes.  speculation: whose draft reads the prompts as well.
+
+    Raises:
+        InvalidParallelism, OutOfMemory: see `simulate`.
+        InvalidValue: pools that cannot share a cache.
+    """
+    prefill = disaggregation.prefill
+    if speculation:
+        prefill = _drafting(prefill, speculation)
+        disaggregation = replace(disaggregation, prefill=prefill)
+    disaggregation.refuse_mismatch(decode.deployed)
+    deployed, transfer = prefill.deployed, disaggregation.transfer
+    site = Site.of(deployed.model, deployed.system, deployed.engine, prefill.parallelism)
+    alone = replace(requests, output_tokens=np.ones(len(requests)))
+    made = workers(site, alone, prefill.options, replicas=prefill.workers, price=price)
+    tokens = np.unique(np.concatenate([[1.0], nodes(requests.input_tokens.max(), 2**0.25)]))
+    busy_s = Curve(tokens, disaggregation.busy_s(decode, tokens))
+    return Pool(
+        made, router("least_loaded"), HandOver(busy_s, transfer.latency_s, transfer.shown_by)
+    )
+
+
+def _drafting(pool: ServingPool, speculation: Speculation) -> ServingPool:
+    deployed = pool.deployed
+    model = speculative_model(deployed.model, speculation)
+    return replace(pool, deployed=deploy(model, deployed.system, deployed.engine))
