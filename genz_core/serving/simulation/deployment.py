@@ -32,6 +32,9 @@ from genz_core.serving.simulation.worker import Worker
 from genz_core.types import Array, Graph, Model, Parallelism, Step, System, Workload
 from genz_core.validity import check, raise_for_status
 
+#: Names of the policies that an engine or an option may choose.
+SCHEDULERS = ("vllm", "sglang", "tensorrt_llm", "static")
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -40,7 +43,8 @@ class Options:
     max_num_seqs, max_num_batched_tokens: sequences and tokens of a step and rank at most.
     memory_fraction: of a device that the engine takes.  kv_tokens: that the cache of a rank holds,
     in place of what fits.  prefix_caching: equal prefixes are shared.  recv_interval: decode steps
-    between two looks at new requests.  step_scale: measured over priced time of a step.
+    between two looks at new requests.  scheduler: a policy in place of the engine's own, by its name
+    in `SCHEDULERS`.  step_scale: measured over priced time of a step.
     """
 
     max_num_seqs: int = 0
@@ -49,6 +53,7 @@ class Options:
     kv_tokens: float = 0.0
     prefix_caching: bool = True
     recv_interval: int = 1
+    scheduler: str = ""
     step_scale: float = 1.0
 
 
@@ -59,11 +64,12 @@ def scheduler_of(engine: EngineProfile, options: Options, query: int, longest: i
     """
     sequences = options.max_num_seqs or engine.max_sequences
     budget = options.max_num_batched_tokens or engine.chunk_tokens or max(longest, 8192)
-    if engine.scheduler == "static":
+    policy = options.scheduler or engine.scheduler
+    if policy == "static":
         return StaticBatch(sequences)
-    if engine.scheduler == "sglang":
+    if policy == "sglang":
         return Sglang(budget, sequences, query)
-    if engine.scheduler == "tensorrt_llm":
+    if policy == "tensorrt_llm":
         return TensorRtLlm(budget, sequences, query)
     return Vllm(max(budget, sequences * query), sequences, query)
 
