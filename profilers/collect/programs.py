@@ -49,7 +49,7 @@ def run(
 def background(
     argv: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A command that runs while inside, its output in `log`; it and its children end with the context.
+    """A command that runs while inside, its output in `log`; then it and its children are ended.
 
     environment: see `run`.
 

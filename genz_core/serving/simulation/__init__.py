@@ -12,7 +12,13 @@ from __future__ import annotations
 
 from genz_core.engine import EngineProfile
 from genz_core.serving.simulation.answers import Simulation
-from genz_core.serving.simulation.deployment import Options, Site, decode_steps, workers
+from genz_core.serving.simulation.deployment import (
+    SCHEDULERS,
+    Options,
+    Site,
+    decode_steps,
+    workers,
+)
 from genz_core.serving.simulation.policies import Scheduler
 from genz_core.serving.simulation.requests import Requests
 from genz_core.serving.simulation.router import Routing, router
@@ -21,6 +27,7 @@ from genz_core.serving.simulation.step_price import RankWork, StepPrice, StepTab
 from genz_core.types import Model, Parallelism, System
 
 __all__ = [
+    "SCHEDULERS",
     "Client",
     "Options",
     "RankWork",

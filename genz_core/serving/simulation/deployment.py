@@ -43,8 +43,8 @@ class Options:
     max_num_seqs, max_num_batched_tokens: sequences and tokens of a step and rank at most.
     memory_fraction: of a device that the engine takes.  kv_tokens: that the cache of a rank holds,
     in place of what fits.  prefix_caching: equal prefixes are shared.  recv_interval: decode steps
-    between two looks at new requests.  scheduler: a policy in place of the engine's own, by its name
-    in `SCHEDULERS`.  step_scale: measured over priced time of a step.
+    between two looks at new requests.  scheduler: a policy in place of the engine's own, of
+    `SCHEDULERS`.  step_scale: measured over priced time of a step.
     """
 
     max_num_seqs: int = 0
@@ -123,7 +123,9 @@ class Site:
         whole = np.ceil(tokens / block) * block
         return Curve(tokens, held.kv_bytes * (tokens + (block - 1.0) / 2.0) / whole), float(free)
 
-    def rank(self, requests: Requests, scheduler: Scheduler, options: Options, growth: float) -> Rank:
+    def rank(
+        self, requests: Requests, scheduler: Scheduler, options: Options, growth: float
+    ) -> Rank:
         """An empty rank whose cache is laid out for these requests."""
         lengths = requests.input_tokens + requests.output_tokens
         curve, free = self.prompt_bytes(float(lengths.max()))

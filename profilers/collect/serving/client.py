@@ -61,7 +61,9 @@ class Server:
     def connection(self) -> http.client.HTTPConnection:
         """A new connection, not yet opened."""
         parts = urlsplit(self.address)
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        kind = (
+            http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        )
         return kind(str(parts.hostname), parts.port, timeout=self.timeout_s)
 
     def path(self, endpoint: str) -> str:
@@ -149,7 +151,10 @@ def complete(
     try:
         sent = time.perf_counter()
         connection.request(
-            "POST", server.path("completions"), json.dumps(body), {"Content-Type": "application/json"}
+            "POST",
+            server.path("completions"),
+            json.dumps(body),
+            {"Content-Type": "application/json"},
         )
         response = connection.getresponse()
         if response.status != 200:
@@ -308,5 +313,7 @@ def _refusal(server: Server, response: http.client.HTTPResponse) -> str:
     except (ValueError, AttributeError, RecursionError):
         said = text
     words = " ".join(str(said).split())[:200] or response.reason
-    message = f"{server.address} refused model {server.model!r} with HTTP {response.status}: {words}"
+    message = (
+        f"{server.address} refused model {server.model!r} with HTTP {response.status}: {words}"
+    )
     return message

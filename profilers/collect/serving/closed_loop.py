@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -60,8 +60,8 @@ class ClosedLoop:
         return self.requests or self.concurrency * PER_USER
 
     def lengths(self) -> list[tuple[int, int]]:
-        """(prompt, output) tokens of every request, in the order they are sent."""
-        generator = np.random.default_rng(self.seed)
+        """(prompt, output) tokens of every request, as a simulation of that seed draws them."""
+        generator = np.random.default_rng(np.random.SeedSequence(self.seed).spawn(2)[0])
         pair = [
             uniform_lengths(self.count, nominal, self.length_ratio, generator).astype(int).tolist()
             for nominal in (self.isl, self.osl)
@@ -87,6 +87,19 @@ class ServedLoad:
     def seconds(self) -> float:
         """From the first request to the last piece of the last answer."""
         return max(answer.chunks_s[-1] for answer in self.answers) - self.started_s
+
+    def then(self, later: ServedLoad) -> ServedLoad:
+        """Both loads as one, as if the later had begun when this one ended."""
+        moved_s = self.started_s + self.seconds - later.started_s
+        answers = tuple(
+            replace(
+                answer,
+                sent_s=answer.sent_s + moved_s,
+                chunks_s=tuple(at + moved_s for at in answer.chunks_s),
+            )
+            for answer in later.answers
+        )
+        return replace(self, asked=self.asked + later.asked, answers=self.answers + answers)
 
 
 def serve(

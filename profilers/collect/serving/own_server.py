@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import os
 import socket
 import sys
@@ -69,6 +70,22 @@ class ServerSettings:
         return self.blocks * self.block_tokens
 
 
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """A server on this machine.  server: how clients reach it.  pid: of its process."""
+
+    server: Server
+    pid: int
+
+    def cpu_s(self) -> float:
+        """Processor time that it has had; NaN where the system does not tell."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / float(os.sysconf("SC_CLK_TCK"))
+        except (OSError, ValueError, IndexError, AttributeError):
+            return math.nan
+
+
 def write_model(folder: Path, config: Mapping[str, Any] = CONFIG, seed: int = 0) -> None:
     """Write a checkpoint of random weights and its tokenizer, and the config as Ridgeline reads it.
 
@@ -85,7 +102,7 @@ def write_model(folder: Path, config: Mapping[str, Any] = CONFIG, seed: int = 0)
     model, _ = build(settings, torch.device("cpu"))
     model.save_pretrained(folder)
     size = int(config["vocab_size"])
-    names = [*dict.fromkeys(WORDS), *(f"word{number}" for number in range(size))][:size]
+    names = [*WORDS, *(f"word{number}" for number in range(size))][:size]
     tokenizer = Tokenizer(WordLevel({name: at for at, name in enumerate(names)}, names[0]))
     tokenizer.pre_tokenizer = WhitespaceSplit()
     transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
@@ -108,7 +125,7 @@ def check_installed() -> None:
 @contextmanager
 def running(
     folder: Path, settings: ServerSettings, log: Path, cancelled: Cancel = never
-) -> Iterator[Server]:
+) -> Iterator[RunningServer]:
     """The server of a model, started and answering; it ends with the context.
 
     Raises:
@@ -132,7 +149,7 @@ def running(
             if cancelled():
                 raise Cancelled("starting the server")
             time.sleep(_POLL_S)
-        yield Server(address, str(folder))
+        yield RunningServer(Server(address, str(folder)), child.pid)
 
 
 def _argv(folder: Path, settings: ServerSettings, port: int) -> list[str]:

@@ -10,16 +10,17 @@ from typing import Any
 from genz_core.errors import MeasurementError
 from profilers.collect.serving.client import Refused, Server, complete, models
 
+_COMMON = """
+time year people way day man thing woman life child world school state family student group
+country problem hand part place case week company system program question work government
+number night point home water room mother area money story fact month lot right study book
+eye job word business issue side kind head house service friend father power hour game line
+end member law car city community name president team minute idea kid body information back
+parent face others level office door health person art war history party result change
+morning reason research girl guy moment air teacher force education
+"""
 #: Common words, each a token or two of any tokenizer of English.
-WORDS = tuple(
-    "time year people way day man thing woman life child world school state family student group "
-    "country problem hand part place case week company system program question work government "
-    "number night point home water room mother area money story fact month lot right study book "
-    "eye job word business issue side kind head house service friend father power hour game line "
-    "end member law car city community name president team minute idea kid body information back "
-    "parent face others level office door health person art war history party result change "
-    "morning reason research girl guy moment air teacher force education".split()
-)
+WORDS = tuple(dict.fromkeys(_COMMON.split()))
 _PROBES = (32, 96)
 #: Fields that fix the length of an answer and report it; servers that do not know one refuse it.
 _FIELDS: tuple[Mapping[str, Any], ...] = (

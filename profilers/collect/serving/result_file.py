@@ -116,7 +116,9 @@ def table(loads: Sequence[ServedLoad]) -> list[dict[str, Any]]:
     rows = []
     for served in loads:
         named = figures(served)
-        columns = [f"{name}_{what}_s" for name in ("ttft", "tpot") for what in ("mean", "p50", "p99")]
+        columns = [
+            f"{name}_{what}_s" for name in ("ttft", "tpot") for what in ("mean", "p50", "p99")
+        ]
         rates = ("requests_per_s", "output_tokens_per_s")
         rows.append(
             {
