@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import hardware_db
 from app.calibration import from_one_run
 from app.calibration.machine import ThisMachine, calibrate
 from app.scenario.scenario import Resolved, Scenario, resolve_objects
@@ -69,8 +70,8 @@ class Plan:
                 )
 
     def load(self, concurrency: int, number: int) -> ClosedLoop:
-        """One round of a loop: eight requests at least, three a user."""
-        count = max(8, 3 * concurrency)
+        """One round of a loop: eight requests at least, six a user."""
+        count = max(8, 6 * concurrency)
         return ClosedLoop(concurrency, count, self.isl, self.osl, self.length_ratio, seed=number)
 
 
@@ -84,11 +85,14 @@ class MeasuredLoop:
 
 @dataclass(frozen=True, slots=True)
 class OwnServer:
-    """Measured and simulated figures of every loop, by concurrency, and what they rest on."""
+    """Measured and simulated figures of every loop, by concurrency, and what they rest on.
+
+    contention: wall time over processor time of busy cores before the run.
+    """
 
     plan: Plan
-    machine: ThisMachine
     resolved: Resolved
+    contention: float
     scale: StepScale
     measured: Mapping[int, Mapping[str, float]]
     simulated: Mapping[int, Mapping[str, float]]
@@ -105,10 +109,21 @@ def compare(plan: Plan, progress: Progress = silent, cancelled: Cancel = never) 
         Cancelled: `cancelled` returned True.
     """
     own_server.check_installed()
-    threads = plan.server.threads
-    machine = calibrate("cpu", threads, part(progress, 0.0, 0.3), cancelled)
+    machine = calibrate("cpu", plan.server.threads, part(progress, 0.0, 0.3), cancelled)
     loops = measure(plan, part(progress, 0.3, 0.95), cancelled)
-    return simulated(plan, machine, loops, part(progress, 0.95, 1.0), cancelled)
+    resolved, rest = deployment(machine), part(progress, 0.95, 1.0)
+    return simulated(plan, resolved, loops, machine.contention, rest, cancelled)
+
+
+def deployment(machine: ThisMachine) -> Resolved:
+    """The server's model on this machine under eager transformers.
+
+    Between a client and the scheduler lies the time that the shipped engine `hf` has for it: the
+    machine was calibrated without a server.  However short, it lets a closed loop's next request
+    miss the step that follows an answer.
+    """
+    engine = replace(machine.engine, host_request_s=hardware_db.load_engine("hf").host_request_s)
+    return resolve_objects(Scenario(), own_server.CONFIG, machine.system, engine, {})
 
 
 def measure(
@@ -133,7 +148,8 @@ def _measured(
     plan: Plan, started: RunningServer, progress: Progress, cancelled: Cancel
 ) -> dict[int, MeasuredLoop]:
     server, asked = prompts.probe(started.server)
-    warm = ClosedLoop(max(plan.concurrency), 0, plan.isl, 4)
+    most = max(plan.concurrency)
+    warm = ClosedLoop(most, 2 * most, plan.isl, 4, plan.length_ratio)
     closed_loop.serve(server, asked, warm, cancelled=cancelled)
     turns = [(number, at) for number in range(plan.rounds) for at in plan.concurrency]
     served: dict[int, ServedLoad] = {}
@@ -152,8 +168,9 @@ def _measured(
 
 def simulated(
     plan: Plan,
-    machine: ThisMachine,
+    resolved: Resolved,
     loops: Mapping[int, MeasuredLoop],
+    contention: float = 1.0,
     progress: Progress = silent,
     cancelled: Cancel = never,
 ) -> OwnServer:
@@ -162,19 +179,18 @@ def simulated(
     Raises:
         InvalidValue, Cancelled: as `compare`.
     """
-    resolved = resolve_objects(Scenario(), own_server.CONFIG, machine.system, machine.engine, {})
     measured = {at: result_file.figures(loop.served) for at, loop in loops.items()}
     fit = from_one_run.fit(
         resolved,
-        _settings(plan, plan.calibrate_at, 0),
+        settings_of(plan, plan.calibrate_at, 0),
         measured[plan.calibrate_at]["tpot_mean_s"],
         progress,
         cancelled,
     )
     return OwnServer(
         plan,
-        machine,
         resolved,
+        contention,
         fit.scale,
         measured,
         {at: _figures(_rounds(plan, resolved, at, fit.scale.scale)) for at in plan.concurrency},
@@ -182,7 +198,8 @@ def simulated(
     )
 
 
-def _settings(plan: Plan, concurrency: int, number: int, scale: float | None = None) -> Settings:
+def settings_of(plan: Plan, concurrency: int, number: int, scale: float | None = None) -> Settings:
+    """The simulation of one round of a loop.  scale: of the step, None where it is to be found."""
     load = plan.load(concurrency, number)
     return Settings(
         OfferedLoad(
@@ -204,17 +221,16 @@ def _settings(plan: Plan, concurrency: int, number: int, scale: float | None = N
 
 def _rounds(plan: Plan, resolved: Resolved, concurrency: int, scale: float) -> list[Simulation]:
     return [
-        run(resolved, _settings(plan, concurrency, number, scale)).simulation
+        run(resolved, settings_of(plan, concurrency, number, scale)).simulation
         for number in range(plan.rounds)
     ]
 
 
 def _figures(rounds: Sequence[Simulation]) -> dict[str, float]:
     """Figures of several simulations as if one had followed the other."""
-    seconds = sum(simulation.seconds for simulation in rounds)
     each = [simulation.summary() for simulation in rounds]
-    counts = [simulation.seconds for simulation in rounds]
-    named = {name: float(np.dot([f[name] for f in each], counts)) / seconds for name in _RATES}
+    seconds = sum(f["seconds"] for f in each)
+    named = {name: sum(f[name] * f["seconds"] for f in each) / seconds for name in _RATES}
     named |= {"requests": sum(f["requests"] for f in each), "seconds": seconds}
     for name in ("ttft_s", "tpot_s", "itl_s", "e2e_s"):
         values, weights = map(

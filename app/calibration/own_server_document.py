@@ -53,9 +53,9 @@ def summary(found: OwnServer) -> dict[str, Any]:
     return {
         "day": _day(),
         "engine": _engine(),
-        "system": found.machine.system.name,
+        "system": found.resolved.system.name,
         "threads": found.plan.server.threads,
-        "contention": found.machine.contention,
+        "contention": found.contention,
         "model": found.resolved.model.name,
         "parameters": found.resolved.model.parameters,
         "scheduler": SCHEDULER,
@@ -68,20 +68,20 @@ def summary(found: OwnServer) -> dict[str, Any]:
 
 def markdown(found: OwnServer) -> str:
     """The section that `ridgeline measure own-server --output` writes."""
-    plan, system = found.plan, found.machine.system
+    plan = found.plan
     requests = ", ".join(f"{f['requests']:.0f}" for f in found.measured.values())
     facts = (
         f"- Engine: {_engine()}, one process, {plan.server.threads} thread(s), at most "
         f"{plan.server.batch_tokens} tokens a step, a cache of {plan.server.kv_tokens:,} tokens.\n"
-        f"- Machine: {system.name}, calibrated by its microbenchmarks; wall time over processor "
-        f"time of busy cores before the run {found.machine.contention:.2f} (1: idle).\n"
+        f"- Machine: {found.resolved.system.name}, calibrated by its microbenchmarks; wall time "
+        f"over processor time of busy cores before the run {found.contention:.2f} (1: idle).\n"
         f"- Model: {found.resolved.model.name}, "
         f"{quantities.parameters(found.resolved.model.parameters)} parameters, bf16.\n"
         f"- Load: closed loops; prompts of {_between(plan.isl, plan.length_ratio)} and answers of "
         f"{_between(plan.osl, plan.length_ratio)} tokens; {requests} requests in {plan.rounds} "
         "rounds, the loops in turns.\n"
         f"- Simulation: scheduler {SCHEDULER}, the same requests; steps x {found.scale.scale:.2f} "
-        f"from one number, the mean TPOT at {_users(plan.calibrate_at)}."
+        f"from one number, the mean TPOT at {_users(plan.calibrate_at)}. {_share(found)}"
     )
     return "\n\n".join(
         (
@@ -104,6 +104,17 @@ def sentence(found: OwnServer) -> str:
         f"{quantities.percent(statistics.median(errors))}; worst "
         f"{quantities.percent(abs(worst['error']))} ({worst['figure']} at "
         f"{_users(worst['concurrency'])})."
+    )
+
+
+def _share(found: OwnServer) -> str:
+    """What the scale would be of processor time, where the system tells."""
+    share = found.core_share[found.plan.calibrate_at]
+    if not share > 0:
+        return ""
+    return (
+        f"There the server had {quantities.percent(share)} of its core time: against processor "
+        f"time the steps are x {found.scale.scale * share:.2f}."
     )
 
 
