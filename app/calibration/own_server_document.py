@@ -45,7 +45,24 @@ def table(found: OwnServer) -> list[dict[str, str]]:
         for heading, name in FIGURES.items()
     ]
     shares = {_users(at): quantities.percent(share) for at, share in found.core_share.items()}
-    return [*lines, {"": "core time that the server had", **shares}]
+    alone = {_users(at): _alone(found, at) for at in found.measured}
+    return [
+        *lines,
+        {"": "core time that the server had", **shares},
+        {"": "TPOT mean in core time (ms)", **alone},
+    ]
+
+
+def _alone(found: OwnServer, at: int) -> str:
+    """Mean TPOT in processor time: what other programs took from the server is left out."""
+    share, calibrated = found.core_share[at], found.core_share[found.plan.calibrate_at]
+    if not share > 0:
+        return ""
+    measured = found.measured[at]["tpot_mean_s"] * share
+    simulated = found.simulated[at]["tpot_mean_s"] * calibrated
+    place = {"figure": "tpot_mean_s", "calibrated": at == found.plan.calibrate_at}
+    error = simulated / measured - 1.0
+    return _cell({**place, "measured": measured, "simulated": simulated, "error": error})
 
 
 def summary(found: OwnServer) -> dict[str, Any]:

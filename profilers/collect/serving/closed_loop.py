@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -116,7 +117,7 @@ def serve(
         Cancelled: `cancelled` returned True.
     """
     asked = tuple(load.lengths())
-    users = _Users(server, [(prompts.of(isl), osl) for isl, osl in asked])
+    users = _Users(server, prompts, asked)
     started = time.perf_counter()
     threads = [threading.Thread(target=users.one, daemon=True) for _ in range(load.concurrency)]
     for thread in threads:
@@ -143,11 +144,12 @@ class _Users:
     failure: the first error of any of them, which ends all.
     """
 
-    def __init__(self, server: Server, asked: list[tuple[str, int]]) -> None:
+    def __init__(self, server: Server, prompts: Prompts, asked: Sequence[tuple[int, int]]) -> None:
         self.requests = OpenRequests()
         self.answers: dict[int, Answer] = {}
         self.failure: MeasurementError | None = None
         self._server = server
+        self._prompts = prompts
         self._asked = asked
         self._next = iter(range(len(asked)))
         self._lock = threading.Lock()
@@ -163,9 +165,10 @@ class _Users:
                 number = next(self._next, None)
             if number is None:
                 return
-            prompt, tokens = self._asked[number]
+            isl, osl = self._asked[number]
+            prompt = self._prompts.of(isl)
             try:
-                self.answers[number] = complete(self._server, prompt, tokens, self.requests)
+                self.answers[number] = complete(self._server, prompt, osl, self.requests)
             except MeasurementError as error:
                 with self._lock:
                     self.failure = self.failure or error

@@ -86,7 +86,9 @@ def test_a_server_that_is_not_there_gets_one_sentence():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(MeasurementError, match=r"cannot be reached .*refused.*start the server"):
+        with pytest.raises(
+            MeasurementError, match=r"cannot be reached .*refused.*start the server"
+        ):
             complete(Server(address, "small"), "a", 1)
 
 
