@@ -313,7 +313,4 @@ def _refusal(server: Server, response: http.client.HTTPResponse) -> str:
     except (ValueError, AttributeError, RecursionError):
         said = text
     words = " ".join(str(said).split())[:200] or response.reason
-    message = (
-        f"{server.address} refused model {server.model!r} with HTTP {response.status}: {words}"
-    )
-    return message
+    return f"{server.address} refused model {server.model!r} with HTTP {response.status}: {words}"
