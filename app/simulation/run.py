@@ -11,8 +11,8 @@ from app.scenario.setup import Setup, resolve_setup
 from app.simulation.offered_load import OfferedLoad
 from app.simulation.trace_file import Trace
 from genz_core.deployment import recipe_key
-from genz_core.errors import InvalidValue
-from genz_core.serving.simulation import Options, Simulation, simulate
+from genz_core.errors import InvalidValue, UnknownName
+from genz_core.serving.simulation import SCHEDULERS, Options, Simulation, simulate
 from hardware_db import recipes
 from hardware_db.recipes import StepScale
 from profilers.collect.progress import Cancel, Cancelled, Progress, never, silent
@@ -155,6 +155,7 @@ def _check_options(options: Options) -> None:
 
     Raises:
         InvalidValue: the option and its value.
+        UnknownName: a scheduler that there is none of.
     """
     least_most = {
         "max_num_seqs": (0, 10**6),
@@ -167,3 +168,5 @@ def _check_options(options: Options) -> None:
         value = getattr(options, name)
         if not least <= value <= most:
             raise InvalidValue(f"{name} = {value:g}: give a number from {least:,} to {most:,}")
+    if options.scheduler and options.scheduler not in SCHEDULERS:
+        raise UnknownName("scheduler", options.scheduler, SCHEDULERS, ", ".join(SCHEDULERS))
