@@ -131,8 +131,8 @@ class EngineProfile:
     the model's own type ("model"), unless the weights' format implies one.
     queue_steps: decode steps that a new request waits for in its published measurements, before
     its prefill starts and after it ends (batching window, streaming interval); balance_steps: as
-    many more where attention ranks wait for one another's prompts.  prefill_share: measured prefill time under load
-    over the priced one.
+    many more where attention ranks wait for one another's prompts.  prefill_share: measured
+    prefill time under load over the priced one.
     eager: costs of its unfused kernels, for an engine that was measured running eagerly.
     source: origin of the figures; assumptions: figures without a measurement, in words.
     measurements: factors and recipes by device, for `genz_core.deploy` to apply.

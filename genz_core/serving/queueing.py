@@ -132,11 +132,15 @@ class Batching:
     def tpot_s(self, decodes: Array, clump: Array) -> Array:
         """Mean cycle, the time between two tokens of a request [s].
 
-        clump: see `clump_steps`; one of them is that of the request's own prompt.
+        clump: see `clump_steps`; one of them is that of the request's own prompt.  Where prompts
+        go first, requests that come together decode together, all that are admitted.
         """
-        running = np.maximum(decodes, 1.0)
-        none = np.zeros_like(running)
         osl = np.maximum(self.osl, 1.0)
+        running = decodes
+        if self.closed and not self.mixed:
+            running = decodes + (self.admitted - decodes) * (1.0 - clump / osl)
+        running = np.maximum(running, 1.0)
+        none = np.zeros_like(running)
         seen = np.clip((clump - 1.0) / np.maximum(osl - 1.0, 1e-9), 0.0, 1.0)
         together = self._mixed_cycle_s(running, self.prompts(decodes) * osl / clump)
         return seen * together + (1.0 - seen) * self.cycle_s(running, none)
