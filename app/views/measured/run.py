@@ -3,6 +3,7 @@
 import pandas as pd
 import streamlit as st
 
+from app.dashboard import visitor
 from app.dashboard.panels.job import is_running, show_progress
 from app.dashboard.panels.sweep import show_sweep, sweep_fields
 from app.measuring import background_job, run_store
@@ -10,7 +11,7 @@ from app.measuring.sweep import sweep_points
 from app.wording import quantities
 from genz_core.errors import RidgelineError
 from profilers.run_config import RunConfig, compose, presets
-from profilers.store import KeptRun
+from profilers.store import KeptRun, Store
 
 MODEL_HELP = (
     "A preset, a registry name, or hf:owner/name. Files of the server: `ridgeline runs start`."
@@ -54,6 +55,16 @@ def form(mode: str) -> RunConfig | None:
     return config
 
 
+def start_run() -> None:
+    """Draw the form; when it is sent, start its run and draw the page again."""
+    mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True, key="run_mode")
+    config = form(mode)
+    if config is not None and not is_running(JOB):
+        work = run_store.execute_sweep if mode == SWEEP else run_store.execute
+        st.session_state[JOB] = background_job.start(visitor.own_work(work), config)
+        st.rerun()
+
+
 def workload() -> list[str]:
     """Draw the inputs of a single run; returns overrides of the run file."""
     profile = st.segmented_control(
@@ -87,18 +98,20 @@ def run_table(runs: list[KeptRun]) -> pd.DataFrame:
     )
 
 
-def kept_runs() -> None:
-    """Draw the list of kept runs, and the report or comparison of the chosen ones."""
-    store = run_store.store()
+def kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
+    """Draw the list of a store's runs, and the report or comparison of the chosen ones.
+
+    key: ends the keys of its widgets.  may_change: whether the visitor may tag and delete them.
+    """
     runs = store.runs()
-    st.subheader("Kept runs", anchor=False)
+    st.subheader(title, anchor=False)
     if not runs:
         st.caption("None yet.")
         return
     event = st.dataframe(
         run_table(runs),
         hide_index=True,
-        key="runs_table",
+        key=f"runs_table{key}",
         on_select="rerun",
         selection_mode="multi-row",
     )
@@ -112,10 +125,25 @@ def kept_runs() -> None:
     if report.is_file():
         with st.expander(f"Report of {run.id[:8]}", expanded=True):
             st.markdown(report.read_text(encoding="utf-8"))
+    if not may_change:
+        st.caption("Only whoever runs this server tags and deletes these runs.")
+        return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         tag = st.text_input("Tag", key="run_tag", max_chars=40, width=200)
         st.button("Add tag", on_click=store.tag, args=(run.id, tag), disabled=not tag.strip())
         st.button("Delete", on_click=store.delete, args=(run.id,), icon=":material/delete:")
+
+
+def all_kept_runs() -> None:
+    """Draw the runs that the visitor may change, and those of the server apart from them."""
+    own, *servers = run_store.stores()
+    if not servers:
+        kept_runs(own, "Kept runs", "", may_change=True)
+        return
+    if visitor.rights().may_measure:
+        kept_runs(own, "Your runs", "", may_change=True)
+    for store in servers:
+        kept_runs(store, "Runs of this server", "_server", may_change=False)
 
 
 st.title("Run", anchor=False)
@@ -123,13 +151,9 @@ st.caption(
     "A model with random weights of its true shapes, timed on the machine of this server. The form "
     "says what runs; the sidebar's scenario plays no part here."
 )
-mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True, key="run_mode")
 try:
-    config = form(mode)
-    if config is not None and not is_running(JOB):
-        work = run_store.execute_sweep if mode == SWEEP else run_store.execute
-        st.session_state[JOB] = background_job.start(work, config)
-        st.rerun()
+    if visitor.may_measure("ridgeline runs start"):
+        start_run()
     if is_running(JOB):
         show_progress(JOB, "run", STOPPING)
     job = st.session_state.get(JOB)
@@ -138,9 +162,9 @@ try:
             st.error(job.error, icon=":material/error:")
         else:
             run, swept = job.result if isinstance(job.result, tuple) else (job.result, None)
-            st.success(f"Kept as {run[:8]}.", icon=":material/check:")
+            st.success(f"Kept as {run[:8]} {visitor.keeping()}.", icon=":material/check:")
             if swept is not None:
                 show_sweep(swept)
-    kept_runs()
+    all_kept_runs()
 except RidgelineError as error:
     st.error(str(error), icon=":material/error:")

@@ -90,7 +90,7 @@ def silent_hub(offline_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     constants = pytest.importorskip("huggingface_hub.constants")
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(10)
-        address = "http://127.0.0.1:{}".format(server.getsockname()[1])
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
         monkeypatch.setattr(constants, "ENDPOINT", address)
         template = address + "/{repo_id}/resolve/{revision}/{filename}"
