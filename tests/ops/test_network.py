@@ -17,6 +17,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from app.dashboard import export
 from tests.dashboards import free_port, served, visit
 
 #: Written beside the server's modules, so that Python loads it first.
@@ -171,3 +172,17 @@ def test_a_hub_model_is_asked_for_by_a_button_and_by_nothing_else(tmp_path: Path
         session.press("Ask the Hugging Face hub")
         assert [line for line in watch.lines() if "127.0.0.2" in line]
         assert "paste its config.json instead" in " ".join(session.words("alert"))
+
+
+@pytest.mark.skipif(not export.can_draw(), reason="no kaleido, or no browser to draw with")
+def test_a_picture_drawn_on_the_server_asks_nobody(tmp_path: Path):
+    """Chromium asks its kernel for a way to 2001:4860:4860::8888, to which nothing is sent."""
+    watch = by_strace(tmp_path)
+    code = """
+import plotly.graph_objects as go
+from app.dashboard import export
+assert export.image(go.Figure(go.Bar(y=[1])), "png").startswith(b"\\x89PNG")
+"""
+    subprocess.run([*watch.under, sys.executable, "-c", code], check=True)
+    assert watch.lines()
+    assert [line for line in watch.outside() if "2001:4860:4860::8888" not in line] == []
