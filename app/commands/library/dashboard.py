@@ -110,6 +110,9 @@ def check_free(host: str, port: int) -> None:
 
     from genz_core.errors import InvalidValue
 
+    foreign = f"{host!r} is no address of this machine: give 127.0.0.1 or 0.0.0.0"
+    if not host:  # to the system it is every address
+        raise InvalidValue(foreign)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -121,7 +124,7 @@ def check_free(host: str, port: int) -> None:
             elif error.errno == errno.EACCES:
                 message = f"port {port} needs rights of the system: give one above 1023 with --port"
             else:
-                message = f"{host!r} is no address of this machine: give 127.0.0.1 or 0.0.0.0"
+                message = foreign
             raise InvalidValue(message) from None
 
 
@@ -137,11 +140,12 @@ def check_login(secrets: Path) -> None:
     from genz_core.errors import InvalidValue
 
     try:
-        auth = tomllib.loads(secrets.read_text(encoding="utf-8")).get("auth", {})
+        auth = tomllib.loads(secrets.read_text(encoding="utf-8")).get("auth")
     except (OSError, ValueError) as error:
         raise InvalidValue(f"{secrets} cannot be read as a file of secrets: {error}") from None
     needed = ("redirect_uri", "cookie_secret", "client_id", "client_secret", "server_metadata_url")
-    if missing := [name for name in needed if name not in auth]:
+    stated = auth if isinstance(auth, dict) else {}
+    if missing := [name for name in needed if name not in stated]:
         raise InvalidValue(f"{secrets} has no {', '.join(missing)} in its section [auth]")
     if find_spec("authlib") is None:
         raise InvalidValue("a login needs Authlib; run: pip install 'ridgeline[auth]'")
