@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import tempfile
 import threading
 import webbrowser
 from collections.abc import AsyncIterator
@@ -100,18 +101,26 @@ def is_same_origin(headers: Headers) -> bool:
 
 
 @asynccontextmanager
-async def browser_opened(_: st.App) -> AsyncIterator[None]:
-    """Open a browser when the server starts, unless it was told not to."""
-    if not st.get_option("server.headless"):
-        host = st.get_option("browser.serverAddress")
-        path = st.get_option("server.baseUrlPath").strip("/")
-        address = f"http://{host}:{st.get_option('server.port')}/{path}"
-        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-    yield
+async def running(_: st.App) -> AsyncIterator[None]:
+    """Keep temporary files in one folder, which goes with the server, and open a browser.
+
+    A signal ends the process before Python would remove what sessions still hold.
+    """
+    with tempfile.TemporaryDirectory(prefix="ridgeline-", ignore_cleanup_errors=True) as folder:
+        tempfile.tempdir = folder
+        if not st.get_option("server.headless"):
+            threading.Thread(target=webbrowser.open, args=(address(),), daemon=True).start()
+        yield
+
+
+def address() -> str:
+    """Where a browser on this machine finds the dashboard."""
+    host, port = st.get_option("browser.serverAddress"), st.get_option("server.port")
+    return f"http://{host}:{port}/" + st.get_option("server.baseUrlPath").strip("/")
 
 
 app = st.App(
     Path(__file__).with_name("main.py"),
     middleware=[Middleware(SecurityHeaders), Middleware(SameOrigin)],
-    lifespan=browser_opened,
+    lifespan=running,
 )

@@ -115,6 +115,11 @@ class Session:
         found = [element for name, element in self.elements if name == kind]
         return [getattr(element, "body", "") or getattr(element, "label", "") for element in found]
 
+    def options(self, label: str) -> list[str]:
+        """What the box of that label offers."""
+        boxes = [box for kind, box in self.elements if kind == "selectbox"]
+        return next(list(box.options) for box in boxes if box.label == label)
+
     def _drawn(self, message: BackMsg) -> Session:
         self.socket.send(message.SerializeToString())
         self.elements = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -11,6 +12,8 @@ import pytest
 pytest.importorskip("authlib")
 import httpx
 
+from hardware_db import user_files
+from hardware_db.data_folder import overlay
 from tests.dashboards import Served, free_port, served, visit
 from tests.ops.oidc_provider import CLIENT, Provider, provider
 
@@ -92,3 +95,19 @@ def test_logging_out_ends_the_session(server: Served):
         session.open()
         assert urlsplit(session.press("Log out").redirect).path == f"{BASE}/auth/logout"
         assert "Log in" in session.open().words("button")
+
+
+def test_visitors_keep_their_own_systems_from_one_visit_to_the_next(
+    server: Served, oidc: Provider, data: Path
+):
+    """What one of them saved stays in the server's folder, where no other visitor looks."""
+    person = hashlib.sha256(f"{oidc.url}\nada".encode()).hexdigest()[:32]
+    with overlay(data / "visitors" / person):
+        user_files.write_system({"include": "h100-sxm5-80gb", "id": "adas", "name": "Ada's"})
+    offered = {}
+    for name in ("ada", "bob"):
+        oidc.subject = name
+        with visit(server.url, logged_in(server)) as session:
+            offered[name] = session.open().options("System")
+    assert "adas" in offered["ada"]
+    assert "adas" not in offered["bob"] and "h100-sxm5-80gb" in offered["bob"]

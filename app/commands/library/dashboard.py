@@ -86,7 +86,7 @@ def app(
         "server.headless": str(no_browser).lower(),
         "server.showEmailPrompt": "false",
         "server.fileWatcherType": "none",
-        "browser.serverAddress": "localhost" if host in EVERYWHERE else host,
+        "browser.serverAddress": "localhost" if host in (*EVERYWHERE, "::1") else host,
         "browser.gatherUsageStats": "false",
     }
     if shared:
