@@ -1,17 +1,15 @@
 """Page Run: measure a model on this machine, see and manage the kept runs."""
 
-import pandas as pd
 import streamlit as st
 
-from app.dashboard import visitor
+from app.dashboard import display_tables, visitor
 from app.dashboard.panels.job import is_running, show_progress
 from app.dashboard.panels.sweep import show_sweep, sweep_fields
 from app.measuring import background_job, run_store
 from app.measuring.sweep import sweep_points
-from app.wording import quantities
 from genz_core.errors import RidgelineError
 from profilers.run_config import RunConfig, compose, presets
-from profilers.store import KeptRun, Store
+from profilers.store import Store
 
 MODEL_HELP = (
     "A preset, a registry name, or hf:owner/name. Files of the server: `ridgeline runs start`."
@@ -81,23 +79,6 @@ def workload() -> list[str]:
     ]  # fmt: skip
 
 
-def run_table(runs: list[KeptRun]) -> pd.DataFrame:
-    """A row a kept run: id, time, label, device, tags and the times of its phases."""
-    return pd.DataFrame(
-        [
-            {
-                "run": run.id[:8],
-                "when": pd.Timestamp(run.created, unit="s"),
-                "label": run.label,
-                "device": run.system,
-                "tags": ", ".join(run.tags),
-                **{name: quantities.seconds(value) for name, value in run.phases.items()},
-            }
-            for run in runs
-        ]
-    )
-
-
 def kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
     """Draw the list of a store's runs, and the report or comparison of the chosen ones.
 
@@ -109,7 +90,7 @@ def kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
         st.caption("None yet.")
         return
     event = st.dataframe(
-        run_table(runs),
+        display_tables.run_table(runs),
         hide_index=True,
         key=f"runs_table{key}",
         on_select="rerun",
@@ -137,11 +118,8 @@ def kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
 def all_kept_runs() -> None:
     """Draw the runs that the visitor may change, and those of the server apart from them."""
     own, *servers = run_store.stores()
-    if not servers:
-        kept_runs(own, "Kept runs", "", may_change=True)
-        return
-    if visitor.rights().may_measure:
-        kept_runs(own, "Your runs", "", may_change=True)
+    if not servers or visitor.rights().may_measure:
+        kept_runs(own, "Your runs" if servers else "Kept runs", "", may_change=True)
     for store in servers:
         kept_runs(store, "Runs of this server", "_server", may_change=False)
 
