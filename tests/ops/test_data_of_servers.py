@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,23 @@ def test_a_server_that_ends_leaves_no_folder_of_a_visitor(tmp_path: Path):
         session.open()
         assert len(list(temporary.rglob("ridgeline-visitor-*"))) == 1
     assert not list(temporary.rglob("ridgeline-*"))
+
+
+def test_the_folder_of_a_session_goes_when_the_session_is_forgotten(tmp_path: Path):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    own = {"TMPDIR": str(temporary), "STREAMLIT_SERVER_DISCONNECTED_SESSION_TTL": "1"}
+
+    def folders() -> set[Path]:
+        return set(temporary.rglob("ridgeline-visitor-*"))
+
+    with served(tmp_path, "--shared", environment=own) as server:
+        with visit(server.url) as session:
+            session.open()
+            (first,) = folders()
+        deadline = time.monotonic() + 60
+        while first in folders():
+            assert time.monotonic() < deadline
+            time.sleep(1.0)
+            with visit(server.url) as session:  # the server tidies up when sessions come and go
+                session.open()

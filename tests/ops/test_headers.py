@@ -75,6 +75,15 @@ def test_a_proxy_that_passes_the_host_on_is_the_same_origin(server: Served, host
     assert status == 200
 
 
+def test_an_origin_that_the_operator_names_is_answered(tmp_path: Path):
+    named = {"STREAMLIT_SERVER_CORS_ALLOWED_ORIGINS": "https://one.example https://two.example"}
+    with served(tmp_path, environment=named) as server:
+        for origin, expected in {
+            "https://one.example": 200, "https://two.example": 200, "https://three.example": 403,
+        }.items():  # fmt: skip
+            assert answer(server.url + "/_stcore/health", Origin=origin)[0] == expected
+
+
 def test_an_open_address_without_shared_is_warned_of_in_one_sentence(server: Served):
     warnings = [line for line in server.log.read_text().splitlines() if "Warning" in line]
     assert warnings == [
