@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import streamlit as st
 
 import hardware_db
-from app.dashboard import cached, own_definitions, pinned
+from app.dashboard import cached, own_definitions, pinned, tracing
 from app.scenario.scenario import Resolved, Scenario
 from app.scenario.setup import FACTORS, Setup
 from app.wording import quantities
@@ -66,10 +66,13 @@ def chosen_setup() -> Setup:
 def priced_setup() -> tuple[Setup, Resolved, Estimate]:
     """The setup of the sidebar with its model, system and engine, and its estimate.
 
-    Where it cannot be priced, the page stops with a sentence.
+    Where it cannot be priced, the page stops with a sentence; where its model is yet to be traced,
+    with the progress of that.
     """
     setup = chosen_setup()
     try:
+        if not tracing.is_trace_ready(setup, described=False):
+            st.stop()
         return setup, cached.resolved(setup), cached.priced(setup)
     except RidgelineError as error:
         stop(error)

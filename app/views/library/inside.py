@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.accuracy import worked_example
 from app.charts import layers, roofline
-from app.dashboard import cached, export, sidebar
+from app.dashboard import cached, export, sidebar, tracing
 from app.model_inside import builder_and_trace, layer_tree, operator_detail
 from app.scenario import intervals
 from app.scenario.levers import PHASES
@@ -44,7 +44,9 @@ def steps_by_side() -> dict[str, StepEstimate]:
     steps = {own: builder_and_trace.priced_step(resolved, resolved.model, phase)}
     if with_trace:
         try:
-            steps[TRACED] = builder_and_trace.priced_step(resolved, cached.traced(setup), phase)
+            if tracing.is_trace_ready(setup, described=True):
+                traced = cached.traced(setup)
+                steps[TRACED] = builder_and_trace.priced_step(resolved, traced, phase)
         except RidgelineError as error:
             st.error(str(error), icon=":material/error:")
     return steps

@@ -3,9 +3,10 @@
 import pandas as pd
 import streamlit as st
 
-from app.dashboard.panels.job import is_running, show_progress
+from app.dashboard.job_progress import is_running, show_progress, submitted
 from app.dashboard.panels.sweep import show_sweep, sweep_fields
-from app.measuring import background_job, run_store
+from app.jobs import MEASURING, server_queue
+from app.measuring import run_store
 from app.measuring.sweep import sweep_points
 from app.wording import quantities
 from genz_core.errors import RidgelineError
@@ -118,6 +119,21 @@ def kept_runs() -> None:
         st.button("Delete", on_click=store.delete, args=(run.id,), icon=":material/delete:")
 
 
+def show_interrupted() -> None:
+    """Say which measurements ended with the server before this one, until that is read."""
+    interrupted = [job for job in server_queue().interrupted if job.lane == MEASURING.name]
+    for job in interrupted:
+        when = pd.Timestamp(job.asked, unit="s").strftime("%Y-%m-%d %H:%M UTC")
+        st.warning(
+            f"{job.title}, asked for at {when}, ended with the server at "
+            f"{quantities.percent(job.share)} ({job.what}); nothing of it was kept.",
+            icon=":material/power_off:",
+        )
+    if interrupted and st.button("Dismiss", key="dismiss_interrupted"):
+        server_queue().interrupted.clear()
+        st.rerun()
+
+
 st.title("Run", anchor=False)
 st.caption(
     "A model with random weights of its true shapes, timed on the machine of this server. The form "
@@ -125,10 +141,12 @@ st.caption(
 )
 mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True, key="run_mode")
 try:
+    show_interrupted()
     config = form(mode)
     if config is not None and not is_running(JOB):
         work = run_store.execute_sweep if mode == SWEEP else run_store.execute
-        st.session_state[JOB] = background_job.start(work, config)
+        st.session_state.pop(JOB, None)
+        submitted(JOB, work, config, config.model.name, MEASURING)
         st.rerun()
     if is_running(JOB):
         show_progress(JOB, "run", STOPPING)
