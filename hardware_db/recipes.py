@@ -18,9 +18,11 @@ from typing import Any
 
 from genz_core.engine import FIELDS, EngineMeasurements, MeasuredRecipe, Recipe, RecipeKey
 from genz_core.errors import InvalidValue
-from hardware_db.data_folder import data_folder
+from hardware_db.data_folder import data_folder, data_folders
 from hardware_db.tables import table
 from hardware_db.whole_file import write_whole
+
+_FILE = "recipes.csv"
 
 
 def load_recipe(key: RecipeKey, *, own: bool = True) -> MeasuredRecipe | None:
@@ -46,8 +48,8 @@ def engine_measurements(engine: str, *, own: bool = True) -> EngineMeasurements:
 
 
 def own_file() -> Path:
-    """File of the user's own recipes; it need not exist."""
-    return data_folder() / "recipes.csv"
+    """File that the user's own recipes are written to; it need not exist."""
+    return data_folder() / _FILE
 
 
 def keep_recipe(key: RecipeKey, measured: MeasuredRecipe) -> Path:
@@ -56,12 +58,12 @@ def keep_recipe(key: RecipeKey, measured: MeasuredRecipe) -> Path:
     Raises:
         InvalidValue: the file cannot be written; the old one stays.
     """
-    return _write_own({**_own_recipes(), key: measured})
+    return _write_own({**_recipes_in(own_file()), key: measured})
 
 
 def forget_recipe(key: RecipeKey) -> bool:
     """Remove a recipe of the user; returns whether there was one."""
-    kept = dict(_own_recipes())
+    kept = dict(_recipes_in(own_file()))
     if kept.pop(key, None) is None:
         return False
     _write_own(kept)
@@ -85,7 +87,14 @@ def _write_own(recipes: Mapping[RecipeKey, MeasuredRecipe]) -> Path:
 
 def _own_recipes() -> Mapping[RecipeKey, MeasuredRecipe]:
     """The user's own recipes."""
-    path = own_file()
+    found: dict[RecipeKey, MeasuredRecipe] = {}
+    for folder in data_folders():
+        found |= _recipes_in(folder / _FILE)
+    return found
+
+
+def _recipes_in(path: Path) -> Mapping[RecipeKey, MeasuredRecipe]:
+    """The recipes in a user's file, {} where there is none."""
     return _read_own(path, path.stat().st_mtime_ns) if path.is_file() else {}
 
 

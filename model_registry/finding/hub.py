@@ -1,16 +1,21 @@
 """Files of a model on the Hugging Face hub, from its cache or over the network.
 
 Only a source written as a hub address ("hf:owner/name") leads here: an unknown name never opens a
-connection.
+connection.  The cache comes first: what it holds is not asked for again.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from threading import Thread
+from typing import Literal
 
 from genz_core.errors import InvalidValue, UnknownModel
 
+#: What all files of a model may take together [s].
+TIMEOUT_S = 5.0
 _ADDRESS = re.compile(r"^(?:hf:|https?://(?:www\.)?huggingface\.co/|hf\.co/)(?P<id>.+?)/?$")
 _ID = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 
@@ -30,13 +35,72 @@ def hub_id(source: str) -> str | None:
     return name
 
 
-def fetch(name: str, file: str = "config.json") -> Path | None:
-    """The path of a model's file in the hub's cache, downloaded first where it is not there.
+def fetch(name: str, *files: str) -> tuple[Path | None, ...]:
+    """Paths of a model's files in the hub's cache; None for one that the model does not have.
 
-    name: "owner/name".  Returns None if the model has no such file.
+    What the cache does not hold is asked for, in `TIMEOUT_S` at most for all files together.
+
+    name: "owner/name".  files: the first must be there; the others may be missing.
 
     Raises:
         UnknownModel: nothing of that name, no network, or no package to ask the hub with.
+    """
+    found = {file: cached(name, file) for file in files}
+    unknown = [file for file, path in found.items() if path is None]
+    if unknown:
+        found |= _downloaded(name, unknown, needed=files[0])
+    return tuple(path or None for path in found.values())
+
+
+def cached(name: str, file: str) -> Path | Literal[False] | None:
+    """The path of a model's file in the hub's cache; nobody is asked.
+
+    False: the cache knows that the model has no such file.  None: it knows nothing of it.
+    """
+    try:
+        from huggingface_hub import _CACHED_NO_EXIST, try_to_load_from_cache
+    except ImportError:
+        return None
+    path = try_to_load_from_cache(name, file)
+    if path is _CACHED_NO_EXIST:
+        return False
+    return Path(path) if isinstance(path, str) else None
+
+
+def _downloaded(name: str, files: Sequence[str], needed: str) -> dict[str, Path | None]:
+    """Files fetched from the hub: those that arrived in time.
+
+    Raises:
+        UnknownModel: `needed` is among the files and did not arrive.
+    """
+    arrived: dict[str, Path | None] = {}
+    failure: list[UnknownModel] = []
+
+    def ask() -> None:
+        try:
+            for file in files:
+                arrived[file] = _download(name, file)
+        except UnknownModel as error:
+            failure.append(error)
+
+    # A thread, because neither the look-up of a host's name nor a retry heeds a time limit.
+    asking = Thread(target=ask, name="ask-the-hub", daemon=True)
+    asking.start()
+    asking.join(TIMEOUT_S)
+    if needed in files and arrived.get(needed) is None:
+        if failure:
+            raise failure[0]
+        late = f"The hub did not answer within {TIMEOUT_S:g} seconds; paste its config.json instead"
+        hint = late if asking.is_alive() else f"It has no {needed}"
+        raise UnknownModel("hub model", name, hint=hint)
+    return {file: arrived.get(file) for file in files}
+
+
+def _download(name: str, file: str) -> Path | None:
+    """The path of a file after its download; None if the model has no such file.
+
+    Raises:
+        UnknownModel: as `fetch`.
     """
     try:
         from huggingface_hub import hf_hub_download
@@ -48,14 +112,12 @@ def fetch(name: str, file: str = "config.json") -> Path | None:
             hint="Install the extra 'profile' to ask the hub, or paste its config.json",
         ) from None
     try:
-        return Path(hf_hub_download(name, file, etag_timeout=5))
+        return Path(hf_hub_download(name, file, etag_timeout=TIMEOUT_S))
     except LocalEntryNotFoundError:
-        if file != "config.json":
-            return None
-        hint = "The hub cannot be reached and its config.json is not in the cache; paste it instead"
+        hint = f"The hub cannot be reached and its {file} is not in the cache; paste it instead"
         raise UnknownModel("hub model", name, hint=hint) from None
     except EntryNotFoundError:
         return None
-    except (OSError, ValueError) as error:
-        message = str(error).strip().splitlines()[0]
+    except Exception as error:  # noqa: BLE001 - which HTTP library the hub's package uses varies
+        message = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise UnknownModel("hub model", name, hint=f"The hub says: {message}") from None
