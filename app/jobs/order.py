@@ -29,6 +29,7 @@ class Order:
 
     work: "module:function".  alone: file whose lock it holds meanwhile, None for none.
     memory_bytes: cap of its process.  result_bytes: cap of its pickled result.
+    overlay: folder that lies over the user's data folder meanwhile, None for none.
     """
 
     work: str
@@ -36,6 +37,7 @@ class Order:
     memory_bytes: int
     result_bytes: int
     alone: Path | None = None
+    overlay: Path | None = None
 
     def function(self) -> Work:
         """The function of that name."""

@@ -16,7 +16,7 @@ from app.jobs.job import Job
 from app.jobs.lanes import Lane
 from app.jobs.order import JobFiles, Order, Work
 from genz_core.errors import InvalidValue
-from hardware_db.data_folder import data_folder
+from hardware_db.data_folder import overlaid, users_folder
 from hardware_db.file_lock import locked, try_lock
 
 MOST_WAITING = 20
@@ -73,6 +73,8 @@ class Queue:
     def submit(self, work: Work, argument: Any, title: str, lane: Lane) -> Job:
         """Queue `work(argument, progress, cancelled)`; it starts at once where its lane is free.
 
+        It sees the data folders of whoever submits it.
+
         Args:
             work: a function of a module.
             argument: any value that pickles.
@@ -88,7 +90,8 @@ class Queue:
             job = Job(title, lane, self._folder / uuid.uuid4().hex, self._leave)
             alone = self.root / f"{lane.name}.lock" if lane.alone else None
             name = f"{work.__module__}:{work.__qualname__}"
-            order = Order(name, argument, lane.memory_bytes, lane.result_bytes, alone)
+            caps = lane.memory_bytes, lane.result_bytes
+            order = Order(name, argument, *caps, alone, overlaid())
             try:
                 job.folder.mkdir(mode=0o700)
                 about = {"title": title, "lane": lane.name, "asked": time.time()}
@@ -167,7 +170,7 @@ def server_queue() -> Queue:
         InvalidValue: the folder cannot be written.
     """
     with _MAKING:
-        return _queue(data_folder() / "jobs")
+        return _queue(users_folder() / "jobs")
 
 
 @lru_cache(maxsize=8)

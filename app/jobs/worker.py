@@ -189,7 +189,9 @@ def run(files: JobFiles) -> int:
 
 def _done(order: Order, files: JobFiles) -> str:
     """Do the work and keep its result; returns why it cannot be kept, "" where it is."""
-    with _alone(order.alone, files):
+    from hardware_db.data_folder import overlay
+
+    with overlay(order.overlay), _alone(order.alone, files):
         result = order.function()(order.argument, files.write_progress, files.is_asked_to_stop)
     size = files.write_result(result)
     if size > order.result_bytes:
