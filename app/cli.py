@@ -1,13 +1,15 @@
 """The command line: every command of `app.commands`, its errors as sentences.
 
 Heavy imports happen inside the commands, so that `--help` is quick.  An error is one sentence on
-standard error and exit code 2.
+standard error and exit code 2; a file of the user's that is left out is a warning there.
 """
 
 from __future__ import annotations
 
 import sys
+import warnings
 from importlib import import_module
+from typing import TextIO
 
 import typer
 
@@ -45,8 +47,21 @@ for _command in COMMANDS:
     import_module(f"app.commands.{_command}").register(cli)
 
 
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning as one sentence on standard error."""
+    print(f"ridgeline: warning: {message}", file=sys.stderr)
+
+
 def main() -> None:
     """Run the command line; every known error ends in a sentence and exit code 2."""
+    warnings.showwarning = _warn
     try:
         cli()
     except RidgelineError as error:

@@ -40,8 +40,11 @@ _DEFAULT = Scenario()
 
 
 def sidebar() -> None:
-    """Draw the scenario's controls and keep their setup, or the error of it, for the page."""
+    """Draw what is left out of the user's files, and the scenario's controls; keep their setup, or
+    the error of it, for the page."""
     with st.sidebar:
+        for sentence in cached.left_out():
+            st.warning(sentence, icon=":material/warning:")
         model, system = _names()
         try:
             chosen = _scenario(model, system)

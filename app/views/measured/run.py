@@ -93,6 +93,8 @@ def kept_runs() -> None:
     store = run_store.store()
     runs = store.runs()
     st.subheader("Kept runs", anchor=False)
+    for sentence in store.left_out():
+        st.warning(sentence, icon=":material/warning:")
     if not runs:
         st.caption("None yet.")
         return
