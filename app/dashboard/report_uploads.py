@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow
 import streamlit as st
 
 import profilers
@@ -27,6 +28,8 @@ SAMPLES: Mapping[str, str] = {
     "The roofline of that kernel (ncu)": "rtx5090_gemv_ncu_roofline.csv",
 }
 _FOLDER = Path(__file__).parents[1] / "samples"
+#: Arrow's own pool keeps the 100 MB that drawing a large report takes; the system's gives it back.
+pyarrow.set_memory_pool(pyarrow.system_memory_pool())
 #: Tables of the reports that sessions look at; what falls out is read again when it is drawn.
 _REPORTS = ByteCache[Report](most_bytes=512 << 20, ttl_s=3600.0)
 #: A report larger than the cache would be read at every redraw.
