@@ -1,7 +1,8 @@
 """The command line: every command of `app.commands`, its errors as sentences.
 
-Heavy imports happen inside the commands, so that `--help` is quick.  An error is one sentence on
-standard error and exit code 2; a file of the user's that is left out is a warning there.
+Heavy imports happen inside the commands, so that `--help` is quick.  An error, of a value or of
+the way an option is given, is one sentence on standard error and exit code 2; a file of the user's
+that is left out is a warning there.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import sys
 import warnings
 from importlib import import_module
-from typing import TextIO
+from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 
@@ -45,6 +46,28 @@ cli = typer.Typer(
 )
 for _command in COMMANDS:
     import_module(f"app.commands.{_command}").register(cli)
+#: Missing arguments, unknown options and values of the wrong kind; typer does not export the class.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        import ridgeline
+
+        typer.echo(f"ridgeline {ridgeline.__version__}")
+        raise typer.Exit
+
+
+@cli.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    pass
 
 
 def _warn(
@@ -56,20 +79,39 @@ def _warn(
     line: str | None = None,
 ) -> None:
     """Print a warning as one sentence on standard error."""
-    print(f"ridgeline: warning: {message}", file=sys.stderr)
+    sys.stderr.write(f"ridgeline: warning: {message}\n")
 
 
 def main() -> None:
     """Run the command line; every known error ends in a sentence and exit code 2."""
     warnings.showwarning = _warn
     try:
-        cli()
+        code = cli(prog_name="ridgeline", standalone_mode=False)
     except RidgelineError as error:
-        print(f"ridgeline: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+        _refuse(str(error))
+    except _UsageError as error:
+        _refuse(_usage_sentence(error))
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(1) from None
+    except OSError as error:
+        _refuse(f"{error.filename or 'a file'}: {error.strerror or error}")
+    raise SystemExit(code)
+
+
+def _usage_sentence(error: Any) -> str:
+    """The sentence of a wrong option or argument; the help where a command was given nothing."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        raise SystemExit(2)
+    command = error.ctx.command_path if error.ctx else "ridgeline"
+    sentence = " ".join(error.format_message().split())
+    return f"{sentence.rstrip('.')}; `{command} --help` lists what can be given"
+
+
+def _refuse(sentence: str) -> NoReturn:
+    sys.stderr.write(f"ridgeline: {sentence}\n")
+    raise SystemExit(2) from None
 
 
 if __name__ == "__main__":

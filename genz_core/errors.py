@@ -23,6 +23,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+#: Letters that a name of anything has at most; what is longer is no name and is not compared.
+LONGEST_NAME = 200
+
 
 class RidgelineError(Exception):
     """Base of every error that a user can cause; the dashboard shows its text as it is."""
@@ -44,7 +47,10 @@ class UnknownName(RidgelineError, LookupError):
 
     def __init__(self, kind: str, name: str, names: Iterable[str] = (), hint: str = "") -> None:
         folded = {entry.casefold(): entry for entry in sorted({str(entry) for entry in names})}
-        matches = difflib.get_close_matches(str(name).casefold(), folded, n=4, cutoff=0.4)
+        name = str(name)
+        if len(name) > LONGEST_NAME:
+            name = f"{name[:LONGEST_NAME]}…"
+        matches = difflib.get_close_matches(name.casefold(), folded, n=4, cutoff=0.4)
         self.kind, self.name = kind, name
         self.near = [folded[match] for match in matches]
         near = f"; near: {', '.join(self.near)}" if self.near else ""

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
+from genz_core.limits import LIMITS
 from genz_core.types import DEGREES, Array, Model, Parallelism, System, Workload
 from genz_core.validity import OnError
 from genz_core.workload import Estimate, estimate
 
 _WORKLOAD = ("batch", "isl", "osl")
-_LARGEST = 2_000_000
 
 
 def grid(axes: Mapping[str, Sequence[float]]) -> dict[str, Array]:
@@ -34,8 +34,8 @@ def grid(axes: Mapping[str, Sequence[float]]) -> dict[str, Array]:
         if not len(values):
             raise InvalidValue(f"the axis {name!r} has no values")
     size = int(np.prod([len(values) for values in axes.values()], dtype=float))
-    if size > _LARGEST:
-        raise InvalidValue(f"{size:,} combinations; sweep at most {_LARGEST:,} at once")
+    if size > (most := LIMITS["cells"].most):
+        raise InvalidValue(f"{size:,} combinations; sweep at most {most:,} at once")
     rows = np.array(list(product(*axes.values())), dtype=float).reshape(size, len(axes))
     return {name: rows[:, at] for at, name in enumerate(axes)}
 

@@ -77,8 +77,8 @@ def load(system: str | Path | Mapping[str, Any]) -> System:
     """A system in the engine's types, SI units, with its latency constants.
 
     Args:
-        system: a slug, an alias, a path to a YAML file (it ends in .yaml or .yml), or a mapping
-            of the same form.
+        system: a slug or an alias, which opens no file but those of the library, the `Path` of
+            a YAML file, or a mapping of the same form.
 
     Raises:
         UnknownSystem: no system has that name; the near ones are listed.
@@ -86,9 +86,9 @@ def load(system: str | Path | Mapping[str, Any]) -> System:
     """
     if isinstance(system, Mapping):
         return _with_constants(system_files.complete(system, "the system"))
-    if str(system).endswith((".yaml", ".yml")):
-        return _with_constants(system_files.read(Path(system)))
-    return _with_constants(system_files.find(str(system)))
+    if isinstance(system, Path):
+        return _with_constants(system_files.read(system))
+    return _with_constants(system_files.find(system))
 
 
 def load_yaml(text: str) -> System:

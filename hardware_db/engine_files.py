@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from genz_core.engine import EngineProfile
-from genz_core.errors import InvalidValue, UnknownEngine
+from genz_core.errors import LONGEST_NAME, InvalidValue, UnknownEngine
 from hardware_db import recipes, yaml_document
 from hardware_db.data_folder import data_folder
 from hardware_db.engine_schema import EngineRecord, engine_record
@@ -43,6 +43,8 @@ def engine_facts(name: str) -> EngineRecord:
         for record in records.values()
         for spelling in (record.id, record.name, *record.aliases)
     }
+    if len(name) > LONGEST_NAME:
+        raise UnknownEngine("engine", name, records)
     plain = re.sub(r"[(\[].*|\bv?\d+(\.\w+)+\b.*", "", name)
     for candidate in (name, plain, plain.partition("/")[0]):
         if _fold(candidate) in spellings:
@@ -71,10 +73,10 @@ def prior_engine(name: str) -> EngineProfile:
     Raises:
         UnknownEngine: no engine of that name has a prior.
     """
-    path = _SHIPPED / "priors" / f"{name}.yaml"
-    if not path.is_file():
-        raise UnknownEngine("engine", name, _records())
-    return _read(path).profile()
+    priors = {path.stem: path for path in (_SHIPPED / "priors").glob("*.yaml")}
+    if name not in priors:
+        raise UnknownEngine("engine", name, priors)
+    return _read(priors[name]).profile()
 
 
 def own_folder() -> Path:

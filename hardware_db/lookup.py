@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from genz_core.errors import UnknownSystem
+from genz_core.errors import LONGEST_NAME, UnknownSystem
 
 #: Words that no two devices differ by: vendors, brands and what every card is.
 NOISE: frozenset[str] = frozenset(
@@ -69,6 +69,8 @@ def resolve(name: str, systems: Collection[NamedSystem], slugs: Mapping[str, str
     Raises:
         UnknownSystem: no system, or several, fit; the near names are listed.
     """
+    if len(name) > LONGEST_NAME:
+        raise UnknownSystem("system", name, hint="No device has so long a name.")
     if (folded := fold(name)) in slugs:
         return slugs[folded]
     fits = _fitting(parts(name), systems)

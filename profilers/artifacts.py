@@ -256,8 +256,8 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}" if math.isfinite(value) else ""
-    text = "" if value is None else " ".join(str(value).split())
-    for mark, escaped in (("\\", "\\\\"), ("|", "\\|"), ("<", "&lt;"), (">", "&gt;"), ("`", "'")):
+    text = "" if value is None else str(value)
+    for mark, escaped in (("\\", "\\\\"), ("<", "&lt;"), (">", "&gt;"), ("`", "'")):
         text = text.replace(mark, escaped)
     return text
 

@@ -20,10 +20,12 @@ from typing import Any
 import yaml
 
 from genz_core.errors import InvalidValue, UnknownName
+from genz_core.limits import checked_duration, checked_size
 from profilers.config_tree import Tree, lay_over, read_tree, set_field
 
 _FOLDER = Path(__file__).parent / "presets"
 GROUPS = ("model", "profile")
+_LONGEST_OVERRIDE = 1000
 
 
 # ------------------------------------------------------------------------------- the sections
@@ -31,11 +33,16 @@ GROUPS = ("model", "profile")
 
 @dataclass(frozen=True, slots=True)
 class ModelSection:
-    """Which model runs.  layers: cut to so many, 0 for all."""
+    """Which model runs.  path: a file or folder of this machine in place of a name, "" for none.
+    layers: cut to so many, 0 for all."""
 
     name: str
+    path: str
     checkpoint: bool
     layers: int
+
+    def __post_init__(self) -> None:
+        checked_size("layers", self.layers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,10 @@ class RunSection:
     warmup: int
     repeats: int
     threads: int
+
+    def __post_init__(self) -> None:
+        for name in ("batch", "isl", "osl", "warmup", "repeats", "threads"):
+            checked_size(name, getattr(self, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +100,9 @@ class NcuSection:
     nvtx_expr: str
     topk: int
 
+    def __post_init__(self) -> None:
+        checked_size("kernels", self.topk, "topk")
+
 
 @dataclass(frozen=True, slots=True)
 class SweepSection:
@@ -99,6 +113,9 @@ class SweepSection:
     phases: str
     rounds: int
 
+    def __post_init__(self) -> None:
+        checked_size("rounds", self.rounds)
+
 
 @dataclass(frozen=True, slots=True)
 class RanksSection:
@@ -106,6 +123,10 @@ class RanksSection:
 
     tp: int
     timeout_s: float
+
+    def __post_init__(self) -> None:
+        checked_size("ranks", self.tp, "tp")
+        checked_duration("timeout_s", self.timeout_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +198,7 @@ def compose(overrides: Sequence[str] = (), file: Path | None = None) -> RunConfi
         file: a run file, complete or partial.
 
     Raises:
-        InvalidValue: an unknown field, a value of another kind, no YAML.
+        InvalidValue: an unknown field, a value of another kind or beyond its limits, no YAML.
         UnknownName: no such profile.
     """
     base = read_tree(_FOLDER / "base.yaml")
@@ -198,6 +219,8 @@ def dump(config: RunConfig) -> str:
 
 
 def _key_and_text(override: str) -> tuple[str, str]:
+    if len(override) > _LONGEST_OVERRIDE:
+        raise InvalidValue(f"{override[:40]!r}… is longer than any override; write field=value")
     key, separator, value = override.partition("=")
     if not (separator and key.strip()):
         raise InvalidValue(f"{override!r} is no override; write field=value")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from genz_core.cells import markdown_cell
+
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -36,6 +38,6 @@ def shortened(name: str, length: int = 80) -> str:
 
 
 def markdown_table(header: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
-    """A Markdown table of a header and rows of cells, which are text without line breaks."""
+    """A Markdown table of a header and rows of cells, which may hold any text."""
     lines = [header, ["---"] * len(header), *cells]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(map(markdown_cell, line)) + " |" for line in lines)

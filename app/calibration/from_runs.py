@@ -88,21 +88,15 @@ def with_scenario(scenario: Scenario, rows: Sequence[points_file.Row]) -> list[p
     return [{**defaults, **row} for row in rows]
 
 
-def calibrate_file(path: Path, progress: Progress = silent) -> list[RecipeCalibration]:
-    """As `calibrate`, from the rows of a CSV.
-
-    Raises:
-        InvalidValue: the file cannot be read, or as `calibrate`.
-    """
-    return calibrate(points_file.read(path), progress)
-
-
 def calibrate(
-    rows: Sequence[points_file.Row], progress: Progress = silent
+    rows: Sequence[points_file.Row],
+    progress: Progress = silent,
+    look_up: points_file.LookUp = resolve,
 ) -> list[RecipeCalibration]:
     """Fit the engine of every recipe in `rows` to its measured figures.
 
-    progress: called with the share that is done and the recipe at work.
+    progress: called with the share that is done and the recipe at work.  look_up: finds model,
+    system and engine of a row; by name, unless told otherwise.
 
     Raises:
         InvalidValue: a row measures nothing or cannot be priced, or a figure contradicts physics.
@@ -111,8 +105,8 @@ def calibrate(
     for at, row in enumerate(rows, start=1):
         label = row.get("id") or f"row {at}"
         point = parse(row, label)
-        resolved = resolve(point.scenario)
-        key = recipe_key(resolved.engine, resolved.model, resolved.system)
+        resolved = look_up(point.scenario)
+        key = _key(resolved)
         by_recipe.setdefault(key, []).extend(_measured(row, point, resolved))
     if not by_recipe:
         raise InvalidValue(f"no runs: give a row a run, with {' or '.join(METRICS)}")
@@ -131,14 +125,14 @@ def keep(calibration: RecipeCalibration) -> Path:
     return recipes.keep_recipe(calibration.key, calibration.measured)
 
 
-def forget(path: Path) -> dict[RecipeKey, bool]:
+def forget(path: Path, look_up: points_file.LookUp = resolve) -> dict[RecipeKey, bool]:
     """Drop the user's recipes that a CSV names: {recipe: whether one was kept}."""
-    keys = [_key(parse(row, str(at))) for at, row in enumerate(points_file.read(path))]
+    points = [parse(row, str(at)) for at, row in enumerate(points_file.read(path))]
+    keys = [_key(look_up(point.scenario)) for point in points]
     return {key: recipes.forget_recipe(key) for key in dict.fromkeys(keys)}
 
 
-def _key(point: Point) -> RecipeKey:
-    resolved = resolve(point.scenario)
+def _key(resolved: Resolved) -> RecipeKey:
     return recipe_key(resolved.engine, resolved.model, resolved.system)
 
 

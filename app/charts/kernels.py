@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 
 from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, log_ticks
 from app.wording import quantities
+from app.wording.markdown import chart_text
 from app.wording.quantities import MILLISECOND
 from profilers.kernel_classes import ENGINE_CLASS
 
@@ -137,7 +138,7 @@ def speed_of_light(kernels: pd.DataFrame, look: Look) -> go.Figure:
     kernels: name, compute_pct, dram_pct; the first 30.
     """
     shown = kernels.head(30)
-    names = [f"{at + 1}. {str(name)[:34]}" for at, name in enumerate(shown["name"])]
+    names = [f"{at + 1}. {chart_text(str(name)[:34])}" for at, name in enumerate(shown["name"])]
     figure = blank(look, "", 130 + 34 * len(shown))
     for column, words, place in (("compute_pct", "Compute", 0), ("dram_pct", "DRAM", 1)):
         figure.add_trace(
@@ -154,7 +155,7 @@ def speed_of_light(kernels: pd.DataFrame, look: Look) -> go.Figure:
 
 
 def _hover(row: Mapping[str, object]) -> str:
-    name = str(row["name"])[:80].replace("<", "&lt;").replace(">", "&gt;")
+    name = chart_text(str(row["name"])[:80])
     time_s = float(str(row["time_s"]))
     took = f", {quantities.seconds(time_s)}" if time_s else ""
     return (

@@ -15,6 +15,7 @@ from app.charts.style import CLASS_NAMES, Look, blank
 from app.measuring import comparison
 from app.scenario.intervals import Latency
 from app.wording import quantities
+from app.wording.markdown import chart_text
 from app.wording.quantities import MILLISECOND
 from profilers.collect.agreement import Agreement
 
@@ -131,8 +132,8 @@ def operator_points(operators: pd.DataFrame) -> list[dict[str, object]]:
         {
             "predicted_s": float(row["predicted_s"]),
             "measured_s": float(row["measured_s"]),
-            "label": f"{row['phase']}: {str(row['name'])[:60]}{_trusted(row)}",
-            "class": CLASS_NAMES.get(str(row["class"]), str(row["class"])),
+            "label": f"{row['phase']}: {chart_text(str(row['name'])[:60])}{_trusted(row)}",
+            "class": CLASS_NAMES.get(str(row["class"]), chart_text(str(row["class"]))),
         }
         for row in rows.to_dict("records")
     ]

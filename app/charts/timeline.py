@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from app.charts.style import CLASS_NAMES, CLASSES, Look, blank
 from app.wording import quantities
+from app.wording.markdown import chart_text
 from app.wording.quantities import MILLISECOND
 from profilers.kernel_classes import ENGINE_CLASS
 
@@ -162,5 +163,4 @@ def _trace(rows: pd.DataFrame, words: str, color: str, look: Look) -> go.Bar:
 
 def _short(name: str) -> str:
     """A name for a hover: cut to 90 characters, its markup escaped."""
-    cut = name if len(name) <= 90 else name[:89] + "…"
-    return cut.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return chart_text(name if len(name) <= 90 else name[:89] + "…")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +14,7 @@ from app.wording.tables import TableFormat
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Form = Annotated[TableFormat, typer.Option("--format", help="text, markdown, csv or json.")]
 ModelName = Annotated[
-    str, typer.Argument(help="Registry name, Hugging Face id, or path to a config.json.")
+    str, typer.Argument(help="Registry name, hf:owner/name, or path to a config.json.")
 ]
 SystemName = Annotated[str, typer.Option("--system", help="Slug, alias or path to a YAML.")]
 Engine = Annotated[str, typer.Option(help="trtllm, vllm, sglang, hf, hf-compile, llama.cpp ...")]
@@ -37,6 +37,44 @@ Parallel = Annotated[str, typer.Option(help='All degrees at once: "TP{4}_EP{2}_P
 Batch = Annotated[int, typer.Option(help="Sequences in a step.")]
 Isl = Annotated[int, typer.Option(help="Prompt tokens.")]
 Osl = Annotated[int, typer.Option(help="Output tokens.")]
+
+
+def sized(name: str, label: str) -> Callable[[int | None], int | None]:
+    """A callback that refuses numbers beyond a limit of `genz_core.limits`.
+
+    label: the option as it is typed.
+    """
+
+    def check(value: int | None) -> int | None:
+        from genz_core.limits import checked_size
+
+        return value if value is None else checked_size(name, value, label)
+
+    return check
+
+
+def lasting(label: str) -> Callable[[float], float]:
+    """A callback that refuses durations that are none.  label: the option as it is typed."""
+
+    def check(value: float) -> float:
+        from genz_core.limits import checked_duration
+
+        return checked_duration(label, value)
+
+    return check
+
+
+def measured_model(typed: str) -> dict[str, str]:
+    """The fields of a run's model: the path of a file of this machine, or a name."""
+    from app.scenario.local_files import model_source
+    from genz_core.errors import InvalidValue
+
+    source = model_source(typed)
+    if isinstance(source, Mapping):
+        raise InvalidValue("give a name or the path of a config.json, not its text")
+    if isinstance(source, Path):
+        return {"name": "", "path": str(source.absolute())}
+    return {"name": typed, "path": ""}
 
 
 def writable_file(path: Path | None) -> Path | None:

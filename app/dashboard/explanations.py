@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import streamlit as st
 
 from app.scenario import intervals, summary
@@ -9,6 +11,7 @@ from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
+from app.wording.markdown import plain
 from genz_core import Estimate
 from genz_core.types import System
 
@@ -27,8 +30,8 @@ def configuration(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
     plural = "s" if devices > 1 else ""
     words = [
         f"{devices} device{plural}" + (f" ({degrees})" if degrees else ""),
-        f"weights {' + '.join(kinds)}, KV cache {precision.kv}",
-        f"engine {resolved.engine.name}",
+        f"weights {plain(' + '.join(kinds))}, KV cache {plain(precision.kv)}",
+        f"engine {plain(resolved.engine.name)}",
         f"batch {s.batch}, {quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out",
     ]
     return " · ".join(words)
@@ -81,8 +84,13 @@ def command(setup: Setup) -> str:
     Uploaded definitions and factors on the hardware have no option: see `Setup.changed`.
     """
     s = setup.scenario
-    options = [f"--{name.replace('_', '-')} {value}" for name, value in s.changed().items()]
-    return " ".join(["ridgeline estimate", s.model, *(o for o in options if "--model" not in o)])
+    options = [
+        text
+        for name, value in s.changed().items()
+        if name != "model"
+        for text in (f"--{name.replace('_', '-')}", str(value))
+    ]
+    return shlex.join(["ridgeline", "estimate", s.model, *options])
 
 
 def _sum(estimate: Estimate, phase: str) -> str:
@@ -96,7 +104,7 @@ def show_assumptions(resolved: Resolved) -> None:
     """Draw a closed list of the notes and assumptions of model, system and engine."""
     notes = (*resolved.notes, *resolved.system.assumptions, *resolved.engine.assumptions)
     with st.expander(f"{len(notes)} assumptions behind these numbers", icon=":material/info:"):
-        st.markdown("\n".join(f"- {note}" for note in notes) or "None.")
+        st.markdown("\n".join(f"- {plain(note)}" for note in notes) or "None.")
 
 
 def trust(estimate: Estimate) -> str:
@@ -106,4 +114,5 @@ def trust(estimate: Estimate) -> str:
     for name, label in (("ttft_s", "TTFT"), ("tpot_s", "TPOT")):
         points = f" ({interval.points:,} held-out points)" if (interval := of_figure[name]) else ""
         words.append(f"{label} {intervals.latency(estimate, name).trust}{points}")
-    return f"80 % intervals: {'; '.join(words)}. Latency profile {summary.profile_words(estimate)}."
+    profile = plain(summary.profile_words(estimate))
+    return f"80 % intervals: {'; '.join(words)}. Latency profile {profile}."

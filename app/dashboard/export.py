@@ -19,6 +19,7 @@ import streamlit as st
 
 from app.charts import style
 from app.scenario.setup import Setup
+from app.wording.tables import to_csv
 from genz_core.errors import RidgelineError
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -58,7 +59,7 @@ def downloads(
     """Draw buttons that save the table, the scenario and every figure, each made at the click."""
     with st.popover("Export", icon=":material/download:"):
         with st.container(horizontal=True):
-            _button("Table (CSV)", f"{name}.csv", "text/csv", lambda: table.to_csv(index=False))
+            _button("Table (CSV)", f"{name}.csv", "text/csv", lambda: table_csv(table))
             _button("Table (JSON)", f"{name}.json", "application/json", lambda: _records(table))
             _button("Scenario (JSON)", "scenario.json", "application/json", lambda: scenario(setup))
         for title, figure in figures.items():
@@ -80,6 +81,11 @@ def _figure_buttons(stem: str, title: str, figure: go.Figure) -> None:
 
 def _button(label: str, file: str, mime: str, data) -> None:
     st.download_button(label, data, file, mime, key=f"save {file}", on_click="ignore")
+
+
+def table_csv(table: pd.DataFrame) -> str:
+    """A table as CSV in which no text is a formula; see `app.wording.tables.to_csv`."""
+    return to_csv(table.to_dict("records")) + "\n"
 
 
 def _records(table: pd.DataFrame) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import streamlit as st
 
 from app.jobs import Job, Lane, server_queue
 from app.jobs.order import Work
+from app.wording import quantities
+from app.wording.markdown import plain
 
 
 def is_running(key: str) -> bool:
@@ -38,7 +41,7 @@ def show_progress(key: str, name: str, note: str = "") -> None:
     job.poll()
     if job.over:
         st.rerun()
-    st.progress(min(max(job.share, 0.0), 1.0), f"{job.title}: {_stage(job)}")
+    st.progress(min(max(job.share, 0.0), 1.0), plain(f"{job.title}: {_stage(job)}"))
     with st.container(horizontal=True):
         st.button("Cancel", on_click=job.cancel, key=f"cancel_{name}", icon=":material/stop:")
         if job.stopping:
@@ -52,3 +55,22 @@ def _stage(job: Job) -> str:
     if not job.place:
         return job.what
     return f"number {job.place} in the queue of this server ({job.lane.name})"
+
+
+def show_interrupted(lane: Lane) -> None:
+    """Say which jobs of a lane ended with the server before this one, until a visitor has read it.
+
+    Errors as `app.jobs.server_queue`.
+    """
+    queue = server_queue()
+    lost = [job for job in queue.interrupted if job.lane == lane.name]
+    for job in lost:
+        asked = datetime.fromtimestamp(job.asked, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        sentence = (
+            f"{job.title}, asked for at {asked}, ended with the server at "
+            f"{quantities.percent(job.share)} ({job.what}); nothing of it was kept."
+        )
+        st.warning(plain(sentence), icon=":material/power_off:")
+    if lost and st.button("Dismiss", key="dismiss_interrupted"):
+        queue.interrupted[:] = [job for job in queue.interrupted if job not in lost]
+        st.rerun()

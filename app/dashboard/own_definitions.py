@@ -13,6 +13,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 import hardware_db
 import model_registry
 from app.scenario.setup import Setup, parse_config
+from app.wording.markdown import plain
 from genz_core.errors import InvalidValue, RidgelineError
 
 Kind = Literal["models", "systems"]
@@ -58,7 +59,7 @@ def _keep_file(kind: Kind, file: UploadedFile) -> None:
         keep(kind, file.name.rpartition(".")[0], file.getvalue())
     latest = st.session_state.get(f"latest_{kind}")
     if isinstance(latest, RidgelineError):
-        st.error(str(latest))
+        st.error(plain(latest))
     elif latest:
         st.button("Use it now", on_click=choose(kind, latest), key="use_uploaded", width="stretch")
 
@@ -75,9 +76,9 @@ def show_outcome(kind: Kind) -> None:
     """Draw the error of the latest definition, or its name and a button to use it."""
     latest = st.session_state.get(f"latest_{kind}")
     if isinstance(latest, RidgelineError):
-        st.error(str(latest), icon=":material/error:")
+        st.error(plain(latest), icon=":material/error:")
     elif latest:
-        st.success(f"Kept for this session as {latest}.", icon=":material/check:")
+        st.success(f"Kept for this session as {plain(latest)}.", icon=":material/check:")
         st.button("Use it now", on_click=choose(kind, latest), key=f"use_latest_{kind}")
 
 

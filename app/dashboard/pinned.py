@@ -49,12 +49,16 @@ def full() -> bool:
 
 def pinned_scenarios() -> list[dict[str, Any]]:
     """The pins that are scenarios, each as its fields off the default, at most `MOST`."""
+    return parsed(st.session_state.get("pins") or "[]")
+
+
+def parsed(text: str) -> list[dict[str, Any]]:
+    """The pins in the text of an address; what is no scenario is left out."""
     try:
-        parsed = json.loads(st.session_state.get("pins") or "[]")
+        pins = json.loads(text)
     except (ValueError, RecursionError):
         return []
-    pins = parsed if isinstance(parsed, list) else []
-    return [pin for pin in pins if _is_scenario(pin)][:MOST]
+    return [pin for pin in pins if _is_scenario(pin)][:MOST] if isinstance(pins, list) else []
 
 
 def _is_scenario(pin: object) -> bool:

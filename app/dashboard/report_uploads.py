@@ -15,6 +15,7 @@ from app.dashboard.byte_cache import ByteCache
 from app.dashboard.job_progress import show_progress, submitted
 from app.jobs import READING
 from app.measuring.report_reading import SentReport, read_sent, reads_quickly, size_of
+from app.wording.markdown import plain
 from genz_core.errors import ReportError, RidgelineError
 from profilers import PhasePattern, Report
 
@@ -60,7 +61,7 @@ def picker(key: str) -> dict[str, Report]:
         try:
             report = _report(_digest(file_id, content), SentReport(name, content, patterns))
         except RidgelineError as error:
-            st.error(str(error), icon=":material/error:")
+            st.error(plain(error), icon=":material/error:")
             continue
         if report is not None:
             reports[_unlike(name, reports)] = report
@@ -85,7 +86,7 @@ def pattern_box() -> None:
             for pattern in own:
                 pattern.compiled()
         except RidgelineError as error:
-            st.error(str(error))
+            st.error(plain(error))
             own = []
     st.session_state["phase_patterns"] = (*own, *profilers.DEFAULT_PHASES)
 

@@ -12,8 +12,10 @@ from app.dashboard import cached, own_definitions, pinned, tracing
 from app.scenario.scenario import Resolved, Scenario
 from app.scenario.setup import FACTORS, Setup
 from app.wording import quantities
+from app.wording.markdown import plain
 from genz_core import Estimate
-from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.errors import RidgelineError
+from genz_core.limits import LIMITS, checked_size
 from model_registry.finding.loading import names as model_names
 
 AUTO = "as checkpoint"
@@ -44,13 +46,13 @@ def sidebar() -> None:
     the error of it, for the page."""
     with st.sidebar:
         for sentence in cached.left_out():
-            st.warning(sentence, icon=":material/warning:")
+            st.warning(plain(sentence), icon=":material/warning:")
         model, system = _names()
         try:
             chosen = _scenario(model, system)
         except RidgelineError as error:
             st.session_state["setup"] = error
-            st.error(str(error))
+            st.error(plain(error))
             return
         factors = _what_if()
         own_definitions.uploader()
@@ -83,7 +85,7 @@ def priced_setup() -> tuple[Setup, Resolved, Estimate]:
 
 def stop(error: RidgelineError) -> NoReturn:
     """Show an error as its sentence and end the page."""
-    st.error(str(error), icon=":material/error:")
+    st.error(plain(error), icon=":material/error:")
     st.caption("Change the scenario in the sidebar; nothing else on this page is shown until then.")
     st.stop()
     raise error
@@ -146,7 +148,7 @@ def _degrees() -> dict[str, Any]:
         typed = column.selectbox(
             name.upper(), DEGREES, key=name, bind="query-params", accept_new_options=True
         )
-        degrees[name] = parse_degree(name.upper(), typed)
+        degrees[name] = checked_size(name, typed, name.upper())
     devices = degrees["tp"] * degrees["pp"] * degrees["dp"]
     st.caption(f"{devices} device{'s' if devices > 1 else ''} = TP × PP × DP", help=DEGREES_HELP)
     return {**degrees, "expert_imbalance": _imbalance(degrees["ep"])}
@@ -168,35 +170,15 @@ def _imbalance(ep: int) -> float:
     )
 
 
-def parse_degree(label: str, typed: object) -> int:
-    """A typed degree as a whole number from 1 to 65536.
-
-    Raises:
-        InvalidValue: it is not one; the sentence names the label.
-    """
-    try:
-        value = int(str(typed))
-    except ValueError:
-        raise InvalidValue(f"{label} is {typed!r}; give a whole number such as 8") from None
-    if not 1 <= value <= 65536:
-        raise InvalidValue(f"{label} is {value}; give a whole number from 1 to 65536")
-    return value
-
-
 def _workload() -> dict[str, Any]:
     """Draw the preset and the numbers of the workload; returns batch, isl and osl."""
     place = st.container()
-    limits = {
-        "batch": ("Batch", 65_536),
-        "isl": ("Input", 10_000_000),
-        "osl": ("Output", 1_000_000),
-    }
+    labels = {"batch": "Batch", "isl": "Input", "osl": "Output"}
     workload: dict[str, int] = {}
-    for column, (name, (label, most)) in zip(
-        st.columns(3, gap="xxsmall"), limits.items(), strict=True
-    ):
+    for column, (name, label) in zip(st.columns(3, gap="xxsmall"), labels.items(), strict=True):
+        limit = LIMITS[name]
         workload[name] = column.number_input(
-            label, 1, most, getattr(_DEFAULT, name), key=name, bind="query-params"
+            label, limit.least, limit.most, getattr(_DEFAULT, name), key=name, bind="query-params"
         )
     st.caption(
         "sequences, tokens each",
@@ -279,7 +261,7 @@ def _what_if() -> dict[str, Any]:
 
 
 def describe(setup: Setup) -> str:
-    """Model, system, degrees, formats, workload and changes of a setup in a short line."""
+    """Model, system, degrees, formats, workload and changes of a setup, a line of Markdown."""
     s = setup.scenario
     degrees = " ".join(
         f"{name.upper()}{getattr(s, name)}"
@@ -292,4 +274,4 @@ def describe(setup: Setup) -> str:
         changed.append(f"busiest rank ×{s.expert_imbalance:g}")
     load = f"batch {s.batch}, {quantities.tokens(s.isl)}/{quantities.tokens(s.osl)}"
     parts = [s.model.rpartition("/")[2], s.system, degrees, bits, load, *changed]
-    return " · ".join(part for part in parts if part)
+    return " · ".join(plain(part) for part in parts if part)

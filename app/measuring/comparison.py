@@ -11,7 +11,7 @@ import pandas as pd
 import hardware_db
 import profilers
 from app.scenario import intervals
-from app.scenario.scenario import Scenario, estimate, estimate_resolved, resolve_objects
+from app.scenario.scenario import Resolved, Scenario, estimate_resolved, resolve_objects
 from app.wording import quantities
 from genz_core import Estimate
 from genz_core.errors import InvalidValue, RidgelineError
@@ -59,7 +59,7 @@ def system_of(*reports: Report) -> System | None:
 
 
 def beside(
-    scenario: Scenario,
+    resolved: Resolved,
     reports: Sequence[Report],
     patterns: Sequence[PhasePattern] = profilers.DEFAULT_PHASES,
     phase: str = "",
@@ -73,10 +73,10 @@ def beside(
         steps: steps that each phase of the reports holds, see `profilers.compare`.
 
     Raises:
-        RidgelineError: unknown names, or reports without a phase.
+        RidgelineError: a scenario that cannot be priced, or reports without a phase.
     """
     measurement = profilers.measure_from(reports, patterns)
-    return compared(estimate(scenario), _taken_for(measurement, phase), reports, steps)
+    return compared(estimate_resolved(resolved), _taken_for(measurement, phase), reports, steps)
 
 
 def _taken_for(measurement: Measurement, phase: str) -> Measurement:
@@ -99,6 +99,8 @@ def compare_reports(
     **numbers: Any,
 ) -> Comparison:
     """`beside` for model, system and engine by name or as objects; see `ridgeline.compare`.
+
+    A device that the reports name is a name and opens no file.
 
     numbers: batch, isl, osl and degrees of what ran.
     """

@@ -83,7 +83,7 @@ def workload(config: RunConfig, elsewhere: bool = False) -> list[str]:
     options = [text for name in _OPTIONS for text in (f"--{name}", str(getattr(run, name)))]
     options += ["--compile"] if run.compile else []
     options += ["--checkpoint"] if model.checkpoint else []
-    return nsight.work_argv([model.name, *options], elsewhere)
+    return nsight.work_argv([model.path or model.name, *options], elsewhere)
 
 
 def _refuse_missing_tools(config: RunConfig) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from app.measuring.prediction import RunContext, agreements, raw_config, step_rows
+import hardware_db
+from app.measuring.prediction import RunContext, agreements, config_at, raw_config, step_rows
 from genz_core.errors import InvalidValue
 from profilers import Measurement, Report
 from profilers.collect.agreement import Agreement
@@ -73,13 +74,15 @@ def settings_of(config: RunConfig, trace_path: str = "") -> RunSettings:
     trace_path: where the profiler's trace goes, "" for nowhere.
 
     Raises:
-        InvalidValue: no model is named.  UnknownModel: no model of that name.
+        InvalidValue: no model is named.  UnknownModel, UnknownSystem: none of that name.
     """
     model, run = config.model, config.run
-    if not model.name:
+    if not (model.name or model.path):
         raise InvalidValue("name a model: model=qwen2.5-0.5b, or model.name=...")
+    if config.predict.system != "auto":  # a run of minutes must not end at a name
+        hardware_db.facts(config.predict.system)
     return RunSettings(
-        raw_config(model.name, model.checkpoint),
+        config_at(Path(model.path)) if model.path else raw_config(model.name, model.checkpoint),
         batch=run.batch,
         isl=run.isl,
         osl=run.osl,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,11 +17,13 @@ from app.scenario import intervals
 from app.scenario.intervals import Latency
 from genz_core.deployment import as_measured
 from genz_core.engine import EngineProfile
-from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.errors import RidgelineError
 from genz_core.step import StepEstimate
 from genz_core.types import Model, Parallelism, System, Workload
 from genz_core.workload import decode_step, prefill
+from model_registry.finding.hub import hub_model
 from model_registry.finding.lookup import resolve_name
+from model_registry.finding.sources import ModelSource, json_object
 from profilers.collect.agreement import Agreement, agreement
 from profilers.collect.building import RunSettings
 from profilers.collect.machine_document import ENGINE, SLUG
@@ -40,29 +41,33 @@ _UNKNOWN = float("nan")
 
 
 def raw_config(name: str, checkpoint: bool = False) -> dict[str, Any] | str:
-    """What transformers builds a model from: a config (random weights), or a checkpoint.
+    """What transformers builds a model from, by name: a config (random weights), or a checkpoint.
 
     Args:
-        name: a registry name, "hf:owner/name", a folder (with weights it is a checkpoint), or
-            the path of a config.json.
+        name: a registry name, or "hf:owner/name", which is a checkpoint of the hub.
         checkpoint: the hub's weights of a registry name in place of random ones.
 
     Raises:
-        UnknownModel, InvalidValue: no such model, or a config that cannot be read.
+        UnknownModel: no such model.  InvalidValue: an address that the hub cannot have.
     """
-    if name.startswith("hf:"):
-        return name.removeprefix("hf:")
-    path = Path(name).expanduser()
-    if path.is_dir() and any(file for glob in _WEIGHT_FILES for file in path.glob(glob)):
-        return str(path)
-    file = path / "config.json" if path.is_dir() else path
-    if file.suffix == ".json" or path.is_dir():
-        try:
-            return {"_id": path.stem, **json.loads(file.read_text(encoding="utf-8"))}
-        except (OSError, ValueError, TypeError) as error:
-            raise InvalidValue(f"{file} is no config.json: {error}") from None
+    if hub := hub_model(name):
+        return hub.id
     entry = resolve_name(name)
     return entry.id if checkpoint else {"_id": entry.id, **entry.config()}
+
+
+def config_at(path: Path) -> dict[str, Any] | str:
+    """What transformers builds a model from, at a path of this machine.
+
+    path: a config.json, the folder of one, or a folder with weights, which is a checkpoint.
+
+    Raises:
+        InvalidValue: a config that cannot be read.
+    """
+    if path.is_dir() and any(file for glob in _WEIGHT_FILES for file in path.glob(glob)):
+        return str(path.absolute())
+    file = path / "config.json" if path.is_dir() else path
+    return {"_id": path.stem, **json_object(file)}
 
 
 def with_cut_config(settings: RunSettings) -> RunSettings:
@@ -121,8 +126,11 @@ def run_context(
 def _model(settings: RunSettings) -> tuple[Model | None, list[str]]:
     """The model of a run in its number format; None and why where it has no graph."""
     fmt = _FORMATS.get(settings.dtype, "bf16")
+    source: ModelSource = settings.config
+    if isinstance(source, str) and Path(source).is_absolute():
+        source = Path(source)
     try:
-        model = model_registry.load(settings.config, weights=fmt, kv=fmt, activations=fmt)
+        model = model_registry.load(source, weights=fmt, kv=fmt, activations=fmt)
     except RidgelineError as error:
         return None, [f"no prediction: {error}"]
     return model, []

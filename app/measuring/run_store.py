@@ -35,18 +35,6 @@ def store() -> Store:
     return Store(data_folder() / "runs")
 
 
-def refuse_path(name: str) -> None:
-    """Refuse model names that are paths: a visitor may not open files of the server.
-
-    Raises:
-        InvalidValue: the name is a path.
-    """
-    if name.startswith((".", "/", "~", "\\")) or name.endswith((".json", ".yaml", ".yml")):
-        raise InvalidValue(
-            f"{name!r} is a path: give a name; `ridgeline runs start` takes files on this machine"
-        )
-
-
 def execute(config: RunConfig, progress: Progress = silent, cancelled: Cancel = never) -> str:
     """Measure what a run configuration describes and keep it; returns the id of the run.
 

@@ -80,19 +80,17 @@ def sweep_points(batches: str, lengths: str, phases: str) -> list[StepPoint]:
     Raises:
         InvalidValue: values or phases that do not read, or more points than a sweep has.
     """
-    names = [phase.strip() for phase in phases.split(",")]
+    names = list(dict.fromkeys(phase.strip() for phase in phases.split(",")))
     unknown = [name for name in names if name not in ("prefill", "decode")]
     if unknown:
-        raise InvalidValue(f"unknown phase {unknown[0]!r}; give prefill, decode or prefill,decode")
-    sizes = parse_values("batches", batches), parse_values("lengths", lengths)
+        raise InvalidValue(
+            f"unknown phase {unknown[0][:40]!r}; give prefill, decode or prefill,decode"
+        )
+    sizes = parse_values("batches", batches, "batch"), parse_values("lengths", lengths, "isl")
     count = len(names) * len(sizes[0]) * len(sizes[1])
     if count > MOST_STEPS:
         raise InvalidValue(f"{count} points are more than a sweep of {MOST_STEPS}: widen its steps")
     pairs = sorted(
         ((int(b), int(n)) for b in sizes[0] for n in sizes[1]), key=lambda p: p[0] * p[1]
     )
-    below_one = [pair for pair in pairs if min(pair) < 1]
-    if below_one:
-        batch, length = below_one[0]
-        raise InvalidValue(f"batch {batch} x length {length}: sizes start at 1")
     return [StepPoint(name, b, n) for name in names for b, n in pairs]  # type: ignore[arg-type]

@@ -72,9 +72,9 @@ __all__ = [
 
 
 def estimate(
-    model: str | Model | Mapping[str, Any],
+    model: str | Path | Model | Mapping[str, Any],
     *,
-    system: str | System = "h100-sxm5-80gb",
+    system: str | Path | System = "h100-sxm5-80gb",
     engine: str | EngineProfile = "generic",
     batch: Numbers = 1,
     isl: Numbers = 1024,
@@ -127,9 +127,9 @@ def estimate(
 
 
 def serve(
-    model: str | Model | Mapping[str, Any],
+    model: str | Path | Model | Mapping[str, Any],
     *,
-    system: str | System = "h100-sxm5-80gb",
+    system: str | Path | System = "h100-sxm5-80gb",
     engine: str | EngineProfile = "vllm",
     concurrency: Numbers | None = None,
     rate: Numbers | None = None,
@@ -174,9 +174,9 @@ def serve(
 
 
 def sweep(
-    model: str | Model | Mapping[str, Any],
+    model: str | Path | Model | Mapping[str, Any],
     *,
-    system: str | System = "h100-sxm5-80gb",
+    system: str | Path | System = "h100-sxm5-80gb",
     engine: str | EngineProfile = "generic",
     weights: str = "",
     moe_weights: str = "",
@@ -211,9 +211,9 @@ def sweep(
 
 def compare(
     reports: str | Path | Report | Sequence[str | Path | Report],
-    model: str | Model | Mapping[str, Any],
+    model: str | Path | Model | Mapping[str, Any],
     *,
-    system: str | System = "",
+    system: str | Path | System = "",
     engine: str | EngineProfile = "hf",
     batch: float = 1,
     isl: float = 1024,
@@ -241,7 +241,9 @@ def compare(
     """
     arguments = dict(locals())
     from app.measuring import comparison
+    from app.scenario.local_files import model_source, system_source
 
+    arguments |= {"model": model_source(model), "system": system_source(system)}
     several = [reports] if isinstance(reports, (str, Path)) else reports
     if not isinstance(several, Iterable):
         several = [several]
@@ -263,7 +265,7 @@ def read_report(path: str | Path) -> Report:
 
 
 def model(
-    name: str | Mapping[str, Any],
+    name: str | Path | Mapping[str, Any],
     *,
     weights: str = "",
     moe_weights: str = "",
@@ -282,10 +284,12 @@ def model(
         RidgelineError: an unknown name, an architecture or format that nobody described.
     """
     import model_registry
+    from app.scenario.local_files import model_source
 
     formats = {"weights": weights, "moe_weights": moe_weights, "kv": kv}
     formats |= {"activations": activations, "compute": compute}
-    return model_registry.load(name, **{key: value or None for key, value in formats.items()})
+    source = model_source(name)
+    return model_registry.load(source, **{key: value or None for key, value in formats.items()})
 
 
 def models(pattern: str = "*") -> list[str]:
@@ -309,8 +313,9 @@ def system(name: str | Path | Mapping[str, Any]) -> System:
         RidgelineError: an unknown name, or a document that does not fit the schema.
     """
     import hardware_db
+    from app.scenario.local_files import system_source
 
-    return hardware_db.load(name)
+    return hardware_db.load(system_source(name))
 
 
 def systems(pattern: str = "*") -> list[str]:

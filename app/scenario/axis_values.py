@@ -5,14 +5,31 @@ from __future__ import annotations
 import math
 
 from genz_core.errors import InvalidValue
+from genz_core.limits import LIMITS, checked_size
+
+MOST_REQUESTS_PER_S = 1e9
 
 
-def parse_values(name: str, text: str) -> list[float]:
+def parse_values(name: str, text: str, size: str = "") -> list[float]:
     """Read "1,2,4", "1:256:x2" (doubling) or "128:1024:128" (steps).
 
+    Args:
+        name: of the axis, for the sentence.
+        size: what the values are by `genz_core.limits`; "" for the same word.
+
     Raises:
-        InvalidValue: anything else, or more than 10,000 values.
+        InvalidValue: anything else, too many values, or one beyond its limits.
     """
+    values = _values(name, text)
+    if len(values) > LIMITS["axis"].most:
+        raise InvalidValue(
+            f"{name} {_brief(text)} is more than {LIMITS['axis'].most:,} values; take larger steps"
+        )
+    return [float(checked_size(size or name, value, name)) for value in values]
+
+
+def _values(name: str, text: str) -> list[float]:
+    """The values, one more than an axis may have where there are more."""
     try:
         if ":" not in text:
             return [_finite(part) for part in text.split(",")]
@@ -24,13 +41,12 @@ def parse_values(name: str, text: str) -> list[float]:
             raise ValueError
     except ValueError:
         raise InvalidValue(
-            f'{name} {text!r}: give "1,2,4", "1:256:x2" for doubling or "128:1024:128" for steps'
+            f'{name} {_brief(text)}: give "1,2,4", "1:256:x2" for doubling or '
+            '"128:1024:128" for steps'
         ) from None
-    values = [low]
-    while values[-1] < high and len(values) <= 10_000:
+    values, most = [low], LIMITS["axis"].most
+    while values[-1] < high and len(values) <= most:
         values.append(values[-1] * factor if factor else values[-1] + stride)
-    if len(values) > 10_000:
-        raise InvalidValue(f"{name} {text!r} is more than 10,000 values; take larger steps")
     return [float(round(value)) for value in values if value <= high]
 
 
@@ -41,11 +57,14 @@ def parse_rates(name: str, text: str) -> list[float]:
         InvalidValue: anything else.
     """
     try:
-        return [_finite(part) for part in text.split(",")]
+        rates = [_finite(part) for part in text.split(",")]
+        if not all(0.0 < rate <= MOST_REQUESTS_PER_S for rate in rates):
+            raise ValueError
     except ValueError:
         raise InvalidValue(
-            f'{name} {text!r}: give requests per second, as "10" or "1,2.5,4"'
+            f'{name} {_brief(text)}: give requests per second above 0, as "10" or "1,2.5,4"'
         ) from None
+    return rates
 
 
 def _finite(text: str) -> float:
@@ -53,3 +72,7 @@ def _finite(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError
     return value
+
+
+def _brief(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:60]}…")

@@ -15,15 +15,18 @@ import numpy as np
 
 from app.scenario import intervals
 from app.scenario.points_row import NAMES, Point, parse
-from app.scenario.scenario import Resolved, estimate_resolved, resolve
+from app.scenario.scenario import Resolved, Scenario, estimate_resolved, resolve
 from app.scenario.served_rows import columns as served_columns
 from app.scenario.served_rows import serve_resolved
 from genz_core import Parallelism, Workload, decode_step
+from genz_core.cells import spreadsheet_cell
 from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.limits import checked_size
 from genz_core.workload import OUT_OF_MEMORY
 from hardware_db.whole_file import write_whole
 
 Row = dict[str, str]
+LookUp = Callable[[Scenario], Resolved]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +62,30 @@ COLUMNS = (
 
 
 def price_file(
-    source: Path, target: Path, progress: Callable[[int, int], None] = lambda done, of: None
+    source: Path,
+    target: Path,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+    look_up: LookUp = resolve,
 ) -> list[Row]:
     """Price every row of `source` and write `target`; returns what was written.
+
+    look_up: as of `price`.
 
     Raises:
         InvalidValue: the file cannot be read as CSV, or has no `model` or `system` column.
     """
     rows = read(source)
-    priced = price(rows, progress)
+    priced = price(rows, progress, look_up)
     write(target, priced)
     return priced
 
 
 def read(source: Path) -> list[Row]:
-    """The rows of a points file, columns stripped, missing ones empty."""
+    """The rows of a points file, columns stripped, missing ones empty.
+
+    Raises:
+        InvalidValue: no CSV, without a model or a system column, or with too many rows.
+    """
     try:
         with source.open(newline="", encoding="utf-8-sig") as handle:
             reader = csv.DictReader(handle)
@@ -84,16 +96,23 @@ def read(source: Path) -> list[Row]:
                     f"{source} has no column {' and '.join(missing)}; a points file needs at "
                     "least model and system, and isl, osl, and batch or concurrency"
                 )
-            return [
-                {
-                    str(k).strip(): (v or "").strip()
-                    for k, v in row.items()
-                    if isinstance(v, str) or v is None
-                }
-                for row in reader
-            ]
+            return [_stripped(row, at) for at, row in enumerate(reader, start=1)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InvalidValue(f"cannot read {source}: {error}") from None
+
+
+def _stripped(row: Mapping[str | None, Any], number: int) -> Row:
+    """A row without blanks around its cells, missing ones empty.
+
+    Raises:
+        InvalidValue: it is one row more than a file may have.
+    """
+    checked_size("rows", number)
+    return {
+        str(name).strip(): (cell or "").strip()
+        for name, cell in row.items()
+        if isinstance(cell, str) or cell is None
+    }
 
 
 def write(target: Path, rows: Iterable[Row]) -> None:
@@ -101,13 +120,18 @@ def write(target: Path, rows: Iterable[Row]) -> None:
     with write_whole(target) as draft, draft.open("w", newline="", encoding="utf-8") as handle:
         writer = csv.DictWriter(handle, COLUMNS)
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({k: spreadsheet_cell(v) for k, v in row.items()} for row in rows)
 
 
 def price(
-    rows: Sequence[Row], progress: Callable[[int, int], None] = lambda done, of: None
+    rows: Sequence[Row],
+    progress: Callable[[int, int], None] = lambda done, of: None,
+    look_up: LookUp = resolve,
 ) -> list[Row]:
-    """Price rows in their order; whatever is wrong with one stands in its status and message."""
+    """Price rows in their order; whatever is wrong with one stands in its status and message.
+
+    look_up: finds model, system and engine of a scenario: by name, unless told otherwise.
+    """
     results: list[Row] = [{}] * len(rows)
     groups: dict[tuple[object, ...], list[tuple[int, Point]]] = {}
     for at, row in enumerate(rows):
@@ -118,7 +142,8 @@ def price(
             results[at] = _failed(row.get("id") or str(at), error)
     done = 0
     for members in groups.values():
-        for at, outcome in zip((at for at, _ in members), price_or_fail(members), strict=True):
+        outcomes = _price_or_fail(members, look_up)
+        for (at, _), outcome in zip(members, outcomes, strict=True):
             results[at] = outcome
         done += len(members)
         progress(done, len(rows))
@@ -138,14 +163,14 @@ def group_of(point: Point) -> tuple[object, ...]:
     )
 
 
-def price_or_fail(members: Sequence[tuple[int, Point]]) -> list[Row]:
+def _price_or_fail(members: Sequence[tuple[int, Point]], look_up: LookUp) -> list[Row]:
     points = [point for _, point in members]
     try:
-        resolved = resolve(points[0].scenario)
+        resolved = look_up(points[0].scenario)
         return price_group(resolved, points)
     except RidgelineError as error:
         if len(points) > 1 and not isinstance(error, LookupError):
-            return [price_or_fail([member])[0] for member in members]
+            return [_price_or_fail([member], look_up)[0] for member in members]
         return [_failed(point.id, error) for point in points]
 
 

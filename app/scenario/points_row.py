@@ -8,10 +8,10 @@ from typing import Any
 
 from app.scenario.scenario import Scenario
 from genz_core.errors import InvalidParallelism, InvalidValue
+from genz_core.limits import checked_size
 
 NAMES = ("model", "system", "engine", "weights", "moe_weights", "kv", "activations", "compute")
 _DEGREES = ("tp", "pp", "dp")
-_LARGEST = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,8 @@ def parse(row: Mapping[str, str], default_id: str = "") -> Point:
     """Read one row.
 
     Raises:
-        InvalidValue: a size that is no whole number of at least one, or batch and concurrency both.
+        InvalidValue: a size that is no whole number within its limits, or batch and concurrency
+            both.
         InvalidParallelism: moe_tp * ep is not tp * dp.
     """
     names: dict[str, Any] = {name: row.get(name, "") for name in NAMES}
@@ -73,17 +74,9 @@ def _experts(row: Mapping[str, str], ranks: int) -> tuple[int, int | None]:
 
 def _whole(row: Mapping[str, str], name: str, default: int | None) -> int:
     text = row.get(name, "")
-    if not text:
-        if default is None:
-            raise InvalidValue(f"{name} is empty; give a whole number of at least 1")
-        return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not (value >= 1 and value == int(value) and value <= _LARGEST):
-        raise InvalidValue(f"{name} = {text!r} is not a whole number from 1 to {_LARGEST:.0e}")
-    return int(value)
+    if text or default is None:
+        return checked_size(name, text or "empty")
+    return default
 
 
 def _ratio(row: Mapping[str, str]) -> float:

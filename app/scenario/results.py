@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from app.scenario import intervals, served_rows, summary, sweep_rows
+from app.scenario.local_files import model_source, system_source
 from app.scenario.scenario import Resolved, Scenario, estimate_resolved, resolve_objects
 from app.wording import quantities
 from app.wording.tables import TableFormat, render
@@ -184,11 +185,19 @@ def estimate(
     formats = {name: numbers.pop(name) for name in FORMATS}
     arrays, scalars = _arrays(_with_experts(numbers))
     scenario = Scenario(offload=offload, **scalars)
-    resolved = resolve_objects(scenario, model, system, engine, formats)
+    resolved = _looked_up(scenario, model, system, engine, formats)
     priced = estimate_resolved(resolved, **arrays)
     if on_error == "raise":
         priced.raise_for_status()
     return Estimate(resolved, priced, not arrays, arrays)
+
+
+def _looked_up(
+    scenario: Scenario, model: Any, system: Any, engine: Any, formats: Mapping[str, str]
+) -> Resolved:
+    """`resolve_objects`, where a text may be a file's path or an address of the hub, too."""
+    sources = model_source(model), system_source(system)
+    return resolve_objects(scenario, *sources, engine, formats)
 
 
 def _with_experts(numbers: dict[str, Any]) -> dict[str, Any]:
@@ -274,8 +283,8 @@ def serve(
     name, load = ("concurrency", concurrency) if rate is None else ("rate", rate)
     formats = {key: numbers.pop(key) for key in FORMATS}
     arrays, scalars = _arrays({**_with_experts(numbers), name: load})
-    resolved = resolve_objects(Scenario(**{k: v for k, v in scalars.items() if k != name}),
-                               model, system, engine, formats)  # fmt: skip
+    scenario = Scenario(**{k: v for k, v in scalars.items() if k != name})
+    resolved = _looked_up(scenario, model, system, engine, formats)
     size = len(next(iter(arrays.values()))) if arrays else 1
     loads = np.broadcast_to(np.asarray(load, dtype=float), (size,))
     split = {key: value for key, value in arrays.items() if key not in (*_SIZES, name)}
@@ -340,7 +349,7 @@ def sweep(
     given: dict[str, Any] = {name: np.atleast_1d(values) for name, values in axes.items()}
     for name in _SIZES:
         given.setdefault(name, [float(getattr(standard, name))])
-    resolved = resolve_objects(standard, model, system, engine, formats)
+    resolved = _looked_up(standard, model, system, engine, formats)
     result = search.sweep(
         resolved.model, resolved.system, given, resolved.engine, on_error=on_error
     )

@@ -1,6 +1,8 @@
 """A scenario: what the sidebar, the command line and a row of the points file all ask.
 
 Names in, an `Estimate` out.  This is where a model meets a system; nothing here draws or prints.
+A name is looked up among those that ship and the user's own and reaches no other file: whoever may
+name files comes through `app.scenario.local_files`.
 """
 
 from __future__ import annotations
@@ -17,18 +19,29 @@ import model_registry
 from genz_core import EngineProfile, Estimate, Parallelism, System, Workload
 from genz_core.deployment import deploy
 from genz_core.errors import InvalidValue
+from genz_core.limits import checked_size
 from genz_core.types import Model
 from genz_core.workload import OUT_OF_MEMORY
 from hardware_db import data_folder
+from model_registry.finding.hub import HubModel
+from model_registry.finding.sources import ModelSource
+
+SystemSource = str | Path | Mapping[str, Any]
+
+
+_SIZES = ("batch", "isl", "osl", "tp", "pp", "dp", "ep", "cp", "moe_tp")
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """One configuration by name.  Empty strings and None mean "as the checkpoint or engine says".
 
-    model: registry name, Hugging Face id, or path to a config.json.  system: slug, alias or path.
+    model: registry name or Hugging Face id.  system: slug or alias.
     weights, moe_weights, kv, activations, compute: precisions.  moe_tp None: tp * dp / ep.
     expert_imbalance: routed rows of the busiest ep rank over the mean of all ranks.
+
+    Raises:
+        InvalidValue: a size or a degree beyond `genz_core.limits`.
     """
 
     model: str = "meta-llama/Llama-3.1-8B"
@@ -50,6 +63,12 @@ class Scenario:
     batch: int = 1
     isl: int = 1024
     osl: int = 128
+
+    def __post_init__(self) -> None:
+        for name in _SIZES:
+            value = getattr(self, name)
+            if value is not None:
+                checked_size(name, value)
 
     @property
     def workload(self) -> Workload:
@@ -99,12 +118,12 @@ def resolve(scenario: Scenario) -> Resolved:
 
 def resolve_objects(
     scenario: Scenario,
-    model: str | Path | Mapping[str, Any] | Model,
-    system: str | Path | Mapping[str, Any] | System,
+    model: ModelSource | Model,
+    system: SystemSource | System,
     engine: str | EngineProfile,
     formats: Mapping[str, str],
 ) -> Resolved:
-    """A scenario with the model, system and engine that are meant, by name or as objects.
+    """A scenario with the model, system and engine that are meant: names, files or objects.
 
     formats: number formats that replace the model's, by the names of `Scenario.precisions`.
 
@@ -112,18 +131,11 @@ def resolve_objects(
         RidgelineError: an unknown name or precision, a file that cannot be read.
     """
     formats = {name: fmt for name, fmt in formats.items() if fmt}
-    if all(isinstance(name, str) and not _is_path(name) for name in (model, system, engine)):
-        names = (str(model), str(system), str(engine))
-        kept = _kept(*names, tuple(formats.items()), data_folder.stamp())
+    if isinstance(model, str) and isinstance(system, str) and isinstance(engine, str):
+        kept = _kept(model, system, engine, tuple(formats.items()), data_folder.stamp())
         return replace(kept, scenario=scenario)
     loaded = _model(model, formats)
     return combined(scenario, loaded, _system(system), engine=engine)
-
-
-def _is_path(name: str) -> bool:
-    return name.endswith((".json", ".yaml", ".yml")) or any(
-        mark in name for mark in ("\\", "~", "./")
-    )
 
 
 @lru_cache(maxsize=64)
@@ -139,13 +151,13 @@ def _kept(
     return combined(Scenario(), loaded, hardware_db.load(system), engine=engine)
 
 
-def _model(model: str | Path | Mapping[str, Any] | Model, formats: Mapping[str, str]) -> Model:
-    if isinstance(model, (str, Path, Mapping)):
+def _model(model: ModelSource | Model, formats: Mapping[str, str]) -> Model:
+    if isinstance(model, (str, Path, HubModel, Mapping)):
         return model_registry.load(model, **formats)
     return model_registry.in_formats(model, **formats) if formats else model
 
 
-def _system(system: str | Path | Mapping[str, Any] | System) -> System:
+def _system(system: SystemSource | System) -> System:
     return system if isinstance(system, System) else hardware_db.load(system)
 
 

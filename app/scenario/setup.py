@@ -90,9 +90,8 @@ def model_of(name: str, config: str, precisions: tuple[tuple[str, str], ...]) ->
     """A model by name, or from the text of a config.json that a visitor brought.
 
     Raises:
-        RidgelineError: an unknown name, a file's path, or a config that cannot be read.
+        RidgelineError: an unknown name, or a config that cannot be read.
     """
-    refuse_path("model", name)
     return model_registry.load(parse_config(config) if config else name, **dict(precisions))
 
 
@@ -100,9 +99,8 @@ def system_of(setup: Setup) -> System:
     """The system of a setup, what-if multipliers applied.
 
     Raises:
-        RidgelineError: an unknown name, a file's path, or a YAML that cannot be read.
+        RidgelineError: an unknown name, or a YAML that cannot be read.
     """
-    refuse_path("system", setup.scenario.system)
     if setup.system_yaml:
         system = hardware_db.load_yaml(setup.system_yaml)
     else:
@@ -125,16 +123,3 @@ def parse_config(text: str) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise InvalidValue("the config is valid JSON but no object; paste a whole config.json")
     return config
-
-
-def refuse_path(kind: str, name: str, instead: str = "") -> None:
-    """Visitors name models and systems; files of the server are not theirs to open.
-
-    instead: what to do with a file, in words.
-
-    Raises:
-        InvalidValue: the name is a path.
-    """
-    if name.startswith((".", "/", "~", "\\")) or name.endswith((".json", ".yaml", ".yml")):
-        instead = instead or f"give a name, or upload the file as your own {kind}"
-        raise InvalidValue(f"{name!r} is a path: {instead}")

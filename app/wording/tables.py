@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
+from genz_core.cells import spreadsheet_cell
+
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -42,12 +44,13 @@ def to_json(value: Any) -> str:
 
 
 def to_csv(rows: Rows) -> str:
-    """Rows as CSV at full precision; None and NaN are empty cells."""
+    """Rows as CSV at full precision; None and NaN are empty cells, no text is a formula."""
     text = io.StringIO()
     if rows:
-        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({k: "" if v != v else v for k, v in row.items()} for row in rows)
+        header = {name: spreadsheet_cell(name) for name in rows[0]}
+        writer = csv.DictWriter(text, list(header), lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows({k: spreadsheet_cell(v) for k, v in row.items()} for row in rows)
     return text.getvalue().rstrip("\n")
 
 

@@ -1,13 +1,15 @@
 """Files of a model on the Hugging Face hub, from its cache or over the network.
 
-Only a source written as a hub address ("hf:owner/name") leads here: an unknown name never opens a
-connection.  The cache comes first: what it holds is not asked for again.
+Only a `HubModel` leads here, which the command line and a button make of an address
+("hf:owner/name"): a name, however it is spelled, opens no connection.  The cache comes first: what
+it holds is not asked for again.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import Literal
@@ -17,7 +19,35 @@ from genz_core.errors import InvalidValue, UnknownModel
 #: What all files of a model may take together [s].
 TIMEOUT_S = 5.0
 _ADDRESS = re.compile(r"^(?:hf:|https?://(?:www\.)?huggingface\.co/|hf\.co/)(?P<id>.+?)/?$")
-_ID = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
+_PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,94}[A-Za-z0-9_])?"
+_ID = re.compile(rf"(?!.*(\.\.|--|\.git$)){_PART}/{_PART}")
+
+
+@dataclass(frozen=True, slots=True)
+class HubModel:
+    """A model's repository on the hub, as a source that may be asked for.
+
+    id: "owner/name", as the hub spells repositories.
+
+    Raises:
+        InvalidValue: no repository can have that id.
+    """
+
+    id: str
+
+    def __post_init__(self) -> None:
+        if not _ID.fullmatch(self.id):
+            raise InvalidValue(f"{self.id[:200]!r} is no hub address; write hf:owner/name")
+
+
+def hub_model(text: str) -> HubModel | None:
+    """The repository that an address names; None where `text` is no address of the hub.
+
+    Raises:
+        InvalidValue: an address without an owner and a name that the hub allows.
+    """
+    name = hub_id(text)
+    return None if name is None else HubModel(name)
 
 
 def hub_id(source: str) -> str | None:
@@ -30,8 +60,8 @@ def hub_id(source: str) -> str | None:
     if match is None:
         return None
     name = re.split(r"/(?:tree|blob|resolve)/", match["id"])[0]
-    if not _ID.fullmatch(name) or ".." in name:
-        raise InvalidValue(f"{source!r} is no hub address; write hf:owner/name")
+    if not _ID.fullmatch(name):
+        raise InvalidValue(f"{source[:200]!r} is no hub address; write hf:owner/name")
     return name
 
 

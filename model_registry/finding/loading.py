@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from genz_core.errors import MissingSpec, UnsupportedModel
@@ -28,16 +29,17 @@ def load(
     kv: str | None = None,
     activations: str | None = None,
     compute: str | None = None,
-    quant_config: ModelSource | None = None,
+    quant_config: str | Path | Mapping[str, Any] | None = None,
 ) -> Model:
     """A model in its checkpoint's number formats, or in the formats given here.
 
     Built by hand where its `model_type` is described in `architectures`; any other type that
     transformers has is traced.
 
-    source: a name ("meta-llama/Llama-3.1-8B", forgiving), a path to a config.json (or to its
-    folder), a hub address ("hf:owner/name"), a pasted config.json, or the parsed config itself.
-    quant_config: the checkpoint's hf_quant_config.json.
+    source: a name ("meta-llama/Llama-3.1-8B", forgiving), the `Path` of a config.json (or of its
+    folder), a `HubModel`, or the parsed config itself.  A name reaches neither files nor the
+    network.
+    quant_config: the checkpoint's hf_quant_config.json: its path, text or content.
     weights, moe_weights, kv, activations, compute: formats that replace the checkpoint's.
 
     Raises:
@@ -73,7 +75,7 @@ def in_formats(model: Model, **formats: str | None) -> Model:
 
 def traced(
     source: ModelSource,
-    quant_config: ModelSource | None = None,
+    quant_config: str | Path | Mapping[str, Any] | None = None,
     without: Collection[str] = (),
     **formats: str | None,
 ) -> Model:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from genz_core.errors import UnknownModel, UnknownPrecision
+from genz_core.errors import LONGEST_NAME, UnknownModel, UnknownPrecision
 from genz_core.precision import FORMATS, canonical
 from model_registry.finding.catalog import ShippedModel, shipped_models
 
@@ -274,7 +274,9 @@ def resolve_name(name: str) -> NameMatch:
         UnknownModel: no shipped model has that size and series; near names are suggested.
         UnknownPrecision: the name announces a quantisation that is not described.
     """
-    name = name.strip().removesuffix(".gguf").strip("/")
+    typed, name = name, name.strip().removesuffix(".gguf").strip("/")
+    if len(name) > LONGEST_NAME or not re.match(r"\w", name):
+        raise _unknown(typed)
     spelled = _index()[0]
     model = spelled.get(name.casefold())
     if model:
@@ -290,9 +292,9 @@ def resolve_name(name: str) -> NameMatch:
     model = _base_of(stripped)
     if model:
         return _match(name, model, "fine-tune", formats)
-    raise UnknownModel(
-        "model",
-        name,
-        list(shipped_models()),
-        "Give a config.json, or a name that `ridgeline models` lists.",
-    )
+    raise _unknown(typed)
+
+
+def _unknown(name: str) -> UnknownModel:
+    hint = "Give a config.json, or a name that `ridgeline models` lists."
+    return UnknownModel("model", name, list(shipped_models()), hint)

@@ -1,4 +1,8 @@
-"""From a name, a path, a hub address or a config to the configuration of a checkpoint."""
+"""From a name, a file, a repository of the hub or a config to the configuration of a checkpoint.
+
+The type says what may be looked at: a `str` is a name of the registry and reaches neither files
+nor network, a `Path` is a file of this machine, a `HubModel` asks the hub.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,15 @@ from typing import Any
 
 from genz_core.errors import InvalidValue, UnknownModel
 from model_registry.finding.catalog import shipped_models
-from model_registry.finding.hub import cached, fetch, hub_id
+from model_registry.finding.hub import HubModel, cached, fetch, hub_id
 from model_registry.finding.lookup import resolve_name
 from model_registry.graph.keys import Config
 
 _MAX_BYTES = 8 * 2**20  # a config.json is some kilobytes
 _CONFIG, _QUANT = "config.json", "hf_quant_config.json"
-ModelSource = str | Path | Mapping[str, Any]
+#: What to do about a model that does not ship.
+_FROM_HUB = "give its config.json, or name it to `ridgeline estimate`, which asks"
+ModelSource = str | Path | HubModel | Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,30 +47,29 @@ class Checkpoint:
         return Config(self.config, self.name)
 
 
-def find_checkpoint(source: ModelSource, quant: ModelSource | None = None) -> Checkpoint:
-    """The checkpoint of a name, a path, a hub address, or a pasted or parsed config.json.
+def find_checkpoint(
+    source: ModelSource, quant: str | Path | Mapping[str, Any] | None = None
+) -> Checkpoint:
+    """The checkpoint of a name, a file or its folder, a hub model, or a parsed config.json.
 
     quant: its hf_quant_config.json, where it does not lie beside the config.
 
     Raises:
         UnknownModel: no such name or file; near names are listed.
-        InvalidValue: a file or a text that is no config.json.
+        InvalidValue: a file that is no config.json.
     """
-    address = hub_id(source) if isinstance(source, str) else None
-    if address is not None:
-        checkpoint = _of_file(_fetched(address), address)
+    if isinstance(source, HubModel):
+        checkpoint = _of_file(_fetched(source.id), source.id)
     elif isinstance(source, Mapping):
         checkpoint = _of_config(source, "uploaded model")
-    elif isinstance(source, str) and source.lstrip().startswith("{"):
-        checkpoint = _of_config(json_object(source), "pasted model")
-    elif (path := _file(source)) is not None:
-        checkpoint = _of_file(path)
+    elif isinstance(source, Path):
+        checkpoint = _of_file(_config_file(source))
     else:
-        checkpoint = _of_name(str(source))
+        checkpoint = _of_name(source)
     return checkpoint if quant is None else replace(checkpoint, quant=json_object(quant))
 
 
-def json_object(source: ModelSource) -> Mapping[str, Any]:
+def json_object(source: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
     """The JSON object in a file or a text; a mapping as it is.
 
     Raises:
@@ -72,22 +77,22 @@ def json_object(source: ModelSource) -> Mapping[str, Any]:
     """
     if isinstance(source, Mapping):
         return source
-    text = source if isinstance(source, str) and source.lstrip().startswith("{") else None
-    label = "the pasted config" if text else str(source)
+    label = str(source) if isinstance(source, Path) else "the pasted config"
     try:
-        if text is None:
-            path = Path(source)
-            if path.stat().st_size > _MAX_BYTES:
-                raise InvalidValue(f"{label} is larger than a config.json can be")
-            text = path.read_text(encoding="utf-8")
-        value = json.loads(text)
+        value = json.loads(_text(source) if isinstance(source, Path) else source)
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidValue(f"{label} cannot be read: {error}") from None
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidValue(f"{label} is no JSON ({error}); give the whole config.json") from None
     if not isinstance(value, Mapping):
         raise InvalidValue(f"{label} holds a {type(value).__name__}, not a JSON object")
     return value
+
+
+def _text(path: Path) -> str:
+    if path.stat().st_size > _MAX_BYTES:
+        raise InvalidValue(f"{path} is larger than a config.json can be")
+    return path.read_text(encoding="utf-8")
 
 
 def _of_config(raw: Mapping[str, Any], fallback: str) -> Checkpoint:
@@ -111,6 +116,14 @@ def _of_file(path: Path, name: str = "") -> Checkpoint:
 
 
 def _of_name(name: str) -> Checkpoint:
+    """The shipped configuration that a name stands for.
+
+    Raises:
+        UnknownModel: no such name, or the address of a model that only the hub has.
+    """
+    if address := hub_id(name):
+        hint = f"{address} is on the hub, which a name does not ask; {_FROM_HUB}"
+        raise UnknownModel("model", name, hint=hint)
     match = resolve_name(name)
     formats = {"weights": match.weights, "kv": match.kv, "activations": match.activations}
     return replace(
@@ -147,28 +160,13 @@ def hub_config(name: str, *, ask: bool) -> dict[str, Any] | None:
     return {**json_object(config), **maps, "_id": name}
 
 
-def _file(source: str | Path) -> Path | None:
-    """The config.json that a path leads to; None for a text that is no path.
+def _config_file(path: Path) -> Path:
+    """The config.json at a path, or in the folder there.
 
     Raises:
         UnknownModel: a path to nothing.
     """
-    text = str(source)
-    if "\n" in text or "{" in text or len(text) > 1024:
-        return None
-    path = Path(text)
-    if file := _existing(path):
-        return file
-    if isinstance(source, Path) or path.suffix == ".json" or text.startswith(("/", "./", "~")):
-        raise UnknownModel("model file", text, hint="Give the path of a config.json")
-    return None
-
-
-def _existing(path: Path) -> Path | None:
-    """The file at `path`, or the config.json in the folder there; None for neither."""
-    try:
-        path = path.expanduser()
-        inside = path / "config.json"
-        return next((file for file in (inside, path) if file.is_file()), None)
-    except (OSError, RuntimeError):  # too long for a file name, or the home of an unknown user
-        return None
+    file = path / "config.json" if path.is_dir() else path
+    if not file.is_file():
+        raise UnknownModel("model file", str(path), hint="Give the path of a config.json")
+    return file

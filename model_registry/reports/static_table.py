@@ -15,6 +15,7 @@ from decimal import Decimal
 
 import numpy as np
 
+from genz_core.cells import markdown_cell, spreadsheet_cell
 from genz_core.errors import InvalidValue
 from genz_core.types import Graph, Group, Model, Num, Op, Parallelism, Step
 
@@ -284,7 +285,7 @@ def as_markdown(table: StaticTable) -> str:
     """A Markdown table; figures of a row are of one block, the total of all."""
     body = [_cells(row) for row in (*table.rows, table.total)]
     rule = (":--", *["--:"] * (len(COLUMNS) - 1))
-    lines = ["| " + " | ".join(line) + " |" for line in (COLUMNS, rule, *body)]
+    lines = ["| " + " | ".join(map(markdown_cell, line)) + " |" for line in (COLUMNS, rule, *body)]
     return "\n".join([*lines, "", storage_line(table.storage)])
 
 
@@ -296,7 +297,7 @@ def as_csv(table: StaticTable) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)
     for row in (*table.rows, table.total):
-        writer.writerow([getattr(row, name) for name in names])
+        writer.writerow([spreadsheet_cell(getattr(row, name)) for name in names])
     return out.getvalue()
 
 

@@ -10,6 +10,8 @@ from typing import Any
 from genz_core.errors import MeasurementError
 from profilers.schema import DeviceInfo
 
+#: Ways to attend that transformers and torch bring; another name may be code of the hub.
+ATTENTION = ("sdpa", "eager", "flash_attention_2", "flash_attention_3", "flex_attention")
 #: Prefix of keys of a shipped config that do not belong to the model.
 _OWN_PREFIX = "_"
 
@@ -20,7 +22,7 @@ class RunSettings:
 
     config: Hugging Face config as a mapping (random weights), or a folder or hub id with a
     checkpoint.  device: "auto", "cpu", "cuda", "mps".  dtype: torch's name.
-    attention: "sdpa", "eager" ...  compile: torch.compile the forward pass.
+    attention: of `ATTENTION`.  compile: torch.compile the forward pass.
     layers: cut to so many, 0 for all.
     warmup, repeats: runs before and in the statistics.  profile: collect the operator table.
     trace_path: where the profiler's trace goes, "" for nowhere.
@@ -50,12 +52,16 @@ class RunSettings:
         return str(self.config.get("_id") or self.config.get("model_type", "config"))
 
 
-def check_sizes(settings: RunSettings) -> None:
-    """Refuse sizes below their least, before anything is built.
+def check_settings(settings: RunSettings) -> None:
+    """Refuse sizes below their least and unknown kernels, before anything is built.
 
     Raises:
         MeasurementError: the first of them.
     """
+    if settings.attention not in ATTENTION:
+        raise MeasurementError(
+            f"attention = {settings.attention[:60]!r}: choose {', '.join(ATTENTION)}"
+        )
     for field, least in (("batch", 1), ("isl", 1), ("osl", 1), ("repeats", 1), ("warmup", 0)):
         value = getattr(settings, field)
         if value < least:
@@ -194,8 +200,11 @@ def pick_device(name: str) -> Any:
         return torch.device(next(name for name, there in present.items() if there))
     if not present.get(name.partition(":")[0], False):
         there = ", ".join(name for name, yes in present.items() if yes)
-        raise MeasurementError(f"there is no device {name!r} here; there is {there}")
-    return torch.device(name)
+        raise MeasurementError(f"there is no device {name[:40]!r} here; there is {there}")
+    try:
+        return torch.device(name)
+    except RuntimeError:
+        raise MeasurementError(f"device {name[:40]!r}: write cuda or cuda:1") from None
 
 
 def device_facts(device: Any) -> DeviceInfo:

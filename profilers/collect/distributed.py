@@ -18,7 +18,7 @@ from typing import Any
 from genz_core.errors import MeasurementError
 from genz_core.types import Workload
 from profilers.collect import programs
-from profilers.collect.building import RunSettings, check_sizes, libraries
+from profilers.collect.building import RunSettings, check_settings, libraries
 from profilers.collect.machine import cpu
 from profilers.collect.progress import Cancel, never
 from profilers.schema import OPERATOR_COLUMNS, DeviceInfo, Measurement, PhaseTiming, table
@@ -51,7 +51,7 @@ def run_ranks(
             failed (with its last line), or no end within `timeout_s`.
         Cancelled: `cancelled` returned True.
     """
-    check_sizes(settings)
+    check_settings(settings)
     libraries()
     if not _LEAST_RANKS <= ranks <= _MOST_RANKS:
         raise MeasurementError(f"{ranks} ranks: give {_LEAST_RANKS} to {_MOST_RANKS}")

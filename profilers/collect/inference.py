@@ -49,13 +49,23 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """Settings of generation.  temperature: 0 for the most probable token each time."""
+    """Settings of generation.  temperature: 0 for the most probable token each time.
+
+    Raises:
+        MeasurementError: a temperature below 0 or above 100, a top_p beyond 0 to 1.
+    """
 
     max_new_tokens: int = 128
     temperature: float = 0.0
     top_p: float = 1.0
     dtype: str = "bfloat16"
     device: str = "auto"
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.temperature <= 100.0:
+            raise MeasurementError(f"temperature = {self.temperature:g}: give 0 to 100")
+        if not 0.0 < self.top_p <= 1.0:
+            raise MeasurementError(f"top_p = {self.top_p:g}: give a share above 0, up to 1")
 
 
 @dataclass(frozen=True, slots=True)

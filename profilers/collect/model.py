@@ -18,7 +18,7 @@ from genz_core.types import Workload
 from profilers.collect.building import (
     RunSettings,
     build,
-    check_sizes,
+    check_settings,
     device_facts,
     first_line,
     free_memory,
@@ -67,7 +67,7 @@ def run_model(
             device is not present, or a setting has no meaning.
         Cancelled: `cancelled` returned True before the first repeat was complete.
     """
-    check_sizes(settings)
+    check_settings(settings)
     libraries()
     device = pick_device(settings.device)
     progress(0.0, "building the model")

@@ -15,7 +15,7 @@ from genz_core.errors import MeasurementError
 from profilers.collect.building import (
     RunSettings,
     build,
-    check_sizes,
+    check_settings,
     first_line,
     free_memory,
     is_out_of_memory,
@@ -61,7 +61,7 @@ def measure_steps(
     """
     import torch
 
-    check_sizes(replace(settings, batch=1, isl=1))
+    check_settings(replace(settings, batch=1, isl=1))
     device = pick_device(settings.device)
     progress(0.0, "building the model")
     model, _ = build(settings, device)

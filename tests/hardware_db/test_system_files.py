@@ -85,11 +85,13 @@ def test_the_file_name_must_be_the_id(folder):
 
 def test_a_file_anywhere_is_loaded_by_its_path(tmp_path):
     path = write(tmp_path, BOARD, name="anywhere")
-    assert hardware_db.load(path).slug == hardware_db.load(str(path)).slug == "my-card"
+    assert hardware_db.load(path).slug == "my-card"
+    with pytest.raises(UnknownSystem):
+        hardware_db.load(str(path))
     with pytest.raises(InvalidValue, match=r"missing\.yaml cannot be read: No such file"):
         hardware_db.load(tmp_path / "missing.yaml")
     with pytest.raises(InvalidValue, match="cannot be read"):
-        hardware_db.load(f"{tmp_path}/.yaml")
+        hardware_db.load(tmp_path / ".yaml")
 
 
 def test_without_a_data_folder_there_are_the_shipped_systems(monkeypatch, tmp_path):

@@ -18,7 +18,7 @@ from app.dashboard import report_uploads
 from app.jobs import MEASURING, Queue, server_queue
 from app.jobs.order import JobFiles
 from app.measuring import report_reading
-from tests.app.pages import ROOT, brought, cards, opened, settled
+from tests.app.pages import QWEN, ROOT, brought, cards, opened, settled
 
 SECONDS = 20.0  # more than the grace that a job has to end its own programs
 
@@ -84,13 +84,14 @@ def test_the_run_page_says_what_the_last_server_did_not_finish(own_data: Path):
 
 
 def test_a_large_report_is_read_by_a_job_and_its_page_draws_it(
-    own_data: Path, monkeypatch: pytest.MonkeyPatch
+    own_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(report_reading, "QUICK_BYTES", 1000)
-    sample = ROOT / "app" / "samples" / "h100_qwen1.5-0.5b.json.gz"
-    app = brought(opened("reports"), "report_files", sample)
+    report = tmp_path / "large.json.gz"  # a name under which no other test has read it
+    report.write_bytes(QWEN.read_bytes())
+    app = brought(opened("reports"), "report_files", report)
     assert not app.exception and not app.metric
-    assert any("Reading h100_qwen1.5-0.5b" in bar.proto.text for bar in app.get("progress"))
+    assert any("Reading large.json.gz" in bar.proto.text for bar in app.get("progress"))
     settled(app)
     assert cards(app)["Kernel launches"] == "1,465"
     assert report_uploads._REPORTS.size > 0

@@ -38,16 +38,33 @@ def systems(
             typer.echo(render(figures, chosen))
         return
     rows = [si_facts(slug) for slug in hardware_db.names()]
+    _check("kind", kind, rows)
+    _check("vendor", vendor, rows)
     wanted = [
         row
         for row in rows
         if vendor.casefold() in row["vendor"].casefold()
-        and kind.casefold() in row["kind"]
+        and kind.casefold() in row["kind"].casefold()
         and find.casefold() in f"{row['slug']} {row['name']}".casefold()
     ]
     typer.echo(
         render(wanted if chosen is TableFormat.json else [_short(row) for row in wanted], chosen)
     )
+
+
+def _check(column: str, wanted: str, rows: list[dict[str, Any]]) -> None:
+    """Refuse a filter that no system passes.
+
+    Raises:
+        InvalidValue: none has it; the sentence names those that there are.
+    """
+    from genz_core.errors import InvalidValue
+
+    there = sorted({str(row[column]) for row in rows}, key=str.casefold)
+    if not any(wanted.casefold() in name.casefold() for name in there):
+        raise InvalidValue(
+            f"--{column} {wanted[:60]!r}: no system is; there are {', '.join(there)}"
+        )
 
 
 def si_facts(slug: str) -> dict[str, Any]:

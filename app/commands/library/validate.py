@@ -21,7 +21,12 @@ def register(cli: typer.Typer) -> None:
 def validate(
     what: Annotated[str, typer.Argument(help="serving, published or operators.")] = "published",
     by: Annotated[str, typer.Option(help="Group by columns: engine,system,model ...")] = "",
-    worst: Annotated[int, typer.Option(help="Show this many of the worst points.")] = 0,
+    worst: Annotated[
+        int,
+        typer.Option(
+            help="Show this many of the worst points.", callback=opt.sized("worst", "--worst")
+        ),
+    ] = 0,
     rows: Annotated[
         Path | None, typer.Option(help="Write every row to this CSV.", callback=opt.writable_file)
     ] = None,

@@ -27,7 +27,11 @@ def register(cli: typer.Typer) -> None:
 def machine(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     threads: Annotated[
-        int, typer.Option(help="CPU threads; 0: all where the cores are free, else one.")
+        int,
+        typer.Option(
+            help="CPU threads; 0: all where the cores are free, else one.",
+            callback=opt.sized("threads", "--threads"),
+        ),
     ] = 0,
     save: Annotated[bool, typer.Option(help="Keep system, profile and engine.")] = True,
     validate: Annotated[
@@ -36,7 +40,13 @@ def machine(
     model: Annotated[
         str, typer.Option(help="What to validate on; default: a Llama of 0.47 B.")
     ] = "",
-    rounds: Annotated[int, typer.Option(help="Measurements of every validation point.")] = 3,
+    rounds: Annotated[
+        int,
+        typer.Option(
+            help="Measurements of every validation point.",
+            callback=opt.sized("rounds", "--rounds"),
+        ),
+    ] = 3,
     output: Annotated[
         Path | None,
         typer.Option(help="Where the validation goes as Markdown.", callback=opt.writable_file),
@@ -60,10 +70,12 @@ def machine(
 
 
 def _config(model: str) -> dict[str, Any]:
-    from app.measuring.prediction import raw_config
+    from app.measuring.prediction import config_at, raw_config
+    from app.scenario.local_files import model_source
     from genz_core.errors import InvalidValue
 
-    config = raw_config(model)
+    source = model_source(model)
+    config = config_at(source) if isinstance(source, Path) else raw_config(model)
     if isinstance(config, str):
         raise InvalidValue(f"{model} is a checkpoint; give its config.json or a registry name")
     return config
@@ -188,14 +200,17 @@ def runs(
 ) -> None:
     from app.calibration import from_runs
     from app.commands.progress_bar import running
+    from app.scenario import points_file
+    from app.scenario.local_files import resolve_local
 
     if forget:
-        for key, dropped in from_runs.forget(file).items():
+        for key, dropped in from_runs.forget(file, resolve_local).items():
             outcome = "forgotten" if dropped else "nothing was kept"
             typer.echo(f"{from_runs.recipe_words(key)}: {outcome}")
         return
+    rows = points_file.read(file)
     with running("calibrating") as run:
-        calibrations = from_runs.calibrate_file(file, run.progress)
+        calibrations = from_runs.calibrate(rows, run.progress, resolve_local)
     paths = [from_runs.keep(calibration) for calibration in calibrations] if save else []
     _print_runs(calibrations, str(paths[0]) if paths else "", json)  # one file holds all recipes
 

@@ -16,7 +16,10 @@ Workload = Annotated[
 ]
 Folder = Annotated[Path, typer.Option("--output", help="Folder for report, logs, commands.")]
 Dry = Annotated[bool, typer.Option("--print", help="Print the command, run nothing.")]
-Topk = Annotated[int, typer.Option(help="How many kernels.")]
+Topk = Annotated[
+    int, typer.Option(help="How many kernels.", callback=opt.sized("kernels", "--topk"))
+]
+_SKIP, _COUNT = (opt.sized("launches", f"--launch-{what}") for what in ("skip", "count"))
 _OPEN = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
@@ -62,8 +65,12 @@ def ncu(
     output: Folder = Path("ncu"),
     nvtx_expr: Annotated[str, typer.Option(help='Only in ranges: "decode/".')] = "",
     kernel: Annotated[str, typer.Option(help="Regular expression of kernel names.")] = "",
-    launch_skip: Annotated[int, typer.Option(help="Matching launches to pass over.")] = 0,
-    launch_count: Annotated[int, typer.Option(help="Launches to profile; 0: all.")] = 0,
+    launch_skip: Annotated[
+        int, typer.Option(help="Matching launches to pass over.", callback=_SKIP)
+    ] = 0,
+    launch_count: Annotated[
+        int, typer.Option(help="Launches to profile; 0: all.", callback=_COUNT)
+    ] = 0,
     kernels: Annotated[
         Path | None, typer.Option(help="YAML of top-kernels: a run for each of them.")
     ] = None,
@@ -128,9 +135,12 @@ def top_kernels(
     report: Annotated[Path, typer.Argument(help="Any report that `ridgeline import` reads.")],
     topk: Topk = 10,
     launch_skip: Annotated[
-        int | None, typer.Option(help="Launches to pass over; default: the first tenth.")
+        int | None,
+        typer.Option(help="Launches to pass over; default: the first tenth.", callback=_SKIP),
     ] = None,
-    launch_count: Annotated[int, typer.Option(help="Launches to profile of each.")] = 1,
+    launch_count: Annotated[
+        int, typer.Option(help="Launches to profile of each.", callback=_COUNT)
+    ] = 1,
     output: Annotated[
         Path | None, typer.Option(help="Write the YAML here.", callback=opt.writable_file)
     ] = None,
@@ -158,8 +168,16 @@ def top_kernels(
 
 def microbench(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    threads: Annotated[int, typer.Option(help="CPU threads; 0: as many as are free.")] = 0,
-    budget_s: Annotated[float, typer.Option(help="Seconds that the suite may take.")] = 100.0,
+    threads: Annotated[
+        int,
+        typer.Option(
+            help="CPU threads; 0: as many as are free.", callback=opt.sized("threads", "--threads")
+        ),
+    ] = 0,
+    budget_s: Annotated[
+        float,
+        typer.Option(help="Seconds that the suite may take.", callback=opt.lasting("--budget-s")),
+    ] = 100.0,
     output: Annotated[
         Path | None, typer.Option(help="Write the rows to this CSV.", callback=opt.writable_file)
     ] = None,

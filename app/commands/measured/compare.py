@@ -48,15 +48,19 @@ def compare(
     import profilers
     from app.commands.measured.import_ import phase_patterns
     from app.measuring.comparison import beside, device_name
-    from app.scenario.scenario import Scenario
+    from app.scenario.local_files import model_source, system_source
+    from app.scenario.scenario import Scenario, resolve_objects
 
     patterns = phase_patterns(phase or [])
     reports = profilers.read_reports(files, phases=patterns)
-    scenario = Scenario(
-        model=model, system=system or device_name(reports), engine=engine, weights=weights, kv=kv,
-        tp=tp, batch=batch, isl=isl, osl=osl,
-    )  # fmt: skip
-    comparison = beside(scenario, reports, patterns, as_, _steps(steps or []))
+    resolved = resolve_objects(
+        Scenario(tp=tp, batch=batch, isl=isl, osl=osl),
+        model_source(model),
+        system_source(system) or device_name(reports),
+        engine,
+        {"weights": weights, "kv": kv},
+    )
+    comparison = beside(resolved, reports, patterns, as_, _steps(steps or []))
     _print(comparison, opt.table_format(format_, json))
 
 
@@ -67,13 +71,14 @@ def _steps(options: list[str]) -> dict[str, int]:
         InvalidValue: another phase, or no whole number.
     """
     from genz_core.errors import InvalidValue
+    from genz_core.limits import checked_size
 
     steps = {}
     for text in options:
         name, _, number = text.partition("=")
-        if name not in ("prefill", "decode") or not number.isdecimal():
-            raise InvalidValue(f"--steps is {text!r}; write decode=64")
-        steps[name] = int(number)
+        if name not in ("prefill", "decode"):
+            raise InvalidValue(f"--steps is {text[:80]!r}; write decode=64")
+        steps[name] = checked_size("steps", number, f"--steps {name}")
     return steps
 
 

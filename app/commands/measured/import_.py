@@ -29,7 +29,10 @@ def import_(
         list[str] | None,
         typer.Option(help="How range names tell a phase: decode=REGEX; tried before the usual."),
     ] = None,
-    kernels: Annotated[int, typer.Option(help="Longest kernels to print.")] = 10,
+    kernels: Annotated[
+        int,
+        typer.Option(help="Longest kernels to print.", callback=opt.sized("kernels", "--kernels")),
+    ] = 10,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
@@ -82,7 +85,7 @@ def _print(summary: dict[str, Any], report: Report, count: int, chosen: TableFor
         for key, value in entry.items()
     ]
     typer.echo(f"{summary['file']}\n{render(facts + phases, chosen)}")
-    top = top_kernels(report.kernels, max(count, 0)).astype({"name": str, "operator_class": str})
+    top = top_kernels(report.kernels, count).astype({"name": str, "operator_class": str})
     top["name"] = top["name"].str.slice(0, 80)
     if len(top):
         typer.echo("\n" + render(top.to_dict("records"), chosen))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Dtype = Annotated[str, typer.Option(help="bfloat16, float16 or float32.")]
-Attention = Annotated[str, typer.Option(help="sdpa, eager, flash_attention_2 ...")]
+Attention = Annotated[str, typer.Option(help="sdpa, eager, flash_attention_2, flex_attention ...")]
 Threads = Annotated[
     int, typer.Option(help="CPU threads; 0: all where the cores are free, else one.")
 ]
@@ -92,7 +92,7 @@ def run(
     if trace is not None and not profile:
         raise InvalidValue("--trace keeps what the profiler saw: leave out --no-profile")
     config = run_config.compose().with_fields(
-        model={"name": model, "checkpoint": checkpoint, "layers": layers},
+        model={**opt.measured_model(model), "checkpoint": checkpoint, "layers": layers},
         run={
             "batch": batch, "isl": isl, "osl": osl, "device": device, "dtype": dtype,
             "attention": attention, "compile": compile_, "nvtx": nvtx, "warmup": warmup,
@@ -136,7 +136,7 @@ def sweep(
 
     sweep_points(batches, lengths, phases)
     config = run_config.compose().with_fields(
-        model={"name": model, "checkpoint": checkpoint, "layers": layers},
+        model={**opt.measured_model(model), "checkpoint": checkpoint, "layers": layers},
         run={"device": device, "dtype": dtype, "attention": attention, "threads": threads},
         sweep={"batches": batches, "lengths": lengths, "phases": phases, "rounds": rounds},
         predict={"system": system},
@@ -171,7 +171,7 @@ def ranks(
     from profilers import run_config
 
     config = run_config.compose().with_fields(
-        model={"name": model, "layers": layers},
+        model={**opt.measured_model(model), "layers": layers},
         run={
             "batch": batch, "isl": isl, "osl": osl, "device": device, "dtype": dtype,
             "warmup": warmup, "repeats": repeats,
@@ -185,12 +185,24 @@ def infer(
     checkpoint: Annotated[str, typer.Argument(help="Folder or hub id with weights.")],
     prompts: Annotated[Path, typer.Argument(help="Prompts: .txt a line, or .jsonl.")],
     output: Annotated[Path, typer.Option(help="Folder for predictions.jsonl.")] = Path("infer"),
-    epochs: Annotated[int, typer.Option(help="Times through the prompts.")] = 1,
-    samples_per_epoch: Annotated[int, typer.Option(help="Of them; 0: all.")] = 0,
+    epochs: Annotated[
+        int,
+        typer.Option(help="Times through the prompts.", callback=opt.sized("epochs", "--epochs")),
+    ] = 1,
+    samples_per_epoch: Annotated[
+        int,
+        typer.Option(help="Of them; 0: all.", callback=opt.sized("prompts", "--samples-per-epoch")),
+    ] = 0,
     shuffle: Annotated[bool, typer.Option("--shuffle", help="New order each epoch.")] = False,
     seed: Annotated[int, typer.Option(help="Of the order.")] = 0,
     subset: Annotated[str, typer.Option(help="Only these ids: a,b,c.")] = "",
-    max_new_tokens: Annotated[int, typer.Option(help="Tokens of an answer at most.")] = 128,
+    max_new_tokens: Annotated[
+        int,
+        typer.Option(
+            help="Tokens of an answer at most.",
+            callback=opt.sized("new_tokens", "--max-new-tokens"),
+        ),
+    ] = 128,
     temperature: Annotated[float, typer.Option(help="0: the likeliest token.")] = 0.0,
     top_p: Annotated[float, typer.Option(help="Share of likelihood drawn from.")] = 1.0,
     dtype: Dtype = "bfloat16",
@@ -234,10 +246,12 @@ def _measured(
     """
     from app.commands.progress_bar import running
     from app.measuring import run_store
+    from app.measuring.run_form import check_run
     from genz_core.errors import InvalidValue
 
     if tags and not keep:
         raise InvalidValue("--tag names a kept run: leave out --no-keep")
+    check_run(config)
     with run_store.scratch(keep) as scratch:
         with running(activity) as job:
             outcome = run_store.perform(config, scratch, job.progress, job.cancelled)

@@ -24,7 +24,8 @@ def register(cli: typer.Typer) -> None:
 
 def start(
     overrides: Annotated[
-        list[str] | None, typer.Argument(help="model=NAME profile=quick run.batch=4 ...")
+        list[str] | None,
+        typer.Argument(help="model=NAME, or path=CONFIG, profile=quick run.batch=4 ..."),
     ] = None,
     file: Annotated[Path | None, typer.Option(help="A run file to start from.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="Tag of the kept run.")] = None,
@@ -35,18 +36,32 @@ def start(
     """Measure what a run file says, and keep it."""
     from app.commands.progress_bar import running
     from app.measuring import run_store
+    from app.measuring.run_form import check_run
     from profilers import run_config
 
-    config = run_config.compose(overrides or [], file)
+    config = run_config.compose(list(map(_local, overrides or [])), file)
     if print_config:
         typer.echo(run_config.dump(config), nl=False)
         return
+    check_run(config)
     with running("measuring") as job:
         identity = run_store.execute(config, job.progress, job.cancelled)
     run_store.store().tag(identity, *(tag or ()))
     folder = run_store.store().path(identity)
     typer.echo((folder / "report.md").read_text(encoding="utf-8"))
     typer.echo(f"kept as {identity[:8]} in {folder}")
+
+
+def _local(override: str) -> str:
+    """An override "model=FILE" as the field of the file's path; any other as it is."""
+    from app.commands.options import measured_model
+    from profilers.run_config import presets
+
+    key, _, typed = override.partition("=")
+    if key != "model" or typed in presets("model"):
+        return override
+    path = measured_model(typed)["path"]
+    return f"model.path={path}" if path else override
 
 
 def list_(
@@ -113,7 +128,10 @@ def export(identity: Identity, target: Path) -> None:
 def take(source: Path) -> None:
     """Keep a run that another machine exported."""
     from app.measuring.run_store import store
+    from genz_core.errors import InvalidValue
 
+    if not source.is_file():
+        raise InvalidValue(f"{source} is no file; give one that `ridgeline runs export` wrote")
     typer.echo(f"kept as {store().take(source)[:8]}")
 
 

@@ -8,6 +8,8 @@ import typer
 
 from app.commands import options as opt
 
+#: Limit of each symbol of `model_registry.reports.symbolic`.
+_LIMIT = {"batch": "batch", "new_tokens": "input_tokens", "context": "cached_tokens"}
 WITHOUT = 'Rewrites to leave out of the trace: "mla_absorbed,scan".'
 
 
@@ -27,16 +29,17 @@ def arch(
     without: Annotated[str, typer.Option(help=WITHOUT)] = "",
     json: opt.Json = False,
 ) -> None:
+    from app.scenario.local_files import model_source
     from app.wording.tables import to_json
     from model_registry.reports import symbolic
 
-    left = parse_names(without)
+    source, left = model_source(model), parse_names(without)
     if at:
-        report = symbolic.analysed(model, **_values(at), trace=trace, without=left)
+        report = symbolic.analysed(source, **_values(at), trace=trace, without=left)
     elif symbols:
-        report = symbolic.populated(model, trace=trace, without=left)
+        report = symbolic.populated(source, trace=trace, without=left)
     else:
-        report = symbolic.structure(model, trace=trace, without=left)
+        report = symbolic.structure(source, trace=trace, without=left)
     if json:
         typer.echo(to_json(report))
         return
@@ -52,19 +55,18 @@ def _values(text: str) -> dict[str, int]:
     """Values by symbol of a list as "batch=1,context=1024".
 
     Raises:
-        InvalidValue: an unknown symbol, or no whole number.
+        InvalidValue: an unknown symbol, or no whole number within its limits.
     """
     from genz_core.errors import InvalidValue
-    from model_registry.reports.symbolic import SYMBOLS
+    from genz_core.limits import checked_size
 
-    try:
-        pairs = [part.split("=") for part in text.split(",")]
-        values = {name.strip(): int(value) for name, value in pairs}
-    except ValueError:
-        values = {"": 0}
-    if not set(values) <= set(SYMBOLS):
-        raise InvalidValue(f"--at {text!r}: give whole numbers for {', '.join(SYMBOLS)}")
-    return values
+    pairs = [part.partition("=") for part in text.split(",")]
+    values = {name.strip(): value for name, _, value in pairs}
+    if not set(values) <= set(_LIMIT):
+        raise InvalidValue(f"--at {text[:80]!r}: give whole numbers for {', '.join(_LIMIT)}")
+    return {
+        name: checked_size(_LIMIT[name], value, f"--at {name}") for name, value in values.items()
+    }
 
 
 def _text(report: dict[str, Any]) -> str:

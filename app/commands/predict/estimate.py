@@ -43,7 +43,10 @@ def estimate(
     isl: opt.Isl = 1024,
     osl: opt.Osl = 128,
     points: Annotated[Path | None, typer.Option(help="A points file (CSV) to price.")] = None,
-    output: Annotated[Path | None, typer.Option(help="Where the priced points go.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Where the priced points go.", callback=opt.writable_file),
+    ] = None,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
@@ -79,10 +82,11 @@ def estimate(
 def _price_points(points: Path, output: Path | None) -> None:
     """Price a points file; prints the rows, or writes them to `output`."""
     from app.scenario import points_file
+    from app.scenario.local_files import resolve_local
     from app.wording.tables import render
 
     if output is None:
-        rows = points_file.price(points_file.read(points))
+        rows = points_file.price(points_file.read(points), look_up=resolve_local)
         typer.echo(render(rows, TableFormat.csv))
         return
     with typer.progressbar(length=100, label="pricing", file=sys.stderr) as bar:
@@ -90,7 +94,7 @@ def _price_points(points: Path, output: Path | None) -> None:
         def progress(done: int, total: int) -> None:
             bar.update(100 * done // total - bar.pos)
 
-        rows = points_file.price_file(points, output, progress)
+        rows = points_file.price_file(points, output, progress, resolve_local)
     good = sum(row["status"] == "ok" for row in rows)
     typer.echo(f"{len(rows)} rows priced, {good} ok -> {output}")
 
@@ -98,11 +102,12 @@ def _price_points(points: Path, output: Path | None) -> None:
 def _print(scenario: Scenario, chosen: TableFormat) -> None:
     """Print the figures and operators of a scenario."""
     from app.scenario import intervals
-    from app.scenario.scenario import estimate_resolved, resolve
+    from app.scenario.local_files import resolve_local
+    from app.scenario.scenario import estimate_resolved
     from app.scenario.summary import facts, operator_rows
     from app.wording.tables import render, to_json
 
-    resolved = resolve(scenario)
+    resolved = resolve_local(scenario)
     result = estimate_resolved(resolved)
     summary = facts(resolved, result)
     operators = {phase: operator_rows(getattr(result, phase)) for phase in ("prefill", "decode")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -33,10 +34,9 @@ def show(
     model: Model = "",
     json: opt.Json = False,
 ) -> None:
-    from model_registry.finding.sources import find_checkpoint
     from model_registry.modules import model_key, read_entry
 
-    _print(read_entry(name, model_key(find_checkpoint(model).config) if model else ""), json)
+    _print(read_entry(name, model_key(_config(model)) if model else ""), json)
 
 
 def derive(
@@ -47,20 +47,27 @@ def derive(
 ) -> None:
     from genz_core.errors import InvalidValue
     from model_registry import modules
-    from model_registry.finding.sources import find_checkpoint
 
     if bool(name) == bool(model):
         raise InvalidValue("name a class, or a model with --model, one of them")
     if name:
         _print(modules.class_entry(name, again=again), json)
         return
-    entries = modules.model_entries(find_checkpoint(model).config, again=again)
+    entries = modules.model_entries(_config(model), again=again)
     if json:
         from app.wording.tables import to_json
 
         typer.echo(to_json([entry.to_json() for entry in entries]))
     else:
         typer.echo("\n".join(entry.module for entry in entries))
+
+
+def _config(model: str) -> Mapping[str, Any]:
+    """The config.json of a typed model."""
+    from app.scenario.local_files import model_source
+    from model_registry.finding.sources import find_checkpoint
+
+    return find_checkpoint(model_source(model)).config
 
 
 def _print(entry: Any, json: bool) -> None:

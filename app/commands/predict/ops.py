@@ -32,19 +32,23 @@ def ops(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    from app.scenario.local_files import model_source
     from genz_core.errors import InvalidParallelism
+    from genz_core.limits import checked_size
     from genz_core.types import Parallelism
     from model_registry.reports import static_table
     from model_registry.reports.symbolic import open_model
 
-    opened, _ = open_model(model, trace=trace, without=parse_names(without), weights=weights, kv=kv)
+    checked_size("tp", tp, "--tp")
+    source, left_out = model_source(model), parse_names(without)
+    opened, _ = open_model(source, trace=trace, without=left_out, weights=weights, kv=kv)
     if message := opened.invalid(Parallelism(tp=tp)):
         raise InvalidParallelism(message)
     table = static_table.static_table(
         opened,
-        _tokens("cached-tokens", cached_tokens),
-        _tokens("input-tokens", input_tokens),
-        batch_size or None,
+        _tokens("cached_tokens", cached_tokens),
+        _tokens("input_tokens", input_tokens),
+        checked_size("batch", batch_size, "--batch-size") if batch_size else None,
         Parallelism(tp=tp),
     )
     renderers = {
@@ -59,14 +63,12 @@ def ops(
 def _tokens(name: str, text: str) -> list[int]:
     """The whole numbers of a list as "1048576,1024".
 
-    name: of the option, for the error.
+    name: of the limit of each.
 
     Raises:
-        InvalidValue: anything but whole numbers.
+        InvalidValue: anything but whole numbers within their limits.
     """
-    from genz_core.errors import InvalidValue
+    from genz_core.limits import checked_size
 
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidValue(f'--{name} {text!r}: give whole numbers, as in "1048576,1024"') from None
+    label = f"--{name.replace('_', '-')}"
+    return [checked_size(name, part, label) for part in text.split(",")]

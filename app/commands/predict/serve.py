@@ -23,6 +23,8 @@ def serve(
     weights: opt.Weights = "",
     moe_weights: opt.MoeWeights = "",
     kv: opt.Kv = "",
+    activations: opt.Activations = "",
+    compute: opt.Compute = "",
     tp: opt.Tp = 1,
     pp: opt.Pp = 1,
     dp: opt.Dp = 1,
@@ -40,7 +42,8 @@ def serve(
     import numpy as np
 
     from app.scenario import served_rows
-    from app.scenario.scenario import Scenario, resolve
+    from app.scenario.local_files import resolve_local
+    from app.scenario.scenario import Scenario
     from genz_core.errors import InvalidValue
 
     degrees: dict[str, Any] = {"tp": tp, "pp": pp, "dp": dp, "ep": ep, "moe_tp": moe_tp}
@@ -51,6 +54,8 @@ def serve(
         weights=weights,
         moe_weights=moe_weights,
         kv=kv,
+        activations=activations,
+        compute=compute,
         expert_imbalance=expert_imbalance,
         isl=isl,
         osl=osl,
@@ -59,7 +64,7 @@ def serve(
     name, values = _loads(concurrency, rate)
     if not 0.0 < length_ratio <= 1.0:
         raise InvalidValue(f"--length-ratio {length_ratio:g} is not between 0 and 1")
-    resolved, load = resolve(scenario), np.array(values)
+    resolved, load = resolve_local(scenario), np.array(values)
     result = served_rows.serve_resolved(
         resolved,
         concurrency=load if name == "concurrency" else None,

@@ -36,10 +36,12 @@ def sweep(
 ) -> None:
     from app.scenario import sweep_rows
     from app.scenario.axis_values import parse_values
-    from app.scenario.scenario import Scenario, resolve
+    from app.scenario.local_files import resolve_local
+    from app.scenario.scenario import Scenario
     from genz_core.search import sweep as price
 
-    resolved = resolve(Scenario(model=model, system=system, engine=engine, weights=weights, kv=kv))
+    scenario = Scenario(model=model, system=system, engine=engine, weights=weights, kv=kv)
+    resolved = resolve_local(scenario)
     texts = {"batch": batch, "isl": isl, "osl": osl, "tp": tp, "pp": pp, "ep": ep}
     axes = {name: parse_values(name, text) for name, text in texts.items()}
     result = price(resolved.model, resolved.system, axes, resolved.engine)

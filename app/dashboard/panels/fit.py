@@ -12,6 +12,7 @@ from app.calibration import fit_tables
 from app.charts import parity
 from app.dashboard import export
 from app.wording import quantities
+from app.wording.markdown import plain
 
 SHARE = st.column_config.NumberColumn(format="percent")
 NUMBER = st.column_config.NumberColumn(format="%.4g")
@@ -49,7 +50,7 @@ def fit_panel(
     if st.button("Save as a system", key="save_fit", icon=":material/save:"):
         paths = save()
         st.success(
-            f"Kept in {len(paths)} files of your data folder; choose {fitted.system.slug} in the "
-            "sidebar.",
+            f"Kept in {len(paths)} files of your data folder; choose "
+            f"{plain(fitted.system.slug)} in the sidebar.",
             icon=":material/check:",
         )

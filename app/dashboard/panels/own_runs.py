@@ -12,6 +12,7 @@ from app.charts import measured
 from app.dashboard import cached, export, sidebar
 from app.dashboard.panels.fit import NUMBER, SHARE
 from app.wording import quantities
+from app.wording.markdown import plain
 from hardware_db import recipes
 
 
@@ -49,7 +50,8 @@ def own_runs_panel() -> None:
         "One to five runs that you measured of the sidebar's scenario move the engine's constants; "
         "later predictions of this engine, model, format and device use them. How much that helps "
         "other runs is on the page Accuracy, under Serving.\n\n"
-        f"{s.model} on {s.tp * s.pp * s.dp} × {s.system} · engine {s.engine} · "
+        f"{plain(s.model)} on {s.tp * s.pp * s.dp} × {plain(s.system)} · "
+        f"engine {plain(s.engine)} · "
         f"{quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out"
     )
     if setup.model_config or setup.system_yaml:
@@ -75,7 +77,7 @@ def _show(calibration: from_runs.RecipeCalibration) -> None:
     """Draw the figures before and after, the constants, and the buttons to keep or drop them."""
     before, after = calibration.fit.before, calibration.fit.after
     recipe = from_runs.recipe_words(calibration.key)
-    st.subheader(f"{calibration.measured.model}, {recipe}", anchor=False)
+    st.subheader(plain(f"{calibration.measured.model}, {recipe}"), anchor=False)
     with st.grid(3, min_column_width=160):
         st.metric("Mean error, before", quantities.percent(before.mape), border=True)
         st.metric("Mean error, after", quantities.percent(after.mape), border=True)

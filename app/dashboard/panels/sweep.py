@@ -12,6 +12,7 @@ from app.dashboard import export
 from app.measuring.comparison import folded
 from app.measuring.outcome import Swept
 from app.wording import quantities
+from app.wording.markdown import plain
 
 
 def sweep_fields() -> dict[str, Any]:
@@ -40,9 +41,9 @@ def show_sweep(swept: Swept) -> None:
         figure = measured.sweep_parity(swept.rows, swept.agreement, export.look())
         export.chart(figure, "sweep", "Steps of a sweep, predicted and measured")
     for note in swept.notes:
-        st.caption(f"Note: {note}")
+        st.caption(f"Note: {plain(note)}")
     table = pd.DataFrame(swept.rows)
     shown = pd.DataFrame(map(folded, swept.rows)).drop(columns="bound_s")
     st.dataframe(shown, hide_index=True, key="sweep_rows", height="auto")
-    st.download_button("CSV", table.to_csv(index=False), "sweep.csv", "text/csv",
+    st.download_button("CSV", export.table_csv(table), "sweep.csv", "text/csv",
                        on_click="ignore", icon=":material/download:")  # fmt: skip

@@ -12,6 +12,7 @@ from app.dashboard import cached_rows, export, sidebar
 from app.dashboard.widgets import Points, parity_and_errors, titled_table
 from app.scenario.levers import PHASES
 from app.scenario.summary import step_of
+from app.wording.markdown import plain
 from hardware_db.profiles.validation import OPERATOR_SPLITS
 
 AREAS = ("Operators", "Batch points", "Serving", "How a number is made")
@@ -126,7 +127,8 @@ def one_number() -> None:
         row = st.selectbox("Operator", list(names), format_func=names.get, key=f"made_{phase}")
     work = worked_example.work_through(step, row)
     st.caption(
-        sidebar.describe(setup) + f" · engine {resolved.engine.name} · the sidebar's scenario"
+        sidebar.describe(setup)
+        + f" · engine {plain(resolved.engine.name)} · the sidebar's scenario"
     )
     st.markdown(worked_example.markdown(work, phase))
     titled_table("Its constants", worked_example.constant_rows(work), "constants")

@@ -5,6 +5,7 @@ import streamlit as st
 
 from app.charts import hardware
 from app.dashboard import export, library_tables, own_definitions, sidebar
+from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 
 SHOWN = 6  # assumptions beside the chart
@@ -63,7 +64,7 @@ left, right = st.columns([3, 2], gap="medium")
 with left:
     export.chart(figure, "systems", "Dense peak over memory bandwidth, a point a system")
 with right:
-    st.subheader(systems[name].name, anchor=False)
+    st.subheader(plain(systems[name].name), anchor=False)
     st.button(
         "Use it in the scenario",
         on_click=own_definitions.choose("systems", name),
@@ -73,7 +74,7 @@ with right:
     notes = systems[name].assumptions
     if notes:
         st.caption("Assumed, where the datasheet says nothing:")
-        st.caption("\n".join(f"- {note}" for note in notes[:SHOWN]))
+        st.caption("\n".join(f"- {plain(note)}" for note in notes[:SHOWN]))
     if len(notes) > SHOWN:
         st.caption(f"and {len(notes) - SHOWN} more, of kind *assumed* in the table below.")
 try:

@@ -11,6 +11,7 @@ from app.model_inside import builder_and_trace, layer_tree, operator_detail
 from app.scenario import intervals
 from app.scenario.levers import PHASES
 from app.wording import quantities
+from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 from genz_core.step import StepEstimate
 from model_registry.graph.model import DecoderModel
@@ -42,13 +43,11 @@ def steps_by_side() -> dict[str, StepEstimate]:
     """The priced step of the builder, the trace or both; shows why a trace cannot be made."""
     own = BUILT if described else TRACED
     steps = {own: builder_and_trace.priced_step(resolved, resolved.model, phase)}
-    if with_trace:
-        try:
-            if tracing.is_trace_ready(setup, described=True):
-                traced = cached.traced(setup)
-                steps[TRACED] = builder_and_trace.priced_step(resolved, traced, phase)
-        except RidgelineError as error:
-            st.error(str(error), icon=":material/error:")
+    try:
+        if with_trace and (trace := tracing.trace_beside(setup)):
+            steps[TRACED] = builder_and_trace.priced_step(resolved, trace, phase)
+    except RidgelineError as error:
+        st.error(plain(error), icon=":material/error:")
     return steps
 
 
@@ -141,12 +140,11 @@ with right if len(steps) == 1 else st.container():
 if len(steps) == 2:
     st.subheader("Builder and trace", anchor=False)
     models = resolved.model, cached.traced(setup)
-    figures_beside = builder_and_trace.compared_figures(models, (steps[BUILT], steps[TRACED]))
-    st.dataframe(figures_beside, hide_index=True, height="content", key="inside_beside")
+    beside = builder_and_trace.compared_figures(models, (steps[BUILT], steps[TRACED]))
+    st.dataframe(beside, hide_index=True, height="content", key="inside_beside")
 notes = [note for step in steps.values() for note in step.graph.notes]
 if notes:
     with st.expander("How the graph was made", icon=":material/info:"):
-        st.markdown("\n".join(f"- {note}" for note in notes))
-tables = {side: pd.DataFrame(intervals.operator_table(step)) for side, step in steps.items()}
-table = pd.concat([rows.assign(side=side) for side, rows in tables.items()])
-export.downloads(f"inside-{phase}", figures, table, setup)
+        st.markdown("\n".join(f"- {plain(note)}" for note in notes))
+tables = [pd.DataFrame(intervals.operator_table(s)).assign(side=name) for name, s in steps.items()]
+export.downloads(f"inside-{phase}", figures, pd.concat(tables), setup)

@@ -4,6 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from app.dashboard import export, library_tables, own_definitions, sidebar
+from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 
 setup = sidebar.chosen_setup()
@@ -55,11 +56,11 @@ rows = event["selection"]["rows"]
 name = str(shown["name"].iloc[rows[0]]) if rows else setup.scenario.model
 config = own_definitions.own_texts("models").get(name, "")
 
-st.subheader(name, anchor=False)
+st.subheader(plain(name), anchor=False)
 try:
     facts = library_tables.model_facts(name, config)
 except RidgelineError as error:
-    st.error(str(error), icon=":material/error:")
+    st.error(plain(error), icon=":material/error:")
     facts = {}
 if facts:
     st.dataframe(

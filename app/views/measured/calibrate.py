@@ -12,6 +12,7 @@ from app.dashboard.panels.own_runs import own_runs_panel
 from app.jobs import MEASURING
 from app.measuring.comparison import system_of
 from app.wording import quantities
+from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 
 MACHINE, REPORTS, RUNS = "This machine", "Profiler reports", "Runs of an engine"
@@ -47,11 +48,11 @@ def from_machine() -> None:
     if job is None:
         st.info("Nothing is fitted yet in this session.", icon=":material/tune:")
     elif job.over and job.error:
-        st.error(job.error, icon=":material/error:")
+        st.error(plain(job.error), icon=":material/error:")
     elif job.over:
         noise = ("Noise of the points", quantities.percent(job.result.suite.spread))
         fit_panel(job.result, noise, lambda: machine.save(job.result))
-        st.caption(f"Predictions of it take the engine {job.result.engine.name}.")
+        st.caption(f"Predictions of it take the engine {plain(job.result.engine.name)}.")
 
 
 def from_reports() -> None:
@@ -86,9 +87,9 @@ def from_reports() -> None:
     fitted_on, fitted = st.session_state.get("report_fit", ([], None))
     if list(map(id, fitted_on)) != list(map(id, reports)):  # a name may be another report's, too
         return
-    st.subheader(fitted.system.name, anchor=False)
+    st.subheader(plain(fitted.system.name), anchor=False)
     for sentence in fitted.refused:
-        st.warning(sentence, icon=":material/block:")
+        st.warning(plain(sentence), icon=":material/block:")
     covered = ("Kernel time fitted on", quantities.percent(fitted.share))
     fit_panel(fitted, covered, lambda: report_calibration.save(fitted))
 
@@ -100,4 +101,4 @@ source = st.segmented_control(
 try:
     {MACHINE: from_machine, REPORTS: from_reports, RUNS: own_runs_panel}[source]()
 except RidgelineError as error:
-    st.error(str(error), icon=":material/error:")
+    st.error(plain(error), icon=":material/error:")

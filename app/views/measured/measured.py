@@ -12,6 +12,7 @@ from app.measuring.comparison import COLUMN_HELP, compared, verdict, worst
 from app.measuring.outcome import priced_sweep
 from app.measuring.prediction import RunContext
 from app.wording import quantities
+from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 from profilers import Measurement, Report
 from profilers.compare import in_phase, step_count
@@ -37,7 +38,8 @@ def kept_run() -> Measurement:
     load, ranks = chosen.workload, chosen.facts.get("world_size")
     sizes = f", batch {load.batch:g}, {load.isl:g} + {load.osl:g} tokens" if load else ""
     over = f", TP {ranks}" if ranks else ""
-    st.caption(f"It ran {run.model or run.label} with the engine {run.engine}{sizes}{over}.")
+    ran = f"{run.model or run.label} with the engine {run.engine}{sizes}{over}"
+    st.caption(f"It ran {plain(ran)}.")
     return chosen
 
 
@@ -100,20 +102,20 @@ except RidgelineError as error:
 with st.grid(4, min_column_width=230):
     for row in comparison.phases.to_dict("records"):
         st.metric(
-            f"{row['phase'].capitalize()}, measured",
+            f"{plain(row['phase'].capitalize())}, measured",
             quantities.seconds(row["measured_s"]),
             f"{quantities.change(row['predicted_s'], row['measured_s'])} against "
             f"{quantities.seconds(row['predicted_s'])} predicted",
             delta_color="off", delta_arrow="off", border=True,
-            help=f"One step; bound {quantities.seconds(row['bound_s'])}; clock: {row['basis']}.",
+            help=f"Bound {quantities.seconds(row['bound_s'])} a step; {plain(row['basis'])} clock.",
         )  # fmt: skip
 
 for row in comparison.phases.to_dict("records"):
-    st.caption(verdict(row, comparison.classes))
+    st.caption(plain(verdict(row, comparison.classes)))
 
 st.subheader("Findings", anchor=False)
 for finding in comparison.findings[:8]:
-    st.markdown(f"- {finding.sentence}")
+    st.markdown(f"- {plain(finding.sentence)}")
 if not comparison.findings:
     st.caption("Nothing stands out.")
 
@@ -124,9 +126,7 @@ for phase in comparison.phases["phase"]:
     figures[phase] = measured.three_bars(rows, title, look)
     export.chart(figures[phase], f"measured-{phase}", title)
 points = measured.operator_points(comparison.operators)
-figures["parity"] = parity.parity(
-    points, "class", "Operators, predicted against measured", look
-)  # fmt: skip
+figures["parity"] = parity.parity(points, "class", "Operators, predicted against measured", look)
 export.chart(figures["parity"], "measured-parity", "Parity of operators with 10 and 20 % bands")
 
 st.subheader("Worst ten", anchor=False)
@@ -144,7 +144,7 @@ st.dataframe(
 )  # fmt: skip
 st.caption(
     "An operator meets its kernels by the module around them, by its FLOPs, or as the rest of its "
-    f"class. Priced for {resolved.system.name}, engine {resolved.engine.name}."
+    f"class. Priced for {plain(resolved.system.name)}, engine {plain(resolved.engine.name)}."
 )
 table = pd.concat([comparison.classes, comparison.operators], ignore_index=True)
 export.downloads("measured", figures, table, setup)

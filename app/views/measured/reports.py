@@ -9,6 +9,7 @@ from app.charts import kernels as kernel_charts
 from app.dashboard import display_tables, export, report_uploads
 from app.dashboard.panels.report import show_counters, show_timeline
 from app.wording import quantities
+from app.wording.markdown import chart_text, plain
 from profilers import Report, summarise
 from profilers.report_tables import difference, kernels_table, ranges_table
 
@@ -41,13 +42,13 @@ def cards(figures: dict) -> None:
             st.metric(name, value, border=True)
     devices = ", ".join(filter(None, figures["devices"])) or "device not named"
     version = figures["tool_version"] or "version not stated"
-    st.caption(f"{figures['format']} · {version} · {devices}")
+    st.caption(plain(f"{figures['format']} · {version} · {devices}"))
     if top:
         where = f"{quantities.seconds(top['time_s'])} in {top['count']:,} launches"
         st.markdown(f"Longest kernel: {where}")
         st.code(top["name"][:300], None, wrap_lines=True)
     for note in figures["notes"]:
-        st.caption(f"Note: {note}")
+        st.caption(f"Note: {plain(note)}")
 
 
 def show_table(table: pd.DataFrame, key: str) -> None:
@@ -69,7 +70,8 @@ def show_report(report: Report) -> None:
         report.kernels["operator_class"].astype(object).map(kernel_charts.engine_class)
     )["duration_s"].sum()
     title = "Kernel time by operator class"
-    classes = kernel_charts.time_by_class({report.label[:24]: time_s.to_dict()}, title, look)
+    bars = {chart_text(report.label[:24]): time_s.to_dict()}
+    classes = kernel_charts.time_by_class(bars, title, look)
     export.chart(classes, "report-classes", title)
     time, kernels, roof, tree = st.tabs(
         ["Timeline", "Kernels", "Roofline", "Ranges"], on_change="rerun", key="report_tabs"
@@ -112,6 +114,6 @@ if others:
     change = float(table["change_s"].sum())
     st.markdown(
         f"Kernel time changes by **{quantities.seconds(abs(change))}** "
-        f"{'less' if change < 0 else 'more'} than in {before}."
+        f"{'less' if change < 0 else 'more'} than in {plain(before)}."
     )
     show_table(table, key="difference")

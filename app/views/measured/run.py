@@ -1,17 +1,17 @@
 """Page Run: measure a model on this machine, see and manage the kept runs."""
 
-import pandas as pd
 import streamlit as st
 
-from app.dashboard.job_progress import is_running, show_progress, submitted
+from app.dashboard import display_tables
+from app.dashboard.job_progress import is_running, show_interrupted, show_progress, submitted
 from app.dashboard.panels.sweep import show_sweep, sweep_fields
-from app.jobs import MEASURING, server_queue
+from app.jobs import MEASURING
 from app.measuring import run_store
-from app.measuring.sweep import sweep_points
-from app.wording import quantities
+from app.measuring.run_form import run_of_form
+from app.wording.markdown import plain, without_links
 from genz_core.errors import RidgelineError
-from profilers.run_config import RunConfig, compose, presets
-from profilers.store import KeptRun
+from genz_core.limits import LIMITS
+from profilers.run_config import RunConfig, presets
 
 MODEL_HELP = (
     "A preset, a registry name, or hf:owner/name. Files of the server: `ridgeline runs start`."
@@ -27,7 +27,7 @@ def form(mode: str) -> RunConfig | None:
     mode: `ONE` or `SWEEP`.
 
     Raises:
-        RidgelineError: as `compose`, or a file of the server as the model.
+        RidgelineError: as `run_of_form`.
     """
     with st.form(f"run_form_{mode}"):
         typed = st.text_input("Model", "qwen2.5-0.5b", key="run_model", help=MODEL_HELP)
@@ -47,12 +47,7 @@ def form(mode: str) -> RunConfig | None:
     if not sent:
         return None
     overrides += [f"model={typed}", f"layers={layers}", f"device={device}", f"dtype={dtype}"]
-    config = compose([*overrides, *more.split()])
-    run_store.refuse_path(config.model.name)
-    if grid:
-        sweep_points(grid["batches"], grid["lengths"], grid["phases"])
-        config = config.with_fields(sweep=grid)
-    return config
+    return run_of_form([*overrides, *more.split()], grid)
 
 
 def workload() -> list[str]:
@@ -62,30 +57,19 @@ def workload() -> list[str]:
         help="nsys and ncu run the model inside Nsight, where it is installed.",
     )  # fmt: skip
     with st.grid(4, min_column_width=150):
-        batch = st.number_input("Batch", 1, 1024, 1, key="run_batch")
-        isl = st.number_input("Prompt tokens", 1, 131_072, 128, key="run_isl")
-        osl = st.number_input("Output tokens", 1, 4096, 4, key="run_osl")
-        repeats = st.number_input("Repeats", 1, 100, 2, key="run_repeats")
+        batch = size_input("Batch", "batch", 1)
+        isl = size_input("Prompt tokens", "isl", 128)
+        osl = size_input("Output tokens", "osl", 4)
+        repeats = size_input("Repeats", "repeats", 2)
     return [
         f"profile={profile}", f"batch={batch}", f"isl={isl}", f"osl={osl}", f"repeats={repeats}",
     ]  # fmt: skip
 
 
-def run_table(runs: list[KeptRun]) -> pd.DataFrame:
-    """A row a kept run: id, time, label, device, tags and the times of its phases."""
-    return pd.DataFrame(
-        [
-            {
-                "run": run.id[:8],
-                "when": pd.Timestamp(run.created, unit="s"),
-                "label": run.label,
-                "device": run.system,
-                "tags": ", ".join(run.tags),
-                **{name: quantities.seconds(value) for name, value in run.phases.items()},
-            }
-            for run in runs
-        ]
-    )
+def size_input(label: str, name: str, value: int) -> int:
+    """Draw the box of a size within its limits.  name: of the field."""
+    limit = LIMITS[name]
+    return int(st.number_input(label, limit.least, limit.most, value, key=f"run_{name}"))
 
 
 def kept_runs() -> None:
@@ -94,12 +78,12 @@ def kept_runs() -> None:
     runs = store.runs()
     st.subheader("Kept runs", anchor=False)
     for sentence in store.left_out():
-        st.warning(sentence, icon=":material/warning:")
+        st.warning(plain(sentence), icon=":material/warning:")
     if not runs:
         st.caption("None yet.")
         return
     event = st.dataframe(
-        run_table(runs),
+        display_tables.run_table(runs),
         hide_index=True,
         key="runs_table",
         on_select="rerun",
@@ -114,26 +98,11 @@ def kept_runs() -> None:
     report = folder / "report.md"
     if report.is_file():
         with st.expander(f"Report of {run.id[:8]}", expanded=True):
-            st.markdown(report.read_text(encoding="utf-8"))
+            st.markdown(without_links(report.read_text(encoding="utf-8")))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         tag = st.text_input("Tag", key="run_tag", max_chars=40, width=200)
         st.button("Add tag", on_click=store.tag, args=(run.id, tag), disabled=not tag.strip())
         st.button("Delete", on_click=store.delete, args=(run.id,), icon=":material/delete:")
-
-
-def show_interrupted() -> None:
-    """Say which measurements ended with the server before this one, until that is read."""
-    interrupted = [job for job in server_queue().interrupted if job.lane == MEASURING.name]
-    for job in interrupted:
-        when = pd.Timestamp(job.asked, unit="s").strftime("%Y-%m-%d %H:%M UTC")
-        st.warning(
-            f"{job.title}, asked for at {when}, ended with the server at "
-            f"{quantities.percent(job.share)} ({job.what}); nothing of it was kept.",
-            icon=":material/power_off:",
-        )
-    if interrupted and st.button("Dismiss", key="dismiss_interrupted"):
-        server_queue().interrupted.clear()
-        st.rerun()
 
 
 st.title("Run", anchor=False)
@@ -143,7 +112,7 @@ st.caption(
 )
 mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True, key="run_mode")
 try:
-    show_interrupted()
+    show_interrupted(MEASURING)
     config = form(mode)
     if config is not None and not is_running(JOB):
         work = run_store.execute_sweep if mode == SWEEP else run_store.execute
@@ -155,7 +124,7 @@ try:
     job = st.session_state.get(JOB)
     if job is not None and job.over:
         if job.error:
-            st.error(job.error, icon=":material/error:")
+            st.error(plain(job.error), icon=":material/error:")
         else:
             run, swept = job.result if isinstance(job.result, tuple) else (job.result, None)
             st.success(f"Kept as {run[:8]}.", icon=":material/check:")
@@ -163,4 +132,4 @@ try:
                 show_sweep(swept)
     kept_runs()
 except RidgelineError as error:
-    st.error(str(error), icon=":material/error:")
+    st.error(plain(error), icon=":material/error:")

@@ -9,6 +9,7 @@ from app.scenario import intervals
 from app.scenario.levers import PHASES
 from app.scenario.setup import setup_from
 from app.scenario.summary import step_of
+from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 
 current = sidebar.chosen_setup()
@@ -23,7 +24,7 @@ for at, setup in enumerate(setups):
         priced.append((setup, cached.priced(setup)))
         names.append(chr(ord("A") + at))
     except RidgelineError as error:
-        st.error(f"{chr(ord('A') + at)}: {error}", icon=":material/error:")
+        st.error(f"{chr(ord('A') + at)}: {plain(error)}", icon=":material/error:")
 if not candidates:
     st.info(
         "Nothing is pinned yet; below is the sidebar's scenario. Pin it, change it, and pin again.",

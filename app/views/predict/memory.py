@@ -8,6 +8,7 @@ from app.charts import memory
 from app.dashboard import cached, export, sidebar
 from app.dashboard.widgets import card
 from app.wording import quantities
+from app.wording.markdown import plain
 
 setup, resolved, estimate = sidebar.priced_setup()
 look = export.look()
@@ -24,7 +25,7 @@ st.caption(
 )
 if estimate.message():
     message = estimate.message()
-    st.warning(f"{message[0].upper()}{message[1:]}.", icon=":material/memory:")
+    st.warning(f"{plain(message[0].upper() + message[1:])}.", icon=":material/memory:")
 
 case = (resolved.model, resolved.system, s.workload, s.parallelism, resolved.engine)
 most_batch, most_input = genz_core.max_batch(*case), genz_core.max_context(*case)

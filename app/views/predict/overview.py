@@ -10,15 +10,16 @@ from app.scenario.intervals import Latency
 from app.scenario.levers import PHASES
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
+from app.wording.markdown import plain
 from genz_core import economics
 
 setup, resolved, estimate = sidebar.priced_setup()
 s = setup.scenario
 
-st.title(f"{resolved.model.name} on {resolved.system.name}", anchor=False)
+st.title(f"{plain(resolved.model.name)} on {plain(resolved.system.name)}", anchor=False)
 st.caption(explanations.configuration(setup, resolved, estimate))
 if estimate.status[0] != "ok":
-    st.warning(f"Does not fit: {estimate.message()}.", icon=":material/memory:")
+    st.warning(f"Does not fit: {plain(estimate.message())}.", icon=":material/memory:")
 
 memory = estimate.memory
 rate = float(estimate.output_tokens_per_s[0])

@@ -9,6 +9,7 @@ from app.scenario import intervals
 from app.scenario.levers import PHASES
 from app.scenario.summary import step_of
 from app.wording import quantities
+from app.wording.markdown import plain
 from genz_core import Estimate
 
 setup, resolved, estimate = sidebar.priced_setup()
@@ -95,5 +96,5 @@ def picture() -> None:
 
 
 st.title("Roofline", anchor=False)
-st.caption(sidebar.describe(setup) + f" · per device of {resolved.system.name}")
+st.caption(sidebar.describe(setup) + f" · per device of {plain(resolved.system.name)}")
 picture()

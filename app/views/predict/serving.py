@@ -11,6 +11,7 @@ from app.dashboard import export, load_curves, sidebar
 from app.dashboard.widgets import card
 from app.scenario import intervals
 from app.wording import quantities
+from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 
 LOOPS = {"closed loop (concurrency)": "concurrency", "open loop (arrival rate)": "rate_per_s"}
@@ -38,9 +39,9 @@ look = export.look()
 st.title("Serving", anchor=False)
 devices = s.tp * s.pp * s.dp
 st.caption(
-    f"{resolved.model.name} on {devices} × {resolved.system.name} · "
-    f"engine {resolved.engine.name} · {quantities.tokens(s.isl)} tokens in, "
-    f"{quantities.tokens(s.osl)} out · {load_curves.basis(setup)}"
+    f"{plain(resolved.model.name)} on {devices} × {plain(resolved.system.name)} · "
+    f"engine {plain(resolved.engine.name)} · {quantities.tokens(s.isl)} tokens in, "
+    f"{quantities.tokens(s.osl)} out · {plain(load_curves.basis(setup))}"
 )
 with st.container(horizontal=True, vertical_alignment="bottom"):
     loop = st.segmented_control(
@@ -69,7 +70,7 @@ try:
 except RidgelineError as error:
     sidebar.stop(error)
 for sentence in load_curves.load_warnings(table, load):
-    st.warning(sentence, icon=":material/warning:")
+    st.warning(plain(sentence), icon=":material/warning:")
 if table["status"].eq("out_of_memory").all():
     st.caption("The curves below are what it would take if the memory were there.")
 

@@ -93,4 +93,4 @@ def test_a_file_without_a_figure_is_refused(tmp_path, rows: Sequence[str]):
     file = tmp_path / "empty.csv"
     file.write_text("\n".join(["model,system", *rows]) + "\n")
     with pytest.raises(InvalidValue, match="no runs" if not rows else "batch or concurrency"):
-        from_runs.calibrate_file(file)
+        from_runs.calibrate(points_file.read(file))

@@ -8,7 +8,7 @@ import profilers
 from app.charts import measured, style
 from app.measuring import comparison
 from app.measuring.prediction import agreements
-from app.scenario.scenario import Scenario
+from app.scenario.scenario import Scenario, resolve
 from profilers import Comparison
 from tests.app.pages import REPORTS
 
@@ -18,7 +18,7 @@ def of_qwen() -> Comparison:
     """Qwen3-8B on an MI300X: a trace beside its prediction, measured more slowly."""
     name = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
     scenario = Scenario(model="Qwen/Qwen3-8B", system="mi300x", batch=15)
-    return comparison.beside(scenario, [profilers.read_report(REPORTS / "torch" / name)])
+    return comparison.beside(resolve(scenario), [profilers.read_report(REPORTS / "torch" / name)])
 
 
 def test_the_middle_of_three_bars_has_the_error_bar(of_qwen: Comparison):

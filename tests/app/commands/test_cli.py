@@ -217,9 +217,9 @@ def test_a_structure_says_where_it_is_from():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("ops", "gpt2", "--cached-tokens", "a"), "whole numbers"),
+        (("ops", "gpt2", "--cached-tokens", "a"), "whole number"),
         (("ops", "gpt2", "--tp", "5"), "tp 5"),
-        (("arch", "gpt2", "--at", "batch"), "whole numbers"),
+        (("arch", "gpt2", "--at", "batch"), "whole number"),
         (("modules", "show", "NoSuchModule"), "unknown module"),
         (("modules", "derive"), "one of them"),
         (("modules", "derive", "SiLU", "--model", "gpt2"), "one of them"),

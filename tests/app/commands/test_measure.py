@@ -74,9 +74,9 @@ def test_the_trace_goes_where_it_is_asked_and_with_the_run(
 
 
 def test_running_out_of_memory_is_reported_and_exits_well(answer, tiny: str) -> None:
-    run = answer("measure", tiny, "--batch", str(2**44), "--device", "cpu")
+    run = answer("measure", tiny, "--batch", str(10**8), "--device", "cpu")
     assert run["status"] == "out_of_memory" and run["phases"] == [] and run["run"] is None
-    assert any(f"ran out of memory at batch {2**44}" in note for note in run["notes"])
+    assert any(f"ran out of memory at batch {10**8}" in note for note in run["notes"])
 
 
 def test_the_doctor_answers_in_json(answer) -> None:
@@ -126,7 +126,7 @@ def test_a_file_that_the_disk_refuses_is_a_sentence(tmp_path: Path) -> None:
         (("calibrate", "machine", "--output", "a.md"), "give both"),
         (("measure", "sweep", "TINY", "--phases", "lunch"), "unknown phase 'lunch'"),
         (("measure", "sweep", "TINY", "--batches", "x"), "batches 'x': give"),
-        (("measure", "sweep", "TINY", "--batches", "0.2"), "sizes start at 1"),
+        (("measure", "sweep", "TINY", "--batches", "0.2"), "batches = 0.2: give a whole number"),
         (("measure", "sweep", "TINY", "--batches", ""), "batches '': give"),
         (
             ("measure", "sweep", "TINY", "--batches", "1:99:1", "--lengths", "1:99:1"),
@@ -135,9 +135,9 @@ def test_a_file_that_the_disk_refuses_is_a_sentence(tmp_path: Path) -> None:
         (("measure", "sweep", "TINY", "--rounds", "0"), "rounds = 0"),
         (("measure", "sweep", "TINY", "--tag", "one", "--no-keep"), "leave out --no-keep"),
         (("measure", "ranks", "TINY", "--tag", "one", "--no-keep"), "leave out --no-keep"),
-        (("measure", "ranks", "TINY", "--tp", "65"), "65 ranks: give 1 to 64"),
-        (("runs", "start", "model=TINY", "sweep.batches=1", "ranks.tp=2"), "ask for one of them"),
-        (("runs", "start", "model=TINY", "sweep.batches=1", "profile=nsys"), "ask for one of them"),
+        (("measure", "ranks", "TINY", "--tp", "65"), "tp = 65: give a whole number"),
+        (("runs", "start", "model=gpt2", "sweep.batches=1", "ranks.tp=2"), "ask for one of them"),
+        (("runs", "start", "model=gpt2", "sweep.batches=1", "profile=nsys"), "ask for one of them"),
         (("measure", "infer", "nowhere", "no-file.txt"), "cannot be read"),
         (("collect", "nsys", "TINY", "--capture", "all"), "unknown capture 'all'"),
         (("collect", "nsys", "TINY", "--capture", "nvtx"), "needs the name of a range"),

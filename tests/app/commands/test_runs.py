@@ -50,7 +50,7 @@ def test_a_run_is_measured_kept_tagged_compared_exported_and_deleted(
     samples = run_store.store().load(run.id).phases["decode"].samples_s
     assert (decode["samples"], decode["p50_s"]) == (6, statistics.median(samples))
     assert compose(file=folder / "inputs.yaml") == compose(
-        [*settings, "dtype=float32", "threads=1"]
+        [f"path={tiny}", *settings[1:], "dtype=float32", "threads=1"]
     )
     runs("tag", run.id[:8], "first")
     (row,) = json.loads(runs("list", "--tag", "first", "--json"))

@@ -7,7 +7,7 @@ import pytest
 import profilers
 from app.measuring import comparison
 from app.scenario import intervals
-from app.scenario.scenario import Scenario, estimate
+from app.scenario.scenario import Scenario, estimate, resolve
 from app.wording.tables import TableFormat, render
 from profilers import Comparison, Measurement
 from profilers.compare import lies_inside
@@ -20,7 +20,7 @@ def of_qwen() -> Comparison:
     """Qwen3-8B on an MI300X: a trace beside its prediction, measured more slowly."""
     name = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
     scenario = Scenario(model="Qwen/Qwen3-8B", system="mi300x", batch=15)
-    return comparison.beside(scenario, [profilers.read_report(REPORTS / "torch" / name)])
+    return comparison.beside(resolve(scenario), [profilers.read_report(REPORTS / "torch" / name)])
 
 
 def test_the_interval_of_a_class_is_that_of_its_operators(of_qwen: Comparison):
@@ -47,7 +47,7 @@ def test_a_phase_is_said_to_lie_inside_above_or_below(of_qwen: Comparison):
 def test_what_nobody_measured_is_said_not_to_be_validated():
     model, system = "openai/gpt-oss-120b", "b200-sxm-180gb"  # 4-bit products, which none timed
     scenario = Scenario(model=model, system=system, engine="trtllm", batch=15)
-    compared = comparison.beside(scenario, [profilers.read_report(DECODE)])
+    compared = comparison.beside(resolve(scenario), [profilers.read_report(DECODE)])
     rows = {row["class"]: comparison.folded(row) for row in compared.classes.to_dict("records")}
     assert rows["moe"]["80 %"] == "not validated" and rows["moe"]["inside 80 %"] == ""
     assert rows["attention"]["inside 80 %"] in ("yes", "no")

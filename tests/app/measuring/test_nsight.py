@@ -40,7 +40,7 @@ esac
 def test_a_run_inside_nsys_keeps_the_report_its_kernels_and_the_logs(
     tiny: str, own_data: Path, nsys: Path
 ) -> None:
-    config = compose([f"model={tiny}", "profile=nsys", "isl=16", "compile=true"])
+    config = compose([f"path={tiny}", "profile=nsys", "isl=16", "compile=true"])
     identity = run_store.execute(config)
     (run,) = run_store.store().runs()
     assert (run.id, run.source) == (identity, "nsys-sqlite")
@@ -64,7 +64,7 @@ def test_a_run_inside_nsys_keeps_the_report_its_kernels_and_the_logs(
 
 def test_a_model_cut_to_layers_is_refused_inside_nsys(tiny: str, nsys: Path) -> None:
     with pytest.raises(InvalidValue, match=r"layers = 2: .* config\.json"):
-        run_store.execute(compose([f"model={tiny}", "profile=nsys", "layers=2"]))
+        run_store.execute(compose([f"path={tiny}", "profile=nsys", "layers=2"]))
 
 
 def test_a_cancelled_run_inside_nsys_ends_the_tool_and_keeps_nothing(
@@ -72,5 +72,5 @@ def test_a_cancelled_run_inside_nsys_ends_the_tool_and_keeps_nothing(
 ) -> None:
     nsys.write_text("#!/bin/sh\nsleep 600\n")
     with pytest.raises(Cancelled):
-        run_store.execute(compose([f"model={tiny}", "profile=nsys"]), cancelled=lambda: True)
+        run_store.execute(compose([f"path={tiny}", "profile=nsys"]), cancelled=lambda: True)
     assert not run_store.store().runs() and not list((own_data / "runs").glob(".draft*"))

@@ -84,7 +84,7 @@ def test_a_kept_sweep_runs_again_from_its_inputs(ridgeline, answer, tiny: str) -
 
 
 def test_a_size_beyond_memory_is_kept_as_such(answer, tiny: str) -> None:
-    grid = ("--batches", f"1,{2**40}", "--lengths", "16", "--phases", "decode", *SMALL)
+    grid = ("--batches", "1,100000000", "--lengths", "16", "--phases", "decode", *SMALL)
     kept = answer("measure", "sweep", tiny, *grid)["run"]
     steps = run_store.store().load(kept).steps
     assert [step.status for step in steps] == ["ok", "out_of_memory"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+from pathlib import Path
 
 import pytest
 
 from app.scenario import points_file
 from genz_core.errors import InvalidParallelism, InvalidValue
+from genz_core.limits import LIMITS
 
 GOOD = {
     "model": "meta-llama/Llama-3.1-8B",
@@ -108,10 +110,37 @@ def test_expert_degrees_that_contradict_the_rest_are_refused():
         points_file.parse(GOOD | {"tp": "4", "ep": "2", "moe_tp": "4"})
 
 
-@pytest.mark.parametrize("text", ["abc", "1.5", "0", "nan", "1e30", "-4"])
+@pytest.mark.parametrize("text", ["abc", "1.5", "0", "nan", "inf", "-inf", "1e30", "-4"])
 def test_a_size_that_is_no_whole_number_is_refused_by_name(text):
     with pytest.raises(InvalidValue, match="isl"):
         points_file.parse(GOOD | {"isl": text})
+
+
+@pytest.mark.parametrize("column", ["batch", "isl", "osl", "tp", "pp", "dp", "ep", "moe_tp"])
+@pytest.mark.parametrize("text", ["inf", "nan", "1e400"])
+def test_a_cell_that_is_no_number_is_the_status_of_its_row(column: str, text: str):
+    wrong, right = price(GOOD | {column: text}, GOOD)
+    assert (wrong["status"], right["status"]) == ("invalid_value", "ok")
+    assert wrong["message"].startswith(f"{column} = {text}: give a whole number from 1 to ")
+
+
+def test_a_row_names_models_and_systems_and_no_files(tmp_path: Path):
+    (tmp_path / "x.yaml").write_text("include: h100-sxm5-80gb\nid: x\nname: Mine\n")
+    (row,) = price(GOOD | {"system": str(tmp_path / "x.yaml")})
+    assert row["status"] == "unknown_system"
+
+
+def test_a_file_of_too_many_rows_is_refused(tmp_path: Path):
+    source = tmp_path / "in.csv"
+    source.write_text("model,system\n" + "gpt2,a100\n" * (LIMITS["rows"].most + 1))
+    with pytest.raises(InvalidValue, match=r"rows = 200001: give .* split a longer one"):
+        points_file.read(source)
+
+
+def test_an_id_that_a_spreadsheet_would_run_is_written_as_text(tmp_path: Path):
+    points_file.write(tmp_path / "out.csv", price({"id": "=1+1", **GOOD}))
+    with (tmp_path / "out.csv").open() as handle:
+        assert next(csv.DictReader(handle))["id"] == "'=1+1"
 
 
 def test_a_file_is_priced_whole_or_not_at_all(tmp_path):

@@ -29,10 +29,10 @@ REFUSED = {
     "unknown system": ({"system": "h1000"}, "unknown system"),
     "unknown precision": ({"weights": "fp7"}, "unknown precision"),
     "indivisible": ({"tp": 3}, "tp 3 does not divide the 32 attention heads"),
-    "no number": ({"tp": "many"}, "TP is 'many'; give a whole number"),
-    "zero": ({"tp": 0}, "TP is 0; give a whole number"),
-    "model path": ({"model": "../../../../etc/passwd"}, "is a path: give a name"),
-    "system path": ({"system": "/etc/hosts.yaml"}, "is a path: give a name"),
+    "no number": ({"tp": "many"}, "TP = many: give a whole number"),
+    "zero": ({"tp": 0}, "TP = 0: give a whole number"),
+    "model path": ({"model": "../../../../etc/passwd"}, "unknown model"),
+    "system path": ({"system": "/etc/hosts.yaml"}, "unknown system"),
 }
 #: One of each way to be refused: by the sidebar, by a name, by the price.
 KINDS = ("no number", "unknown model", "indivisible")

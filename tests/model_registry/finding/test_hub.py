@@ -11,7 +11,7 @@ import pytest
 import model_registry
 from genz_core.errors import InvalidValue, UnknownModel
 from model_registry.finding import hub
-from model_registry.finding.hub import hub_id
+from model_registry.finding.hub import HubModel, hub_model
 from model_registry.finding.sources import hub_config
 
 CONFIG = {
@@ -45,34 +45,51 @@ def offline_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ["hf:someone/tiny", "https://huggingface.co/someone/tiny", "hf.co/someone/tiny/tree/main"],
 )
 def test_an_address_names_its_model(address: str) -> None:
-    assert hub_id(address) == "someone/tiny"
+    assert hub_model(address) == HubModel("someone/tiny")
 
 
 @pytest.mark.parametrize("name", ["someone/tiny", "meta-llama/Llama-3.1-8B", "config.json", ""])
 def test_a_plain_name_is_no_address(name: str) -> None:
-    assert hub_id(name) is None
+    assert hub_model(name) is None
 
 
-@pytest.mark.parametrize("address", ["hf:tiny", "hf:a/../b", "hf:a/b/c/d", "hf: / "])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "hf:tiny",
+        "hf:a/../b",
+        "hf:a/b/c/d",
+        "hf: / ",
+        "hf:/tmp/x",
+        "hf:./a",
+        "hf:~/a",
+        "hf:a/b--c",
+        "hf:a/.b",
+        "hf:a/b.",
+        "hf:a/b.git",
+        "hf:a\\b/c",
+        f"hf:a/{'b' * 97}",
+    ],
+)
 def test_a_malformed_address_is_refused(address: str) -> None:
     with pytest.raises(InvalidValue, match="hf:owner/name"):
-        hub_id(address)
+        hub_model(address)
 
 
 def test_a_cached_model_loads_without_a_network(offline_cache: Path) -> None:
-    model = model_registry.load("hf:someone/tiny")
+    model = model_registry.load(HubModel("someone/tiny"))
     assert model.name == "someone/tiny" and model.parameters > 0
 
 
 def test_the_quantisation_map_comes_with_it(offline_cache: Path) -> None:
     quant = {"quantization": {"quant_algo": "FP8"}}
     (offline_cache / "hf_quant_config.json").write_text(json.dumps(quant))
-    assert model_registry.load("hf:someone/tiny").precision.weight("mlp.up") == "fp8"
+    assert model_registry.load(HubModel("someone/tiny")).precision.weight("mlp.up") == "fp8"
 
 
 def test_what_is_not_cached_says_what_to_do_instead(offline_cache: Path) -> None:
     with pytest.raises(UnknownModel, match="paste it instead"):
-        model_registry.load("hf:someone/else")
+        model_registry.load(HubModel("someone/else"))
 
 
 def test_the_cache_is_read_without_asking_and_says_what_it_lacks(offline_cache: Path) -> None:
@@ -90,7 +107,7 @@ def silent_hub(offline_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     constants = pytest.importorskip("huggingface_hub.constants")
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(10)
-        address = "http://127.0.0.1:{}".format(server.getsockname()[1])
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
         monkeypatch.setattr(constants, "ENDPOINT", address)
         template = address + "/{repo_id}/resolve/{revision}/{filename}"
@@ -102,7 +119,7 @@ def silent_hub(offline_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
 def test_a_hub_that_never_answers_is_a_sentence_in_time(silent_hub: socket.socket) -> None:
     start = time.monotonic()
     with pytest.raises(UnknownModel, match=r"did not answer within 0\.5 seconds; paste"):
-        model_registry.load("hf:someone/else")
+        model_registry.load(HubModel("someone/else"))
     assert time.monotonic() - start < 3
     connection, _ = silent_hub.accept()  # it was asked, and then waited for
     connection.close()
@@ -113,9 +130,14 @@ def test_what_the_cache_holds_is_not_waited_for(
 ) -> None:
     """Only the quantisation map is unknown, and nothing fails without it."""
     start = time.monotonic()
-    assert model_registry.load("hf:someone/tiny").parameters > 0
+    assert model_registry.load(HubModel("someone/tiny")).parameters > 0
     assert time.monotonic() - start < 3
 
 
 def test_the_hub_has_five_seconds() -> None:
     assert hub.TIMEOUT_S == 5.0
+
+
+def test_an_address_that_is_given_as_a_name_is_not_asked_for(offline_cache: Path) -> None:
+    with pytest.raises(UnknownModel, match="someone/tiny is on the hub, which a name does not ask"):
+        model_registry.load("hf:someone/tiny")

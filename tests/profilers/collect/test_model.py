@@ -151,7 +151,7 @@ def test_eager_attention_and_fp32_run_too(settings: RunSettings) -> None:
         ({"dtype": "int8"}, "no floating type 'int8'"),
         ({"dtype": "nonsense"}, "no floating type 'nonsense'"),
         ({"device": "tpu"}, "there is no device 'tpu'"),
-        ({"attention": "magic"}, "cannot build this model"),
+        ({"attention": "owner/kernel"}, "attention = 'owner/kernel': choose sdpa, eager"),
         ({"layers": 9}, "cannot cut to 9 of 4 layers"),
         ({"config": {"model_type": "nothing-known"}}, "cannot read this config"),
         ({"config": "/nowhere/at/all"}, "cannot read this config"),

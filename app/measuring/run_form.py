@@ -1,0 +1,45 @@
+"""Run configurations before they run: what a page's form composes, and the names in any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.measuring.outcome import settings_of
+from app.measuring.sweep import sweep_points
+from genz_core.errors import InvalidValue
+from profilers.collect.building import check_settings
+from profilers.run_config import RunConfig, compose
+
+
+def run_of_form(overrides: Sequence[str], grid: Mapping[str, Any] | None = None) -> RunConfig:
+    """The configuration of a run that a visitor describes, its names looked up already.
+
+    Args:
+        overrides: as of `compose`.
+        grid: fields of a sweep, None for a single run.
+
+    Raises:
+        RidgelineError: as `compose` and `sweep_points`; an unknown model or system, a file of the
+            server.
+    """
+    config = compose(overrides)
+    if config.model.path:
+        raise InvalidValue(
+            "model.path names a file of the server: give a name here; `ridgeline runs start` takes "
+            "files, on the machine that they are on"
+        )
+    if grid:
+        sweep_points(grid["batches"], grid["lengths"], grid["phases"])
+        config = config.with_fields(sweep=grid)
+    check_run(config)
+    return config
+
+
+def check_run(config: RunConfig) -> None:
+    """Look up the names of a run and refuse settings without meaning, before minutes of work.
+
+    Raises:
+        RidgelineError: an unknown model or system, a config that cannot be read, unknown kernels.
+    """
+    check_settings(settings_of(config))

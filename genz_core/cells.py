@@ -1,0 +1,33 @@
+"""Cells of tables that other programs read: spreadsheets and Markdown."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+#: First letters by which a spreadsheet takes a text for a formula.
+_FORMULA = tuple("=+-@＝＋－＠\t\r\n")
+
+
+def spreadsheet_cell(value: Any) -> Any:
+    """A value for CSV or Excel: text that a spreadsheet would run as a formula starts with "'".
+
+    Numbers, and texts of numbers, stay what they are; NaN and None are empty.
+    """
+    if value is None or value != value:
+        return ""
+    if not isinstance(value, str) or not value.startswith(_FORMULA) or _is_number(value):
+        return value
+    return f"'{value}"
+
+
+def markdown_cell(text: str) -> str:
+    """A text for a cell of a Markdown table: on one line, its bars escaped."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False

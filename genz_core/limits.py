@@ -1,0 +1,99 @@
+"""Sizes that can be asked for: one table for the command line, forms, links, run files and CSVs.
+
+A number beyond its limit is a slip of the hand or an attack, and never a deployment: it is refused
+in a sentence before anything is priced, built or measured with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from genz_core.errors import InvalidValue
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Whole numbers from `least` to `most`.  words: what is counted, for the sentence."""
+
+    least: int
+    most: int
+    words: str
+
+    def sentence(self, name: str, typed: object) -> str:
+        """What was given, and what can be."""
+        shown = f"{typed:.15g}" if isinstance(typed, float) else " ".join(str(typed).split())
+        shown = shown if len(shown) <= 40 else f"{shown[:40]}…"
+        return (
+            f"{name} = {shown}: give a whole number from {self.least:,} to {self.most:,} "
+            f"({self.words})"
+        )
+
+
+#: By field of a scenario, a run file, an option or a page.
+LIMITS: Mapping[str, Limit] = {
+    "batch": Limit(1, 100_000_000, "sequences that run together"),
+    "concurrency": Limit(1, 100_000_000, "open requests"),
+    "isl": Limit(1, 100_000_000, "prompt tokens of a sequence"),
+    "osl": Limit(1, 100_000_000, "output tokens of a sequence"),
+    "cached_tokens": Limit(0, 100_000_000, "tokens in the cache of a query"),
+    "input_tokens": Limit(1, 100_000_000, "new tokens of a query"),
+    "tp": Limit(1, 65_536, "ranks of tensor parallelism"),
+    "pp": Limit(1, 65_536, "pipeline stages"),
+    "dp": Limit(1, 65_536, "ranks of attention data parallelism"),
+    "ep": Limit(1, 65_536, "ranks of expert parallelism"),
+    "cp": Limit(1, 65_536, "ranks of context parallelism"),
+    "moe_tp": Limit(1, 65_536, "ranks that share an expert"),
+    "layers": Limit(0, 10_000, "layers that a run keeps; 0: all"),
+    "warmup": Limit(0, 1_000, "runs that do not count"),
+    "repeats": Limit(1, 1_000, "runs that count"),
+    "rounds": Limit(1, 1_000, "measurements of every point"),
+    "threads": Limit(0, 4_096, "CPU threads; 0: all that are free"),
+    "ranks": Limit(0, 64, "processes of this machine that share a model; 0: this one alone"),
+    "kernels": Limit(0, 1_000, "kernels of a report"),
+    "launches": Limit(0, 1_000_000_000, "launches of a kernel"),
+    "steps": Limit(1, 1_000_000_000, "steps that a report adds up"),
+    "worst": Limit(0, 10_000, "points that are listed"),
+    "axis": Limit(1, 10_000, "values of one axis"),
+    "cells": Limit(1, 2_000_000, "combinations of a sweep"),
+    "rows": Limit(1, 200_000, "rows of a points file; split a longer one"),
+    "new_tokens": Limit(1, 1_000_000, "tokens of an answer"),
+    "prompts": Limit(0, 1_000_000, "prompts of an epoch; 0: all"),
+    "epochs": Limit(1, 10_000, "times through the prompts"),
+}
+
+
+#: Seconds that anything may be told to take, by option or field.
+MOST_SECONDS = 604_800
+
+
+def checked_duration(name: str, seconds: float) -> float:
+    """Seconds above 0 and up to a week.
+
+    Raises:
+        InvalidValue: others.
+    """
+    if not 0.0 < seconds <= MOST_SECONDS:
+        raise InvalidValue(f"{name} = {seconds:g}: give seconds above 0, up to {MOST_SECONDS:,}")
+    return seconds
+
+
+def checked_size(name: str, value: object, label: str = "") -> int:
+    """A number, or its text, as the whole number that it is.
+
+    Args:
+        name: a key of `LIMITS`.
+        label: what the sentence calls it, in place of `name`.
+
+    Raises:
+        InvalidValue: no whole number, or one beyond the limits of that name.
+    """
+    limit = LIMITS[name]
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not (limit.least <= number <= limit.most and number == math.floor(number)):
+        raise InvalidValue(limit.sentence(label or name, value))
+    return int(number)

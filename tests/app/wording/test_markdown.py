@@ -1,0 +1,61 @@
+"""Text from outside shows what it says: no picture, no link, no markup of its own."""
+
+import re
+
+import pytest
+
+from app.wording.markdown import LONGEST, chart_text, plain, without_links
+
+HOSTILE = [
+    "![x](http://host/b.png)", "[click](https://host)", "[a][b]\n[b]: http://host", "<http://host>",
+    "http://host/x", "HTTPS://HOST", "www.host.org", "someone@host.org", "<img src=//host/b.png>",
+    "<a href='http://host'>x</a>", "![x]\n(http://host)", "[![a](http://h/b.png)](http://h)",
+    "[x]: //host/b.png\n![x]", "![x][x]",
+]  # fmt: skip
+#: What a Markdown renderer, CommonMark with GitHub's extensions, would make a request or a link of.
+REACHES = re.compile(
+    r"(?<!\\)\]\(|(?<!\\)\]\[|(?<!\\)\]:|https?://|www\.|\w@\w|(?<!\\)<\w", re.IGNORECASE
+)
+
+
+def read(shown: str) -> str:
+    """What a reader sees of Markdown that is all text."""
+    return re.sub(r"\\([!-/:-@[-`{-~])", r"\1", shown).replace("\u200b", "")
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_from_outside_reaches_out(text: str) -> None:
+    assert not REACHES.search(plain(text))
+    assert not REACHES.search(without_links(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "meta-llama/Llama-3.1-8B on h100", "**bold** _it_ `code` ~~no~~", "# no title", "- no list",
+        "1. no list", "a | b", "costs $5 to $6", ":red[x] :material/star: 12:30", "&lt; &#60; A&B",
+        "snake_case q4_k_m", "=== no heading", "a\\b", "<b>x</b>", "hf:owner/name",
+    ],
+)  # fmt: skip
+def test_what_is_read_is_what_was_written(text: str) -> None:
+    assert read(plain(text)) == text
+
+
+def test_a_text_is_one_line_without_invisible_letters_and_of_bounded_length() -> None:
+    assert plain("a\n\n# b\t c") == "a # b c"
+    assert plain("a\u202eb\x00") == "a\ufffdb\ufffd"
+    assert len(plain("x" * 10**6)) == LONGEST + 2
+
+
+def test_ordinary_names_stay_as_they_are() -> None:
+    for name in ("NVIDIA H100 SXM5 80GB", "Qwen/Qwen3-8B", "q4_k_m", "4.52 ms (80 %: 4.2 to 5.1)"):
+        assert plain(name) == name
+
+
+def test_a_report_keeps_its_headings_tables_and_code() -> None:
+    report = "# Run\n\n| phase | time |\n| --- | --- |\n| decode | 4 ms |\n\n```\nx = a[1]\n```\n"
+    assert without_links(report) == report
+
+
+def test_a_chart_takes_no_tags_from_names() -> None:
+    assert chart_text("<a href='//host'>x</a>\n&") == "&lt;a href='//host'&gt;x&lt;/a&gt; &amp;"

@@ -1,0 +1,144 @@
+"""Whatever a link, a form, a run file or a device's name holds: no file is opened, nobody asked.
+
+The functions that the pages call are given thousands of values under a watch on every file and
+address of the process; a handful go through the pages themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hardware_db
+from app.dashboard import explanations, own_definitions, pinned
+from app.measuring.comparison import system_of
+from app.measuring.run_form import run_of_form
+from app.scenario import points_file
+from app.scenario.scenario import Scenario
+from app.scenario.setup import Setup, parse_config, resolve_setup, setup_from
+from app.wording.markdown import plain, without_links
+from genz_core.errors import RidgelineError
+from genz_core.limits import checked_size
+from profilers.schema import DeviceInfo
+from tests.app.pages import ROOT, opened
+from tests.ops.hostile import Probe, Reaches, values, watched
+
+COUNT = 240  # for each probe: five thousand in all
+ROOMS = ("app", "genz_core", "hardware_db", "model_registry", "profilers")
+
+
+class _Report:
+    """The part of a report that a device's name is read from."""
+
+    def __init__(self, device: str) -> None:
+        self.devices = (DeviceInfo(name=device),)
+
+
+def _resolved(**fields: Any) -> object:
+    return resolve_setup(Setup(setup_from(fields).scenario))
+
+
+#: What the pages do with a value, by where it comes from.
+PROBES: dict[str, Probe] = {
+    "?model": lambda text: _resolved(model=text),
+    "?system": lambda text: _resolved(system=text),
+    "?engine": lambda text: _resolved(engine=text),
+    "?weights": lambda text: _resolved(weights=text),
+    "?kv": lambda text: _resolved(kv=text),
+    "?tp": lambda text: checked_size("tp", text, "TP"),
+    "?pins": lambda text: [setup_from(pin) for pin in pinned.parsed(text)],
+    "a pinned model": lambda text: [
+        resolve_setup(setup_from(pin)) for pin in pinned.parsed(json.dumps([{"model": text}]))
+    ],
+    "an uploaded system": hardware_db.load_yaml,
+    "a pasted config": parse_config,
+    "the name of a system typed": lambda text: own_definitions.system_yaml(text, {}),
+    "the run form's model": lambda text: run_of_form([f"model={text}"]),
+    "the run form's further fields": lambda text: run_of_form(["model=gpt2", *text.split()]),
+    "a run file's system": lambda text: run_of_form(["model=gpt2", f"predict.system={text}"]),
+    "a run file's path": lambda text: run_of_form([f"path={text}", "model=gpt2"]),
+    "a sweep's batches": lambda text: run_of_form(
+        ["model=gpt2"], {"batches": text, "lengths": "8", "phases": "decode", "rounds": 1}
+    ),
+    "the device of a trace": lambda text: system_of(_Report(text)),
+    "a points file": lambda text: points_file.price(
+        [{"model": text, "system": text, "batch": text, "isl": "8", "osl": "2"}]
+    ),
+    "the command of a page": lambda text: explanations.command(Setup(Scenario(model=text))),
+    "a sentence on a page": plain,
+    "an imported report": without_links,
+}
+
+
+@pytest.fixture
+def reaches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Reaches, Path]]:
+    """The watch, and a folder of bait that is the working folder, too."""
+    bait, own_data = tmp_path / "bait", tmp_path / "data"
+    monkeypatch.setenv("RIDGELINE_DATA", str(own_data))
+    bait.mkdir()
+    (bait / "config.json").write_text('{"model_type": "llama"}')
+    (bait / "card.yaml").write_text("include: h100-sxm5-80gb\nid: card\nname: Card\n")
+    monkeypatch.chdir(bait)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    interpreter = (Path(sys.prefix), Path(sys.base_prefix), Path(json.__file__).parents[1])
+    with watched([*(ROOT / room for room in ROOMS), own_data, *interpreter]) as watch:
+        yield watch, bait
+
+
+def test_the_watch_sees_files_folders_and_addresses(reaches: tuple[Reaches, Path]) -> None:
+    import socket
+
+    watch, bait = reaches
+    (bait / "config.json").read_text()
+    Path("card.yaml").is_file()
+    list(bait.iterdir())
+    with pytest.raises(OSError):
+        socket.getaddrinfo("nosuch.invalid", 80)
+    assert [words.partition(" ")[0] for words in watch] == [
+        "open", "stat", "os.listdir", "socket.getaddrinfo"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("probe", PROBES)
+def test_no_value_opens_a_file_or_asks_anybody(reaches: tuple[Reaches, Path], probe: str) -> None:
+    watch, bait = reaches
+    for text in values(COUNT, bait):
+        began = time.monotonic()
+        try:
+            PROBES[probe](text)
+        except RidgelineError as error:
+            assert len(str(error)) < 3000 and "\n" not in str(error)[:200]
+        assert not watch, f"{probe} of {text[:80]!r}"
+        assert time.monotonic() - began < 5.0, f"{probe} of {text[:80]!r} took long"
+
+
+#: What only a value can have led to: Streamlit itself looks at more than our folders.
+NAMED = ("/etc/hosts", "/etc/passwd", "socket.")
+
+
+@pytest.mark.parametrize(
+    ("page", "query"),
+    [
+        ("overview", {"model": "hf:owner/name"}),
+        ("overview", {"model": "![x](http://host/b.png)", "system": "/etc/hosts.yaml"}),
+        ("models", {"model": "views/../../../../etc/passwd"}),
+        ("compare", {"pins": '[{"model": "hf:owner/name"}, {"system": "card.yaml"}]'}),
+        ("hardware", {"system": "../card.yaml", "find_system": "![x](http://host/b.png)"}),
+    ],
+)
+def test_a_page_opens_with_a_sentence_and_draws_no_picture(
+    reaches: tuple[Reaches, Path], page: str, query: dict[str, str]
+) -> None:
+    watch, bait = reaches
+    app = opened(page, **query)
+    named = [words for words in watch if any(name in words for name in (str(bait), *NAMED))]
+    assert not app.exception
+    assert [words for words in named if ".streamlit" not in words] == []  # its configuration
+    shown = " ".join(str(element.value) for element in (*app.error, *app.markdown, *app.caption))
+    assert "](http" not in shown and "http://" not in shown
