@@ -10,19 +10,27 @@ the data folder and stand in for shipped ones.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+import itertools
+import math
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from genz_core.engine import FIELDS, EngineMeasurements, MeasuredRecipe, Recipe, RecipeKey
 from genz_core.errors import InvalidValue
-from hardware_db.data_folder import data_folder, data_folders
+from hardware_db.data_folder import data_folder, data_folders, dated_files
+from hardware_db.file_lock import locked
+from hardware_db.own_files import OwnFiles, left_out, read_text
 from hardware_db.tables import table
 from hardware_db.whole_file import write_whole
 
 _FILE = "recipes.csv"
+_COLUMNS = (*RecipeKey.__slots__, "model", *asdict(Recipe()), *FIELDS)
+_REMEDY = "mend it, or calibrate anew"
 
 
 def load_recipe(key: RecipeKey, *, own: bool = True) -> MeasuredRecipe | None:
@@ -55,59 +63,131 @@ def own_file() -> Path:
 def keep_recipe(key: RecipeKey, measured: MeasuredRecipe) -> Path:
     """Save a recipe of the user in place of an earlier one of the same key; returns the file.
 
+    A damaged file is kept beside it, as recipes.csv.damaged-1.
+
     Raises:
         InvalidValue: the file cannot be written; the old one stays.
     """
-    return _write_own({**_recipes_in(own_file()), key: measured})
+    with _changing(own_file()):
+        return _write_own({**_recipes_in(own_file()), key: measured})
 
 
 def forget_recipe(key: RecipeKey) -> bool:
-    """Remove a recipe of the user; returns whether there was one."""
-    kept = dict(_recipes_in(own_file()))
-    if kept.pop(key, None) is None:
-        return False
-    _write_own(kept)
+    """Remove a recipe of the user; returns whether there was one.  Files as `keep_recipe`."""
+    with _changing(own_file()):
+        kept = dict(_recipes_in(own_file()))
+        if kept.pop(key, None) is None:
+            return False
+        _write_own(kept)
     return True
 
 
+@contextmanager
+def _changing(path: Path) -> Iterator[None]:
+    """Keep other processes from changing a file within the block.
+
+    Raises:
+        InvalidValue: the folder cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(path.with_name(f"{path.name}.lock")):
+            yield
+    except OSError as error:
+        raise InvalidValue(f"cannot write {path}: {error.strerror or error}") from None
+
+
 def _write_own(recipes: Mapping[RecipeKey, MeasuredRecipe]) -> Path:
-    """Write the file of the user's own recipes."""
+    """Write the file of the user's own recipes; a damaged one is copied aside."""
     path = own_file()
     rows = [
         {**asdict(key), "model": measured.model, **asdict(measured.scales), **measured.factors}
         for key, measured in recipes.items()
     ]
-    names = [*RecipeKey.__slots__, "model", *asdict(Recipe()), *FIELDS]
     with write_whole(path) as draft, draft.open("w", newline="", encoding="utf-8") as handle:
-        writer = csv.DictWriter(handle, names, lineterminator="\n")
+        writer = csv.DictWriter(handle, _COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
+        if _file_of(path).left_out:
+            _copy_aside(path)
     return path
 
 
+def _copy_aside(path: Path) -> None:
+    """Copy a damaged file to the first free name recipes.csv.damaged-<n>."""
+    names = (path.with_name(f"{path.name}.damaged-{number}") for number in itertools.count(1))
+    shutil.copy2(path, next(name for name in names if not name.exists()))
+
+
+def own_recipes() -> OwnFiles[Mapping[RecipeKey, MeasuredRecipe]]:
+    """The user's own recipes by the folder of their file, and why lines or files are left out."""
+    files = {folder: _file_of(folder / _FILE) for folder in data_folders()}
+    return OwnFiles(
+        {str(folder): file.recipes for folder, file in files.items()},
+        {f"{folder} {at}": why for folder, file in files.items()
+         for at, why in enumerate(file.left_out)},
+    )  # fmt: skip
+
+
 def _own_recipes() -> Mapping[RecipeKey, MeasuredRecipe]:
-    """The user's own recipes."""
+    """The user's own recipes; those of later folders stand in for earlier ones."""
     found: dict[RecipeKey, MeasuredRecipe] = {}
-    for folder in data_folders():
-        found |= _recipes_in(folder / _FILE)
+    for recipes in own_recipes().announced().records.values():
+        found |= recipes
     return found
 
 
 def _recipes_in(path: Path) -> Mapping[RecipeKey, MeasuredRecipe]:
     """The recipes in a user's file, {} where there is none."""
-    return _read_own(path, path.stat().st_mtime_ns) if path.is_file() else {}
+    return _file_of(path).recipes
+
+
+@dataclass(frozen=True, slots=True)
+class _RecipeFile:
+    """What was read of a user's file.  left_out: why lines, or the whole, are not among it."""
+
+    recipes: Mapping[RecipeKey, MeasuredRecipe] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+
+
+def _file_of(path: Path) -> _RecipeFile:
+    """A user's file; an empty one where there is none."""
+    found = dated_files(path.parent, path.name)
+    return _read_own(*found[0]) if found else _RecipeFile()
 
 
 @lru_cache(maxsize=8)
-def _read_own(path: Path, _modified: int) -> Mapping[RecipeKey, MeasuredRecipe]:
+def _read_own(path: Path, _modified: int) -> _RecipeFile:
     """The recipes in the user's file, cached by the time of its last change."""
     try:
-        text = path.read_text(encoding="utf-8")
-        return _by_key(csv.DictReader(text.splitlines()), own=True)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InvalidValue(
-            f"{path} cannot be read as recipes ({error}); mend it or move it away"
-        ) from None
+        rows = csv.DictReader(read_text(path).splitlines(), strict=True)
+        _check_header(rows.fieldnames)
+        return _by_line(path, rows)
+    except (InvalidValue, csv.Error) as error:
+        return _RecipeFile({}, (left_out(path, str(error), _REMEDY),))
+
+
+def _check_header(names: Sequence[str] | None) -> None:
+    """Refuse a table without the columns of recipes, or with a column that is none of theirs."""
+    missing = [name for name in _COLUMNS[: -len(FIELDS)] if name not in (names or ())]
+    unknown = [name for name in names or () if name not in _COLUMNS]
+    if missing:
+        raise InvalidValue(f"it has no column {missing[0]!r}")
+    if unknown:
+        raise InvalidValue(f"it has a column {unknown[0]!r}, which no recipe has")
+
+
+def _by_line(path: Path, rows: csv.DictReader[str]) -> _RecipeFile:
+    """The recipes of the lines that can be read, and a sentence for each of the others."""
+    recipes: dict[RecipeKey, MeasuredRecipe] = {}
+    refused = []
+    for row in rows:
+        try:
+            recipes |= _by_key([row], own=True)
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
+            reason = f"line {rows.line_num} cannot be read as a recipe ({error})"
+            refused.append(left_out(path, reason, _REMEDY))
+    return _RecipeFile(recipes, tuple(refused))
 
 
 @cache
@@ -135,9 +215,17 @@ def _key(row: Mapping[str, Any]) -> RecipeKey:
 
 
 def _scales(row: Mapping[str, Any]) -> Recipe:
-    scales = {name: float(row[name]) for name in ("tpot_scale", "ttft_scale", "queue_scale")}
+    scales = {name: _factor(row, name) for name in ("tpot_scale", "ttft_scale", "queue_scale")}
     return Recipe(points=int(row["points"]), **scales)
 
 
 def _factors(row: Mapping[str, Any]) -> dict[str, float]:
-    return {field: float(row[field]) for field in FIELDS if row.get(field)}
+    return {name: _factor(row, name) for name in FIELDS if row.get(name)}
+
+
+def _factor(row: Mapping[str, Any], name: str) -> float:
+    """A factor of a row.  Raises `ValueError` for what no factor can be."""
+    value = float(row[name])
+    if not 0.0 < value < math.inf:
+        raise ValueError(f"{name} is {value:g}")
+    return value
