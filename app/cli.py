@@ -1,14 +1,16 @@
 """The command line: every command of `app.commands`, its errors as sentences.
 
 Heavy imports happen inside the commands, so that `--help` is quick.  An error, of a value or of
-the way an option is given, is one sentence on standard error and exit code 2.
+the way an option is given, is one sentence on standard error and exit code 2; a file of the user's
+that is left out is a warning there.
 """
 
 from __future__ import annotations
 
 import sys
+import warnings
 from importlib import import_module
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 
@@ -69,8 +71,21 @@ def root(
     pass
 
 
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Write a warning as one sentence on standard error."""
+    sys.stderr.write(f"ridgeline: warning: {message}\n")
+
+
 def main() -> None:
     """Run the command line; every known error ends in a sentence and exit code 2."""
+    warnings.showwarning = _warn
     try:
         code = cli(prog_name="ridgeline", standalone_mode=False)
     except RidgelineError as error:

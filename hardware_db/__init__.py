@@ -9,7 +9,8 @@ uploaded document; `what_if(system, bandwidth=2)` scales a system's resources;
     engine_files  engine_schema  recipes      engines: files, schema, measured factors
     profiles/     profile_schema              fitted latency constants of a system
     intervals     tables       acceptance     intervals of predictions, tables that ship, drafts
-    data_folder   user_files     whole_file   the user's own files: place, writers
+    data_folder   own_files                   the user's own files: place, what is left out
+    user_files    whole_file     file_lock    writers of them
     yaml_document schema_errors               parsing and validation of documents
     report        fit/                        the page of systems, the fit of the profiles
 """
@@ -22,22 +23,25 @@ from pathlib import Path
 from typing import Any
 
 from genz_core.types import System
-from hardware_db import system_files, yaml_document
-from hardware_db.engine_files import engine_facts, engine_names, load_engine
+from hardware_db import recipes, system_files, yaml_document
+from hardware_db.engine_files import engine_facts, engine_names, load_engine, own_engines
 from hardware_db.engine_schema import EngineRecord
-from hardware_db.profiles import load_profile
+from hardware_db.own_files import LeftOutWarning
+from hardware_db.profiles import load_profile, own_profiles
 from hardware_db.system_schema import Fact, Source, SystemRecord
 from hardware_db.what_if import is_hypothetical, what_if
 
 __all__ = [
     "EngineRecord",
     "Fact",
+    "LeftOutWarning",
     "Source",
     "SystemRecord",
     "engine_facts",
     "engine_names",
     "facts",
     "is_hypothetical",
+    "left_out",
     "load",
     "load_engine",
     "load_yaml",
@@ -47,8 +51,14 @@ __all__ = [
 
 
 def names() -> list[str]:
-    """Slugs of all systems, shipped ones and the user's own."""
-    return sorted(system_files.files())
+    """Slugs of all systems that can be loaded, shipped ones and the user's own."""
+    return system_files.slugs()
+
+
+def left_out() -> tuple[str, ...]:
+    """Why predictions are made without some of the user's own files, a sentence each."""
+    readers = system_files.own_systems, own_engines, own_profiles, recipes.own_recipes
+    return tuple(sentence for read in readers for sentence in read().left_out.values())
 
 
 def facts(name: str) -> SystemRecord:

@@ -11,11 +11,11 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from stat import S_ISREG
 
 _FILES = ("systems/*.yaml", "profiles/*.yaml", "engines/*.yaml", "recipes.csv")
 _OVERLAY: ContextVar[Path | None] = ContextVar("overlay", default=None)
@@ -23,13 +23,18 @@ _OVERLAY: ContextVar[Path | None] = ContextVar("overlay", default=None)
 
 def data_folder() -> Path:
     """Path of the folder that is written: the overlay, else the user's; it need not exist."""
-    return _OVERLAY.get() or users_folder()
+    return overlaid() or users_folder()
+
+
+def overlaid() -> Path | None:
+    """Path of the folder that lies over the user's, None for none."""
+    return _OVERLAY.get()
 
 
 def data_folders() -> tuple[Path, ...]:
     """Paths of the folders that are read; files of a later one stand in for earlier ones."""
-    overlay = _OVERLAY.get()
-    return (users_folder(), overlay) if overlay else (users_folder(),)
+    over = overlaid()
+    return (users_folder(), over) if over else (users_folder(),)
 
 
 @contextmanager
@@ -40,12 +45,6 @@ def overlay(folder: Path | None) -> Iterator[None]:
         yield
     finally:
         _OVERLAY.reset(token)
-
-
-def call_with_overlay(folder: Path | None, work: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of `work(*arguments)` under `overlay`; a `functools.partial` of it pickles."""
-    with overlay(folder):
-        return work(*arguments)
 
 
 def users_folder() -> Path:
@@ -74,5 +73,18 @@ def edition(folder: Path) -> str:
 
 def _files(folder: Path) -> Iterator[tuple[Path, int]]:
     for pattern in _FILES:
-        for path in folder.glob(pattern):
-            yield path, path.stat().st_mtime_ns
+        yield from dated_files(folder, pattern)
+
+
+def dated_files(folder: Path, pattern: str) -> list[tuple[Path, int]]:
+    """Files of a folder that fit a pattern, by name, with the time of their change [ns].
+
+    A link to nowhere, a folder, and what is removed meanwhile are none.
+    """
+    found = []
+    for path in sorted(folder.glob(pattern)):
+        with suppress(OSError):
+            state = path.stat()
+            if S_ISREG(state.st_mode):
+                found.append((path, state.st_mtime_ns))
+    return found

@@ -9,10 +9,11 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from genz_core.engine import EngineProfile
-from genz_core.errors import LONGEST_NAME, UnknownEngine
+from genz_core.errors import LONGEST_NAME, InvalidValue, UnknownEngine
 from hardware_db import recipes, yaml_document
-from hardware_db.data_folder import data_folder, data_folders
+from hardware_db.data_folder import data_folder
 from hardware_db.engine_schema import EngineRecord, engine_record
+from hardware_db.own_files import OwnFiles, read_all, read_text
 
 GENERIC = "generic"
 _SHIPPED = Path(__file__).parent / "engines"
@@ -31,15 +32,19 @@ def engine_facts(name: str) -> EngineRecord:
 
     Raises:
         UnknownEngine: no profile has that name or alias; the near ones are listed.
+        InvalidValue: the user's file of that name is damaged.
     """
-    records = _records()
+    records, left_out = _records(), own_engines().left_out
+    if len(name) > LONGEST_NAME:
+        raise UnknownEngine("engine", name, records)
+    for stem, sentence in left_out.items():
+        if _fold(stem) == _fold(name):
+            raise InvalidValue(sentence)
     spellings = {
         _fold(spelling): record
         for record in records.values()
         for spelling in (record.id, record.name, *record.aliases)
     }
-    if len(name) > LONGEST_NAME:
-        raise UnknownEngine("engine", name, records)
     plain = re.sub(r"[(\[].*|\bv?\d+(\.\w+)+\b.*", "", name)
     for candidate in (name, plain, plain.partition("/")[0]):
         if _fold(candidate) in spellings:
@@ -84,17 +89,20 @@ def _fold(name: str) -> str:
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
+def own_engines() -> OwnFiles[EngineRecord]:
+    """The user's own engines but for damaged ones."""
+    return read_all("engines/*.yaml", _own, "mend it or move it away")
+
+
 def _records() -> Mapping[str, EngineRecord]:
     """{name: record} of the engines that ship, the user's own in place of theirs."""
-    folders = (folder / "engines" for folder in data_folders())
-    own = [path for folder in folders for path in sorted(folder.glob("*.yaml"))]
-    return {**_shipped(), **{path.stem: _own(path, path.stat().st_mtime_ns) for path in own}}
+    return {**_shipped(), **own_engines().announced().records}
 
 
 @lru_cache(maxsize=64)
 def _own(path: Path, _modified: int) -> EngineRecord:
     """The record in a user's file, cached by the time of its last change."""
-    return _read(path)
+    return engine_record(yaml_document.parse(read_text(path), "it"), "it")
 
 
 @cache

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.latency.parameters import CLASSES, Parameters, describe
 from genz_core.latency.profile import Fit, LatencyProfile, Tier
 
@@ -60,17 +60,33 @@ def read(path: Path, tier: Tier) -> FittedProfile:
         InvalidValue: it is no profile; the message names the key that does not fit.
     """
     data = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
+    return fitted_profile(data, path.name, tier)
+
+
+def fitted_profile(data: Any, label: str, tier: Tier) -> FittedProfile:
+    """The profile of a document.  label: its name in messages.  Otherwise as `read`."""
+    try:
+        return _fitted_profile(data, label, tier)
+    except RidgelineError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        raise InvalidValue(f"{label} is no latency profile ({error!r})") from None
+
+
+def _fitted_profile(data: Any, label: str, tier: Tier) -> FittedProfile:
     if not isinstance(data, dict) or not isinstance(data.get("classes"), dict):
-        raise InvalidValue(f"{path.name} is no latency profile: it has no mapping `classes`")
+        raise InvalidValue(f"{label} is no latency profile: it has no mapping `classes`")
+    if not data["classes"] or not isinstance(data.get("systems", []), list):
+        raise InvalidValue(f"{label} is no latency profile: give classes, and systems as a list")
     parameters: dict[tuple[str, str], Parameters] = {}
     fits: dict[tuple[str, str], Fit] = {}
     for operator, formats in data["classes"].items():
         if operator not in CLASSES:
             raise InvalidValue(
-                f"{path.name}: unknown operator class {operator!r}; known: {', '.join(CLASSES)}"
+                f"{label}: unknown operator class {operator!r}; known: {', '.join(CLASSES)}"
             )
         for fmt, entry in formats.items():
-            where = f"{path.name}: {operator}.{fmt}"
+            where = f"{label}: {operator}.{fmt}"
             parameters[operator, fmt] = _parameters(CLASSES[operator], entry, where)
             fits[operator, fmt] = _fit(entry, tier)
     return FittedProfile(

@@ -11,8 +11,12 @@ simulation applies, a row each, scoped to the degrees of one deployment.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+import itertools
+import math
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,13 +24,18 @@ from typing import Any
 from genz_core.engine import FIELDS, EngineMeasurements, MeasuredRecipe, Recipe, RecipeKey
 from genz_core.errors import InvalidValue
 from genz_core.types import Parallelism
-from hardware_db.data_folder import data_folder, data_folders
+from hardware_db.data_folder import data_folder, data_folders, dated_files
+from hardware_db.file_lock import locked
+from hardware_db.own_files import OwnFiles, left_out, read_text
 from hardware_db.tables import table
 from hardware_db.whole_file import write_whole
 
 _FILE = "recipes.csv"
+_REQUIRED = (*RecipeKey.__slots__, "model", *asdict(Recipe()))
+_REMEDY = "mend it, or calibrate anew"
 #: Columns of a scale of the step, the degrees of its deployment first.
 _STEP_COLUMNS = ("degrees", "step_scale", "step_tpot_s", "step_load", "step_date")
+_COLUMNS = (*_REQUIRED, *FIELDS, *_STEP_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +65,7 @@ def load_recipe(key: RecipeKey, *, own: bool = True) -> MeasuredRecipe | None:
 
     own: whether a calibration of the user stands in for a shipped one.
     """
-    return (_own().recipes.get(key) if own else None) or _shipped().get(key)
+    return (_own_recipes().get(key) if own else None) or _shipped().get(key)
 
 
 def engine_measurements(engine: str, *, own: bool = True) -> EngineMeasurements:
@@ -64,7 +73,7 @@ def engine_measurements(engine: str, *, own: bool = True) -> EngineMeasurements:
 
     own: whether calibrations of the user stand in for shipped recipes.
     """
-    recipes = {**_shipped(), **(_own().recipes if own else {})}
+    recipes = {**_shipped(), **(_own_recipes() if own else {})}
     recipes = {key: recipe for key, recipe in recipes.items() if key.engine == engine}
     devices = {slug: factors for (name, slug), factors in _devices().items() if name == engine}
     return EngineMeasurements(devices, recipes)
@@ -81,26 +90,33 @@ def own_file() -> Path:
 def keep_recipe(key: RecipeKey, measured: MeasuredRecipe) -> Path:
     """Save a recipe of the user in place of an earlier one of the same key; returns the file.
 
+    A damaged file is kept beside it, as recipes.csv.damaged-1.
+
     Raises:
         InvalidValue: the file cannot be written; the old one stays.
     """
-    own = _in_file(own_file())
-    return _write_own(_Own({**own.recipes, key: measured}, own.step_scales))
+    with _changing(own_file()):
+        own = _file_of(own_file())
+        return _write_own({**own.recipes, key: measured}, own.step_scales)
 
 
 def forget_recipe(key: RecipeKey) -> bool:
-    """Remove a recipe of the user; returns whether there was one."""
-    own = _in_file(own_file())
-    kept = dict(own.recipes)
-    if kept.pop(key, None) is None:
-        return False
-    _write_own(_Own(kept, own.step_scales))
+    """Remove a recipe of the user; returns whether there was one.  Files as `keep_recipe`."""
+    with _changing(own_file()):
+        own = _file_of(own_file())
+        kept = dict(own.recipes)
+        if kept.pop(key, None) is None:
+            return False
+        _write_own(kept, own.step_scales)
     return True
 
 
 def step_scale(key: RecipeKey, parallelism: Parallelism) -> StepScale | None:
     """The user's scale of the step of a deployment, None if none was kept."""
-    return _own().step_scales.get((key, _degrees(parallelism)))
+    place, found = (key, _degrees(parallelism)), None
+    for folder in data_folders():
+        found = _file_of(folder / _FILE).step_scales.get(place, found)
+    return found
 
 
 def keep_step_scale(key: RecipeKey, parallelism: Parallelism, scale: StepScale) -> Path:
@@ -109,27 +125,21 @@ def keep_step_scale(key: RecipeKey, parallelism: Parallelism, scale: StepScale) 
     Raises:
         InvalidValue: the file cannot be written; the old one stays.
     """
-    own = _in_file(own_file())
-    scales = {**own.step_scales, (key, _degrees(parallelism)): scale}
-    return _write_own(_Own(own.recipes, scales))
+    with _changing(own_file()):
+        own = _file_of(own_file())
+        scales = {**own.step_scales, (key, _degrees(parallelism)): scale}
+        return _write_own(own.recipes, scales)
 
 
 def forget_step_scale(key: RecipeKey, parallelism: Parallelism) -> bool:
     """Remove the scale of a deployment; returns whether there was one."""
-    own = _in_file(own_file())
-    scales = dict(own.step_scales)
-    if scales.pop((key, _degrees(parallelism)), None) is None:
-        return False
-    _write_own(_Own(own.recipes, scales))
+    with _changing(own_file()):
+        own = _file_of(own_file())
+        scales = dict(own.step_scales)
+        if scales.pop((key, _degrees(parallelism)), None) is None:
+            return False
+        _write_own(own.recipes, scales)
     return True
-
-
-@dataclass(frozen=True, slots=True)
-class _Own:
-    """Content of the user's file: recipes, and scales of the step by deployment."""
-
-    recipes: Mapping[RecipeKey, MeasuredRecipe]
-    step_scales: Mapping[tuple[RecipeKey, str], StepScale]
 
 
 def _degrees(parallelism: Parallelism) -> str:
@@ -138,51 +148,118 @@ def _degrees(parallelism: Parallelism) -> str:
     return " ".join(f"{name}{getattr(parallelism, name):g}" for name in names)
 
 
-def _write_own(own: _Own) -> Path:
-    """Write the user's file."""
+@contextmanager
+def _changing(path: Path) -> Iterator[None]:
+    """Keep other processes from changing a file within the block.
+
+    Raises:
+        InvalidValue: the folder cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(path.with_name(f"{path.name}.lock")):
+            yield
+    except OSError as error:
+        raise InvalidValue(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _write_own(
+    recipes: Mapping[RecipeKey, MeasuredRecipe], scales: Mapping[tuple[RecipeKey, str], StepScale]
+) -> Path:
+    """Write the file of the user's own recipes and scales; a damaged one is copied aside."""
     path = own_file()
     rows: list[dict[str, Any]] = [
         {**asdict(key), "model": measured.model, **asdict(measured.scales), **measured.factors}
-        for key, measured in own.recipes.items()
+        for key, measured in recipes.items()
     ]
     rows += [
         {**asdict(key), "degrees": degrees, **{f"step_{k}": v for k, v in asdict(scale).items()}}
-        for (key, degrees), scale in own.step_scales.items()
+        for (key, degrees), scale in scales.items()
     ]
-    names = [*RecipeKey.__slots__, "model", *asdict(Recipe()), *FIELDS, *_STEP_COLUMNS]
     with write_whole(path) as draft, draft.open("w", newline="", encoding="utf-8") as handle:
-        writer = csv.DictWriter(handle, names, lineterminator="\n")
+        writer = csv.DictWriter(handle, _COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
+        if _file_of(path).left_out:
+            _copy_aside(path)
     return path
 
 
-def _own() -> _Own:
-    """The user's own recipes and scales of steps, of all folders of the user's data."""
-    found = [_in_file(folder / _FILE) for folder in data_folders()]
-    return _Own(
-        {key: recipe for one in found for key, recipe in one.recipes.items()},
-        {place: scale for one in found for place, scale in one.step_scales.items()},
-    )
+def _copy_aside(path: Path) -> None:
+    """Copy a damaged file to the first free name recipes.csv.damaged-<n>."""
+    names = (path.with_name(f"{path.name}.damaged-{number}") for number in itertools.count(1))
+    shutil.copy2(path, next(name for name in names if not name.exists()))
 
 
-def _in_file(path: Path) -> _Own:
-    """Content of a user's file, empty where there is none."""
-    return _read_own(path, path.stat().st_mtime_ns) if path.is_file() else _Own({}, {})
+def own_recipes() -> OwnFiles[Mapping[RecipeKey, MeasuredRecipe]]:
+    """The user's own recipes by the folder of their file, and why lines or files are left out."""
+    files = {folder: _file_of(folder / _FILE) for folder in data_folders()}
+    return OwnFiles(
+        {str(folder): file.recipes for folder, file in files.items()},
+        {f"{folder} {at}": why for folder, file in files.items()
+         for at, why in enumerate(file.left_out)},
+    )  # fmt: skip
+
+
+def _own_recipes() -> Mapping[RecipeKey, MeasuredRecipe]:
+    """The user's own recipes; those of later folders stand in for earlier ones."""
+    found: dict[RecipeKey, MeasuredRecipe] = {}
+    for recipes in own_recipes().announced().records.values():
+        found |= recipes
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _RecipeFile:
+    """What was read of a user's file.  left_out: why lines, or the whole, are not among it."""
+
+    recipes: Mapping[RecipeKey, MeasuredRecipe] = field(default_factory=dict)
+    step_scales: Mapping[tuple[RecipeKey, str], StepScale] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+
+
+def _file_of(path: Path) -> _RecipeFile:
+    """A user's file; an empty one where there is none."""
+    found = dated_files(path.parent, path.name)
+    return _read_own(*found[0]) if found else _RecipeFile()
 
 
 @lru_cache(maxsize=8)
-def _read_own(path: Path, _modified: int) -> _Own:
-    """Content of the user's file, cached by the time of its last change."""
+def _read_own(path: Path, _modified: int) -> _RecipeFile:
+    """The recipes in the user's file, cached by the time of its last change."""
     try:
-        text = path.read_text(encoding="utf-8")
-        rows = list(csv.DictReader(text.splitlines()))
-        scales = {(_key(row), row["degrees"]): _step(row) for row in rows if row.get("degrees")}
-        return _Own(_by_key((row for row in rows if not row.get("degrees")), own=True), scales)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InvalidValue(
-            f"{path} cannot be read as recipes ({error}); mend it or move it away"
-        ) from None
+        rows = csv.DictReader(read_text(path).splitlines(), strict=True)
+        _check_header(rows.fieldnames)
+        return _by_line(path, rows)
+    except (InvalidValue, csv.Error) as error:
+        return _RecipeFile(left_out=(left_out(path, str(error), _REMEDY),))
+
+
+def _check_header(names: Sequence[str] | None) -> None:
+    """Refuse a table without the columns of recipes, or with a column that is none of theirs."""
+    missing = [name for name in _REQUIRED if name not in (names or ())]
+    unknown = [name for name in names or () if name not in _COLUMNS]
+    if missing:
+        raise InvalidValue(f"it has no column {missing[0]!r}")
+    if unknown:
+        raise InvalidValue(f"it has a column {unknown[0]!r}, which no recipe has")
+
+
+def _by_line(path: Path, rows: csv.DictReader[str]) -> _RecipeFile:
+    """The recipes of the lines that can be read, and a sentence for each of the others."""
+    recipes: dict[RecipeKey, MeasuredRecipe] = {}
+    scales: dict[tuple[RecipeKey, str], StepScale] = {}
+    refused = []
+    for row in rows:
+        try:
+            if degrees := row.get("degrees"):
+                scales[_key(row), degrees] = _step(row)
+            else:
+                recipes |= _by_key([row], own=True)
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
+            reason = f"line {rows.line_num} cannot be read as a recipe ({error})"
+            refused.append(left_out(path, reason, _REMEDY))
+    return _RecipeFile(recipes, scales, tuple(refused))
 
 
 @cache
@@ -210,7 +287,7 @@ def _key(row: Mapping[str, Any]) -> RecipeKey:
 
 
 def _scales(row: Mapping[str, Any]) -> Recipe:
-    scales = {name: float(row[name]) for name in ("tpot_scale", "ttft_scale", "queue_scale")}
+    scales = {name: _factor(row, name) for name in ("tpot_scale", "ttft_scale", "queue_scale")}
     return Recipe(points=int(row["points"]), **scales)
 
 
@@ -220,4 +297,12 @@ def _step(row: Mapping[str, Any]) -> StepScale:
 
 
 def _factors(row: Mapping[str, Any]) -> dict[str, float]:
-    return {field: float(row[field]) for field in FIELDS if row.get(field)}
+    return {name: _factor(row, name) for name in FIELDS if row.get(name)}
+
+
+def _factor(row: Mapping[str, Any], name: str) -> float:
+    """A factor of a row.  Raises `ValueError` for what no factor can be."""
+    value = float(row[name])
+    if not 0.0 < value < math.inf:
+        raise ValueError(f"{name} is {value:g}")
+    return value

@@ -13,7 +13,8 @@ from typing import Any
 
 from genz_core.errors import InvalidValue, RidgelineError, UnknownSystem
 from hardware_db import lookup, yaml_document
-from hardware_db.data_folder import data_folders
+from hardware_db.data_folder import data_folders, dated_files
+from hardware_db.own_files import OwnFiles, read_all
 from hardware_db.system_schema import SystemRecord, system_record
 
 SHIPPED = Path(__file__).parent / "systems"
@@ -28,16 +29,21 @@ def shipped() -> Mapping[str, Path]:
     return {path.stem: path for path in sorted(SHIPPED.glob("*.yaml"))}
 
 
-def own() -> dict[str, Path]:
-    """{slug: file} of the user's systems."""
-    folders = (folder / "systems" for folder in data_folders())
-    paths = (path for folder in folders for path in sorted(folder.glob("*.yaml")))
-    return {path.stem: path for path in paths if path.is_file()}
+def own() -> dict[str, tuple[Path, int]]:
+    """{slug: file and the time of its last change [ns]} of the user's systems."""
+    folders = (dated_files(folder, "systems/*.yaml") for folder in data_folders())
+    return {path.stem: (path, modified) for found in folders for path, modified in found}
 
 
-def files() -> dict[str, Path]:
-    """{slug: file} of all systems; a user's file stands in for a shipped one of its name."""
-    return {**shipped(), **own()}
+def own_systems() -> OwnFiles[SystemRecord]:
+    """The user's own systems but for damaged ones."""
+    return read_all("systems/*.yaml", _record, "mend it or move it away")
+
+
+def slugs() -> list[str]:
+    """Slugs of all systems that can be loaded, shipped ones and the user's own."""
+    own_files = own_systems().announced()
+    return sorted({*shipped(), *own_files.records} - set(own_files.left_out))
 
 
 def read(path: Path) -> SystemRecord:
@@ -76,7 +82,7 @@ def find(name: str) -> SystemRecord:
         UnknownSystem: no system has that name.
         InvalidValue: its file (the user's own) does not fit the schema.
     """
-    own_files = tuple((path, path.stat().st_mtime_ns) for path in own().values())
+    own_files = tuple(own().values())
     systems, slugs = _directory(own_files)
     slug = lookup.resolve(name, systems, slugs)
     own_file = next((file for file in own_files if file[0].stem == slug), None)
@@ -99,9 +105,9 @@ def _parsed(path: Path) -> dict[str, Any]:
             raw = file.read(yaml_document.MAX_BYTES + 1)
         text = raw.decode("utf-8")
     except OSError as error:
-        raise InvalidValue(f"{path} cannot be read: {error.strerror}") from None
+        raise InvalidValue(f"{path.name} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise InvalidValue(f"{path} is not UTF-8 text") from None
+        raise InvalidValue(f"{path.name} is not UTF-8 text") from None
     return yaml_document.parse(text, path.name)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,13 +15,13 @@ from genz_core.errors import InvalidValue, RidgelineError
 def write_whole(path: Path, error: type[RidgelineError] = InvalidValue) -> Iterator[Path]:
     """Path of a draft beside `path`, which replaces `path` when the context ends without error.
 
-    Drafts of two processes have different names; the old file stays if the context fails.  The
-    folder is created if it is missing.
+    No two drafts have the same name; the old file stays if the context fails.  The folder is
+    created if it is missing.
 
     Raises:
         error: the file system refuses.
     """
-    draft = path.with_name(f"{path.name}.{os.getpid()}.part")
+    draft = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:

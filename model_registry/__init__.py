@@ -6,6 +6,13 @@ graph = model.graph(Step.decode(1, 1024), Parallelism(tp=8))
 
 from __future__ import annotations
 
-from model_registry.finding.loading import describe, in_formats, load, names, traced
+from model_registry.finding.loading import (
+    describe,
+    in_formats,
+    is_trace_missing,
+    load,
+    names,
+    traced,
+)
 
-__all__ = ["describe", "in_formats", "load", "names", "traced"]
+__all__ = ["describe", "in_formats", "is_trace_missing", "load", "names", "traced"]

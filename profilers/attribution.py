@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from genz_core.errors import InvalidValue
+from profilers import patterns as expressions
 from profilers.gemms import gemm_flops
 from profilers.kernel_classes import OPERATOR_CLASSES, UNCLASSIFIED, class_of_name
 from profilers.schema import ATTRIBUTIONS, Report
@@ -36,34 +35,34 @@ class PhasePattern:
     phase: str
     pattern: str
 
-    def compiled(self) -> re.Pattern[str]:
-        """The pattern as a regular expression.
+    def compiled(self) -> expressions.Pattern:
+        """The pattern, ready to search.
 
         Raises:
-            InvalidValue: it is none.
+            InvalidValue: it is no regular expression, or not matched in linear time.
         """
-        try:
-            return re.compile(self.pattern, re.IGNORECASE)
-        except re.error as error:
-            raise InvalidValue(
-                f"phase pattern {self.pattern!r} is no regular expression ({error})"
-            ) from None
+        return expressions.compiled(self.pattern)
 
 
+#: What may stand before "step": anything but "profiler" (a step of PyTorch's profiler, not of the
+#: model) and a dot (of an optimizer).
+_BEFORE_STEP = "|".join(
+    ["^", "[^.r]", *(f"(?:^|[^{'profiler'[at]}]){'profiler'[at + 1 :]}" for at in range(7))]
+)
 #: The first that matches wins.  The first three read vLLM's step names, which always hold both
 #: words: execute_<n>_context_<prompts>(...)_generation_<decodes>(...).
 DEFAULT_PHASES: tuple[PhasePattern, ...] = (
-    PhasePattern("decode", r"context_0(?!\d).*generation_[1-9]"),
-    PhasePattern("prefill", r"context_[1-9].*generation_0(?!\d)"),
+    PhasePattern("decode", r"context_0(?:\D.*)?generation_[1-9]"),
+    PhasePattern("prefill", r"context_[1-9].*generation_0(?:\D|$)"),
     PhasePattern("mixed", r"context_[1-9].*generation_[1-9]|step\[mixed"),
     PhasePattern("prefill", r"prefill|extend|context|prompt"),
-    PhasePattern("decode", r"decode|generation|(?<!profiler)(?<!\.)step"),
+    PhasePattern("decode", rf"decode|generation|(?:{_BEFORE_STEP})step"),
 )
 
 
 def phase_of(label: str, patterns: Sequence[PhasePattern] = DEFAULT_PHASES) -> str | None:
     """The phase of the first pattern that matches a range's name; None where none does."""
-    return next((p.phase for p in patterns if p.compiled().search(label)), None)
+    return next((p.phase for p in patterns if p.compiled().found_in(label)), None)
 
 
 def attribute(report: Report, patterns: Sequence[PhasePattern] = DEFAULT_PHASES) -> Report:
@@ -91,7 +90,7 @@ def _phases(
 
     @functools.cache
     def code(text: str) -> int:
-        return next((names.index(p) for p, rule in compiled if rule.search(text)), -1)
+        return next((names.index(p) for p, rule in compiled if rule.found_in(text)), -1)
 
     def path_code(path: str) -> int:
         return next((c for part in reversed(path.split("/")) if (c := code(part)) >= 0), -1)
@@ -108,9 +107,9 @@ def _phases(
     )
 
 
-def _label_code(label: str, compiled: list[tuple[str, re.Pattern[str]]]) -> str | None:
+def _label_code(label: str, compiled: list[tuple[str, expressions.Pattern]]) -> str | None:
     """The phase that a file's name matches; None where it matches several."""
-    phases = {phase for phase, rule in compiled if rule.search(label)}
+    phases = {phase for phase, rule in compiled if rule.found_in(label)}
     return phases.pop() if len(phases) == 1 else None
 
 

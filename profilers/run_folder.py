@@ -111,10 +111,18 @@ def _step(entry: dict[str, Any]) -> MeasuredStep:
 
 def is_whole(folder: Path) -> bool:
     """Whether a folder is named after the id of a run that `document` reads."""
+    return not damage(folder)
+
+
+def damage(folder: Path) -> str:
+    """Why a folder is no run that `document` reads, "" where it is one."""
     try:
-        return document(folder)["id"] == folder.name
-    except (OSError, *_DAMAGE):
-        return False
+        identity = document(folder)["id"]
+    except OSError as error:
+        return f"{RUN} cannot be read ({error.strerror})"
+    except _DAMAGE as error:
+        return f"{RUN} is damaged ({error})"
+    return "" if identity == folder.name else f"it holds the run {identity}"
 
 
 def measurement_of(folder: Path) -> Measurement:

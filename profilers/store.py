@@ -2,7 +2,8 @@
 
 A run is written into a draft folder and renamed when it is whole, so that a folder with a name is
 always complete; then it enters the index.  A crash between the two loses nothing: opening the
-store takes in folders that the index does not know.  Several processes may write at once.
+store takes in folders that the index does not know, and makes a damaged index anew.  Several
+processes may write at once.
 """
 
 from __future__ import annotations
@@ -11,11 +12,10 @@ import io
 import json
 import os
 import shutil
-import sqlite3
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,23 +23,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from genz_core.errors import UnknownName
+from genz_core.errors import MeasurementError, UnknownName
 from profilers import run_folder
+from profilers.run_index import COLUMNS, RunIndex
 from profilers.schema import Measurement
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS runs (
-    id TEXT PRIMARY KEY, created REAL NOT NULL, label TEXT NOT NULL, source TEXT NOT NULL,
-    model TEXT, system TEXT, engine TEXT, phases TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS tags (
-    run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE, tag TEXT NOT NULL,
-    PRIMARY KEY (run, tag)
-);
-"""
 _DRAFT = ".draft-"
 _DRAFT_AGE_S = 24 * 3600.0
-_BUSY_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +57,9 @@ class Store:
     def __post_init__(self) -> None:
         with run_folder.in_words(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            with self._index() as index:
-                index.executescript(_SCHEMA)
+            saved_tags = self._index.open()
             self._recover()
+            self._tag(saved_tags)
 
     # --------------------------------------------------------------------------- writing
 
@@ -123,7 +113,7 @@ class Store:
         self._enter([identity])
 
     def _enter(self, identities: Iterable[str]) -> None:
-        with self._index() as index:
+        with self._index.transaction() as index:
             for identity in identities:
                 d = run_folder.document(self.folder / identity)
                 medians = {
@@ -150,7 +140,7 @@ class Store:
             self._enter(readable)
         gone = [(i,) for i in indexed - whole if not (self.folder / i / run_folder.RUN).exists()]
         if gone:
-            with self._index() as index:
+            with self._index.transaction() as index:
                 index.executemany("DELETE FROM runs WHERE id = ?", gone)
         for path in self.folder.glob(f"{_DRAFT}*"):
             if time.time() - path.stat().st_mtime > _DRAFT_AGE_S:
@@ -159,14 +149,13 @@ class Store:
     def tag(self, identity: str, *tags: str) -> None:
         """Add tags to a run."""
         run = self.find(identity)
-        with run_folder.in_words(self.folder), self._index() as index:
-            rows = [(run.id, tag.strip()) for tag in tags if tag.strip()]
-            index.executemany("INSERT OR IGNORE INTO tags VALUES (?,?)", rows)
+        with run_folder.in_words(self.folder):
+            self._tag((run.id, tag.strip()) for tag in tags if tag.strip())
 
     def untag(self, identity: str, *tags: str) -> None:
         """Remove tags from a run."""
         run = self.find(identity)
-        with run_folder.in_words(self.folder), self._index() as index:
+        with run_folder.in_words(self.folder), self._index.transaction() as index:
             rows = [(run.id, tag) for tag in tags]
             index.executemany("DELETE FROM tags WHERE run = ? AND tag = ?", rows)
 
@@ -176,7 +165,7 @@ class Store:
         doomed = self.folder / f"{_DRAFT}{uuid.uuid4().hex}"
         with run_folder.in_words(self.folder):
             os.rename(self.folder / run.id, doomed)
-            with self._index() as index:
+            with self._index.transaction() as index:
                 index.execute("DELETE FROM runs WHERE id = ?", (run.id,))
         shutil.rmtree(doomed, ignore_errors=True)
 
@@ -184,8 +173,8 @@ class Store:
 
     def runs(self, tag: str = "") -> list[KeptRun]:
         """All runs, or those with a tag, latest first."""
-        with run_folder.in_words(self.folder), self._index() as index:
-            rows = index.execute("SELECT * FROM runs ORDER BY created DESC, id").fetchall()
+        with run_folder.in_words(self.folder), self._index.transaction() as index:
+            rows = index.execute(f"SELECT {COLUMNS} FROM runs ORDER BY created DESC, id").fetchall()
             tags: dict[str, list[str]] = {}
             for run, name in index.execute("SELECT run, tag FROM tags ORDER BY tag"):
                 tags.setdefault(run, []).append(name)
@@ -216,8 +205,26 @@ class Store:
             UnknownName: no such run.  MeasurementError: its files are damaged.
         """
         folder = self.path(identity)
-        with run_folder.in_words(folder):
-            return run_folder.measurement_of(folder)
+        try:
+            with run_folder.in_words(folder):
+                return run_folder.measurement_of(folder)
+        except MeasurementError as error:
+            raise MeasurementError(
+                f"run {folder.name[:8]} is damaged; delete it, or import it again ({error})"
+            ) from None
+
+    def left_out(self) -> list[str]:
+        """Why folders of the store are not among its runs, a sentence each."""
+        with run_folder.in_words(self.folder):
+            kept = set(self._ids())
+            others = [path for path in sorted(self.folder.iterdir()) if path.name not in kept]
+        folders = [path for path in others if path.is_dir() and not path.name.startswith(".")]
+        return [
+            f"the run in {self.folder.name}/{path.name} is left out: {why}; delete its folder, or "
+            "import it again"
+            for path in folders
+            if (why := run_folder.damage(path))
+        ]
 
     def compare(self, *identities: str) -> pd.DataFrame:
         """Seconds by phase and operator class, a column per run.
@@ -267,17 +274,19 @@ class Store:
 
     # --------------------------------------------------------------------------- the index
 
-    @contextmanager
-    def _index(self) -> Iterator[sqlite3.Connection]:
-        """A transaction on the index; waits for other writers."""
-        with closing(sqlite3.connect(self.folder / "index.sqlite", timeout=_BUSY_S)) as index:
-            index.execute("PRAGMA foreign_keys = ON")
-            index.execute("PRAGMA synchronous = FULL")
-            with index:
-                yield index
+    @property
+    def _index(self) -> RunIndex:
+        return RunIndex(self.folder)
+
+    def _tag(self, tags: Iterable[tuple[str, str]]) -> None:
+        """Add tags, (run, tag) each, to the runs that are kept."""
+        kept = set(self._ids())
+        with self._index.transaction() as index:
+            rows = [(run, tag) for run, tag in tags if run in kept]
+            index.executemany("INSERT OR IGNORE INTO tags VALUES (?,?)", rows)
 
     def _ids(self) -> list[str]:
-        with self._index() as index:
+        with self._index.transaction() as index:
             return [row[0] for row in index.execute("SELECT id FROM runs")]
 
 

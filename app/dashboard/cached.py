@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import streamlit as st
 
+import hardware_db
 from app.model_inside import builder_and_trace
 from app.scenario import setup as setups
 from app.scenario.levers import levers as levers_of
@@ -59,6 +60,16 @@ def levers(setup: Setup) -> dict[str, list[tuple[str, float]]]:
 def traced(setup: Setup) -> Model:
     """As `app.model_inside.builder_and_trace.traced_model`."""
     return builder_and_trace.traced_model(setup)
+
+
+def left_out() -> tuple[str, ...]:
+    """As `hardware_db.left_out`, of the data folders of this visitor."""
+    return _left_out(tuple(data_folder.edition(folder) for folder in data_folder.data_folders()))
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _left_out(editions: tuple[str, ...]) -> tuple[str, ...]:
+    return hardware_db.left_out()
 
 
 @st.cache_resource(show_spinner=False)

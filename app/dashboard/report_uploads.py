@@ -1,15 +1,20 @@
-"""Reports that a visitor uploads, and the samples that ship: read once, cached for an hour."""
+"""Reports that a visitor uploads, and the samples that ship: read once, large ones by a job."""
 
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow
 import streamlit as st
 
 import profilers
+from app.dashboard.byte_cache import ByteCache
+from app.dashboard.job_progress import show_progress, submitted
+from app.jobs import READING
+from app.measuring.report_reading import SentReport, read_sent, reads_quickly, size_of
 from app.wording.markdown import plain
 from genz_core.errors import ReportError, RidgelineError
 from profilers import PhasePattern, Report
@@ -24,12 +29,19 @@ SAMPLES: Mapping[str, str] = {
     "The roofline of that kernel (ncu)": "rtx5090_gemv_ncu_roofline.csv",
 }
 _FOLDER = Path(__file__).parents[1] / "samples"
+#: Arrow's own pool keeps the 100 MB that drawing a large report takes; the system's gives it back.
+pyarrow.set_memory_pool(pyarrow.system_memory_pool())
+#: Tables of the reports that sessions look at; what falls out is read again when it is drawn.
+_REPORTS = ByteCache[Report](most_bytes=512 << 20, ttl_s=3600.0)
+#: A report larger than the cache would be read at every redraw.
+_LANE = replace(READING, result_bytes=_REPORTS.most_bytes // 2)
 
 
 def picker(key: str) -> dict[str, Report]:
     """Draw the upload box and the samples; returns the reports that can be read, by name.
 
-    One that cannot be read is shown as its error.  key: prefix of the widgets' keys.
+    One that cannot be read is shown as its error, a large one as its progress until it is there.
+    key: prefix of the widgets' keys.
     """
     files = st.file_uploader(
         "Profiler reports",
@@ -43,16 +55,22 @@ def picker(key: str) -> dict[str, Report]:
     )
     reports: dict[str, Report] = {}
     patterns = st.session_state.get("phase_patterns", profilers.DEFAULT_PHASES)
-    contents = [(file.name, file.getvalue()) for file in files]
-    contents += [(SAMPLES[name], (_FOLDER / SAMPLES[name]).read_bytes()) for name in chosen]
-    for name, content in contents:
+    contents = [(file.file_id, file.name, file.getvalue()) for file in files]
+    contents += [(name, SAMPLES[name], _sample(name)) for name in chosen]
+    for file_id, name, content in contents:
         try:
-            report = _report(hashlib.sha256(content).hexdigest(), name, patterns, content)
+            report = _report(_digest(file_id, content), SentReport(name, content, patterns))
         except RidgelineError as error:
             st.error(plain(error), icon=":material/error:")
             continue
-        reports[_unlike(name, reports)] = report
+        if report is not None:
+            reports[_unlike(name, reports)] = report
     return reports
+
+
+def _sample(name: str) -> bytes:
+    """The content of a sample."""
+    return (_FOLDER / SAMPLES[name]).read_bytes()
 
 
 def pattern_box() -> None:
@@ -79,19 +97,45 @@ def _unlike(name: str, taken: Mapping[str, Report]) -> str:
     return name if name not in taken else next(n for n in numbered if n not in taken)
 
 
-@st.cache_resource(max_entries=16, ttl=3600, show_spinner="Reading the report")
-def _report(digest: str, name: str, patterns: tuple[PhasePattern, ...], _content: bytes) -> Report:
-    """Spool an upload to a file and read it; the report is shared and not to be changed.
+@st.cache_data(max_entries=64, show_spinner=False)
+def _digest(file_id: str, _content: bytes) -> str:
+    """Hash of a file's content, by the id that the browser's upload has."""
+    return hashlib.sha256(_content).hexdigest()
 
-    digest: of the content, which the cache tells reports apart by.
+
+def _report(digest: str, sent: SentReport) -> Report | None:
+    """The report, shared and not to be changed; None while it is read in a process of its own.
+
+    digest: of its content.
 
     Raises:
-        ReportError: it cannot be read, or the disk is full.
+        RidgelineError: it cannot be read.
     """
-    try:
-        with tempfile.TemporaryDirectory(prefix="ridgeline-") as folder:
-            path = Path(folder) / "report"
-            path.write_bytes(_content)
-            return profilers.read_report(path, label=name, phases=patterns)
-    except OSError as error:
-        raise ReportError(f"{name}: cannot be spooled ({error.strerror})") from None
+    key = (digest, sent.name, sent.patterns)
+    report = _REPORTS.get(key)
+    if report is not None:
+        return report
+    if reads_quickly(sent.content):
+        report = read_sent(sent)
+    else:
+        report = _read_by_job(f"read {hash(key):x}", sent)
+    if report is not None:
+        _REPORTS.put(key, report, size_of(report))
+    return report
+
+
+def _read_by_job(key: str, sent: SentReport) -> Report | None:
+    """The report that the job in the session state `key` has read, None while it reads.
+
+    Raises:
+        ReportError: it cannot be read.
+    """
+    job = submitted(key, read_sent, sent, f"Reading {sent.name}", _LANE)
+    if not job.over:
+        show_progress(key, key)
+        return None
+    if job.error:
+        raise ReportError(job.error)
+    del st.session_state[key]
+    report: Report = job.result
+    return report

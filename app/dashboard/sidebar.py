@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import streamlit as st
 
 import hardware_db
-from app.dashboard import cached, hub_button, own_definitions, pinned
+from app.dashboard import cached, hub_button, own_definitions, pinned, tracing
 from app.scenario.scenario import Resolved, Scenario
 from app.scenario.setup import FACTORS, Setup
 from app.wording import quantities
@@ -42,8 +42,11 @@ _DEFAULT = Scenario()
 
 
 def sidebar() -> None:
-    """Draw the scenario's controls and keep their setup, or the error of it, for the page."""
+    """Draw what is left out of the user's files, and the scenario's controls; keep their setup, or
+    the error of it, for the page."""
     with st.sidebar:
+        for sentence in cached.left_out():
+            st.warning(plain(sentence), icon=":material/warning:")
         model, system = _names()
         try:
             hub_button.ask_button(model)
@@ -69,10 +72,13 @@ def chosen_setup() -> Setup:
 def priced_setup() -> tuple[Setup, Resolved, Estimate]:
     """The setup of the sidebar with its model, system and engine, and its estimate.
 
-    Where it cannot be priced, the page stops with a sentence.
+    Where it cannot be priced, the page stops with a sentence; where its model is yet to be traced,
+    with the progress of that.
     """
     setup = chosen_setup()
     try:
+        if not tracing.is_trace_ready(setup, described=False):
+            st.stop()
         return setup, cached.resolved(setup), cached.priced(setup)
     except RidgelineError as error:
         stop(error)

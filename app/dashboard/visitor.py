@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
 from app.rights import Rights, rights_here
 from app.wording.markdown import plain
-from hardware_db.data_folder import call_with_overlay, edition, overlay, users_folder
+from hardware_db.data_folder import edition, overlay, users_folder
 
 NO_MEASURING = (
     "Visitors do not measure on this server: run `{command}` on a machine of your own, or ask "
@@ -57,11 +54,6 @@ def library() -> AbstractContextManager[None]:
     return overlay(own_folder())
 
 
-def own_work(work: Callable[..., Any]) -> Callable[..., Any]:
-    """`work`, to be called in another process, where it writes to this visitor's folder too."""
-    return partial(call_with_overlay, own_folder(), work)
-
-
 def keeping() -> str:
     """Where something that this visitor saves is kept, in words."""
     if own_folder() is None:
@@ -96,9 +88,8 @@ def admit() -> None:
     if logged_in:
         with st.sidebar:
             name = st.user.get("name") or st.user.get("email") or "you"
-            st.button(
-                "Log out", on_click=st.logout, key="log_out", help=f"Logged in: {plain(name)}"
-            )
+            who = f"Logged in: {plain(name)}"
+            st.button("Log out", on_click=st.logout, key="log_out", help=who)
     elif logged_in is not None:
         st.title("Ridgeline", anchor=False)
         st.button("Log in", on_click=st.login, key="log_in", icon=":material/login:")

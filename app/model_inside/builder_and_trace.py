@@ -14,12 +14,13 @@ from app.model_inside import layer_tree
 from app.scenario import intervals
 from app.scenario.intervals import Latency
 from app.scenario.scenario import Resolved, Scenario
-from app.scenario.setup import Setup, parse_config
+from app.scenario.setup import Setup, source_of
 from app.wording import quantities
 from genz_core.errors import InvalidParallelism
 from genz_core.step import StepEstimate
 from genz_core.types import Model, Op
 from model_registry.reports.symbolic import graph_total
+from profilers.collect.progress import Cancel, Progress
 
 #: Figures that builder and trace are compared in: name, field and classes of operators, words.
 _FIGURES = (
@@ -50,9 +51,28 @@ def traced_model(setup: Setup) -> Model:
     Raises:
         RidgelineError: there is no such code here, or it needs remote code.
     """
-    name, config = setup.scenario.model, setup.model_config
-    source: Any = parse_config(config) if config else name
-    return model_registry.traced(source, **setup.scenario.precisions)
+    return model_registry.traced(_source(setup), **setup.scenario.precisions)
+
+
+def is_trace_missing(setup: Setup, *, described: bool) -> bool:
+    """Whether the trace of a setup has yet to be made, by a job: it imports PyTorch.
+
+    described: also of a model that a builder describes, to be shown beside it.
+
+    Raises:
+        RidgelineError: an unknown name, or a config that cannot be read.
+    """
+    return model_registry.is_trace_missing(_source(setup), described=described)
+
+
+def keep_trace(setup: Setup, progress: Progress, cancelled: Cancel) -> None:
+    """Trace the model of a setup in the process of a job; the registry keeps the trace on disk."""
+    progress(0.1, "running the model's own code without weights")
+    traced_model(setup)
+
+
+def _source(setup: Setup) -> str | dict[str, Any]:
+    return source_of(setup.scenario.model, setup.model_config)
 
 
 def priced_step(resolved: Resolved, model: Model, phase: str) -> StepEstimate:

@@ -10,18 +10,19 @@ from typing import Any
 
 import yaml
 
-from genz_core.errors import InvalidValue
 from genz_core.latency.device import Device
 from genz_core.latency.profile import LatencyProfile, Tier
 from genz_core.types import System
-from hardware_db.data_folder import data_folder, data_folders
-from hardware_db.profile_schema import FittedProfile, combine, layered, read
+from hardware_db import yaml_document
+from hardware_db.data_folder import data_folder
+from hardware_db.own_files import OwnFiles, read_all, read_text
+from hardware_db.profile_schema import FittedProfile, combine, fitted_profile, layered, read
 from hardware_db.profiles.typical import for_device
 
 FOLDER = Path(__file__).parent
 NARROW, WIDE, RESIDUALS = "default_narrow", "default_wide", "residuals"
 
-__all__ = ["load_profile", "measured_profiles", "own_folder", "residual_quantiles"]
+__all__ = ["load_profile", "measured_profiles", "own_folder", "own_profiles", "residual_quantiles"]
 
 
 def load_profile(system: System) -> LatencyProfile:
@@ -32,7 +33,8 @@ def load_profile(system: System) -> LatencyProfile:
     Classes and formats that a measured profile lacks come from its family, then from the typical
     constants; each entry of `fits` states its tier.
     """
-    profiles = (*_own_profiles(), *measured_profiles())
+    own_by_name = sorted(own_profiles().announced().records.items())
+    profiles = (*(profile for _, profile in own_by_name), *measured_profiles())
     own = [profile for profile in profiles if system.slug in profile.systems]
     family = [
         profile for profile in profiles if profile.family == system.family and profile not in own
@@ -73,22 +75,16 @@ def own_folder() -> Path:
     return data_folder() / "profiles"
 
 
-def _own_profiles() -> tuple[FittedProfile, ...]:
-    """The user's own profiles, in the order of their names."""
-    folders = (folder / "profiles" for folder in data_folders())
-    files = {path.stem: path for folder in folders for path in folder.glob("*.yaml")}
-    return tuple(_own(path, path.stat().st_mtime_ns) for _, path in sorted(files.items()))
+def own_profiles() -> OwnFiles[FittedProfile]:
+    """The user's own profiles but for damaged ones."""
+    return read_all("profiles/*.yaml", _own, "calibrate anew, or move it away")
 
 
 @lru_cache(maxsize=64)
 def _own(path: Path, _modified: int) -> FittedProfile:
     """The profile in a user's file, cached by the time of its last change."""
-    try:
-        return read(path, "measured")
-    except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError) as error:
-        raise InvalidValue(
-            f"{path} is no latency profile ({error}); calibrate anew or remove it"
-        ) from None
+    document = yaml_document.parse(read_text(path), "it")
+    return fitted_profile(document, "it", "measured")
 
 
 @lru_cache(maxsize=1)

@@ -91,6 +91,22 @@ def traced(
     return _trace(checkpoint, *_in_formats(checkpoint, **formats), without)
 
 
+def is_trace_missing(source: ModelSource, *, described: bool = True) -> bool:
+    """Whether the model's own code has yet to be run for its trace: seconds, and PyTorch.
+
+    described: also of a type that a builder describes; `load` does not trace those.
+
+    Raises:
+        RidgelineError: as `load`.
+    """
+    checkpoint = find_checkpoint(source)
+    if not described and checkpoint.keys.model_type in model_types():
+        return False
+    from model_registry.tracing import is_kept
+
+    return not is_kept(checkpoint.config)
+
+
 def _in_formats(checkpoint: Checkpoint, **wishes: str | None) -> tuple[Precision, tuple[str, ...]]:
     """The precision of a checkpoint with the wishes of its name and its user, and notes on them.
 

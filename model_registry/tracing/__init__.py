@@ -5,7 +5,7 @@ under a dispatch mode, and what it did is rewritten into the operators that serv
 torch and transformers are imported inside functions: opening a page costs nothing.
 """
 
-from model_registry.tracing.model import TracedModel, trace
+from model_registry.tracing.model import TracedModel, is_kept, trace
 from model_registry.tracing.rewrites import REWRITES
 
-__all__ = ["REWRITES", "TracedModel", "trace"]
+__all__ = ["REWRITES", "TracedModel", "is_kept", "trace"]

@@ -147,6 +147,18 @@ def trace(
     return TracedModel(label, program, precision, _context(plain))
 
 
+def is_kept(config: Mapping[str, Any], without: Collection[str] = ()) -> bool:
+    """Whether `trace` finds the program of a config on disk.
+
+    Raises:
+        InvalidValue: a config that is no model.
+    """
+    return (
+        program_cache.read_program(program_cache.program_key(checked_config(config), without))
+        is not None
+    )
+
+
 def _program(plain: dict[str, Any], without: Collection[str]) -> Program:
     from model_registry.tracing.assembly import assemble
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
+from app.jobs import server_queue
 from app.scenario.setup import Setup
 
 ROOT = Path(__file__).parents[2]
@@ -66,6 +67,15 @@ def finished(app: AppTest, key: str) -> AppTest:
             break
         time.sleep(0.3)
     assert job.over and job.error == ""
+    return app.run()
+
+
+def settled(app: AppTest) -> AppTest:
+    """The page after all jobs of this process have ended, however."""
+    deadline = time.monotonic() + 120.0
+    while server_queue().under_way and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not server_queue().under_way
     return app.run()
 
 

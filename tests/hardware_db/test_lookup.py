@@ -166,7 +166,7 @@ def test_any_text_is_a_system_or_an_unknown_one(name):
     except UnknownSystem as error:
         assert len(error.near) <= 4
     else:
-        assert slug in system_files.files()
+        assert slug in system_files.slugs()
 
 
 @given(st.sampled_from(sorted(system_files.shipped())), st.randoms(use_true_random=False))

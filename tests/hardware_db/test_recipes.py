@@ -130,14 +130,39 @@ def test_the_last_calibration_of_a_recipe_counts():
     assert recipes.load_recipe(KEY).scales.tpot_scale == 1.1
 
 
+def kept_file() -> str:
+    """The text of a file with one recipe."""
+    recipes.keep_recipe(KEY, MINE)
+    return own_file().read_text()
+
+
 @pytest.mark.parametrize(
-    "text", ["engine,parameters\nvllm,many\n", "engine,parameters,system,weights\nvllm,1,h,fp8\n"]
+    ("damage", "reason"),
+    [
+        (lambda text: "engine,parameters\nvllm,many\n", "no column 'system'"),
+        (lambda text: text.replace("host_step_s", "host_step"), "'host_step', which no recipe has"),
+        (lambda text: text.replace("123456789", "many"), "line 2 cannot be read"),
+        (lambda text: text.replace(",0.9,", ",nan,"), "line 2 cannot be read"),
+        (lambda text: text[: text.rindex("fp8")], "line 2 cannot be read"),
+        (lambda text: "", "no column 'engine'"),
+    ],
 )
-def test_a_broken_file_of_ones_own_is_one_sentence(text):
-    own_file().parent.mkdir(parents=True)
-    own_file().write_text(text)
-    with pytest.raises(InvalidValue, match="cannot be read as recipes"):
-        recipes.load_recipe(KEY)
+def test_a_damaged_calibration_is_named_and_never_overwritten(damage, reason):
+    damaged = damage(kept_file())
+    own_file().write_text(damaged)
+    with pytest.warns(hardware_db.LeftOutWarning, match=reason):
+        assert recipes.load_recipe(KEY) is None
+    assert any(reason in sentence for sentence in hardware_db.left_out())
+    recipes.keep_recipe(replace(KEY, parameters=7), MINE)
+    assert own_file().with_name("recipes.csv.damaged-1").read_text() == damaged
+    assert not hardware_db.left_out()
+
+
+def test_a_damaged_line_leaves_the_other_calibrations():
+    text = kept_file()
+    own_file().write_text(text + "vllm,many,h100-sxm5-80gb,fp8\n")
+    with pytest.warns(hardware_db.LeftOutWarning, match="line 3"):
+        assert recipes.load_recipe(KEY) == MINE
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence_and_loses_nothing(tmp_path, monkeypatch):
@@ -153,7 +178,10 @@ def test_a_folder_that_cannot_be_written_is_one_sentence_and_loses_nothing(tmp_p
     monkeypatch.undo()
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path / "data"))
     assert own_file().read_text() == before
-    assert [path.name for path in own_file().parent.iterdir()] == ["recipes.csv"]
+    assert {path.name for path in own_file().parent.iterdir()} == {
+        "recipes.csv",
+        "recipes.csv.lock",
+    }
 
 
 # ------------------------------------------------------------------------------- scales of the step

@@ -66,7 +66,8 @@ def test_a_broken_file_says_so_and_harms_no_other(folder):
     (folder / "binary.yaml").write_bytes(b"\xff\xfe\x00")
     (folder / "huge.yaml").write_bytes(b"#" * (1 << 20))
     assert hardware_db.load("h100").slug == "h100-sxm5-80gb"
-    assert {"broken", "binary", "huge"} <= set(hardware_db.names())
+    with pytest.warns(hardware_db.LeftOutWarning):
+        assert not {"broken", "binary", "huge"} & set(hardware_db.names())
     for name, words in (
         ("broken", "broken.yaml is not valid YAML"),
         ("binary", "not UTF-8"),

@@ -5,10 +5,12 @@ import multiprocessing
 import os
 import resource
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 import zipfile
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -327,7 +329,69 @@ def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path):
         Store(tmp_path / "file" / "runs")
 
 
-def test_an_index_that_is_no_database_is_a_sentence(tmp_path: Path):
-    (tmp_path / "index.sqlite").write_bytes(b"not a database" * 100)
-    with pytest.raises(MeasurementError, match="index of runs"):
-        Store(tmp_path)
+OTHER_TABLES = "CREATE TABLE runs (id TEXT); CREATE TABLE tags (run TEXT, tag TEXT)"
+
+
+def break_pages(index: Path) -> None:
+    """Overwrite a database but for its first page."""
+    index.write_bytes(index.read_bytes()[:4096] + b"\xff" * (index.stat().st_size - 4096))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda index: index.write_bytes(b"not a database" * 100),
+        lambda index: index.write_bytes(index.read_bytes()[:5000]),
+        break_pages,
+        lambda index: (index.unlink(), sqlite3.connect(index).executescript(OTHER_TABLES)),
+        lambda index: index.write_bytes(b""),
+        lambda index: index.unlink(),
+    ],
+    ids=["text", "cut off", "broken pages", "other tables", "empty", "gone"],
+)
+def test_a_damaged_index_is_made_anew_from_the_runs(tmp_path: Path, damage):
+    kept = Store(tmp_path).save(measurement())
+    damage(tmp_path / "index.sqlite")
+    store = Store(tmp_path)
+    assert [run.id for run in store.runs()] == [kept]
+    store.tag(kept, "again")
+    assert Store(tmp_path).runs("again")
+
+
+def test_the_tags_of_a_damaged_index_are_saved(tmp_path: Path):
+    store = Store(tmp_path)
+    kept = store.save(measurement())
+    store.tag(kept, "baseline")
+    with closing(sqlite3.connect(tmp_path / "index.sqlite")) as index, index:
+        index.execute("ALTER TABLE runs DROP COLUMN engine")
+    assert [run.tags for run in Store(tmp_path).runs()] == [("baseline",)]
+    assert (tmp_path / "index.sqlite.damaged-1").is_file()
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda folder: (folder / "run.json").write_text("{"), "run.json is damaged"),
+        (lambda folder: (folder / "run.json").unlink(), "run.json cannot be read"),
+        (lambda folder: (folder / "run.json").write_bytes(b"\xff\x00"), "run.json is damaged"),
+        (lambda folder: folder.rename(folder.with_name("0" * 32)), "it holds the run"),
+    ],
+)
+def test_a_damaged_run_is_named_and_harms_no_other(tmp_path: Path, damage, reason):
+    store = Store(tmp_path)
+    broken, whole = store.save(measurement()), store.save(measurement())
+    damage(tmp_path / broken)
+    (tmp_path / "index.sqlite").unlink()
+    store = Store(tmp_path)
+    assert [run.id for run in store.runs()] == [whole]
+    (sentence,) = store.left_out()
+    assert reason in sentence
+
+
+def test_a_run_without_its_operators_is_named_when_it_is_loaded(tmp_path: Path):
+    store = Store(tmp_path)
+    broken, whole = store.save(measurement()), store.save(measurement())
+    (tmp_path / broken / "operators.parquet").write_bytes(b"PAR1")
+    with pytest.raises(MeasurementError, match=f"run {broken[:8]} is damaged"):
+        store.load(broken)
+    assert len(store.load(whole).operators)

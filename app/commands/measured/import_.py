@@ -58,7 +58,7 @@ def phase_patterns(options: list[str] | tuple[()]) -> tuple[PhasePattern, ...]:
     """The patterns of options such as "decode=REGEX", then the default ones.
 
     Raises:
-        InvalidValue: an option without "=", or without a regular expression.
+        InvalidValue: an option without "=", or without a pattern that can be searched.
     """
     from genz_core.errors import InvalidValue
     from profilers import DEFAULT_PHASES, PhasePattern

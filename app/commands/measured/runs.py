@@ -74,6 +74,8 @@ def list_(
     from app.measuring.run_store import store
     from app.wording.tables import render
 
+    for sentence in store().left_out():
+        typer.echo(f"ridgeline: warning: {sentence}", err=True)
     rows = [
         {
             "id": run.id if json else run.id[:8],

@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.dashboard import display_tables, visitor
 from app.measuring import run_store
-from app.wording.markdown import without_links
+from app.wording.markdown import plain, without_links
 from profilers.store import Store
 
 
@@ -26,6 +26,8 @@ def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
     """
     runs = store.runs()
     st.subheader(title, anchor=False)
+    for sentence in store.left_out():
+        st.warning(plain(sentence), icon=":material/warning:")
     if not runs:
         st.caption("None yet.")
         return

@@ -11,14 +11,15 @@ import streamlit as st
 
 from app.charts import simulation as charts
 from app.dashboard import cached, export
-from app.dashboard.panels.job import is_running, show_progress
+from app.dashboard.job_progress import is_running, show_progress, submitted
 from app.dashboard.widgets import card
-from app.measuring import background_job
+from app.jobs import SIMULATING
 from app.scenario.setup import Setup
 from app.simulation import rows, trace_file
 from app.simulation.offered_load import OfferedLoad
 from app.simulation.run import ROUTERS, Run, Settings, run, run_setup
 from app.wording import quantities
+from app.wording.markdown import plain
 from genz_core.deployment import recipe_key
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.serving.simulation import Options
@@ -228,13 +229,13 @@ def _trace(upload: Any, first: int) -> trace_file.Trace:
 def _start(setup: Setup, settings: Settings) -> None:
     """Simulate at once, or start a job where that takes long."""
     if _pieces(settings.load) > _AT_ONCE:
-        st.session_state[JOB] = background_job.start(run_setup, (setup, settings))
+        submitted(JOB, run_setup, (setup, settings), "Simulating", SIMULATING)
         st.rerun()
     try:
         with st.spinner("Simulating …"):
             answer = run(cached.resolved(setup), settings)
     except RidgelineError as error:
-        st.error(str(error), icon=":material/error:")
+        st.error(plain(str(error)), icon=":material/error:")
         return
     st.session_state[RESULT] = (setup, answer)
 
@@ -255,7 +256,7 @@ def _take_job() -> None:
         return
     del st.session_state[JOB]
     if job.error:
-        st.error(job.error, icon=":material/error:")
+        st.error(plain(job.error), icon=":material/error:")
     else:
         st.session_state[RESULT] = job.result
 
@@ -268,14 +269,14 @@ def _show(setup: Setup, answer: Run) -> None:
     named = rows.figures(answer)
     st.caption(_words(answer, named))
     for sentence in answer.refusals:
-        st.warning(sentence, icon=":material/warning:")
+        st.warning(plain(sentence), icon=":material/warning:")
     _cards(named)
     figures = _charts(answer)
     st.subheader("Latencies", anchor=False)
     table = pd.DataFrame(rows.latency_rows(answer))
     st.dataframe(_in_words(table), hide_index=True, key="sim_latencies", height="auto")
     for note in answer.notes:
-        st.caption(f"Note: {note}.")
+        st.caption(f"Note: {plain(note)}.")
     _forget_button(answer)
     _downloads(answer, figures, table, setup)
 
@@ -288,7 +289,7 @@ def _words(answer: Run, named: Mapping[str, Any]) -> str:
         ramp = f" climbing to {load.ramp_to:g}" if load.ramp_to else ""
         asked = f"{load.rate:g}{ramp} requests/s"
     else:
-        asked = answer.drawn.name
+        asked = plain(answer.drawn.name)
     return (
         f"{asked} · {named['requests']:,} requests in {quantities.seconds(named['seconds'])} · "
         f"{named['steps']:,} steps · {named['preemptions']:,} preemptions"
@@ -363,7 +364,6 @@ def _forget_button(answer: Run) -> None:
         resolved = answer.resolved
         key = recipe_key(resolved.engine, resolved.model, resolved.system)
         recipes.forget_step_scale(key, resolved.scenario.parallelism)
-        cached.clear_caches()
         st.info("Forgotten: simulate again.", icon=":material/info:")
 
 

@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.accuracy import worked_example
 from app.charts import layers, roofline
-from app.dashboard import cached, export, sidebar
+from app.dashboard import cached, export, sidebar, tracing
 from app.model_inside import builder_and_trace, layer_tree, operator_detail
 from app.scenario import intervals
 from app.scenario.levers import PHASES
@@ -43,11 +43,11 @@ def steps_by_side() -> dict[str, StepEstimate]:
     """The priced step of the builder, the trace or both; shows why a trace cannot be made."""
     own = BUILT if described else TRACED
     steps = {own: builder_and_trace.priced_step(resolved, resolved.model, phase)}
-    if with_trace:
-        try:
-            steps[TRACED] = builder_and_trace.priced_step(resolved, cached.traced(setup), phase)
-        except RidgelineError as error:
-            st.error(plain(error), icon=":material/error:")
+    try:
+        if with_trace and (trace := tracing.trace_beside(setup)):
+            steps[TRACED] = builder_and_trace.priced_step(resolved, trace, phase)
+    except RidgelineError as error:
+        st.error(plain(error), icon=":material/error:")
     return steps
 
 
@@ -140,8 +140,8 @@ with right if len(steps) == 1 else st.container():
 if len(steps) == 2:
     st.subheader("Builder and trace", anchor=False)
     models = resolved.model, cached.traced(setup)
-    figures_beside = builder_and_trace.compared_figures(models, (steps[BUILT], steps[TRACED]))
-    st.dataframe(figures_beside, hide_index=True, height="content", key="inside_beside")
+    beside = builder_and_trace.compared_figures(models, (steps[BUILT], steps[TRACED]))
+    st.dataframe(beside, hide_index=True, height="content", key="inside_beside")
 notes = [note for step in steps.values() for note in step.graph.notes]
 if notes:
     with st.expander("How the graph was made", icon=":material/info:"):

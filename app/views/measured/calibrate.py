@@ -6,10 +6,10 @@ import hardware_db
 from app.calibration import from_reports as report_calibration
 from app.calibration import machine
 from app.dashboard import report_uploads, visitor
+from app.dashboard.job_progress import is_running, show_progress, submitted
 from app.dashboard.panels.fit import fit_panel
-from app.dashboard.panels.job import is_running, show_progress
 from app.dashboard.panels.own_runs import own_runs_panel
-from app.measuring import background_job
+from app.jobs import MEASURING
 from app.measuring.comparison import system_of
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -41,7 +41,8 @@ def from_machine() -> None:
         return
     settings = form()
     if settings and not is_running(JOB):
-        st.session_state[JOB] = background_job.start(machine.calibrate_with, settings)
+        st.session_state.pop(JOB, None)
+        submitted(JOB, machine.calibrate_with, settings, "Calibration of this machine", MEASURING)
         st.rerun()
     if is_running(JOB):
         show_progress(JOB, "fit")

@@ -3,10 +3,11 @@
 import streamlit as st
 
 from app.dashboard import visitor
-from app.dashboard.panels.job import is_running, show_progress
+from app.dashboard.job_progress import is_running, show_interrupted, show_progress, submitted
 from app.dashboard.panels.kept_runs import all_kept_runs
 from app.dashboard.panels.sweep import show_sweep, sweep_fields
-from app.measuring import background_job, run_store
+from app.jobs import MEASURING
+from app.measuring import run_store
 from app.measuring.run_form import run_of_form
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
@@ -56,7 +57,8 @@ def start_run() -> None:
     config = form(mode)
     if config is not None and not is_running(JOB):
         work = run_store.execute_sweep if mode == SWEEP else run_store.execute
-        st.session_state[JOB] = background_job.start(visitor.own_work(work), config)
+        st.session_state.pop(JOB, None)
+        submitted(JOB, work, config, config.model.name, MEASURING)
         st.rerun()
 
 
@@ -89,6 +91,7 @@ st.caption(
 )
 try:
     if visitor.may_measure("ridgeline runs start"):
+        show_interrupted(MEASURING)
         start_run()
     if is_running(JOB):
         show_progress(JOB, "run", STOPPING)

@@ -5,7 +5,7 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.app.pages import MAIN, charts, opened
+from tests.app.pages import MAIN, charts, opened, settled
 from tests.model_registry.tracing_cases import tiny
 
 
@@ -42,7 +42,7 @@ def test_builder_and_trace_stand_side_by_side_and_agree(tmp_path, monkeypatch) -
     pytest.importorskip("transformers", minversion="5.0")
     monkeypatch.setenv("RIDGELINE_CACHE", str(tmp_path))
     app = opened("inside", model="Qwen/Qwen3-0.6B")
-    app.toggle("with_trace").set_value(True).run()
+    settled(app.toggle("with_trace").set_value(True).run())
     assert not app.exception and not app.error
     beside = app.dataframe[1].value
     assert set(beside["trace against builder"]) == {"same"}
@@ -60,7 +60,7 @@ def test_a_visitors_config_of_a_type_without_a_builder_is_shown_as_its_trace(
     app.session_state["own_models"] = {"mine (yours)": json.dumps(config)}
     app.query_params["model"] = "mine (yours)"
     app.switch_page("views/library/inside.py")
-    app.run()
+    settled(app.run())
     assert not app.exception and not app.error
     assert "with_trace" not in {toggle.key for toggle in app.toggle}
     assert "Trace" in app.markdown[0].value
@@ -70,7 +70,7 @@ def test_a_visitors_config_of_a_type_without_a_builder_is_shown_as_its_trace(
 def test_a_model_that_cannot_be_traced_keeps_its_builder_under_a_sentence() -> None:
     pytest.importorskip("torch")
     app = opened("inside", model="xai-org/grok-1", tp=8)
-    app.toggle("with_trace").set_value(True).run()
+    settled(app.toggle("with_trace").set_value(True).run())
     assert not app.exception
     assert "cannot be traced" in app.error[0].value
     assert any("router" in line for line in labels(app))

@@ -1,0 +1,125 @@
+"""One piece of work in a process of its own, as the page that asked for it sees it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import app
+from app.jobs.lanes import Lane
+from app.jobs.order import JobFiles
+
+_STARTING = "starting"
+
+
+@dataclass(eq=False)
+class Job:
+    """A job: waiting, running, or over.
+
+    title: what it does, in words.  place: in the queue of its lane, 1 for the next; 0 once it
+    runs.  share, what: progress from 0 to 1, and the present piece of work.  result: what the
+    function returned.  error: why it failed, in a sentence.  over: whether it has ended.
+    stopping: whether it was asked to.
+    """
+
+    title: str
+    lane: Lane
+    folder: Path
+    leave: Callable[[Job], bool]
+    place: int = 0
+    share: float = 0.0
+    what: str = _STARTING
+    result: Any = None
+    error: str = ""
+    over: bool = False
+    stopping: bool = False
+    _process: subprocess.Popen[bytes] | None = None
+    _ending: bool = False
+    _ended: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        files = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        files.atexit = False  # the next server shows what this one did not finish
+
+    @property
+    def files(self) -> JobFiles:
+        return JobFiles(self.folder)
+
+    def poll(self) -> None:
+        """Read what the worker has noted; the first poll after the end takes the result."""
+        if self.over:
+            return
+        if progress := self.files.progress():
+            self.share, self.what = progress
+        error = self.files.error()
+        if error is None and self._ended.is_set():
+            error = self.files.error()
+            error = "ended before it was complete; nothing was kept" if error is None else error
+        if error is not None:
+            self._take(error)
+
+    def _take(self, error: str) -> None:
+        """Take the result of a job that has ended, or why it has none, and remove its files."""
+        try:
+            if not error:
+                self.result = self.files.read_result()
+        except (OSError, MemoryError) as refused:
+            error = f"its result cannot be read ({refused})"
+        self.error, self.over = error, True
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def cancel(self) -> None:
+        """Ask the function to stop after its present step; one that waits leaves the queue."""
+        self.stopping = True
+        if self.leave(self):
+            self.error, self.over = "cancelled before it started", True
+            self._ended.set()
+        elif not self.over:
+            self.files.ask_to_stop()
+
+    def end(self) -> None:
+        """End the process and every program that it started; returns when they have gone."""
+        self.cancel()
+        self._ending = True
+        if self._process is not None:
+            _let_go(self._process)
+        self._ended.wait()
+        self.poll()
+
+    def run(self) -> None:
+        """Start the process and wait for its end; for the thread of the queue."""
+        try:
+            command = [sys.executable, "-P", "-m", "app.jobs.worker"]
+            self._process = subprocess.Popen(
+                [*command, self.folder, str(self.lane.limit_s)],
+                stdin=subprocess.PIPE, start_new_session=True, env=_environment(),
+            )  # fmt: skip
+            if self._ending:
+                _let_go(self._process)
+            self._process.wait()
+            _let_go(self._process)
+        except OSError as error:
+            self.files.write_outcome(f"no process can be started: {error.strerror}")
+        finally:
+            self._ended.set()
+
+
+def _let_go(process: subprocess.Popen[bytes]) -> None:
+    """Close the pipe to a job's guard, which ends what still runs."""
+    if process.stdin is not None:
+        process.stdin.close()
+
+
+def _environment() -> dict[str, str]:
+    """This process's environment, with the packages of this program to be found from anywhere."""
+    packages = str(Path(app.__file__).parents[1])
+    path = os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH", "")]))
+    return {**os.environ, "PYTHONPATH": path}

@@ -1,0 +1,192 @@
+"""The one queue of a server: jobs start in the order they came, so many of a lane at once."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+import uuid
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any
+
+from app.jobs.job import Job
+from app.jobs.lanes import Lane
+from app.jobs.order import JobFiles, Order, Work
+from genz_core.errors import InvalidValue
+from hardware_db.data_folder import overlaid, users_folder
+from hardware_db.file_lock import locked, try_lock
+
+MOST_WAITING = 20
+_LOCK, _ABOUT = "lock", "about.json"
+_MAKING = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """A job that a server before this one did not finish.
+
+    lane: its name.  asked: when, in seconds since 1970.  share, what: how far it had come.
+    overlay: folder that lay over the user's data folder, which tells whose it was; "" for none.
+    """
+
+    title: str
+    lane: str
+    asked: float
+    share: float
+    what: str
+    overlay: str
+
+
+@dataclass(eq=False)
+class Queue:
+    """The jobs of this server, in a folder of its own below `root`.
+
+    interrupted: what servers that have ended left unfinished there; their files are removed.
+    """
+
+    root: Path
+    interrupted: list[Interrupted] = field(default_factory=list)
+    _folder: Path = field(init=False)
+    _held: IO[bytes] | None = field(init=False)
+    _guard: threading.RLock = field(default_factory=threading.RLock)
+    _waiting: list[Job] = field(default_factory=list)
+    _running: list[Job] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._folder = self.root / uuid.uuid4().hex
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with locked(self.root / _LOCK):
+                self._folder.mkdir(mode=0o700)
+                self._held = try_lock(self._folder / _LOCK)
+                self.interrupted += _left_behind(self.root)
+        except OSError as error:
+            raise _refusal(self.root, error) from None
+
+    @property
+    def under_way(self) -> list[Job]:
+        """The jobs that run, then those that wait, in their turn."""
+        with self._guard:
+            return [*self._running, *self._waiting]
+
+    def lost(self, lane: Lane) -> list[Interrupted]:
+        """Interrupted jobs of a lane that were asked for under the present overlay."""
+        return [
+            job for job in self.interrupted if (job.lane, job.overlay) == (lane.name, _overlay())
+        ]
+
+    def submit(self, work: Work, argument: Any, title: str, lane: Lane) -> Job:
+        """Queue `work(argument, progress, cancelled)`; it starts at once where its lane is free.
+
+        It sees the data folders of whoever submits it.
+
+        Args:
+            work: a function of a module.
+            argument: any value that pickles.
+
+        Raises:
+            InvalidValue: the queue is full, or the data folder cannot be written.
+        """
+        with self._guard:
+            if len(self._waiting) >= MOST_WAITING:
+                raise InvalidValue(
+                    f"{MOST_WAITING} jobs wait already; come back when some of them are over"
+                )
+            job = Job(title, lane, self._folder / uuid.uuid4().hex, self._leave)
+            alone = self.root / f"{lane.name}.lock" if lane.alone else None
+            name = f"{work.__module__}:{work.__qualname__}"
+            caps = lane.memory_bytes, lane.result_bytes
+            order = Order(name, argument, *caps, alone, overlaid())
+            try:
+                job.folder.mkdir(mode=0o700)
+                about = {"title": title, "lane": lane.name, "asked": time.time()}
+                about["overlay"] = _overlay()
+                (job.folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
+                job.files.write_order(order)
+            except OSError as error:
+                raise _refusal(self.root, error) from None
+            self._waiting.append(job)
+            self._start()
+        return job
+
+    def _start(self) -> None:
+        """Start the waiting jobs whose lanes are free, and number the others."""
+        for job in list(self._waiting):
+            if sum(other.lane == job.lane for other in self._running) < job.lane.at_once:
+                self._waiting.remove(job)
+                self._running.append(job)
+                job.place = 0
+                threading.Thread(target=self._attend, args=(job,), daemon=True).start()
+        places: dict[str, int] = {}
+        for job in self._waiting:
+            job.place = places[job.lane.name] = places.get(job.lane.name, 0) + 1
+
+    def _attend(self, job: Job) -> None:
+        """Run a job to its end, then start the next of its lane."""
+        try:
+            job.run()
+        finally:
+            with self._guard:
+                self._running.remove(job)
+                self._start()
+
+    def _leave(self, job: Job) -> bool:
+        """Take a job that waits out of the queue; returns whether it waited."""
+        with self._guard:
+            if job not in self._waiting:
+                return False
+            self._waiting.remove(job)
+            self._start()
+            return True
+
+
+def _left_behind(root: Path) -> list[Interrupted]:
+    """What servers that have ended did not finish; removes their folders."""
+    found = []
+    for server in root.iterdir():
+        if not server.is_dir() or (held := try_lock(server / _LOCK)) is None:
+            continue
+        with held:
+            found += [job for folder in server.iterdir() if (job := _interrupted(folder))]
+            shutil.rmtree(server, ignore_errors=True)
+    return sorted(found, key=lambda job: job.asked)
+
+
+def _interrupted(folder: Path) -> Interrupted | None:
+    """The job of a folder, None where it had ended or its files are damaged."""
+    files = JobFiles(folder)
+    try:
+        about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
+        share, what = files.progress() or (0.0, "waiting")
+        unfinished = files.error() is None
+        asked = float(about["asked"])
+        job = Interrupted(about["title"], about["lane"], asked, share, what, about["overlay"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return job if unfinished else None
+
+
+def _overlay() -> str:
+    return str(overlaid() or "")
+
+
+def _refusal(root: Path, error: OSError) -> InvalidValue:
+    return InvalidValue(f"no job can be kept in {root}: {error.strerror or error}")
+
+
+def server_queue() -> Queue:
+    """The queue of this server in the user's data folder.
+
+    Raises:
+        InvalidValue: the folder cannot be written.
+    """
+    with _MAKING:
+        return _queue(users_folder() / "jobs")
+
+
+@lru_cache(maxsize=8)
+def _queue(root: Path) -> Queue:
+    return Queue(root)

@@ -1,0 +1,48 @@
+"""Locks between processes: a file has one holder, and is free again when its process ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+    import msvcrt
+
+_ASK_S = 0.05
+
+
+def try_lock(path: Path) -> IO[bytes] | None:
+    """The opened file while it is held, None where someone else holds it; close it to let go.
+
+    Raises:
+        OSError: the file cannot be made.
+    """
+    opened = path.open("ab")
+    try:
+        if fcntl is not None:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            msvcrt.locking(opened.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    except OSError:
+        opened.close()
+        return None
+    return opened
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a file's lock inside the block; wait for whoever holds it.
+
+    Raises:
+        OSError: the file cannot be made.
+    """
+    while (held := try_lock(path)) is None:
+        time.sleep(_ASK_S)
+    with held:
+        yield

@@ -1,0 +1,210 @@
+"""A job: its result, its caps, its end, however it comes; the queue and who is next in it."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from app.jobs import MEASURING, Interrupted, Job, Lane, Queue
+from app.jobs.order import JobFiles
+from genz_core.errors import InvalidValue
+from hardware_db.data_folder import overlay
+from tests.app.jobs import works
+
+LANE = Lane("test", 2, limit_s=60.0, memory_bytes=1 << 30)
+
+
+@pytest.fixture
+def queue(tmp_path: Path) -> Iterator[Queue]:
+    queue = Queue(tmp_path / "jobs")
+    yield queue
+    for job in queue.under_way:
+        job.end()
+
+
+def until(met: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Wait for a condition."""
+    deadline = time.monotonic() + seconds
+    while not met() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert met()
+
+
+def ended(job: Job) -> Job:
+    """The job when it is over."""
+
+    def over() -> bool:
+        job.poll()
+        return job.over
+
+    until(over)
+    return job
+
+
+def begun(job: Job) -> Job:
+    """The job when it has told of its progress."""
+
+    def told() -> bool:
+        job.poll()
+        return job.share > 0.0
+
+    until(told)
+    return job
+
+
+def test_a_job_tells_its_progress_and_its_result(queue: Queue):
+    job = ended(queue.submit(works.finish, {"name": "run-1"}, "a test", LANE))
+    assert (job.result, job.error, job.share, job.what) == ({"name": "run-1"}, "", 0.5, "half way")
+    assert not job.folder.exists()
+
+
+def test_a_job_writes_to_the_data_folder_of_whoever_submits_it(queue: Queue, tmp_path: Path):
+    with overlay(tmp_path / "visitor"):
+        job = queue.submit(works.data_folder, None, "a test", LANE)
+    assert ended(job).result == tmp_path / "visitor"
+
+
+@pytest.mark.parametrize(
+    ("work", "argument", "words"),
+    [
+        (works.fail, None, "the GPU vanished"),
+        (works.die, 9, "ended with code 9 before it was complete"),
+        (works.stumble, None, "ended with code 1 before it was complete"),
+        (works.crash, signal.SIGKILL, "killed, as the system does where memory runs out"),
+        (works.crash, signal.SIGSEGV, "crashed (SIGSEGV)"),
+        (works.fill, 2 << 30, "memory ran out: a job may use 1.1 GB here"),
+    ],
+)
+def test_a_job_that_fails_says_why(queue: Queue, work: Callable, argument: object, words: str):
+    job = ended(queue.submit(work, argument, "a test", LANE))
+    assert words in job.error and job.result is None
+
+
+def test_a_job_beyond_its_time_is_ended_with_a_sentence(queue: Queue):
+    job = ended(queue.submit(works.wait, None, "a test", replace(LANE, limit_s=0.5)))
+    assert job.error == "ended: it took longer than 0.5 s"
+
+
+def test_a_result_beyond_its_cap_is_not_read(queue: Queue):
+    job = ended(queue.submit(works.write, 3_000_000, "a test", replace(LANE, result_bytes=10**6)))
+    assert job.error == "its result has 3 MB, 1 are allowed" and job.result is None
+
+
+def test_a_cancelled_job_keeps_what_was_complete(queue: Queue):
+    job = queue.submit(works.wait, None, "a test", LANE)
+    job.cancel()
+    assert ended(job).result == "kept what was complete"
+
+
+def test_a_job_that_is_ended_at_once_is_over(queue: Queue):
+    job = queue.submit(works.wait, None, "a test", LANE)
+    job.end()
+    assert job.over and (job.result or "before it was complete" in job.error)
+
+
+def test_a_job_that_is_ended_leaves_no_draft_behind(queue: Queue, own_data: Path):
+    job = begun(queue.submit(works.hold_draft, None, "a test", LANE))
+    assert (own_data / "runs" / job.what).is_dir()
+    job.end()
+    assert not (own_data / "runs" / job.what).exists()
+
+
+def test_no_program_that_a_job_started_outlives_it(queue: Queue, tmp_path: Path):
+    job = begun(queue.submit(works.start_programs, tmp_path, "a test", LANE))
+    until(lambda: len(programs_of(tmp_path)) == 2)
+    job.end()
+    assert not programs_of(tmp_path)
+
+
+def programs_of(mark: Path) -> list[psutil.Process]:
+    """Processes with a path on their command line."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if any(f"# {mark}" in word for word in process.info["cmdline"] or ())
+    ]
+
+
+def test_jobs_of_a_lane_start_in_turn_and_know_their_place(queue: Queue):
+    one = replace(LANE, at_once=1)
+    first, second, third = (queue.submit(works.wait, n, "a test", one) for n in range(3))
+    assert [job.place for job in (first, second, third)] == [0, 1, 2]
+    second.cancel()
+    assert (second.over, second.error) == (True, "cancelled before it started")
+    assert third.place == 1
+    first.cancel()
+    until(lambda: third.place == 0)
+    begun(third).cancel()
+    assert ended(third).result == "kept what was complete"
+
+
+def test_another_lane_does_not_wait(queue: Queue):
+    measuring = replace(LANE, name="measuring", at_once=1)
+    held = queue.submit(works.wait, None, "a measurement", measuring)
+    assert ended(queue.submit(works.finish, 1, "a report", LANE)).result == 1
+    held.cancel()
+    ended(held)
+
+
+def test_a_full_queue_refuses_with_a_sentence(queue: Queue, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("app.jobs.queue.MOST_WAITING", 1)
+    one = replace(LANE, at_once=1)
+    queue.submit(works.wait, None, "a test", one)
+    queue.submit(works.wait, None, "a test", one)
+    with pytest.raises(InvalidValue, match="1 jobs wait already"):
+        queue.submit(works.wait, None, "a test", one)
+
+
+def test_measurements_of_two_servers_on_a_folder_take_turns(tmp_path: Path):
+    alone = replace(LANE, name=MEASURING.name, alone=True)
+    first, second = Queue(tmp_path / "jobs"), Queue(tmp_path / "jobs")
+    holding = begun(first.submit(works.wait, None, "a test", alone))
+    waiting = second.submit(works.finish, 1, "a test", alone)
+
+    def waits() -> bool:
+        waiting.poll()
+        return waiting.what == "waiting for a measurement of another server"
+
+    until(waits)
+    holding.cancel()
+    assert ended(waiting).result == 1
+    ended(holding)
+
+
+def test_what_a_server_left_unfinished_is_shown_once_and_removed(tmp_path: Path):
+    left = tmp_path / "jobs" / "dead" / "job"
+    left.mkdir(parents=True)
+    (left / "about.json").write_text(
+        '{"title": "Qwen3-8B", "lane": "measuring", "asked": 1.0, "overlay": "/visitor"}',
+        encoding="utf-8",
+    )
+    JobFiles(left).write_progress(0.43, "run 2 of 5")
+    (left.parent / "damaged").mkdir()
+    (left.parent / "damaged" / "about.json").write_text("{", encoding="utf-8")
+    queue = Queue(tmp_path / "jobs")
+    found = queue.interrupted
+    assert found == [Interrupted("Qwen3-8B", "measuring", 1.0, 0.43, "run 2 of 5", "/visitor")]
+    assert queue.lost(MEASURING) == []
+    with overlay(Path("/visitor")):
+        assert queue.lost(MEASURING) == found and queue.lost(LANE) == []
+    assert not left.parent.exists()
+    assert Queue(tmp_path / "jobs").interrupted == []
+
+
+def test_the_jobs_of_a_living_server_are_left_alone(queue: Queue):
+    job = begun(queue.submit(works.wait, None, "a test", LANE))
+    assert Queue(queue.root).interrupted == [] and job.folder.is_dir()
+    job.cancel()
+    ended(job)
+
+
+def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path):
+    (tmp_path / "jobs").write_text("a file")
+    with pytest.raises(InvalidValue, match="no job can be kept in"):
+        Queue(tmp_path / "jobs")
