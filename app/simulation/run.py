@@ -74,7 +74,7 @@ class Run:
 
     step_scale: that was applied; kept_scale: the user's calibration it came from, if any.
     speculation, prefill: what drafts and who reads the prompts, if anything does.
-    balance: of the prefill pool and the decode workers.
+    prefill_scale: the user's calibration of these.  balance: of both pools.
     """
 
     resolved: Resolved
@@ -85,6 +85,7 @@ class Run:
     kept_scale: StepScale | None = None
     speculation: Speculation | None = None
     prefill: Prefill | None = None
+    prefill_scale: StepScale | None = None
     balance: Balance | None = None
 
     @property
@@ -105,6 +106,7 @@ class Run:
         return [
             *(drafting if self.speculation else ()),
             *(self.prefill.notes if self.prefill else ()),
+            *([f"prefill pool: {self.prefill_scale.sentence}"] if self.prefill_scale else ()),
             *([balance_sentence(self.balance)] if self.balance else ()),
         ]
 
@@ -142,9 +144,10 @@ def run(
     prefill = settings.prefill.beside(resolved, settings.replicas)
     drawn = drawn or settings.load.drawn(cancelled)
     options, kept = _scaled(resolved, settings)
-    disaggregation = balance = None
+    disaggregation = balance = theirs = None
     if prefill:
-        disaggregation = prefill.disaggregation(_scaled(prefill.resolved, settings)[0])
+        of_prompts, theirs = _scaled(prefill.resolved, settings)
+        disaggregation = prefill.disaggregation(of_prompts)
     simulation = simulate(
         resolved.model,
         resolved.system,
@@ -169,7 +172,10 @@ def run(
             disaggregation, resolved, settings.replicas, options, drawn.requests, speculation
         )
     scale = cast(float, options.step_scale)
-    return Run(resolved, settings, drawn, simulation, scale, kept, speculation, prefill, balance)
+    return Run(
+        resolved, settings, drawn, simulation, scale, kept,
+        speculation, prefill, theirs, balance,
+    )  # fmt: skip
 
 
 def _scaled(resolved: Resolved, settings: Settings) -> tuple[Options, StepScale | None]:

@@ -11,6 +11,7 @@ import streamlit as st
 
 from app.charts import simulation as charts
 from app.dashboard import cached, export
+from app.dashboard.panels import simulation_pools
 from app.dashboard.panels.job import is_running, show_progress
 from app.dashboard.widgets import card
 from app.measuring import background_job
@@ -19,6 +20,7 @@ from app.simulation import rows, trace_file
 from app.simulation.offered_load import OfferedLoad
 from app.simulation.run import ROUTERS, Run, Settings, run, run_setup
 from app.wording import quantities
+from app.wording.markdown import plain
 from genz_core.deployment import recipe_key
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.serving.simulation import Options
@@ -70,6 +72,7 @@ def _form(kind: str) -> Settings | None:
         targets = _target_fields()
         with st.expander("Engine, router, seed", icon=":material/tune:"):
             options, router, replicas, seed = _engine()
+        drafts, pool = simulation_pools.draft_fields(), simulation_pools.pool_fields()
         sent = st.form_submit_button(
             "Simulate", icon=":material/play_arrow:", type="primary", disabled=is_running(JOB)
         )
@@ -79,9 +82,10 @@ def _form(kind: str) -> Settings | None:
         if kind == TRACE:
             load["trace"] = _trace(upload, load["requests"])
         load["seed"] = seed if kind != TRACE else 0
-        return Settings(OfferedLoad(**load), options, replicas, router, targets)
+        more = simulation_pools.pools(drafts, pool)
+        return Settings(OfferedLoad(**load), options, replicas, router, targets, **more)
     except RidgelineError as error:
-        st.error(str(error), icon=":material/error:")
+        st.error(plain(error), icon=":material/error:")
         return None
 
 
@@ -234,7 +238,7 @@ def _start(setup: Setup, settings: Settings) -> None:
         with st.spinner("Simulating …"):
             answer = run(cached.resolved(setup), settings)
     except RidgelineError as error:
-        st.error(str(error), icon=":material/error:")
+        st.error(plain(error), icon=":material/error:")
         return
     st.session_state[RESULT] = (setup, answer)
 
@@ -255,7 +259,7 @@ def _take_job() -> None:
         return
     del st.session_state[JOB]
     if job.error:
-        st.error(job.error, icon=":material/error:")
+        st.error(plain(job.error), icon=":material/error:")
     else:
         st.session_state[RESULT] = job.result
 
@@ -268,14 +272,14 @@ def _show(setup: Setup, answer: Run) -> None:
     named = rows.figures(answer)
     st.caption(_words(answer, named))
     for sentence in answer.refusals:
-        st.warning(sentence, icon=":material/warning:")
+        st.warning(plain(sentence), icon=":material/warning:")
     _cards(named)
     figures = _charts(answer)
     st.subheader("Latencies", anchor=False)
     table = pd.DataFrame(rows.latency_rows(answer))
     st.dataframe(_in_words(table), hide_index=True, key="sim_latencies", height="auto")
     for note in answer.notes:
-        st.caption(f"Note: {note}.")
+        st.caption(f"Note: {plain(note)}.")
     _forget_button(answer)
     _downloads(answer, figures, table, setup)
 
