@@ -7,7 +7,7 @@ from typing import Any
 
 from app.scenario.scenario import Resolved, SystemSource, basis, combined, find_system
 from app.wording import quantities
-from genz_core.deployment import Deployment
+from genz_core.deployment import Deployment, bulk_format
 from genz_core.errors import InvalidParallelism, InvalidValue, MissingSpec
 from genz_core.limits import checked_size
 from genz_core.serving.disaggregation import (
@@ -181,7 +181,7 @@ class Prefill:
     def notes(self) -> list[str]:
         """What reads the prompts, on what constants, and the way of the cache, in words."""
         resolved = self.resolved
-        each, weights = self.devices // self.workers, resolved.model.precision.weights["default"]
+        each, weights = self.devices // self.workers, bulk_format(resolved.model)
         return [
             f"prompts are read by {self.workers} x {each} {resolved.system.name} ({weights}); "
             f"their cache travels over {self.way}",
@@ -203,7 +203,7 @@ class Prefill:
             "system": self.resolved.system.slug,
             "workers": self.workers,
             **{name: getattr(s, name) for name in _DEGREES},
-            "weights": self.resolved.model.precision.weights["default"],
+            "weights": bulk_format(self.resolved.model),
             "transfer_bytes_per_s": self.transfer.bytes_per_s,
             "transfer_latency_s": self.transfer.latency_s,
             "layer_wise": self.transfer.layer_wise,

@@ -10,6 +10,7 @@ import ridgeline
 import hardware_db
 from app.scenario.scenario import Scenario, resolve
 from app.simulation.disaggregation import Prefill, PrefillPool, stated_link
+from genz_core.deployment import bulk_format
 from genz_core.errors import (
     InvalidParallelism,
     InvalidValue,
@@ -52,7 +53,7 @@ def test_the_engine_is_as_measured_on_the_system_of_each_pool():
 def test_weights_may_differ_and_the_cache_does_not():
     pool = prefill(weights="fp8", prefill_workers=1, prefill_weights="bf16").resolved
     decode = resolve(Scenario(model=LLAMA, system="h100", engine="vllm", weights="fp8"))
-    assert pool.model.precision.weights["default"] == "bf16"
+    assert (bulk_format(decode.model), bulk_format(pool.model)) == ("fp8", "bf16")
     assert pool.model.precision.kv == decode.model.precision.kv
 
 
