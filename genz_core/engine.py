@@ -129,9 +129,10 @@ class EngineProfile:
     cache is reserved on admission.  kv_cache: format of the cache where the user chose a format
     for the weights alone: that of published checkpoints of the weights' format ("checkpoint"), or
     the model's own type ("model"), unless the weights' format implies one.
-    queue_steps: decode steps a new request waits for before its prefill starts and after it
-    ends (batching window, streaming interval).  prefill_share: measured prefill time under load
-    over the priced one.
+    queue_steps: decode steps that a new request waits for in its published measurements, before
+    its prefill starts and after it ends (batching window, streaming interval); balance_steps: as
+    many more where attention ranks wait for one another's prompts.  prefill_share: measured
+    prefill time under load over the priced one.
     eager: costs of its unfused kernels, for an engine that was measured running eagerly.
     source: origin of the figures; assumptions: figures without a measurement, in words.
     measurements: factors and recipes by device, for `genz_core.deploy` to apply.
@@ -171,6 +172,7 @@ class EngineProfile:
     reserve_output: float = 0.5
     kv_cache: Literal["checkpoint", "model"] = "checkpoint"
     queue_steps: float = 2.0
+    balance_steps: float = 2.0
     prefill_share: float = 1.0
     source: str = "assumed"
     assumptions: tuple[str, ...] = ()
@@ -228,6 +230,7 @@ CONSTANTS = (
     EngineConstant("expert_efficiency", 0.5),
     EngineConstant("host_request_s", 1.0, least=1e-4),
     EngineConstant("queue_steps", 1.0, 0.0, 0.5, least=0.1),
+    EngineConstant("balance_steps", 1.0, least=0.1),
     EngineConstant("prefill_share", 0.2, 0.0, 0.3),
 )
 FIELDS = tuple(constant.field for constant in CONSTANTS)

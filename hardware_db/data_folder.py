@@ -1,19 +1,55 @@
 """The user's data folder: own systems, profiles, engines and recipes beside the shipped ones.
 
 systems/*.yaml   profiles/*.yaml   engines/*.yaml   recipes.csv
+
+A second folder may be laid over it (`overlay`): the visitor of a shared server reads the user's
+files and writes to a folder of the visitor's own.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 _FILES = ("systems/*.yaml", "profiles/*.yaml", "engines/*.yaml", "recipes.csv")
+_OVERLAY: ContextVar[Path | None] = ContextVar("overlay", default=None)
 
 
 def data_folder() -> Path:
-    """Path of the folder, `$RIDGELINE_DATA` or the platform's usual place; it need not exist."""
+    """Path of the folder that is written: the overlay, else the user's; it need not exist."""
+    return _OVERLAY.get() or users_folder()
+
+
+def data_folders() -> tuple[Path, ...]:
+    """Paths of the folders that are read; files of a later one stand in for earlier ones."""
+    overlay = _OVERLAY.get()
+    return (users_folder(), overlay) if overlay else (users_folder(),)
+
+
+@contextmanager
+def overlay(folder: Path | None) -> Iterator[None]:
+    """Lay a folder over the user's within the block; None lays nothing."""
+    token = _OVERLAY.set(folder)
+    try:
+        yield
+    finally:
+        _OVERLAY.reset(token)
+
+
+def call_with_overlay(folder: Path | None, work: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of `work(*arguments)` under `overlay`; a `functools.partial` of it pickles."""
+    with overlay(folder):
+        return work(*arguments)
+
+
+def users_folder() -> Path:
+    """Path of the user's folder, `$RIDGELINE_DATA` or the platform's usual place."""
     if chosen := os.environ.get("RIDGELINE_DATA"):
         return Path(chosen).expanduser()
     if sys.platform == "win32":
@@ -27,6 +63,16 @@ def data_folder() -> Path:
 
 def stamp() -> frozenset[tuple[Path, int]]:
     """State of the files that the hardware database reads there: (path, time of change [ns])."""
-    folder = data_folder()
-    paths = (path for pattern in _FILES for path in folder.glob(pattern))
-    return frozenset((path, path.stat().st_mtime_ns) for path in paths)
+    return frozenset(item for folder in data_folders() for item in _files(folder))
+
+
+def edition(folder: Path) -> str:
+    """A short digest of the files of one folder and their times, "" while there are none."""
+    files = sorted((str(path), changed_ns) for path, changed_ns in _files(folder))
+    return hashlib.sha256(repr(files).encode()).hexdigest()[:16] if files else ""
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, int]]:
+    for pattern in _FILES:
+        for path in folder.glob(pattern):
+            yield path, path.stat().st_mtime_ns

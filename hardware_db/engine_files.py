@@ -11,7 +11,7 @@ from pathlib import Path
 from genz_core.engine import EngineProfile
 from genz_core.errors import LONGEST_NAME, UnknownEngine
 from hardware_db import recipes, yaml_document
-from hardware_db.data_folder import data_folder
+from hardware_db.data_folder import data_folder, data_folders
 from hardware_db.engine_schema import EngineRecord, engine_record
 
 GENERIC = "generic"
@@ -86,7 +86,8 @@ def _fold(name: str) -> str:
 
 def _records() -> Mapping[str, EngineRecord]:
     """{name: record} of the engines that ship, the user's own in place of theirs."""
-    own = sorted(own_folder().glob("*.yaml"))
+    folders = (folder / "engines" for folder in data_folders())
+    own = [path for folder in folders for path in sorted(folder.glob("*.yaml"))]
     return {**_shipped(), **{path.stem: _own(path, path.stat().st_mtime_ns) for path in own}}
 
 

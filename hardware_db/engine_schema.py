@@ -34,6 +34,7 @@ _FIGURES: Mapping[str, tuple[str, float]] = {
     "four_bit_efficiency": ("four_bit_efficiency", 1.0),
     "expert_efficiency": ("expert_efficiency", 1.0),
     "queue_steps": ("queue_steps", 1.0),
+    "balance_steps": ("balance_steps", 1.0),
     "prefill_share": ("prefill_share", 1.0),
     "sampling_s": ("sampling_us", MICRO),
 }
@@ -67,6 +68,7 @@ class EngineRecord(BaseModel):
     four_bit_efficiency: Fact | None = None
     expert_efficiency: Fact | None = None
     queue_steps: Fact | None = None
+    balance_steps: Fact | None = None
     prefill_share: Fact | None = None
     sampling_us: Fact | None = None
     host_step_us: Fact

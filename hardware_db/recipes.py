@@ -20,10 +20,11 @@ from typing import Any
 from genz_core.engine import FIELDS, EngineMeasurements, MeasuredRecipe, Recipe, RecipeKey
 from genz_core.errors import InvalidValue
 from genz_core.types import Parallelism
-from hardware_db.data_folder import data_folder
+from hardware_db.data_folder import data_folder, data_folders
 from hardware_db.tables import table
 from hardware_db.whole_file import write_whole
 
+_FILE = "recipes.csv"
 #: Columns of a scale of the step, the degrees of its deployment first.
 _STEP_COLUMNS = ("degrees", "step_scale", "step_tpot_s", "step_load", "step_date")
 
@@ -73,8 +74,8 @@ def engine_measurements(engine: str, *, own: bool = True) -> EngineMeasurements:
 
 
 def own_file() -> Path:
-    """File of the user's own recipes; it need not exist."""
-    return data_folder() / "recipes.csv"
+    """File that the user's own recipes are written to; it need not exist."""
+    return data_folder() / _FILE
 
 
 def keep_recipe(key: RecipeKey, measured: MeasuredRecipe) -> Path:
@@ -83,13 +84,13 @@ def keep_recipe(key: RecipeKey, measured: MeasuredRecipe) -> Path:
     Raises:
         InvalidValue: the file cannot be written; the old one stays.
     """
-    own = _own()
+    own = _in_file(own_file())
     return _write_own(_Own({**own.recipes, key: measured}, own.step_scales))
 
 
 def forget_recipe(key: RecipeKey) -> bool:
     """Remove a recipe of the user; returns whether there was one."""
-    own = _own()
+    own = _in_file(own_file())
     kept = dict(own.recipes)
     if kept.pop(key, None) is None:
         return False
@@ -108,14 +109,14 @@ def keep_step_scale(key: RecipeKey, parallelism: Parallelism, scale: StepScale) 
     Raises:
         InvalidValue: the file cannot be written; the old one stays.
     """
-    own = _own()
+    own = _in_file(own_file())
     scales = {**own.step_scales, (key, _degrees(parallelism)): scale}
     return _write_own(_Own(own.recipes, scales))
 
 
 def forget_step_scale(key: RecipeKey, parallelism: Parallelism) -> bool:
     """Remove the scale of a deployment; returns whether there was one."""
-    own = _own()
+    own = _in_file(own_file())
     scales = dict(own.step_scales)
     if scales.pop((key, _degrees(parallelism)), None) is None:
         return False
@@ -157,8 +158,16 @@ def _write_own(own: _Own) -> Path:
 
 
 def _own() -> _Own:
-    """Content of the user's file, empty where there is none."""
-    path = own_file()
+    """The user's own recipes and scales of steps, of all folders of the user's data."""
+    found = [_in_file(folder / _FILE) for folder in data_folders()]
+    return _Own(
+        {key: recipe for one in found for key, recipe in one.recipes.items()},
+        {place: scale for one in found for place, scale in one.step_scales.items()},
+    )
+
+
+def _in_file(path: Path) -> _Own:
+    """Content of a user's file, empty where there is none."""
     return _read_own(path, path.stat().st_mtime_ns) if path.is_file() else _Own({}, {})
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from genz_core.errors import InvalidValue, RidgelineError, UnknownSystem
 from hardware_db import lookup, yaml_document
-from hardware_db.data_folder import data_folder
+from hardware_db.data_folder import data_folders
 from hardware_db.system_schema import SystemRecord, system_record
 
 SHIPPED = Path(__file__).parent / "systems"
@@ -30,7 +30,8 @@ def shipped() -> Mapping[str, Path]:
 
 def own() -> dict[str, Path]:
     """{slug: file} of the user's systems."""
-    paths = sorted((data_folder() / "systems").glob("*.yaml"))
+    folders = (folder / "systems" for folder in data_folders())
+    paths = (path for folder in folders for path in sorted(folder.glob("*.yaml")))
     return {path.stem: path for path in paths if path.is_file()}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from genz_core.errors import RidgelineError
 from genz_core.serving import Traffic, sequences_that_fit, serve
 from genz_core.serving.simulation import Requests, draws, simulate
 from genz_core.types import Array, Parallelism, Workload
+from profilers.collect.progress import Cancel, Cancelled, never
 
 Row = dict[str, Any]
 
@@ -199,18 +201,22 @@ def compared(
     drawn: Sequence[Case],
     workers: int = 1,
     progress: Callable[[int, int], None] = lambda done, of: None,
+    cancelled: Cancel = never,
 ) -> list[Row]:
-    """`compare` of every case, over processes where there are several workers."""
+    """`compare` of every case, over processes where there are several workers.
+
+    Raises:
+        Cancelled: `cancelled` said so before the last.
+    """
     rows: list[Row] = []
-    if workers == 1:
-        for case in drawn:
-            rows.append(compare(case))
-            progress(len(rows), len(drawn))
-        return rows
-    with ProcessPoolExecutor(workers) as pool:
-        for row in pool.map(compare, drawn, chunksize=5):
+    with ProcessPoolExecutor(workers) if workers > 1 else nullcontext() as pool:
+        for row in pool.map(compare, drawn) if pool else map(compare, drawn):
             rows.append(row)
             progress(len(rows), len(drawn))
+            if cancelled() and len(rows) < len(drawn):
+                if pool:
+                    pool.shutdown(wait=False, cancel_futures=True)
+                raise Cancelled(f"{len(rows)} of {len(drawn)} deployments")
     return rows
 
 
@@ -267,6 +273,11 @@ def exceptions(rows: Sequence[Row]) -> list[Row]:
             }
         )
     return table
+
+
+def furthest(rows: Sequence[Row], count: int) -> list[Row]:
+    """The rows outside the limits in which the closed form lies furthest from the simulation."""
+    return sorted(filter(outside, rows), key=_furthest, reverse=True)[:count]
 
 
 def _furthest(row: Row) -> float:

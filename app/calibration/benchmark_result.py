@@ -1,7 +1,8 @@
 """Result files of serving benchmarks: the measured figures, and the load that gave them.
 
-Read are vLLM's `bench serve --save-result` (JSON), SGLang's `bench_serving --output-file` (JSON
-lines, the last one) and GenAI-Perf's or AIPerf's profile export (JSON).
+Read are our own `measure serving` and vLLM's `bench serve --save-result` (JSON, the same form),
+SGLang's `bench_serving --output-file` (JSON lines, the last one) and GenAI-Perf's or AIPerf's
+profile export (JSON).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _GENAI_PERF = {
     "tpot": "inter_token_latency",
     "e2e": "request_latency",
 }
+_RATES = {"requests_per_s": "request_throughput", "output_tokens_per_s": "output_throughput"}
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0, "sec": 1.0}
 
 
@@ -33,7 +35,7 @@ _SECONDS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0, "sec": 1.0}
 class BenchmarkResult:
     """One measured run.
 
-    tpot_s: mean.  figures: all that were measured, by the names of a simulation's figures [s].
+    tpot_s: mean.  figures: all that were measured, by the names of a simulation's figures, SI.
     load: fields of `OfferedLoad` that the file names.
     """
 
@@ -89,6 +91,10 @@ def _of_bench(document: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
             value = _number(document.get(f"{word}_{theirs}_ms"))
             if math.isfinite(value):
                 yield f"{name.rstrip('_')}_{what}_s", value / 1e3
+    for name, theirs in _RATES.items():
+        value = _number(document.get(theirs))
+        if math.isfinite(value):
+            yield name, value
 
 
 def _load_of_bench(document: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -37,6 +37,7 @@ _OF_OTHER_MACHINES = (
     "attention_efficiency",
     "four_bit_efficiency",
     "queue_steps",
+    "balance_steps",
     "prefill_share",
     "products",
 )

@@ -1,4 +1,4 @@
-"""Tables in display units: operators of a step, figures of an estimate, scenarios compared."""
+"""Tables in display units: operators of a step, figures of an estimate, scenarios, kept runs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from app.scenario.summary import step_of
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE, MICROSECOND
 from genz_core import Estimate, economics
+from profilers.store import KeptRun
 
 _TRUST = "Four of five held-out measurements of such operators lie between low and high"
 #: Writer of a figure by its unit.
@@ -219,3 +220,20 @@ def _beside(before: float, figure: Quantity) -> str:
     if not (before and value) or math.isnan(before * value) or abs(value / before - 1) < 5e-4:
         return ""
     return f"  ({quantities.change(before, value)})"
+
+
+def run_table(runs: list[KeptRun]) -> pd.DataFrame:
+    """A row a kept run: id, time, label, device, tags and the times of its phases."""
+    return pd.DataFrame(
+        [
+            {
+                "run": run.id[:8],
+                "when": pd.Timestamp(run.created, unit="s"),
+                "label": run.label,
+                "device": run.system,
+                "tags": ", ".join(run.tags),
+                **{name: quantities.seconds(value) for name, value in run.phases.items()},
+            }
+            for run in runs
+        ]
+    )

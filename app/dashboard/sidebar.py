@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import streamlit as st
 
 import hardware_db
-from app.dashboard import cached, own_definitions, pinned
+from app.dashboard import cached, hub_button, own_definitions, pinned
 from app.scenario.scenario import Resolved, Scenario
 from app.scenario.setup import FACTORS, Setup
 from app.wording import quantities
@@ -46,6 +46,7 @@ def sidebar() -> None:
     with st.sidebar:
         model, system = _names()
         try:
+            hub_button.ask_button(model)
             chosen = _scenario(model, system)
         except RidgelineError as error:
             st.session_state["setup"] = error
@@ -99,7 +100,8 @@ def _names() -> tuple[str, str]:
         key="model",
         bind="query-params",
         accept_new_options=True,
-        help="Type to search; any Hugging Face id of a known architecture is understood.",
+        help="Type to search; any Hugging Face id of a known architecture is understood. "
+        "hf:owner/name stands for a model on the hub, which is asked when you press a button.",
     )
     system = st.selectbox(
         "System",

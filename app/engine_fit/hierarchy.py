@@ -25,7 +25,7 @@ from genz_core.types import Array, Mask
 #: Share of a device's prior widths by the tier of its latency profile: what its kernels reach is
 #: known where they were timed.
 _OF_TIER = {"measured": 0.5, "sibling": 0.7, "default": 1.0}
-_QUEUE = FIELDS.index("queue_steps")
+_STEPS = [FIELDS.index("queue_steps"), FIELDS.index("balance_steps")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +118,8 @@ class EngineFit:
     def waiting(self) -> Array:
         """Share of each TTFT that requests wait for decode steps, [targets]."""
         design = self.design
-        of_engine = (np.array(design.levels) == "engine") & (design.constants == _QUEUE)
-        return self.matrix[:, int(np.flatnonzero(of_engine)[0])]
+        of_engine = (np.array(design.levels) == "engine") & np.isin(design.constants, _STEPS)
+        return np.asarray(self.matrix[:, of_engine].sum(axis=1))
 
     def refitted(self, kept: Mask) -> Array:
         """The parameters fitted on the kept targets alone, by one step from the whole fit."""

@@ -39,9 +39,12 @@ def write_engine(fitted: EngineFit, day: datetime.date) -> None:
     text = path.read_text(encoding="utf-8")
     text = re.sub(r"^  fit: \{.*\}\n", "", text, flags=re.MULTILINE)
     text = text.replace("sources:\n", f"sources:\n{SOURCE}\n")
-    engine = moved(fitted.data.prior, _level(fitted, "engine", ""))
     count = int(np.isfinite(fitted.logs).sum())
-    for constant in CONSTANTS:
+    level = _level(fitted, "engine", "")
+    engine = moved(fitted.data.prior, level)
+    for constant, move in zip(CONSTANTS, level, strict=True):
+        if not move:  # no measured figure depends on it
+            continue
         key, unit = _KEYS[constant.field]
         fact = (
             f"{key}: {{value: {getattr(engine, constant.field) / unit:.4g}, source: fit, "

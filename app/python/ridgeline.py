@@ -222,6 +222,7 @@ def simulate(
     kv_tokens: float = 0.0,
     prefix_caching: bool = True,
     recv_interval: int = 1,
+    scheduler: str = "",
     step_scale: float | None = None,
     speculation: str = "",
     draft_tokens: int | None = None,
@@ -270,6 +271,7 @@ def simulate(
         memory_fraction: of a device that the engine takes, 0 for its default.
         kv_tokens: that a rank's cache holds, 0 for what fits.  prefix_caching: reuse prefixes.
         recv_interval: decode steps between two looks of the scheduler at new requests.
+        scheduler: "vllm", "sglang", "tensorrt_llm" or "static", in place of the engine's own.
         step_scale: measured over priced time of a step; None for your own calibration, if any.
         speculation: "mtp", "eagle", "draft_model" or "ngram" drafts `draft_tokens` a step (3), the
             third with `draft_model`.

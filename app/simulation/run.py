@@ -13,9 +13,9 @@ from app.simulation.offered_load import OfferedLoad
 from app.simulation.speculation import Drafting
 from app.simulation.trace_file import Trace
 from genz_core.deployment import recipe_key
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidValue, UnknownName
 from genz_core.serving.disaggregation import Balance
-from genz_core.serving.simulation import Options, Simulation, simulate
+from genz_core.serving.simulation import SCHEDULERS, Options, Simulation, simulate
 from genz_core.speculative import Speculation
 from hardware_db import recipes
 from hardware_db.recipes import StepScale
@@ -205,6 +205,7 @@ def _check_options(options: Options) -> None:
 
     Raises:
         InvalidValue: the option and its value.
+        UnknownName: a scheduler that there is none of.
     """
     least_most = {
         "max_num_seqs": (0, 10**6),
@@ -217,3 +218,5 @@ def _check_options(options: Options) -> None:
         value = getattr(options, name)
         if not least <= value <= most:
             raise InvalidValue(f"{name} = {value:g}: give a number from {least:,} to {most:,}")
+    if options.scheduler and options.scheduler not in SCHEDULERS:
+        raise UnknownName("scheduler", options.scheduler, SCHEDULERS, ", ".join(SCHEDULERS))

@@ -220,7 +220,8 @@ class _ServedModel:
         together = np.maximum(admitted * times.ranks, 1.0)
         ratio = _chosen(self.traffic.length_ratio, chosen, self.status.size)
         late = self.traffic.stream_interval
-        published = engine.queue_steps * engine.recipe.queue_scale
+        balanced = np.where(ranks > 1, engine.balance_steps, 0.0)
+        published = (engine.queue_steps + balanced) * engine.recipe.queue_scale
         late = published if late is None else np.maximum(np.asarray(late) - 1.0, 0.0)
         batching = Batching(
             times=times,
@@ -338,11 +339,11 @@ def _closed_loop(
         mean = np.where(reader, batching.admitted / served, mean)
         median = np.where(reader, mean, median)
     waiting = np.maximum(users - limit, 0.0) / served
-    plain = batching.cycle_s(np.maximum(decodes, 1.0), np.zeros_like(decodes)) * recipe.tpot_scale
     burst: Array | float = 0.0
-    if batching.waves:
+    if batching.waves and batching.mixed:
         first = np.maximum(batching.first_wave_s() * recipe.ttft_scale, mean)
         burst = (first - mean) / batching.waves
+    plain = batching.cycle_s(np.maximum(decodes, 1.0), np.zeros_like(decodes)) * recipe.tpot_scale
     return _Balance(
         running=np.minimum(users, limit) * ranks,
         ttft_s=mean + burst + waiting,

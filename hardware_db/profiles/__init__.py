@@ -14,7 +14,7 @@ from genz_core.errors import InvalidValue
 from genz_core.latency.device import Device
 from genz_core.latency.profile import LatencyProfile, Tier
 from genz_core.types import System
-from hardware_db.data_folder import data_folder
+from hardware_db.data_folder import data_folder, data_folders
 from hardware_db.profile_schema import FittedProfile, combine, layered, read
 from hardware_db.profiles.typical import for_device
 
@@ -75,8 +75,9 @@ def own_folder() -> Path:
 
 def _own_profiles() -> tuple[FittedProfile, ...]:
     """The user's own profiles, in the order of their names."""
-    files = sorted(own_folder().glob("*.yaml"))
-    return tuple(_own(path, path.stat().st_mtime_ns) for path in files)
+    folders = (folder / "profiles" for folder in data_folders())
+    files = {path.stem: path for folder in folders for path in folder.glob("*.yaml")}
+    return tuple(_own(path, path.stat().st_mtime_ns) for _, path in sorted(files.items()))
 
 
 @lru_cache(maxsize=64)

@@ -1,17 +1,23 @@
 """Files of a model on the Hugging Face hub, from its cache or over the network.
 
 Only a `HubModel` leads here, which the command line and a button make of an address
-("hf:owner/name"): a name, however it is spelled, opens no connection.
+("hf:owner/name"): a name, however it is spelled, opens no connection.  The
+cache comes first: what it holds is not asked for again.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
+from typing import Literal
 
 from genz_core.errors import InvalidValue, UnknownModel
 
+#: What all files of a model may take together [s].
+TIMEOUT_S = 5.0
 _ADDRESS = re.compile(r"^(?:hf:|https?://(?:www\.)?huggingface\.co/|hf\.co/)(?P<id>.+?)/?$")
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,94}[A-Za-z0-9_])?"
 _ID = re.compile(rf"(?!.*(\.\.|--|\.git$)){_PART}/{_PART}")
@@ -59,32 +65,91 @@ def hub_id(source: str) -> str | None:
     return name
 
 
-def fetch(name: str, file: str = "config.json") -> Path | None:
-    """The path of a model's file in the hub's cache, downloaded first where it is not there.
+def fetch(name: str, *files: str) -> tuple[Path | None, ...]:
+    """Paths of a model's files in the hub's cache; None for one that the model does not have.
 
-    name: "owner/name".  Returns None if the model has no such file.
+    What the cache does not hold is asked for, in `TIMEOUT_S` at most for all files together.
+
+    name: "owner/name".  files: the first must be there; the others may be missing.
 
     Raises:
         UnknownModel: nothing of that name, no network, or no package to ask the hub with.
     """
+    found = {file: cached(name, file) for file in files}
+    unknown = [file for file, path in found.items() if path is None]
+    if unknown:
+        found |= _downloaded(name, unknown, needed=files[0])
+    return tuple(path or None for path in found.values())
+
+
+def cached(name: str, file: str) -> Path | Literal[False] | None:
+    """The path of a model's file in the hub's cache; nobody is asked.
+
+    False: the cache knows that the model has no such file.  None: it knows nothing of it.
+    """
+    try:
+        from huggingface_hub import _CACHED_NO_EXIST, try_to_load_from_cache
+    except ImportError:
+        return None
+    path = try_to_load_from_cache(name, file)
+    if path is _CACHED_NO_EXIST:
+        return False
+    return Path(path) if isinstance(path, str) else None
+
+
+def _downloaded(name: str, files: Sequence[str], needed: str) -> dict[str, Path | None]:
+    """Files fetched from the hub: those that arrived in time.
+
+    Raises:
+        UnknownModel: `needed` is among the files and did not arrive.
+    """
+    arrived: dict[str, Path | None] = {}
+    failure: list[UnknownModel] = []
+
+    def ask() -> None:
+        try:
+            for file in files:
+                arrived[file] = _download(name, file)
+        except UnknownModel as error:
+            failure.append(error)
+
+    # A thread, because neither the look-up of a host's name nor a retry heeds a time limit.
+    asking = Thread(target=ask, name="ask-the-hub", daemon=True)
+    asking.start()
+    asking.join(TIMEOUT_S)
+    if needed in files and arrived.get(needed) is None:
+        if failure:
+            raise failure[0]
+        late = f"The hub did not answer within {TIMEOUT_S:g} seconds; paste its config.json instead"
+        hint = late if asking.is_alive() else f"It has no {needed}"
+        raise UnknownModel("hub model", name, hint=hint)
+    return {file: arrived.get(file) for file in files}
+
+
+def _download(name: str, file: str) -> Path | None:
+    """The path of a file after its download; None if the model has no such file.
+
+    Raises:
+        UnknownModel: as `fetch`.
+    """
     try:
         from huggingface_hub import hf_hub_download
         from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+        from huggingface_hub.utils.logging import set_verbosity_error
     except ImportError:
         raise UnknownModel(
             "hub model",
             name,
             hint="Install the extra 'profile' to ask the hub, or paste its config.json",
         ) from None
+    set_verbosity_error()  # its retries would be told beside the one sentence
     try:
-        return Path(hf_hub_download(name, file, etag_timeout=5))
+        return Path(hf_hub_download(name, file, etag_timeout=TIMEOUT_S))
     except LocalEntryNotFoundError:
-        if file != "config.json":
-            return None
-        hint = "The hub cannot be reached and its config.json is not in the cache; paste it instead"
+        hint = f"The hub cannot be reached and its {file} is not in the cache; paste it instead"
         raise UnknownModel("hub model", name, hint=hint) from None
     except EntryNotFoundError:
         return None
-    except (OSError, ValueError) as error:
-        message = str(error).strip().splitlines()[0]
+    except Exception as error:  # noqa: BLE001 - which HTTP library the hub's package uses varies
+        message = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise UnknownModel("hub model", name, hint=f"The hub says: {message}") from None

@@ -14,12 +14,12 @@ from typing import Any
 
 from genz_core.errors import InvalidValue, UnknownModel
 from model_registry.finding.catalog import shipped_models
-from model_registry.finding.hub import HubModel, fetch, hub_id
+from model_registry.finding.hub import HubModel, cached, fetch, hub_id
 from model_registry.finding.lookup import resolve_name
 from model_registry.graph.keys import Config
 
 _MAX_BYTES = 8 * 2**20  # a config.json is some kilobytes
-_QUANT = "hf_quant_config.json"
+_CONFIG, _QUANT = "config.json", "hf_quant_config.json"
 #: What to do about a model that does not ship.
 _FROM_HUB = "give its config.json, or name it to `ridgeline estimate`, which asks"
 ModelSource = str | Path | HubModel | Mapping[str, Any]
@@ -137,11 +137,27 @@ def _of_name(name: str) -> Checkpoint:
 
 def _fetched(name: str) -> Path:
     """The downloaded config.json of a hub model, ModelOpt's file beside it where it has one."""
-    path = fetch(name)
-    if path is None:
-        raise UnknownModel("hub model", name, hint="It has no config.json")
-    fetch(name, _QUANT)
-    return path
+    config, _ = fetch(name, _CONFIG, _QUANT)
+    assert config is not None  # else `fetch` has raised
+    return config
+
+
+def hub_config(name: str, *, ask: bool) -> dict[str, Any] | None:
+    """The config.json of a hub model, with ModelOpt's map in it where the model has one.
+
+    name: "owner/name".  ask: whether to ask the hub for what its cache does not hold; else the
+    answer is None where the cache holds no config.
+
+    Raises:
+        UnknownModel: the hub was asked and has none, or cannot be reached.
+        InvalidValue: a file that is no JSON object.
+    """
+    paths = fetch(name, _CONFIG, _QUANT) if ask else (cached(name, _CONFIG), cached(name, _QUANT))
+    config, quant = paths
+    if not config:
+        return None
+    maps = {"hf_quant_config": json_object(quant)} if quant else {}
+    return {**json_object(config), **maps, "_id": name}
 
 
 def _config_file(path: Path) -> Path:
@@ -150,7 +166,7 @@ def _config_file(path: Path) -> Path:
     Raises:
         UnknownModel: a path to nothing.
     """
-    file = path / "config.json" if path.is_dir() else path
+    file = path / _CONFIG if path.is_dir() else path
     if not file.is_file():
         raise UnknownModel("model file", str(path), hint="Give the path of a config.json")
     return file

@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from genz_core.errors import MeasurementError
@@ -33,14 +34,7 @@ def run(
         Cancelled: `cancelled` returned True.
     """
     deadline = time.monotonic() + timeout_s
-    try:
-        with log.open("wb") as out:
-            child = subprocess.Popen(
-                argv, stdout=out, stderr=subprocess.STDOUT, start_new_session=True, env=environment
-            )
-    except OSError as error:
-        raise MeasurementError(f"{argv[0]} cannot be run: {error.strerror}") from None
-    try:
+    with background(argv, log, environment) as child:
         while True:
             try:
                 return child.wait(_ASK_S)
@@ -49,6 +43,28 @@ def run(
                     raise Cancelled(name) from None
                 if time.monotonic() > deadline:
                     raise MeasurementError(f"{name} did not end within {timeout_s:g} s") from None
+
+
+@contextmanager
+def background(
+    argv: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A command that runs while inside, its output in `log`; then it and its children are ended.
+
+    environment: see `run`.
+
+    Raises:
+        MeasurementError: it cannot be run.
+    """
+    try:
+        with log.open("wb") as out:
+            child = subprocess.Popen(
+                argv, stdout=out, stderr=subprocess.STDOUT, start_new_session=True, env=environment
+            )
+    except OSError as error:
+        raise MeasurementError(f"{argv[0]} cannot be run: {error.strerror}") from None
+    try:
+        yield child
     finally:
         _end(child)
 

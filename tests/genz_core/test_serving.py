@@ -91,9 +91,19 @@ def test_users_who_wait_for_room_bring_no_more_tokens(model, system):
 
 
 def test_an_engine_that_prefills_first_stalls_its_decodes(model, system):
-    mixed = closed(model, system, 64, isl=4000, osl=50)
-    stalled = closed(model, system, 64, replace(ENGINE, mixed_steps=False), isl=4000, osl=50)
+    first = replace(ENGINE, mixed_steps=False)
+    lengths = {"isl": 4000, "osl": 200, "length_ratio": 0.1}
+    mixed, stalled = (closed(model, system, 64, engine, **lengths) for engine in (ENGINE, first))
     assert stalled.tpot_s[0] > mixed.tpot_s[0]
+
+
+def test_alike_requests_of_an_engine_that_prefills_first_decode_in_step(model, system):
+    """All prompts are read before any decodes, so that all end together, wave after wave."""
+    first = replace(ENGINE, mixed_steps=False)
+    together = closed(model, system, 64, first, isl=4000, osl=50)
+    apart = closed(model, system, 64, first, isl=4000, osl=50, length_ratio=0.5)
+    assert together.tpot_s[0] == pytest.approx(together.decode_step_s[0], rel=0.02)
+    assert together.ttft_s[0] > 2 * apart.ttft_s[0]
 
 
 @pytest.mark.parametrize("isl", [1024, 1500, 4000])

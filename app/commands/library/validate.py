@@ -1,4 +1,4 @@
-"""ridgeline validate: predictions beside the measured points that ship."""
+"""ridgeline validate: predictions beside measured points, the closed form beside the simulation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def register(cli: typer.Typer) -> None:
 
 
 def validate(
-    what: Annotated[str, typer.Argument(help="serving, published or operators.")] = "published",
+    what: Annotated[
+        str, typer.Argument(help="serving, published, operators or simulation.")
+    ] = "published",
     by: Annotated[str, typer.Option(help="Group by columns: engine,system,model ...")] = "",
     worst: Annotated[
         int,
@@ -33,14 +35,21 @@ def validate(
     write_docs: Annotated[
         Path | None, typer.Option(help="Write the document of all tables here, and exit.")
     ] = None,
+    count: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Deployments drawn for `simulation`.")
+    ] = 300,
     json: Json = False,
     format_: Form = TableFormat.text,
 ) -> None:
     from genz_core.errors import InvalidValue
 
-    if what not in ("serving", "published", "operators"):
-        raise InvalidValue(f"cannot validate {what!r}; choose serving, published or operators")
-    if write_docs is not None:
+    if what not in ("serving", "published", "operators", "simulation"):
+        raise InvalidValue(
+            f"cannot validate {what!r}; choose serving, published, operators or simulation"
+        )
+    if what == "simulation":
+        _simulation(worst, rows, write_docs, count, table_format(format_, json))
+    elif write_docs is not None:
         _write_docs(write_docs)
     elif what == "operators":
         _operators(by, worst, rows, table_format(format_, json))
@@ -55,6 +64,36 @@ def _write_docs(target: Path) -> None:
         target, measured_points.published(), measured_points.serving()
     ):
         typer.echo(f"wrote {path}")
+
+
+def _simulation(
+    worst: int, rows: Path | None, write_docs: Path | None, count: int, form: TableFormat
+) -> None:
+    """Print how far the closed form of serving lies from the simulation of the same load."""
+    import os
+
+    from app.accuracy import simulation_document, simulation_grid
+    from app.commands.progress_bar import running
+    from app.wording.tables import render, to_csv
+
+    with running("simulating") as under_way:
+        compared = simulation_grid.compared(
+            simulation_grid.cases(count),
+            os.cpu_count() or 1,
+            lambda done, of: under_way.progress(done / of, f"{done} of {of} deployments"),
+            under_way.cancelled,
+        )
+    if rows is not None:
+        opt.write_text(rows, to_csv(compared) + "\n")
+    if write_docs is not None:
+        opt.write_text(write_docs, simulation_document.document(compared))
+        typer.echo(f"wrote {write_docs}")
+        return
+    typer.echo(render(simulation_grid.summary(compared), form))
+    if exceptions := simulation_grid.exceptions(compared):
+        typer.echo("\n" + render(exceptions, form))
+    if worst:
+        typer.echo("\n" + render(simulation_grid.furthest(compared, worst), form))
 
 
 def _operators(by: str, worst: int, rows: Path | None, form: TableFormat) -> None:

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from app.commands import options as opt
+from app.commands.measured import measure_serving
 from app.commands.options import Json
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def register(cli: typer.Typer) -> None:
     group.command("run", help="One workload, repeated; the default.")(run)
     group.command("sweep", help="Batches and lengths in powers of two.")(sweep)
     group.command("ranks", help="Tensor parallel over processes of this machine.")(ranks)
+    measure_serving.register(group)
     group.command("infer", help="Answer prompts from a file; nothing is profiled.")(infer)
     cli.add_typer(group, name="measure")
 

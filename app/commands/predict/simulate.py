@@ -24,7 +24,7 @@ _NAMES = (
 )  # fmt: skip
 _OPTIONS = (
     "max_num_seqs", "max_num_batched_tokens", "memory_fraction", "kv_tokens", "prefix_caching",
-    "recv_interval",
+    "recv_interval", "scheduler",
 )  # fmt: skip
 
 
@@ -72,6 +72,7 @@ def simulate(
     kv_tokens: sim.KvTokens = 0.0,
     prefix_caching: sim.PrefixCaching = True,
     recv_interval: sim.RecvInterval = 1,
+    scheduler: sim.Scheduler = "",
     speculation: sim.Speculation = "",
     draft_tokens: sim.DraftTokens = None,
     draft_model: sim.DraftModel = "",

@@ -64,6 +64,9 @@ MemoryFraction = Annotated[float, _option(_DEPLOYMENT, "Of a device that the eng
 KvTokens = Annotated[float, _option(_DEPLOYMENT, "Tokens that the cache of a rank holds.")]
 PrefixCaching = Annotated[bool, _option(_DEPLOYMENT, "Read equal prefixes once.")]
 RecvInterval = Annotated[int, _option(_DEPLOYMENT, "Decode steps between two looks at arrivals.")]
+Scheduler = Annotated[
+    str, _option(_DEPLOYMENT, "vllm, sglang, tensorrt_llm or static; default: the engine's own.")
+]
 
 _DRAFTS = "Speculative decoding"
 Speculation = Annotated[str, _option(_DRAFTS, "mtp, eagle, draft_model or ngram.")]
@@ -98,7 +101,10 @@ MeasuredTpot = Annotated[
 ]
 Measured = Annotated[
     Path | None,
-    _option(_MEASURED, "Its result file: vLLM bench serve, SGLang bench_serving, GenAI-Perf."),
+    _option(
+        _MEASURED,
+        "Its result: measure serving, vLLM bench serve, SGLang bench_serving, GenAI-Perf.",
+    ),
 ]
 Save = Annotated[bool, _option(_MEASURED, "Use it in later simulations.")]
 Forget = Annotated[bool, _option(_MEASURED, "Drop what was kept for this deployment.", "--forget")]

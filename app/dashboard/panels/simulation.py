@@ -367,7 +367,7 @@ def _forget_button(answer: Run) -> None:
         resolved = answer.resolved
         key = recipe_key(resolved.engine, resolved.model, resolved.system)
         recipes.forget_step_scale(key, resolved.scenario.parallelism)
-        cached.clear_caches()
+        cached.clear_stale_caches()
         st.info("Forgotten: simulate again.", icon=":material/info:")
 
 

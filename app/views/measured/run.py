@@ -1,18 +1,17 @@
 """Page Run: measure a model on this machine, see and manage the kept runs."""
 
-import pandas as pd
 import streamlit as st
 
+from app.dashboard import visitor
 from app.dashboard.panels.job import is_running, show_progress
+from app.dashboard.panels.kept_runs import all_kept_runs
 from app.dashboard.panels.sweep import show_sweep, sweep_fields
 from app.measuring import background_job, run_store
 from app.measuring.run_form import run_of_form
-from app.wording import quantities
-from app.wording.markdown import plain, without_links
+from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 from genz_core.limits import LIMITS
 from profilers.run_config import RunConfig, presets
-from profilers.store import KeptRun
 
 MODEL_HELP = (
     "A preset, a registry name, or hf:owner/name. Files of the server: `ridgeline runs start`."
@@ -51,6 +50,16 @@ def form(mode: str) -> RunConfig | None:
     return run_of_form([*overrides, *more.split()], grid)
 
 
+def start_run() -> None:
+    """Draw the form; when it is sent, start its run and draw the page again."""
+    mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True, key="run_mode")
+    config = form(mode)
+    if config is not None and not is_running(JOB):
+        work = run_store.execute_sweep if mode == SWEEP else run_store.execute
+        st.session_state[JOB] = background_job.start(visitor.own_work(work), config)
+        st.rerun()
+
+
 def workload() -> list[str]:
     """Draw the inputs of a single run; returns overrides of the run file."""
     profile = st.segmented_control(
@@ -73,66 +82,14 @@ def size_input(label: str, name: str, value: int) -> int:
     return int(st.number_input(label, limit.least, limit.most, value, key=f"run_{name}"))
 
 
-def run_table(runs: list[KeptRun]) -> pd.DataFrame:
-    """A row a kept run: id, time, label, device, tags and the times of its phases."""
-    return pd.DataFrame(
-        [
-            {
-                "run": run.id[:8],
-                "when": pd.Timestamp(run.created, unit="s"),
-                "label": run.label,
-                "device": run.system,
-                "tags": ", ".join(run.tags),
-                **{name: quantities.seconds(value) for name, value in run.phases.items()},
-            }
-            for run in runs
-        ]
-    )
-
-
-def kept_runs() -> None:
-    """Draw the list of kept runs, and the report or comparison of the chosen ones."""
-    store = run_store.store()
-    runs = store.runs()
-    st.subheader("Kept runs", anchor=False)
-    if not runs:
-        st.caption("None yet.")
-        return
-    event = st.dataframe(
-        run_table(runs),
-        hide_index=True,
-        key="runs_table",
-        on_select="rerun",
-        selection_mode="multi-row",
-    )
-    chosen = [runs[at] for at in event["selection"]["rows"]] or runs[:1]
-    if len(chosen) > 1:
-        st.dataframe(store.compare(*(run.id for run in chosen)), hide_index=True)
-        return
-    run = chosen[0]
-    folder = store.path(run.id)
-    report = folder / "report.md"
-    if report.is_file():
-        with st.expander(f"Report of {run.id[:8]}", expanded=True):
-            st.markdown(without_links(report.read_text(encoding="utf-8")))
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        tag = st.text_input("Tag", key="run_tag", max_chars=40, width=200)
-        st.button("Add tag", on_click=store.tag, args=(run.id, tag), disabled=not tag.strip())
-        st.button("Delete", on_click=store.delete, args=(run.id,), icon=":material/delete:")
-
-
 st.title("Run", anchor=False)
 st.caption(
     "A model with random weights of its true shapes, timed on the machine of this server. The form "
     "says what runs; the sidebar's scenario plays no part here."
 )
-mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True, key="run_mode")
 try:
-    config = form(mode)
-    if config is not None and not is_running(JOB):
-        work = run_store.execute_sweep if mode == SWEEP else run_store.execute
-        st.session_state[JOB] = background_job.start(work, config)
-        st.rerun()
+    if visitor.may_measure("ridgeline runs start"):
+        start_run()
     if is_running(JOB):
         show_progress(JOB, "run", STOPPING)
     job = st.session_state.get(JOB)
@@ -141,9 +98,9 @@ try:
             st.error(plain(job.error), icon=":material/error:")
         else:
             run, swept = job.result if isinstance(job.result, tuple) else (job.result, None)
-            st.success(f"Kept as {run[:8]}.", icon=":material/check:")
+            st.success(f"Kept as {run[:8]} {visitor.keeping()}.", icon=":material/check:")
             if swept is not None:
                 show_sweep(swept)
-    kept_runs()
+    all_kept_runs()
 except RidgelineError as error:
     st.error(plain(error), icon=":material/error:")

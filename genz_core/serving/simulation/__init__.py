@@ -17,7 +17,7 @@ from genz_core.engine import EngineProfile
 from genz_core.serving.disaggregation import Disaggregation, ServingPool, Transfer
 from genz_core.serving.options import Options
 from genz_core.serving.simulation.answers import Simulation
-from genz_core.serving.simulation.deployment import Site, workers
+from genz_core.serving.simulation.deployment import SCHEDULERS, Site, workers
 from genz_core.serving.simulation.draws import decode_steps
 from genz_core.serving.simulation.hand_over import prefill_pool
 from genz_core.serving.simulation.policies import Scheduler
@@ -29,6 +29,7 @@ from genz_core.speculative import Speculation, speculative_model
 from genz_core.types import Model, Parallelism, System
 
 __all__ = [
+    "SCHEDULERS",
     "Client",
     "Disaggregation",
     "Options",

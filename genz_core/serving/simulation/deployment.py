@@ -35,6 +35,9 @@ from genz_core.speculative import SpeculativeModel
 from genz_core.types import Model, Parallelism, Step, System, Workload
 from genz_core.validity import check, raise_for_status
 
+#: Names of the policies that an engine or an option may choose.
+SCHEDULERS = ("vllm", "sglang", "tensorrt_llm", "static")
+
 
 def scheduler_of(engine: EngineProfile, options: Options, query: int, longest: int) -> Scheduler:
     """The scheduler of an engine.
@@ -43,11 +46,12 @@ def scheduler_of(engine: EngineProfile, options: Options, query: int, longest: i
     """
     sequences = options.max_num_seqs or engine.max_sequences
     budget = options.max_num_batched_tokens or engine.chunk_tokens or max(longest, 8192)
-    if engine.scheduler == "static":
+    policy = options.scheduler or engine.scheduler
+    if policy == "static":
         return StaticBatch(sequences)
-    if engine.scheduler == "sglang":
+    if policy == "sglang":
         return Sglang(budget, sequences, query)
-    if engine.scheduler == "tensorrt_llm":
+    if policy == "tensorrt_llm":
         return TensorRtLlm(budget, sequences, query)
     return Vllm(max(budget, sequences * query), sequences, query)
 

@@ -11,7 +11,7 @@ import ridgeline
 from app.simulation import rows
 from app.simulation.offered_load import OfferedLoad
 from app.simulation.run import Settings
-from genz_core.errors import InvalidParallelism, InvalidValue, OutOfMemory
+from genz_core.errors import InvalidParallelism, InvalidValue, OutOfMemory, UnknownName
 from genz_core.serving.simulation import Options, Requests
 
 LLAMA = "meta-llama/Llama-3.1-8B"
@@ -137,3 +137,12 @@ def test_settings_take_router_names_as_the_command_line_writes_them():
     assert Settings(OfferedLoad(concurrency=1), Options(), router="round-robin").router == (
         "round_robin"
     )
+
+
+def test_a_scheduler_of_choice_takes_the_place_of_the_engines_own():
+    own, chosen = (
+        simulated(engine="hf", length_ratio=0.5, scheduler=name) for name in ("", "vllm")
+    )
+    assert chosen.ttft_p99_s < own.ttft_p99_s  # a static batch waits for its longest answer
+    with pytest.raises(UnknownName, match="unknown scheduler 'vlm'; near: vllm"):
+        simulated(scheduler="vlm")

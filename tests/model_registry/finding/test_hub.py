@@ -1,13 +1,18 @@
 """A hub address is fetched, from the cache when there is no network; other names never are."""
 
 import json
+import socket
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import model_registry
 from genz_core.errors import InvalidValue, UnknownModel
+from model_registry.finding import hub
 from model_registry.finding.hub import HubModel, hub_model
+from model_registry.finding.sources import hub_config
 
 CONFIG = {
     "model_type": "llama",
@@ -90,3 +95,49 @@ def test_what_is_not_cached_says_what_to_do_instead(offline_cache: Path) -> None
 def test_an_address_that_is_given_as_a_name_is_not_asked_for(offline_cache: Path) -> None:
     with pytest.raises(UnknownModel, match="someone/tiny is on the hub, which a name does not ask"):
         model_registry.load("hf:someone/tiny")
+
+
+def test_the_cache_is_read_without_asking_and_says_what_it_lacks(offline_cache: Path) -> None:
+    quant = {"quantization": {"quant_algo": "FP8"}}
+    (offline_cache / "hf_quant_config.json").write_text(json.dumps(quant))
+    config = hub_config("someone/tiny", ask=False)
+    assert config == {**CONFIG, "hf_quant_config": quant, "_id": "someone/tiny"}
+    assert model_registry.load(config).name == "someone/tiny"
+    assert hub_config("someone/else", ask=False) is None
+
+
+@pytest.fixture
+def silent_hub(offline_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """A hub that takes connections and never answers: its listening socket."""
+    constants = pytest.importorskip("huggingface_hub.constants")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(10)
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(constants, "ENDPOINT", address)
+        template = address + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        monkeypatch.setattr(hub, "TIMEOUT_S", 0.5)
+        yield server
+
+
+def test_a_hub_that_never_answers_is_a_sentence_in_time(silent_hub: socket.socket) -> None:
+    start = time.monotonic()
+    with pytest.raises(UnknownModel, match=r"did not answer within 0\.5 seconds; paste"):
+        model_registry.load(HubModel("someone/else"))
+    assert time.monotonic() - start < 3
+    connection, _ = silent_hub.accept()  # it was asked, and then waited for
+    connection.close()
+
+
+def test_what_the_cache_holds_is_not_waited_for(
+    silent_hub: socket.socket, offline_cache: Path
+) -> None:
+    """Only the quantisation map is unknown, and nothing fails without it."""
+    start = time.monotonic()
+    assert model_registry.load(HubModel("someone/tiny")).parameters > 0
+    assert time.monotonic() - start < 3
+
+
+def test_the_hub_has_five_seconds() -> None:
+    assert hub.TIMEOUT_S == 5.0

@@ -1,0 +1,47 @@
+"""The document docs/closed-form.md: how far the closed form of serving lies from the simulation."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+
+from app.accuracy import simulation_grid
+from app.accuracy.simulation_grid import Row
+from app.wording.tables import TableFormat, render
+
+_WORST = 15
+_SHORT = ("model", "system", "engine", "tp", "pp", "dp", "ep", "isl", "osl", "users", "room")
+
+
+def document(rows: Sequence[Row], day: str = "") -> str:
+    """The document as Markdown.
+
+    rows: of `simulation_grid.compared`.  day: ISO date of their pricing, today's unless given.
+    """
+    day = day or datetime.datetime.now(datetime.UTC).date().isoformat()
+    parts = [
+        "# The closed form of serving beside the simulation",
+        f"Written by `ridgeline validate simulation --write-docs docs/closed-form.md`, {day}.",
+        "`ridgeline serve` answers in milliseconds by equations; `ridgeline simulate` runs an "
+        "engine's scheduler step by step through the same step prices. Here both answer for "
+        f"{len(rows)} deployments drawn at random: {len(simulation_grid.MODELS)} models (dense, "
+        f"experts, latent attention), {len(simulation_grid.SYSTEMS)} systems, "
+        f"{len(simulation_grid.ENGINES)} engines, one to eight devices in tensor, pipeline, data "
+        "and expert parallel, prompts of 16 to 32k tokens, outputs of 1 to 4k, from one user to "
+        "twice as many as fit, lengths drawn uniformly. The simulation counts between its start "
+        "and its end; neither applies what was measured of an engine on a device. An error is "
+        "closed form / simulated - 1.",
+        render(simulation_grid.summary(rows), TableFormat.markdown),
+        "## Where they differ",
+        "Deployments with a figure outside the limits, by the likely reason. Trust the simulation "
+        "there.",
+        render(simulation_grid.exceptions(rows), TableFormat.markdown),
+        f"The {_WORST} furthest, as ratios:",
+        render(_brief(simulation_grid.furthest(rows, _WORST)), TableFormat.markdown),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _brief(rows: Sequence[Row]) -> list[Row]:
+    ratios = [f"{name} ratio" for name in simulation_grid.LIMITS]
+    return [{name: row[name] for name in (*_SHORT, *ratios)} for row in rows]

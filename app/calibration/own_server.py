@@ -1,0 +1,247 @@
+"""A real serving engine on this machine beside a simulation that was calibrated by one number.
+
+transformers' server with a small model of random weights is measured in closed loops.  The machine
+is calibrated by its microbenchmarks, the steps by the mean TPOT of one of the loops, and the
+simulation gives every other figure of all of them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import hardware_db
+from app.calibration import from_one_run
+from app.calibration.machine import ThisMachine, calibrate
+from app.scenario.scenario import Resolved, Scenario, resolve_objects
+from app.simulation.offered_load import OfferedLoad
+from app.simulation.run import Settings, run
+from genz_core.errors import InvalidValue
+from genz_core.serving.simulation import Options, Simulation
+from genz_core.serving.simulation.answers import percentiles
+from hardware_db.recipes import StepScale
+from profilers.collect.progress import Cancel, Progress, never, part, silent
+from profilers.collect.serving import closed_loop, own_server, prompts, result_file
+from profilers.collect.serving.closed_loop import ClosedLoop, ServedLoad
+from profilers.collect.serving.own_server import RunningServer, ServerSettings
+
+#: The policy that decides as the server's `FIFOScheduler` does while its cache is not full.
+SCHEDULER = "vllm"
+_RATES = ("requests_per_s", "output_tokens_per_s")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is measured.
+
+    concurrency: of the loops.  rounds: every loop is measured so often, in turns with the others,
+    so that what else the machine does meets all of them.  calibrate_at: the concurrency whose mean
+    TPOT sets the scale of the step.  isl, osl, length_ratio: see `ClosedLoop`.
+    """
+
+    concurrency: tuple[int, ...] = (1, 2, 4, 8)
+    rounds: int = 3
+    calibrate_at: int = 1
+    isl: int = 128
+    osl: int = 64
+    length_ratio: float = 0.5
+    server: ServerSettings = field(default_factory=ServerSettings)
+
+    def __post_init__(self) -> None:
+        if self.calibrate_at not in self.concurrency:
+            listed = ", ".join(map(str, self.concurrency))
+            raise InvalidValue(
+                f"the calibration takes a load that is measured, not {self.calibrate_at}: {listed}"
+            )
+        if not 1 <= self.rounds <= 100:
+            raise InvalidValue(f"rounds = {self.rounds}: give 1 to 100")
+        for number in self.concurrency:
+            load = self.load(number, 0)
+            held = load.isl + load.osl + self.server.block_tokens
+            if number * held > self.server.kv_tokens:
+                raise InvalidValue(
+                    f"{number} requests of {load.isl}/{load.osl} tokens do not fit the server's "
+                    f"cache of {self.server.kv_tokens:,} tokens: take fewer or shorter ones"
+                )
+
+    def load(self, concurrency: int, number: int) -> ClosedLoop:
+        """One round of a loop: eight requests at least, six a user."""
+        count = max(8, 6 * concurrency)
+        return ClosedLoop(concurrency, count, self.isl, self.osl, self.length_ratio, seed=number)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredLoop:
+    """All rounds of a loop.  core_share: processor time of the server over threads x wall time."""
+
+    served: ServedLoad
+    core_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class OwnServer:
+    """Measured and simulated figures of every loop, by concurrency, and what they rest on.
+
+    contention: wall time over processor time of busy cores before the run.
+    """
+
+    plan: Plan
+    resolved: Resolved
+    contention: float
+    scale: StepScale
+    measured: Mapping[int, Mapping[str, float]]
+    simulated: Mapping[int, Mapping[str, float]]
+    core_share: Mapping[int, float]
+
+
+def compare(plan: Plan, progress: Progress = silent, cancelled: Cancel = never) -> OwnServer:
+    """Calibrate this machine, measure the server, and simulate what was measured; some minutes.
+
+    Raises:
+        MeasurementError: the server cannot run here, a request failed, or the machine was too
+            busy to calibrate.
+        InvalidValue: no scale of the step gives the measured TPOT.
+        Cancelled: `cancelled` returned True.
+    """
+    own_server.check_installed()
+    machine = calibrate("cpu", plan.server.threads, part(progress, 0.0, 0.3), cancelled)
+    loops = measure(plan, part(progress, 0.3, 0.95), cancelled)
+    resolved, rest = deployment(machine), part(progress, 0.95, 1.0)
+    return simulated(plan, resolved, loops, machine.contention, rest, cancelled)
+
+
+def deployment(machine: ThisMachine) -> Resolved:
+    """The server's model on this machine under eager transformers.
+
+    Between a client and the scheduler lies the time that the shipped engine `hf` has for it: the
+    machine was calibrated without a server.  However short, it lets a closed loop's next request
+    miss the step that follows an answer.
+    """
+    engine = replace(machine.engine, host_request_s=hardware_db.load_engine("hf").host_request_s)
+    return resolve_objects(Scenario(), own_server.CONFIG, machine.system, engine, {})
+
+
+def measure(
+    plan: Plan, progress: Progress = silent, cancelled: Cancel = never
+) -> dict[int, MeasuredLoop]:
+    """Start the server, and measure every loop, round by round.
+
+    Raises:
+        MeasurementError, Cancelled: as `compare`.
+    """
+    with tempfile.TemporaryDirectory(prefix="ridgeline-server-") as name:
+        folder = Path(name)
+        progress(0.0, "building the model")
+        own_server.write_model(folder / "model")
+        progress(0.02, "starting the server")
+        log = folder / "server.log"
+        with own_server.running(folder / "model", plan.server, log, cancelled) as started:
+            return _measured(plan, started, part(progress, 0.05, 1.0), cancelled)
+
+
+def _measured(
+    plan: Plan, started: RunningServer, progress: Progress, cancelled: Cancel
+) -> dict[int, MeasuredLoop]:
+    server, asked = prompts.probe(started.server)
+    most = max(plan.concurrency)
+    warm = ClosedLoop(most, 2 * most, plan.isl, 4, plan.length_ratio)
+    closed_loop.serve(server, asked, warm, cancelled=cancelled)
+    turns = [(number, at) for number in range(plan.rounds) for at in plan.concurrency]
+    served: dict[int, ServedLoad] = {}
+    cpu_s = dict.fromkeys(plan.concurrency, 0.0)
+    for turn, (number, at) in enumerate(turns):
+        share = part(progress, turn / len(turns), (turn + 1) / len(turns))
+        before = started.cpu_s()
+        load = closed_loop.serve(server, asked, plan.load(at, number), share, cancelled)
+        cpu_s[at] += started.cpu_s() - before
+        served[at] = served[at].then(load) if at in served else load
+    threads = plan.server.threads
+    return {
+        at: MeasuredLoop(load, cpu_s[at] / (load.seconds * threads)) for at, load in served.items()
+    }
+
+
+def simulated(
+    plan: Plan,
+    resolved: Resolved,
+    loops: Mapping[int, MeasuredLoop],
+    contention: float = 1.0,
+    progress: Progress = silent,
+    cancelled: Cancel = never,
+) -> OwnServer:
+    """Scale the steps to one measured mean TPOT, and simulate every loop.
+
+    Raises:
+        InvalidValue, Cancelled: as `compare`.
+    """
+    measured = {at: result_file.figures(loop.served) for at, loop in loops.items()}
+    fit = from_one_run.fit(
+        resolved,
+        settings_of(plan, plan.calibrate_at, 0),
+        measured[plan.calibrate_at]["tpot_mean_s"],
+        progress,
+        cancelled,
+    )
+    return OwnServer(
+        plan,
+        resolved,
+        contention,
+        fit.scale,
+        measured,
+        {at: _figures(_rounds(plan, resolved, at, fit.scale.scale)) for at in plan.concurrency},
+        {at: loop.core_share for at, loop in loops.items()},
+    )
+
+
+def settings_of(plan: Plan, concurrency: int, number: int, scale: float | None = None) -> Settings:
+    """The simulation of one round of a loop.  scale: of the step, None where it is to be found."""
+    load = plan.load(concurrency, number)
+    return Settings(
+        OfferedLoad(
+            concurrency=concurrency,
+            requests=load.count,
+            isl=load.isl,
+            osl=load.osl,
+            length_ratio=load.length_ratio,
+            seed=load.seed,
+        ),
+        Options(
+            scheduler=SCHEDULER,
+            max_num_batched_tokens=plan.server.batch_tokens,
+            kv_tokens=float(plan.server.kv_tokens),
+        ),
+        step_scale=scale,
+    )
+
+
+def _rounds(plan: Plan, resolved: Resolved, concurrency: int, scale: float) -> list[Simulation]:
+    return [
+        run(resolved, settings_of(plan, concurrency, number, scale)).simulation
+        for number in range(plan.rounds)
+    ]
+
+
+def _figures(rounds: Sequence[Simulation]) -> dict[str, float]:
+    """Figures of several simulations as if one had followed the other."""
+    each = [simulation.summary() for simulation in rounds]
+    seconds = sum(f["seconds"] for f in each)
+    named = {name: sum(f[name] * f["seconds"] for f in each) / seconds for name in _RATES}
+    named |= {"requests": sum(f["requests"] for f in each), "seconds": seconds}
+    for name in ("ttft_s", "tpot_s", "itl_s", "e2e_s"):
+        values, weights = map(
+            np.concatenate, zip(*(s.latencies()[name] for s in rounds), strict=True)
+        )
+        named |= dict(_statistics(name.removesuffix("_s"), values, weights))
+    return named
+
+
+def _statistics(name: str, values: Any, weights: Any) -> Iterator[tuple[str, float]]:
+    yield f"{name}_mean_s", float(np.average(values, weights=weights))
+    found = percentiles(values, weights, result_file.PERCENTILES)
+    for percent, value in zip(result_file.PERCENTILES, found, strict=True):
+        yield f"{name}_p{percent}_s", float(value)

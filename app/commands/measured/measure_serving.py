@@ -1,0 +1,136 @@
+"""ridgeline measure serving, own-server: engines under load, and a simulation beside one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from app.commands import options as opt
+from app.commands.options import Json
+
+Users = Annotated[str, typer.Option("--concurrency", help='Users of each loop: "1,2,4", "1:8:x2".')]
+Isl = Annotated[int, typer.Option(help="Prompt tokens.")]
+Osl = Annotated[int, typer.Option(help="Output tokens.")]
+LengthRatio = Annotated[float, typer.Option(help="Lengths are uniform in [ratio, 1] of nominal.")]
+
+
+def register(group: typer.Typer) -> None:
+    group.command("serving", help="A serving engine that runs somewhere: closed loops of users.")(
+        serving
+    )
+    group.command("own-server", help="transformers' server, here, beside a simulation of it.")(
+        own_server
+    )
+
+
+def serving(
+    address: Annotated[str, typer.Argument(help="Of the server: http://localhost:8000.")],
+    model: Annotated[
+        str, typer.Option(help="As the server names it; default: the only one it has.")
+    ] = "",
+    concurrency: Users = "1,2,4,8",
+    requests: Annotated[int, typer.Option(help="Of each loop; 0: ten a user.")] = 0,
+    isl: Isl = 1024,
+    osl: Osl = 128,
+    length_ratio: LengthRatio = 0.8,
+    seed: Annotated[int, typer.Option(help="Of the lengths; a loop adds its users.")] = 0,
+    timeout_s: Annotated[
+        float, typer.Option("--timeout", help="Seconds that one request may take.")
+    ] = 600.0,
+    output: Annotated[
+        Path, typer.Option(help="Folder for a result file a loop, as vllm bench serve writes it.")
+    ] = Path("serving"),
+    json: Json = False,
+) -> None:
+    from app.commands.progress_bar import running
+    from app.wording.tables import TableFormat, render, to_json
+    from profilers.collect.progress import part
+    from profilers.collect.serving import closed_loop, prompts, result_file
+    from profilers.collect.serving.client import Server
+    from profilers.collect.serving.closed_loop import ClosedLoop
+
+    loads = [ClosedLoop(at, requests, isl, osl, length_ratio, seed) for at in _users(concurrency)]
+    server = Server(address, model, timeout_s)
+    rows: list[dict[str, Any]] = []
+    with running("measuring") as job:
+        server, asked = prompts.probe(server)
+        for at, load in enumerate(loads):
+            share = part(job.progress, at / len(loads), (at + 1) / len(loads))
+            served = closed_loop.serve(server, asked, load, share, job.cancelled)
+            path = output / f"concurrency-{load.concurrency}.json"
+            _write(path, to_json(result_file.document(served, server, {})))
+            rows += result_file.table([served])
+            rows[-1]["file"] = str(path)
+    typer.echo(to_json(rows) if json else render(rows, TableFormat.text))
+    if not json:
+        _hint(server, asked.counted, rows[-1]["file"])
+
+
+def own_server(
+    concurrency: Users = "1,2,4,8",
+    rounds: Annotated[int, typer.Option(help="Times that every loop is measured.")] = 3,
+    calibrate_at: Annotated[int, typer.Option(help="Loop whose mean TPOT scales the steps.")] = 1,
+    isl: Isl = 128,
+    osl: Osl = 64,
+    length_ratio: LengthRatio = 0.5,
+    threads: Annotated[int, typer.Option(help="Of the server, and of the calibration.")] = 1,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Where the table goes as Markdown.", callback=opt.writable_file),
+    ] = None,
+    json: Json = False,
+) -> None:
+    from app.calibration import own_server as comparison
+    from app.calibration import own_server_document as document
+    from app.commands.progress_bar import running
+    from app.wording.tables import TableFormat, render, to_json
+    from profilers.collect.serving.own_server import ServerSettings
+
+    plan = comparison.Plan(
+        tuple(_users(concurrency)), rounds, calibrate_at, isl, osl, length_ratio,
+        ServerSettings(threads=threads),
+    )  # fmt: skip
+    with running("measuring") as job:
+        found = comparison.compare(plan, job.progress, job.cancelled)
+    if output is not None:
+        opt.write_text(output, document.markdown(found) + "\n")
+    if json:
+        typer.echo(to_json(document.summary(found)))
+        return
+    typer.echo(render(document.table(found), TableFormat.text))
+    typer.echo("\n" + document.sentence(found))
+
+
+def _users(text: str) -> list[int]:
+    """Users of each loop.
+
+    Raises:
+        InvalidValue: no list of different whole numbers, or more than 32 of them.
+    """
+    from app.scenario.axis_values import parse_values
+    from genz_core.errors import InvalidValue
+
+    values = [int(value) for value in parse_values("concurrency", text)]
+    if not 1 <= len(values) <= 32 or len(set(values)) < len(values):
+        raise InvalidValue(f"concurrency {text!r}: give one to 32 different numbers of users")
+    return values
+
+
+def _write(path: Path, text: str) -> None:
+    from hardware_db.whole_file import write_whole
+
+    with write_whole(path) as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
+def _hint(server: Any, counted: bool, path: str) -> None:
+    if not counted:
+        typer.echo(
+            "\nnote: the server does not count tokens: a word of the prompts counts as one, a "
+            "piece of the answers as one"
+        )
+    if not server.body.get("ignore_eos"):
+        typer.echo("\nnote: the server knows no ignore_eos: an answer may be shorter than asked")
+    typer.echo(f"\ncalibrate a simulation with it: ridgeline simulate MODEL --measured {path}")

@@ -1,0 +1,176 @@
+"""Closed loops: so many users, each sending its next request when the last one is answered."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from genz_core.errors import InvalidValue, MeasurementError
+from genz_core.serving.simulation.draws import uniform_lengths
+from profilers.collect.progress import Cancel, Cancelled, Progress, never, silent
+from profilers.collect.serving.client import Answer, OpenRequests, Server, complete
+from profilers.collect.serving.prompts import Prompts
+
+#: Requests of a user unless said otherwise, as a simulation's closed loop.
+PER_USER = 10
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedLoop:
+    """A load.
+
+    concurrency: users.  requests: of all users together, 0 for ten a user.
+    isl, osl: tokens, uniform in [length_ratio, 1] of them, drawn with `seed`.
+    """
+
+    concurrency: int
+    requests: int = 0
+    isl: int = 128
+    osl: int = 64
+    length_ratio: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        bounds = {
+            "concurrency": (1, 1024),
+            "requests": (0, 1_000_000),
+            "isl": (1, 1_000_000),
+            "osl": (1, 1_000_000),
+            "seed": (0, 2**63 - 1),
+        }
+        for name, (least, most) in bounds.items():
+            value = getattr(self, name)
+            if not least <= value <= most:
+                raise InvalidValue(f"{name} = {value:,}: give a whole number, {least} to {most:,}")
+        if not 0 < self.length_ratio <= 1:
+            raise InvalidValue(f"length_ratio = {self.length_ratio:g} is not between 0 and 1")
+        if self.requests and self.requests < self.concurrency:
+            raise InvalidValue(
+                f"{self.requests} requests leave some of {self.concurrency} users without any: "
+                f"give {self.concurrency} at least"
+            )
+
+    @property
+    def count(self) -> int:
+        """Requests of the run."""
+        return self.requests or self.concurrency * PER_USER
+
+    def lengths(self) -> list[tuple[int, int]]:
+        """(prompt, output) tokens of every request, as a simulation of that seed draws them."""
+        generator = np.random.default_rng(np.random.SeedSequence(self.seed).spawn(2)[0])
+        pair = [
+            uniform_lengths(self.count, nominal, self.length_ratio, generator).astype(int).tolist()
+            for nominal in (self.isl, self.osl)
+        ]
+        return list(zip(*pair, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class ServedLoad:
+    """A load and its answers, in the order that the requests were sent.
+
+    asked: (prompt, output) tokens of each.  started_s: when all users sent their first request.
+    counted: see `Prompts`.
+    """
+
+    load: ClosedLoop
+    asked: tuple[tuple[int, int], ...]
+    answers: tuple[Answer, ...]
+    started_s: float
+    counted: bool = True
+
+    @property
+    def seconds(self) -> float:
+        """From the first request to the last piece of the last answer."""
+        return max(answer.chunks_s[-1] for answer in self.answers) - self.started_s
+
+    def then(self, later: ServedLoad) -> ServedLoad:
+        """Both loads as one, as if the later had begun when this one ended."""
+        moved_s = self.started_s + self.seconds - later.started_s
+        answers = tuple(
+            replace(
+                answer,
+                sent_s=answer.sent_s + moved_s,
+                chunks_s=tuple(at + moved_s for at in answer.chunks_s),
+            )
+            for answer in later.answers
+        )
+        return replace(self, asked=self.asked + later.asked, answers=self.answers + answers)
+
+
+def serve(
+    server: Server,
+    prompts: Prompts,
+    load: ClosedLoop,
+    progress: Progress = silent,
+    cancelled: Cancel = never,
+) -> ServedLoad:
+    """Send a load, and take the times of its answers.
+
+    Raises:
+        MeasurementError: a request failed, see `client.complete`; the others are ended.
+        Cancelled: `cancelled` returned True.
+    """
+    asked = tuple(load.lengths())
+    users = _Users(server, prompts, asked)
+    started = time.perf_counter()
+    threads = [threading.Thread(target=users.one, daemon=True) for _ in range(load.concurrency)]
+    for thread in threads:
+        thread.start()
+    try:
+        while any(thread.is_alive() for thread in threads):
+            threads[0].join(_POLL_S) if threads[0].is_alive() else time.sleep(_POLL_S)
+            progress(users.done / len(asked), f"{users.done:,} of {len(asked):,} requests")
+            if cancelled():
+                raise Cancelled(f"{users.done:,} of {len(asked):,} requests")
+    finally:
+        users.requests.abort()
+        for thread in threads:
+            thread.join()
+    if users.failure is not None:
+        raise users.failure
+    answers = tuple(users.answers[number] for number in range(len(asked)))
+    return ServedLoad(load, asked, answers, started, prompts.counted)
+
+
+class _Users:
+    """Users that share a list of requests.
+
+    failure: the first error of any of them, which ends all.
+    """
+
+    def __init__(self, server: Server, prompts: Prompts, asked: Sequence[tuple[int, int]]) -> None:
+        self.requests = OpenRequests()
+        self.answers: dict[int, Answer] = {}
+        self.failure: MeasurementError | None = None
+        self._server = server
+        self._prompts = prompts
+        self._asked = asked
+        self._next = iter(range(len(asked)))
+        self._lock = threading.Lock()
+
+    @property
+    def done(self) -> int:
+        return len(self.answers)
+
+    def one(self) -> None:
+        """Send request after request until none is left or one fails."""
+        while not self.requests.aborted:
+            with self._lock:
+                number = next(self._next, None)
+            if number is None:
+                return
+            isl, osl = self._asked[number]
+            prompt = self._prompts.of(isl)
+            try:
+                self.answers[number] = complete(self._server, prompt, osl, self.requests)
+            except MeasurementError as error:
+                with self._lock:
+                    self.failure = self.failure or error
+                self.requests.abort()
+                return

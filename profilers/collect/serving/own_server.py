@@ -1,0 +1,188 @@
+"""transformers' own server with a small model of random weights, on this machine's CPU.
+
+`transformers serve --continuous-batching` batches like a large engine: paged cache, decodes and
+pieces of prompts under one budget of tokens (transformers 5.23,
+generation/continuous_batching/scheduler.py, `FIFOScheduler`).  Its model needs no download: it is
+built from a config, with a tokenizer of one token a word.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import os
+import socket
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from genz_core.errors import MeasurementError
+from profilers.collect import programs
+from profilers.collect.building import RunSettings, build, libraries
+from profilers.collect.progress import Cancel, Cancelled, never
+from profilers.collect.serving.client import Server
+from profilers.collect.serving.prompts import WORDS
+
+#: Qwen3 in shape, 0.09 B parameters.
+CONFIG: Mapping[str, Any] = {
+    "_id": "qwen3-0.09b-random",
+    "architectures": ["Qwen3ForCausalLM"],
+    "model_type": "qwen3",
+    "hidden_size": 768,
+    "intermediate_size": 2304,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "num_key_value_heads": 4,
+    "head_dim": 64,
+    "vocab_size": 8192,
+    "max_position_embeddings": 4096,
+    "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": True,
+    "dtype": "bfloat16",
+    "bos_token_id": None,
+    "eos_token_id": None,
+}
+_START_S, _POLL_S = 180.0, 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """What the server is started with.
+
+    threads: of PyTorch.  batch_tokens: of a step at most.  blocks, block_tokens: of its cache.
+    """
+
+    threads: int = 1
+    batch_tokens: int = 512
+    blocks: int = 128
+    block_tokens: int = 32
+
+    @property
+    def kv_tokens(self) -> int:
+        """Tokens that its cache holds."""
+        return self.blocks * self.block_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """A server on this machine.  server: how clients reach it.  pid: of its process."""
+
+    server: Server
+    pid: int
+
+    def cpu_s(self) -> float:
+        """Processor time that it has had; NaN where the system does not tell."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / float(os.sysconf("SC_CLK_TCK"))
+        except (OSError, ValueError, IndexError, AttributeError):
+            return math.nan
+
+
+def write_model(folder: Path, config: Mapping[str, Any] = CONFIG, seed: int = 0) -> None:
+    """Write a checkpoint of random weights and its tokenizer, and the config as Ridgeline reads it.
+
+    Raises:
+        MeasurementError: torch or transformers is missing, or cannot build the config.
+    """
+    torch, transformers = libraries()
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import WhitespaceSplit
+
+    torch.manual_seed(seed)
+    settings = RunSettings(config, dtype=str(config.get("dtype", "bfloat16")), device="cpu")
+    model, _ = build(settings, torch.device("cpu"))
+    model.save_pretrained(folder)
+    size = int(config["vocab_size"])
+    names = [*WORDS, *(f"word{number}" for number in range(size))][:size]
+    tokenizer = Tokenizer(WordLevel({name: at for at, name in enumerate(names)}, names[0]))
+    tokenizer.pre_tokenizer = WhitespaceSplit()
+    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
+
+
+def check_installed() -> None:
+    """Refuse where the server's libraries are missing.
+
+    Raises:
+        MeasurementError: with the command to install them.
+    """
+    libraries()
+    for name in ("fastapi", "uvicorn", "openai", "accelerate"):
+        if importlib.util.find_spec(name) is None:
+            raise MeasurementError(
+                f"transformers serve needs {name}; run: pip install 'transformers[serving]'"
+            )
+
+
+@contextmanager
+def running(
+    folder: Path, settings: ServerSettings, log: Path, cancelled: Cancel = never
+) -> Iterator[RunningServer]:
+    """The server of a model, started and answering; it ends with the context.
+
+    Raises:
+        MeasurementError: it is not installed, ends at once, or does not answer in time.
+        Cancelled: `cancelled` returned True before it answered.
+    """
+    check_installed()
+    port = _free_port()
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": str(settings.threads),
+        "MKL_NUM_THREADS": str(settings.threads),
+        "HF_HUB_OFFLINE": "1",
+    }
+    with programs.background(_argv(folder, settings, port), log, environment) as child:
+        address = f"http://127.0.0.1:{port}"
+        deadline = time.monotonic() + _START_S
+        while not _answers(address):
+            if child.poll() is not None or time.monotonic() > deadline:
+                raise MeasurementError(f"transformers serve did not start: {_last_line(log)}")
+            if cancelled():
+                raise Cancelled("starting the server")
+            time.sleep(_POLL_S)
+        yield RunningServer(Server(address, str(folder)), child.pid)
+
+
+def _argv(folder: Path, settings: ServerSettings, port: int) -> list[str]:
+    return [
+        sys.executable, "-m", "transformers.cli.transformers", "serve", str(folder),
+        "--continuous-batching", "--device", "cpu", "--dtype", _dtype(folder),
+        "--attn-implementation", "sdpa",
+        "--cb-num-blocks", str(settings.blocks), "--cb-block-size", str(settings.block_tokens),
+        "--cb-max-batch-tokens", str(settings.batch_tokens),
+        "--host", "127.0.0.1", "--port", str(port),
+    ]  # fmt: skip
+
+
+def _dtype(folder: Path) -> str:
+    document = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    return str(document.get("dtype", "bfloat16"))
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{address}/health", timeout=5.0) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _last_line(log: Path) -> str:
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return (lines or ["it said nothing"])[-1][:300]

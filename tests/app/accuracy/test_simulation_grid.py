@@ -1,0 +1,61 @@
+"""The closed form shadows the simulation, on deployments drawn at random."""
+
+import numpy as np
+import pytest
+
+from app.accuracy import simulation_document, simulation_grid
+from app.accuracy.simulation_grid import LIMITS
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return simulation_grid.compared(simulation_grid.cases(20))
+
+
+def test_the_same_seed_draws_the_same_deployments():
+    first, again = simulation_grid.cases(8), simulation_grid.cases(8)
+    assert first == again
+    assert first != simulation_grid.cases(8, seed=2)
+
+
+def test_deployments_can_run_and_load_from_one_user_to_twice_what_fits():
+    drawn = simulation_grid.cases(60)
+    assert all(1 <= case.users <= max(2 * case.room, 4096) for case in drawn)
+    assert min(case.users / case.room for case in drawn) < 0.01
+    assert max(case.users / case.room for case in drawn) > 1
+    assert {case.engine for case in drawn} == set(simulation_grid.ENGINES)
+
+
+@pytest.mark.parametrize("figure", LIMITS)
+def test_outputs_of_many_tokens_are_within_the_limits(rows, figure):
+    """On twenty; the document has three hundred, and the exceptions."""
+    long = [row for row in rows if row["osl"] >= 20]
+    ratios = np.array([row[f"{figure} ratio"] for row in long])
+    outside = np.abs(ratios - 1.0) > LIMITS[figure]
+    assert len(long) >= 12
+    assert outside.sum() <= 0.2 * len(long)
+    assert np.median(np.abs(ratios - 1.0)) < 0.06
+
+
+def test_a_deployment_outside_the_limits_has_a_reason_and_no_other(rows):
+    for row in rows:
+        assert bool(simulation_grid.outside(row)) == bool(row["reason"])
+    counted = sum(row["deployments"] for row in simulation_grid.exceptions(rows))
+    assert counted == sum(bool(row["reason"]) for row in rows)
+
+
+def test_the_summary_counts_every_deployment(rows):
+    of_all = [row for row in simulation_grid.summary(rows) if row["deployments"] == "all"]
+    assert [row["figure"] for row in of_all] == list(LIMITS)
+    many = next(row for row in of_all if row["figure"] == "requests_per_s")
+    assert many["count"] == 20
+    inside = sum(abs(row["requests_per_s ratio"] - 1.0) <= 0.1 for row in rows)
+    assert many["within %"] == pytest.approx(100 * inside / 20)
+
+
+def test_the_document_has_the_tables_and_its_day(rows):
+    text = simulation_document.document(rows, "2026-01-31")
+    assert "docs/closed-form.md`, 2026-01-31." in text
+    assert f"for {len(rows)} deployments" in text
+    for row in simulation_grid.exceptions(rows):
+        assert row["reason"] in text
