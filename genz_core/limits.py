@@ -45,6 +45,8 @@ LIMITS: Mapping[str, Limit] = {
     "ep": Limit(1, 65_536, "ranks of expert parallelism"),
     "cp": Limit(1, 65_536, "ranks of context parallelism"),
     "moe_tp": Limit(1, 65_536, "ranks that share an expert"),
+    "draft_tokens": Limit(1, 64, "tokens that are drafted in a step"),
+    "prefill_workers": Limit(1, 1_024, "workers that read prompts"),
     "layers": Limit(0, 10_000, "layers that a run keeps; 0: all"),
     "warmup": Limit(0, 1_000, "runs that do not count"),
     "repeats": Limit(1, 1_000, "runs that count"),

@@ -49,9 +49,15 @@ def fit(
     """Find the scale with which the simulated mean TPOT is the measured one.
 
     Raises:
-        InvalidValue: no positive TPOT, outputs of one token, or a scale outside [0.1, 10].
+        InvalidValue: drafts or a prefill pool, no positive TPOT, outputs of one token, or a scale
+            outside [0.1, 10].
         RidgelineError, Cancelled: as `app.simulation.run.run`.
     """
+    if settings.drafting.speculation or settings.prefill:
+        raise InvalidValue(
+            "one measured TPOT tells the time of a step only where a step writes a token and reads "
+            "prompts too: calibrate without speculation and without a prefill pool"
+        )
     if not 0 < measured_tpot_s < math.inf:
         raise InvalidValue(f"a measured TPOT of {measured_tpot_s:g}: give seconds above 0")
     drawn = settings.load.drawn(cancelled)

@@ -224,6 +224,20 @@ def simulate(
     recv_interval: int = 1,
     scheduler: str = "",
     step_scale: float | None = None,
+    speculation: str = "",
+    draft_tokens: int | None = None,
+    draft_model: str | Path | Model | Mapping[str, Any] = "",
+    acceptance: str | float | Sequence[float] = "",
+    prefill_system: str | Path | System = "",
+    prefill_workers: int = 0,
+    prefill_tp: int = 1,
+    prefill_pp: int = 1,
+    prefill_dp: int = 1,
+    prefill_ep: int = 1,
+    prefill_weights: str = "",
+    transfer_gbps: float = 0.0,
+    transfer_latency_us: float | None = None,
+    layer_wise: bool = False,
     weights: str = "",
     moe_weights: str = "",
     kv: str = "",
@@ -259,6 +273,15 @@ def simulate(
         recv_interval: decode steps between two looks of the scheduler at new requests.
         scheduler: "vllm", "sglang", "tensorrt_llm" or "static", in place of the engine's own.
         step_scale: measured over priced time of a step; None for your own calibration, if any.
+        speculation: "mtp", "eagle", "draft_model" or "ngram" drafts `draft_tokens` a step (3), the
+            third with `draft_model`.
+        acceptance: of a token, given that those before it were accepted, or a share for each
+            position; measured ones where nothing is given.
+        prefill_system, prefill_workers: a pool that reads the prompts, of the same system and of
+            one worker unless said; what is described beside it then decodes.
+        prefill_tp, prefill_pp, prefill_dp, prefill_ep, prefill_weights: of a prefill worker.
+        transfer_gbps, transfer_latency_us: of the cache's way [Gbit/s a device, microseconds]; by
+            default the link that the systems state.  layer_wise: sent while later layers run.
         The others: see `estimate`.
 
     Returns:

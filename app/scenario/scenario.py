@@ -96,13 +96,14 @@ class Resolved:
     """A scenario with its names looked up, as deployed.
 
     model: in the formats that the engine keeps.  engine: as measured with this model and system.
-    notes: what was assumed on the way, in words.
+    profile: of the engine on any system.  notes: what was assumed on the way, in words.
     """
 
     scenario: Scenario
     model: Model
     system: System
     engine: EngineProfile
+    profile: EngineProfile
     notes: tuple[str, ...]
 
 
@@ -134,8 +135,8 @@ def resolve_objects(
     if isinstance(model, str) and isinstance(system, str) and isinstance(engine, str):
         kept = _kept(model, system, engine, tuple(formats.items()), data_folder.stamp())
         return replace(kept, scenario=scenario)
-    loaded = _model(model, formats)
-    return combined(scenario, loaded, _system(system), engine=engine)
+    loaded = find_model(model, formats)
+    return combined(scenario, loaded, find_system(system), engine=engine)
 
 
 @lru_cache(maxsize=64)
@@ -151,13 +152,24 @@ def _kept(
     return combined(Scenario(), loaded, hardware_db.load(system), engine=engine)
 
 
-def _model(model: ModelSource | Model, formats: Mapping[str, str]) -> Model:
+def find_model(model: ModelSource | Model, formats: Mapping[str, str] | None = None) -> Model:
+    """A model by name, file or config, or as it is; in other number formats where they are given.
+
+    Raises:
+        RidgelineError: an unknown name or precision, a file that cannot be read.
+    """
+    formats = formats or {}
     if isinstance(model, (str, Path, HubModel, Mapping)):
         return model_registry.load(model, **formats)
     return model_registry.in_formats(model, **formats) if formats else model
 
 
-def _system(system: SystemSource | System) -> System:
+def find_system(system: SystemSource | System) -> System:
+    """A system by name, file or figures, or as it is.
+
+    Raises:
+        RidgelineError: an unknown name, a file that cannot be read.
+    """
     return system if isinstance(system, System) else hardware_db.load(system)
 
 
@@ -176,10 +188,12 @@ def combined(
     """
     name = scenario.engine if engine is None else engine
     profile = name if isinstance(name, EngineProfile) else hardware_db.load_engine(name)
-    deployed = deploy(model, system, profile if measured else replace(profile, measurements=None))
+    if not measured:
+        profile = replace(profile, measurements=None)
+    deployed = deploy(model, system, profile)
     unknown = engine_notes(name, profile) if isinstance(name, str) else ()
     notes = (*model.notes, *deployed.notes, *unknown)
-    return Resolved(scenario, deployed.model, system, deployed.engine, notes)
+    return Resolved(scenario, deployed.model, system, deployed.engine, profile, notes)
 
 
 def basis(resolved: Resolved) -> str:

@@ -13,19 +13,23 @@ from app.scenario.local_files import resolve_local
 from app.scenario.points_row import KNOWN as OF_POINTS
 from app.scenario.points_row import names_and_degrees
 from app.scenario.scenario import Scenario
-from app.simulation import rows
+from app.simulation import local_settings, rows
+from app.simulation.disaggregation import PrefillPool
 from app.simulation.offered_load import OfferedLoad
 from app.simulation.run import TARGETS, Settings, run
+from app.simulation.speculation import Drafting
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.serving.simulation import Options
 
 Row = dict[str, str]
 _LOAD = {entry.name: entry.default for entry in fields(OfferedLoad)}
 _OPTIONS = {entry.name: entry.default for entry in fields(Options) if entry.name != "step_scale"}
+_POOLS = {entry.name: entry.default for cls in (Drafting, PrefillPool) for entry in fields(cls)}
+_POOLS |= {"draft_tokens": 0, "transfer_latency_us": 0.0}  # kinds of what is None by default
 _TARGETS = tuple(f"{name[:-2]}_target_s" for name in TARGETS)
 _NAMES = tuple(name for name in OF_POINTS if name != "batch")
 #: Columns of a file of simulations.
-KNOWN = tuple(dict.fromkeys((*_NAMES, *_LOAD, *_OPTIONS, "router", "replicas", *_TARGETS)))
+KNOWN = tuple(dict.fromkeys((*_NAMES, *_LOAD, *_OPTIONS, "router", "replicas", *_TARGETS, *_POOLS)))
 _COUNTED = ("requests", "ended", "refused", "seconds")
 _RATES = (
     "requests_per_s", "input_tokens_per_s", "output_tokens_per_s",
@@ -80,12 +84,14 @@ def parse(row: Mapping[str, str]) -> tuple[Scenario, Settings]:
         for name, column in zip(TARGETS, _TARGETS, strict=True)
         if row.get(column)
     }
+    pools = {name: _cell(row, name, kind) for name, kind in _POOLS.items() if row.get(name)}
     return scenario, Settings(
         OfferedLoad(**load),
         Options(**options),
         int(_cell(row, "replicas", 1)),
         row.get("router") or "least_loaded",
         targets,
+        **local_settings.pools(pools),
     )
 
 

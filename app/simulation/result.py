@@ -11,7 +11,7 @@ import numpy as np
 from app.scenario.local_files import model_source, system_source
 from app.scenario.results import FORMATS, ResultTable, with_experts
 from app.scenario.scenario import Scenario, resolve_objects
-from app.simulation import rows
+from app.simulation import local_settings, rows
 from app.simulation.offered_load import OfferedLoad
 from app.simulation.run import TARGETS, Run, Settings, run
 from app.wording import quantities
@@ -126,6 +126,8 @@ def simulate(
     formats = {name: keywords.pop(name) for name in FORMATS}
     targets = {name: keywords.pop(f"{name[:-2]}_target_s") or 0.0 for name in TARGETS}
     options = {name: keywords.pop(name) for name in _OPTIONS if name in keywords}
+    words = (*local_settings.DRAFTING, *local_settings.PREFILL)
+    pools = local_settings.pools({name: keywords.pop(name) for name in words})
     degrees = with_experts({name: keywords.pop(name) for name in _DEGREES})
     scenario = Scenario(expert_imbalance=keywords.pop("expert_imbalance"), **degrees)
     given = {name: value for name, value in keywords.items() if value is not None}
@@ -134,6 +136,6 @@ def simulate(
     if step_scale is not None and not 0.0 < step_scale < 1e3:
         raise InvalidValue(f"step_scale = {step_scale:g}: give a factor above 0, 1 for none")
     settings = Settings(
-        OfferedLoad(**given), Options(**options), replicas, router, targets, step_scale
+        OfferedLoad(**given), Options(**options), replicas, router, targets, step_scale, **pools
     )
     return Simulated(run(resolved, settings))

@@ -42,10 +42,32 @@ def document(run: Run) -> dict[str, Any]:
         "load": settings.load.described(run.drawn),
         "targets": dict(settings.targets),
         "step_scale": run.step_scale,
+        **_pools(run),
         **figures(run),
         "not_validated": UNVALIDATED,
         "message": "; ".join(run.notes[:-1]),
     }
+
+
+def _pools(run: Run) -> dict[str, Any]:
+    """What drafts and who reads the prompts, where anything does."""
+    named: dict[str, Any] = {}
+    if run.speculation:
+        draft, acceptance = run.speculation.draft, run.speculation.acceptance
+        named["speculation"] = {
+            "method": run.speculation.method,
+            "draft": draft.name if draft else "",
+            "draft_tokens": run.speculation.draft_tokens,
+            "acceptance": list(acceptance.positions),
+            "acceptance_source": acceptance.source,
+            "tokens_per_step": acceptance.tokens_per_step,
+        }
+    if run.prefill:
+        named["prefill"] = run.prefill.document()
+    if run.balance:
+        named["prefill"]["workers_per_decode_worker"] = run.balance.prefill_per_decode
+        named["prefill"]["most_requests_per_s"] = run.balance.requests_per_s
+    return named
 
 
 def figures(run: Run) -> dict[str, float]:
@@ -60,9 +82,10 @@ def figures(run: Run) -> dict[str, float]:
 
 
 def devices(run: Run) -> int:
-    """Devices of all replicas."""
+    """Devices of all replicas, and of the prefill pool."""
     s = run.resolved.scenario
-    return s.tp * s.pp * s.dp * run.settings.replicas
+    prefill = run.prefill.devices if run.prefill else 0
+    return s.tp * s.pp * s.dp * run.settings.replicas + prefill
 
 
 def latency_rows(run: Run) -> list[dict[str, Any]]:

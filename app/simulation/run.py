@@ -8,11 +8,15 @@ from typing import Literal, cast, get_args
 
 from app.scenario.scenario import Resolved, basis
 from app.scenario.setup import Setup, resolve_setup
+from app.simulation.disaggregation import Prefill, PrefillPool, balance_sentence, matched
 from app.simulation.offered_load import OfferedLoad
+from app.simulation.speculation import Drafting
 from app.simulation.trace_file import Trace
 from genz_core.deployment import recipe_key
 from genz_core.errors import InvalidValue, UnknownName
+from genz_core.serving.disaggregation import Balance
 from genz_core.serving.simulation import SCHEDULERS, Options, Simulation, simulate
+from genz_core.speculative import Speculation
 from hardware_db import recipes
 from hardware_db.recipes import StepScale
 from profilers.collect.progress import Cancel, Cancelled, Progress, never, silent
@@ -33,9 +37,11 @@ _WAVES = (
 class Settings:
     """What is simulated beside the scenario.
 
-    options: of the engine.  replicas: equal deployments behind the router.
+    options: of the engine.  replicas: equal deployments behind the router; with a prefill pool
+    they decode.
     targets: most seconds of ttft_s, tpot_s and e2e_s, for goodput.
     step_scale: measured over priced time of a step; None for what was kept for this deployment.
+    drafting: speculative decoding.  prefill: a pool that reads the prompts.
     """
 
     load: OfferedLoad
@@ -44,6 +50,8 @@ class Settings:
     router: str = "least_loaded"
     targets: Mapping[str, float] = field(default_factory=dict)
     step_scale: float | None = None
+    drafting: Drafting = field(default_factory=Drafting)
+    prefill: PrefillPool = field(default_factory=PrefillPool)
 
     def __post_init__(self) -> None:
         named = self.router.replace("-", "_")
@@ -65,6 +73,8 @@ class Run:
     """What a simulation came to.
 
     step_scale: that was applied; kept_scale: the user's calibration it came from, if any.
+    speculation, prefill: what drafts and who reads the prompts, if anything does.
+    prefill_scale: the user's calibration of these.  balance: of both pools.
     """
 
     resolved: Resolved
@@ -73,6 +83,10 @@ class Run:
     simulation: Simulation
     step_scale: float = 1.0
     kept_scale: StepScale | None = None
+    speculation: Speculation | None = None
+    prefill: Prefill | None = None
+    prefill_scale: StepScale | None = None
+    balance: Balance | None = None
 
     @property
     def notes(self) -> list[str]:
@@ -82,7 +96,19 @@ class Run:
             notes.insert(0, _WAVES)
         if self.kept_scale:
             notes.append(self.kept_scale.sentence)
-        return [*notes, UNVALIDATED]
+        return [*notes, *self._pools, UNVALIDATED]
+
+    @property
+    def _pools(self) -> list[str]:
+        """What drafts, who reads the prompts, and how the pools match."""
+        draft = self.speculation.draft if self.speculation else None
+        drafting = [str(self.speculation), *(draft.notes if draft else ())]
+        return [
+            *(drafting if self.speculation else ()),
+            *(self.prefill.notes if self.prefill else ()),
+            *([f"prefill pool: {self.prefill_scale.sentence}"] if self.prefill_scale else ()),
+            *([balance_sentence(self.balance)] if self.balance else ()),
+        ]
 
     @property
     def refusals(self) -> list[str]:
@@ -110,13 +136,18 @@ def run(
     drawn: the requests, where the caller has them already.
 
     Raises:
-        RidgelineError: as `OfferedLoad.drawn` and `genz_core.serving.simulation.simulate`.
+        RidgelineError: as `OfferedLoad.drawn`, `Drafting.of`, `PrefillPool.beside` and
+            `genz_core.serving.simulation.simulate`.
         Cancelled: `cancelled` said so before every request had ended.
     """
+    speculation = settings.drafting.of(resolved.model)
+    prefill = settings.prefill.beside(resolved, settings.replicas)
     drawn = drawn or settings.load.drawn(cancelled)
-    kept = None if settings.step_scale else kept_scale(resolved)
-    recipe = resolved.engine.recipe.tpot_scale
-    scale = settings.step_scale or (kept.scale if kept else recipe)
+    options, kept = _scaled(resolved, settings)
+    disaggregation = balance = theirs = None
+    if prefill:
+        of_prompts, theirs = _scaled(prefill.resolved, settings)
+        disaggregation = prefill.disaggregation(of_prompts)
     simulation = simulate(
         resolved.model,
         resolved.system,
@@ -124,16 +155,35 @@ def run(
         resolved.scenario.parallelism,
         resolved.engine,
         concurrency=settings.load.concurrency,
-        options=replace(settings.options, step_scale=scale),
+        options=options,
         replicas=settings.replicas,
         routing=cast(Routing, settings.router),
+        speculation=speculation,
+        disaggregation=disaggregation,
+        seed=settings.load.seed,
         progress=lambda ended, of: progress(ended / of, f"{ended:,} of {of:,} requests"),
         cancelled=cancelled,
     )
     ended = int((simulation.ended | simulation.refused).sum())
     if ended < len(drawn.requests):
         raise Cancelled(f"{ended:,} of {len(drawn.requests):,} requests")
-    return Run(resolved, settings, drawn, simulation, scale, kept)
+    if disaggregation:
+        balance = matched(
+            disaggregation, resolved, settings.replicas, options, drawn.requests, speculation
+        )
+    scale = cast(float, options.step_scale)
+    return Run(
+        resolved, settings, drawn, simulation, scale, kept,
+        speculation, prefill, theirs, balance,
+    )  # fmt: skip
+
+
+def _scaled(resolved: Resolved, settings: Settings) -> tuple[Options, StepScale | None]:
+    """The options with the scale of a deployment's steps, and the user's calibration of it."""
+    kept = None if settings.step_scale else kept_scale(resolved)
+    recipe = resolved.engine.recipe.tpot_scale
+    scale = settings.step_scale or (kept.scale if kept else recipe)
+    return replace(settings.options, step_scale=scale), kept
 
 
 def run_setup(

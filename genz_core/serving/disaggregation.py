@@ -13,12 +13,12 @@ from typing import Literal
 
 import numpy as np
 
-from genz_core.deployment import Deployment
+from genz_core.deployment import Deployment, deploy
 from genz_core.errors import InvalidValue
 from genz_core.memory import memory
 from genz_core.serving.options import Options
 from genz_core.serving.speculation import expected_steps
-from genz_core.speculative import SpeculativeModel
+from genz_core.speculative import Speculation, SpeculativeModel, speculative_model
 from genz_core.step import StepEstimate
 from genz_core.types import Array, Group, Link, Num, Parallelism, Step, Workload
 from genz_core.workload import decode_step, mixed
@@ -47,6 +47,12 @@ class ServingPool:
     def devices(self) -> Num:
         """Devices of all workers."""
         return self.workers * self.parallelism.devices
+
+    def drafting(self, speculation: Speculation) -> ServingPool:
+        """The same workers with a model that verifies drafts and makes new ones."""
+        deployed = self.deployed
+        model = speculative_model(deployed.model, speculation)
+        return replace(self, deployed=deploy(model, deployed.system, deployed.engine))
 
 
 @dataclass(frozen=True, slots=True)

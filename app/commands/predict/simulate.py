@@ -73,6 +73,20 @@ def simulate(
     prefix_caching: sim.PrefixCaching = True,
     recv_interval: sim.RecvInterval = 1,
     scheduler: sim.Scheduler = "",
+    speculation: sim.Speculation = "",
+    draft_tokens: sim.DraftTokens = None,
+    draft_model: sim.DraftModel = "",
+    acceptance: sim.Acceptance = "",
+    prefill_system: sim.PrefillSystem = "",
+    prefill_workers: sim.PrefillWorkers = 0,
+    prefill_tp: sim.PrefillTp = 1,
+    prefill_pp: sim.PrefillPp = 1,
+    prefill_dp: sim.PrefillDp = 1,
+    prefill_ep: sim.PrefillEp = 1,
+    prefill_weights: sim.PrefillWeights = "",
+    transfer_gbps: sim.TransferGbps = 0.0,
+    transfer_latency_us: sim.TransferLatency = None,
+    layer_wise: sim.LayerWise = False,
     measured_tpot: sim.MeasuredTpot = 0.0,
     measured: sim.Measured = None,
     save: sim.Save = True,
@@ -115,6 +129,7 @@ def _settings(given: Mapping[str, Any], **known: Any) -> Settings:
     """
     from dataclasses import fields
 
+    from app.simulation.local_settings import pools
     from app.simulation.offered_load import OfferedLoad
     from app.simulation.run import Settings
     from genz_core.serving.simulation import Options
@@ -132,6 +147,7 @@ def _settings(given: Mapping[str, Any], **known: Any) -> Settings:
         given["replicas"],
         given["router"],
         targets,
+        **pools(given),
     )
 
 

@@ -68,6 +68,33 @@ Scheduler = Annotated[
     str, _option(_DEPLOYMENT, "vllm, sglang, tensorrt_llm or static; default: the engine's own.")
 ]
 
+_DRAFTS = "Speculative decoding"
+Speculation = Annotated[str, _option(_DRAFTS, "mtp, eagle, draft_model or ngram.")]
+DraftTokens = Annotated[int | None, _option(_DRAFTS, "Tokens of a draft; default: 3.")]
+DraftModel = Annotated[str, _option(_DRAFTS, "Model that drafts, named as MODEL is.")]
+Acceptance = Annotated[
+    str, _option(_DRAFTS, 'Of a token "0.8", or by position "0.9,0.7,0.5"; default: measured.')
+]
+
+_PREFILL = "Prefill pool"
+PrefillSystem = Annotated[str, _option(_PREFILL, "System of workers that read the prompts.")]
+PrefillWorkers = Annotated[int, _option(_PREFILL, "Their number; --replicas then decode.")]
+PrefillTp = Annotated[int, _option(_PREFILL, "Tensor parallel degree of one.")]
+PrefillPp = Annotated[int, _option(_PREFILL, "Pipeline stages of one.")]
+PrefillDp = Annotated[int, _option(_PREFILL, "Attention data parallel degree of one.")]
+PrefillEp = Annotated[int, _option(_PREFILL, "Expert parallel degree of one.")]
+PrefillWeights = Annotated[str, _option(_PREFILL, "Their weight format; default: --weights.")]
+TransferGbps = Annotated[
+    float, _option(_PREFILL, "Way of the cache [Gbit/s a device]; default: the systems' link.")
+]
+TransferLatency = Annotated[
+    float | None,
+    _option(_PREFILL, "Of each prompt on top [microseconds].", "--transfer-latency-us"),
+]
+LayerWise = Annotated[
+    bool, _option(_PREFILL, "Send each layer's cache while later ones run.", "--layer-wise")
+]
+
 _MEASURED = "Calibration from one run"
 MeasuredTpot = Annotated[
     float, _option(_MEASURED, "Mean TPOT of a run of yours under this load [s].")

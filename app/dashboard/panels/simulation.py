@@ -12,6 +12,7 @@ import streamlit as st
 from app.charts import simulation as charts
 from app.dashboard import cached, export
 from app.dashboard.job_progress import is_running, show_progress, submitted
+from app.dashboard.panels import simulation_pools
 from app.dashboard.widgets import card
 from app.jobs import SIMULATING
 from app.scenario.setup import Setup
@@ -71,6 +72,7 @@ def _form(kind: str) -> Settings | None:
         targets = _target_fields()
         with st.expander("Engine, router, seed", icon=":material/tune:"):
             options, router, replicas, seed = _engine()
+        drafts, pool = simulation_pools.draft_fields(), simulation_pools.pool_fields()
         sent = st.form_submit_button(
             "Simulate", icon=":material/play_arrow:", type="primary", disabled=is_running(JOB)
         )
@@ -80,9 +82,10 @@ def _form(kind: str) -> Settings | None:
         if kind == TRACE:
             load["trace"] = _trace(upload, load["requests"])
         load["seed"] = seed if kind != TRACE else 0
-        return Settings(OfferedLoad(**load), options, replicas, router, targets)
+        more = simulation_pools.pools(drafts, pool)
+        return Settings(OfferedLoad(**load), options, replicas, router, targets, **more)
     except RidgelineError as error:
-        st.error(str(error), icon=":material/error:")
+        st.error(plain(error), icon=":material/error:")
         return None
 
 
@@ -235,7 +238,7 @@ def _start(setup: Setup, settings: Settings) -> None:
         with st.spinner("Simulating …"):
             answer = run(cached.resolved(setup), settings)
     except RidgelineError as error:
-        st.error(plain(str(error)), icon=":material/error:")
+        st.error(plain(error), icon=":material/error:")
         return
     st.session_state[RESULT] = (setup, answer)
 
@@ -364,6 +367,7 @@ def _forget_button(answer: Run) -> None:
         resolved = answer.resolved
         key = recipe_key(resolved.engine, resolved.model, resolved.system)
         recipes.forget_step_scale(key, resolved.scenario.parallelism)
+        cached.clear_stale_caches()
         st.info("Forgotten: simulate again.", icon=":material/info:")
 
 

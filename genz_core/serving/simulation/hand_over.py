@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from genz_core.deployment import deploy
+from genz_core.errors import OutOfMemory
 from genz_core.serving.disaggregation import Disaggregation, ServingPool
 from genz_core.serving.simulation.deployment import Site, workers
 from genz_core.serving.simulation.interpolation import Curve
@@ -15,7 +15,7 @@ from genz_core.serving.simulation.requests import Requests
 from genz_core.serving.simulation.router import router
 from genz_core.serving.simulation.simulator import HandOver, Pool
 from genz_core.serving.simulation.step_price import StepPrice
-from genz_core.speculative import Speculation, speculative_model
+from genz_core.speculative import Speculation
 
 
 def prefill_pool(
@@ -36,21 +36,18 @@ def prefill_pool(
     """
     prefill = disaggregation.prefill
     if speculation:
-        prefill = _drafting(prefill, speculation)
+        prefill = prefill.drafting(speculation)
         disaggregation = replace(disaggregation, prefill=prefill)
     disaggregation.refuse_mismatch(decode.deployed)
     deployed, transfer = prefill.deployed, disaggregation.transfer
     site = Site.of(deployed.model, deployed.system, deployed.engine, prefill.parallelism)
     alone = replace(requests, output_tokens=np.ones(len(requests)))
-    made = workers(site, alone, prefill.options, replicas=prefill.workers, price=price)
+    try:
+        made = workers(site, alone, prefill.options, replicas=prefill.workers, price=price)
+    except OutOfMemory as error:
+        raise OutOfMemory(f"prefill pool: {error}") from None
     tokens = np.unique(np.concatenate([[1.0], nodes(requests.input_tokens.max(), 2**0.25)]))
     busy_s = Curve(tokens, disaggregation.busy_s(decode, tokens))
     return Pool(
         made, router("least_loaded"), HandOver(busy_s, transfer.latency_s, transfer.shown_by)
     )
-
-
-def _drafting(pool: ServingPool, speculation: Speculation) -> ServingPool:
-    deployed = pool.deployed
-    model = speculative_model(deployed.model, speculation)
-    return replace(pool, deployed=deploy(model, deployed.system, deployed.engine))

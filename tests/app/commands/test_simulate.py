@@ -30,6 +30,22 @@ def test_the_command_and_python_give_one_answer(answer):
     assert given == json.loads(to_json(module.to_dict()))
 
 
+def test_drafts_and_a_prefill_pool_are_one_answer_with_python(answer):
+    given = answer(
+        *SMALL, "--concurrency", 8, "--speculation", "eagle", "--draft-tokens", 2, "--acceptance",
+        "0.9,0.6", "--prefill-system", "b200", "--prefill-workers", 2, "--transfer-latency-us", 9,
+        "--layer-wise",
+    )  # fmt: skip
+    module = ridgeline.simulate(
+        LLAMA, system="h100", isl=256, osl=32, length_ratio=0.8, concurrency=8,
+        speculation="eagle", acceptance=(0.9, 0.6), prefill_system="b200", prefill_workers=2,
+        transfer_latency_us=9, layer_wise=True,
+    )  # fmt: skip
+    assert given == json.loads(to_json(module.to_dict()))
+    assert given["speculation"]["acceptance"] == [0.9, 0.6]
+    assert given["prefill"]["transfer_latency_s"] == 9e-6
+
+
 def test_the_same_seed_prints_the_same_bytes(printed):
     first, again, other = (
         printed(*SMALL, "--concurrency", 8, "--seed", seed, "--json") for seed in (3, 3, 4)
@@ -79,6 +95,12 @@ def test_options_reach_the_engine(answer):
         (("--concurrency", 4, "--requests-file", "r.xlsx"), "ends in .csv or .parquet"),
         (("--concurrency", 4, "--requests-file", "nowhere/r.csv"), "nowhere is no folder"),
         (("--concurrency", 4, "--measured-tpot", 99), "no scale of the step"),
+        (
+            ("--concurrency", 4, "--measured-tpot", 0.01, "--prefill-workers", 1),
+            "without speculation and without a prefill pool",
+        ),
+        (("--concurrency", 4, "--speculation", "mtp"), "no multi-token-prediction layers"),
+        (("--concurrency", 4, "--prefill-tp", 2), "prefill_tp = 2 without a prefill pool"),
         (("--concurrency", 4, "--measured", "absent.json"), "absent.json: cannot be read"),
         (("--points", "absent.csv", "--output", "o.csv"), "cannot read absent.csv"),
         (("--points", "absent.csv"), "--output"),

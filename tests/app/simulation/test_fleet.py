@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from app.simulation import fleet
+from app.simulation.disaggregation import PrefillPool
 from app.simulation.points import COLUMNS, digest, parse, simulate_row
+from app.simulation.speculation import Drafting
 from genz_core.errors import InvalidValue, MeasurementError
 
 ROW = {
@@ -46,6 +48,9 @@ def test_a_row_has_every_figure():
         ({"rate": "2"}, "invalid_value", "concurrency and rate"),
         ({"isl": "long"}, "invalid_value", "isl = 'long' is no number"),
         ({"isl": "1.5"}, "invalid_value", "isl = '1.5' is no whole number"),
+        ({"speculation": "ngram"}, "invalid_value", "acceptance of ngram drafts is not known"),
+        ({"draft_tokens": "few"}, "invalid_value", "draft_tokens = 'few' is no number"),
+        ({"prefill_system": "rtx-4090"}, "missing_spec", "give transfer_gbps"),
         ({"prefix_caching": "maybe"}, "invalid_value", "give true or false"),
         ({"trace": "absent.csv"}, "invalid_value", "not concurrency and trace"),
         ({"concurrency": "", "trace": "absent.csv"}, "invalid_value", "leave out length_ratio"),
@@ -64,6 +69,17 @@ def test_cells_are_read_in_the_kind_of_their_column():
     assert scenario.tp == 2 and settings.router == "prefix" and settings.replicas == 2
     assert not settings.options.prefix_caching and settings.options.max_num_seqs == 16
     assert settings.targets == {"tpot_s": 0.02} and settings.load.seed == 3
+
+
+def test_rows_state_drafts_and_a_prefill_pool():
+    _, settings = parse(
+        {**ROW, "speculation": "ngram", "acceptance": "0.9,0.5", "prefill_system": "b200",
+         "prefill_tp": "2", "transfer_latency_us": "5", "layer_wise": "true"}
+    )  # fmt: skip
+    assert settings.drafting == Drafting("ngram", acceptance=(0.9, 0.5))
+    assert settings.prefill == PrefillPool(
+        "b200", prefill_tp=2, transfer_latency_us=5.0, layer_wise=True
+    )
 
 
 def test_a_question_is_known_by_its_cells_and_the_files_it_names(tmp_path):

@@ -57,6 +57,42 @@ def test_the_button_shows_what_python_answers():
     assert "320 requests in" in words(app) and "carry no interval" in words(app)
 
 
+def test_drafts_and_a_prefill_pool_come_from_the_address():
+    app = pressed(
+        opened(
+            "serving", **SMALL, sim_speculation="eagle", sim_acceptance="0.8",
+            sim_prefill_workers=2, sim_prefill_system="b200-sxm-180gb",
+        ),
+        "Simulate",
+    )  # fmt: skip
+    assert not app.exception and not app.error
+    for sentence in (
+        "drafts 3 tokens a step, 2.95 tokens come of it",
+        "prompts are read by 2 x 1 NVIDIA B200",
+        "prefill workers keep one decode worker full",
+    ):
+        assert sentence in words(app)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"sim_speculation": "ngram"}, "acceptance of ngram drafts is not known"),
+        ({"sim_speculation": "mtp"}, "announces no multi-token-prediction layers"),
+        ({"sim_speculation": "draft_model"}, "name the one that drafts"),
+        ({"sim_speculation": "eagle", "sim_acceptance": "80"}, "give a share above 0"),
+        (
+            {"sim_prefill_workers": 1, "sim_prefill_system": "rtx-4090"},
+            "states no link that reaches another system",
+        ),
+        ({"sim_prefill_workers": 1, "sim_prefill_tp": 64}, "prefill pool: tp 64"),
+    ],
+)
+def test_drafts_and_pools_that_cannot_be_are_one_sentence(fields, sentence):
+    app = pressed(opened("serving", **SMALL, **fields), "Simulate")
+    assert not app.exception and sentence in app.error[0].value.replace("\\", "")
+
+
 @pytest.mark.parametrize("traffic", [panel.CLOSED, panel.OPEN])
 def test_a_load_and_its_sessions_are_simulated(traffic: str):
     app = opened("serving", **SMALL, sim_traffic=traffic)
