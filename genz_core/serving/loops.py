@@ -340,7 +340,7 @@ def _closed_loop(
         median = np.where(reader, mean, median)
     waiting = np.maximum(users - limit, 0.0) / served
     burst: Array | float = 0.0
-    if batching.waves and batching.mixed:
+    if batching.waves:
         first = np.maximum(batching.first_wave_s() * recipe.ttft_scale, mean)
         burst = (first - mean) / batching.waves
     plain = batching.cycle_s(np.maximum(decodes, 1.0), np.zeros_like(decodes)) * recipe.tpot_scale

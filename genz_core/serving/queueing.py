@@ -26,7 +26,7 @@ from genz_core.serving.step_times import StepTimes
 from genz_core.types import Array
 
 _WAVES = 10.0  # of a public benchmark
-_MOST_WAVES = 50  # that are told apart
+_JITTER = 0.1  # of the output, by which requests of one length still drift apart
 _FULLEST = 0.9995  # of a queue whose length is still finite
 _POISSON = 64  # terms of the largest of several Poisson numbers
 _MANY = 30.0  # prompts a step, from which their number is taken as normal
@@ -114,32 +114,21 @@ class Batching:
         """Steps of a request's life that prompts come in, at most all of its own.
 
         Requests that start together end together, and after n waves spread by sqrt(n) times the
-        differences of their lengths, as in a random walk.  Where prompts and decodes share steps,
-        the reading itself spreads them further; where prompts go first, all that came in one step
-        are read before the next, and the mean is that of the prompts a step.
+        differences of their lengths, as in a random walk.  Measured runs of one length spread, too:
+        no two steps take the same time, and no two users start together.
         """
-        if self.mixed:
-            walked = self.osl_spread * np.sqrt((self.waves or _WAVES) / 2.0)
-            reading = self.admitted * self.isl / self.room(self.admitted) / self.lanes
-            steps = np.maximum(reading, 1.0) + walked
-        else:
-            counted = min(round(self.waves), _MOST_WAVES)
-            waves = np.arange(counted) if counted else [_WAVES / 2.0]
-            each = [1.0 / np.maximum(self.osl_spread * np.sqrt(wave), 1.0) for wave in waves]
-            steps = 1.0 / np.mean(each, axis=0)
-        return np.minimum(steps, np.maximum(self.osl, 1.0))
+        spread = np.maximum(self.osl_spread, _JITTER * self.osl)
+        walked = spread * np.sqrt((self.waves or _WAVES) / 2.0)
+        reading = self.admitted * self.isl / self.room(self.admitted) / self.lanes
+        return np.minimum(np.maximum(reading, 1.0) + walked, np.maximum(self.osl, 1.0))
 
     def tpot_s(self, decodes: Array, clump: Array) -> Array:
         """Mean cycle, the time between two tokens of a request [s].
 
-        clump: see `clump_steps`; one of them is that of the request's own prompt.  Where prompts
-        go first, requests that come together decode together, all that are admitted.
+        clump: see `clump_steps`; one of them is that of the request's own prompt.
         """
         osl = np.maximum(self.osl, 1.0)
-        running = decodes
-        if self.closed and not self.mixed:
-            running = decodes + (self.admitted - decodes) * (1.0 - clump / osl)
-        running = np.maximum(running, 1.0)
+        running = np.maximum(decodes, 1.0)
         none = np.zeros_like(running)
         seen = np.clip((clump - 1.0) / np.maximum(osl - 1.0, 1e-9), 0.0, 1.0)
         together = self._mixed_cycle_s(running, self.prompts(decodes) * osl / clump)
@@ -168,8 +157,6 @@ class Batching:
         if median:
             crowded = np.maximum(used, 0.5)
             before = before / crowded * np.log(2.0 * crowded)
-        if not self.mixed:
-            before = np.where(prompts * self.isl > room, prompts * self.isl / 2.0, 0.0)
         before = np.minimum(before, np.maximum(self.admitted - 1.0, 0.0) / 2.0 * self.isl)
         ahead, together = before + self.isl, self.isl * (1.0 + prompts)
         alone = self.reading_s(none, ahead, self.isl, room)

@@ -97,15 +97,6 @@ def test_an_engine_that_prefills_first_stalls_its_decodes(model, system):
     assert stalled.tpot_s[0] > mixed.tpot_s[0]
 
 
-def test_alike_requests_of_an_engine_that_prefills_first_decode_in_step(model, system):
-    """All prompts are read before any decodes, so that all end together, wave after wave."""
-    first = replace(ENGINE, mixed_steps=False)
-    together = closed(model, system, 64, first, isl=4000, osl=50)
-    apart = closed(model, system, 64, first, isl=4000, osl=50, length_ratio=0.5)
-    assert together.tpot_s[0] == pytest.approx(together.decode_step_s[0], rel=0.02)
-    assert together.ttft_s[0] > 2 * apart.ttft_s[0]
-
-
 @pytest.mark.parametrize("isl", [1024, 1500, 4000])
 def test_a_prompt_cut_into_pieces_takes_longer_than_a_whole_one(model, system, isl):
     whole = closed(model, system, 1, replace(ENGINE, chunk_tokens=0), isl=isl, osl=50)
