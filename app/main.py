@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from app.dashboard import cached, sidebar
+from app.dashboard import cached, garbage, sidebar
 
 HERE = Path(__file__).parent
 
@@ -47,3 +47,4 @@ cached.clear_stale_caches()
 chosen = st.navigation(pages, position="top")
 sidebar.sidebar()
 chosen.run()
+garbage.freeze_loaded(chosen.title)
