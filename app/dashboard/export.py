@@ -12,12 +12,15 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
-import plotly.graph_objects as go
+import plotly.io
 import streamlit as st
+from plotly.basedatatypes import BaseFigure
 
 from app.charts import style
+from app.charts.figure import Figure
 from app.scenario.setup import Setup
 from genz_core.errors import RidgelineError
 
@@ -29,7 +32,7 @@ def look() -> style.Look:
     return style.look(st.context.theme.type)
 
 
-def chart(figure: go.Figure, key: str, alt: str, *, select: bool = False) -> list[dict]:
+def chart(figure: Figure, key: str, alt: str, *, select: bool = False) -> list[dict]:
     """Draw a figure; returns the points that were clicked.
 
     key: of the widget and of saved files.  alt: the text for screen readers.  select: whether the
@@ -41,7 +44,7 @@ def chart(figure: go.Figure, key: str, alt: str, *, select: bool = False) -> lis
         "toImageButtonOptions": {"format": "svg", "filename": f"ridgeline-{key}"},
     }
     event = st.plotly_chart(
-        figure,
+        _AsItIs(figure),
         theme=None,
         key=key,
         config=config,
@@ -52,9 +55,18 @@ def chart(figure: go.Figure, key: str, alt: str, *, select: bool = False) -> lis
     return event["selection"]["points"] if select else []
 
 
-def downloads(
-    name: str, figures: Mapping[str, go.Figure], table: pd.DataFrame, setup: Setup
-) -> None:
+class _AsItIs(BaseFigure):
+    """A figure that Streamlit sends without a check; it would check a plain document."""
+
+    def __init__(self, figure: Figure) -> None:
+        self._document = figure.document()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document, as `BaseFigure.to_dict` gives it."""
+        return self._document
+
+
+def downloads(name: str, figures: Mapping[str, Figure], table: pd.DataFrame, setup: Setup) -> None:
     """Draw buttons that save the table, the scenario and every figure, each made at the click."""
     with st.popover("Export", icon=":material/download:"):
         with st.container(horizontal=True):
@@ -69,7 +81,7 @@ def downloads(
         )
 
 
-def _figure_buttons(stem: str, title: str, figure: go.Figure) -> None:
+def _figure_buttons(stem: str, title: str, figure: Figure) -> None:
     with st.container(horizontal=True):
         page = functools.partial(html, figure, title)
         _button(f"{title} (HTML)", f"{stem}.html", "text/html", page)
@@ -91,9 +103,10 @@ def scenario(setup: Setup) -> str:
     return json.dumps(setup.document(), indent=1)
 
 
-def html(figure: go.Figure, title: str) -> str:
+def html(figure: Figure, title: str) -> str:
     """A figure as an HTML page that needs no network."""
-    page = figure.to_html(include_plotlyjs=True, full_html=True, config={"displaylogo": False})
+    document, config = figure.document(), {"displaylogo": False}
+    page = plotly.io.to_html(document, config, include_plotlyjs=True, validate=False)
     return page.replace("<head>", f"<head><title>Ridgeline: {title}</title>", 1)
 
 
@@ -106,13 +119,14 @@ def can_draw() -> bool:
     return bool(named or any(shutil.which(name) for name in _BROWSERS))
 
 
-def image(figure: go.Figure, kind: str) -> bytes:
+def image(figure: Figure, kind: str) -> bytes:
     """A figure as "svg" or "png", 1200 pixels wide.
 
     Raises:
         RidgelineError: the browser behind kaleido did not start.
     """
     try:
-        return figure.to_image(format=kind, width=1200, height=figure.layout.height or 500, scale=2)
+        height = figure.layout.get("height", 500)
+        return plotly.io.to_image(figure.document(), kind, 1200, height, scale=2, validate=False)
     except (RuntimeError, OSError) as error:
         raise RidgelineError(f"the chart could not be drawn: {error}") from None

@@ -6,7 +6,6 @@ with the state of the widgets, as Streamlit's own frontend does.
 
 from __future__ import annotations
 
-import asyncio
 import random
 import time
 from collections.abc import Iterator, Sequence
@@ -167,9 +166,7 @@ class Visitor:
         seconds = time.perf_counter() - began
         return Rerun(kind, self.page, seconds, received, tuple(_errors(shown)))
 
-    def _read(
-        self, message: ForwardMsg, shown: dict[tuple[int, ...], tuple[Element, str]]
-    ) -> None:
+    def _read(self, message: ForwardMsg, shown: dict[tuple[int, ...], tuple[Element, str]]) -> None:
         """Take in one message: elements, the pages, the address."""
         if message.HasField("ref_hash"):
             known = self._cached[message.ref_hash]
