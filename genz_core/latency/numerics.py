@@ -43,7 +43,8 @@ def chunked(function: Callable[..., Array], *axes: Num, chunk: int = 2048) -> Ar
     size = prod(shape)
     flat = [_flat(axis, shape, size) for axis in arrays]
     if size <= chunk:
-        return function(*flat).reshape(shape)
+        whole = function(*flat)
+        return whole if whole.shape == shape else whole.reshape(shape)
     out = np.empty(size)
     for start in range(0, size, chunk):
         part = slice(start, start + chunk)

@@ -118,6 +118,8 @@ class Pricer:
         Raises:
             MissingSpec: the system states no peak or link that the operator needs.
         """
+        if op.operator_class == "collective" and not np.any(op.message_bytes):
+            return np.zeros(np.shape(op.message_bytes))
         time = _by_phase(op, lambda model, part: self._formula_s(model, part, parameters))
         time = np.where(time > 0, np.maximum(time, self.engine.launch_s), 0.0)
         if self.alone:
