@@ -34,7 +34,7 @@ def invalid_reason(spec: ModelSpec, par: Parallelism) -> str | None:
 
 
 def split_limits(spec: ModelSpec) -> list[SplitLimit]:
-    """Everything that a degree must divide in some layer of `spec`, each once; not to be changed."""
+    """Everything that a degree must divide in some layer, each once; not to be changed."""
     return _LIMITS.get(lambda: _limits_of(spec), spec)
 
 
