@@ -43,8 +43,8 @@ pages = {
         page("library/inside", "Model inside", "account_tree"),
     ],
 }
+garbage.freeze_survivors()
 cached.clear_stale_caches()
 chosen = st.navigation(pages, position="top")
 sidebar.sidebar()
 chosen.run()
-garbage.freeze_loaded(chosen.title)

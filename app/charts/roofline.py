@@ -11,10 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from app.charts import ceilings
 from app.charts.figure import Figure, Trace, scatter
 from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, translucent
 from app.wording import quantities
+from genz_core.step import StepEstimate
 from genz_core.types import System
 
 Row = Mapping[str, Any]
@@ -49,13 +52,29 @@ def frame(rows: Iterable[Row], system: System) -> Frame:
 
     rows: of `operator_points`.
     """
-    rows = list(rows)
+    places = [(row["flops_per_byte"], row["flops_per_s"]) for row in rows]
+    return _around([x for x, _ in places], [y for _, y in places], system)
+
+
+def frame_of_steps(steps: Iterable[StepEstimate], system: System) -> Frame:
+    """`frame` of the points of every operator of some steps, in all their configurations."""
+    xs: list[float] = []
+    ys: list[float] = []
+    for step in steps:
+        run_s = step.operators_s / np.maximum(step.runs, 1.0)[:, None]
+        drawn = (step.flops > 0) & (step.bytes > 0) & (run_s > 0)
+        xs += (step.flops[drawn] / step.bytes[drawn]).tolist()
+        ys += (step.flops[drawn] / run_s[drawn]).tolist()
+    return _around(xs, ys, system)
+
+
+def _around(xs: Sequence[float], ys: Sequence[float], system: System) -> Frame:
+    """Limits around places, intensity [FLOP/byte] by rate [FLOP/s], and around all ridges."""
     ridges = [peak / system.memory_bytes_per_s for peak in system.peak_flops_per_s.values()]
-    xs = [row["flops_per_byte"] for row in rows] + [min(ridges) / 10, max(ridges) * 10]
-    ys = [row["flops_per_s"] for row in rows]
+    across = [*xs, min(ridges) / 10, max(ridges) * 10]
     top = max(system.peak_flops_per_s.values())
     low = max(min([*ys, top / 1e3]), top / 1e7)
-    return Frame((max(min(xs) / 2, 1e-2), max(xs) * 2), (low / 2, top * 2.5))
+    return Frame((max(min(across) / 2, 1e-2), max(across) * 2), (low / 2, top * 2.5))
 
 
 def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> Figure:
