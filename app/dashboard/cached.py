@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 import streamlit as st
@@ -52,8 +52,8 @@ def model_of(name: str, config: str, precisions: tuple[tuple[str, str], ...]) ->
 
 def resolved(setup: Setup) -> Resolved:
     """Model, system and engine of a setup; see `app.scenario.setup.resolve_setup`."""
-    s = setup.scenario
-    names = Scenario(model=s.model, system=s.system, engine=s.engine, **s.precisions)
+    s, formats = setup.scenario, cast(dict[str, Any], setup.scenario.precisions)
+    names = Scenario(model=s.model, system=s.system, engine=s.engine, **formats)
     return replace(_named(replace(setup, scenario=names)), scenario=s)
 
 
