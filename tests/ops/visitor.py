@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.Element_pb2 import Element
@@ -118,8 +118,10 @@ class Visitor:
         return await self._rerun("page", self._widget_states())
 
     async def set(self, widget: Widget, state: WidgetState) -> Rerun:
-        """Put a widget into a state, as a click would."""
+        """Put a widget into a state, as a click would; the address follows one bound to it."""
         self._states[widget.id] = state
+        if key := widget.proto.query_param_key:
+            self.query = urlencode({**parse_qs(self.query), key: _in_address(state)}, doseq=True)
         kind = "sidebar" if widget.in_sidebar else "control"
         return await self._rerun(kind, self._widget_states(), widget.fragment)
 
@@ -219,6 +221,14 @@ def _default(widget: Widget) -> WidgetState | None:
     )  # fmt: skip
     chosen = proto.raw_values if widget.kind == "button_group" else proto.raw_value
     return _strings(proto, chosen or [options[int(at)] for at in proto.default])
+
+
+def _in_address(state: WidgetState) -> list[str]:
+    """A state as the values of a parameter of the address."""
+    value = getattr(state, str(state.WhichOneof("value")))
+    values = value.data if hasattr(value, "data") else [value]
+    return [f"{v:g}" if isinstance(v, float) else str(v).lower() if isinstance(v, bool) else str(v)
+            for v in values]  # fmt: skip
 
 
 def _boxes(proto: Any) -> Iterator[WidgetState]:
