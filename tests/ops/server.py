@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psutil
 
+_ROOT = Path(__file__).parents[2]
 _START = "from app.cli import main; main()"
 
 
@@ -57,7 +58,12 @@ def serving(folder: Path, *options: str) -> Iterator[Server]:
     """
     port, log = _free_port(), folder / "server.log"
     command = [sys.executable, "-c", _START, "app", "--port", str(port), "--no-browser", *options]
-    environment = {**os.environ, "RIDGELINE_DATA": str(folder / "data"), "HF_HUB_OFFLINE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(_ROOT), *filter(None, sys.path)]),
+        "RIDGELINE_DATA": str(folder / "data"),
+        "HF_HUB_OFFLINE": "1",
+    }
     with log.open("w") as out:
         started = subprocess.Popen(
             command, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
