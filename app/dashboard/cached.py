@@ -20,7 +20,7 @@ from app.scenario.levers import levers as levers_of
 from app.scenario.levers import with_eight_bits
 from app.scenario.scenario import Resolved, Scenario, estimate_resolved
 from app.scenario.setup import Setup
-from genz_core import Estimate
+from genz_core import Estimate, max_batch, max_context
 from genz_core.types import Model
 from hardware_db import data_folder
 
@@ -79,6 +79,14 @@ def priced(setup: Setup) -> Estimate:
 def swept(setup: Setup, axis: str, values: tuple[int, ...]) -> Estimate:
     """The estimate of a setup with `axis` ("batch" or "isl") running over `values`."""
     return estimate_resolved(resolved(setup), **{axis: np.array(values, dtype=float)})
+
+
+@by_setup(64)
+def largest(setup: Setup) -> tuple[int, int]:
+    """The largest batch and the longest input that fit, all else as in the setup."""
+    r, s = resolved(setup), setup.scenario
+    case = (r.model, r.system, s.workload, s.parallelism, r.engine)
+    return max_batch(*case), max_context(*case)
 
 
 @by_setup(256)

@@ -19,7 +19,7 @@ _AGAIN_S = 300.0
 
 
 @dataclass(slots=True)
-class _Survivors:
+class Survivors:
     """A callback of `gc` that freezes what a long collection has left.
 
     began_s: processor time at its start.  thawed_s: when everything was last looked through.
@@ -43,4 +43,4 @@ class _Survivors:
 @functools.cache
 def freeze_survivors() -> None:
     """Keep full collections short from now on; a second call does nothing."""
-    gc.callbacks.append(_Survivors())
+    gc.callbacks.append(Survivors())

@@ -129,7 +129,7 @@ class Pricer:
 
         least: `roofline(op, system)` of each.
         """
-        times = [np.zeros(())] * len(ops)
+        times = [np.zeros(np.shape(op.message_bytes)) for op in ops]
         kernels: dict[int, KernelTime] = {}
         for at, op in enumerate(ops):
             phases = phases_of(op)
