@@ -19,11 +19,12 @@ from genz_core.memory import Memory, memory
 from genz_core.serving.queueing import Latencies, Residents, Steps, gap_s, latencies
 from genz_core.serving.traffic import ServingEstimate, Traffic
 from genz_core.types import Array, Group, Model, Num, Parallelism, System, Workload
-from genz_core.validity import OnError, check, raise_for_status
+from genz_core.validity import OnError, check, raise_for_status, tiled
 from genz_core.workload import OUT_OF_MEMORY, decode, mixed, prefill
 
 OVERLOADED = "overloaded"
 _RATE_NODES = 24
+_LANES = 4096  # steps priced in one call: more take memory and no less time each
 _NO_ROOM = "no sequence's cache fits beside the weights"
 
 
@@ -183,10 +184,20 @@ class _ServedModel:
         return np.ceil(np.asarray(isl) / tokens) if tokens else np.ones_like(isl, dtype=float)
 
     def served_per_s(self, running: Array) -> Array:
-        """Requests per second that `running` sequences complete."""
-        steps = self.steps(running)
-        tpot, _ = gap_s(steps, Residents(np.round(running), running, self.osl, self.ranks))
-        return running / (steps.own_s + tpot * self.osl)
+        """Requests per second that `running` sequences complete, [nodes, configs] both."""
+        nodes = max(_LANES // running.shape[1], 1)
+        parts = np.split(running, range(nodes, len(running), nodes))
+        return np.concatenate([self._served_per_s(part) for part in parts])
+
+    def _served_per_s(self, running: Array) -> Array:
+        """`served_per_s`, all nodes side by side."""
+        sizes, split = tiled(self.load, self.parallelism, len(running))
+        load = Workload(sizes["batch"], sizes["isl"], sizes["osl"])
+        lanes, sequences = replace(self, load=load, parallelism=split), running.reshape(-1)
+        steps = lanes.steps(sequences)
+        inside = Residents(np.round(sequences), sequences, lanes.osl, lanes.ranks)
+        tpot, _ = gap_s(steps, inside)
+        return (sequences / (steps.own_s + tpot * lanes.osl)).reshape(running.shape)
 
     def seen(self, steps: Steps, load: Residents, waves: float, recipe: Recipe) -> Latencies:
         """Latencies of a request, scaled by the recipe, and never below the bound."""
@@ -259,7 +270,7 @@ def _open_loop(served: _ServedModel, rate: Array, recipe: Recipe) -> ServingEsti
     """
     rate = np.broadcast_to(rate, served.limit.shape)
     grid = np.geomspace(np.ones_like(served.limit), served.limit, _RATE_NODES)
-    rates = np.maximum.accumulate(np.stack([served.served_per_s(d) for d in grid]), axis=0)
+    rates = np.maximum.accumulate(served.served_per_s(grid), axis=0)
     running = np.array([np.interp(rate[at], rates[:, at], grid[:, at]) for at in range(rate.size)])
     steps = served.steps(running)
     seen = served.seen(steps, Residents(running, running, served.osl, served.ranks), 0.0, recipe)
