@@ -1,5 +1,5 @@
-# The dashboard in a container:
-#   docker build -t ridgeline . && docker run --rm -p 8501:8501 ridgeline
+# The dashboard in a container, for others than the one who runs it (docs/operations.md):
+#   docker build -t ridgeline . && docker run --rm -p 8501:8501 -v ridgeline:/home/ridgeline/data ridgeline
 ARG PYTHON=3.12-slim-bookworm
 
 FROM python:${PYTHON} AS build
@@ -12,19 +12,19 @@ COPY hardware_db hardware_db
 COPY model_registry model_registry
 COPY profilers profilers
 RUN --mount=type=cache,target=/root/.cache/pip \
-    /opt/ridgeline/bin/pip install -c constraints.txt .
+    /opt/ridgeline/bin/pip install -c constraints.txt ".[auth]"
 
 FROM python:${PYTHON}
 RUN useradd --create-home --uid 10001 ridgeline
 COPY --from=build /opt/ridgeline /opt/ridgeline
 ENV PATH="/opt/ridgeline/bin:$PATH" \
     PYTHONUNBUFFERED=1 \
-    STREAMLIT_BROWSER_GATHER_USAGE_STATS=false \
-    STREAMLIT_SERVER_FILE_WATCHER_TYPE=none \
-    STREAMLIT_SERVER_HEADLESS=true
+    RIDGELINE_DATA=/home/ridgeline/data
 USER 10001
 WORKDIR /home/ridgeline
+RUN mkdir data
+VOLUME /home/ridgeline/data
 EXPOSE 8501
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s --retries=3 \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8501/_stcore/health', timeout=4)"]
-CMD ["ridgeline", "app", "--host", "0.0.0.0", "--port", "8501", "--no-browser"]
+CMD ["ridgeline", "app", "--shared", "--host", "0.0.0.0", "--port", "8501", "--no-browser"]

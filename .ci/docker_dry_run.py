@@ -138,6 +138,10 @@ class Build:
     def do_expose(self, rest: str) -> None:
         self.stage.port = int(rest)
 
+    def do_volume(self, rest: str) -> None:
+        if not self.stage.path(rest).is_dir():
+            sys.exit(f"VOLUME {rest} is no folder of the image, so its user cannot write there")
+
     def do_healthcheck(self, rest: str) -> None:
         self.stage.health = json.loads(rest[rest.index("CMD ") + 4 :])
 
@@ -158,7 +162,8 @@ def serve_and_check(stage: Stage) -> None:
     if user is None:
         print("  CMD runs as this user: it cannot become another, or that one cannot read Python")
     else:
-        shutil.chown(home, user, user)
+        for place in (home, *home.rglob("*")):
+            shutil.chown(place, user, user)
 
     def start(words: list[str], stderr: int | None = None) -> subprocess.Popen[bytes]:
         words = [word.replace(str(stage.port), port) for word in words]

@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from app.dashboard import cached, sidebar
+from app.dashboard import cached, sidebar, visitor
 
 HERE = Path(__file__).parent
 
@@ -43,7 +43,9 @@ pages = {
         page("library/inside", "Model inside", "account_tree"),
     ],
 }
+visitor.admit()
 cached.clear_stale_caches()
 chosen = st.navigation(pages, position="top")
-sidebar.sidebar()
-chosen.run()
+with visitor.library():
+    sidebar.sidebar()
+    chosen.run()

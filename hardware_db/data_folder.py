@@ -11,12 +11,11 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from stat import S_ISREG
-from typing import Any
 
 _FILES = ("systems/*.yaml", "profiles/*.yaml", "engines/*.yaml", "recipes.csv")
 _OVERLAY: ContextVar[Path | None] = ContextVar("overlay", default=None)
@@ -46,12 +45,6 @@ def overlay(folder: Path | None) -> Iterator[None]:
         yield
     finally:
         _OVERLAY.reset(token)
-
-
-def call_with_overlay(folder: Path | None, work: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of `work(*arguments)` under `overlay`; a `functools.partial` of it pickles."""
-    with overlay(folder):
-        return work(*arguments)
 
 
 def users_folder() -> Path:

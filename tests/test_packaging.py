@@ -176,3 +176,9 @@ def test_the_pictures_and_pages_that_the_readme_links_exist():
     targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", README)
     assert targets
     assert not [target for target in targets if not (ROOT / target).exists()]
+
+
+def test_the_container_serves_others_and_so_keeps_them_apart():
+    (command,) = re.findall(r"^CMD (\[.*\])$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    words = json.loads(command)
+    assert words[words.index("--host") + 1] == "0.0.0.0" and "--shared" in words

@@ -81,10 +81,6 @@ def _stamp_of_the_cache() -> frozenset[tuple[Path, int]]:
 def clear_stale_caches() -> None:
     """Clear the caches if the user's own files have changed since they were filled."""
     if _stamp_of_the_cache() != data_folder.stamp():
-        clear_caches()
-
-
-def clear_caches() -> None:
-    """Clear all caches, after a change of something that predictions rest on."""
-    st.cache_resource.clear()
-    st.cache_data.clear()
+        st.cache_resource.clear()
+        st.cache_data.clear()
+        _stamp_of_the_cache()  # of the files that fill them from here on

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 import hardware_db
-from app.dashboard import cached, own_definitions
+from app.dashboard import cached, own_definitions, visitor
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE
 from genz_core.errors import RidgelineError
@@ -26,11 +26,13 @@ _WIDE = ("bf16", "fp16", "tf32", "fp32")
 def readable_systems() -> dict[str, System]:
     """Every system that can be read: the visitor's own, those that ship, the user's folder."""
     texts = own_definitions.own_texts("systems")
-    return {name: hardware_db.load_yaml(text) for name, text in texts.items()} | _on_disk()
+    own = {name: hardware_db.load_yaml(text) for name, text in texts.items()}
+    return own | _on_disk(*visitor.own_edition())
 
 
-@st.cache_resource(ttl=30, show_spinner=False)
-def _on_disk() -> dict[str, System]:
+@st.cache_resource(ttl=30, max_entries=16, show_spinner=False)
+def _on_disk(own_folder: str, own_edition: str) -> dict[str, System]:
+    """Systems in files, those of the visitor's folder among them."""
     return dict(_readable())
 
 

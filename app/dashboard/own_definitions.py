@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
@@ -12,9 +13,12 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 import hardware_db
 import model_registry
+from app.dashboard import visitor
 from app.scenario.setup import Setup, parse_config
 from app.wording.markdown import plain
 from genz_core.errors import InvalidValue, RidgelineError
+from model_registry.finding.hub import hub_id
+from model_registry.finding.sources import hub_config
 
 Kind = Literal["models", "systems"]
 MAX_UPLOAD_MB = 5
@@ -27,11 +31,35 @@ def own_texts(kind: Kind) -> dict[str, str]:
 
 
 def attach(setup: Setup) -> Setup:
-    """The setup with the texts of the own model and system that it names."""
+    """The setup with the own model and system that it names, and the visitor's data folder.
+
+    Raises:
+        RidgelineError: as `config_of`.
+    """
     s = setup.scenario
-    config = own_texts("models").get(s.model, "")
-    sheet = own_texts("systems").get(s.system, "")
-    return replace(setup, model_config=config, system_yaml=sheet)
+    folder, state = visitor.own_edition()
+    return replace(
+        setup,
+        model_config=config_of(s.model),
+        system_yaml=own_texts("systems").get(s.system, ""),
+        own_folder=folder,
+        own_edition=state,
+    )
+
+
+def config_of(model: str) -> str:
+    """The config.json that a name stands for: the visitor's, or a hub model's in the hub's cache.
+
+    "" for a shipped name, and for a hub model that is not here.
+
+    Raises:
+        RidgelineError: a malformed hub address, a file of the cache that cannot be read.
+    """
+    if text := own_texts("models").get(model):
+        return text
+    name = hub_id(model)
+    config = hub_config(name, ask=False) if name else None
+    return json.dumps(config) if config else ""
 
 
 def uploader() -> None:

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import streamlit as st
 
 import hardware_db
-from app.dashboard import cached, own_definitions, pinned, tracing
+from app.dashboard import cached, hub_button, own_definitions, pinned, tracing
 from app.scenario.scenario import Resolved, Scenario
 from app.scenario.setup import FACTORS, Setup
 from app.wording import quantities
@@ -49,6 +49,7 @@ def sidebar() -> None:
             st.warning(plain(sentence), icon=":material/warning:")
         model, system = _names()
         try:
+            hub_button.ask_button(model)
             chosen = _scenario(model, system)
         except RidgelineError as error:
             st.session_state["setup"] = error
@@ -105,7 +106,8 @@ def _names() -> tuple[str, str]:
         key="model",
         bind="query-params",
         accept_new_options=True,
-        help="Type to search; any Hugging Face id of a known architecture is understood.",
+        help="Type to search; any Hugging Face id of a known architecture is understood. "
+        "hf:owner/name stands for a model on the hub, which is asked when you press a button.",
     )
     system = st.selectbox(
         "System",

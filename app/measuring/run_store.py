@@ -19,7 +19,7 @@ from app.measuring.prediction import RunContext
 from genz_core import Estimate, Workload, estimate
 from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
 from genz_core.types import Parallelism, Step
-from hardware_db.data_folder import data_folder
+from hardware_db.data_folder import data_folder, data_folders
 from profilers import Comparison, Measurement
 from profilers.artifacts import write_artifacts
 from profilers.collect.progress import Cancel, Progress, never, silent
@@ -31,8 +31,13 @@ Runner = Callable[[RunConfig, Path, Progress, Cancel], Outcome]
 
 
 def store() -> Store:
-    """The runs in the user's data folder."""
+    """The store that new runs are kept in."""
     return Store(data_folder() / "runs")
+
+
+def stores() -> list[Store]:
+    """The store that new runs are kept in, and those that are only read."""
+    return [Store(folder / "runs") for folder in reversed(data_folders())]
 
 
 def execute(config: RunConfig, progress: Progress = silent, cancelled: Cancel = never) -> str:

@@ -9,13 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 import hardware_db
 import model_registry
 from app.scenario.scenario import Resolved, Scenario, combined
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidValue, UnknownModel
 from genz_core.types import Model, System
+from hardware_db.data_folder import overlay
+from model_registry.finding.hub import hub_id
 
 FACTORS = ("peak", "bandwidth", "capacity", "link")
 #: What a setup adds to a scenario in numbers, with what each is unless said otherwise.
@@ -29,6 +32,8 @@ class Setup:
     model_config, system_yaml: text that the visitor brought, "" to look the name up.
     peak, bandwidth, capacity, link: what-if multipliers of the system.
     price: rent of a device [USD per hour]; 0 for the one that the system states.
+    own_folder: the visitor's data folder, laid over the user's, "" for none.  own_edition: state of
+    its files, which tells apart what is cached.
     """
 
     scenario: Scenario = field(default_factory=Scenario)
@@ -39,6 +44,8 @@ class Setup:
     capacity: float = 1.0
     link: float = 1.0
     price: float = 0.0
+    own_folder: str = ""
+    own_edition: str = ""
 
     def changed(self) -> dict[str, Any]:
         """What differs from the default, by the names that the address uses."""
@@ -83,15 +90,19 @@ def resolve_setup(setup: Setup, model: Model | None = None) -> Resolved:
     """
     s = setup.scenario
     model = model or model_of(s.model, setup.model_config, tuple(s.precisions.items()))
-    return combined(s, model, system_of(setup), measured=not setup.system_yaml)
+    with overlay(Path(setup.own_folder) if setup.own_folder else None):
+        return combined(s, model, system_of(setup), measured=not setup.system_yaml)
 
 
 def model_of(name: str, config: str, precisions: tuple[tuple[str, str], ...]) -> Model:
     """A model by name, or from the text of a config.json that a visitor brought.
 
     Raises:
-        RidgelineError: an unknown name, or a config that cannot be read.
+        RidgelineError: an unknown name, a hub address without its config, or a config that
+            cannot be read.
     """
+    if not config and hub_id(name):
+        raise UnknownModel("hub model", name, hint="Its config.json is not here: ask the hub first")
     return model_registry.load(parse_config(config) if config else name, **dict(precisions))
 
 

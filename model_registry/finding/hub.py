@@ -1,8 +1,8 @@
 """Files of a model on the Hugging Face hub, from its cache or over the network.
 
 Only a `HubModel` leads here, which the command line and a button make of an address
-("hf:owner/name"): a name, however it is spelled, opens no connection.  The cache comes first: what
-it holds is not asked for again.
+("hf:owner/name"): a name, however it is spelled, opens no connection.  The
+cache comes first: what it holds is not asked for again.
 """
 
 from __future__ import annotations
@@ -135,12 +135,14 @@ def _download(name: str, file: str) -> Path | None:
     try:
         from huggingface_hub import hf_hub_download
         from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+        from huggingface_hub.utils.logging import set_verbosity_error
     except ImportError:
         raise UnknownModel(
             "hub model",
             name,
             hint="Install the extra 'profile' to ask the hub, or paste its config.json",
         ) from None
+    set_verbosity_error()  # its retries would be told beside the one sentence
     try:
         return Path(hf_hub_download(name, file, etag_timeout=TIMEOUT_S))
     except LocalEntryNotFoundError:

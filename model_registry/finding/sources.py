@@ -166,7 +166,7 @@ def _config_file(path: Path) -> Path:
     Raises:
         UnknownModel: a path to nothing.
     """
-    file = path / "config.json" if path.is_dir() else path
+    file = path / _CONFIG if path.is_dir() else path
     if not file.is_file():
         raise UnknownModel("model file", str(path), hint="Give the path of a config.json")
     return file

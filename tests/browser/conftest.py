@@ -2,19 +2,13 @@
 
 import os
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 
-START = "from app.cli import main; main()"
+from tests.dashboards import served
+
 SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 QUIET = (
@@ -35,44 +29,13 @@ def chromium() -> str | None:
     return named or next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def wait_until_healthy(
-    server: subprocess.Popen, url: str, log: Path, timeout_s: float = 60
-) -> None:
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline and server.poll() is None:
-        try:
-            with urllib.request.urlopen(f"{url}/_stcore/health", timeout=2):
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.1)
-    pytest.fail(f"the dashboard did not come up at {url}:\n{log.read_text()}")
-
-
 @pytest.fixture(scope="session")
 def app_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the dashboard, started as the command `ridgeline app` starts it."""
     if chromium() is None:
         pytest.skip("no Chromium or Chrome on this machine")
-    folder, port = tmp_path_factory.mktemp("dashboard"), free_port()
-    command = [sys.executable, "-c", START, "app", "--port", str(port), "--no-browser"]
-    log = folder / "log"
-    with log.open("w") as out:
-        server = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
-        )
-    try:
-        url = f"http://127.0.0.1:{port}"
-        wait_until_healthy(server, url, log)
-        yield url
-    finally:
-        server.terminate()
-        server.wait(timeout=20)
+    with served(tmp_path_factory.mktemp("dashboard")) as server:
+        yield server.url
 
 
 @pytest.fixture(scope="session")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import pickle
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 import hardware_db
 from genz_core.engine import MeasuredRecipe, Recipe, RecipeKey
-from hardware_db import data_folder, recipes, user_files
-from hardware_db.data_folder import call_with_overlay, edition, overlay
+from hardware_db import recipes, user_files
+from hardware_db.data_folder import edition, overlay
 
 KEY = RecipeKey("vllm", 8_000_000_000, "h100-sxm5-80gb", "bf16")
 
@@ -63,12 +61,6 @@ def test_recipes_of_the_user_hold_until_the_overlay_has_one(users: Path, visitor
         assert recipes.load_recipe(KEY).scales.ttft_scale == 1.5
         assert not recipes.forget_recipe(KEY)
     assert recipes.load_recipe(KEY).scales.ttft_scale == 1.5
-
-
-def test_a_call_with_an_overlay_can_be_sent_to_another_process(users: Path, visitors: Path):
-    call = pickle.loads(pickle.dumps(partial(call_with_overlay, visitors)))
-    assert call(data_folder.data_folder) == visitors
-    assert data_folder.data_folder() == users
 
 
 def test_the_edition_of_a_folder_changes_with_its_files(users: Path, visitors: Path):

@@ -2,40 +2,152 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+EVERYWHERE = ("0.0.0.0", "::")
+
 
 def register(cli: typer.Typer) -> None:
-    cli.command("app", help="Open the dashboard in a browser.")(app)
+    cli.command("app", help="Open the dashboard in a browser, or serve it to others.")(app)
 
 
 def app(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.", min=0, max=65535)] = 8501,
+    port: Annotated[
+        int, typer.Option(help="Port to listen on; 0: a free one.", min=0, max=65535)
+    ] = 8501,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
+    shared: Annotated[
+        bool,
+        typer.Option(
+            "--shared",
+            help="Serve others: what a visitor saves stays the visitor's own, kept runs are read "
+            "only, and nothing is measured on this machine.",
+        ),
+    ] = False,
+    may_save: Annotated[
+        bool,
+        typer.Option(
+            "--visitors-may-save",
+            help="With --shared: visitors change systems, calibrations and kept runs for all.",
+        ),
+    ] = False,
+    may_measure: Annotated[
+        bool,
+        typer.Option(
+            "--visitors-may-measure", help="With --shared: visitors run models on this machine."
+        ),
+    ] = False,
+    login: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of secrets with a section [auth]: visitors log in by OpenID Connect.",
+        ),
+    ] = None,
+    base_path: Annotated[
+        str, typer.Option(help="Path of the dashboard behind a proxy, such as /ridgeline.")
+    ] = "",
 ) -> None:
     import os
     import sys
     from importlib.util import find_spec
-    from pathlib import Path
 
     import app
+    from app.rights import VARIABLE, Rights
     from genz_core.errors import InvalidValue
+    from hardware_db.data_folder import users_folder
 
     if find_spec("streamlit") is None:
         raise InvalidValue("streamlit is not installed; run: pip install ridgeline")
-    entry = Path(app.__file__).with_name("main.py")
+    if not shared and (may_save or may_measure):
+        option = "--visitors-may-save" if may_save else "--visitors-may-measure"
+        raise InvalidValue(f"{option} is for others than you: give --shared with it")
+    check_free(host, port)
+    if login:
+        check_login(login)
+    if host not in LOOPBACK and not shared:
+        typer.echo(
+            f"Warning: all who reach {host} may save, delete and measure as you do; give --shared "
+            "to keep visitors apart.",
+            err=True,
+        )
+    rights = Rights(shared, not shared or may_save, not shared or may_measure, login is not None)
+    if rights != Rights():
+        os.environ[VARIABLE] = rights.words()
+    os.environ["RIDGELINE_DATA"] = str(users_folder().absolute())
     options = {
         "server.address": host,
         "server.port": port,
+        "server.baseUrlPath": base_path.strip("/"),
         "server.headless": str(no_browser).lower(),
         "server.showEmailPrompt": "false",
-        "browser.gatherUsageStats": "false",
         "server.fileWatcherType": "none",
+        "browser.serverAddress": "localhost" if host in (*EVERYWHERE, "::1") else host,
+        "browser.gatherUsageStats": "false",
     }
+    if shared:
+        options["client.showErrorDetails"] = "none"
+    if login:
+        options["secrets.files"] = login.absolute()
+    entry = Path(app.__file__).with_name("server.py")
     flags = [f"--{name}={value}" for name, value in options.items()]
     os.chdir(entry.parent)  # where .streamlit/config.toml lies
-    command = [sys.executable, "-m", "streamlit", "run", str(entry), *flags]
-    os.execv(sys.executable, command)
+    os.execv(sys.executable, [sys.executable, "-m", "streamlit", "run", str(entry), *flags])
+
+
+def check_free(host: str, port: int) -> None:
+    """Bind the address once, to see that the server can.
+
+    Raises:
+        InvalidValue: the port is taken, or the address is not of this machine.
+    """
+    import errno
+    import socket
+
+    from genz_core.errors import InvalidValue
+
+    foreign = f"{host!r} is no address of this machine: give 127.0.0.1 or 0.0.0.0"
+    if not host:  # to the system it is every address
+        raise InvalidValue(foreign)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except UnicodeError:  # a label that no host's name can have
+            raise InvalidValue(foreign) from None
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                message = f"port {port} of {host} is in use: give another with --port, 0 for any"
+            elif error.errno == errno.EACCES:
+                message = f"port {port} needs rights of the system: give one above 1023 with --port"
+            else:
+                message = foreign
+            raise InvalidValue(message) from None
+
+
+def check_login(secrets: Path) -> None:
+    """Look for what a login needs, before anybody asks for one.
+
+    Raises:
+        InvalidValue: no such file, no section [auth] in it, or Authlib is not installed.
+    """
+    import tomllib
+    from importlib.util import find_spec
+
+    from genz_core.errors import InvalidValue
+
+    try:
+        auth = tomllib.loads(secrets.read_text(encoding="utf-8")).get("auth")
+    except (OSError, ValueError) as error:
+        raise InvalidValue(f"{secrets} cannot be read as a file of secrets: {error}") from None
+    needed = ("redirect_uri", "cookie_secret", "client_id", "client_secret", "server_metadata_url")
+    stated = auth if isinstance(auth, dict) else {}
+    if missing := [name for name in needed if name not in stated]:
+        raise InvalidValue(f"{secrets} has no {', '.join(missing)} in its section [auth]")
+    if find_spec("authlib") is None:
+        raise InvalidValue("a login needs Authlib; run: pip install 'ridgeline[auth]'")

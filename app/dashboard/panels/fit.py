@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
 import streamlit as st
 
 from app.calibration import fit_tables
 from app.charts import parity
-from app.dashboard import export
+from app.dashboard import export, visitor
 from app.wording import quantities
 from app.wording.markdown import plain
 
@@ -19,11 +18,11 @@ NUMBER = st.column_config.NumberColumn(format="%.4g")
 
 
 def fit_panel(
-    fitted: fit_tables.CalibratedSystem, fact: tuple[str, str], save: Callable[[], list[Path]]
+    fitted: fit_tables.CalibratedSystem, fact: tuple[str, str], save: Callable[[], object]
 ) -> None:
     """Draw the errors before and after, the points, the constants, and the button to keep it.
 
-    fact: label and value of one more card.  save: writes the files; returns their paths.
+    fact: label and value of one more card.  save: writes the files.
     """
     rows = fit_tables.error_rows(fitted)
     median = [float(pd.Series([row[key] for row in rows]).median()) for key in ("before", "after")]
@@ -48,9 +47,8 @@ def fit_panel(
             column_config={"before": NUMBER, "after": NUMBER, "uncertainty": SHARE},
         )  # fmt: skip
     if st.button("Save as a system", key="save_fit", icon=":material/save:"):
-        paths = save()
+        save()
         st.success(
-            f"Kept in {len(paths)} files of your data folder; choose "
-            f"{plain(fitted.system.slug)} in the sidebar.",
+            f"Kept {visitor.keeping()}; choose {plain(fitted.system.slug)} in the sidebar.",
             icon=":material/check:",
         )

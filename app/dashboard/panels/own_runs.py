@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.calibration import from_runs
 from app.charts import measured
-from app.dashboard import cached, export, sidebar
+from app.dashboard import export, sidebar, visitor
 from app.dashboard.panels.fit import NUMBER, SHARE
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -98,9 +98,7 @@ def _show(calibration: from_runs.RecipeCalibration) -> None:
     with st.container(horizontal=True):
         if st.button("Use in later predictions", key="own_save", icon=":material/save:"):
             from_runs.keep(calibration)
-            cached.clear_caches()
-            st.success("Kept in your data folder.", icon=":material/check:")
+            st.success(f"Kept {visitor.keeping()}.", icon=":material/check:")
         if st.button("Forget them", key="own_forget", icon=":material/delete:"):
             dropped = recipes.forget_recipe(calibration.key)
-            cached.clear_caches()
             st.info("Forgotten." if dropped else "Nothing was kept.", icon=":material/info:")

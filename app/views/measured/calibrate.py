@@ -5,7 +5,7 @@ import streamlit as st
 import hardware_db
 from app.calibration import from_reports as report_calibration
 from app.calibration import machine
-from app.dashboard import report_uploads
+from app.dashboard import report_uploads, visitor
 from app.dashboard.job_progress import is_running, show_progress, submitted
 from app.dashboard.panels.fit import fit_panel
 from app.dashboard.panels.own_runs import own_runs_panel
@@ -37,6 +37,8 @@ def from_machine() -> None:
         "One to two minutes of microbenchmarks on the machine of this server: matrix products, "
         "attention, experts, norms and copies. No time of a whole model enters the fit."
     )
+    if not visitor.may_measure("ridgeline calibrate machine"):
+        return
     settings = form()
     if settings and not is_running(JOB):
         st.session_state.pop(JOB, None)

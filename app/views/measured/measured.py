@@ -25,8 +25,8 @@ def kept_run() -> Measurement:
 
     Without kept runs the page stops with a sentence.
     """
-    store = run_store.store()
-    runs = store.runs()
+    kept = [(store, run) for store in run_store.stores() for run in store.runs()]
+    runs, home = [run for _, run in kept], {run.id: store for store, run in kept}
     if not runs:
         st.info("No run is kept yet: measure one on the page Run.", icon=":material/timer:")
         st.stop()
@@ -34,7 +34,7 @@ def kept_run() -> Measurement:
         "Run", runs, format_func=lambda run: f"{run.label} on {run.system} · {run.id[:8]}",
         key="measured_run",
     )  # fmt: skip
-    chosen = store.load(run.id)
+    chosen = home[run.id].load(run.id)
     load, ranks = chosen.workload, chosen.facts.get("world_size")
     sizes = f", batch {load.batch:g}, {load.isl:g} + {load.osl:g} tokens" if load else ""
     over = f", TP {ranks}" if ranks else ""

@@ -2,13 +2,14 @@
 
 import streamlit as st
 
-from app.dashboard import display_tables
+from app.dashboard import visitor
 from app.dashboard.job_progress import is_running, show_interrupted, show_progress, submitted
+from app.dashboard.panels.kept_runs import all_kept_runs
 from app.dashboard.panels.sweep import show_sweep, sweep_fields
 from app.jobs import MEASURING
 from app.measuring import run_store
 from app.measuring.run_form import run_of_form
-from app.wording.markdown import plain, without_links
+from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 from genz_core.limits import LIMITS
 from profilers.run_config import RunConfig, presets
@@ -50,6 +51,17 @@ def form(mode: str) -> RunConfig | None:
     return run_of_form([*overrides, *more.split()], grid)
 
 
+def start_run() -> None:
+    """Draw the form; when it is sent, start its run and draw the page again."""
+    mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True, key="run_mode")
+    config = form(mode)
+    if config is not None and not is_running(JOB):
+        work = run_store.execute_sweep if mode == SWEEP else run_store.execute
+        st.session_state.pop(JOB, None)
+        submitted(JOB, work, config, config.model.name, MEASURING)
+        st.rerun()
+
+
 def workload() -> list[str]:
     """Draw the inputs of a single run; returns overrides of the run file."""
     profile = st.segmented_control(
@@ -72,53 +84,15 @@ def size_input(label: str, name: str, value: int) -> int:
     return int(st.number_input(label, limit.least, limit.most, value, key=f"run_{name}"))
 
 
-def kept_runs() -> None:
-    """Draw the list of kept runs, and the report or comparison of the chosen ones."""
-    store = run_store.store()
-    runs = store.runs()
-    st.subheader("Kept runs", anchor=False)
-    for sentence in store.left_out():
-        st.warning(plain(sentence), icon=":material/warning:")
-    if not runs:
-        st.caption("None yet.")
-        return
-    event = st.dataframe(
-        display_tables.run_table(runs),
-        hide_index=True,
-        key="runs_table",
-        on_select="rerun",
-        selection_mode="multi-row",
-    )
-    chosen = [runs[at] for at in event["selection"]["rows"]] or runs[:1]
-    if len(chosen) > 1:
-        st.dataframe(store.compare(*(run.id for run in chosen)), hide_index=True)
-        return
-    run = chosen[0]
-    folder = store.path(run.id)
-    report = folder / "report.md"
-    if report.is_file():
-        with st.expander(f"Report of {run.id[:8]}", expanded=True):
-            st.markdown(without_links(report.read_text(encoding="utf-8")))
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        tag = st.text_input("Tag", key="run_tag", max_chars=40, width=200)
-        st.button("Add tag", on_click=store.tag, args=(run.id, tag), disabled=not tag.strip())
-        st.button("Delete", on_click=store.delete, args=(run.id,), icon=":material/delete:")
-
-
 st.title("Run", anchor=False)
 st.caption(
     "A model with random weights of its true shapes, timed on the machine of this server. The form "
     "says what runs; the sidebar's scenario plays no part here."
 )
-mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True, key="run_mode")
 try:
-    show_interrupted(MEASURING)
-    config = form(mode)
-    if config is not None and not is_running(JOB):
-        work = run_store.execute_sweep if mode == SWEEP else run_store.execute
-        st.session_state.pop(JOB, None)
-        submitted(JOB, work, config, config.model.name, MEASURING)
-        st.rerun()
+    if visitor.may_measure("ridgeline runs start"):
+        show_interrupted(MEASURING)
+        start_run()
     if is_running(JOB):
         show_progress(JOB, "run", STOPPING)
     job = st.session_state.get(JOB)
@@ -127,9 +101,9 @@ try:
             st.error(plain(job.error), icon=":material/error:")
         else:
             run, swept = job.result if isinstance(job.result, tuple) else (job.result, None)
-            st.success(f"Kept as {run[:8]}.", icon=":material/check:")
+            st.success(f"Kept as {run[:8]} {visitor.keeping()}.", icon=":material/check:")
             if swept is not None:
                 show_sweep(swept)
-    kept_runs()
+    all_kept_runs()
 except RidgelineError as error:
     st.error(plain(error), icon=":material/error:")

@@ -14,6 +14,7 @@ import pytest
 from app.jobs import MEASURING, Interrupted, Job, Lane, Queue
 from app.jobs.order import JobFiles
 from genz_core.errors import InvalidValue
+from hardware_db.data_folder import overlay
 from tests.app.jobs import works
 
 LANE = Lane("test", 2, limit_s=60.0, memory_bytes=1 << 30)
@@ -135,6 +136,12 @@ def test_jobs_of_a_lane_start_in_turn_and_know_their_place(queue: Queue):
     until(lambda: third.place == 0)
     begun(third).cancel()
     assert ended(third).result == "kept what was complete"
+
+
+def test_a_job_sees_the_data_folders_of_whoever_submits_it(queue: Queue, tmp_path: Path):
+    with overlay(tmp_path / "visitor"):
+        job = queue.submit(works.tell_data_folder, None, "a test", LANE)
+    assert ended(job).result == tmp_path / "visitor"
 
 
 def test_another_lane_does_not_wait(queue: Queue):

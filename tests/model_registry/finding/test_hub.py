@@ -92,6 +92,11 @@ def test_what_is_not_cached_says_what_to_do_instead(offline_cache: Path) -> None
         model_registry.load(HubModel("someone/else"))
 
 
+def test_an_address_that_is_given_as_a_name_is_not_asked_for(offline_cache: Path) -> None:
+    with pytest.raises(UnknownModel, match="someone/tiny is on the hub, which a name does not ask"):
+        model_registry.load("hf:someone/tiny")
+
+
 def test_the_cache_is_read_without_asking_and_says_what_it_lacks(offline_cache: Path) -> None:
     quant = {"quantization": {"quant_algo": "FP8"}}
     (offline_cache / "hf_quant_config.json").write_text(json.dumps(quant))
@@ -136,8 +141,3 @@ def test_what_the_cache_holds_is_not_waited_for(
 
 def test_the_hub_has_five_seconds() -> None:
     assert hub.TIMEOUT_S == 5.0
-
-
-def test_an_address_that_is_given_as_a_name_is_not_asked_for(offline_cache: Path) -> None:
-    with pytest.raises(UnknownModel, match="someone/tiny is on the hub, which a name does not ask"):
-        model_registry.load("hf:someone/tiny")

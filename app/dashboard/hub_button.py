@@ -1,0 +1,42 @@
+"""The button that asks the Hugging Face hub for a model: nothing else of the dashboard does."""
+
+from __future__ import annotations
+
+import json
+
+import streamlit as st
+
+from app.dashboard import own_definitions
+from app.wording.markdown import plain
+from genz_core.errors import RidgelineError
+from model_registry.finding.hub import hub_id
+from model_registry.finding.sources import hub_config
+
+_ERROR = "hub_error"
+
+
+def ask_button(model: str) -> None:
+    """Draw the button where `model` is a hub address whose config is not here yet.
+
+    Raises:
+        InvalidValue: it begins like an address and is none.
+    """
+    if hub_id(model) is None or own_definitions.config_of(model):
+        return
+    st.button(
+        "Ask the Hugging Face hub", on_click=_ask, args=(model,), key="ask_hub", width="stretch",
+        icon=":material/cloud_download:",
+        help="Fetches the model's config.json, a few kilobytes; it stays for this session.",
+    )  # fmt: skip
+    asked, message = st.session_state.get(_ERROR, ("", ""))
+    if asked == model:
+        st.error(plain(message), icon=":material/error:")
+
+
+def _ask(model: str) -> None:
+    """Fetch the config of a hub address and keep it for the session, or the error; a callback."""
+    try:
+        config = hub_config(str(hub_id(model)), ask=True)
+        own_definitions.own_texts("models")[model] = json.dumps(config)
+    except RidgelineError as error:
+        st.session_state[_ERROR] = model, str(error)

@@ -1,0 +1,102 @@
+"""The visitor of a session: who it is, what it may do, and the data folder of its own.
+
+On one's own machine a visitor is the user, and the user's data folder is the visitor's.  On a
+shared server what a visitor saves is laid over the user's folder: for the session, or for as long
+as the server's data where visitors log in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import streamlit as st
+
+from app.rights import Rights, rights_here
+from app.wording.markdown import plain
+from hardware_db.data_folder import edition, overlay, users_folder
+
+NO_MEASURING = (
+    "Visitors do not measure on this server: run `{command}` on a machine of your own, or ask "
+    "whoever runs the server to start it with `--visitors-may-measure`."
+)
+_FOLDER = "visitor_folder"
+
+
+def rights() -> Rights:
+    """What this visitor may do."""
+    return rights_here()
+
+
+def own_folder() -> Path | None:
+    """The folder that this visitor's files are kept in; None where it is the user's own."""
+    if not rights().shared or rights().may_save:
+        return None
+    person = identity()
+    if person:
+        return users_folder() / "visitors" / person
+    if _FOLDER not in st.session_state:  # it goes when the session is forgotten
+        st.session_state[_FOLDER] = tempfile.TemporaryDirectory(prefix="ridgeline-visitor-")
+    return Path(st.session_state[_FOLDER].name)
+
+
+def own_edition() -> tuple[str, str]:
+    """This visitor's folder and the state of its files, ("", "") while nothing is saved there."""
+    folder = own_folder()
+    state = edition(folder) if folder else ""
+    return (str(folder), state) if state else ("", "")
+
+
+def library() -> AbstractContextManager[None]:
+    """Within the block, the visitor's files lie over the user's and take what is written."""
+    return overlay(own_folder())
+
+
+def keeping() -> str:
+    """Where something that this visitor saves is kept, in words."""
+    if own_folder() is None:
+        return "in the data folder of this server" if rights().shared else "in your data folder"
+    return "for you alone" if identity() else "for this session alone"
+
+
+def may_measure(command: str) -> bool:
+    """Whether this visitor may measure here; draws a sentence where not.
+
+    command: what measures the same on another machine.
+    """
+    if not rights().may_measure:
+        st.info(NO_MEASURING.format(command=command), icon=":material/timer_off:")
+    return rights().may_measure
+
+
+# ------------------------------------------------------------------------------- login
+
+
+def identity() -> str:
+    """A name of the logged-in visitor that can be a folder's, "" without login."""
+    if not st.user.get("is_logged_in"):
+        return ""
+    claims = "\n".join(str(st.user.get(claim, "")) for claim in ("iss", "sub"))
+    return hashlib.sha256(claims.encode()).hexdigest()[:32]
+
+
+def admit() -> None:
+    """Let the visitor in; where login is on and the visitor has not, only the way in is drawn."""
+    logged_in = st.user.get("is_logged_in")  # None: no provider is configured
+    if logged_in:
+        with st.sidebar:
+            name = st.user.get("name") or st.user.get("email") or "you"
+            who = f"Logged in: {plain(name)}"
+            st.button("Log out", on_click=st.logout, key="log_out", help=who)
+    elif logged_in is not None:
+        st.title("Ridgeline", anchor=False)
+        st.button("Log in", on_click=st.login, key="log_in", icon=":material/login:")
+        st.stop()
+    elif rights().login:
+        st.error(
+            "This server asks for a login, and its secrets file has no section [auth].",
+            icon=":material/lock:",
+        )
+        st.stop()
