@@ -78,7 +78,7 @@ def _warn(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Print a warning as one sentence on standard error."""
+    """Write a warning as one sentence on standard error."""
     sys.stderr.write(f"ridgeline: warning: {message}\n")
 
 

@@ -35,6 +35,8 @@ def engine_facts(name: str) -> EngineRecord:
         InvalidValue: the user's file of that name is damaged.
     """
     records, left_out = _records(), own_engines().left_out
+    if len(name) > LONGEST_NAME:
+        raise UnknownEngine("engine", name, records)
     for stem, sentence in left_out.items():
         if _fold(stem) == _fold(name):
             raise InvalidValue(sentence)
@@ -43,8 +45,6 @@ def engine_facts(name: str) -> EngineRecord:
         for record in records.values()
         for spelling in (record.id, record.name, *record.aliases)
     }
-    if len(name) > LONGEST_NAME:
-        raise UnknownEngine("engine", name, records)
     plain = re.sub(r"[(\[].*|\bv?\d+(\.\w+)+\b.*", "", name)
     for candidate in (name, plain, plain.partition("/")[0]):
         if _fold(candidate) in spellings:

@@ -64,11 +64,11 @@ def traced(setup: Setup) -> Model:
 
 def left_out() -> tuple[str, ...]:
     """As `hardware_db.left_out`, of the data folders of this visitor."""
-    return _left_out(data_folder.data_folders())
+    return _left_out(tuple(data_folder.edition(folder) for folder in data_folder.data_folders()))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def _left_out(folders: tuple[Path, ...]) -> tuple[str, ...]:
+def _left_out(editions: tuple[str, ...]) -> tuple[str, ...]:
     return hardware_db.left_out()
 
 

@@ -58,12 +58,12 @@ def _stage(job: Job) -> str:
 
 
 def show_interrupted(lane: Lane) -> None:
-    """Say which jobs of a lane ended with the server before this one, until a visitor has read it.
+    """Say which of this visitor's jobs ended with the server before this one, until that is read.
 
     Errors as `app.jobs.server_queue`.
     """
     queue = server_queue()
-    lost = [job for job in queue.interrupted if job.lane == lane.name]
+    lost = queue.lost(lane)
     for job in lost:
         asked = datetime.fromtimestamp(job.asked, UTC).strftime("%Y-%m-%d %H:%M UTC")
         sentence = (

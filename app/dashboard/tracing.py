@@ -9,7 +9,7 @@ from app.dashboard.job_progress import show_progress, submitted
 from app.jobs import TRACING
 from app.model_inside import builder_and_trace
 from app.scenario.setup import Setup
-from genz_core.errors import RidgelineError, UnsupportedModel
+from genz_core.errors import UnsupportedModel
 from genz_core.types import Model
 
 _READY = "traces that are ready"
@@ -21,17 +21,13 @@ def is_trace_ready(setup: Setup, *, described: bool) -> bool:
     described: also for a model that a builder describes, to be shown beside it.
 
     Raises:
-        UnsupportedModel: it cannot be traced.
+        RidgelineError: an unknown model, or one that cannot be traced.
     """
     key = f"trace {setup.scenario.model} {hash(setup.model_config):x}"
     ready: set[tuple[str, bool]] = st.session_state.setdefault(_READY, set())
     if (key, described) in ready:
         return True
-    try:
-        missing = builder_and_trace.is_trace_missing(setup, described=described)
-    except RidgelineError:  # a name or a config, which whoever prices it says more of
-        return True
-    if missing:
+    if builder_and_trace.is_trace_missing(setup, described=described):
         title = f"Tracing {setup.scenario.model}"
         job = submitted(key, builder_and_trace.keep_trace, setup, title, TRACING)
         if not job.over:

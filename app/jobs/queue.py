@@ -29,6 +29,7 @@ class Interrupted:
     """A job that a server before this one did not finish.
 
     lane: its name.  asked: when, in seconds since 1970.  share, what: how far it had come.
+    overlay: folder that lay over the user's data folder, which tells whose it was; "" for none.
     """
 
     title: str
@@ -36,6 +37,7 @@ class Interrupted:
     asked: float
     share: float
     what: str
+    overlay: str
 
 
 @dataclass(eq=False)
@@ -70,6 +72,12 @@ class Queue:
         with self._guard:
             return [*self._running, *self._waiting]
 
+    def lost(self, lane: Lane) -> list[Interrupted]:
+        """Interrupted jobs of a lane that were asked for under the present overlay."""
+        return [
+            job for job in self.interrupted if (job.lane, job.overlay) == (lane.name, _overlay())
+        ]
+
     def submit(self, work: Work, argument: Any, title: str, lane: Lane) -> Job:
         """Queue `work(argument, progress, cancelled)`; it starts at once where its lane is free.
 
@@ -95,6 +103,7 @@ class Queue:
             try:
                 job.folder.mkdir(mode=0o700)
                 about = {"title": title, "lane": lane.name, "asked": time.time()}
+                about["overlay"] = _overlay()
                 (job.folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
                 job.files.write_order(order)
             except OSError as error:
@@ -153,10 +162,15 @@ def _interrupted(folder: Path) -> Interrupted | None:
         about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
         share, what = files.progress() or (0.0, "waiting")
         unfinished = files.error() is None
-        job = Interrupted(about["title"], about["lane"], float(about["asked"]), share, what)
+        asked = float(about["asked"])
+        job = Interrupted(about["title"], about["lane"], asked, share, what, about["overlay"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return job if unfinished else None
+
+
+def _overlay() -> str:
+    return str(overlaid() or "")
 
 
 def _refusal(root: Path, error: OSError) -> InvalidValue:

@@ -14,7 +14,7 @@ from app.model_inside import layer_tree
 from app.scenario import intervals
 from app.scenario.intervals import Latency
 from app.scenario.scenario import Resolved, Scenario
-from app.scenario.setup import Setup, parse_config
+from app.scenario.setup import Setup, source_of
 from app.wording import quantities
 from genz_core.errors import InvalidParallelism
 from genz_core.step import StepEstimate
@@ -71,9 +71,8 @@ def keep_trace(setup: Setup, progress: Progress, cancelled: Cancel) -> None:
     traced_model(setup)
 
 
-def _source(setup: Setup) -> Any:
-    """The name of a setup's model, or the config that its visitor brought."""
-    return parse_config(setup.model_config) if setup.model_config else setup.scenario.model
+def _source(setup: Setup) -> str | dict[str, Any]:
+    return source_of(setup.scenario.model, setup.model_config)
 
 
 def priced_step(resolved: Resolved, model: Model, phase: str) -> StepEstimate:

@@ -101,9 +101,18 @@ def model_of(name: str, config: str, precisions: tuple[tuple[str, str], ...]) ->
         RidgelineError: an unknown name, a hub address without its config, or a config that
             cannot be read.
     """
+    return model_registry.load(source_of(name, config), **dict(precisions))
+
+
+def source_of(name: str, config: str) -> str | dict[str, Any]:
+    """A model's name, or the config that a visitor brought.
+
+    Raises:
+        UnknownModel: a hub address without its config.  InvalidValue: as `parse_config`.
+    """
     if not config and hub_id(name):
         raise UnknownModel("hub model", name, hint="Its config.json is not here: ask the hub first")
-    return model_registry.load(parse_config(config) if config else name, **dict(precisions))
+    return parse_config(config) if config else name
 
 
 def system_of(setup: Setup) -> System:

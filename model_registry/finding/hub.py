@@ -1,8 +1,8 @@
 """Files of a model on the Hugging Face hub, from its cache or over the network.
 
 Only a `HubModel` leads here, which the command line and a button make of an address
-("hf:owner/name"): a name, however it is spelled, opens no connection.  The
-cache comes first: what it holds is not asked for again.
+("hf:owner/name"): a name, however it is spelled, opens no connection.  The cache comes first: what
+it holds is not asked for again.
 """
 
 from __future__ import annotations

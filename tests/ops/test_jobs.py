@@ -72,7 +72,7 @@ def test_a_killed_server_leaves_no_process_and_the_next_one_says_what_was_lost(
 def test_the_run_page_says_what_the_last_server_did_not_finish(own_data: Path):
     left = own_data / "jobs" / "dead" / "job"
     left.mkdir(parents=True)
-    about = {"title": "Qwen3-8B", "lane": MEASURING.name, "asked": 0.0}
+    about = {"title": "Qwen3-8B", "lane": MEASURING.name, "asked": 0.0, "overlay": ""}
     (left / "about.json").write_text(json.dumps(about), encoding="utf-8")
     JobFiles(left).write_progress(0.43, "run 2 of 5")
     app = opened("run")

@@ -64,6 +64,12 @@ def test_a_job_tells_its_progress_and_its_result(queue: Queue):
     assert not job.folder.exists()
 
 
+def test_a_job_writes_to_the_data_folder_of_whoever_submits_it(queue: Queue, tmp_path: Path):
+    with overlay(tmp_path / "visitor"):
+        job = queue.submit(works.data_folder, None, "a test", LANE)
+    assert ended(job).result == tmp_path / "visitor"
+
+
 @pytest.mark.parametrize(
     ("work", "argument", "words"),
     [
@@ -181,13 +187,18 @@ def test_what_a_server_left_unfinished_is_shown_once_and_removed(tmp_path: Path)
     left = tmp_path / "jobs" / "dead" / "job"
     left.mkdir(parents=True)
     (left / "about.json").write_text(
-        '{"title": "Qwen3-8B", "lane": "measuring", "asked": 1.0}', encoding="utf-8"
+        '{"title": "Qwen3-8B", "lane": "measuring", "asked": 1.0, "overlay": "/visitor"}',
+        encoding="utf-8",
     )
     JobFiles(left).write_progress(0.43, "run 2 of 5")
     (left.parent / "damaged").mkdir()
     (left.parent / "damaged" / "about.json").write_text("{", encoding="utf-8")
-    found = Queue(tmp_path / "jobs").interrupted
-    assert found == [Interrupted("Qwen3-8B", "measuring", 1.0, 0.43, "run 2 of 5")]
+    queue = Queue(tmp_path / "jobs")
+    found = queue.interrupted
+    assert found == [Interrupted("Qwen3-8B", "measuring", 1.0, 0.43, "run 2 of 5", "/visitor")]
+    assert queue.lost(MEASURING) == []
+    with overlay(Path("/visitor")):
+        assert queue.lost(MEASURING) == found and queue.lost(LANE) == []
     assert not left.parent.exists()
     assert Queue(tmp_path / "jobs").interrupted == []
 
