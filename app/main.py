@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from app.dashboard import cached, sidebar, visitor
+from app.dashboard import cached, garbage, sidebar, visitor
 
 HERE = Path(__file__).parent
 
@@ -43,6 +43,7 @@ pages = {
         page("library/inside", "Model inside", "account_tree"),
     ],
 }
+garbage.freeze_survivors()
 visitor.admit()
 cached.clear_stale_caches()
 chosen = st.navigation(pages, position="top")

@@ -148,6 +148,7 @@ def bytes_of(name: str) -> float:
     return format_of(name).bytes
 
 
+@lru_cache(maxsize=1024)
 def arithmetic(weights: str, activations: str = "", compute: str = "") -> str:
     """Arithmetic type of a matrix product from the formats of its operands.
 

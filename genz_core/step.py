@@ -208,8 +208,7 @@ def price(
     communication = stack((limit.communication_s for limit in least), size)
     bound = np.maximum(np.maximum(compute, memory), communication)
     pricer = Pricer(system, engine)
-    pairs = zip(graph.ops, least, strict=True)
-    expected = stack((pricer.expected_s(op, least=limit) for op, limit in pairs), size)
+    expected = stack(pricer.expected_of(graph.ops, least), size)
     runs = np.array([op.count for op in graph.ops], dtype=float)
     stages = spread(np.asarray(parallelism.pp, dtype=float), size)
     host = (

@@ -21,6 +21,9 @@ OnError = Literal["raise", "status"]
 
 def length(*values: Num) -> int:
     """Number of configurations that values describe together; 1 where all are numbers."""
+    sizes = {np.size(value) for value in values} - {1}
+    if len(sizes) < 2:
+        return sizes.pop() if sizes else 1
     return int(np.broadcast(*(np.atleast_1d(value) for value in values)).size)
 
 

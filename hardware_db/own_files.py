@@ -61,6 +61,7 @@ def read_all(pattern: str, read: Callable[[Path, int], Record], remedy: str) -> 
 def left_out(path: Path, reason: str, remedy: str) -> str:
     """The sentence on a file that is left out; it does not tell where the data folder is."""
     file = path.relative_to(next(f for f in data_folders() if path.is_relative_to(f)))
+    reason = reason.replace(str(path), path.name)
     return f"{file.as_posix()} of the data folder is left out: {reason}; {remedy}"
 
 

@@ -105,9 +105,9 @@ def _parsed(path: Path) -> dict[str, Any]:
             raw = file.read(yaml_document.MAX_BYTES + 1)
         text = raw.decode("utf-8")
     except OSError as error:
-        raise InvalidValue(f"{path.name} cannot be read: {error.strerror}") from None
+        raise InvalidValue(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise InvalidValue(f"{path.name} is not UTF-8 text") from None
+        raise InvalidValue(f"{path} is not UTF-8 text") from None
     return yaml_document.parse(text, path.name)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import plotly.graph_objects as go
-
+from app.charts.figure import Figure, scatter
 from app.charts.style import Look, blank
 
 _MARKS = ("x", "circle-open", "circle", "diamond", "square", "triangle-up", "triangle-down")
@@ -14,7 +13,7 @@ _MARKS = ("x", "circle-open", "circle", "diamond", "square", "triangle-up", "tri
 
 def errors_by_split(
     rows: Sequence[Mapping[str, Any]], splits: Mapping[str, str], look: Look
-) -> go.Figure:
+) -> Figure:
     """Mean absolute error [%] of each operator, a mark a split, on a logarithmic axis.
 
     rows: of `app.accuracy.shipped_errors.operator_matrix`.  splits: meaning by name, in order.
@@ -23,7 +22,7 @@ def errors_by_split(
     names = [str(row["operator"]).replace("_", " ") for row in rows]
     for at, (split, meaning) in enumerate(splits.items()):
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=[row[split] for row in rows],
                 y=names,
                 mode="markers",

@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import plotly.graph_objects as go
-
+from app.charts.figure import Figure, Trace, bar, scatter
 from app.charts.style import CLASS_NAMES, CLASSES, HOST, PART_NAMES, Look, blank
 from app.scenario.intervals import Latency, of_rows
 from app.wording import quantities
@@ -19,7 +18,7 @@ _ENDS = "ends of the model"
 PARTS = ("compute", "memory", "communication", "overhead", "host", "pipeline")
 
 
-def time_by_class(steps: Mapping[str, Latencies], totals: Latencies, look: Look) -> go.Figure:
+def time_by_class(steps: Mapping[str, Latencies], totals: Latencies, look: Look) -> Figure:
     """Stacked bars of shares, one per step, an operator class a colour.
 
     steps: for each step its latency by class, "host" for host and pipeline, which sum to it.
@@ -31,12 +30,12 @@ def time_by_class(steps: Mapping[str, Latencies], totals: Latencies, look: Look)
         if any(part.seconds for part in parts.values()):
             color = look.rest if name == "host" else look.class_color(name)
             figure.add_trace(_bar(parts, totals, CLASS_NAMES.get(name, HOST), color, look))
-    return _finish_shares(figure)
+    return _finish_shares(figure, look)
 
 
 def time_by_cause(
     parts: Mapping[str, Mapping[str, float]], totals: Latencies, look: Look
-) -> go.Figure:
+) -> Figure:
     """Stacked bars of shares, one per step, a cause of `PARTS` a colour.
 
     parts: seconds by cause for each step.  totals: each step with its interval.  Causes split a
@@ -47,13 +46,13 @@ def time_by_cause(
         values = {step: Latency(seconds.get(part, 0.0)) for step, seconds in parts.items()}
         if any(value.seconds for value in values.values()):
             figure.add_trace(_bar(values, totals, PART_NAMES[part], look.part_color(part), look))
-    return _finish_shares(figure)
+    return _finish_shares(figure, look)
 
 
-def _bar(values: Latencies, totals: Latencies, name: str, color: str, look: Look) -> go.Bar:
+def _bar(values: Latencies, totals: Latencies, name: str, color: str, look: Look) -> Trace:
     """One part of every step: its share as a bar, its time and interval in the hover."""
     shares = [values[step].seconds / totals[step].seconds for step in totals]
-    return go.Bar(
+    return bar(
         y=[bar_label(step, total) for step, total in totals.items()],
         x=shares,
         orientation="h",
@@ -75,7 +74,7 @@ def bar_label(name: str, total: Latency) -> str:
     return f"{name} <b>{quantities.seconds(total.seconds)}</b><br>80 %: {total.trust}"
 
 
-def _finish_shares(figure: go.Figure) -> go.Figure:
+def _finish_shares(figure: Figure, look: Look) -> Figure:
     figure.update_layout(
         barmode="stack",
         bargap=0.35,
@@ -85,16 +84,11 @@ def _finish_shares(figure: go.Figure) -> go.Figure:
     figure.update_xaxes(
         title_text="Share of the step", tickformat=".0%", range=[0, 1], tick0=0, dtick=0.25
     )
-    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=_ink(figure))
+    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
     return figure
 
 
-def _ink(figure: go.Figure) -> str:
-    """The text colour of a figure's template."""
-    return figure.layout.template.layout.font.color
-
-
-def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look) -> go.Figure:
+def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look) -> Figure:
     """A waterfall from compute to the whole latency, a bar a cause; the whole has its error bar.
 
     parts: seconds by cause of `PARTS` that sum to `whole`.
@@ -107,7 +101,7 @@ def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look
     colors = [look.part_color(part) for part in kept]
     names = [PART_NAMES[part].replace(" ", "<br>") for part in kept]
     figure.add_trace(
-        go.Bar(
+        bar(
             x=[*names, "Total"],
             y=[*values, total / MILLISECOND],
             base=[*starts, 0.0],
@@ -136,7 +130,7 @@ def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look
     return figure
 
 
-def icicle(table: Table, title: str, look: Look) -> go.Figure:
+def icicle(table: Table, title: str, look: Look) -> Figure:
     """An icicle from the model to layer groups to operators, width by predicted time.
 
     table: of `app.scenario.intervals.operator_table`.
@@ -144,7 +138,8 @@ def icicle(table: Table, title: str, look: Look) -> go.Figure:
     nodes = _tree(table, title, look)
     figure = blank(look, "", 420)
     figure.add_trace(
-        go.Icicle(
+        Trace(
+            type="icicle",
             ids=[node["id"] for node in nodes],
             labels=[node["label"] for node in nodes],
             parents=[node["parent"] for node in nodes],
@@ -200,7 +195,7 @@ def _tree(table: Table, title: str, look: Look) -> list[dict[str, Any]]:
     return nodes
 
 
-def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> go.Figure:
+def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> Figure:
     """A panel per latency, a bar each for its bound and its prediction.
 
     rows: {"TTFT": {"bound": ..., "predicted": ...}, ...}; error bars where there is an interval.
@@ -210,15 +205,15 @@ def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> go.Figure:
     figure.update_layout(grid={"rows": 1, "columns": len(rows), "pattern": "independent"})
     for at, (name, values) in enumerate(rows.items()):
         axes = {"xaxis": f"x{at + 1}" if at else "x", "yaxis": f"y{at + 1}" if at else "y"}
-        figure.add_trace(_panel(name, values, look).update(axes))
-        figure.add_trace(error_bars(values, look).update(axes))
+        figure.add_trace(_panel(name, values, look) | axes)
+        figure.add_trace(error_bars(values, look) | axes)
         top = max(map(bar_end_s, values.values())) / MILLISECOND * 1.1
         upward = {"title": {"text": "Time [ms]"}, "range": [0, top], "tickformat": "~g"}
         labels = [_under(kind, latency) for kind, latency in values.items()]
         across = {"title": {"text": name}, "showgrid": False, "tickangle": 0}
         across |= {"tickvals": list(values), "ticktext": labels, "tickfont": {"color": look.ink}}
         place = str(at + 1) if at else ""
-        figure.update_layout({f"xaxis{place}": across, f"yaxis{place}": upward})
+        figure.update_layout(**{f"xaxis{place}": across, f"yaxis{place}": upward})
     return figure
 
 
@@ -228,9 +223,9 @@ def _under(kind: str, latency: Latency) -> str:
     return words if kind == "bound" else f"{words}<br>{latency.trust}"
 
 
-def _panel(name: str, values: Latencies, look: Look) -> go.Bar:
+def _panel(name: str, values: Latencies, look: Look) -> Trace:
     colors = {"bound": look.faint, "predicted": look.classes[0]}
-    return go.Bar(
+    return bar(
         x=list(values),
         y=[latency.seconds / MILLISECOND for latency in values.values()],
         marker={"color": [colors.get(kind, look.classes[1]) for kind in values]},
@@ -243,7 +238,7 @@ def _panel(name: str, values: Latencies, look: Look) -> go.Bar:
 # ------------------------------------------------------------------------------- error bars
 
 
-def error_bars(bars: Latencies, look: Look, *, lying: bool = False) -> go.Scatter:
+def error_bars(bars: Latencies, look: Look, *, lying: bool = False) -> Trace:
     """Error bars [ms] over the bars of these names; none where not validated.
 
     lying: the bars are horizontal, their names on the upward axis.
@@ -267,7 +262,7 @@ def error_bars(bars: Latencies, look: Look, *, lying: bool = False) -> go.Scatte
         [latency.seconds / MILLISECOND for latency in validated.values()],
     )
     across, upward = (values, names) if lying else (names, values)
-    return go.Scatter(
+    return scatter(
         x=across,
         y=upward,
         mode="markers",

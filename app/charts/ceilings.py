@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import plotly.graph_objects as go
-
+from app.charts.figure import Trace, scatter
 from app.charts.style import Look
 from app.wording import quantities
 from genz_core.types import System
@@ -32,7 +31,7 @@ def bandwidths(system: System) -> list[tuple[str, float, str]]:
 
 def ceiling_lines(
     system: System, across: tuple[float, float], used: set[str], look: Look
-) -> Iterable[go.Scatter]:
+) -> Iterable[Trace]:
     """The peaks and diagonals as lines; the peaks of the formats in use are drawn stronger.
 
     across: limits of the intensity axis [FLOP/byte].  used: number formats of the operators.
@@ -65,8 +64,8 @@ def ceiling_lines(
 
 def _line(
     xs: list[float], ys: list[float], color: str, width: float, words: str, dash: str
-) -> go.Scatter:
-    return go.Scatter(
+) -> Trace:
+    return scatter(
         x=xs,
         y=ys,
         mode="lines",

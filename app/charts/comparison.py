@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import plotly.graph_objects as go
-
 from app.charts.breakdown import bar_end_s, bar_label, error_bars
+from app.charts.figure import Figure, Trace, bar
 from app.charts.style import CLASS_NAMES, CLASSES, HOST, Look, blank
 from app.scenario.intervals import Latency
 from app.wording import quantities
@@ -18,7 +17,7 @@ def stacked_by_class(
     tables: Sequence[Mapping[str, Latency]],
     title: str,
     look: Look,
-) -> go.Figure:
+) -> Figure:
     """Time of a step in each scenario by operator class, as stacked bars on one axis.
 
     totals: the step of each scenario with its interval, drawn as an error bar.  tables: latency by
@@ -38,9 +37,9 @@ def stacked_by_class(
     return figure
 
 
-def _bar(names: Sequence[str], values: Sequence[Latency], kind: str, look: Look) -> go.Bar:
+def _bar(names: Sequence[str], values: Sequence[Latency], kind: str, look: Look) -> Trace:
     words = CLASS_NAMES.get(kind, HOST)
-    return go.Bar(
+    return bar(
         y=list(names),
         x=[value.seconds / MILLISECOND for value in values],
         orientation="h",

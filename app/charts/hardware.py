@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import plotly.graph_objects as go
-
+from app.charts.figure import Figure, scatter
 from app.charts.style import Look, blank, log_ticks
 from app.wording import quantities
 
@@ -28,7 +27,7 @@ _SYMBOLS: Mapping[str, str] = {
 _ROOM = 1.6  # between the outermost points and the frame
 
 
-def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "") -> go.Figure:
+def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "") -> Figure:
     """A point per system on logarithmic axes, a vendor a colour.
 
     rows: slug, name, vendor, kind, words (for the hover), memory_bytes_per_s, peak_flops_per_s
@@ -39,7 +38,7 @@ def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "")
     for at, vendor in enumerate(vendors):
         of_vendor = [row for row in rows if row["vendor"] == vendor]
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=[row["memory_bytes_per_s"] for row in of_vendor],
                 y=[row["peak_flops_per_s"] for row in of_vendor],
                 mode="markers",
@@ -63,8 +62,8 @@ def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "")
     rates, peaks = (
         [row[key] for row in rows] for key in ("memory_bytes_per_s", "peak_flops_per_s")
     )
-    figure.update_xaxes(_axis(rates, "Memory bandwidth [B/s]", "B/s"))
-    figure.update_yaxes(_axis(peaks, "Dense 16-bit peak [FLOP/s]", "FLOP/s"))
+    figure.update_xaxes(**_axis(rates, "Memory bandwidth [B/s]", "B/s"))
+    figure.update_yaxes(**_axis(peaks, "Dense 16-bit peak [FLOP/s]", "FLOP/s"))
     figure.update_layout(
         margin={"t": 12, "b": 90, "l": 90},
         clickmode="event+select",

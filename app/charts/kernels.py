@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
+from app.charts.figure import Figure, bar, scatter
 from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, log_ticks
 from app.wording import quantities
 from app.wording.markdown import chart_text
@@ -27,7 +27,7 @@ def class_words(name: str) -> str:
     return CLASS_NAMES.get(name, "Unclassified")
 
 
-def time_by_class(tables: Mapping[str, Mapping[str, float]], title: str, look: Look) -> go.Figure:
+def time_by_class(tables: Mapping[str, Mapping[str, float]], title: str, look: Look) -> Figure:
     """Stacked bars of kernel time by operator class.
 
     tables: seconds by class under the name of each bar; a single bar is not named.
@@ -38,7 +38,7 @@ def time_by_class(tables: Mapping[str, Mapping[str, float]], title: str, look: L
         if not any(values):
             continue
         figure.add_trace(
-            go.Bar(
+            bar(
                 y=list(tables),
                 x=[value / MILLISECOND for value in values],
                 orientation="h",
@@ -59,7 +59,7 @@ def time_by_class(tables: Mapping[str, Mapping[str, float]], title: str, look: L
 
 def counter_roofline(
     points: pd.DataFrame, rate: float | None, peaks: Mapping[str, float], look: Look
-) -> go.Figure:
+) -> Figure:
     """Kernels under the roofs of their device, from hardware counters.
 
     points: see `profilers.roofline`.  rate: of the device's memory [bytes/s], None where unknown.
@@ -79,7 +79,7 @@ def counter_roofline(
         for y, most, kind in zip(ys, limit, points["operator_class"], strict=True)
     ]
     figure.add_trace(
-        go.Scatter(
+        scatter(
             x=xs, y=ys, mode="markers", showlegend=False,
             marker={
                 "symbol": ["circle-open" if ring else "circle" for ring in points["at_least"]],
@@ -105,7 +105,7 @@ def counter_roofline(
 
 
 def _roofs(
-    figure: go.Figure, low: float, high: float, rate: float, peaks: Mapping[str, float], look: Look
+    figure: Figure, low: float, high: float, rate: float, peaks: Mapping[str, float], look: Look
 ) -> None:
     """Draw the diagonal of the memory and the ceilings of the formats, each named on its line."""
     end = max(peaks.values()) / rate if peaks else high
@@ -120,7 +120,7 @@ def _roofs(
     for words, reach, scale, level, place in lines:
         values = [scale if level else scale * x for x in reach]
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=reach, y=values, mode="lines", showlegend=False,
                 line={"color": look.faint, "width": 1.0 if level else 1.6},
                 hovertemplate=f"{words}<extra></extra>",
@@ -132,7 +132,7 @@ def _roofs(
         )  # fmt: skip
 
 
-def speed_of_light(kernels: pd.DataFrame, look: Look) -> go.Figure:
+def speed_of_light(kernels: pd.DataFrame, look: Look) -> Figure:
     """Share of peak arithmetic and DRAM bandwidth that each kernel sustains, by ncu's counters.
 
     kernels: name, compute_pct, dram_pct; the first 30.
@@ -142,7 +142,7 @@ def speed_of_light(kernels: pd.DataFrame, look: Look) -> go.Figure:
     figure = blank(look, "", 130 + 34 * len(shown))
     for column, words, place in (("compute_pct", "Compute", 0), ("dram_pct", "DRAM", 1)):
         figure.add_trace(
-            go.Bar(
+            bar(
                 y=names, x=shown[column], orientation="h", name=words,
                 marker={"color": look.classes[place]},
                 hovertemplate=f"{words}: %{{x:.3g}} %<extra>%{{y}}</extra>",

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import plotly.graph_objects as go
-
+from app.charts.figure import Figure, Trace, bar, scatter
 from app.charts.style import CLASS_NAMES, Look, blank
 from app.model_inside.layer_tree import GraphLine
 from app.wording import quantities
@@ -17,7 +16,7 @@ from app.wording import quantities
 _ROW_PX, _INDENT, _BARS, _WIDEST = 27, 0.045, 0.66, 0.2
 
 
-def layer_graph(lines: Sequence[GraphLine], chosen: str, look: Look) -> go.Figure:
+def layer_graph(lines: Sequence[GraphLine], chosen: str, look: Look) -> Figure:
     """The lines of a layer graph from top to bottom.  chosen: id of the operator in detail."""
     figure = blank(look, "", _ROW_PX * len(lines) + 16)
     total = sum(line.seconds for line in lines if line.level == 0) or 1.0
@@ -36,9 +35,9 @@ def layer_graph(lines: Sequence[GraphLine], chosen: str, look: Look) -> go.Figur
     return figure
 
 
-def _nodes(lines: Sequence[GraphLine], chosen: str, total: float, look: Look) -> go.Scatter:
+def _nodes(lines: Sequence[GraphLine], chosen: str, total: float, look: Look) -> Trace:
     """The symbols of the lines with their labels.  total: seconds that shares are of."""
-    return go.Scatter(
+    return scatter(
         x=[_x(line) for line in lines],
         y=list(range(len(lines))),
         mode="markers+text",
@@ -94,7 +93,7 @@ def _hover(line: GraphLine, total: float) -> str:
     return f"<b>{line.label}</b> · {kind}<br>{share}<br>Click for its formula"
 
 
-def _edges(figure: go.Figure, lines: Sequence[GraphLine], look: Look) -> None:
+def _edges(figure: Figure, lines: Sequence[GraphLine], look: Look) -> None:
     """Draw an edge to each line from the line above it on its level or one further out."""
     xs: list[float | None] = []
     ys: list[float | None] = []
@@ -104,17 +103,17 @@ def _edges(figure: go.Figure, lines: Sequence[GraphLine], look: Look) -> None:
             xs += [_x(lines[above]), _x(lines[above]), _x(line), None]
             ys += [above, at, at, None]
     figure.add_trace(
-        go.Scatter(
+        scatter(
             x=xs, y=ys, mode="lines", hoverinfo="skip", showlegend=False,
             line={"color": look.grid, "width": 2},
         )
     )  # fmt: skip
 
 
-def _bars(figure: go.Figure, lines: Sequence[GraphLine], total: float, look: Look) -> None:
+def _bars(figure: Figure, lines: Sequence[GraphLine], total: float, look: Look) -> None:
     """Draw the share of time of every line on the right, and the time in words."""
     figure.add_trace(
-        go.Bar(
+        bar(
             x=[_WIDEST * line.seconds / total for line in lines],
             base=[_BARS] * len(lines),
             y=list(range(len(lines))),
@@ -126,7 +125,7 @@ def _bars(figure: go.Figure, lines: Sequence[GraphLine], total: float, look: Loo
         )
     )
     figure.add_trace(
-        go.Scatter(
+        scatter(
             x=[1.0] * len(lines),
             y=list(range(len(lines))),
             mode="text",

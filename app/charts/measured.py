@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from app.charts import parity
 from app.charts.breakdown import error_bars
+from app.charts.figure import Figure, bar, scatter
 from app.charts.style import CLASS_NAMES, Look, blank
 from app.measuring import comparison
 from app.scenario.intervals import Latency
@@ -28,7 +28,7 @@ _SIDES = {True: "<br>measured inside", False: "<br>measured outside", None: ""}
 _WORDS = {"host": "Host and gaps", "other": "Unclassified"}
 
 
-def three_bars(classes: pd.DataFrame, title: str, look: Look) -> go.Figure:
+def three_bars(classes: pd.DataFrame, title: str, look: Look) -> Figure:
     """Three bars per operator class: bound, predicted with its error bar, measured.
 
     classes: rows of one phase of `Comparison.classes`; overlap, which is negative, is not drawn.
@@ -45,7 +45,7 @@ def three_bars(classes: pd.DataFrame, title: str, look: Look) -> go.Figure:
     for column, words, color in bars:
         values = shown[column].clip(lower=0.0)
         figure.add_trace(
-            go.Bar(
+            bar(
                 y=list(predicted),
                 x=(values / MILLISECOND).tolist(),
                 orientation="h",
@@ -75,7 +75,7 @@ def _trusted(row: Mapping[str, Any]) -> str:
 
 def sweep_parity(
     rows: Sequence[Mapping[str, Any]], agreed: Mapping[str, Agreement], look: Look
-) -> go.Figure:
+) -> Figure:
     """Predicted over measured steps of a sweep, and the fitted line of each phase.
 
     rows: see `app.measuring.prediction.step_rows`.  agreed: by phase; its line says
@@ -83,23 +83,23 @@ def sweep_parity(
     """
     points = [{**row, "label": f"{row['batch']} × {row['length']}{_trusted(row)}"} for row in rows]
     figure = parity.parity(points, "phase", "Steps, predicted and measured", look)
-    clouds = {trace.name: trace for trace in figure.data if trace.mode == "markers"}
+    clouds = {trace["name"]: trace for trace in figure.data if trace.get("mode") == "markers"}
     for phase, cloud in clouds.items():
         fit = agreed[phase]
-        ends = np.geomspace(min(cloud.y), max(cloud.y), 50)
+        ends = np.geomspace(min(cloud["y"]), max(cloud["y"]), 50)
         line = fit.slope * ends + fit.intercept_s
         if np.isfinite(line).all():
             figure.add_trace(
-                go.Scatter(
+                scatter(
                     x=line[line > 0], y=ends[line > 0], mode="lines", hoverinfo="skip",
                     name=f"{phase}: line, R² {fit.r2_line:.3f}",
-                    line={"color": cloud.marker.color, "width": 1.4, "dash": "dot"},
+                    line={"color": cloud["marker"]["color"], "width": 1.4, "dash": "dot"},
                 )
             )  # fmt: skip
     return figure
 
 
-def before_after(rows: Sequence[Mapping[str, Any]], look: Look) -> go.Figure:
+def before_after(rows: Sequence[Mapping[str, Any]], look: Look) -> Figure:
     """Error of each measured figure before and after a calibration.
 
     rows: of `app.calibration.from_runs.figure_rows`.
@@ -109,7 +109,7 @@ def before_after(rows: Sequence[Mapping[str, Any]], look: Look) -> go.Figure:
     for state, color in (("before", look.rest), ("after", look.classes[0])):
         values = [100.0 * row[f"error_{state}"] for row in rows]
         figure.add_trace(
-            go.Bar(
+            bar(
                 y=names,
                 x=values,
                 orientation="h",

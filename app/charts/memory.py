@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import plotly.graph_objects as go
-
+from app.charts.figure import Figure, Trace, bar
 from app.charts.style import Look, blank
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE
@@ -26,7 +25,7 @@ def stacked(
     look: Look,
     *,
     scenario_at: float | None = None,
-) -> go.Figure:
+) -> Figure:
     """A stacked bar per configuration, a line per limit.
 
     table: `at` (batch or tokens) and bytes by part of `PARTS`.  limits: bytes by name.
@@ -62,10 +61,10 @@ def stacked(
 
 def _part_bars(
     table: Mapping[str, Sequence[float]], labels: Sequence[str], look: Look
-) -> list[go.Bar]:
+) -> list[Trace]:
     """The bars of each part in `PARTS`, one per configuration."""
     return [
-        go.Bar(
+        bar(
             x=labels,
             y=[value / GIGABYTE for value in table[name]],
             name=words,
@@ -82,23 +81,19 @@ def _rule(name: str, look: Look) -> dict[str, object]:
     return {"color": look.ink, "width": 1.5, "dash": "solid" if name == "capacity" else "dash"}
 
 
-def _limits(figure: go.Figure, limits: Mapping[str, float], look: Look) -> None:
+def _limits(figure: Figure, limits: Mapping[str, float], look: Look) -> None:
     for name, value in limits.items():
-        figure.add_hline(
-            y=value / GIGABYTE,
-            line=_rule(name, look),
-            annotation={
-                "text": f"{name} {quantities.size(value)}",
-                "font": {"size": 12, "color": look.ink},
-                "bgcolor": look.paper,
-                "borderpad": 1,
-            },
-            annotation_position="top left" if name == "capacity" else "bottom left",
-        )
+        figure.add_hline(y=value / GIGABYTE, line=_rule(name, look))
+        figure.add_annotation(
+            x=0, xref="x domain", y=value / GIGABYTE, yref="y", xanchor="left", showarrow=False,
+            yanchor="bottom" if name == "capacity" else "top",
+            text=f"{name} {quantities.size(value)}", font={"size": 12, "color": look.ink},
+            bgcolor=look.paper, borderpad=1,
+        )  # fmt: skip
 
 
 def _overflow(
-    figure: go.Figure, labels: Sequence[str], totals: Sequence[float], usable: float, look: Look
+    figure: Figure, labels: Sequence[str], totals: Sequence[float], usable: float, look: Look
 ) -> None:
     """Shade the configurations that do not fit."""
     over = [at for at, total in enumerate(totals) if total > usable]
@@ -108,7 +103,6 @@ def _overflow(
             x1=len(labels) - 0.5,
             fillcolor=look.alarm,
             opacity=0.10,
-            line_width=0,
             layer="below",
         )
         figure.add_annotation(
@@ -117,7 +111,7 @@ def _overflow(
         )  # fmt: skip
 
 
-def single(parts: Mapping[str, float], limits: Mapping[str, float], look: Look) -> go.Figure:
+def single(parts: Mapping[str, float], limits: Mapping[str, float], look: Look) -> Figure:
     """A horizontal bar of the scenario's memory against its limits.
 
     parts: bytes by part of `PARTS`.  limits: bytes by name.
@@ -126,7 +120,7 @@ def single(parts: Mapping[str, float], limits: Mapping[str, float], look: Look) 
     for name, (words, place) in PARTS.items():
         value = parts[name]
         figure.add_trace(
-            go.Bar(
+            bar(
                 y=[""],
                 x=[value / GIGABYTE],
                 orientation="h",

@@ -7,8 +7,8 @@ from itertools import cycle, pairwise
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
+from app.charts.figure import Figure, Trace, bar, scatter
 from app.charts.style import CLASS_NAMES, Look, blank, log_ticks, translucent
 from app.wording import quantities
 
@@ -21,7 +21,7 @@ _MOST = 8
 _LEAST_RATIO, _MOST_RATIO = 0.25, 4.0
 
 
-def parity(points: Sequence[Point], by: str, title: str, look: Look) -> go.Figure:
+def parity(points: Sequence[Point], by: str, title: str, look: Look) -> Figure:
     """Predicted over measured seconds, around y = x with bands of 10 and 20 %.
 
     points: mappings with predicted_s, measured_s, `label` for the hover, and the column `by`, a
@@ -47,7 +47,7 @@ def parity(points: Sequence[Point], by: str, title: str, look: Look) -> go.Figur
     return figure
 
 
-def error_histogram(points: Sequence[Point], title: str, look: Look) -> go.Figure:
+def error_histogram(points: Sequence[Point], title: str, look: Look) -> Figure:
     """Histogram of predicted / measured on a logarithmic axis, in 40 bins.
 
     Ratios beyond a factor of four are counted in the outermost bins.
@@ -60,7 +60,7 @@ def error_histogram(points: Sequence[Point], title: str, look: Look) -> go.Figur
     middles = (edges[:-1] + edges[1:]) / 2
     inside = [abs(np.expm1(middle)) <= max(BANDS) for middle in middles]
     figure.add_trace(
-        go.Bar(
+        bar(
             x=middles,
             y=counts,
             width=float(edges[1] - edges[0]) * 0.92,
@@ -104,10 +104,10 @@ def _limits(points: Sequence[Point]) -> tuple[float, float]:
     return min(values) / 1.5, max(values) * 1.5
 
 
-def _band(limits: tuple[float, float], width: float, look: Look) -> go.Scatter:
+def _band(limits: tuple[float, float], width: float, look: Look) -> Trace:
     low, high = limits
     rim = [low * (1 - width), high * (1 - width), high * (1 + width), low * (1 + width)]
-    return go.Scatter(
+    return scatter(
         x=[low, high, high, low],
         y=rim,
         fill="toself",
@@ -119,8 +119,8 @@ def _band(limits: tuple[float, float], width: float, look: Look) -> go.Scatter:
     )
 
 
-def _diagonal(limits: tuple[float, float], look: Look) -> go.Scatter:
-    return go.Scatter(
+def _diagonal(limits: tuple[float, float], look: Look) -> Trace:
+    return scatter(
         x=list(limits),
         y=list(limits),
         mode="lines",
@@ -139,7 +139,7 @@ def _colors(names: Sequence[str], look: Look) -> dict[str, str]:
     return {name: look.faint if name == REST else color for name, color in ordered}
 
 
-def _cloud(name: str, points: Sequence[Point], symbol: str, color: str) -> go.Scatter:
+def _cloud(name: str, points: Sequence[Point], symbol: str, color: str) -> Trace:
     hover = [
         [
             p["label"], quantities.seconds(p["predicted_s"]), quantities.seconds(p["measured_s"]),
@@ -147,7 +147,7 @@ def _cloud(name: str, points: Sequence[Point], symbol: str, color: str) -> go.Sc
         ]
         for p in points
     ]  # fmt: skip
-    return go.Scatter(
+    return scatter(
         x=[p["measured_s"] for p in points],
         y=[p["predicted_s"] for p in points],
         mode="markers",

@@ -11,11 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import plotly.graph_objects as go
+import numpy as np
 
 from app.charts import ceilings
+from app.charts.figure import Figure, Trace, scatter
 from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, translucent
 from app.wording import quantities
+from genz_core.step import StepEstimate
 from genz_core.types import System
 
 Row = Mapping[str, Any]
@@ -50,16 +52,32 @@ def frame(rows: Iterable[Row], system: System) -> Frame:
 
     rows: of `operator_points`.
     """
-    rows = list(rows)
+    places = [(row["flops_per_byte"], row["flops_per_s"]) for row in rows]
+    return _around([x for x, _ in places], [y for _, y in places], system)
+
+
+def frame_of_steps(steps: Iterable[StepEstimate], system: System) -> Frame:
+    """`frame` of the points of every operator of some steps, in all their configurations."""
+    xs: list[float] = []
+    ys: list[float] = []
+    for step in steps:
+        run_s = step.operators_s / np.maximum(step.runs, 1.0)[:, None]
+        drawn = (step.flops > 0) & (step.bytes > 0) & (run_s > 0)
+        xs += (step.flops[drawn] / step.bytes[drawn]).tolist()
+        ys += (step.flops[drawn] / run_s[drawn]).tolist()
+    return _around(xs, ys, system)
+
+
+def _around(xs: Sequence[float], ys: Sequence[float], system: System) -> Frame:
+    """Limits around places, intensity [FLOP/byte] by rate [FLOP/s], and around all ridges."""
     ridges = [peak / system.memory_bytes_per_s for peak in system.peak_flops_per_s.values()]
-    xs = [row["flops_per_byte"] for row in rows] + [min(ridges) / 10, max(ridges) * 10]
-    ys = [row["flops_per_s"] for row in rows]
+    across = [*xs, min(ridges) / 10, max(ridges) * 10]
     top = max(system.peak_flops_per_s.values())
     low = max(min([*ys, top / 1e3]), top / 1e7)
-    return Frame((max(min(xs) / 2, 1e-2), max(xs) * 2), (low / 2, top * 2.5))
+    return Frame((max(min(across) / 2, 1e-2), max(across) * 2), (low / 2, top * 2.5))
 
 
-def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> go.Figure:
+def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> Figure:
     """Operators as points under the ceilings of a system.
 
     rows: of `operator_points`.  limits: of `frame`.
@@ -84,15 +102,15 @@ def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> 
     return figure
 
 
-def highlighted(figure: go.Figure, chosen: str) -> go.Figure:
+def highlighted(figure: Figure, chosen: str) -> Figure:
     """The figure with the point of row id `chosen` highlighted, the others faint and bare."""
     for cloud in figure.data:
-        ids = [row[0] for row in cloud.customdata] if cloud.customdata is not None else []
+        ids = [row[0] for row in cloud.get("customdata", ())]
         if ids:
-            cloud.selectedpoints = [at for at, point_id in enumerate(ids) if point_id == chosen]
+            cloud["selectedpoints"] = [at for at, point_id in enumerate(ids) if point_id == chosen]
             for side in ("array", "arrayminus"):
-                ends = zip(ids, cloud.error_y[side], strict=True)
-                cloud.error_y[side] = [
+                ends = zip(ids, cloud["error_y"][side], strict=True)
+                cloud["error_y"][side] = [
                     end if point_id == chosen else math.nan for point_id, end in ends
                 ]
     return figure
@@ -119,7 +137,7 @@ def _axis(limits: tuple[float, float], unit: str) -> dict[str, object]:
 # ------------------------------------------------------------------------------- points
 
 
-def _clouds(rows: Sequence[Row], system: System, look: Look) -> Iterable[go.Scatter]:
+def _clouds(rows: Sequence[Row], system: System, look: Look) -> Iterable[Trace]:
     named: set[str] = set()
     for phase, symbol in SYMBOLS.items():
         for name in CLASSES:
@@ -127,7 +145,7 @@ def _clouds(rows: Sequence[Row], system: System, look: Look) -> Iterable[go.Scat
             if not cloud:
                 continue
             color = look.class_color(name)
-            yield go.Scatter(
+            yield scatter(
                 x=[row["flops_per_byte"] for row in cloud],
                 y=[row["flops_per_s"] for row in cloud],
                 error_y=_error_bars(cloud, color),
@@ -192,11 +210,11 @@ def hover(row: Row, system: System) -> str:
     )
 
 
-def _phase_keys(rows: Sequence[Row], look: Look) -> Iterable[go.Scatter]:
+def _phase_keys(rows: Sequence[Row], look: Look) -> Iterable[Trace]:
     """Legend entries for the shapes, where more than one phase is drawn."""
     phases = [phase for phase in SYMBOLS if any(row["phase"] == phase for row in rows)]
     for phase in phases if len(phases) > 1 else ():
-        yield go.Scatter(
+        yield scatter(
             x=[None],
             y=[None],
             mode="markers",
@@ -207,7 +225,7 @@ def _phase_keys(rows: Sequence[Row], look: Look) -> Iterable[go.Scatter]:
 
 
 def _annotate(
-    figure: go.Figure, rows: Sequence[Row], system: System, limits: Frame, look: Look
+    figure: Figure, rows: Sequence[Row], system: System, limits: Frame, look: Look
 ) -> None:
     used = {str(row["compute"]) for row in rows}
     for names, peak in ceilings.named_peaks(system):
@@ -228,7 +246,7 @@ def _annotate(
     _label_points(figure, rows, limits, look)
 
 
-def _label_diagonals(figure: go.Figure, system: System, limits: Frame, look: Look) -> None:
+def _label_diagonals(figure: Figure, system: System, limits: Frame, look: Look) -> None:
     """Name the diagonals where they enter the frame; neighbours share a label."""
     groups: list[list[tuple[str, float]]] = []
     for name, rate, _ in sorted(ceilings.bandwidths(system), key=lambda level: -level[1]):
@@ -247,7 +265,7 @@ def _label_diagonals(figure: go.Figure, system: System, limits: Frame, look: Loo
         )  # fmt: skip
 
 
-def _label_points(figure: go.Figure, rows: Sequence[Row], limits: Frame, look: Look) -> None:
+def _label_points(figure: Figure, rows: Sequence[Row], limits: Frame, look: Look) -> None:
     """Name the operators that take most time, where their names have room.
 
     Beside the point: a diagonal rises there and leaves room; below it where the frame soon ends.

@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import plotly.graph_objects as go
-
+from app.charts.figure import Figure, Trace, scatter
 from app.charts.style import Look, blank, log_ticks, translucent
 from app.scenario.intervals import ends
 from app.wording import quantities
@@ -21,7 +20,7 @@ LOADS: Mapping[str, str] = {
 _LEAST_APART = 0.08
 
 
-def latencies(table: Table, load: str, title: str, look: Look) -> go.Figure:
+def latencies(table: Table, load: str, title: str, look: Look) -> Figure:
     """TTFT and TPOT over the load, mean and median, on logarithmic axes.
 
     table: columns `load`, ttft_s, ttft_median_s, tpot_s, tpot_median_s, status, and the ends of
@@ -34,7 +33,7 @@ def latencies(table: Table, load: str, title: str, look: Look) -> go.Figure:
             figure.add_trace(
                 _line(table, load, column + suffix, f"{name} {words}", dash, look.classes[at])
             )
-    finite = [s for trace in figure.data for s in trace.y if s is not None and s == s]
+    finite = [s for trace in figure.data for s in trace["y"] if s is not None and s == s]
     figure.update_xaxes(title_text=LOADS[load], **_across(table[load]))
     figure.update_yaxes(
         title_text="Time",
@@ -46,12 +45,12 @@ def latencies(table: Table, load: str, title: str, look: Look) -> go.Figure:
     return figure
 
 
-def throughput(table: Table, load: str, title: str, look: Look) -> go.Figure:
+def throughput(table: Table, load: str, title: str, look: Look) -> Figure:
     """Output tokens per second and device over the load."""
     figure = blank(look, title, 420)
     rates = list(table["output_tokens_per_s_per_device"])
     figure.add_trace(
-        go.Scatter(
+        scatter(
             x=list(table[load]),
             y=rates,
             mode="lines+markers",
@@ -71,7 +70,7 @@ def throughput(table: Table, load: str, title: str, look: Look) -> go.Figure:
 
 def throughput_over_interactivity(
     curves: Mapping[str, Table], load: str, marked_rows: Mapping[str, int], look: Look
-) -> go.Figure:
+) -> Figure:
     """Throughput per device over tokens/s of a user, a curve a configuration.
 
     curves: tables by name.  load: column of the loads.  marked_rows: row to mark by name of a
@@ -82,7 +81,7 @@ def throughput_over_interactivity(
         loads = [f"{value:,.0f}" if value >= 10 else f"{value:.2g}" for value in table[load]]
         marked = name in marked_rows
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=list(table["interactivity"]),
                 y=list(table["output_tokens_per_s_per_device"]),
                 mode="lines+markers+text" if marked else "lines+markers",
@@ -120,9 +119,9 @@ def _spaced(table: Table, words: Sequence[str]) -> list[str]:
     return kept
 
 
-def _line(table: Table, load: str, column: str, name: str, dash: str, color: str) -> go.Scatter:
+def _line(table: Table, load: str, column: str, name: str, dash: str, color: str) -> Trace:
     seconds = [float(value) for value in table[column]]
-    return go.Scatter(
+    return scatter(
         x=list(table[load]),
         y=[value if value < float("inf") else None for value in seconds],
         mode="lines+markers" if dash == "solid" else "lines",
@@ -142,7 +141,7 @@ def _hover(table: Table, column: str, seconds: Sequence[float]) -> list[str]:
     ]
 
 
-def _band(table: Table, load: str, column: str, name: str, color: str) -> list[go.Scatter]:
+def _band(table: Table, load: str, column: str, name: str, color: str) -> list[Trace]:
     """The 80 % interval around a mean as a band; no trace where not validated."""
     rows = [
         (x, low, high)
@@ -155,7 +154,7 @@ def _band(table: Table, load: str, column: str, name: str, color: str) -> list[g
         return []
     loads, lows, highs = (list(side) for side in zip(*rows, strict=True))
     return [
-        go.Scatter(
+        scatter(
             x=[*loads, *reversed(loads)],
             y=[*highs, *reversed(lows)],
             fill="toself",
@@ -168,8 +167,8 @@ def _band(table: Table, load: str, column: str, name: str, color: str) -> list[g
     ]
 
 
-def _mark(table: Table, row: int, look: Look) -> go.Scatter:
-    return go.Scatter(
+def _mark(table: Table, row: int, look: Look) -> Trace:
+    return scatter(
         x=[table["interactivity"][row]],
         y=[table["output_tokens_per_s_per_device"][row]],
         mode="markers",
@@ -179,16 +178,14 @@ def _mark(table: Table, row: int, look: Look) -> go.Scatter:
     )
 
 
-def _shade_overload(figure: go.Figure, table: Table, load: str, look: Look) -> None:
+def _shade_overload(figure: Figure, table: Table, load: str, look: Look) -> None:
     """Grey out the loads that are not sustained."""
     status = zip(table[load], table["status"], strict=True)
     full = [float(value) for value, words in status if words == "overloaded"]
     stable = [float(value) for value in table[load] if float(value) not in full]
     if not (full and stable):
         return
-    figure.add_vrect(
-        x0=max(stable), x1=max(full) * 2, fillcolor=look.alarm, opacity=0.14, line_width=0
-    )
+    figure.add_vrect(x0=max(stable), x1=max(full) * 2, fillcolor=look.alarm, opacity=0.14)
     figure.add_annotation(
         x=1, y=1, xref="paper", yref="paper", xanchor="right", yanchor="bottom",
         text="overloaded", showarrow=False, font={"size": 12, "color": look.alarm},

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
+from app.charts.figure import Figure, scatter
 from app.charts.style import Look, blank, log_ticks
 from app.wording import quantities
 from genz_core.types import Array
@@ -17,49 +16,49 @@ from genz_core.types import Array
 Columns = Mapping[str, Array]
 #: Points of a line that a browser draws with ease.
 _MOST_POINTS = 1500
+#: Lower and upper edge of the frames of a course, from the top down, as shares of its height.
+_ROWS = ((0.56, 1.0), (0.236, 0.5), (0.0, 0.176))
 
 
-def course(series: Columns, look: Look) -> go.Figure:
+def course(series: Columns, look: Look) -> Figure:
     """Queue, running requests, use of the KV cache and preemptions over time.
 
     series: columns time_s, running, waiting, kv_use and preemptions (so far), [samples].
     """
-    figure = make_subplots(
-        3, 1, shared_xaxes=True, vertical_spacing=0.06, row_heights=[0.5, 0.3, 0.2]
-    )
-    figure.update_layout(blank(look, "Queue, cache and preemptions over time", 520).layout)
+    figure = blank(look, "Queue, cache and preemptions over time", 520)
     kept = _thinned(len(series["time_s"]))
     time = np.asarray(series["time_s"])[kept]
     lines = (
-        ("running", "running", 1, look.classes[0]),
-        ("waiting", "waiting", 1, look.classes[1]),
-        ("kv_use", "KV cache in use", 2, look.classes[2]),
-        ("preemptions", "preemptions so far", 3, look.classes[4]),
+        ("running", "running", "y", look.classes[0]),
+        ("waiting", "waiting", "y", look.classes[1]),
+        ("kv_use", "KV cache in use", "y2", look.classes[2]),
+        ("preemptions", "preemptions so far", "y3", look.classes[4]),
     )
-    for column, name, row, color in lines:
+    for column, name, axis, color in lines:
         values = np.asarray(series[column])[kept]
         hover = "%{y:.0%}" if column == "kv_use" else "%{y:,.0f}"
         figure.add_trace(
-            go.Scatter(
-                x=time, y=values, name=name, mode="lines",
+            scatter(
+                x=time.tolist(), y=values.tolist(), yaxis=axis, name=name, mode="lines",
                 line={"color": color, "width": 1.5, "shape": "hv"},
                 hovertemplate=f"{hover}<extra>{name}</extra>",
-            ),
-            row=row, col=1,
+            )
         )  # fmt: skip
-    figure.update_yaxes(title_text="Requests", rangemode="tozero", row=1, col=1)
-    figure.update_yaxes(title_text="KV cache", tickformat=".0%", range=[0, 1.02], row=2, col=1)
     most = max(float(np.max(series["preemptions"], initial=0.0)), 1.0)
-    figure.update_yaxes(
-        title_text="Preemptions", range=[0, most * 1.05], tickformat=",d", nticks=4,
-        **({"dtick": 1} if most < 4 else {}), row=3, col=1,
-    )  # fmt: skip
-    figure.update_xaxes(title_text="Time [s]", row=3, col=1)
+    preempted: dict[str, Any] = {"range": [0, most * 1.05], "tickformat": ",d", "nticks": 4}
+    axes: tuple[dict[str, Any], ...] = (
+        {"title": {"text": "Requests"}, "rangemode": "tozero"},
+        {"title": {"text": "KV cache"}, "tickformat": ".0%", "range": [0, 1.02]},
+        {"title": {"text": "Preemptions"}, **preempted, **({"dtick": 1} if most < 4 else {})},
+    )
+    for name, domain, axis in zip(("yaxis", "yaxis2", "yaxis3"), _ROWS, axes, strict=True):
+        figure.update_layout(**{name: {"domain": list(domain), "anchor": "x", **axis}})
+    figure.update_xaxes(title_text="Time [s]", anchor="y3")
     figure.update_layout(hovermode="x unified", margin={"t": 44, "b": 92})
     return figure
 
 
-def over_time(windows: Columns, name: str, target_s: float, look: Look) -> go.Figure:
+def over_time(windows: Columns, name: str, target_s: float, look: Look) -> Figure:
     """Percentiles of a latency by time of arrival, and its target.
 
     windows: columns time_s, p50, p90 and p99.  target_s: 0 for none.
@@ -68,7 +67,7 @@ def over_time(windows: Columns, name: str, target_s: float, look: Look) -> go.Fi
     for at, percentile in enumerate(("p50", "p90", "p99")):
         seconds = list(windows[percentile])
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=list(windows["time_s"]), y=seconds, name=percentile, mode="lines",
                 line={"color": look.classes[at], "width": 2},
                 customdata=[quantities.seconds(value) for value in seconds],
@@ -88,7 +87,7 @@ def cumulative(
     targets: Sequence[float],
     title: str,
     look: Look,
-) -> go.Figure:
+) -> Figure:
     """Cumulative distributions of latencies, the targets as lines.
 
     curves: (seconds, share of requests that take no longer) by name.  targets: [s].
@@ -97,7 +96,7 @@ def cumulative(
     for at, (name, (seconds, share)) in enumerate(curves.items()):
         color = look.classes[at]
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=list(seconds), y=list(share), name=name, mode="lines",
                 line={"color": color, "width": 2, "shape": "hv"},
                 customdata=[quantities.seconds(value) for value in seconds],
@@ -111,7 +110,7 @@ def cumulative(
     figure.update_layout(margin={"t": 44, "b": 92})
     for target_s in targets:
         figure.add_trace(
-            go.Scatter(
+            scatter(
                 x=[target_s, target_s], y=[0, 1], mode="lines",
                 name=f"target {quantities.seconds(target_s)}",
                 line={"color": look.alarm, "width": 1.5, "dash": "dash"}, hoverinfo="skip",

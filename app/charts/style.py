@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import plotly.graph_objects as go
+from app.charts.figure import Figure
 
 #: Operator classes in the order they are stacked and coloured.
 CLASSES = (
@@ -168,9 +168,12 @@ def _axis(look: Look) -> dict[str, Any]:
 
 
 @functools.cache
-def template(look: Look) -> go.layout.Template:
-    """The complete Plotly template of a look, so that a figure looks alike wherever it is shown."""
-    layout = go.Layout(
+def template(look: Look) -> dict[str, Any]:
+    """The complete Plotly template of a look, so that a figure looks alike wherever it is shown.
+
+    Shared by all figures of the look: not to be changed.
+    """
+    layout: dict[str, Any] = dict(
         font={"family": FONT, "size": 13, "color": look.ink},
         title={"font": {"size": 15, "color": look.ink}, "x": 0, "xanchor": "left", "xref": "paper"},
         paper_bgcolor=look.paper,
@@ -200,7 +203,7 @@ def template(look: Look) -> go.layout.Template:
         modebar={"bgcolor": "rgba(0,0,0,0)", "color": look.faint, "activecolor": look.ink},
         bargap=0.35,
     )
-    return go.layout.Template(layout=layout)
+    return {"layout": layout}
 
 
 def log_ticks(limits: tuple[float, float], words: Callable[[float, int], str]) -> dict[str, Any]:
@@ -218,8 +221,9 @@ def log_ticks(limits: tuple[float, float], words: Callable[[float, int], str]) -
     return {"tickvals": ticks, "ticktext": [words(tick, 1) for tick in ticks]}
 
 
-def blank(look: Look, title: str, height: int) -> go.Figure:
+def blank(look: Look, title: str, height: int) -> Figure:
     """An empty figure of this look.  `height` in pixels."""
-    figure = go.Figure()
-    figure.update_layout(template=template(look), title_text=title, height=height)
+    figure = Figure()
+    figure.update_layout(title_text=title, height=height)
+    figure.layout["template"] = template(look)
     return figure

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from app.charts.figure import Figure, Trace, bar
 from app.charts.style import CLASS_NAMES, CLASSES, Look, blank
 from app.wording import quantities
 from app.wording.markdown import chart_text
@@ -114,7 +114,7 @@ def _depths(ranges: pd.DataFrame) -> NDArray[np.int64]:
     return depth
 
 
-def timeline(activity: pd.DataFrame, ranges: pd.DataFrame, look: Look) -> go.Figure:
+def timeline(activity: pd.DataFrame, ranges: pd.DataFrame, look: Look) -> Figure:
     """The rows of `activity_bars` under those of `range_bars`, an operator class a colour."""
     lanes = [*sorted(set(ranges["lane"])), *sorted(set(activity["lane"]))]
     figure = blank(look, "", 130 + 46 * max(len(lanes), 2))
@@ -142,12 +142,12 @@ def _kinds(look: Look) -> Iterator[tuple[str, str, str]]:
     yield _OTHER, "Unclassified", look.faint
 
 
-def _trace(rows: pd.DataFrame, words: str, color: str, look: Look) -> go.Bar:
+def _trace(rows: pd.DataFrame, words: str, color: str, look: Look) -> Trace:
     spans = [
         [_short(str(name)), quantities.seconds(float(length))]
         for name, length in zip(rows["name"], rows["duration_s"], strict=True)
     ]
-    return go.Bar(
+    return bar(
         y=rows["lane"].tolist(),
         x=(rows["duration_s"] / MILLISECOND).tolist(),
         base=(rows["start_s"] / MILLISECOND).tolist(),

@@ -1,8 +1,15 @@
-"""Cached models, estimates and sweeps by setup, so that a page costs nothing to revisit."""
+"""Cached models, estimates and sweeps by setup, so that a page costs nothing to revisit.
+
+All results are shared between visitors: not to be changed.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 import streamlit as st
@@ -12,28 +19,54 @@ from app.model_inside import builder_and_trace
 from app.scenario import setup as setups
 from app.scenario.levers import levers as levers_of
 from app.scenario.levers import with_eight_bits
-from app.scenario.scenario import Resolved, estimate_resolved
+from app.scenario.scenario import Resolved, Scenario, estimate_resolved
 from app.scenario.setup import Setup
-from genz_core import Estimate
+from genz_core import Estimate, max_batch, max_context
 from genz_core.types import Model
 from hardware_db import data_folder
 
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+_CACHES: list[Any] = []
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+
+def by_setup(
+    size: int,
+) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
+    """Cache the last `size` results of a function by its arguments, which can be hashed.
+
+    Streamlit's own caches walk through a setup field by field, ten times a page.
+    """
+
+    def cached(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+        _CACHES.append(lru_cache(maxsize=size)(function))
+        return _CACHES[-1]
+
+    return cached
+
+
+@by_setup(64)
 def model_of(name: str, config: str, precisions: tuple[tuple[str, str], ...]) -> Model:
     """As `app.scenario.setup.model_of`."""
     return setups.model_of(name, config, precisions)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
 def resolved(setup: Setup) -> Resolved:
     """Model, system and engine of a setup; see `app.scenario.setup.resolve_setup`."""
+    s, formats = setup.scenario, cast(dict[str, Any], setup.scenario.precisions)
+    names = Scenario(model=s.model, system=s.system, engine=s.engine, **formats)
+    return replace(_named(replace(setup, scenario=names)), scenario=s)
+
+
+@by_setup(64)
+def _named(setup: Setup) -> Resolved:
+    """`resolved` of a setup without sizes and degrees, which no name depends on."""
     s = setup.scenario
     model = model_of(s.model, setup.model_config, tuple(s.precisions.items()))
     return setups.resolve_setup(setup, model)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@by_setup(64)
 def priced(setup: Setup) -> Estimate:
     """The estimate of a setup, one configuration.
 
@@ -43,13 +76,21 @@ def priced(setup: Setup) -> Estimate:
     return estimate_resolved(resolved(setup))
 
 
-@st.cache_resource(max_entries=32, show_spinner=False)
+@by_setup(32)
 def swept(setup: Setup, axis: str, values: tuple[int, ...]) -> Estimate:
     """The estimate of a setup with `axis` ("batch" or "isl") running over `values`."""
     return estimate_resolved(resolved(setup), **{axis: np.array(values, dtype=float)})
 
 
-@st.cache_data(max_entries=256, show_spinner=False)
+@by_setup(64)
+def largest(setup: Setup) -> tuple[int, int]:
+    """The largest batch and the longest input that fit, all else as in the setup."""
+    r, s = resolved(setup), setup.scenario
+    case = (r.model, r.system, s.workload, s.parallelism, r.engine)
+    return max_batch(*case), max_context(*case)
+
+
+@by_setup(256)
 def levers(setup: Setup) -> dict[str, list[tuple[str, float]]]:
     """Share of each phase's latency that single changes save; see `app.scenario.levers`."""
     eight = with_eight_bits(setup, resolved(setup))
@@ -83,4 +124,6 @@ def clear_stale_caches() -> None:
     if _stamp_of_the_cache() != data_folder.stamp():
         st.cache_resource.clear()
         st.cache_data.clear()
+        for cache in _CACHES:
+            cache.cache_clear()
         _stamp_of_the_cache()  # of the files that fill them from here on

@@ -15,10 +15,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
-import plotly.graph_objects as go
+import plotly.io
 import streamlit as st
+from plotly.basedatatypes import BaseFigure
 
 from app.charts import style
+from app.charts.figure import Figure
 from app.scenario.setup import Setup
 from app.wording.tables import to_csv
 from genz_core.errors import RidgelineError
@@ -33,7 +35,7 @@ def look() -> style.Look:
     return style.look(st.context.theme.type)
 
 
-def chart(figure: go.Figure, key: str, alt: str, *, select: bool = False) -> list[dict]:
+def chart(figure: Figure, key: str, alt: str, *, select: bool = False) -> list[dict]:
     """Draw a figure; returns the points that were clicked.
 
     key: of the widget and of saved files.  alt: the text for screen readers.  select: whether the
@@ -45,7 +47,7 @@ def chart(figure: go.Figure, key: str, alt: str, *, select: bool = False) -> lis
         "toImageButtonOptions": {"format": "svg", "filename": f"ridgeline-{key}"},
     }
     event = st.plotly_chart(
-        figure,
+        _AsItIs(figure),
         theme=None,
         key=key,
         config=config,
@@ -56,9 +58,18 @@ def chart(figure: go.Figure, key: str, alt: str, *, select: bool = False) -> lis
     return event["selection"]["points"] if select else []
 
 
-def downloads(
-    name: str, figures: Mapping[str, go.Figure], table: pd.DataFrame, setup: Setup
-) -> None:
+class _AsItIs(BaseFigure):
+    """A figure that Streamlit sends without a check; it would check a plain document."""
+
+    def __init__(self, figure: Figure) -> None:
+        self._document = figure.document()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document, as `BaseFigure.to_dict` gives it."""
+        return self._document
+
+
+def downloads(name: str, figures: Mapping[str, Figure], table: pd.DataFrame, setup: Setup) -> None:
     """Draw buttons that save the table, the scenario and every figure, each made at the click."""
     with st.popover("Export", icon=":material/download:"):
         with st.container(horizontal=True):
@@ -73,7 +84,7 @@ def downloads(
         )
 
 
-def _figure_buttons(stem: str, title: str, figure: go.Figure) -> None:
+def _figure_buttons(stem: str, title: str, figure: Figure) -> None:
     with st.container(horizontal=True):
         page = functools.partial(html, figure, title)
         _button(f"{title} (HTML)", f"{stem}.html", "text/html", page)
@@ -100,9 +111,10 @@ def scenario(setup: Setup) -> str:
     return json.dumps(setup.document(), indent=1)
 
 
-def html(figure: go.Figure, title: str) -> str:
+def html(figure: Figure, title: str) -> str:
     """A figure as an HTML page that needs no network."""
-    page = figure.to_html(include_plotlyjs=True, full_html=True, config={"displaylogo": False})
+    document, config = figure.document(), {"displaylogo": False}
+    page = plotly.io.to_html(document, config, include_plotlyjs=True, validate=False)
     return page.replace("<head>", f"<head><title>Ridgeline: {title}</title>", 1)
 
 
@@ -115,7 +127,7 @@ def can_draw() -> bool:
     return bool(named or any(shutil.which(name) for name in _BROWSERS))
 
 
-def image(figure: go.Figure, kind: str) -> bytes:
+def image(figure: Figure, kind: str) -> bytes:
     """A figure as "svg" or "png", 1200 pixels wide, drawn with no script from elsewhere.
 
     Raises:
@@ -124,10 +136,10 @@ def image(figure: go.Figure, kind: str) -> bytes:
     import kaleido
     from kaleido.errors import ChromeNotFoundError
 
-    size = {"width": 1200, "height": figure.layout.height or 500, "scale": 2}
+    size = {"width": 1200, "height": figure.layout.get("height", 500), "scale": 2}
     try:
         return kaleido.calc_fig_sync(
-            figure.to_dict(), opts={"format": kind, **size}, kopts=dict(_WITHOUT_NETWORK)
+            figure.document(), opts={"format": kind, **size}, kopts=dict(_WITHOUT_NETWORK)
         )
     except (ChromeNotFoundError, RuntimeError, OSError) as error:
         raise RidgelineError(f"the chart could not be drawn: {error}") from None

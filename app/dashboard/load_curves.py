@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
-import streamlit as st
 
 from app.dashboard import cached
 from app.scenario import scenario
 from app.scenario.scenario import Resolved
 from app.scenario.served_rows import columns, serve_resolved
 from app.scenario.setup import Setup
+from genz_core.errors import RidgelineError
 from genz_core.serving import ServingEstimate
 from genz_core.types import Array
 
@@ -24,37 +27,70 @@ def basis(setup: Setup) -> str:
     return scenario.basis(cached.resolved(setup))
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
-def closed_loop(setup: Setup, length_ratio: float) -> pd.DataFrame:
-    """Serving figures by concurrency, 1 to 4096 in powers of two.
+@cached.by_setup(64)
+def curve(setup: Setup, load: str, length_ratio: float) -> pd.DataFrame:
+    """Serving figures of a setup by load; shared between visitors, not to be changed.
 
-    length_ratio: real lengths are uniform in [ratio, 1] of the nominal ones.
+    load: "concurrency", 1 to 4096 in powers of two, or "rate_per_s", up to just beyond the highest
+    rate that is sustained.  length_ratio: real lengths are uniform in [ratio, 1] of the nominal
+    ones.
 
     Raises:
         RidgelineError: as `cached.resolved`.
     """
-    resolved, users = cached.resolved(setup), _CONCURRENCIES
-    result = serve_resolved(resolved, concurrency=users, length_ratio=length_ratio)
-    return _frame(resolved, result, "concurrency", users)
+    degree = setup.scenario.tp
+    return _curves(cached.resolved(setup), load, length_ratio, (degree,))[degree]
 
 
-@st.cache_data(max_entries=64, show_spinner="Pricing every arrival rate …")
-def open_loop(setup: Setup, length_ratio: float) -> pd.DataFrame:
-    """Serving figures by arrival rate, up to just beyond the highest that is sustained.
-
-    Arguments and errors as `closed_loop`.
-    """
-    resolved = cached.resolved(setup)
-    probe = serve_resolved(resolved, rate_per_s=np.array([1e-6, 1e9]), length_ratio=length_ratio)
-    highest = 1e9 / max(float(probe.utilisation[1]), 1e-300)
-    rates: Array = highest * _RATE_SHARES
-    result = serve_resolved(resolved, rate_per_s=rates, length_ratio=length_ratio)
-    return _frame(resolved, result, "rate_per_s", rates)
+@cached.by_setup(32)
+def curves_at(
+    setup: Setup, load: str, length_ratio: float, degrees: tuple[int, ...]
+) -> Mapping[int, pd.DataFrame]:
+    """`curve` at other tensor-parallel degrees, by degree; none where links are not stated."""
+    try:
+        return _curves(cached.resolved(setup), load, length_ratio, degrees)
+    except RidgelineError:
+        return {}
 
 
-def _frame(resolved: Resolved, result: ServingEstimate, name: str, loads: Array) -> pd.DataFrame:
-    messages = [result.messages.get(at, "") for at in range(len(loads))]
-    return pd.DataFrame({name: loads, **columns(resolved, result), "message": messages})
+def _curves(
+    resolved: Resolved, load: str, length_ratio: float, degrees: Sequence[int]
+) -> dict[int, pd.DataFrame]:
+    """The curve of each degree, all priced in one call."""
+    if load == "concurrency":
+        loads = np.tile(_CONCURRENCIES, (len(degrees), 1))
+    else:
+        probes = np.tile([1e-6, 1e9], (len(degrees), 1))
+        probe = _served(resolved, load, probes, length_ratio, degrees)
+        highest = 1e9 / np.maximum(probe.utilisation[1::2], 1e-300)
+        loads = highest[:, None] * _RATE_SHARES
+    result = _served(resolved, load, loads, length_ratio, degrees)
+    messages = [result.messages.get(at, "") for at in range(loads.size)]
+    table = pd.DataFrame(
+        {load: loads.reshape(-1), **columns(resolved, result), "message": messages}
+    )
+    each = np.split(np.arange(loads.size), len(degrees))
+    return {
+        degree: table.iloc[rows].reset_index(drop=True)
+        for degree, rows in zip(degrees, each, strict=True)
+    }
+
+
+def _served(
+    resolved: Resolved, load: str, loads: Array, length_ratio: float, degrees: Sequence[int]
+) -> ServingEstimate:
+    """A scenario served under `loads`, [degrees, loads], at tensor-parallel degrees."""
+    tp = np.repeat(np.array(degrees, dtype=float), loads.shape[1])
+    split = replace(resolved.scenario.parallelism, tp=tp if len(degrees) > 1 else degrees[0])
+    each = loads.reshape(-1)
+    closed = load == "concurrency"
+    return serve_resolved(
+        resolved,
+        concurrency=each if closed else None,
+        rate_per_s=None if closed else each,
+        parallelism=split,
+        length_ratio=length_ratio,
+    )
 
 
 def without_waiting(table: pd.DataFrame, name: str) -> pd.DataFrame:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 
 from app.charts import parity
+from app.charts.figure import Figure
 from app.dashboard import export
 
 Points = Sequence[dict[str, Any]]
@@ -61,7 +61,7 @@ def titled_table(title: str, rows: Points, key: str, caption: str = "") -> None:
         st.caption(caption)
 
 
-def parity_and_errors(points: Points, by: str, title: str, key: str) -> dict[str, go.Figure]:
+def parity_and_errors(points: Points, by: str, title: str, key: str) -> dict[str, Figure]:
     """Draw the parity of points and the histogram of their errors; returns both by name.
 
     points, by: as `app.charts.parity.parity`.

@@ -33,7 +33,7 @@ class Lane:
     alone: bool = False
 
 
-#: Measurements disturb each other.  A quarter of an hour is a large model on a CPU.
+#: Measurements disturb each other.  A sweep of a large model on a CPU takes more than an hour.
 MEASURING = Lane("measuring", 1, 7200.0, int(0.8 * _memory_of_host()), alone=True)
 READING = Lane("reading", 2, 600.0, min(4 * _GIB, _memory_of_host() // 2))
 SIMULATING = Lane("simulating", 1, 900.0, min(4 * _GIB, _memory_of_host() // 2))

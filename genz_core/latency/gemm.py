@@ -27,6 +27,7 @@ _SPLITS = np.array([1, 2, 4, 8, 16, 32], dtype=np.float64)
 _LEAST_K_PER_SPLIT = 128
 _OUTPUT_BYTES = 2.0
 _CHUNK = 2048  # shapes at a time: their tilings fit in a second-level cache
+_FEW = 64  # shapes whose tilings of every split fit there at once
 
 
 def gemm_time(
@@ -141,6 +142,8 @@ def _least_area(m: Array, n: Array, units: float, least_rows: int) -> Array:
     rows, columns = allowed[:, :1], allowed[:, 1:]
     one_wave = rows * columns
     area = np.ceil(m / rows) * np.ceil(n / columns) * (one_wave / units)
+    if m.size <= _FEW:
+        return np.maximum(area * _SPLITS[:, None, None], one_wave).min(axis=1)
     return np.stack([np.maximum(area * split, one_wave).min(axis=0) for split in _SPLITS])
 
 

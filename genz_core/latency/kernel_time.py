@@ -6,12 +6,15 @@ A latency model states its stages once, as a function of flat arrays of shapes (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import accumulate, pairwise
+from math import prod
 
 import numpy as np
 
-from genz_core.latency.numerics import chunked, distinct
+from genz_core.latency.numerics import chunked, common_shape, distinct, flattened
 from genz_core.types import Array, Num
 
 _NONE: Mapping[str, Array] = {}
@@ -111,14 +114,15 @@ class Stages:
 class KernelTime:
     """Time of one run of a kernel, one for each shape; evaluated by `seconds` and `terms`.
 
-    stages: (*axes) -> `Stages`, for flat arrays of one length.  axes: the shapes, numbers or
-    arrays that broadcast.  work: zero for shapes that cost nothing.  launch_s: time of the
-    smallest kernel, before the stages [s].  chunk: shapes that are evaluated at a time, so that
-    their intermediate results stay in a cache.  repeats: the first axis repeats values (tokens in
-    a sweep) while the others are numbers, so that each distinct value is evaluated once.
+    stages: (*axes) -> `Stages`, for flat arrays of one length; a function with its keywords.
+    axes: the shapes, numbers or arrays that broadcast.  work: zero for shapes that cost nothing.
+    launch_s: time of the smallest kernel, before the stages [s].
+    chunk: shapes that are evaluated at a time, so that their intermediate results stay in a cache.
+    repeats: the first axis repeats values (tokens in a sweep) while the others are numbers, so
+    that each distinct value is evaluated once.
     """
 
-    stages: Callable[..., Stages]
+    stages: partial[Stages]
     axes: tuple[Num, ...]
     work: Num
     launch_s: Num = 0.0
@@ -129,7 +133,7 @@ class KernelTime:
         """The time [s], in the shape that the axes broadcast to; zero where there is no work."""
         busy = np.asarray(self.work) > 0
         if not busy.any():
-            return np.zeros(np.broadcast_shapes(*map(np.shape, self.axes)))
+            return np.zeros(self.shape)
         if self.repeats:
             first, *rest = self.axes
             time = distinct(lambda values: self._chunked(values, *rest), np.asarray(first, float))
@@ -143,5 +147,49 @@ class KernelTime:
         terms = self.stages(*(axis.reshape(-1).astype(float) for axis in axes)).terms()
         return terms.plus(launch=self.launch_s).where(self.work)
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape that the axes broadcast to."""
+        return common_shape([np.shape(axis) for axis in self.axes])
+
+    @property
+    def formula(self) -> Hashable:
+        """Equal for kernels of one function with the same keywords, objects by identity."""
+        values = self.stages.keywords.values()
+        named = (v if isinstance(v, (float, int, str)) else id(v) for v in values)
+        return self.stages.func, self.stages.args, *named
+
     def _chunked(self, *axes: Num) -> Array:
         return chunked(lambda *flat: self.stages(*flat).total_s(), *axes, chunk=self.chunk)
+
+
+_FEW = 64  # shapes of a kernel that take less time than the call that evaluates them
+
+
+def seconds_of(kernels: Sequence[KernelTime]) -> list[Array]:
+    """`KernelTime.seconds` of each kernel; few shapes of one formula are evaluated in one call."""
+    times: list[Array] = []
+    alike: dict[Hashable, list[int]] = {}
+    for at, kernel in enumerate(kernels):
+        shape = kernel.shape
+        many = prod(shape) > _FEW
+        times.append(kernel.seconds() if many else np.zeros(shape))
+        if not many and np.any(kernel.work):
+            alike.setdefault(kernel.formula, []).append(at)
+    for places in alike.values():
+        group = [kernels[at] for at in places]
+        for at, kernel, time in zip(places, group, _in_one_call(group), strict=True):
+            times[at] = np.where(np.asarray(kernel.work) > 0, kernel.launch_s + time, 0.0)
+    return times
+
+
+def _in_one_call(group: Sequence[KernelTime]) -> list[Array]:
+    """Time of the stages of each kernel, all of one formula."""
+    shapes = [kernel.shape for kernel in group]
+    axes = (
+        np.concatenate([flattened(axis, shape) for axis, shape in zip(values, shapes, strict=True)])
+        for values in zip(*(kernel.axes for kernel in group), strict=True)
+    )
+    time = group[0].stages(*axes).total_s()
+    ends = pairwise(accumulate(map(prod, shapes), initial=0))
+    return [time[slice(*end)].reshape(shape) for end, shape in zip(ends, shapes, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import prod
 
 import numpy as np
@@ -38,12 +38,12 @@ def chunked(function: Callable[..., Array], *axes: Num, chunk: int = 2048) -> Ar
     Returns:
         The values in the shape that the axes broadcast to.
     """
-    arrays = [np.asarray(axis, dtype=np.float64) for axis in axes]
-    shape = _common_shape(arrays)
+    shape = common_shape([np.shape(axis) for axis in axes])
     size = prod(shape)
-    flat = [_flat(axis, shape, size) for axis in arrays]
+    flat = [flattened(axis, shape) for axis in axes]
     if size <= chunk:
-        return function(*flat).reshape(shape)
+        whole = function(*flat)
+        return whole if whole.shape == shape else whole.reshape(shape)
     out = np.empty(size)
     for start in range(0, size, chunk):
         part = slice(start, start + chunk)
@@ -51,21 +51,22 @@ def chunked(function: Callable[..., Array], *axes: Num, chunk: int = 2048) -> Ar
     return out.reshape(shape)
 
 
-def _common_shape(arrays: list[Array]) -> tuple[int, ...]:
-    """The shape that arrays broadcast to; the usual cases without `np.broadcast_shapes`."""
-    shapes = {array.shape for array in arrays} - {()}
-    if not shapes:
+def common_shape(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape that shapes broadcast to; the usual cases without `np.broadcast_shapes`."""
+    others = set(shapes) - {()}
+    if not others:
         return ()
-    return shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
+    return others.pop() if len(others) == 1 else np.broadcast_shapes(*others)
 
 
-def _flat(axis: Array, shape: tuple[int, ...], size: int) -> Array:
+def flattened(axis: Num, shape: tuple[int, ...]) -> Array:
     """An axis broadcast to `shape`, flat; the usual cases without `np.broadcast_to`."""
-    if axis.shape == shape:
-        return axis.reshape(-1)
-    if axis.size == 1:
-        return np.full(size, axis.reshape(()))
-    return np.broadcast_to(axis, shape).reshape(-1)
+    values = np.asarray(axis, dtype=np.float64)
+    if values.shape == shape:
+        return values.reshape(-1)
+    if values.size == 1:
+        return np.full(prod(shape), values.reshape(()))
+    return np.broadcast_to(values, shape).reshape(-1)
 
 
 def distinct(function: Callable[[Array], Array], values: Array) -> Array:

@@ -6,7 +6,7 @@ intervals, worked examples and measured points all take their latencies from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from genz_core.engine import EngineProfile
 from genz_core.latency import attention, collectives, gemm, moe, pointwise, scan  # noqa: F401
 from genz_core.latency.conditions import Conditions
 from genz_core.latency.device import Device
-from genz_core.latency.kernel_time import KernelTime
+from genz_core.latency.kernel_time import KernelTime, seconds_of
 from genz_core.latency.models import LatencyModel, Phase, depends_on_phase, latency_model
 from genz_core.latency.parameters import Parameters
 from genz_core.latency.profile import Fit, LatencyProfile
@@ -118,11 +118,29 @@ class Pricer:
         Raises:
             MissingSpec: the system states no peak or link that the operator needs.
         """
-        time = _by_phase(op, lambda model, part: self._formula_s(model, part, parameters))
-        time = np.where(time > 0, np.maximum(time, self.engine.launch_s), 0.0)
-        if self.alone:
-            return time
-        return np.maximum(time, (least or roofline(op, self.system)).bound_s)
+        time = _by_phase(op, lambda model, part: self._kernel(model, part, parameters).seconds())
+        return self._launched(time, least or roofline(op, self.system))
+
+    def expected_of(self, ops: Sequence[Op], least: Sequence[Roofline]) -> list[Array]:
+        """`expected_s` of each operator.
+
+        Those that one formula prices with the same constants are priced in one call where their
+        configurations are few, and collectives that send nothing are not priced.
+
+        least: `roofline(op, system)` of each.
+        """
+        times = [np.zeros(np.shape(op.message_bytes)) for op in ops]
+        kernels: dict[int, KernelTime] = {}
+        for at, op in enumerate(ops):
+            phases = phases_of(op)
+            if len(phases) > 1:
+                times[at] = self.expected_s(op, least=least[at])
+            elif op.operator_class != "collective" or np.any(op.message_bytes):
+                kernels[at] = self._kernel(latency_model(op.kind, phases[0]), op)
+        seconds = seconds_of(list(kernels.values()))
+        for at, time in zip(kernels, seconds, strict=True):
+            times[at] = self._launched(time, least[at])
+        return times
 
     def constants(self, op: Op) -> ConstantsUsed:
         """The constants that price `op`; those of prefill where an array mixes both phases."""
@@ -160,11 +178,18 @@ class Pricer:
             device=arguments.get("device", self.conditions.device),
         )
 
-    def _formula_s(self, model: LatencyModel, op: Op, parameters: Parameters | None) -> Array:
+    def _kernel(
+        self, model: LatencyModel, op: Op, parameters: Parameters | None = None
+    ) -> KernelTime:
+        """The kernel that prices `op`, before the engine launches it."""
         if parameters is None:
             parameters = self.profile.constants(*model.key(self.conditions, op))
-        arguments = model.arguments(self.conditions, op)
-        return model.formula(**arguments, parameters=parameters).seconds()
+        return model.formula(**model.arguments(self.conditions, op), parameters=parameters)
+
+    def _launched(self, time: Array, least: Roofline) -> Array:
+        """The time of a kernel [s] that the engine launches: no shorter than that, or its bound."""
+        time = np.where(time > 0, np.maximum(time, self.engine.launch_s), 0.0)
+        return time if self.alone else np.maximum(time, least.bound_s)
 
 
 def phases_of(op: Op) -> tuple[Phase, ...]:

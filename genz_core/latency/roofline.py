@@ -85,8 +85,9 @@ def communication_s(op: Op, system: System) -> Array:
     Raises:
         MissingSpec: more than one device and no link stated.
     """
-    total = np.zeros(np.broadcast_shapes(np.shape(op.group), np.shape(op.message_bytes)))
-    if not np.any((np.asarray(op.group) > 1) & (np.asarray(op.message_bytes) > 0)):
+    sends = (np.asarray(op.group) > 1) & (np.asarray(op.message_bytes) > 0)
+    total = np.zeros(sends.shape)
+    if not sends.any():
         return total
     if not system.links:
         raise MissingSpec(f"{system.name} states no link between devices; use one device")

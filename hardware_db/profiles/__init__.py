@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +12,7 @@ import yaml
 
 from genz_core.latency.device import Device
 from genz_core.latency.profile import LatencyProfile, Tier
+from genz_core.memo import ByIdentity
 from genz_core.types import System
 from hardware_db import yaml_document
 from hardware_db.data_folder import data_folder
@@ -39,7 +40,7 @@ def load_profile(system: System) -> LatencyProfile:
     family = [
         profile for profile in profiles if profile.family == system.family and profile not in own
     ]
-    relatives = [combine(family, f"{system.family} family", "sibling")] if family else []
+    relatives = [_of_family(system.family, family)] if family else []
     typical = for_device(_default(NARROW), _default(WIDE), Device.of(system))
     if own:
         note = f"fitted on measurements of this device ({own[0].name})"
@@ -51,6 +52,14 @@ def load_profile(system: System) -> LatencyProfile:
     if _over_host(system):
         layers = [_without(profile, "collective") for profile in layers]
     return layered(system.slug, [*layers, typical], note)
+
+
+_FAMILIES: ByIdentity[FittedProfile] = ByIdentity(32)
+
+
+def _of_family(name: str, members: Sequence[FittedProfile]) -> FittedProfile:
+    """The typical profile of measured members of a family."""
+    return _FAMILIES.get(lambda: combine(members, f"{name} family", "sibling"), *members)
 
 
 def _over_host(system: System) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -16,13 +15,13 @@ from model_registry.spec import LayerInput
 
 def entry_ops(frame: DeviceFrame) -> Ops:
     """Operators from tokens to vectors, complete on every device, learned positions included."""
-    spec = frame.spec
-    ops = [*_table(frame), *frame.summed("embedding_all_reduce", "embedding")]
-    ops += _layer_inputs(frame)
-    if spec.embedding_norm:
-        ops.append(frame.norm("embedding_norm", "embedding", first=True))
-    ops += _target_states(frame)
-    return tuple(replace(op, stage="first") for op in ops)
+    first = replace(frame, stage="first")
+    ops = [*_table(first), *first.summed("embedding_all_reduce", "embedding")]
+    ops += _layer_inputs(first)
+    if frame.spec.embedding_norm:
+        ops.append(first.norm("embedding_norm", "embedding", first=True))
+    ops += _target_states(first)
+    return tuple(ops)
 
 
 def _target_states(frame: DeviceFrame) -> Ops:
@@ -36,18 +35,20 @@ def _target_states(frame: DeviceFrame) -> Ops:
     types, ops = frame.types("mtp"), []
     if draft.states > 1:
         fused = draft.states * hidden
-        ops.append(gemm("state_fusion", tokens, hidden, fused, types, module=TARGET_STATES))
+        states = gemm("state_fusion", tokens, hidden, fused, types, module=TARGET_STATES)
+        ops.append(replace(states, stage=frame.stage))
     if draft.norms:
         ops += [frame.norm(f"{name}_norm", "draft", first=True) for name in ("state", "token")]
     if draft.projected:
-        ops.append(gemm("state_proj", tokens, hidden, 2.0 * hidden, types, module="draft"))
+        where = frame.at("draft")
+        ops.append(gemm("state_proj", tokens, hidden, 2.0 * hidden, types, **where))
     return tuple(ops)
 
 
 def _table(frame: DeviceFrame) -> Ops:
     """Look-ups in the token table, which is split by rows over tp, and in the position table."""
     spec, tp = frame.spec, np.asarray(frame.par.tp, dtype=float)
-    where: dict[str, Any] = {"module": "embedding"}
+    where = frame.at("embedding")
     types, width = frame.types("embedding"), spec.embedding_dim or spec.hidden
     table = embedding("embedding", frame.tokens, spec.vocabulary / tp, width, types, **where)
     ops: list[Op] = [replace(table, weight_bytes=table.weight_bytes / tp)]
@@ -68,11 +69,11 @@ def _layer_inputs(frame: DeviceFrame) -> Ops:
     widths = [block.width for block in blocks if isinstance(block, LayerInput)]
     if not widths:
         return ()
-    total, where = sum(widths), {"module": "embedding"}
+    total, where = sum(widths), frame.at("embedding")
     rows = tokens * len(widths)
     return (
         embedding("layer_inputs", tokens, spec.layer_input_rows, total, types, **where),
-        gemm("layer_inputs_proj", tokens, total, spec.hidden, types, module="embedding"),
+        gemm("layer_inputs_proj", tokens, total, spec.hidden, types, **where),
         frame.small_norm("layer_inputs_norm", rows, widths[0], "embedding"),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,7 +29,8 @@ class DeviceFrame:
     groups: sequences of this device's rank, their new tokens whole.
     tokens, sequences: new tokens on this device, and sequences, over all groups.
     sampled: tokens of all sequences whose successor is sampled.
-    layers: indices of the equal layers; empty at the ends of the model.
+    layers: indices of the equal layers; empty at the ends of the model, of which stage says the
+    pipeline's.
     """
 
     spec: ModelSpec
@@ -40,6 +41,7 @@ class DeviceFrame:
     sequences: Num
     sampled: Num
     layers: tuple[int, ...] = ()
+    stage: Literal["first", "last"] = "last"
 
     @classmethod
     def for_step(
@@ -123,8 +125,9 @@ class DeviceFrame:
         return Types(self.precision.activations, self.precision.activations, self.precision.kv)
 
     def at(self, module: str) -> dict[str, Any]:
-        """Where an operator sits: its layers and its place in the module tree."""
-        return {"layers": self.layers, "module": f"layers.{module}" if self.layers else module}
+        """Where an operator sits: its layers and stage, and its place in the module tree."""
+        place = f"layers.{module}" if self.layers else module
+        return {"layers": self.layers, "stage": self.stage, "module": place}
 
     def linear(
         self, name: str, role: str, n: Num, k: Num, *, module: str, bias: bool = False

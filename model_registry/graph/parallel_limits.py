@@ -10,11 +10,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from genz_core.memo import ByIdentity
 from genz_core.types import DEGREES, Num, Parallelism
 from model_registry.spec import ModelSpec, SplitLimit
 
 #: Degrees beyond this are not suggested.
 _LARGEST_NEAR = 1024
+_LIMITS: ByIdentity[list[SplitLimit]] = ByIdentity()
 
 
 def invalid_reason(spec: ModelSpec, par: Parallelism) -> str | None:
@@ -32,7 +34,11 @@ def invalid_reason(spec: ModelSpec, par: Parallelism) -> str | None:
 
 
 def split_limits(spec: ModelSpec) -> list[SplitLimit]:
-    """Everything that a degree must divide in some layer of `spec`, each once."""
+    """Everything that a degree must divide in some layer, each once; not to be changed."""
+    return _LIMITS.get(lambda: _limits_of(spec), spec)
+
+
+def _limits_of(spec: ModelSpec) -> list[SplitLimit]:
     blocks = dict.fromkeys(block for layer in spec.layers for block in layer.blocks)
     return list(dict.fromkeys(limit for block in blocks for limit in block.limits()))
 

@@ -14,8 +14,9 @@ import httpx
 
 from hardware_db import user_files
 from hardware_db.data_folder import overlay
-from tests.dashboards import Served, free_port, served, visit
+from tests.dashboards import Served, free_port, served
 from tests.ops.oidc_provider import CLIENT, Provider, provider
+from tests.ops.visitor import visit
 
 BASE = "/ridgeline"
 

@@ -18,7 +18,8 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from app.dashboard import export
-from tests.dashboards import free_port, served, visit
+from tests.dashboards import free_port, served
+from tests.ops.visitor import visit
 
 #: Written beside the server's modules, so that Python loads it first.
 AUDIT = """
@@ -179,9 +180,11 @@ def test_a_picture_drawn_on_the_server_asks_nobody(tmp_path: Path):
     """Chromium asks its kernel for a way to 2001:4860:4860::8888, to which nothing is sent."""
     watch = by_strace(tmp_path)
     code = """
-import plotly.graph_objects as go
+from app.charts.figure import Figure, bar
 from app.dashboard import export
-assert export.image(go.Figure(go.Bar(y=[1])), "png").startswith(b"\\x89PNG")
+figure = Figure()
+figure.add_trace(bar(y=[1]))
+assert export.image(figure, "png").startswith(b"\\x89PNG")
 """
     subprocess.run([*watch.under, sys.executable, "-c", code], check=True)
     assert watch.lines()

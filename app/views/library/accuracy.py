@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 
 from app.accuracy import likely_causes, measured_points, shipped_errors, worked_example
 from app.charts import accuracy as charts
+from app.charts.figure import Figure
 from app.dashboard import cached_rows, export, sidebar
 from app.dashboard.widgets import Points, parity_and_errors, titled_table
 from app.scenario.levers import PHASES
@@ -71,7 +71,7 @@ def operators() -> None:
     export.downloads("accuracy-operators", figures, pd.DataFrame(series), setup)
 
 
-def operator_parity(points: Points) -> dict[str, go.Figure]:
+def operator_parity(points: Points) -> dict[str, Figure]:
     """Draw predicted over measured on held-out shapes; returns the figures, {} without points."""
     if not points:
         return {}

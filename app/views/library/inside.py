@@ -1,11 +1,11 @@
 """Page Model inside: layers to fold and unfold; an operator's formula, tensors and roofline."""
 
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 
 from app.accuracy import worked_example
 from app.charts import layers, roofline
+from app.charts.figure import Figure
 from app.dashboard import cached, export, sidebar, tracing
 from app.model_inside import builder_and_trace, layer_tree, operator_detail
 from app.scenario import intervals
@@ -19,7 +19,7 @@ from model_registry.graph.model import DecoderModel
 setup, resolved, _ = sidebar.priced_setup()
 look = export.look()
 BUILT, TRACED = "builder", "trace"
-figures: dict[str, go.Figure] = {}
+figures: dict[str, Figure] = {}
 
 st.title("Model inside", anchor=False)
 context = quantities.count(builder_and_trace.halfway_context(setup.scenario))

@@ -12,6 +12,17 @@ from app.wording import quantities
 setup, resolved, estimate = sidebar.priced_setup()
 look = export.look()
 NAMES = {"prefill": "Prefill step", "decode": "Decode step"}
+EXPLANATION = """
+The resource that binds an operator gets its **bound**: FLOPs / dense peak, bytes / memory
+bandwidth, or message / link bandwidth. What the prediction adds is **launch and inefficiency**:
+launches, tiles that do not fill, bandwidth that is not reached. **Host** is the scheduler's time a
+step, **pipeline wait** the time a micro-batch waits for the others. All parts sum to the step.
+
+**80 %**: four of five measurements that fitted nothing lie inside. An operator's interval comes
+from kernels of its class, a class adds those of its operators as if all erred the same way, the
+whole step's comes from measured runs and is wider. Causes and host time were measured by nobody:
+not validated.
+"""
 
 st.title("Breakdown", anchor=False)
 st.caption(sidebar.describe(setup))
@@ -28,42 +39,39 @@ st.caption(
     "step over the output. A class's interval is under the pointer."
 )
 
-phase = st.segmented_control(
-    "Phase", PHASES, default="decode", required=True,
-    key="phase", bind="query-params", label_visibility="collapsed",
-)  # fmt: skip
-table = intervals.operator_table(steps[phase])
-whole = totals[NAMES[phase]]
-fall = breakdown.waterfall(parts[phase], whole, f"{NAMES[phase]} by cause", look)
-tree = breakdown.icicle(table, resolved.model.name.rpartition("/")[2], look)
-left, right = st.columns(2, gap="medium")
-with left:
-    export.chart(fall, "waterfall", f"{NAMES[phase]} from compute to the whole")
-with right:
-    export.chart(tree, "icicle", f"{NAMES[phase]} by layer group and operator")
 
-st.subheader("Operators", anchor=False)
-shown = display_tables.operator_rows(table, phase)
-st.dataframe(
-    shown, hide_index=True, column_config=display_tables.operator_columns(), key="operators",
-    placeholder=quantities.NOT_VALIDATED,
-)  # fmt: skip
-st.caption(
-    f"Operators, host and pipeline wait sum to {quantities.seconds(whole.seconds)} (80 %: "
-    f"{whole.trust}); times are of all runs in one step."
-)
-figures = {"classes": classes, "waterfall": fall, "layer groups": tree}
-with st.container(horizontal=True):
-    with st.popover("How to read this", icon=":material/function:"):
-        st.markdown(
-            "The resource that binds an operator gets its **bound**: FLOPs / dense peak, bytes / "
-            "memory bandwidth, or message / link bandwidth. What the prediction adds is **launch "
-            "and inefficiency**: launches, tiles that do not fill, bandwidth that is not reached. "
-            "**Host** is the scheduler's time a step, **pipeline wait** the time a micro-batch "
-            "waits for the others. All parts sum to the step.\n\n"
-            "**80 %**: four of five measurements that fitted nothing lie inside. An operator's "
-            "interval comes from kernels of its class, a class adds those of its operators as if "
-            "all erred the same way, the whole step's comes from measured runs and is wider. "
-            "Causes and host time were measured by nobody: not validated."
-        )
-    export.downloads(f"breakdown-{phase}", figures, shown.drop(columns="id"), setup)
+@st.fragment
+def one_phase() -> None:
+    """Draw the choice of a phase, its causes, its layer groups and its operators."""
+    phase = st.segmented_control(
+        "Phase", PHASES, default="decode", required=True,
+        key="phase", bind="query-params", label_visibility="collapsed",
+    )  # fmt: skip
+    table = intervals.operator_table(steps[phase])
+    whole = totals[NAMES[phase]]
+    fall = breakdown.waterfall(parts[phase], whole, f"{NAMES[phase]} by cause", look)
+    tree = breakdown.icicle(table, resolved.model.name.rpartition("/")[2], look)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        export.chart(fall, "waterfall", f"{NAMES[phase]} from compute to the whole")
+    with right:
+        export.chart(tree, "icicle", f"{NAMES[phase]} by layer group and operator")
+
+    st.subheader("Operators", anchor=False)
+    shown = display_tables.operator_rows(table, phase)
+    st.dataframe(
+        shown, hide_index=True, column_config=display_tables.operator_columns(), key="operators",
+        placeholder=quantities.NOT_VALIDATED,
+    )  # fmt: skip
+    st.caption(
+        f"Operators, host and pipeline wait sum to {quantities.seconds(whole.seconds)} (80 %: "
+        f"{whole.trust}); times are of all runs in one step."
+    )
+    figures = {"classes": classes, "waterfall": fall, "layer groups": tree}
+    with st.container(horizontal=True):
+        with st.popover("How to read this", icon=":material/function:"):
+            st.markdown(EXPLANATION)
+        export.downloads(f"breakdown-{phase}", figures, shown.drop(columns="id"), setup)
+
+
+one_phase()

@@ -3,7 +3,6 @@
 import pandas as pd
 import streamlit as st
 
-import genz_core
 from app.charts import memory
 from app.dashboard import cached, export, sidebar
 from app.dashboard.widgets import card
@@ -17,6 +16,14 @@ AXES = {"batch": "Batch [sequences]", "isl": "Input length [tokens]"}
 OVER = {"batch": "batch", "input length": "isl"}
 POWERS = {"batch": range(0, 13), "isl": range(8, 21)}
 limits = {"usable": usage.usable_bytes, "capacity": usage.capacity_bytes}
+EXPLANATION = f"""
+**Weights** are what each operator holds on the fullest device, in its number format.
+**KV cache** counts input + output tokens, rounded up to blocks of
+{resolved.engine.kv_block_tokens}, with each layer's window, latent or state.
+**Activations** are the largest operator's operands and a step's residual stream.
+**Usable** = {quantities.percent(resolved.engine.memory_fraction)} of
+{quantities.size(usage.capacity_bytes)}, as the engine takes it.
+"""
 
 st.title("Memory", anchor=False)
 st.caption(
@@ -27,8 +34,7 @@ if estimate.message():
     message = estimate.message()
     st.warning(f"{plain(message[0].upper() + message[1:])}.", icon=":material/memory:")
 
-case = (resolved.model, resolved.system, s.workload, s.parallelism, resolved.engine)
-most_batch, most_input = genz_core.max_batch(*case), genz_core.max_context(*case)
+most_batch, most_input = cached.largest(setup)
 trained = resolved.model.max_context
 used = float(usage.total_bytes[0])
 free = usage.usable_bytes - used
@@ -58,35 +64,37 @@ parts = {name: float(getattr(usage, name)[0]) for name in memory.PARTS}
 bar = memory.single(parts, limits, look)
 export.chart(bar, "memory-now", "Memory of the scenario against capacity")
 
-axis = st.segmented_control(
-    "Over", list(OVER), default="batch", required=True,
-    key="memory_axis", bind="query-params",
-)  # fmt: skip
-axis = OVER[axis]
-now, most = getattr(s, axis), most_batch if axis == "batch" else most_input
-values = tuple(sorted({2**power for power in POWERS[axis]} | {now}))
-sweep = cached.swept(setup, axis, values).memory
-table = {"at": list(values)} | {n: getattr(sweep, n).tolist() for n in memory.PARTS}
-over = memory.stacked(table, AXES[axis], limits, look, scenario_at=now)
-export.chart(over, "memory-over", f"Memory per device over {axis}")
-what = "sequences" if axis == "batch" else "input tokens"
-stops = (
-    f"It stops fitting beyond {quantities.count(most)} {what}" if most else "It fits nowhere here"
-)
-st.caption(f"▲ the scenario. {stops}.")
 
-frame = pd.DataFrame(table).rename(columns={"at": axis})
-frame["total_bytes"], frame["fits"] = sweep.total_bytes, sweep.fits
-with st.expander("Table", icon=":material/table:"):
-    st.dataframe(frame, hide_index=True, key="memory_table")
-with st.container(horizontal=True):
-    with st.popover("How these numbers come about", icon=":material/function:"):
-        st.markdown(
-            "**Weights** are what each operator holds on the fullest device, in its number format. "
-            "**KV cache** counts input + output tokens, rounded up to blocks of "
-            f"{resolved.engine.kv_block_tokens}, with each layer's window, latent or state. "
-            "**Activations** are the largest operator's operands and a step's residual stream. "
-            f"**Usable** = {quantities.percent(resolved.engine.memory_fraction)} of "
-            f"{quantities.size(usage.capacity_bytes)}, as the engine takes it."
-        )
-    export.downloads("memory", {"memory now": bar, f"memory over {axis}": over}, frame, setup)
+@st.fragment
+def over_an_axis() -> None:
+    """Draw the choice of an axis, the memory over it, its table and the exports."""
+    axis = st.segmented_control(
+        "Over", list(OVER), default="batch", required=True,
+        key="memory_axis", bind="query-params",
+    )  # fmt: skip
+    axis = OVER[axis]
+    now, most = getattr(s, axis), most_batch if axis == "batch" else most_input
+    values = tuple(sorted({2**power for power in POWERS[axis]} | {now}))
+    sweep = cached.swept(setup, axis, values).memory
+    table = {"at": list(values)} | {n: getattr(sweep, n).tolist() for n in memory.PARTS}
+    over = memory.stacked(table, AXES[axis], limits, look, scenario_at=now)
+    export.chart(over, "memory-over", f"Memory per device over {axis}")
+    what = "sequences" if axis == "batch" else "input tokens"
+    stops = (
+        f"It stops fitting beyond {quantities.count(most)} {what}"
+        if most
+        else "It fits nowhere here"
+    )
+    st.caption(f"▲ the scenario. {stops}.")
+
+    frame = pd.DataFrame(table).rename(columns={"at": axis})
+    frame["total_bytes"], frame["fits"] = sweep.total_bytes, sweep.fits
+    with st.expander("Table", icon=":material/table:"):
+        st.dataframe(frame, hide_index=True, key="memory_table")
+    with st.container(horizontal=True):
+        with st.popover("How these numbers come about", icon=":material/function:"):
+            st.markdown(EXPLANATION)
+        export.downloads("memory", {"memory now": bar, f"memory over {axis}": over}, frame, setup)
+
+
+over_an_axis()

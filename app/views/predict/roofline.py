@@ -1,5 +1,7 @@
 """Page Roofline: every operator under the ceilings of the device; a slider moves batch or input."""
 
+from collections.abc import Mapping
+
 import pandas as pd
 import streamlit as st
 
@@ -10,7 +12,6 @@ from app.scenario.levers import PHASES
 from app.scenario.summary import step_of
 from app.wording import quantities
 from app.wording.markdown import plain
-from genz_core import Estimate
 
 setup, resolved, estimate = sidebar.priced_setup()
 AXES = {"batch": "batch", "input length": "isl"}
@@ -50,22 +51,11 @@ def controls() -> tuple[list[str], str, tuple[int, ...], int]:
     return phases or list(PHASES), axis, values, values.index(at)
 
 
-def phase_points(sweep: Estimate, phases: list[str], config: int) -> list[dict]:
-    """The points of the phases' operators in configuration `config` of the sweep."""
-    tables = ((phase, intervals.operator_table(step_of(sweep, phase), config)) for phase in phases)
-    return [row for phase, table in tables for row in roofline.operator_points(table, phase)]
-
-
-def shown_operators(
-    sweep: Estimate, phases: list[str], config: int, chosen: set[str]
-) -> pd.DataFrame:
-    """The operator table of the phases; of the operators whose ids are in `chosen`, if any."""
-    tables = [
-        display_tables.operator_rows(intervals.operator_table(step_of(sweep, phase), config), phase)
-        for phase in phases
-    ]
-    table = pd.concat(tables, ignore_index=True)
-    return table[table["id"].isin(chosen)] if chosen else table
+def shown_operators(tables: Mapping[str, intervals.Table], chosen: set[str]) -> pd.DataFrame:
+    """The operator tables of the phases; of the operators whose ids are in `chosen`, if any."""
+    rows = [display_tables.operator_rows(table, phase) for phase, table in tables.items()]
+    whole = pd.concat(rows, ignore_index=True)
+    return whole[whole["id"].isin(chosen)] if chosen else whole
 
 
 @st.fragment
@@ -73,14 +63,14 @@ def picture() -> None:
     """Draw the controls, the roofline and the operator table."""
     phases, axis, values, config = controls()
     sweep = cached.swept(setup, axis, values)
-    everywhere = [row for at in range(len(values)) for row in phase_points(sweep, phases, at)]
-    limits = roofline.frame(everywhere, resolved.system)
-    rows = phase_points(sweep, phases, config)
+    limits = roofline.frame_of_steps((step_of(sweep, p) for p in phases), resolved.system)
+    tables = {p: intervals.operator_table(step_of(sweep, p), config) for p in phases}
+    rows = [row for p, table in tables.items() for row in roofline.operator_points(table, p)]
     figure = roofline.roofline(rows, resolved.system, limits, export.look())
     alt = "Roofline of the operators of prefill and decode"
     clicked = export.chart(figure, "roofline", alt, select=True)
     chosen = {point["customdata"][0] for point in clicked if point.get("customdata")}
-    table = shown_operators(sweep, phases, config, chosen)
+    table = shown_operators(tables, chosen)
     if chosen:
         st.caption(f"{len(table)} clicked. Double-click the empty chart to see all operators.")
     else:

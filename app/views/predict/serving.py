@@ -1,9 +1,6 @@
 """Page Serving: latencies and throughput over the load, and a load simulated."""
 
-from dataclasses import replace
-
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from app.charts import serving
@@ -60,19 +57,9 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         "public benchmarks draw from 0.8.",
     )  # fmt: skip
 load = LOOPS[loop]
-priced = load_curves.closed_loop if load == "concurrency" else load_curves.open_loop
-
-
-def curve(tp: int) -> pd.DataFrame | None:
-    """The scenario's curve at another tensor-parallel degree; None where it cannot be split."""
-    try:
-        return priced(replace(setup, scenario=replace(s, tp=tp)), ratio)
-    except RidgelineError:
-        return None
-
 
 try:
-    table = priced(setup, ratio)
+    table = load_curves.curve(setup, load, ratio)
 except RidgelineError as error:
     sidebar.stop(error)
 for sentence in load_curves.load_warnings(table, load):
@@ -120,9 +107,9 @@ with right:
 
 shown = load_curves.without_waiting(table, load)
 curves = {f"TP{s.tp} (the scenario)": shown}
-for tp in sorted({1, 2, 4, 8} - {s.tp}):
-    other = curve(tp)
-    if other is not None and other["status"].eq("ok").any():
+others = tuple(sorted({1, 2, 4, 8} - {s.tp}))
+for tp, other in load_curves.curves_at(setup, load, ratio, others).items():
+    if other["status"].eq("ok").any():
         curves[f"TP{tp}"] = load_curves.without_waiting(other, load)
 marked = {f"TP{s.tp} (the scenario)": at} if at < len(shown) else {}
 figures["trade"] = serving.throughput_over_interactivity(curves, load, marked, look)

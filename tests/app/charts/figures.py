@@ -1,12 +1,15 @@
 """Every figure of the charts' room, drawn once for each look from one estimate."""
 
 import functools
+import json
 
 import plotly.graph_objects as go
+import plotly.io
 import pytest
 
 import hardware_db
 from app.charts import breakdown, comparison, hardware, memory, roofline, style
+from app.charts.figure import Figure
 from app.dashboard import cached
 from app.scenario import intervals
 from app.scenario.intervals import Latency
@@ -42,8 +45,21 @@ def operators(batch: int = 1) -> tuple[dict, ...]:
     )
 
 
-@functools.cache
+def checked(figure: Figure) -> go.Figure:
+    """A figure as Plotly reads it: no property that it does not know, no value that it changes."""
+    document = json.loads(plotly.io.to_json(figure.document(), validate=False))
+    read = go.Figure(document)
+    assert json.loads(read.to_json()) == document
+    return read
+
+
 def drawn(name: str, look: style.Look = style.LIGHT) -> go.Figure:
+    """One of the figures `NAMES`, as Plotly reads it."""
+    return checked(figure(name, look))
+
+
+@functools.cache
+def figure(name: str, look: style.Look = style.LIGHT) -> Figure:
     """One of the figures `NAMES`; shared between tests and not to be changed."""
     classes = intervals.by_class(ESTIMATE.decode)
     step = intervals.step_latency(ESTIMATE, "decode")

@@ -3,7 +3,7 @@
 import pytest
 
 from app.charts import breakdown, style
-from tests.app.charts.figures import CAUSES, ESTIMATE, WHOLE, drawn
+from tests.app.charts.figures import CAUSES, ESTIMATE, WHOLE, checked, drawn
 
 
 def test_the_bars_of_a_step_sum_to_one():
@@ -13,7 +13,7 @@ def test_the_bars_of_a_step_sum_to_one():
 
 
 def test_the_waterfall_ends_where_its_parts_do():
-    bars = breakdown.waterfall(CAUSES, WHOLE, "Decode", style.LIGHT).data[0]
+    bars = checked(breakdown.waterfall(CAUSES, WHOLE, "Decode", style.LIGHT)).data[0]
     assert bars.y[-1] == pytest.approx(sum(CAUSES.values()) * 1e3)
     assert bars.base[-2] + bars.y[-2] == pytest.approx(bars.y[-1])
     assert len(bars.x) == 5  # a part of no time has no bar

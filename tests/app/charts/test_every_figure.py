@@ -4,7 +4,7 @@ import pytest
 
 from app.charts import breakdown, style
 from app.dashboard import export
-from tests.app.charts.figures import CAUSES, NAMES, WHOLE, both_looks, drawn
+from tests.app.charts.figures import CAUSES, NAMES, WHOLE, both_looks, drawn, figure
 
 
 @both_looks
@@ -18,7 +18,7 @@ def test_a_figure_carries_its_whole_look(name: str, look: style.Look):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_figure_exports_as_a_page_that_needs_no_network(name: str):
-    page = export.html(drawn(name), name)
+    page = export.html(figure(name), name)
     assert "cdn.plot.ly" not in page.partition("</script>")[0]
     assert 'src="http' not in page
     assert f"<title>Ridgeline: {name}</title>" in page
@@ -26,8 +26,8 @@ def test_a_figure_exports_as_a_page_that_needs_no_network(name: str):
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"icicle"}))
 def test_every_axis_with_numbers_names_its_unit(name: str):
-    figure = drawn(name)
-    axes = [*figure.select_xaxes(), *figure.select_yaxes()]
+    read = drawn(name)
+    axes = [*read.select_xaxes(), *read.select_yaxes()]
     numeric = [axis for axis in axes if axis.tickformat or axis.type == "log"]
     assert numeric
     for axis in numeric:

@@ -10,6 +10,7 @@ from app.measuring import comparison
 from app.measuring.prediction import agreements
 from app.scenario.scenario import Scenario, resolve
 from profilers import Comparison
+from tests.app.charts.figures import checked
 from tests.app.pages import REPORTS
 
 
@@ -22,7 +23,7 @@ def of_qwen() -> Comparison:
 
 
 def test_the_middle_of_three_bars_has_the_error_bar(of_qwen: Comparison):
-    figure = measured.three_bars(of_qwen.classes, "", style.LIGHT)
+    figure = checked(measured.three_bars(of_qwen.classes, "", style.LIGHT))
     bars = {trace.name: trace for trace in figure.data if trace.type == "bar"}
     assert list(bars) == ["Bound", "Predicted", "Measured"]
     (points,) = (trace for trace in figure.data if trace.type == "scatter")
@@ -42,6 +43,6 @@ def test_the_line_of_a_sweep_passes_where_its_fit_says():
          "low_s": math.nan, "high_s": math.nan, "inside": None, "measured_s": 2e-3 * n + 1e-3}
         for n in (1, 2, 4, 8)
     ]  # fmt: skip
-    figure = measured.sweep_parity(rows, agreements(rows), style.LIGHT)
+    figure = checked(measured.sweep_parity(rows, agreements(rows), style.LIGHT))
     (line,) = (trace for trace in figure.data if trace.name and "line" in trace.name)
     assert list(line.x) == pytest.approx([2 * y + 1e-3 for y in line.y])

@@ -3,16 +3,21 @@
 import math
 
 from app.charts import memory, style
+from tests.app.charts.figures import checked
 
 
 def test_a_bar_beyond_what_is_usable_is_marked_as_not_fitting():
     table = {"at": [1, 2]} | {name: [30e9, 60e9] for name in memory.PARTS}
-    figure = memory.stacked(table, "Batch", {"usable": 150e9, "capacity": 160e9}, style.LIGHT)
+    figure = checked(
+        memory.stacked(table, "Batch", {"usable": 150e9, "capacity": 160e9}, style.LIGHT)
+    )
     assert "shaded: does not fit" in [note.text for note in figure.layout.annotations]
     assert math.isclose(figure.layout.shapes[-1].x0, 0.5)
 
 
 def test_where_nothing_fits_the_least_bar_is_still_seen_whole():
     table = {"at": [1, 2]} | {name: [100e9, 200e9] for name in memory.PARTS}
-    figure = memory.stacked(table, "Batch", {"usable": 23e9, "capacity": 26e9}, style.LIGHT)
+    figure = checked(
+        memory.stacked(table, "Batch", {"usable": 23e9, "capacity": 26e9}, style.LIGHT)
+    )
     assert figure.layout.yaxis.range[1] > 400  # GB: four parts of 100

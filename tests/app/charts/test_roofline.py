@@ -1,7 +1,6 @@
 """The roofline: points under their roofs, areas of time, one point highlighted."""
 
 import copy
-import math
 
 import pytest
 
@@ -15,7 +14,7 @@ from app.scenario.setup import Setup, system_of
 from app.scenario.summary import step_of
 from app.wording import quantities
 from genz_core.types import System
-from tests.app.charts.figures import H100, drawn, operators
+from tests.app.charts.figures import H100, checked, drawn, figure, operators
 
 
 def roof_of(row: dict, system: System) -> float:
@@ -43,10 +42,9 @@ def test_a_larger_batch_moves_the_matrix_products_of_decode_to_the_right():
 
 
 def test_areas_are_in_proportion_to_time():
-    figure = drawn("roofline")
     sizes = {
         row[0]: size
-        for trace in figure.data
+        for trace in drawn("roofline").data
         if trace.customdata is not None
         for row, size in zip(trace.customdata, trace.marker.size, strict=True)
     }
@@ -59,13 +57,13 @@ def test_areas_are_in_proportion_to_time():
 
 def test_the_one_chosen_point_alone_keeps_its_error_bar():
     chosen = operators()[0]["id"]
-    figure = roofline.highlighted(copy.deepcopy(drawn("roofline")), chosen)
+    highlighted = checked(roofline.highlighted(copy.deepcopy(figure("roofline")), chosen))
     kept = [
         row[0]
-        for trace in figure.data
+        for trace in highlighted.data
         if trace.customdata is not None
         for row, end in zip(trace.customdata, trace.error_y.array, strict=True)
-        if not math.isnan(end)
+        if end is not None
     ]
     assert kept == [chosen]
 
@@ -124,13 +122,13 @@ def test_every_system_has_a_roofline_with_its_points_under_it(name: str):
     tables = {phase: intervals.operator_table(step_of(estimate, phase)) for phase in PHASES}
     points = [p for phase in PHASES for p in roofline.operator_points(tables[phase], phase)]
     assert all(row["flops_per_s"] <= roof_of(row, system) * (1 + 1e-9) for row in points)
-    figure = roofline.roofline(points, system, roofline.frame(points, system), style.DARK)
-    shown = sum(len(trace.customdata) for trace in figure.data if trace.customdata is not None)
+    picture = roofline.roofline(points, system, roofline.frame(points, system), style.DARK)
+    shown = sum(len(trace.get("customdata", ())) for trace in picture.data)
     assert shown == len(points) > 10
 
 
 def test_one_system_alone_has_ticks_on_both_axes():
     system = {"slug": "a", "name": "A", "vendor": "v", "kind": "gpu", "words": "",
               "memory_bytes_per_s": 4.9e12, "peak_flops_per_s": 8.355e14}  # fmt: skip
-    figure = hardware.plane([system], style.LIGHT)
-    assert len(figure.layout.xaxis.tickvals) > 2 and len(figure.layout.yaxis.tickvals) > 2
+    layout = checked(hardware.plane([system], style.LIGHT)).layout
+    assert len(layout.xaxis.tickvals) > 2 and len(layout.yaxis.tickvals) > 2

@@ -9,7 +9,7 @@ import ridgeline
 from app.charts import simulation as charts
 from app.charts import style
 from app.simulation import rows
-from tests.app.charts.figures import both_looks
+from tests.app.charts.figures import both_looks, checked
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def answer():
 
 @both_looks
 def test_the_course_has_a_row_each_for_requests_cache_and_preemptions(answer, look: style.Look):
-    figure = charts.course(answer.series, look)
+    figure = checked(charts.course(answer.series, look))
     assert [trace.name for trace in figure.data] == [
         "running", "waiting", "KV cache in use", "preemptions so far",
     ]  # fmt: skip
@@ -33,29 +33,30 @@ def test_the_course_has_a_row_each_for_requests_cache_and_preemptions(answer, lo
 
 def test_a_long_course_is_thinned_to_what_a_browser_draws():
     columns = dict.fromkeys(("running", "waiting", "kv_use", "preemptions"), np.ones(4000))
-    figure = charts.course({"time_s": np.arange(4000.0), **columns}, style.LIGHT)
+    figure = checked(charts.course({"time_s": np.arange(4000.0), **columns}, style.LIGHT))
     assert len(figure.data[0].x) == 1500
     assert figure.data[0].x[0] == 0 and figure.data[0].x[-1] == 3999
 
 
 def test_an_empty_course_is_drawn():
     names = ("time_s", "running", "waiting", "kv_use", "preemptions")
-    assert charts.course({name: np.zeros(0) for name in names}, style.LIGHT).data[0].x.size == 0
+    drawn = charts.course({name: np.zeros(0) for name in names}, style.LIGHT)
+    assert checked(drawn).data[0].x == ()
 
 
 def test_percentiles_over_time_lie_one_above_the_other(answer):
     windows = rows.over_time(answer, "ttft_s")
     assert np.all(windows["p50"] <= windows["p90"]) and np.all(windows["p90"] <= windows["p99"])
-    figure = charts.over_time(windows, "TTFT", 0.5, style.LIGHT)
+    figure = checked(charts.over_time(windows, "TTFT", 0.5, style.LIGHT))
     (line,) = figure.layout.shapes
     assert line.y0 == line.y1 == 0.5
     assert 10 ** figure.layout.yaxis.range[1] > 0.5
-    assert not charts.over_time(windows, "TTFT", 0.0, style.LIGHT).layout.shapes
+    assert not checked(charts.over_time(windows, "TTFT", 0.0, style.LIGHT)).layout.shapes
 
 
 def test_a_distribution_shows_its_target(answer):
     curves = {"E2E": rows.distribution(*answer.latencies()["e2e_s"])}
-    figure = charts.cumulative(curves, [3.0], "Distribution of E2E", style.DARK)
+    figure = checked(charts.cumulative(curves, [3.0], "Distribution of E2E", style.DARK))
     curve, target = figure.data
     assert curve.y[-1] == 1.0 and list(target.x) == [3.0, 3.0] and target.name == "target 3.00 s"
     assert figure.layout.yaxis.tickformat == ".0%"
@@ -63,4 +64,4 @@ def test_a_distribution_shows_its_target(answer):
 
 def test_nothing_to_draw_is_an_empty_figure():
     empty = (np.zeros(0), np.zeros(0))
-    assert charts.cumulative({"TTFT": empty}, [], "t", style.LIGHT).data[0].x == ()
+    assert checked(charts.cumulative({"TTFT": empty}, [], "t", style.LIGHT)).data[0].x == ()

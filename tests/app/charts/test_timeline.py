@@ -4,6 +4,7 @@ import pytest
 
 import profilers
 from app.charts import style, timeline
+from tests.app.charts.figures import checked
 from tests.app.pages import QWEN
 
 
@@ -39,6 +40,6 @@ def test_bars_that_share_keep_where_a_lane_starts_and_ends(qwen):
 
 def test_the_timeline_escapes_names_of_kernels(qwen):
     bars = timeline.activity_bars(qwen.kernels, qwen.copies, 50).assign(name="<b>bold</b>")
-    figure = timeline.timeline(bars, timeline.range_bars(qwen.ranges), style.LIGHT)
+    figure = checked(timeline.timeline(bars, timeline.range_bars(qwen.ranges), style.LIGHT))
     names = [row[0] for trace in figure.data[1:] for row in trace.customdata]
     assert set(names) == {"&lt;b&gt;bold&lt;/b&gt;"}

@@ -95,7 +95,7 @@ def test_one_bad_file_among_good_ones_ends_with_code_2(capsys, monkeypatch, tmp_
     [
         ("decode", "--phase is 'decode'; write decode=REGEX"),
         ("=x", "--phase is '=x'; write decode=REGEX"),
-        ("decode=(", "unterminated subpattern"),
+        ("decode=(", "missing )"),
     ],
 )
 def test_a_phase_pattern_that_does_not_read_is_refused(ridgeline, pattern: str, words: str):

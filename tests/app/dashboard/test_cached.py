@@ -1,5 +1,7 @@
 """Cached setups: factors on the hardware, the rent, levers that are shares of time."""
 
+from pathlib import Path
+
 import pytest
 
 from app.dashboard import cached
@@ -8,6 +10,7 @@ from app.scenario.levers import PHASES
 from app.scenario.scenario import Scenario
 from app.scenario.setup import Setup
 from app.scenario.summary import parts_of, step_of
+from hardware_db import user_files
 
 
 def test_doubled_bandwidth_shortens_decode_and_halves_its_bound():
@@ -18,6 +21,35 @@ def test_doubled_bandwidth_shortens_decode_and_halves_its_bound():
 
 def test_a_rent_of_ones_own_takes_the_place_of_the_public_price():
     assert cached.resolved(Setup(price=7.25)).system.price_usd_per_hour == 7.25
+
+
+def test_other_sizes_and_degrees_look_no_name_up_again():
+    plain = cached.resolved(Setup())
+    other = Setup(Scenario(batch=7, isl=300, osl=9, tp=2, offload="kv", expert_imbalance=1.5))
+    same = cached.resolved(other)
+    assert (same.model, same.system, same.engine) == (plain.model, plain.system, plain.engine)
+    assert same.model is plain.model and same.system is plain.system
+    assert same.scenario == other.scenario and plain.scenario == Scenario()
+    assert cached.resolved(Setup(Scenario(weights="fp8"))).model is not plain.model
+
+
+def test_a_change_of_the_users_files_empties_every_cache(own_data: Path):
+    cached.clear_stale_caches()
+    before = cached.priced(Setup())
+    cached.clear_stale_caches()
+    assert cached.priced(Setup()) is before
+    for name in ("Ours", "Theirs"):
+        user_files.write_system({"include": "h100-sxm5-80gb", "id": name.lower(), "name": name})
+        cached.clear_stale_caches()
+        after = cached.priced(Setup())
+        assert after is not before
+        before = after
+
+
+def test_the_largest_batch_fits_and_the_next_does_not():
+    batch, _ = cached.largest(Setup())
+    assert cached.priced(Setup(Scenario(batch=batch))).memory.fits[0]
+    assert not cached.priced(Setup(Scenario(batch=batch + 1))).memory.fits[0]
 
 
 def test_levers_are_shares_of_time_and_the_best_comes_first():

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from app.dashboard import load_curves
@@ -18,13 +19,13 @@ def test_the_curves_are_what_the_engine_computes():
     expected = serve(
         resolved.model, resolved.system, Traffic(1024, 1024, users), None, resolved.engine
     )
-    table = load_curves.closed_loop(Setup(scenario), 1.0)
+    table = load_curves.curve(Setup(scenario), "concurrency", 1.0)
     assert table["tpot_s"].to_numpy() == pytest.approx(expected.tpot_s)
     assert table["ttft_s"].to_numpy() == pytest.approx(expected.ttft_s)
 
 
 def test_the_highest_rate_is_drawn_and_the_next_is_overloaded():
-    table = load_curves.open_loop(Setup(Scenario()), 1.0)
+    table = load_curves.curve(Setup(Scenario()), "rate_per_s", 1.0)
     assert list(table["status"].unique()) == ["ok", "overloaded"]
     stable = table[table["status"] == "ok"]
     assert stable["utilisation"].max() == pytest.approx(0.98, rel=1e-6)
@@ -32,18 +33,34 @@ def test_the_highest_rate_is_drawn_and_the_next_is_overloaded():
     assert np.isfinite(stable["ttft_s"]).all()
 
 
+@pytest.mark.parametrize("load", ["concurrency", "rate_per_s"])
+def test_curves_of_several_degrees_are_those_of_each_alone(load: str):
+    scenario = Scenario(model="mistralai/Mixtral-8x7B-v0.1", engine="vllm", batch=16)
+    several = load_curves.curves_at(Setup(scenario), load, 0.8, (2, 4, 8))
+    assert list(several) == [2, 4, 8]
+    for tp, table in several.items():
+        alone = load_curves.curve(Setup(replace(scenario, tp=tp)), load, 0.8)
+        pd.testing.assert_frame_equal(table, alone, rtol=1e-12)
+
+
+def test_a_degree_that_cannot_split_the_model_has_no_curve_and_leaves_the_others_theirs():
+    several = load_curves.curves_at(Setup(Scenario()), "concurrency", 1.0, (3, 4))
+    assert set(several[3]["status"]) == {"invalid_parallelism"}
+    assert set(several[4]["status"]) == {"ok"}
+
+
 def test_what_was_measured_is_carried_over_to_hardware_that_nobody_has_and_is_not_validated():
     measured = Setup(Scenario(model="openai/gpt-oss-120b", engine="vllm"))
     faster = replace(measured, bandwidth=1.0001)
     assert "nobody has" in load_curves.basis(faster)
-    real, tried = (load_curves.closed_loop(setup, 1.0)["tpot_s"] for setup in (measured, faster))
-    assert tried.to_numpy() == pytest.approx(real.to_numpy(), rel=1e-3)
-    ends = load_curves.closed_loop(faster, 1.0)[["ttft_low_s", "tpot_low_s"]]
+    real, tried = (load_curves.curve(s, "concurrency", 1.0) for s in (measured, faster))
+    assert tried["tpot_s"].to_numpy() == pytest.approx(real["tpot_s"].to_numpy(), rel=1e-3)
+    ends = tried[["ttft_low_s", "tpot_low_s"]]
     assert ends.isna().all(axis=None)
 
 
 def test_only_loads_that_run_at_once_are_on_the_trade_curve():
-    table = load_curves.closed_loop(Setup(Scenario(isl=8192, osl=1024)), 1.0)
+    table = load_curves.curve(Setup(Scenario(isl=8192, osl=1024)), "concurrency", 1.0)
     kept = load_curves.without_waiting(table, "concurrency")
     assert 0 < len(kept) < len(table)
     assert (kept["concurrency"] <= kept["running"] * 1.001).all()

@@ -144,6 +144,12 @@ def test_jobs_of_a_lane_start_in_turn_and_know_their_place(queue: Queue):
     assert ended(third).result == "kept what was complete"
 
 
+def test_a_job_sees_the_data_folders_of_whoever_submits_it(queue: Queue, tmp_path: Path):
+    with overlay(tmp_path / "visitor"):
+        job = queue.submit(works.tell_data_folder, None, "a test", LANE)
+    assert ended(job).result == tmp_path / "visitor"
+
+
 def test_another_lane_does_not_wait(queue: Queue):
     measuring = replace(LANE, name="measuring", at_once=1)
     held = queue.submit(works.wait, None, "a measurement", measuring)

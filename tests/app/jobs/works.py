@@ -77,3 +77,9 @@ def start_programs(argument: Path, progress: Progress, cancelled: Cancel) -> Non
     subprocess.Popen([sys.executable, "-c", outer], start_new_session=True)
     progress(0.5, "started")
     time.sleep(600)
+
+
+def tell_data_folder(argument: Any, progress: Progress, cancelled: Cancel) -> Path:
+    from hardware_db.data_folder import data_folder
+
+    return data_folder()

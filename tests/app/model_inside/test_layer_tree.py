@@ -7,6 +7,7 @@ from app.charts import layers
 from app.charts.style import LIGHT
 from app.model_inside import builder_and_trace, layer_tree
 from app.scenario import intervals
+from tests.app.charts.figures import checked
 from tests.app.model_inside.steps import SOME, step_of
 
 
@@ -68,7 +69,7 @@ def test_layers_are_named_in_ranges(numbers: tuple[int, ...], words: str) -> Non
 def test_every_line_is_a_point_that_carries_its_id() -> None:
     step = step_of("meta-llama/Llama-3.1-8B")
     lines = layer_tree.graph_lines(step, layer_tree.foldable(step))
-    figure = layers.layer_graph(lines, lines[4].id, LIGHT)
+    figure = checked(layers.layer_graph(lines, lines[4].id, LIGHT))
     points = next(t for t in figure.data if t.type == "scatter" and t.mode == "markers+text")
     assert [row[0] for row in points.customdata] == [line.id for line in lines]
 
@@ -85,6 +86,6 @@ def test_the_tree_carries_the_intervals_of_its_operators(system: str) -> None:
     total, expected = intervals.Latency.total(parts), builder_and_trace.operators_latency(step)
     assert total.trust == expected.trust
     assert total.seconds == pytest.approx(expected.seconds)
-    points = next(t for t in layers.layer_graph(whole, "", LIGHT).data if t.hovertext)
+    points = next(t for t in checked(layers.layer_graph(whole, "", LIGHT)).data if t.hovertext)
     assert all(f"80 %: {line.latency.trust}" in hover
                for line, hover in zip(whole, points.hovertext, strict=True))  # fmt: skip

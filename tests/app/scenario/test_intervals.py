@@ -219,7 +219,9 @@ def test_no_interval_under_load_reaches_below_the_speed_of_light():
     measured = intervals.of_load(found.system, found.engine)
     assert float(row["tpot_s"]) * measured["tpot_s"].low < bound
     assert float(row["tpot_low_s"]) == pytest.approx(bound)
-    assert load_curves.closed_loop(Setup(asked), 1.0)["tpot_low_s"][0] == pytest.approx(bound)
+    assert load_curves.curve(Setup(asked), "concurrency", 1.0)["tpot_low_s"][0] == pytest.approx(
+        bound
+    )
     assert serve_rows(asked, 1.0)[0]["tpot_low_s"] == pytest.approx(bound)
 
 
@@ -236,7 +238,7 @@ def test_every_latency_under_load_has_its_ends_or_is_named_as_not_validated(syst
     for row in rows:
         check(row, names)
     assert "not validated" in rendered(rows, TableFormat.text)
-    frame = load_curves.closed_loop(Setup(Scenario(system=system, engine="vllm")), 1.0)
+    frame = load_curves.curve(Setup(Scenario(system=system, engine="vllm")), "concurrency", 1.0)
     for row in frame.to_dict("records"):
         check(row, names)
 

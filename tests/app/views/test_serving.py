@@ -43,7 +43,7 @@ def test_the_page_opens_on_scenarios_plain_and_awkward(query: dict):
 def test_overload_is_a_sentence_and_a_shade_beyond_the_last_stable_rate():
     app = shown("serving", **ARRIVALS)
     assert "the queue grows without end" in app.warning[0].value
-    table = load_curves.open_loop(Setup(Scenario()), 1.0)
+    table = load_curves.curve(Setup(Scenario()), "rate_per_s", 1.0)
     stable = table.loc[table["status"] == "ok", "rate_per_s"].max()
     (shade,) = charts(app)[0]["layout"]["shapes"]
     assert shade["x0"] == pytest.approx(stable) and shade["x1"] > table["rate_per_s"].max()
@@ -51,7 +51,7 @@ def test_overload_is_a_sentence_and_a_shade_beyond_the_last_stable_rate():
 
 def test_waiting_for_cache_is_a_sentence_with_the_number_that_runs():
     app = opened("serving", isl=8192, osl=1024)
-    table = load_curves.closed_loop(Setup(Scenario(isl=8192, osl=1024)), 1.0)
+    table = load_curves.curve(Setup(Scenario(isl=8192, osl=1024)), "concurrency", 1.0)
     assert f"At most {table['running'].max():,.0f} requests run at once" in app.warning[0].value
 
 

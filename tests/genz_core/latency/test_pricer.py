@@ -69,6 +69,18 @@ def test_more_tokens_never_take_less_time(kind, count, more):
     assert many >= few * (1 - 1e-9)
 
 
+@pytest.mark.parametrize("size", [1, 7, 200])
+def test_operators_take_together_what_each_takes_alone(size: int):
+    counts = np.random.default_rng(size).integers(0, 5000, size).astype(float)
+    ops = [make(counts * share) for make in OF_TOKENS.values() for share in (1.0, 3.0)]
+    ops += [op.all_reduce("idle", counts, 1), op.norm("number", 7.0, 4096)]
+    pricer = Pricer(SYSTEM, replace(PLAIN, launch_s=3e-6))
+    least = [roofline(operator, SYSTEM) for operator in ops]
+    together = pricer.expected_of(ops, least)
+    for operator, time in zip(ops, together, strict=True):
+        assert np.array_equal(time, pricer.expected_s(operator)), operator.name
+
+
 @kinds
 def test_nothing_to_do_takes_no_time(kind):
     counts = np.array([0.0, 5.0])
