@@ -51,8 +51,8 @@ def course(series: Columns, look: Look) -> Figure:
         {"title": {"text": "KV cache"}, "tickformat": ".0%", "range": [0, 1.02]},
         {"title": {"text": "Preemptions"}, **preempted, **({"dtick": 1} if most < 4 else {})},
     )
-    for name, domain, axis in zip(("yaxis", "yaxis2", "yaxis3"), _ROWS, axes, strict=True):
-        figure.update_layout(**{name: {"domain": list(domain), "anchor": "x", **axis}})
+    for name, domain, properties in zip(("yaxis", "yaxis2", "yaxis3"), _ROWS, axes, strict=True):
+        figure.update_layout(**{name: {"domain": list(domain), "anchor": "x", **properties}})
     figure.update_xaxes(title_text="Time [s]", anchor="y3")
     figure.update_layout(hovermode="x unified", margin={"t": 44, "b": 92})
     return figure
