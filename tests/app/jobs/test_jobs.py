@@ -64,12 +64,6 @@ def test_a_job_tells_its_progress_and_its_result(queue: Queue):
     assert not job.folder.exists()
 
 
-def test_a_job_writes_to_the_data_folder_of_whoever_submits_it(queue: Queue, tmp_path: Path):
-    with overlay(tmp_path / "visitor"):
-        job = queue.submit(works.data_folder, None, "a test", LANE)
-    assert ended(job).result == tmp_path / "visitor"
-
-
 @pytest.mark.parametrize(
     ("work", "argument", "words"),
     [
