@@ -23,28 +23,34 @@ def collected(survivors: garbage.Survivors, generation: int = 2) -> int:
     return gc.get_freeze_count()
 
 
-def test_what_a_long_collection_leaves_is_skipped_by_the_next(monkeypatch: pytest.MonkeyPatch):
+def test_what_a_walk_of_everything_leaves_is_skipped_by_the_next(monkeypatch: pytest.MonkeyPatch):
     gc.unfreeze()
-    monkeypatch.setattr(garbage, "_LONG_S", -1.0)
-    assert collected(garbage.Survivors()) > 10_000
-
-
-def test_after_a_short_or_young_collection_nothing_is_skipped(monkeypatch: pytest.MonkeyPatch):
-    gc.unfreeze()
+    survivors = garbage.Survivors()
+    assert collected(survivors, generation=1) == 0
+    assert collected(survivors) > 10_000
     monkeypatch.setattr(garbage, "_LONG_S", 1e9)
-    assert collected(garbage.Survivors()) == 0
-    monkeypatch.setattr(garbage, "_LONG_S", -1.0)
-    assert collected(garbage.Survivors(), generation=1) == 0
+    before = gc.get_freeze_count()
+    assert collected(survivors) == before
 
 
-def test_from_time_to_time_everything_is_looked_through_again(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(garbage, "_LONG_S", -1.0)
+def test_when_collections_take_long_everything_is_walked_again(monkeypatch: pytest.MonkeyPatch):
     survivors = garbage.Survivors()
     assert collected(survivors) > 10_000
-    monkeypatch.setattr(garbage, "_AGAIN_S", -1.0)
+    monkeypatch.setattr(garbage, "_LONG_S", -1.0)
+    survivors.rests_until_s = 0.0
     assert collected(survivors) == 0
-    monkeypatch.setattr(garbage, "_AGAIN_S", 300.0)
     assert collected(survivors) > 10_000
+
+
+def test_between_two_walks_of_everything_is_a_rest(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(garbage, "_LONG_S", -1.0)
+    monkeypatch.setattr(garbage, "_REST", 1e9)
+    survivors = garbage.Survivors()
+    survivors("start", {"generation": 2})
+    sum(range(100_000))  # the walk takes some time
+    survivors("stop", {"generation": 2})
+    frozen = gc.get_freeze_count()
+    assert collected(survivors) == collected(survivors) == frozen > 10_000
 
 
 def test_a_process_has_one_callback_however_many_pages_ask():
