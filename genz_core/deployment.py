@@ -70,7 +70,7 @@ class Deployment:
 
 
 _DEPLOYMENTS: ByIdentity[Deployment] = ByIdentity()
-_GRAPHS: ByIdentity[Graph] = ByIdentity(256)
+_GRAPHS: ByIdentity[Graph] = ByIdentity()
 
 
 def deploy(model: Model, system: System, engine: EngineProfile | None = None) -> Deployment:

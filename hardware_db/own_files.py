@@ -65,8 +65,10 @@ def left_out(path: Path, reason: str, remedy: str) -> str:
     return f"{file.as_posix()} of the data folder is left out: {reason}; {remedy}"
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, label: str = "it") -> str:
     """The text of a file of bounded size.
+
+    label: of the file in messages.
 
     Raises:
         InvalidValue: it cannot be opened, is too large, or is no UTF-8 text.
@@ -76,9 +78,9 @@ def read_text(path: Path) -> str:
             raw = file.read(yaml_document.MAX_BYTES + 1)
         return raw.decode("utf-8")
     except OSError as error:
-        raise InvalidValue(f"it cannot be read ({error.strerror})") from None
+        raise InvalidValue(f"{label} cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
-        raise InvalidValue("it is not UTF-8 text") from None
+        raise InvalidValue(f"{label} is not UTF-8 text") from None
 
 
 def _dated(pattern: str) -> Iterator[tuple[Path, int]]:

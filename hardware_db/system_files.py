@@ -14,7 +14,7 @@ from typing import Any
 from genz_core.errors import InvalidValue, RidgelineError, UnknownSystem
 from hardware_db import lookup, yaml_document
 from hardware_db.data_folder import data_folders, dated_files
-from hardware_db.own_files import OwnFiles, read_all
+from hardware_db.own_files import OwnFiles, read_all, read_text
 from hardware_db.system_schema import SystemRecord, system_record
 
 SHIPPED = Path(__file__).parent / "systems"
@@ -100,15 +100,7 @@ def _record(path: Path, _modified: int) -> SystemRecord:
 
 def _parsed(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file of bounded size."""
-    try:
-        with path.open("rb") as file:
-            raw = file.read(yaml_document.MAX_BYTES + 1)
-        text = raw.decode("utf-8")
-    except OSError as error:
-        raise InvalidValue(f"{path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InvalidValue(f"{path} is not UTF-8 text") from None
-    return yaml_document.parse(text, path.name)
+    return yaml_document.parse(read_text(path, str(path)), path.name)
 
 
 def _included(base: object, label: str) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def priced(setup: Setup) -> Estimate:
     return estimate_resolved(resolved(setup))
 
 
-@by_setup(32)
+@by_setup(16)
 def swept(setup: Setup, axis: str, values: tuple[int, ...]) -> Estimate:
     """The estimate of a setup with `axis` ("batch" or "isl") running over `values`."""
     return estimate_resolved(resolved(setup), **{axis: np.array(values, dtype=float)})

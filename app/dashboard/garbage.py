@@ -1,9 +1,9 @@
 """Garbage collection of the server's process.
 
 Streamlit asks for a full collection after every run, and one walks every object there is: 140 ms
-with the libraries and the models loaded.  What a collection leaves is here to stay, so once it
-takes long it is left out of the next ones, and looked through again from time to time: a session
-that ended is then garbage.
+with the libraries and the models loaded.  So what a full walk has left is skipped by the next
+collections, until it is time to walk everything once more: new models are then skipped as well, and
+sessions that ended are garbage.
 """
 
 from __future__ import annotations
@@ -11,33 +11,36 @@ from __future__ import annotations
 import functools
 import gc
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 _FULL = 2  # the generation that Streamlit collects
-_LONG_S = 0.008
-_AGAIN_S = 30.0
+_REST = 100.0  # time between two walks of everything over the time that one takes
 
 
 @dataclass(slots=True)
 class Survivors:
-    """A callback of `gc` that freezes what a long collection has left.
+    """A callback of `gc` that freezes what a walk of everything has left.
 
-    began_s: processor time at its start.  thawed_s: when everything was last looked through.
+    everything: whether the next full collection is one.  began_s: processor time at its start.
+    rests_until_s: before that time nothing is thawed.
     """
 
+    everything: bool = True
     began_s: float = 0.0
-    thawed_s: float = field(default_factory=time.monotonic)
+    rests_until_s: float = 0.0
 
     def __call__(self, phase: str, info: dict[str, int]) -> None:
         if info["generation"] != _FULL:
             return
         if phase == "start":
             self.began_s = time.thread_time()
-        elif time.monotonic() - self.thawed_s > _AGAIN_S:
-            self.thawed_s = time.monotonic()
-            gc.unfreeze()
-        elif time.thread_time() - self.began_s > _LONG_S:
+        elif self.everything:
             gc.freeze()
+            took_s = time.thread_time() - self.began_s
+            self.everything, self.rests_until_s = False, time.monotonic() + _REST * took_s
+        elif time.monotonic() > self.rests_until_s:
+            gc.unfreeze()
+            self.everything = True
 
 
 @functools.cache

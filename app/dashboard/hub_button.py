@@ -36,7 +36,7 @@ def ask_button(model: str) -> None:
 def _ask(model: str) -> None:
     """Fetch the config of a hub address and keep it for the session, or the error; a callback."""
     try:
-        config = hub_config(str(hub_id(model)), ask=True)
+        config = hub_config(str(hub_id(model)))
         own_definitions.own_texts("models")[model] = json.dumps(config)
     except RidgelineError as error:
         st.session_state[_ERROR] = model, str(error)

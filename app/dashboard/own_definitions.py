@@ -18,7 +18,7 @@ from app.scenario.setup import Setup, parse_config
 from app.wording.markdown import plain
 from genz_core.errors import InvalidValue, RidgelineError
 from model_registry.finding.hub import hub_id
-from model_registry.finding.sources import hub_config
+from model_registry.finding.sources import cached_config
 
 Kind = Literal["models", "systems"]
 MAX_UPLOAD_MB = 5
@@ -58,7 +58,7 @@ def config_of(model: str) -> str:
     if text := own_texts("models").get(model):
         return text
     name = hub_id(model)
-    config = hub_config(name, ask=False) if name else None
+    config = cached_config(name) if name else None
     return json.dumps(config) if config else ""
 
 

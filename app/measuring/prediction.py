@@ -23,7 +23,7 @@ from genz_core.types import Model, Parallelism, System, Workload
 from genz_core.workload import decode_step, prefill
 from model_registry.finding.hub import hub_model
 from model_registry.finding.lookup import resolve_name
-from model_registry.finding.sources import ModelSource, json_object
+from model_registry.finding.sources import ModelSource, hub_config, json_object
 from profilers.collect.agreement import Agreement, agreement
 from profilers.collect.building import RunSettings
 from profilers.collect.machine_document import ENGINE, SLUG
@@ -44,14 +44,15 @@ def raw_config(name: str, checkpoint: bool = False) -> dict[str, Any] | str:
     """What transformers builds a model from, by name: a config (random weights), or a checkpoint.
 
     Args:
-        name: a registry name, or "hf:owner/name", which is a checkpoint of the hub.
-        checkpoint: the hub's weights of a registry name in place of random ones.
+        name: a registry name, or "hf:owner/name".
+        checkpoint: the hub's weights in place of random ones.
 
     Raises:
-        UnknownModel: no such model.  InvalidValue: an address that the hub cannot have.
+        UnknownModel: no such model here, or on the hub, which is asked for the config of an
+            address.  InvalidValue: an address that the hub cannot have.
     """
     if hub := hub_model(name):
-        return hub.id
+        return hub.id if checkpoint else hub_config(hub.id)
     entry = resolve_name(name)
     return entry.id if checkpoint else {"_id": entry.id, **entry.config()}
 

@@ -21,13 +21,18 @@ def run_of_form(overrides: Sequence[str], grid: Mapping[str, Any] | None = None)
 
     Raises:
         RidgelineError: as `compose` and `sweep_points`; an unknown model or system, a file of the
-            server.
+            server, weights of the hub.
     """
     config = compose(overrides)
     if config.model.path:
         raise InvalidValue(
             "model.path names a file of the server: give a name here; `ridgeline runs start` takes "
             "files, on the machine that they are on"
+        )
+    if config.model.checkpoint:
+        raise InvalidValue(
+            "model.checkpoint fetches gigabytes of weights, and times do not depend on them: leave "
+            "it out; `ridgeline runs start` takes it"
         )
     if grid:
         sweep_points(grid["batches"], grid["lengths"], grid["phases"])

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from genz_core.errors import InvalidValue, UnknownModel
 from model_registry.finding.catalog import shipped_models
@@ -142,20 +142,26 @@ def _fetched(name: str) -> Path:
     return config
 
 
-def hub_config(name: str, *, ask: bool) -> dict[str, Any] | None:
+def hub_config(name: str) -> dict[str, Any]:
     """The config.json of a hub model, with ModelOpt's map in it where the model has one.
 
-    name: "owner/name".  ask: whether to ask the hub for what its cache does not hold; else the
-    answer is None where the cache holds no config.
+    The hub is asked for what its cache does not hold.  name: "owner/name".
 
     Raises:
-        UnknownModel: the hub was asked and has none, or cannot be reached.
+        UnknownModel: the hub has none, or cannot be reached.
         InvalidValue: a file that is no JSON object.
     """
-    paths = fetch(name, _CONFIG, _QUANT) if ask else (cached(name, _CONFIG), cached(name, _QUANT))
-    config, quant = paths
-    if not config:
-        return None
+    config = _fetched(name)
+    return _with_map(name, config, cached(name, _QUANT))
+
+
+def cached_config(name: str) -> dict[str, Any] | None:
+    """As `hub_config` without asking: None where the cache holds no config."""
+    config = cached(name, _CONFIG)
+    return _with_map(name, config, cached(name, _QUANT)) if config else None
+
+
+def _with_map(name: str, config: Path, quant: Path | Literal[False] | None) -> dict[str, Any]:
     maps = {"hf_quant_config": json_object(quant)} if quant else {}
     return {**json_object(config), **maps, "_id": name}
 

@@ -88,7 +88,7 @@ def test_a_file_anywhere_is_loaded_by_its_path(tmp_path):
     assert hardware_db.load(path).slug == "my-card"
     with pytest.raises(UnknownSystem):
         hardware_db.load(str(path))
-    with pytest.raises(InvalidValue, match=r"missing\.yaml cannot be read: No such file"):
+    with pytest.raises(InvalidValue, match=r"missing\.yaml cannot be read \(No such file"):
         hardware_db.load(tmp_path / "missing.yaml")
     with pytest.raises(InvalidValue, match="cannot be read"):
         hardware_db.load(tmp_path / ".yaml")

@@ -68,7 +68,7 @@ def test_the_folder_of_a_session_goes_when_the_session_is_forgotten(tmp_path: Pa
         with visit(server.url) as session:
             session.open()
             (first,) = folders()
-        deadline = time.monotonic() + 150  # what ended is garbage half a minute later
+        deadline = time.monotonic() + 150  # what ended is garbage some seconds later
         while first in folders():
             assert time.monotonic() < deadline
             time.sleep(1.0)

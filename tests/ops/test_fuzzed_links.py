@@ -25,6 +25,7 @@ from app.scenario.setup import Setup, parse_config, resolve_setup, setup_from
 from app.wording.markdown import plain, without_links
 from genz_core.errors import RidgelineError
 from genz_core.limits import checked_size
+from model_registry.finding.hub import hub_model
 from profilers.schema import DeviceInfo
 from tests.app.pages import ROOT, opened
 from tests.ops.hostile import Probe, Reaches, values, watched
@@ -44,6 +45,11 @@ def _resolved(**fields: Any) -> object:
     return resolve_setup(Setup(setup_from(fields).scenario))
 
 
+def _run_of(model: str) -> object:
+    """The run of a model, but for one that the hub may have, which it is meant to be asked for."""
+    return None if hub_model(model) else run_of_form([f"model={model}"])
+
+
 #: What the pages do with a value, by where it comes from.
 PROBES: dict[str, Probe] = {
     "?model": lambda text: _resolved(model=text),
@@ -59,7 +65,7 @@ PROBES: dict[str, Probe] = {
     "an uploaded system": hardware_db.load_yaml,
     "a pasted config": parse_config,
     "the name of a system typed": lambda text: own_definitions.system_yaml(text, {}),
-    "the run form's model": lambda text: run_of_form([f"model={text}"]),
+    "the run form's model": _run_of,
     "the run form's further fields": lambda text: run_of_form(["model=gpt2", *text.split()]),
     "a run file's system": lambda text: run_of_form(["model=gpt2", f"predict.system={text}"]),
     "a run file's path": lambda text: run_of_form([f"path={text}", "model=gpt2"]),

@@ -8,10 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 
 from app.dashboard import report_uploads
@@ -19,26 +17,7 @@ from app.jobs import MEASURING, Queue, server_queue
 from app.jobs.order import JobFiles
 from app.measuring import report_reading
 from tests.app.pages import QWEN, ROOT, brought, cards, opened, settled
-
-SECONDS = 20.0  # more than the grace that a job has to end its own programs
-
-
-def until(met: Callable[[], bool], seconds: float = SECONDS) -> None:
-    """Wait for a condition."""
-    deadline = time.monotonic() + seconds
-    while not met() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert met()
-
-
-def commands_with(mark: Path) -> list[str]:
-    """Command lines of the processes that name a path."""
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        line = " ".join(process.info["cmdline"] or ())
-        if str(mark) in line:
-            found.append(line)
-    return found
+from tests.processes import commands_with, until
 
 
 @pytest.fixture

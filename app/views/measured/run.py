@@ -15,7 +15,8 @@ from genz_core.limits import LIMITS
 from profilers.run_config import RunConfig, presets
 
 MODEL_HELP = (
-    "A preset, a registry name, or hf:owner/name. Files of the server: `ridgeline runs start`."
+    "A preset, a registry name, or hf:owner/name, whose config.json the hub is then asked for. "
+    "Files of the server: `ridgeline runs start`."
 )
 ONE, SWEEP = "One run", "Sweep"
 JOB, STOPPING = "job", "Stopping after the present step; complete repeats are kept."

@@ -1,4 +1,4 @@
-"""Collections of the server: what a long one leaves is skipped by the next, and not for ever."""
+"""Collections of the server: what a walk of everything leaves is skipped by the next, not for ever."""
 
 import gc
 from collections.abc import Iterator
@@ -23,28 +23,31 @@ def collected(survivors: garbage.Survivors, generation: int = 2) -> int:
     return gc.get_freeze_count()
 
 
-def test_what_a_long_collection_leaves_is_skipped_by_the_next(monkeypatch: pytest.MonkeyPatch):
+def test_what_a_walk_of_everything_leaves_is_skipped_by_the_next():
     gc.unfreeze()
-    monkeypatch.setattr(garbage, "_LONG_S", -1.0)
-    assert collected(garbage.Survivors()) > 10_000
+    survivors = garbage.Survivors()
+    assert collected(survivors, generation=1) == 0
+    frozen = collected(survivors)
+    survivors.rests_until_s = float("inf")
+    assert collected(survivors) == frozen > 10_000
 
 
-def test_after_a_short_or_young_collection_nothing_is_skipped(monkeypatch: pytest.MonkeyPatch):
-    gc.unfreeze()
-    monkeypatch.setattr(garbage, "_LONG_S", 1e9)
-    assert collected(garbage.Survivors()) == 0
-    monkeypatch.setattr(garbage, "_LONG_S", -1.0)
-    assert collected(garbage.Survivors(), generation=1) == 0
-
-
-def test_from_time_to_time_everything_is_looked_through_again(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(garbage, "_LONG_S", -1.0)
+def test_after_a_rest_everything_is_walked_again():
     survivors = garbage.Survivors()
     assert collected(survivors) > 10_000
-    monkeypatch.setattr(garbage, "_AGAIN_S", -1.0)
+    survivors.rests_until_s = 0.0
     assert collected(survivors) == 0
-    monkeypatch.setattr(garbage, "_AGAIN_S", 1e9)
     assert collected(survivors) > 10_000
+
+
+def test_the_rest_is_long_beside_the_walk(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(garbage, "_REST", 1e9)
+    survivors = garbage.Survivors()
+    survivors("start", {"generation": 2})
+    sum(range(100_000))  # the walk takes some time
+    survivors("stop", {"generation": 2})
+    frozen = gc.get_freeze_count()
+    assert collected(survivors) == collected(survivors) == frozen > 10_000
 
 
 def test_a_process_has_one_callback_however_many_pages_ask():

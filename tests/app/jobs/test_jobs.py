@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from app.jobs import MEASURING, Interrupted, Job, Lane, Queue
@@ -16,6 +14,7 @@ from app.jobs.order import JobFiles
 from genz_core.errors import InvalidValue
 from hardware_db.data_folder import overlay
 from tests.app.jobs import works
+from tests.processes import commands_with, until
 
 LANE = Lane("test", 2, limit_s=60.0, memory_bytes=1 << 30)
 
@@ -26,14 +25,6 @@ def queue(tmp_path: Path) -> Iterator[Queue]:
     yield queue
     for job in queue.under_way:
         job.end()
-
-
-def until(met: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Wait for a condition."""
-    deadline = time.monotonic() + seconds
-    while not met() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert met()
 
 
 def ended(job: Job) -> Job:
@@ -62,12 +53,6 @@ def test_a_job_tells_its_progress_and_its_result(queue: Queue):
     job = ended(queue.submit(works.finish, {"name": "run-1"}, "a test", LANE))
     assert (job.result, job.error, job.share, job.what) == ({"name": "run-1"}, "", 0.5, "half way")
     assert not job.folder.exists()
-
-
-def test_a_job_writes_to_the_data_folder_of_whoever_submits_it(queue: Queue, tmp_path: Path):
-    with overlay(tmp_path / "visitor"):
-        job = queue.submit(works.data_folder, None, "a test", LANE)
-    assert ended(job).result == tmp_path / "visitor"
 
 
 @pytest.mark.parametrize(
@@ -117,18 +102,9 @@ def test_a_job_that_is_ended_leaves_no_draft_behind(queue: Queue, own_data: Path
 
 def test_no_program_that_a_job_started_outlives_it(queue: Queue, tmp_path: Path):
     job = begun(queue.submit(works.start_programs, tmp_path, "a test", LANE))
-    until(lambda: len(programs_of(tmp_path)) == 2)
+    until(lambda: len(commands_with(tmp_path)) >= 4)  # guard, worker, and what it started
     job.end()
-    assert not programs_of(tmp_path)
-
-
-def programs_of(mark: Path) -> list[psutil.Process]:
-    """Processes with a path on their command line."""
-    return [
-        process
-        for process in psutil.process_iter(["cmdline"])
-        if any(f"# {mark}" in word for word in process.info["cmdline"] or ())
-    ]
+    assert not commands_with(tmp_path)
 
 
 def test_jobs_of_a_lane_start_in_turn_and_know_their_place(queue: Queue):

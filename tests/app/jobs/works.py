@@ -21,12 +21,6 @@ def finish(argument: Any, progress: Progress, cancelled: Cancel) -> Any:
     return argument
 
 
-def data_folder(argument: Any, progress: Progress, cancelled: Cancel) -> Path:
-    from hardware_db.data_folder import data_folder
-
-    return data_folder()
-
-
 def fail(argument: Any, progress: Progress, cancelled: Cancel) -> None:
     raise MeasurementError("the GPU vanished")
 

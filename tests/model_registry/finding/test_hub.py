@@ -12,32 +12,8 @@ import model_registry
 from genz_core.errors import InvalidValue, UnknownModel
 from model_registry.finding import hub
 from model_registry.finding.hub import HubModel, hub_model
-from model_registry.finding.sources import hub_config
-
-CONFIG = {
-    "model_type": "llama",
-    "hidden_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 128,
-    "vocab_size": 1000,
-}
-
-
-@pytest.fixture
-def offline_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A hub cache as huggingface_hub lays it out, holding one model; no network is used."""
-    constants = pytest.importorskip("huggingface_hub.constants")
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    revision = "0" * 40
-    model = tmp_path / "models--someone--tiny"
-    snapshot = model / "snapshots" / revision
-    snapshot.mkdir(parents=True)
-    (model / "refs").mkdir()
-    (model / "refs" / "main").write_text(revision)
-    (snapshot / "config.json").write_text(json.dumps(CONFIG))
-    return snapshot
+from model_registry.finding.sources import cached_config, hub_config
+from tests.model_registry.finding.conftest import CONFIG
 
 
 @pytest.mark.parametrize(
@@ -100,10 +76,11 @@ def test_an_address_that_is_given_as_a_name_is_not_asked_for(offline_cache: Path
 def test_the_cache_is_read_without_asking_and_says_what_it_lacks(offline_cache: Path) -> None:
     quant = {"quantization": {"quant_algo": "FP8"}}
     (offline_cache / "hf_quant_config.json").write_text(json.dumps(quant))
-    config = hub_config("someone/tiny", ask=False)
+    config = cached_config("someone/tiny")
     assert config == {**CONFIG, "hf_quant_config": quant, "_id": "someone/tiny"}
+    assert config == hub_config("someone/tiny")
     assert model_registry.load(config).name == "someone/tiny"
-    assert hub_config("someone/else", ask=False) is None
+    assert cached_config("someone/else") is None
 
 
 @pytest.fixture
