@@ -33,7 +33,7 @@ class Synthetic:
     engine: str = "synthetic"
     prior: EngineProfile = PRIOR
 
-    def logs(self, moves):
+    def logs(self, moves, wanted=None):
         engines = [
             moved(PRIOR, row) for row in np.broadcast_to(moves, (len(self.targets), len(FIELDS)))
         ]

@@ -75,6 +75,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.is_open = True
         with self.asked.lock:
             faulty = self.asked.fault and len(self.asked.bodies) >= self.asked.good
             self.asked.bodies.append(body)
@@ -85,8 +86,13 @@ class _Handler(BaseHTTPRequestHandler):
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
         finally:
-            with self.asked.lock:
-                self.asked.open -= 1
+            self._count_out()
+
+    def _count_out(self) -> None:
+        """Count the request as answered, before the client can know that it is."""
+        with self.asked.lock:
+            self.asked.open -= self.is_open
+        self.is_open = False
 
     # --------------------------------------------------------------------------- as it should be
 
@@ -117,6 +123,7 @@ class _Handler(BaseHTTPRequestHandler):
             }
             last = {"choices": [{"text": "", "finish_reason": "length"}]}
             self._event({**last, "usage": usage} if self.asked.usage else last)
+            self._count_out()
             self._write("data: [DONE]\n\n")
         self.wfile.write(b"0\r\n\r\n")
 
