@@ -1,4 +1,4 @@
-"""Garbage collection of the server's process.
+"""Collections of the server: what a full walk leaves is skipped by the next, for a while."""
 
 Streamlit asks for a full collection after every run, and one walks every object there is: 140 ms
 with the libraries and the models loaded.  So what a full walk has left is skipped by the next
