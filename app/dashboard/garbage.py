@@ -1,4 +1,4 @@
-"""Collections of the server: what a full walk leaves is skipped by the next, for a while."""
+"""Garbage collection of the server's process.
 
 Streamlit asks for a full collection after every run, and one walks every object there is: 140 ms
 with the libraries and the models loaded.  So what a full walk has left is skipped by the next
