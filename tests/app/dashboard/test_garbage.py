@@ -1,4 +1,4 @@
-"""Collections of the server: what a walk of everything leaves is skipped by the next, not for ever."""
+"""Collections of the server: what a walk of everything leaves is skipped, and not for ever."""
 
 import gc
 from collections.abc import Iterator
