@@ -22,7 +22,7 @@ _START = "from app.cli import main; main()"
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A server that answers, with the processes that it started.
+    """A server that answers.
 
     url: without a slash at its end.  log: what it prints.
     """
@@ -33,21 +33,19 @@ class Served:
 
     @property
     def memory_bytes(self) -> int:
-        """Resident memory of all its processes."""
-        return sum(process.memory_info().rss for process in self._all())
+        """Resident memory of the server alone; what it starts comes and goes."""
+        return self.process.memory_info().rss
 
     @property
     def processor_s(self) -> float:
         """Processor time of all its processes, those that ended included."""
-        total = 0.0
-        for process in self._all():
-            times = process.cpu_times()
-            total += times.user + times.system
         own = self.process.cpu_times()
-        return total + own.children_user + own.children_system
-
-    def _all(self) -> list[psutil.Process]:
-        return [self.process, *self.process.children(recursive=True)]
+        total = own.children_user + own.children_system
+        for process in (self.process, *self.process.children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                times = process.cpu_times()
+                total += times.user + times.system
+        return total
 
 
 def free_port() -> int:
