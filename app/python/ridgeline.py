@@ -137,25 +137,19 @@ def serve(
     concurrency: Numbers | None = None,
     rate: Numbers | None = None,
     trace: str | Path | Requests | None = None,
-    isl: Numbers = 1024,
-    osl: Numbers = 1024,
+    isl: Numbers = 1024, osl: Numbers = 1024,
     length_ratio: float = 1.0,
     burst_start: bool = False,
     stream_interval: Numbers = 1,
     recv_interval: Numbers = 1,
-    weights: str = "",
-    moe_weights: str = "",
-    kv: str = "",
-    activations: str = "",
+    weights: str = "", moe_weights: str = "", kv: str = "", activations: str = "",
     compute: str = "",
-    tp: Numbers = 1,
-    pp: Numbers = 1,
-    dp: Numbers = 1,
+    tp: Numbers = 1, pp: Numbers = 1, dp: Numbers = 1,
     ep: Numbers | None = None,
     moe_tp: Numbers | None = None,
     expert_imbalance: Numbers = 1.0,
     on_error: OnError = "raise",
-) -> Served | Simulated:
+) -> Served | Simulated:  # fmt: skip
     """Estimate a deployment under load: TTFT, TPOT and throughput by continuous batching.
 
     Args:
