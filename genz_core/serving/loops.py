@@ -25,7 +25,7 @@ from genz_core.validity import OnError, check, columns, raise_for_status, split_
 from genz_core.workload import OUT_OF_MEMORY, decode, prefill
 
 OVERLOADED = "overloaded"
-_GRID = 24  # numbers of decodes that a balance is looked for among
+_GRID = 14  # numbers of decodes that a balance is looked for among
 _FINER = 9  # between two of them
 _LEAST = 1e-4  # of the requests admitted that decode
 _NO_ROOM = "no sequence's cache fits beside the weights"
@@ -398,13 +398,14 @@ def _open_loop(batching: Batching, rate: Array, ranks: Array, recipe: Recipe) ->
 
 def _root(beyond: Callable[[Array], Array], low: Array, high: Array) -> Array:
     """Where an increasing function [configs] crosses zero between two bounds; else the nearer."""
+    places = np.arange(low.size)
     spaced: Callable[..., Array] = np.geomspace
     for number in (_GRID, _FINER):
         grid = spaced(low, high, number)
-        at = np.clip((beyond(grid) < 0).sum(0), 1, number - 1)
-        columns_ = np.arange(low.size)
-        low, high = grid[at - 1, columns_], grid[at, columns_]
+        values = beyond(grid)
+        at = np.clip((values < 0).sum(0), 1, number - 1)
+        low, high = grid[at - 1, places], grid[at, places]
+        below, above = values[at - 1, places], values[at, places]
         spaced = np.linspace
-    ends = beyond(np.stack([low, high]))
-    share = np.clip(-ends[0] / np.maximum(ends[1] - ends[0], 1e-300), 0.0, 1.0)
+    share = np.clip(-below / np.maximum(above - below, 1e-300), 0.0, 1.0)
     return low + share * (high - low)

@@ -130,10 +130,9 @@ class StepTimes:
             elsewhere: prompt tokens on each of the other ranks.
         """
         decodes, tokens, elsewhere = np.broadcast_arrays(decodes, tokens, elsewhere)
-        nothing = np.zeros_like(tokens)
-        device = least = self._device_s(decodes, nothing, nothing)
+        device = least = self._decodes_s(decodes)
         if np.any(tokens > 0):
-            added = self._device_s(decodes, tokens, elsewhere) - least
+            added = self._mixed_s(decodes, tokens, elsewhere) - least
             device = least + added * self.engine.prefill_share
         sequences = decodes + tokens / self.sizes.isl
         step = self.engine.host_step_s + self.engine.sampling_s
@@ -141,14 +140,23 @@ class StepTimes:
         latency = device.sum(0) + host
         return latency, latency if len(device) == 1 else np.maximum(device.max(0), host)
 
-    def _device_s(self, decodes: Array, tokens: Array, elsewhere: Array) -> Array:
+    def _decodes_s(self, decodes: Array) -> Array:
+        """Time of every stage of a step of decodes alone, [stages, ..., configs]."""
+        place = _place(self.nodes, decodes)
+        shares = self.products_s + self.experts_s + self.rows_s
+        return _at(shares, place) + _at(self.decodes_s, _place(self.decode_nodes, decodes))
+
+    def _mixed_s(self, decodes: Array, tokens: Array, elsewhere: Array) -> Array:
         """Time of every stage of the rank with the most to do, [stages, ..., configs]."""
-        mean = decodes + (tokens + elsewhere * (self.ranks - 1.0)) / self.ranks
         prompts = np.minimum(np.ceil(tokens / self.sizes.isl - 1e-9), tokens)
-        most = _place(self.nodes, decodes + tokens)
+        place = _place(self.nodes, decodes + tokens)
+        if np.all(self.ranks == 1.0):
+            shares = _at(self.products_s + self.experts_s, place)
+        else:
+            mean = decodes + (tokens + elsewhere * (self.ranks - 1.0)) / self.ranks
+            shares = _at(self.products_s, place) + _at(self.experts_s, _place(self.nodes, mean))
         return (
-            _at(self.products_s, most)
-            + _at(self.experts_s, _place(self.nodes, mean))
+            shares
             + _at(self.rows_s, _place(self.nodes, decodes + prompts))
             + _at(self.decodes_s, _place(self.decode_nodes, decodes))
             + self.prompt_s.reshape(len(self.prompt_s), *(1,) * (tokens.ndim - 1), -1) * tokens
