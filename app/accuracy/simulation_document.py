@@ -21,8 +21,8 @@ def document(rows: Sequence[Row], day: str = "") -> str:
     day = day or datetime.datetime.now(datetime.UTC).date().isoformat()
     parts = [
         "# The closed form of serving beside the simulation",
-        f"Written by `ridgeline validate simulation --count {len(rows)} --write-docs docs/closed-form.md`, "
-        f"{day}.",
+        f"Written by `ridgeline validate simulation --count {len(rows)} "
+        f"--write-docs docs/closed-form.md`, {day}.",
         "`ridgeline serve` answers in milliseconds by equations; `ridgeline simulate` runs an "
         "engine's scheduler step by step through the same step prices. Here both answer for "
         f"{len(rows)} deployments drawn at random: {len(simulation_grid.MODELS)} models (dense, "
