@@ -21,14 +21,14 @@ class Job:
     length: tokens when it ends.  done: of the prompt read, or found in the cache.  steps: decode
     steps after its first token; growth: tokens that it gains in each, so that it ends with the
     last.  entered: step of the lane at which it began to decode, -1 while
-    it does not; ran: decode steps when it left.  held: bytes that it holds for itself;
+    it does not; stays: times that it has begun to.  ran: decode steps when it left.  held: bytes that it holds for itself;
     blocks: prefix blocks that it shares.  stopped_s: time of its last token before a preemption,
     or before another pool of workers goes on with it.
     """
 
     __slots__ = (
         "blocks", "done", "entered", "growth", "held", "length", "prefix", "prompt", "ran", "row",
-        "steps", "stopped_s",
+        "stays", "steps", "stopped_s",
     )  # fmt: skip
 
     def __init__(self, row: int, prompt: int, output: int, steps: int, prefix: Prefix) -> None:
@@ -40,6 +40,7 @@ class Job:
         self.prefix = prefix
         self.done = 0
         self.entered = -1
+        self.stays = 0
         self.ran = 0
         self.held = 0.0
         self.blocks: list[int] = []
@@ -83,7 +84,7 @@ class Lane:
         self.rate = 0.0
         self.step = 0
         self._sum_of_ends = 0
-        self._ends: list[tuple[int, int, Job]] = []
+        self._ends: list[tuple[int, int, int, Job]] = []
         self._order: list[Job] = []
 
     @property
@@ -99,7 +100,8 @@ class Lane:
         """A sequence whose prompt is read starts to decode."""
         job.entered = self.step
         end = self.step + job.steps
-        heapq.heappush(self._ends, (end, job.row, job))
+        job.stays += 1
+        heapq.heappush(self._ends, (end, job.row, job.stays, job))
         self._order.append(job)
         self.count += 1
         self._sum_of_ends += end
@@ -121,7 +123,7 @@ class Lane:
         jobs = []
         self._forget()
         while self._ends and self._ends[0][0] <= self.step:
-            job = heapq.heappop(self._ends)[2]
+            job = heapq.heappop(self._ends)[-1]
             self._leave(job)
             jobs.append(job)
             self._forget()
@@ -152,10 +154,10 @@ class Lane:
             self._order = [other for other in self._order if other.entered >= 0]
 
     def _forget(self) -> None:
-        """Drop the ends of sequences that were taken out before."""
+        """Drop the ends of sequences that were taken out before, though they may run elsewhere."""
         while self._ends:
-            end, _, job = self._ends[0]
-            if job.entered >= 0 and job.entered + job.steps == end:
+            *_, stay, job = self._ends[0]
+            if job.entered >= 0 and job.stays == stay:
                 return
             heapq.heappop(self._ends)
 
@@ -168,7 +170,9 @@ class Rank:
     has not looked at; received: decode steps since it last looked.  preempted: see `preempt`.
     """
 
-    __slots__ = ("_token_bytes", "cache", "lanes", "mail", "preempted", "received", "waiting")
+    __slots__ = (
+        "__weakref__", "_token_bytes", "cache", "lanes", "mail", "preempted", "received", "waiting",
+    )  # fmt: skip
 
     def __init__(self, cache: KvCache, lanes: int, *, reserves: bool) -> None:
         self.cache = cache

@@ -211,3 +211,19 @@ def test_a_scheduler_that_looks_seldom_lets_requests_wait():
     worker.accept(rank, job(2, 10, 50))
     read = [bool(step[0]) for step in steps(worker, 6)]
     assert read.index(True) <= 4
+
+
+# ------------------------------------------------------------------------------- lanes
+
+
+def test_a_sequence_that_goes_on_in_another_lane_ends_there_alone():
+    """Stopped at once, it ends at the step of the other lane at which it would have ended here."""
+    first, other = rank_of(Vllm(), lanes=2).lanes
+    stopped = job(0, 10, 6)
+    first.enter(stopped)
+    assert first.last() is stopped
+    other.enter(stopped)
+    first.advance(5)
+    assert first.ended() == [] and (first.count, other.count) == (0, 1)
+    other.advance(5)
+    assert other.ended() == [stopped]

@@ -160,8 +160,29 @@ def test_waiting_users_never_lower_the_throughput(name, model, system):
     for users in (8, 32, 64, 256):
         run = served(model, small, requests(600, 4000, 300, ratio=0.8), name, concurrency=users)
         rates.append(run.summary()["output_tokens_per_s"])
-    least = 0.9 if name == "sglang" else 0.97  # what it retracts is read again, now more, now less
-    assert all(more > least * less for less, more in itertools.pairwise(rates)), rates
+    assert all(more > 0.97 * less for less, more in itertools.pairwise(rates))
+
+
+@every_scheduler
+@pytest.mark.parametrize("pp", [2, 4])
+def test_sequences_stopped_in_a_pipeline_end_once(name, pp, model, system):
+    """One that was stopped may go on in another lane: each ends, and its tokens are its own."""
+    small = replace(system, memory_bytes=1.3e9)
+    load = requests(300, 3000, 400, ratio=0.8)
+    run = served(model, small, load, name, concurrency=128, parallelism=Parallelism(pp=pp))
+    assert run.ended.all() and bool(run.preemptions) == (name in ("vllm", "sglang"))
+    gaps = load.output_tokens - 1
+    assert run.gap_counts.sum() == gaps.sum()
+
+
+def test_a_scheduler_keeps_nothing_from_one_simulation_to_the_next(model, system):
+    small = replace(system, memory_bytes=1.5e9)
+    scheduler = Sglang(budget=2048, sequences=64)
+    load = requests(200, 4000, 300, ratio=0.8)
+    first, *later = (
+        served(model, small, load, scheduler=scheduler, concurrency=64).summary() for _ in range(6)
+    )
+    assert all(one == first for one in later)
 
 
 def test_replicas_serve_so_many_times_the_requests_alike(model, system):

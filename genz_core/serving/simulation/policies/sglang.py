@@ -10,6 +10,7 @@ schedule_policy.py (`PrefillAdder`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 from genz_core.serving.simulation.policies.plan import Plan, places, stretch
 from genz_core.serving.simulation.rank import Job, Lane, Rank
@@ -31,7 +32,9 @@ class Sglang:
     query: int = 1
     reserves: bool = False
     prompts_alone: bool = True
-    _ratio: dict[int, tuple[float, int]] = field(default_factory=dict, repr=False)
+    _ratio: WeakKeyDictionary[Rank, tuple[float, int]] = field(
+        default_factory=WeakKeyDictionary, init=False, repr=False
+    )
 
     def plan(self, rank: Rank, lane: Lane, *, more_to_come: bool) -> Plan | None:
         plan, left = Plan(decodes=False), self.budget
@@ -76,7 +79,7 @@ class Sglang:
 
     def _expected(self, rank: Rank, lane: Lane, later: int) -> float:
         """Share of their outputs that running sequences are counted with."""
-        start, since = self._ratio.setdefault(id(rank), (_RATIO, lane.step))
+        start, since = self._ratio.setdefault(rank, (_RATIO, lane.step))
         fall = (_RATIO - _LEAST_RATIO) / _FALL_STEPS
         return max(start - fall * (lane.step + later - since), _LEAST_RATIO)
 
@@ -92,7 +95,7 @@ class Sglang:
     def _retract(self, rank: Rank, lane: Lane) -> None:
         while rank.grown(lane) > rank.cache.free and lane.count > 1:
             rank.preempt(lane)
-            self._ratio[id(rank)] = (_RATIO, lane.step)
+            self._ratio[rank] = (_RATIO, lane.step)
 
     @staticmethod
     def _read(plan: Plan, rank: Rank, job: Job, left: int) -> int:
