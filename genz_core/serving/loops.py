@@ -380,7 +380,9 @@ def _open_loop(batching: Batching, rate: Array, ranks: Array, recipe: Recipe) ->
     utilisation = rate / ranks / most_per_s
     if np.any(reader):
         load = np.minimum(utilisation, 0.9995)
-        alone = batching.reading_s(one * 0, batching.isl, batching.isl, batching.room(one * 0))
+        alone = batching.reading_s(
+            one * 0, batching.isl, batching.isl, batching.room(one * 0), one * 0
+        )
         queue = batching.host_s + alone * (1.0 + load / (2.0 * (1.0 - load)))
         mean = np.where(reader, queue * recipe.ttft_scale, mean)
         median = np.where(reader, mean, median)

@@ -26,7 +26,7 @@ from genz_core.serving.step_times import StepTimes
 from genz_core.types import Array
 
 _WAVES = 10.0  # of a public benchmark
-_JITTER = 0.1  # of the output, by which requests of one length still drift apart
+_JITTER = 0.1  # of the output, by which requests of one length drift apart: judgement
 _FULLEST = 0.9995  # of a queue whose length is still finite
 _POISSON = 64  # terms of the largest of several Poisson numbers
 _MANY = 30.0  # prompts a step, from which their number is taken as normal
@@ -82,9 +82,13 @@ class Batching:
         prompt, prompt_stage = self.times(none, tokens, elsewhere)
         return latency + prompt, stage + prompt_stage
 
-    def cycle_s(self, decodes: Array, tokens: Array) -> Array:
-        """Time of a cycle of all lanes with the same in each [s]."""
-        latency, stage = self._lane(decodes, tokens, np.zeros_like(tokens))
+    def cycle_s(self, decodes: Array, tokens: Array, elsewhere: Array | None = None) -> Array:
+        """Time of a cycle of all lanes with the same in each [s].
+
+        elsewhere: prompt tokens on each of the other ranks in lock-step, none by default.
+        """
+        others = np.zeros_like(tokens) if elsewhere is None else elsewhere
+        latency, stage = self._lane(decodes, tokens, others)
         return np.maximum(latency, self.lanes * stage)
 
     def prompts(self, decodes: Array) -> Array:
@@ -157,11 +161,12 @@ class Batching:
         if median:
             crowded = np.maximum(used, 0.5)
             before = before / crowded * np.log(2.0 * crowded)
-        before = np.minimum(before, np.maximum(self.admitted - 1.0, 0.0) / 2.0 * self.isl)
+        before = np.minimum(before, np.maximum(self.admitted - 1.0, 0.0) * self.isl)
         ahead, together = before + self.isl, self.isl * (1.0 + prompts)
-        alone = self.reading_s(none, ahead, self.isl, room)
+        elsewhere = np.minimum(prompts * self.isl, room)
+        alone = self.reading_s(none, ahead, self.isl, room, none)
         own = alone + busy * (
-            self.reading_s(np.maximum(beside, 1.0), ahead, together, room) - alone
+            self.reading_s(np.maximum(beside, 1.0), ahead, together, room, elsewhere) - alone
         )
         return self.host_s + residual + own + self.late_steps * step
 
@@ -185,29 +190,33 @@ class Batching:
         plain = step / self.lanes
         return left(plain) + any_prompt * (left(np.maximum(reading, plain)) - left(plain))
 
-    def reading_s(self, decodes: Array, tokens: Array, together: Array, room: Array) -> Array:
+    def reading_s(
+        self, decodes: Array, tokens: Array, together: Array, room: Array, elsewhere: Array
+    ) -> Array:
         """Time of the steps that `tokens` of prompts take [s].
 
         together: tokens of the step where all of them fit one, the prompts beside one's own with
-        them.  room: of a step.
+        them.  room: of a step.  elsewhere: prompt tokens of each other rank's step.
         """
         beside = decodes if self.mixed else np.zeros_like(decodes)
         whole = np.floor(tokens / room)
         rest = tokens - whole * room
         last = np.where(whole > 0, rest, np.minimum(together, room))
-        return whole * self.cycle_s(beside, room) + np.where(
-            last > 0, self.cycle_s(beside, np.maximum(last, 1.0)), 0.0
+        return whole * self.cycle_s(beside, room, elsewhere) + np.where(
+            last > 0, self.cycle_s(beside, np.maximum(last, 1.0), elsewhere), 0.0
         )
 
     def first_wave_s(self) -> Array:
         """Mean time to the first token where all users start at once [s]."""
         half = np.where(self.osl > 1.0, self.admitted / 2.0, 0.0)
-        room = self.room(half) * self.lanes
+        room = self.room(half)
         tokens = self.admitted * self.isl
-        one_step = self.cycle_s(np.zeros_like(half), np.minimum(tokens, room) / self.lanes)
-        many = self.cycle_s(half if self.mixed else np.zeros_like(half), room / self.lanes)
-        mean = (tokens + self.isl) / 2.0 / room * many
-        return self.host_s + np.where(tokens > room, mean, one_step)
+        each = np.clip(tokens / self.lanes, np.minimum(self.isl, room), room)
+        latency, stage = self._lane(np.zeros_like(half), each, each)
+        one_step = np.maximum(latency, np.clip(self.admitted, 1.0, self.lanes) * stage)
+        many = self.cycle_s(half if self.mixed else np.zeros_like(half), room, room)
+        mean = (tokens + self.isl) / 2.0 / (room * self.lanes) * many
+        return self.host_s + np.where(tokens > room * self.lanes, mean, one_step)
 
     def most_decodes(self) -> Array:
         """Sequences that decode at most while the steps keep up with their prompts."""
@@ -225,8 +234,8 @@ class Batching:
     def prompts_per_s(self) -> Array:
         """Requests of one output token that a rank reads [1/s], at most."""
         none = np.zeros_like(self.isl)
-        room = self.room(none) * self.lanes
-        return room / self.isl / self.cycle_s(none, room / self.lanes)
+        room = self.room(none)
+        return room * self.lanes / self.isl / self.cycle_s(none, room, room)
 
 
 def _largest(mean: Array, of: Array) -> tuple[Array, Array]:

@@ -35,9 +35,9 @@ from app.scenario.scenario import Scenario, resolve
 from app.simulation.offered_load import OfferedLoad
 from app.simulation.run import Settings, run
 load = OfferedLoad(rate=3.0, requests=100_000, osl=256, length_spread=0.8)
-resolved = resolve(Scenario("meta-llama/Llama-3.1-70B", engine="vllm", weights="fp8", tp=4))
+served = resolve(Scenario("meta-llama/Llama-3.1-70B", engine="vllm", weights="fp8", tp=4))
 start = time.process_time()
-assert run(resolved, Settings(load)).simulation.ended.all()
+assert run(served, Settings(load)).simulation.ended.all()
 print(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 

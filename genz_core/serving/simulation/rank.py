@@ -20,8 +20,8 @@ class Job:
     prompt: tokens to read before it generates; after a preemption also those that it had written.
     length: tokens when it ends.  done: of the prompt read, or found in the cache.  steps: decode
     steps after its first token; growth: tokens that it gains in each, so that it ends with the
-    last.  entered: step of the lane at which it began to decode, -1 while
-    it does not; stays: times that it has begun to.  ran: decode steps when it left.  held: bytes that it holds for itself;
+    last.  entered: step of the lane at which it began to decode, -1 while it does not; stays: times
+    that it has begun to.  ran: decode steps when it left.  held: bytes that it holds for itself;
     blocks: prefix blocks that it shares.  stopped_s: time of its last token before a preemption,
     or before another pool of workers goes on with it.
     """
