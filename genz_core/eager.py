@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from genz_core.engine import EagerFacts, EngineProfile
+from genz_core.model_around import ModelAround
 from genz_core.operators import copy
 from genz_core.types import Graph, Model, Num, Op, Parallelism, Precision, Step
 
@@ -82,57 +83,17 @@ def cpu_attention(dims: Mapping[str, Num]) -> dict[str, Num]:
 
 
 @dataclass(frozen=True, slots=True)
-class Unfused:
+class Unfused(ModelAround):
     """A `Model` whose graphs hold the kernels of eager transformers.
 
     model: the fused one.  facts: measured costs of the unfused pieces.
     """
 
-    model: Model
     facts: EagerFacts
-
-    @property
-    def name(self) -> str:
-        """Name of the fused model."""
-        return self.model.name
-
-    @property
-    def precision(self) -> Precision:
-        """Number formats of its tensors."""
-        return self.model.precision
-
-    @property
-    def parameters(self) -> float:
-        """Its parameters."""
-        return self.model.parameters
-
-    @property
-    def active_parameters(self) -> float:
-        """Its parameters that one token uses."""
-        return self.model.active_parameters
-
-    @property
-    def max_context(self) -> int | None:
-        """Tokens that its positions are made for."""
-        return self.model.max_context
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Its notes, in words."""
-        return self.model.notes
-
-    @property
-    def source(self) -> str:
-        """Origin of its shape."""
-        return self.model.source
 
     def with_precision(self, precision: Precision) -> Unfused:
         """The unfused form of the model in other number formats."""
         return Unfused(self.model.with_precision(precision), self.facts)
-
-    def invalid(self, parallelism: Parallelism) -> str | None:
-        """Sentence on degrees that cannot split it, else None."""
-        return self.model.invalid(parallelism)
 
     def graph(self, step: Step, parallelism: Parallelism) -> Graph:
         """The fused model's graph of a step, each operator as its unfused kernels."""

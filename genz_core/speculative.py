@@ -17,6 +17,7 @@ import numpy as np
 from genz_core.acceptance import Acceptance
 from genz_core.errors import InvalidValue
 from genz_core.memo import ByIdentity
+from genz_core.model_around import ModelAround
 from genz_core.types import Graph, Group, Model, Op, Parallelism, Precision, Step
 
 Method = Literal["draft_model", "eagle", "mtp", "ngram"]
@@ -71,7 +72,7 @@ class Speculation:
 
 
 @dataclass(frozen=True, slots=True)
-class SpeculativeModel:
+class SpeculativeModel(ModelAround):
     """A `Model` whose steps verify a draft and make the next one.
 
     A graph holds the target's operators and the draft's, which sit on the last pipeline stage;
@@ -79,44 +80,13 @@ class SpeculativeModel:
     that a decode step's time is not yet the time of a token.
     """
 
-    model: Model
     speculation: Speculation
-
-    @property
-    def name(self) -> str:
-        """Name of the target."""
-        return self.model.name
-
-    @property
-    def precision(self) -> Precision:
-        """Number formats of the target."""
-        return self.model.precision
-
-    @property
-    def parameters(self) -> float:
-        """Parameters of the target."""
-        return self.model.parameters
-
-    @property
-    def active_parameters(self) -> float:
-        """Parameters of the target that one token uses."""
-        return self.model.active_parameters
-
-    @property
-    def max_context(self) -> int | None:
-        """Tokens that the target's positions are made for."""
-        return self.model.max_context
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes of both models, and what drafts."""
         draft = self.speculation.draft
         return (*self.model.notes, str(self.speculation), *(draft.notes if draft else ()))
-
-    @property
-    def source(self) -> str:
-        """Origin of the target's shape."""
-        return self.model.source
 
     def with_precision(self, precision: Precision) -> SpeculativeModel:
         """The target in other formats; the draft's cache is kept in the target's format."""
@@ -127,10 +97,6 @@ class SpeculativeModel:
         return SpeculativeModel(
             self.model.with_precision(precision), replace(self.speculation, draft=draft)
         )
-
-    def invalid(self, parallelism: Parallelism) -> str | None:
-        """Sentence on degrees that cannot split the target, else None."""
-        return self.model.invalid(parallelism)
 
     def graph(self, step: Step, parallelism: Parallelism) -> Graph:
         """The operators of a step: its sequences that generate verify, then all are drafted for."""

@@ -77,6 +77,10 @@ def _refuse(traffic: Traffic) -> None:
             f"length_ratio = {wrong[0]:g}: the shortest over the nominal length lies above 0 and "
             "is at most 1"
         )
+    for name in ("stream_interval", "recv_interval"):
+        least = getattr(traffic, name)
+        if least is not None and not np.all(np.asarray(least, dtype=float) >= 1.0):
+            raise InvalidValue(f"{name} = {np.min(least):g}: give a number of at least 1")
     if traffic.rate_per_s is not None and np.any(~(_rates(traffic) > 0)):
         raise InvalidValue(
             f"an arrival rate must be above 0 requests a second, not {_rates(traffic).min():g}"

@@ -269,6 +269,12 @@ def test_lengths_beyond_the_nominal_ones_are_refused(model, system, ratio):
         serve(model, system, Traffic(concurrency=4, length_ratio=ratio))
 
 
+@pytest.mark.parametrize("name", ["stream_interval", "recv_interval"])
+def test_an_interval_below_one_is_refused(model, system, name):
+    with pytest.raises(InvalidValue, match=f"{name} = 0: "):
+        serve(model, system, Traffic(concurrency=4, **{name: 0}))
+
+
 @pytest.mark.parametrize("arrivals", [{"concurrency": 16}, {"rate_per_s": 2.0}])
 @pytest.mark.parametrize("mixed_steps", [True, False])
 def test_no_fitted_share_or_scale_serves_faster_than_physics(model, system, arrivals, mixed_steps):

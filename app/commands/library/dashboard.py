@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -53,10 +54,8 @@ def app(
     ] = "",
 ) -> None:
     import os
-    import sys
     from importlib.util import find_spec
 
-    import app
     from app.rights import VARIABLE, Rights
     from genz_core.errors import InvalidValue
     from hardware_db.data_folder import users_folder
@@ -79,22 +78,33 @@ def app(
     if rights != Rights():
         os.environ[VARIABLE] = rights.words()
     os.environ["RIDGELINE_DATA"] = str(users_folder().absolute())
-    options = {
-        "server.address": host,
-        "server.port": port,
-        "server.baseUrlPath": base_path.strip("/"),
-        "server.headless": str(no_browser).lower(),
+    _become_server(
+        {
+            "server.address": host,
+            "server.port": port,
+            "server.baseUrlPath": base_path.strip("/"),
+            "server.headless": str(no_browser).lower(),
+            "browser.serverAddress": "localhost" if host in (*EVERYWHERE, "::1") else host,
+            **({"client.showErrorDetails": "none"} if shared else {}),
+            **({"secrets.files": login.absolute()} if login else {}),
+        }
+    )
+
+
+def _become_server(options: Mapping[str, object]) -> NoReturn:
+    """Run Streamlit with these options in place of this process; it asks no other server."""
+    import os
+    import sys
+
+    import app
+
+    quiet = {
         "server.showEmailPrompt": "false",
         "server.fileWatcherType": "none",
-        "browser.serverAddress": "localhost" if host in (*EVERYWHERE, "::1") else host,
         "browser.gatherUsageStats": "false",
     }
-    if shared:
-        options["client.showErrorDetails"] = "none"
-    if login:
-        options["secrets.files"] = login.absolute()
     entry = Path(app.__file__).with_name("server.py")
-    flags = [f"--{name}={value}" for name, value in options.items()]
+    flags = [f"--{name}={value}" for name, value in {**options, **quiet}.items()]
     os.chdir(entry.parent)  # where .streamlit/config.toml lies
     os.execv(sys.executable, [sys.executable, "-m", "streamlit", "run", str(entry), *flags])
 

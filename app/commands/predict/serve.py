@@ -77,15 +77,13 @@ def serve(
         **degrees,
     )
     if trace:
-        _simulate(scenario, trace, f"{concurrency}{rate}", opt.table_format(format_, json))
+        if concurrency or rate:
+            raise InvalidValue("give --concurrency, --rate or --trace, one of them")
+        if burst_start or stream_interval != 1:
+            raise InvalidValue("--burst-start and --stream-interval are not of a --trace")
+        _simulate(scenario, trace, recv_interval, opt.table_format(format_, json))
         return
     name, values = _loads(concurrency, rate)
-    for option, interval in (
-        ("--stream-interval", stream_interval),
-        ("--recv-interval", recv_interval),
-    ):
-        if interval < 1:
-            raise InvalidValue(f"{option} {interval}: give a whole number of at least 1")
     if not 0.0 < length_ratio <= 1.0:
         raise InvalidValue(f"--length-ratio {length_ratio:g} is not between 0 and 1")
     resolved, load = resolve_local(scenario), np.array(values)
@@ -102,17 +100,16 @@ def serve(
     typer.echo(opt.rendered(rows, opt.table_format(format_, json)))
 
 
-def _simulate(scenario: Scenario, trace: str, other_load: str, chosen: TableFormat) -> None:
+def _simulate(scenario: Scenario, trace: str, recv_interval: int, chosen: TableFormat) -> None:
     """Simulate a trace and print its figures, as `ridgeline simulate --trace` does."""
     from app.commands.predict.simulate import run_and_print
     from app.scenario.local_files import resolve_local
     from app.simulation.offered_load import OfferedLoad
     from app.simulation.run import Settings
-    from genz_core.errors import InvalidValue
+    from genz_core.serving.simulation import Options
 
-    if other_load:
-        raise InvalidValue("give --concurrency, --rate or --trace, one of them")
-    run_and_print(resolve_local(scenario), Settings(OfferedLoad(trace=trace)), chosen)
+    settings = Settings(OfferedLoad(trace=trace), Options(recv_interval=recv_interval))
+    run_and_print(resolve_local(scenario), settings, chosen)
 
 
 def _loads(concurrency: str, rate: str) -> tuple[str, list[float]]:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _HELP = "Serve requests one by one: percentiles, queues and preemptions of a load or a trace."
 _NAMES = (
-    "model", "system", "engine", "weights", "moe_weights", "kv", "tp", "pp", "dp", "ep", "moe_tp",
-    "expert_imbalance",
+    "model", "system", "engine", "weights", "moe_weights", "kv", "activations", "compute", "tp",
+    "pp", "dp", "ep", "moe_tp", "expert_imbalance",
 )  # fmt: skip
 _OPTIONS = (
     "max_num_seqs", "max_num_batched_tokens", "memory_fraction", "kv_tokens", "prefix_caching",
@@ -39,6 +39,8 @@ def simulate(
     weights: opt.Weights = "",
     moe_weights: opt.MoeWeights = "",
     kv: opt.Kv = "",
+    activations: opt.Activations = "",
+    compute: opt.Compute = "",
     tp: opt.Tp = 1,
     pp: opt.Pp = 1,
     dp: opt.Dp = 1,

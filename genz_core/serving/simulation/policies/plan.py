@@ -73,3 +73,13 @@ def stretch(rank: Rank, lane: Lane) -> int:
     if grown > 0:
         steps = min(steps, int(rank.cache.free / grown))
     return max(steps, 1)
+
+
+def settled(plan: Plan, rank: Rank, lane: Lane) -> Plan | None:
+    """A plan of prompts and decodes with its steps; None where it has neither."""
+    if not (lane.count or plan.pieces):
+        return None
+    plan.open = not rank.waiting
+    if not plan.pieces:
+        plan.steps = stretch(rank, lane)
+    return plan

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from genz_core.serving.simulation.policies.plan import Plan, places, room_for_a_step, stretch
+from genz_core.serving.simulation.policies.plan import Plan, places, room_for_a_step, settled
 from genz_core.serving.simulation.rank import Lane, Rank
 
 Capacity = Literal["guaranteed_no_evict", "max_utilization"]
@@ -45,12 +45,7 @@ class TensorRtLlm:
                 left -= new
         if untouched:
             self._admit(plan, rank, lane, left)
-        if not (lane.count or plan.pieces):
-            return None
-        plan.open = not rank.waiting
-        if not plan.pieces:
-            plan.steps = stretch(rank, lane)
-        return plan
+        return settled(plan, rank, lane)
 
     def _admit(self, plan: Plan, rank: Rank, lane: Lane, left: int) -> None:
         open_places = places(rank, lane, self.sequences)

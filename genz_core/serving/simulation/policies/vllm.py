@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from genz_core.serving.simulation.policies.plan import Plan, places, room_for_a_step, stretch
+from genz_core.serving.simulation.policies.plan import Plan, places, room_for_a_step, settled
 from genz_core.serving.simulation.rank import Job, Lane, Rank
 
 
@@ -33,12 +33,7 @@ class Vllm:
             left -= self._read(plan, rank, lane, job, left)
         if untouched:
             self._admit(plan, rank, lane, left)
-        if not (lane.count or plan.pieces):
-            return None
-        plan.open = not rank.waiting
-        if not plan.pieces:
-            plan.steps = stretch(rank, lane)
-        return plan
+        return settled(plan, rank, lane)
 
     def _admit(self, plan: Plan, rank: Rank, lane: Lane, left: int) -> None:
         open_places = places(rank, lane, self.sequences)

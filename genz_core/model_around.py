@@ -1,0 +1,53 @@
+"""A model around another, which changes what a step executes and little else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from genz_core.types import Model, Parallelism, Precision
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAround:
+    """What a `Model` leaves of the one inside; a subclass adds `graph` and `with_precision`."""
+
+    model: Model
+
+    @property
+    def name(self) -> str:
+        """Name of the model inside; so are all below of that model."""
+        return self.model.name
+
+    @property
+    def precision(self) -> Precision:
+        """Number formats of its tensors."""
+        return self.model.precision
+
+    @property
+    def parameters(self) -> float:
+        """Parameters."""
+        return self.model.parameters
+
+    @property
+    def active_parameters(self) -> float:
+        """Parameters that one token uses."""
+        return self.model.active_parameters
+
+    @property
+    def max_context(self) -> int | None:
+        """Tokens that its positions are made for."""
+        return self.model.max_context
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Assumptions, in words."""
+        return self.model.notes
+
+    @property
+    def source(self) -> str:
+        """Origin of its shape."""
+        return self.model.source
+
+    def invalid(self, parallelism: Parallelism) -> str | None:
+        """Sentence on degrees that cannot split it, else None."""
+        return self.model.invalid(parallelism)
