@@ -34,11 +34,13 @@ def serve_resolved(
     waves: float = 0.0,
     stream_interval: Num | None = 1.0,
     recv_interval: Num = 1.0,
+    max_num_seqs: Num = 0.0,
 ) -> ServingEstimate:
     """Serve a scenario under loads, [loads]; one that cannot be served has a reason code.
 
     concurrency, rate_per_s: the loads, one of them.  isl, osl, parallelism: in place of the
-    scenario's.  length_ratio, waves, stream_interval, recv_interval: see `genz_core.Traffic`.
+    scenario's.  length_ratio, waves, stream_interval, recv_interval, max_num_seqs: see
+    `genz_core.Traffic`.
 
     Raises:
         InvalidValue: see `genz_core.serve`.
@@ -53,6 +55,7 @@ def serve_resolved(
         waves=waves,
         stream_interval=stream_interval,
         recv_interval=recv_interval,
+        max_num_seqs=max_num_seqs,
     )
     split = parallelism or s.parallelism
     return serve(

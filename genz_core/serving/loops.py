@@ -181,7 +181,9 @@ class _ServedModel:
     @property
     def limit(self) -> Array:
         """Sequences that run at most; 1 where none fits, so that times stay finite."""
-        most = np.minimum(self.capacity, self.engine.max_sequences * self.ranks)
+        asked = np.asarray(self.traffic.max_num_seqs, dtype=float)
+        sequences = np.where(asked > 0, asked, self.engine.max_sequences)
+        most = np.minimum(self.capacity, sequences * self.ranks)
         return np.maximum(most, 1.0)
 
     def balance(self) -> _Balance:

@@ -20,7 +20,8 @@ class Traffic:
     waves: requests that a user of a closed loop sends in all, the first of all users at once; 0
     for a loop without a start.  stream_interval: tokens that the engine gathers before it
     sends them; None for what its published measurements were taken with.  recv_interval: decode
-    steps between two looks of the engine at new requests.
+    steps between two looks of the engine at new requests.  max_num_seqs: sequences that a rank runs
+    at most, 0 for the engine's default.
     Numbers, or arrays [configs] of loads side by side.
     """
 
@@ -32,6 +33,7 @@ class Traffic:
     waves: float = 0.0
     stream_interval: Num | None = 1.0
     recv_interval: Num = 1.0
+    max_num_seqs: Num = 0.0
 
 
 @dataclass(frozen=True, slots=True)

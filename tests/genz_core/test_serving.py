@@ -51,6 +51,15 @@ def test_looking_seldom_at_new_requests_delays_them_only_while_others_run(model,
     assert late[1] == pytest.approx(5 * often.decode_step_s[1], rel=0.2)
 
 
+def test_a_limit_of_sequences_is_that_of_an_engine_made_with_it(model, system):
+    limited = closed(model, system, np.array([8, 64]), max_num_seqs=np.array([0, 16]))
+    made = closed(model, system, np.array([64]), engine=replace(ENGINE, max_sequences=16))
+    assert limited.tpot_s[1] == made.tpot_s[0]
+    assert limited.ttft_s[1] == made.ttft_s[0]
+    assert limited.running.tolist() == [8, 16]
+    assert limited.tpot_s[0] == closed(model, system, np.array([8])).tpot_s[0]
+
+
 def test_a_burst_at_the_start_delays_first_tokens_by_its_share_of_the_waves(model, system):
     steady, some, few = (
         serve(model, system, Traffic(isl=4000, concurrency=64, waves=waves), engine=ENGINE)
