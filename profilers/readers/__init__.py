@@ -57,13 +57,13 @@ def read_report(
     try:
         report = _reader(file)(file)
     except ReportError as error:
-        raise ReportError(_sentence(called, str(error))) from None
+        raise ReportError(sentence(called, str(error))) from None
     except MemoryError:
-        raise ReportError(_sentence(called, "the report is too large for memory")) from None
+        raise ReportError(sentence(called, "the report is too large for memory")) from None
     except OSError as error:
-        raise ReportError(_sentence(called, f"cannot be opened ({error.strerror})")) from None
+        raise ReportError(sentence(called, f"cannot be opened ({error.strerror})")) from None
     except _UNFORESEEN as error:
-        raise ReportError(_sentence(called, f"{UNFORESEEN} ({type(error).__name__})")) from error
+        raise ReportError(sentence(called, f"{UNFORESEEN} ({type(error).__name__})")) from error
     if label is not None:
         report = dataclasses.replace(report, label=label_of(Path(label)))
     return attribute(report, phases)
@@ -82,7 +82,7 @@ UNFORESEEN = "the report is damaged in a way that no reader foresaw"
 _MAX_MESSAGE_CHARS = 500
 
 
-def _sentence(called: str, problem: str) -> str:
+def sentence(called: str, problem: str) -> str:
     """A message as a single line of printable text, bounded in length."""
     text = " ".join(f"{called}: {problem}".split())
     return "".join(c if c.isprintable() else "?" for c in text)[:_MAX_MESSAGE_CHARS]

@@ -1,0 +1,117 @@
+"""Values of fields in documents from outside: numbers, counts, texts, lists, or None."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Document = Mapping[str, Any]
+_LONGEST_TEXT = 300
+_MOST_DIGITS = 15
+
+
+def number(value: Any) -> float | None:
+    """A finite number, also out of a text; None where there is none."""
+    found = number_or_infinity(value)
+    return found if found is not None and math.isfinite(found) else None
+
+
+def number_or_infinity(value: Any) -> float | None:
+    """A number that may be infinite, also out of a text; None where there is none, or NaN."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        found = float(value.replace(",", "") if isinstance(value, str) else value)
+    except (ValueError, OverflowError):
+        return None
+    return None if math.isnan(found) else found
+
+
+def positive(value: Any) -> float | None:
+    """A finite number above 0, else None."""
+    found = number(value)
+    return found if found is not None and found > 0 else None
+
+
+def count(value: Any) -> int | None:
+    """A whole number, 0 at least, else None."""
+    found = number(value)
+    if found is None or not 0 <= found < 10**_MOST_DIGITS or found != int(found):
+        return None
+    return int(found)
+
+
+def text(value: Any) -> str | None:
+    """A text that is not empty, on one line and cut to 300 letters, else None."""
+    if not isinstance(value, str):
+        return None
+    line = " ".join(value.split())
+    return "".join(c if c.isprintable() else "?" for c in line)[:_LONGEST_TEXT] or None
+
+
+def mapping(value: Any) -> Document:
+    """A mapping; an empty one where there is none."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def sequence(value: Any) -> list[Any]:
+    """A list; an empty one where there is none."""
+    return list(value) if isinstance(value, list | array) else []
+
+
+def at(document: Any, *keys: str) -> Any:
+    """What lies under keys, one below the other; None where one is missing."""
+    for key in keys:
+        if not isinstance(document, Mapping):
+            return None
+        document = document.get(key)
+    return document
+
+
+def first(document: Any, names: Iterable[str]) -> Any:
+    """The value of the first name that a document has and that is not None."""
+    if isinstance(document, Mapping):
+        for name in names:
+            if document.get(name) is not None:
+                return document[name]
+    return None
+
+
+def numbers(value: Any) -> NDArray[np.float64] | None:
+    """A list of numbers, NaN for entries that are none; None where there is no list of any."""
+    if isinstance(value, array):
+        return np.asarray(value, dtype=np.float64)
+    if not isinstance(value, list) or not value:
+        return None
+    found = [entry if type(entry) in (int, float) else number(entry) for entry in value]
+    try:
+        return np.array([math.nan if entry is None else entry for entry in found], np.float64)
+    except OverflowError:
+        return None
+
+
+def deep(value: Any, names: Iterable[str], depth: int = 8) -> Any:
+    """The first plain value under one of some names, at any depth of a document."""
+    wanted = frozenset(names)
+    if not isinstance(value, Mapping) or depth < 0:
+        return None
+    for name, entry in value.items():
+        if name in wanted and isinstance(entry, int | float | str) and entry != "":
+            return entry
+    found = (deep(inner, wanted, depth - 1) for inner in value.values())
+    return next((entry for entry in found if entry is not None), None)
+
+
+def scaled(value: float | None, unit: float) -> float | None:
+    """A number times its unit, None where there is none."""
+    return None if value is None else value * unit
+
+
+def ratio(above: float | None, below: float | None) -> float | None:
+    """A quotient, None where one side is unknown or the lower one 0."""
+    return above / below if above is not None and below else None
