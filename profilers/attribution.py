@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profilers import patterns as expressions
+from profilers import time_spans
 from profilers.gemms import gemm_flops
 from profilers.kernel_classes import OPERATOR_CLASSES, UNCLASSIFIED, class_of_name
 from profilers.schema import ATTRIBUTIONS, Report
@@ -25,6 +27,8 @@ from profilers.schema import ATTRIBUTIONS, Report
 #: Attributions that tie a kernel to an operator or range of the program.
 LINKS = ("torch_link", "nvtx_range", "ncu_nvtx")
 
+#: Ranges that PyTorch's profiler puts around each call of its `step`.
+_PROFILER_STEP = re.compile(r"ProfilerStep#\d+$")
 _CODE = {name: code for code, name in enumerate(OPERATOR_CLASSES)}
 
 
@@ -65,6 +69,13 @@ def phase_of(label: str, patterns: Sequence[PhasePattern] = DEFAULT_PHASES) -> s
     return next((p.phase for p in patterns if p.compiled().found_in(label)), None)
 
 
+def range_phases(report: Report, patterns: Sequence[PhasePattern]) -> NDArray[np.object_]:
+    """The phase of each range by its own name, None for none."""
+    names = report.ranges["name"].cat
+    phases = [phase_of(str(name), patterns) for name in names.categories]
+    return np.array([*phases, None], dtype=object)[names.codes.to_numpy()]
+
+
 def attribute(report: Report, patterns: Sequence[PhasePattern] = DEFAULT_PHASES) -> Report:
     """A report with the phase, operator class and source of attribution of every kernel.
 
@@ -74,6 +85,7 @@ def attribute(report: Report, patterns: Sequence[PhasePattern] = DEFAULT_PHASES)
     kernels = report.kernels.copy(deep=False)
     phase, phase_by = _phases(kernels, report.label, patterns)
     kernels["phase"], kernels["phase_by"] = phase, phase_by
+    kernels["step"] = _steps(report, kernels, patterns)
     kernels["operator_class"] = _classes(kernels)
     kernels["attributed_by"] = _sources(kernels)
     kernels["flops"] = kernels["flops"].where(kernels["flops"].notna(), gemm_flops(kernels))
@@ -105,6 +117,27 @@ def _phases(
         pd.Categorical.from_codes(phases, names),
         pd.Categorical.from_codes(by, ["range_pattern", "label_pattern"]),
     )
+
+
+def _steps(
+    report: Report, kernels: pd.DataFrame, patterns: Sequence[PhasePattern]
+) -> pd.arrays.IntegerArray:
+    """Row of the outermost range of its phase around each kernel; of a step of PyTorch's
+    profiler where no phase is named."""
+    ranges = report.ranges
+    parent = ranges["parent"].fillna(-1).to_numpy(dtype=np.int64)
+    row = kernels["range_id"].fillna(-1).to_numpy(dtype=np.int64)
+    phase = kernels["phase"].astype(object).to_numpy()
+    of_range = range_phases(report, patterns)
+    step = np.full(len(row), -1, dtype=np.int64)
+    for name in dict.fromkeys(kernels["phase"].dropna()):
+        inside = phase == name
+        step[inside] = time_spans.outermost(parent, row[inside], of_range == name)
+    names = ranges["name"].cat
+    marked = np.array([*map(_PROFILER_STEP.match, names.categories.astype(str)), None], dtype=bool)
+    rest = kernels["phase"].isna().to_numpy()
+    step[rest] = time_spans.outermost(parent, row[rest], marked[names.codes.to_numpy()])
+    return pd.arrays.IntegerArray(step, step < 0)
 
 
 def _label_code(label: str, compiled: list[tuple[str, expressions.Pattern]]) -> str | None:

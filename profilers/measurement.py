@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from genz_core.errors import ReportError
 from profilers import time_spans
-from profilers.attribution import DEFAULT_PHASES, PhasePattern, phase_of
+from profilers.attribution import DEFAULT_PHASES, PhasePattern, range_phases
 from profilers.kernel_classes import ENGINE_CLASS
 from profilers.schema import OPERATOR_COLUMNS, Basis, Measurement, PhaseTiming, Report, table
 
@@ -80,7 +79,7 @@ def _total(values: pd.Series) -> float:
 def _phases(reports: Sequence[Report], patterns: Sequence[PhasePattern]) -> dict[str, PhaseTiming]:
     """Timings by phase: of ranks the slowest of each step, of stages all steps."""
     ranks = len({report.facts.get("rank") for report in reports} - {None})
-    in_phase = [_range_phases(report, patterns) for report in reports]
+    in_phase = [range_phases(report, patterns) for report in reports]
     names = (n for r, p in zip(reports, in_phase, strict=True) for n in _phase_names(r, p))
     timings: dict[str, PhaseTiming] = {}
     for phase in dict.fromkeys(names):
@@ -94,13 +93,6 @@ def _phases(reports: Sequence[Report], patterns: Sequence[PhasePattern]) -> dict
         basis = bases.pop() if len(bases) == 1 else "kernels"
         timings[phase] = PhaseTiming(phase, steps, basis)
     return timings
-
-
-def _range_phases(report: Report, patterns: Sequence[PhasePattern]) -> NDArray[np.object_]:
-    """The phase of each range by its own name, None for none."""
-    names = report.ranges["name"].cat
-    phases = [phase_of(str(name), patterns) for name in names.categories]
-    return np.array([*phases, None], dtype=object)[names.codes.to_numpy()]
 
 
 def _phase_names(report: Report, in_phase: NDArray[np.object_]) -> list[str]:
@@ -122,25 +114,11 @@ def _samples(
         total = float(kernels["duration_s"].sum())
         return ([total] if total > 0 else []), "kernels"
     row = timed["range_id"].fillna(-1).to_numpy(dtype=np.int64)
-    step = _steps(report.ranges, row, in_phase == phase)
+    parent = report.ranges["parent"].fillna(-1).to_numpy(dtype=np.int64)
+    step = time_spans.outermost(parent, row, in_phase == phase)
     order = np.argsort(step, kind="stable")
     seams = np.flatnonzero(np.diff(step[order])) + 1
     start, duration = (
         np.split(timed[name].to_numpy()[order], seams) for name in ("start_s", "duration_s")
     )
     return [time_spans.union_s(*span) for span in zip(start, duration, strict=True)], "gpu"
-
-
-def _steps(ranges: pd.DataFrame, row: NDArray[np.int64], marks: NDArray[Any]) -> NDArray[np.int64]:
-    """Row of the outermost marked range around each row, itself included; -1 for none."""
-    outermost = np.full(len(row), -1, dtype=np.int64)
-    if not len(ranges):
-        return outermost
-    parent = ranges["parent"].fillna(-1).to_numpy(dtype=np.int64)
-    for _ in range(time_spans.MAX_DEPTH + 1):
-        inside = row >= 0
-        if not bool(inside.any()):
-            break
-        outermost = np.where(inside & marks[row], row, outermost)
-        row = np.where(inside, parent[row], -1)
-    return outermost

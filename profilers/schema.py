@@ -50,6 +50,8 @@ KERNEL_COLUMNS: Mapping[str, str] = {
     "launch_s": "float64",  # when the host called for it
     "range_id": "Int64",  # innermost row of `Report.ranges`
     "nvtx_path": "category",  # outermost/.../innermost range
+    "module": "category",  # outermost/.../innermost nn.Module around the launch
+    "step": "Int64",  # row of `Report.ranges` of the step that launched it
     "operator": "category",
     "input_shapes": "category",  # JSON list of the shapes of the operator's inputs
     "input_types": "category",  # JSON list of their types
@@ -97,6 +99,9 @@ METRIC_COLUMNS: Mapping[str, str] = {
 
 #: Column -> dtype of the host table: runtime and driver calls.
 HOST_COLUMNS: Mapping[str, str] = {"name": "category", "count": "int64", "time_s": "float64"}
+
+#: Column -> dtype of the waits table: calls in which the host waits for the device.
+WAIT_COLUMNS: Mapping[str, str] = {"start_s": "float64", "duration_s": "float64"}
 
 #: Column -> dtype of a measured operator table; an estimate's table has the same names.
 OPERATOR_COLUMNS: Mapping[str, str] = {
@@ -150,6 +155,7 @@ class Report:
     tool_version: of the tool that wrote it, None where the file does not say.
     label: what the file was called, without folder and ending.
     kernels, copies, ranges, host, metrics: tables, see the column lists of this module.
+    waits: likewise, None where the reader keeps none.
     facts: whitelisted facts about the run (world_size, cuda_version ...), never about the host.
     notes: what the file does not hold, in sentences.
     """
@@ -166,6 +172,7 @@ class Report:
     devices: tuple[DeviceInfo, ...] = ()
     facts: Mapping[str, str | float | int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    waits: pd.DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,25 @@ def innermost(ranges: tuple[Int, Int, Int, Int], calls: tuple[Int, Int, Int]) ->
     return row
 
 
+def outermost(parent: Int, row: Int, marks: NDArray[np.bool_]) -> Int:
+    """Row of the outermost marked range around each row, itself included; -1 for none.
+
+    Args:
+        parent: as `parents` gives it, one entry a range.  row: ranges to start from, -1 for none.
+        marks: whether each range counts.
+    """
+    found = np.full(len(row), -1, dtype=np.int64)
+    if not len(parent):
+        return found
+    for _ in range(MAX_DEPTH + 1):
+        inside = row >= 0
+        if not bool(inside.any()):
+            break
+        found = np.where(inside & marks[row], row, found)
+        row = np.where(inside, parent[row], -1)
+    return found
+
+
 def _latest_started(thread: Int, start: Int, tie: Int, call_thread: Int, call_start: Int) -> Int:
     """Row of the range on the call's thread that started last before it, -1 for none."""
     order = np.lexsort((tie, start, thread))

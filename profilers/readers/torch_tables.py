@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from profilers.schema import (
     HOST_COLUMNS,
     METRIC_COLUMNS,
     RANGE_COLUMNS,
+    WAIT_COLUMNS,
     DeviceInfo,
     Report,
     copy_table,
@@ -39,10 +41,36 @@ FACTS = (
 )
 
 
-#: A launch: start, end, "External id", whether it launches a graph.
-Launch = tuple[float, float, Hashable, bool]
+#: A launch: start, end, "External id", whether it launches a graph, thread.
+Launch = tuple[float, float, Hashable, bool, int]
 #: An operator: name, and JSON of the shapes, types and plain values of its inputs.
 Operator = tuple[str, str | None, str | None, str | None]
+Called = TypeVar("Called")
+
+
+@dataclass(slots=True)
+class Calls(Generic[Called]):
+    """Calls on the host, packed: what was called, start and end [us], ordinal of the thread."""
+
+    what: list[Called] = field(default_factory=list)
+    start_us: array[float] = field(default_factory=lambda: array("d"))
+    end_us: array[float] = field(default_factory=lambda: array("d"))
+    threads: array[int] = field(default_factory=lambda: array("q"))
+
+    def add(self, called: Called, start_us: float, duration_us: float, thread: int) -> None:
+        """Append a call."""
+        self.what.append(called)
+        self.start_us.append(start_us)
+        self.end_us.append(start_us + duration_us)
+        self.threads.append(thread)
+
+    def spans(self, origin: float) -> tuple[time_spans.Int, time_spans.Int, time_spans.Int]:
+        """(thread, start, end) of all calls, in nanoseconds since the origin."""
+        return (
+            np.array(self.threads, dtype=np.int64),
+            _nanoseconds(self.start_us, origin),
+            _nanoseconds(self.end_us, origin),
+        )
 
 
 @dataclass(slots=True)
@@ -56,6 +84,9 @@ class TraceEvents:
     copies: list[tuple[str, float, float, int, int, float]] = field(default_factory=list)
     launches: dict[Hashable, Launch] = field(default_factory=dict)
     operators: dict[Hashable, Operator] = field(default_factory=dict)
+    operator_calls: Calls[Operator] = field(default_factory=Calls)
+    module_calls: Calls[str] = field(default_factory=Calls)
+    waits: list[tuple[float, float]] = field(default_factory=list)  # start, end
     annotations: list[tuple[str, float, float]] = field(default_factory=list)
     device_annotations: list[tuple[str, float, float]] = field(default_factory=list)
     calls: Counter[str] = field(default_factory=Counter)
@@ -65,6 +96,16 @@ class TraceEvents:
     text_chars: int = 0
     kept: int = 0
     seen: int = 0
+    _threads: dict[Hashable, int] = field(default_factory=dict)
+    _operators: dict[Operator, Operator] = field(default_factory=dict)
+
+    def thread(self, name: Hashable) -> int:
+        """Ordinal of a thread."""
+        return self._threads.setdefault(name, len(self._threads))
+
+    def operator(self, operator: Operator) -> Operator:
+        """The stored copy of an operator: many calls have the same name and inputs."""
+        return self._operators.setdefault(operator, operator)
 
 
 def build_report(path: Path, events: TraceEvents, header: dict[str, Any]) -> Report:
@@ -82,6 +123,7 @@ def build_report(path: Path, events: TraceEvents, header: dict[str, Any]) -> Rep
         copies=_copies(events, origin),
         ranges=ranges,
         host=_host(events),
+        waits=_waits(events, origin),
         metrics=table(METRIC_COLUMNS, {}),
         devices=_devices(header.get("deviceProperties"), kernels),
         facts=facts | _distributed(header.get("distributedInfo")),
@@ -127,9 +169,11 @@ def _kernels(events: TraceEvents, origin: float, ranges: pd.DataFrame) -> pd.Dat
         for (_, _, graph), launch in zip(events.links, launches, strict=True)
     ]
     operators = [
-        _operator(events, link[0], launch, graph)
+        None if graph else _operator(events, link, launch)
         for link, launch, graph in zip(events.links, launches, in_graph, strict=True)
     ]
+    eager = [None if graph else at for at, graph in zip(launches, in_graph, strict=True)]
+    _add_operators_around(events, origin, eager, in_graph, operators)
     range_id = _range_ids(events, origin, launches)
     parent = ranges["parent"].fillna(-1).to_numpy(dtype=np.int64)
     labels = ranges["name"].cat
@@ -153,6 +197,7 @@ def _kernels(events: TraceEvents, origin: float, ranges: pd.DataFrame) -> pd.Dat
             "launch_s": np.where(unlaunched, np.nan, _nanoseconds(launch_us, origin) * 1e-9),
             "range_id": nullable_integers(range_id),
             "nvtx_path": path,
+            "module": _module_paths(events, origin, eager),
             "operator": [o and o[0] for o in operators],
             "input_shapes": [o and o[1] for o in operators],
             "input_types": [o and o[2] for o in operators],
@@ -163,13 +208,59 @@ def _kernels(events: TraceEvents, origin: float, ranges: pd.DataFrame) -> pd.Dat
 
 
 def _operator(
-    events: TraceEvents, external: Hashable, launch: Launch | None, in_graph: bool
+    events: TraceEvents, link: tuple[Hashable, Hashable, bool], launch: Launch | None
 ) -> Operator | None:
-    """The operator of a kernel, by its own id or its launch's; None for kernels of a graph."""
-    if in_graph:
+    """The operator of a kernel, by its own id or its launch's, unless that is the correlation."""
+    external, correlation, _ = link
+    ids = (external, launch[2] if launch else None)
+    named = (events.operators.get(name) for name in ids if name is not None and name != correlation)
+    return next(filter(None, named), None)
+
+
+def _rows_around(calls: Calls[Any], origin: float, launches: list[Launch]) -> time_spans.Int:
+    """Row of the innermost call around each launch on its thread, -1 for none."""
+    thread, start, end = calls.spans(origin)
+    parent = time_spans.parents(thread, start, end)
+    at = np.array([launch[4] for launch in launches], dtype=np.int64)
+    began, ended = (_nanoseconds([launch[side] for launch in launches], origin) for side in (0, 1))
+    return time_spans.innermost((thread, start, end, parent), (at, began, ended))
+
+
+def _add_operators_around(
+    events: TraceEvents,
+    origin: float,
+    launches: list[Launch | None],
+    in_graph: list[bool],
+    operators: list[Operator | None],
+) -> None:
+    """Fill in the operators of kernels that no id names: the innermost around their launch, else
+    one whose id is the correlation."""
+    lost = [i for i, launch in enumerate(launches) if launch is not None and operators[i] is None]
+    calls = [launch for i in lost if (launch := launches[i]) is not None]
+    rows = _rows_around(events.operator_calls, origin, calls).tolist() if calls else []
+    for i, row in zip(lost, rows, strict=True):
+        operators[i] = events.operator_calls.what[row] if row >= 0 else None
+    for i, (external, correlation, _) in enumerate(events.links):
+        if operators[i] is None and not in_graph[i] and external == correlation:
+            operators[i] = events.operators.get(correlation)
+
+
+def _module_paths(
+    events: TraceEvents, origin: float, launches: list[Launch | None]
+) -> pd.Categorical | None:
+    """Path of the modules around each launch, outermost first; None without a module stack."""
+    modules = events.module_calls
+    if not modules.what:
         return None
-    operator = events.operators.get(external)
-    return operator or (events.operators.get(launch[2]) if launch else None)
+    names = {name: code for code, name in enumerate(dict.fromkeys(modules.what))}
+    codes = np.array([names[name] for name in modules.what], dtype=np.int64)
+    launched = np.array([i for i, launch in enumerate(launches) if launch], dtype=np.int64)
+    calls = [launch for launch in launches if launch is not None]
+    rows = np.full(len(launches), -1, dtype=np.int64)
+    rows[launched] = _rows_around(modules, origin, calls)
+    parent = time_spans.parents(*modules.spans(origin))
+    path, _ = range_paths(list(names), codes, parent, rows)
+    return path
 
 
 def _range_ids(
@@ -225,6 +316,12 @@ def _copies(events: TraceEvents, origin: float) -> pd.DataFrame:
             "bytes": np.array([c[5] for c in copies], dtype=np.float64),
         },
     )
+
+
+def _waits(events: TraceEvents, origin: float) -> pd.DataFrame:
+    """Calls in which the host waited for the device."""
+    start, end = (_nanoseconds([wait[side] for wait in events.waits], origin) for side in (0, 1))
+    return table(WAIT_COLUMNS, {"start_s": start * 1e-9, "duration_s": (end - start) * 1e-9})
 
 
 def _host(events: TraceEvents) -> pd.DataFrame:

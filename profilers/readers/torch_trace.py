@@ -2,7 +2,9 @@
 
 Events are read one by one; only device activity, launches, operators and annotations are kept.
 A kernel is tied to its operator by its "External id", else by its launch: correlation ->
-runtime call -> "External id".  A kernel of a CUDA or HIP graph has only the launch of the graph.
+runtime call -> "External id", else the operator around the call on its thread.  Some versions
+write the correlation as "External id", which names no operator.  A kernel of a CUDA or HIP graph
+has only the launch of the graph.  Of the Python stack the calls of nn.Module are kept.
 Times of the format are microseconds with three decimals.
 """
 
@@ -34,6 +36,9 @@ _LAUNCH = frozenset(
 _OPERATOR = frozenset({"cpu_op", "operator"})
 _ANNOTATION = frozenset({"user_annotation"})
 _DEVICE_ANNOTATION = frozenset({"gpu_user_annotation"})
+_PYTHON = "python_function"
+#: What the profiler writes before the class and number of a module in its stack.
+_MODULE = "nn.Module: "
 _KEPT = _KERNEL | _COPY | _LAUNCH | _OPERATOR | _ANNOTATION | _DEVICE_ANNOTATION
 _HEADER = (*FACTS, "deviceProperties", "distributedInfo")
 
@@ -90,7 +95,8 @@ def _keep_events(events: TraceEvents, items: Iterator[Any]) -> None:
         events.seen += 1
         try:
             category = item["cat"]
-            if item["ph"] != "X" or (category := category.lower()) not in _KEPT:
+            known = item["ph"] == "X" and (category := category.lower()) in _KEPT
+            if not known and not (category == _PYTHON and item["name"].startswith(_MODULE)):
                 continue
         except KeyError:
             continue
@@ -114,29 +120,38 @@ def _keep(events: TraceEvents, category: str, item: dict[str, Any]) -> None:
     if not (abs(start) < _MAX_TIME_US and 0 <= duration < _MAX_DURATION_US):
         raise ValueError(f"ts {start}, dur {duration}")
     args = item.get("args") or {}
-    external = args.get("External id", args.get("external id"))
+    external, correlation = (
+        args.get("External id", args.get("external id")),
+        args.get("correlation"),
+    )
     if category in _KERNEL:
         place = _ordinal(args.get("device")), _ordinal(args.get("stream"))
         graph = bool(args.get("graph node id") or args.get("graph id"))
         events.names.append(name)
         events.times.append((start, duration, *place))
-        events.links.append((external, args.get("correlation"), graph))
+        events.links.append((external, correlation, graph))
         events.shapes.append((_extent(args.get("grid")), _extent(args.get("block"))))
     elif category in _LAUNCH:
         events.calls[name] += 1
         events.call_us[name] = events.call_us.get(name, 0.0) + duration
-        correlation = args.get("correlation")
+        if "ynchronize" in name:
+            events.waits.append((start, start + duration))
         if correlation is not None:
-            graph = "GraphLaunch" in name
-            events.launches[correlation] = (start, start + duration, external, graph)
+            thread, graph = events.thread(item.get("tid")), "GraphLaunch" in name
+            events.launches[correlation] = (start, start + duration, external, graph, thread)
     elif category in _OPERATOR:
+        values = args.get("Concrete Inputs") if _VALUED.search(name) else None
+        shapes, types, values = (
+            _compact(events, inputs)
+            for inputs in (args.get("Input Dims"), args.get("Input type"), values)
+        )
+        operator = events.operator((name, shapes, types, values))
+        events.operator_calls.add(operator, start, duration, events.thread(item.get("tid")))
         if external is not None:
-            values = args.get("Concrete Inputs") if _VALUED.search(name) else None
-            shapes, types, values = (
-                _compact(events, inputs)
-                for inputs in (args.get("Input Dims"), args.get("Input type"), values)
-            )
-            events.operators[external] = (name, shapes, types, values)
+            events.operators[external] = operator
+    elif category == _PYTHON:
+        module = _interned(events, name.removeprefix(_MODULE))
+        events.module_calls.add(module, start, duration, events.thread(item.get("tid")))
     elif category in _COPY:
         place = _ordinal(args.get("device")), _ordinal(args.get("stream"))
         kind = "memset" if "memset" in category else _copy_kind(name)

@@ -316,3 +316,54 @@ def test_an_archive_of_several_files_is_refused(tmp_path):
         archive.writestr("b.json", "{}")
     with pytest.raises(ReportError, match="2 files"):
         profilers.read_report(path)
+
+
+def on(thread: int, event_: dict[str, Any]) -> dict[str, Any]:
+    return event_ | {"tid": thread}
+
+
+def test_a_launch_without_id_takes_the_operator_around_it_on_its_thread(trace):
+    """Versions that write the correlation as "External id" of kernels and launches."""
+    report = profilers.read_report(
+        trace(
+            on(1, event("cpu_op", "aten::linear", 0, 20, **{"External id": 8})),
+            on(1, event("cpu_op", "aten::mm", 2, 10, **{"External id": 9})),
+            on(2, event("cpu_op", "aten::other", 0, 20, **{"External id": 7})),
+            on(1, event("cuda_runtime", "launch", 3, correlation=7, **{"External id": 7})),
+            on(1, event("cuda_runtime", "launch", 14, correlation=8)),
+            on(2, event("cuda_runtime", "launch", 15, correlation=11)),
+            on(3, event("cuda_runtime", "launch", 16, correlation=12)),
+            kernel(30, correlation=7, **{"External id": 7}),
+            kernel(40, correlation=8),
+            kernel(50, correlation=11),
+            kernel(60, correlation=12),
+        )
+    )
+    assert report.kernels["operator"].tolist()[:3] == ["aten::mm", "aten::linear", "aten::other"]
+    assert report.kernels["operator"].isna().tolist() == [False, False, False, True]
+    assert "1 kernels have no recorded launch or operator" in report.notes
+
+
+def test_a_launch_keeps_the_modules_around_it(trace):
+    module = "nn.Module: "
+    report = profilers.read_report(
+        trace(
+            on(1, event("python_function", module + "Model_0", 0, 100)),
+            on(1, event("python_function", "model.py(7): forward", 1, 90)),
+            on(1, event("python_function", module + "Linear_3", 10, 20)),
+            on(1, event("cuda_runtime", "launch", 12, correlation=1)),
+            on(1, event("cuda_runtime", "launch", 40, correlation=2)),
+            on(1, event("cuda_runtime", "launch", 200, correlation=3)),
+            on(1, event("cuda_runtime", "cudaGraphLaunch", 50, correlation=4)),
+            *(kernel(300 + 10 * number, correlation=number) for number in range(1, 5)),
+        )
+    )
+    assert report.kernels["module"].tolist()[:2] == ["Model_0/Linear_3", "Model_0"]
+    assert report.kernels["module"].isna().tolist() == [False, False, True, True]
+
+
+def test_calls_that_wait_for_the_device_are_kept(trace):
+    report = profilers.read_report(
+        trace(event("cuda_runtime", "cudaStreamSynchronize", 5, 7, correlation=1), kernel(1))
+    )
+    assert report.waits["duration_s"].tolist() == pytest.approx([7e-6])
