@@ -21,7 +21,7 @@ from profilers.readers import (
     nsys_sqlite,
     torch_trace,
 )
-from profilers.readers.columns import label_of
+from profilers.readers.columns import label_of, with_readable_names
 from profilers.readers.compressed import decompressed_head
 from profilers.readers.csv_tables import decoded, find_header
 from profilers.schema import Report
@@ -64,6 +64,7 @@ def read_report(
         raise ReportError(sentence(called, f"cannot be opened ({error.strerror})")) from None
     except _UNFORESEEN as error:
         raise ReportError(sentence(called, f"{UNFORESEEN} ({type(error).__name__})")) from error
+    report = dataclasses.replace(report, kernels=with_readable_names(report.kernels))
     if label is not None:
         report = dataclasses.replace(report, label=label_of(Path(label)))
     return attribute(report, phases)

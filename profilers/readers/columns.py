@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from profilers.mangled import demangled
 from profilers.time_spans import MAX_DEPTH
 
 #: PyTorch's emit_nvtx appends what differs from call to call: "aten::mm, op_id = 12".
@@ -40,6 +41,17 @@ def categories(codes: NDArray[Any], names: Sequence[str]) -> pd.Categorical:
     unique = {name: code for code, name in enumerate(dict.fromkeys(names))}
     folded = np.array([unique[name] for name in names] + [-1], dtype=np.int64)
     return pd.Categorical.from_codes(folded[np.maximum(codes, -1)], list(unique))
+
+
+def with_readable_names(kernels: pd.DataFrame) -> pd.DataFrame:
+    """A kernel table whose names read as in the source, where a profiler left them mangled."""
+    read = {}
+    for column in ("name", "full_name"):
+        names = kernels[column].cat
+        shown = [demangled(str(name)) for name in names.categories]
+        if shown != names.categories.tolist():
+            read[column] = categories(names.codes.to_numpy(np.int64), shown)
+    return kernels.assign(**read) if read else kernels
 
 
 def range_name(label: str) -> str:
