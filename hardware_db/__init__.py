@@ -6,6 +6,7 @@ uploaded document; `what_if(system, bandwidth=2)` scales a system's resources;
 `load_engine("vllm")` gives an `EngineProfile` with its measurements.
 
     system_files  system_schema  lookup       systems: files, schema, names
+    mig                                       slices of a device
     engine_files  engine_schema  recipes      engines: files, schema, measured factors
     profiles/     profile_schema              fitted latency constants of a system
     intervals     tables       acceptance     intervals of predictions, tables that ship, drafts
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from genz_core.types import System
-from hardware_db import recipes, system_files, yaml_document
+from hardware_db import mig, recipes, system_files, yaml_document
 from hardware_db.engine_files import engine_facts, engine_names, load_engine, own_engines
 from hardware_db.engine_schema import EngineRecord
 from hardware_db.own_files import LeftOutWarning
@@ -77,8 +78,9 @@ def load(system: str | Path | Mapping[str, Any]) -> System:
     """A system in the engine's types, SI units, with its latency constants.
 
     Args:
-        system: a slug or an alias, which opens no file but those of the library, the `Path` of
-            a YAML file, or a mapping of the same form.
+        system: a slug or an alias, which opens no file but those of the library, also of a MIG
+            slice ("NVIDIA H100 80GB HBM3 MIG 1g.10gb"); the `Path` of a YAML file, or a mapping of
+            the same form.
 
     Raises:
         UnknownSystem: no system has that name; the near ones are listed.
@@ -88,7 +90,9 @@ def load(system: str | Path | Mapping[str, Any]) -> System:
         return _with_constants(system_files.complete(system, "the system"))
     if isinstance(system, Path):
         return _with_constants(system_files.read(system))
-    return _with_constants(system_files.find(system))
+    part = mig.parsed(system)
+    whole = _with_constants(system_files.find(part.device if part else system))
+    return mig.sliced(whole, part) if part else whole
 
 
 def load_yaml(text: str) -> System:

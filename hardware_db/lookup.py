@@ -20,6 +20,7 @@ NOISE: frozenset[str] = frozenset(
     | {"geforce", "rtx", "rx", "instinct", "tesla", "quadro", "radeon", "xeon", "platinum", "epyc"}
     | {"gpu", "graphics", "card", "chip", "accelerator", "processor", "cpu", "silicon", "cloud"}
     | {"tensor", "core", "cores", "generation", "edition", "the", "c"}
+    | {"vf"}  # a virtual function of a whole device, as in "AMD Instinct MI300X VF"
 )
 _PARTS = re.compile(r"[a-z]+|\d+(?:\.\d+)?")
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from genz_core.errors import InvalidValue
 from genz_core.types import System
+from hardware_db.mig import SLICE
 
 _PREFIX = "what if: "
 
@@ -47,5 +48,5 @@ def what_if(
 
 
 def is_hypothetical(system: System) -> bool:
-    """Whether `what_if` scaled a system, so that no measurement of it exists."""
-    return any(note.startswith(_PREFIX) for note in system.assumptions)
+    """Whether a system is scaled or a slice of one, so that no measurement of it exists."""
+    return any(note.startswith((_PREFIX, SLICE)) for note in system.assumptions)
