@@ -54,11 +54,13 @@ _BEFORE_STEP = "|".join(
     ["^", "[^.r]", *(f"(?:^|[^{'profiler'[at]}]){'profiler'[at + 1 :]}" for at in range(7))]
 )
 #: The first that matches wins.  The first three read vLLM's step names, which always hold both
-#: words: execute_<n>_context_<prompts>(...)_generation_<decodes>(...).
+#: words: execute_<n>_context_<prompts>(...)_generation_<decodes>(...); the next two TensorRT-LLM's.
 DEFAULT_PHASES: tuple[PhasePattern, ...] = (
     PhasePattern("decode", r"context_0(?:\D.*)?generation_[1-9]"),
     PhasePattern("prefill", r"context_[1-9].*generation_0(?:\D|$)"),
     PhasePattern("mixed", r"context_[1-9].*generation_[1-9]|step\[mixed"),
+    PhasePattern("mixed", r"[1-9]\d* ctx reqs.*[, ][1-9]\d* gen reqs"),
+    PhasePattern("prefill", r"[1-9]\d* ctx reqs"),
     PhasePattern("prefill", r"prefill|extend|context|prompt"),
     PhasePattern("decode", rf"decode|generation|(?:{_BEFORE_STEP})step"),
 )

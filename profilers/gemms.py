@@ -79,7 +79,12 @@ def gemm_table(report: Report) -> pd.DataFrame:
     operator, batch, m, n, k, count, time_s, flops (of one run), flops_per_s.  Kernels without
     shapes are left out.
     """
-    return _summed(_shaped(report.kernels))
+    return products_of(report.kernels)
+
+
+def products_of(kernels: pd.DataFrame) -> pd.DataFrame:
+    """`gemm_table` of some kernels of a trace."""
+    return _summed(_shaped(kernels))
 
 
 def gemm_table_of_graph(report: Report, eager: Report) -> pd.DataFrame:

@@ -39,6 +39,13 @@ Isl = Annotated[int, typer.Option(help="Prompt tokens.")]
 Osl = Annotated[int, typer.Option(help="Output tokens.")]
 
 
+def typed(ctx: typer.Context) -> frozenset[str]:
+    """Names of the options and arguments that a user gave, in place of their defaults."""
+    sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
+    given = ("COMMANDLINE", "ENVIRONMENT")
+    return frozenset(name for name, source in sources.items() if source and source.name in given)
+
+
 def sized(name: str, label: str) -> Callable[[int | None], int | None]:
     """A callback that refuses numbers beyond a limit of `genz_core.limits`.
 

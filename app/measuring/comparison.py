@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
 
 import hardware_db
 import profilers
+from app.measuring.filling import (
+    Difference,
+    Filled,
+    differences,
+    estimate_filled,
+    filled,
+    filled_names,
+)
 from app.scenario import intervals
 from app.scenario.scenario import Resolved, Scenario, estimate_resolved, resolve_objects
 from app.wording import quantities
@@ -18,6 +26,7 @@ from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import System
 from profilers import Comparison, Measurement, PhasePattern, Report
 from profilers.compare import Expected, in_phase
+from profilers.what_ran import WhatRan, phased, what_ran
 
 #: Columns of a compared row as a reader sees them.
 _SHOWN_NAMES = {"low_s": "80 %", "inside": "inside 80 %"}
@@ -58,6 +67,93 @@ def system_of(*reports: Report) -> System | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What reports are compared with, as it was asked for.
+
+    scenario: degrees and sizes.  model, system, engine: names, files or objects; no system: the
+    device that the reports name.  formats: number formats by name.
+    typed: names of what the user chose; the rest is filled from the reports where `fill` is set.
+    phase: "prefill" or "decode" for reports that name none, "" to find it.
+    steps: that each phase of the reports holds, see `profilers.compare`.
+    """
+
+    model: Any
+    system: Any = ""
+    engine: Any = "generic"
+    scenario: Scenario = field(default_factory=Scenario)
+    formats: Mapping[str, str] = field(default_factory=dict)
+    typed: frozenset[str] = frozenset()
+    fill: bool = True
+    phase: str = ""
+    steps: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A comparison, what was priced, and how it was filled from what ran."""
+
+    comparison: Comparison
+    resolved: Resolved
+    filled: Filled
+
+
+def compare_asked(
+    reports: Sequence[Report],
+    asked: Asked,
+    patterns: Sequence[PhasePattern] = profilers.DEFAULT_PHASES,
+) -> Compared:
+    """Compare the reports of one run with the estimate of what is asked, filled from what ran.
+
+    Where what ran says otherwise than what is priced, no finding is stated.
+
+    Args:
+        patterns: those that the reports were read with.
+
+    Raises:
+        RidgelineError: a scenario that cannot be priced, or reports whose phase nothing tells.
+    """
+    _check_phase(asked.phase)
+    found = what_ran([phased(report, "", patterns) for report in reports])
+    reports = [phased(report, asked.phase, patterns) for report in reports]
+    names = filled_names(found, asked.typed) if asked.fill else []
+    chosen = {"engine": asked.engine, **{one.field: one.value for one in names}}
+    system = asked.system or device_name(reports)
+    resolved = resolve_objects(asked.scenario, asked.model, system, chosen["engine"], asked.formats)
+    rest = Filled(asked.scenario)
+    if asked.fill:
+        rest = filled(asked.scenario, found, resolved.model, asked.typed)
+    if any(one.field == "weights" for one in rest.fillings):
+        formats = {**asked.formats, "weights": rest.scenario.weights}
+        resolved = resolve_objects(rest.scenario, asked.model, system, chosen["engine"], formats)
+    resolved = replace(resolved, scenario=rest.scenario)
+    measurement = _taken_for(profilers.measure_from(reports, patterns), asked.phase)
+    comparison = compared(estimate_filled(resolved, rest.loads), measurement, reports, asked.steps)
+    apart = (*_phase_differs(asked.phase, found), *differences(resolved, found, rest.loads))
+    if apart:
+        comparison = replace(comparison, findings=())
+    rest = replace(rest, fillings=(*names, *rest.fillings), differences=apart)
+    return Compared(comparison, resolved, rest)
+
+
+def _check_phase(phase: str) -> None:
+    if phase not in ("", "prefill", "decode"):
+        raise InvalidValue(f"{phase!r} is no phase; choose prefill or decode")
+
+
+def _phase_differs(phase: str, ran: WhatRan) -> tuple[Difference, ...]:
+    """The phase that was asked for, where shapes tell another one."""
+    others = [name for name in ran.steps if name in ("prefill", "decode")]
+    if not phase or not others or phase in others:
+        return ()
+    return (Difference("phase", phase, others[0], "the shapes of its operators"),)
+
+
+def _taken_for(measurement: Measurement, phase: str) -> Measurement:
+    """A measurement whose reports name no phase, as one of "prefill" or "decode"."""
+    return in_phase(measurement, phase) if phase else measurement
+
+
 def beside(
     resolved: Resolved,
     reports: Sequence[Report],
@@ -65,25 +161,20 @@ def beside(
     phase: str = "",
     steps: Mapping[str, int] | None = None,
 ) -> Comparison:
-    """Compare the reports of one run with the estimate of a scenario.
+    """Compare the reports of one run with the estimate of a scenario, which nothing fills.
 
     Args:
         patterns: those that the reports were read with.
-        phase: "prefill" or "decode" for reports that name no phase, "" to refuse them.
+        phase: "prefill" or "decode" for reports that name no phase, "" to find it.
         steps: steps that each phase of the reports holds, see `profilers.compare`.
 
     Raises:
-        RidgelineError: a scenario that cannot be priced, or reports without a phase.
+        RidgelineError: a scenario that cannot be priced, or reports whose phase nothing tells.
     """
-    measurement = profilers.measure_from(reports, patterns)
-    return compared(estimate_resolved(resolved), _taken_for(measurement, phase), reports, steps)
-
-
-def _taken_for(measurement: Measurement, phase: str) -> Measurement:
-    """A measurement whose reports name no phase, as one of "prefill" or "decode"."""
-    if phase not in ("", "prefill", "decode"):
-        raise InvalidValue(f"{phase!r} is no phase; choose prefill or decode")
-    return in_phase(measurement, phase) if phase else measurement
+    _check_phase(phase)
+    reports = [phased(report, phase, patterns) for report in reports]
+    measurement = _taken_for(profilers.measure_from(reports, patterns), phase)
+    return compared(estimate_resolved(resolved), measurement, reports, steps)
 
 
 def compare_reports(
@@ -91,25 +182,28 @@ def compare_reports(
     model: Any,
     *,
     system: Any = "",
-    engine: Any = "hf",
+    engine: Any = "",
     phase: str = "",
     steps: Mapping[str, int] | None = None,
     weights: str = "",
     kv: str = "",
+    fill: bool = True,
     **numbers: Any,
 ) -> Comparison:
-    """`beside` for model, system and engine by name or as objects; see `ridgeline.compare`.
+    """`compare_asked` for model, system and engine by name or as objects; see `ridgeline.compare`.
 
     A device that the reports name is a name and opens no file.
 
-    numbers: batch, isl, osl and degrees of what ran.
+    numbers: batch, isl, osl and degrees of what ran, None for what the reports say.
     """
-    scenario = Scenario(**numbers)
-    formats = {"weights": weights, "kv": kv}
-    system = system or device_name(reports)
-    resolved = resolve_objects(scenario, model, system, engine, formats)
-    measurement = profilers.measure_from(reports, profilers.DEFAULT_PHASES)
-    return compared(estimate_resolved(resolved), _taken_for(measurement, phase), reports, steps)
+    typed = {name: value for name, value in numbers.items() if value is not None}
+    chosen = {"system": system, "engine": engine, "weights": weights, "kv": kv}
+    asked = Asked(
+        model, system, engine or "hf", Scenario(**typed), {"weights": weights, "kv": kv},
+        frozenset({*typed, *(name for name, value in chosen.items() if value)}),
+        fill, phase, steps or {},
+    )  # fmt: skip
+    return compare_asked(reports, asked).comparison
 
 
 def compared(

@@ -305,27 +305,31 @@ def compare(
     model: str | Path | Model | Mapping[str, Any],
     *,
     system: str | Path | System = "",
-    engine: str | EngineProfile = "hf",
-    batch: float = 1,
-    isl: float = 1024,
-    osl: float = 128,
+    engine: str | EngineProfile = "",
+    batch: float | None = None,
+    isl: float | None = None,
+    osl: float | None = None,
     weights: str = "",
     kv: str = "",
-    tp: int = 1,
+    tp: int | None = None,
     phase: str = "",
     steps: Mapping[str, int] | None = None,
+    fill: bool = True,
 ) -> Comparison:
     """Put profiler reports of one run beside the estimate of what ran.
 
     Args:
         reports: files, or reports that `read_report` returned.
-        model, system, engine, batch, isl, osl, weights, kv, tp: what ran, as in `estimate`; no
-            system: the device that the reports name.
-        phase: what reports that name none are taken for, "prefill" or "decode".
+        model, system, engine, batch, isl, osl, weights, kv, tp: what ran, as in `estimate`; what
+            is not given is read from the reports, and the engine is hf where they name none.
+        phase: what reports that name none are taken for, "prefill" or "decode"; "": what their
+            shapes tell.
+        fill: False: the defaults of `estimate` in place of what the reports say.
         steps: steps that a summary adds up, by phase.
 
     Returns:
-        Data frames `phases`, `classes` and `operators`, and `findings` in words.
+        Data frames `phases`, `classes` and `operators`, and `findings` in words; no finding where
+        what ran contradicts what is priced.
 
     Raises:
         RidgelineError: a file that cannot be read, names nobody knows, reports without a phase.

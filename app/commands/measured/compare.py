@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,7 +11,7 @@ from app.commands import options as opt
 from app.wording.tables import TableFormat
 
 if TYPE_CHECKING:
-    from profilers import Comparison
+    from app.measuring.comparison import Compared
 
 _TIMES = (
     "bound_s", "predicted_s", "low_s", "high_s", "measured_s", "inside", "ratio", "gap_share",
@@ -23,6 +23,7 @@ def register(cli: typer.Typer) -> None:
 
 
 def compare(
+    ctx: typer.Context,
     files: Annotated[list[Path], typer.Argument(help="Reports of one run: stages or ranks.")],
     model: Annotated[str, typer.Option(help="Name, Hugging Face id or config.json.")],
     system: Annotated[
@@ -42,26 +43,26 @@ def compare(
         list[str] | None, typer.Option(help="Steps that a summary holds: decode=64.")
     ] = None,
     phase: Annotated[list[str] | None, typer.Option(help="decode=REGEX for range names.")] = None,
+    fill: Annotated[
+        bool, typer.Option(help="Fill what is not typed from what ran; --no-fill: the defaults.")
+    ] = True,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
     import profilers
     from app.commands.measured.import_ import phase_patterns
-    from app.measuring.comparison import beside, device_name
+    from app.measuring.comparison import Asked, compare_asked
     from app.scenario.local_files import model_source, system_source
-    from app.scenario.scenario import Scenario, resolve_objects
+    from app.scenario.scenario import Scenario
 
     patterns = phase_patterns(phase or [])
     reports = profilers.read_reports(files, phases=patterns)
-    resolved = resolve_objects(
-        Scenario(tp=tp, batch=batch, isl=isl, osl=osl),
-        model_source(model),
-        system_source(system) or device_name(reports),
-        engine,
-        {"weights": weights, "kv": kv},
-    )
-    comparison = beside(resolved, reports, patterns, as_, _steps(steps or []))
-    _print(comparison, opt.table_format(format_, json))
+    asked = Asked(
+        model_source(model), system_source(system), engine,
+        Scenario(tp=tp, batch=batch, isl=isl, osl=osl), {"weights": weights, "kv": kv},
+        opt.typed(ctx), fill, as_, _steps(steps or []),
+    )  # fmt: skip
+    _print(compare_asked(reports, asked, patterns), opt.table_format(format_, json))
 
 
 def _steps(options: list[str]) -> dict[str, int]:
@@ -82,11 +83,12 @@ def _steps(options: list[str]) -> dict[str, int]:
     return steps
 
 
-def _print(comparison: Comparison, chosen: TableFormat) -> None:
-    """Print phases, classes, operators and findings."""
+def _print(compared: Compared, chosen: TableFormat) -> None:
+    """Print what was filled, phases, classes, operators and findings."""
     from app.measuring.comparison import folded
     from app.wording.tables import render, to_json
 
+    comparison, filled = compared.comparison, compared.filled
     tables = {name: getattr(comparison, name) for name in ("phases", "classes", "operators")}
     if chosen is TableFormat.json:
         document = {name: table.to_dict("records") for name, table in tables.items()}
@@ -94,7 +96,7 @@ def _print(comparison: Comparison, chosen: TableFormat) -> None:
             {"kind": f.kind, "phase": f.phase, "seconds": f.seconds, "sentence": f.sentence}
             for f in comparison.findings
         ]
-        typer.echo(to_json({**document, "findings": findings}))
+        typer.echo(to_json({**document, "findings": findings, **_filled_document(compared)}))
         return
     for name, table in tables.items():
         named = [c for c in ("phase", "class", "name") if c in table.columns]
@@ -102,5 +104,26 @@ def _print(comparison: Comparison, chosen: TableFormat) -> None:
         if chosen is not TableFormat.csv:
             rows = list(map(folded, rows))
         typer.echo(f"{name}\n{render(rows, chosen)}\n")
+    for one in filled.fillings if chosen is TableFormat.text else ():
+        typer.echo(f"filled: {one}")
+    if filled.banner:
+        typer.echo(filled.banner)
     for finding in comparison.findings:
         typer.echo(f"- {finding.sentence}")
+
+
+def _filled_document(compared: Compared) -> dict[str, Any]:
+    """What was priced, what of it the reports told, and where they say otherwise."""
+    from dataclasses import asdict
+
+    resolved, filled = compared.resolved, compared.filled
+    return {
+        "priced": {
+            "model": resolved.model.name,
+            "system": resolved.system.slug,
+            "engine": resolved.engine.name,
+            **{name: getattr(resolved.scenario, name) for name in ("tp", "batch", "isl", "osl")},
+        },
+        "filled": list(map(asdict, filled.fillings)),
+        "differences": list(map(asdict, filled.differences)),
+    }

@@ -4,7 +4,9 @@ import json
 import re
 
 from genz_core.errors import InvalidValue
-from tests.app.pages import DECODE, QWEN
+from tests.app.pages import DECODE, QWEN, REPORTS
+
+SUMMARY = REPORTS / "csv" / "nsys_stats" / "mfu_2gpu_before_cuda_gpu_kern_sum.csv"
 
 
 def test_words_and_numbers_tell_which_measurements_lie_inside(printed):
@@ -20,10 +22,64 @@ def test_words_and_numbers_tell_which_measurements_lie_inside(printed):
     assert table.splitlines()[1].split(",")[2:6] == ["predicted_s", "low_s", "high_s", "measured_s"]
 
 
-def test_a_report_without_phases_is_refused_with_the_option_that_names_one(ridgeline, answer):
-    call = ("compare", QWEN, "--model", "Qwen/Qwen1.5-0.5B")
+def test_a_report_whose_phase_nothing_tells_is_refused_with_the_option_that_names_one(
+    ridgeline, answer
+):
+    call = ("compare", SUMMARY, "--model", "Qwen/Qwen1.5-0.5B", "--system", "h100")
     refused = ridgeline(*call)
     assert isinstance(refused.exception, InvalidValue)
     assert "--as prefill" in str(refused.exception)
     (phase,) = answer(*call, "--as", "prefill")["phases"]
     assert phase["phase"] == "prefill" and phase["measured_s"] > 0
+
+
+def test_what_ran_fills_what_is_not_typed(answer):
+    document = answer("compare", QWEN, "--model", "Qwen/Qwen1.5-0.5B")
+    priced = document["priced"]
+    assert (priced["system"], priced["engine"]) == ("h100-sxm5-80gb", "hf")
+    assert (priced["batch"], priced["isl"]) == (16, 559)
+    (phase,) = document["phases"]
+    assert phase["phase"] == "prefill", "attention over 559 new tokens of 559"
+    assert abs(phase["measured_s"] / 31.8e-3 - 1) < 0.01, "kernels of the step before are not its"
+    assert {one["field"] for one in document["filled"]} == {"system", "engine", "batch", "isl"}
+    assert not document["differences"] and document["findings"]
+
+
+def test_sglang_samples_are_priced_for_the_steps_that_their_ranges_name(answer):
+    torch = REPORTS / "torch"
+    prefill, decode = (
+        answer("compare", torch / f"inference_sglang_{name}.json.gz", "--model", "Qwen/Qwen3-8B")
+        for name in ("prefilldecode_sglang_Qwen3-8B_prefilldecode", "decode_sglang_Qwen3-8B_decode")
+    )
+    for document, phase in ((prefill, "prefill"), (decode, "decode")):
+        assert (document["priced"]["system"], document["priced"]["engine"]) == ("mi300x", "sglang")
+        assert [row["phase"] for row in document["phases"]] == [phase]
+        assert not document["differences"]
+    assert (prefill["priced"]["batch"], prefill["priced"]["isl"]) == (15, 1024)
+    assert (decode["priced"]["batch"], decode["priced"]["isl"]) == (32, 1024)
+    assert prefill["phases"][0]["ratio"] < 2.2, "25.7 for one prompt"
+
+
+def test_what_is_typed_against_the_trace_is_named_with_it_and_no_finding_is_stated(answer, printed):
+    call = ("compare", QWEN, "--model", "Qwen/Qwen1.5-0.5B", "--isl", "4096", "--tp", "2",
+            "--system", "a100-sxm4-80gb")  # fmt: skip
+    document = answer(*call)
+    apart = {one["field"]: (one["scenario"], one["ran"]) for one in document["differences"]}
+    assert apart["ISL"] == ("4096", 559)
+    assert apart["system"][1] == "NVIDIA H100 80GB HBM3"
+    assert document["findings"] == []
+    words = printed(*call)
+    assert "no finding is stated" in words and "4096" in words and "559" in words
+
+
+def test_no_fill_keeps_the_defaults_and_says_what_ran(answer):
+    document = answer("compare", QWEN, "--model", "Qwen/Qwen1.5-0.5B", "--no-fill")
+    assert (document["priced"]["batch"], document["priced"]["isl"]) == (1, 1024)
+    assert {"batch", "ISL"} == {one["field"] for one in document["differences"]}
+    assert document["filled"] == [] and document["findings"] == []
+
+
+def test_a_model_with_other_layers_than_ran_is_said(answer):
+    document = answer("compare", QWEN, "--model", "Qwen/Qwen2.5-1.5B")
+    apart = {one["field"]: one["ran"] for one in document["differences"]}
+    assert apart["layers"] == 24 and apart["hidden size"] == 1024

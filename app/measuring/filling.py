@@ -1,0 +1,296 @@
+"""A scenario filled from what ran, and where the two say otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import genz_core
+import hardware_db
+from app.measuring.model_facts import ModelShape, degree_by_products
+from app.scenario.scenario import Resolved, Scenario, estimate_resolved
+from genz_core import Estimate, Workload
+from genz_core.errors import RidgelineError
+from genz_core.precision import FORMATS
+from genz_core.types import Model, System
+from genz_core.workload import OUT_OF_MEMORY
+from profilers.what_ran import Fact, StepFacts, WhatRan
+
+#: Lengths this much apart are two lengths: engines round, and reports state means.
+_SAME_LENGTH = 0.05
+_SIZES = ("batch", "isl", "osl")
+#: torch's names of number formats, by ours.
+_TORCH_FORMATS = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
+#: What the number format of a product may be stored as.
+_STORED = {"fp8": ("fp8", "fp8_block"), "fp4": ("mxfp4", "nvfp4"), "bf16": ("bf16", "fp16"),
+           "fp16": ("bf16", "fp16")}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """A field that was read from what ran.  phase: whose step it is of, "" for all."""
+
+    field: str
+    value: Any
+    evidence: str
+    phase: str = ""
+
+    def __str__(self) -> str:
+        of = f" of {self.phase}" if self.phase else ""
+        return f"{self.field}{of} {self.value}: {self.evidence}"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A field where what ran says otherwise than the scenario.  phase: as of `Filling`."""
+
+    field: str
+    scenario: Any
+    ran: Any
+    evidence: str
+    phase: str = ""
+
+    def __str__(self) -> str:
+        of = f" of {self.phase}" if self.phase else ""
+        return (
+            f"{self.field}{of}: the scenario says {self.scenario}, what ran {self.ran} "
+            f"({self.evidence})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A scenario as it is priced.
+
+    loads: the workload of each phase where what ran tells it.
+    fillings: what was read.  differences: where the scenario contradicts what ran.
+    """
+
+    scenario: Scenario
+    loads: Mapping[str, Workload] = field(default_factory=dict)
+    fillings: tuple[Filling, ...] = ()
+    differences: tuple[Difference, ...] = ()
+
+    @property
+    def banner(self) -> str:
+        """Every difference in a sentence, "" without any."""
+        if not self.differences:
+            return ""
+        named = "; ".join(map(str, self.differences))
+        return f"What ran is not what is priced, so no finding is stated: {named}."
+
+
+# ------------------------------------------------------------------------------- filling
+
+
+def filled_names(ran: WhatRan, typed: Collection[str]) -> list[Filling]:
+    """System and engine that are not typed, from what ran."""
+    found: list[Filling] = []
+    if "system" not in typed and ran.device:
+        found.append(Filling("system", ran.device.value, ran.device.evidence))
+    engines = hardware_db.engine_names()
+    if "engine" not in typed and ran.engine and ran.engine.value in engines:
+        found.append(Filling("engine", ran.engine.value, ran.engine.evidence))
+    return found
+
+
+def filled(scenario: Scenario, ran: WhatRan, model: Model, typed: Collection[str]) -> Filled:
+    """The degrees, formats and sizes that are not typed, from what ran.
+
+    Args:
+        model: that is priced.  typed: names of fields that keep the scenario's value.
+    """
+    found = [*_filled_degree(ran, model, typed), *_filled_format(ran, model, typed)]
+    scenario = replace(scenario, **{one.field: one.value for one in found})
+    loads: dict[str, Workload] = {}
+    for phase, facts in ran.steps.items():
+        if phase not in ("prefill", "decode"):
+            continue
+        sizes, cached = _sizes(facts, ran, typed)
+        found += sizes
+        values = {size.field: size.value for size in sizes}
+        loads[phase] = Workload(
+            values.get("batch", scenario.batch),
+            values.get("isl", scenario.isl),
+            values.get("osl", scenario.osl),
+            cached,
+        )
+    return Filled(_with_sizes(scenario, loads), loads, tuple(found))
+
+
+def _with_sizes(scenario: Scenario, loads: Mapping[str, Workload]) -> Scenario:
+    """The scenario with the sizes of prefill, else of decode."""
+    for load in loads.values():
+        sizes: dict[str, Any] = {name: int(float(getattr(load, name))) for name in _SIZES}
+        return replace(scenario, **sizes)
+    return scenario
+
+
+def _filled_degree(ran: WhatRan, model: Model, typed: Collection[str]) -> list[Filling]:
+    if ran.ranks is None or ran.ranks.value == 1 or {"tp", "pp", "dp"} & set(typed):
+        return []
+    degree = degree_by_products(model, ran.ranks.value, ran.products)
+    if not degree:
+        return [Filling("tp", ran.ranks.value, ran.ranks.evidence)]
+    evidence = f"{ran.ranks.evidence} and the shapes of its matrix products"
+    found = [Filling("tp", degree, evidence)]
+    if degree < ran.ranks.value:
+        found.append(Filling("dp", ran.ranks.value // degree, evidence))
+    return found
+
+
+def _filled_format(ran: WhatRan, model: Model, typed: Collection[str]) -> list[Filling]:
+    """The weights' format where no tensor of the model has the one that ran."""
+    if ran.dtype is None or "weights" in typed or _has_format(model, ran.dtype.value):
+        return []
+    name = _format_name(ran.dtype.value)
+    return [Filling("weights", name, ran.dtype.evidence)] if name in FORMATS else []
+
+
+def _format_name(dtype: str) -> str:
+    return _TORCH_FORMATS.get(dtype, dtype)
+
+
+def _has_format(model: Model, dtype: str) -> bool:
+    name = _format_name(dtype)
+    held = {*model.precision.weights.values(), *model.precision.by_layer.values()}
+    return bool(held & set(_STORED.get(name, (name,))))
+
+
+def _sizes(facts: StepFacts, ran: WhatRan, typed: Collection[str]) -> tuple[list[Filling], float]:
+    """Batch and lengths of a phase that are not typed, and the tokens cached before a prefill."""
+    values: dict[str, Fact[int] | None] = {"batch": facts.batch}
+    cached = 0.0
+    if facts.phase == "prefill":
+        values["isl"] = facts.length
+        if facts.length and facts.context and "isl" not in typed:
+            cached = float(facts.context.value)
+            values["isl"] = Fact(facts.length.value + facts.context.value, facts.length.evidence)
+        elif facts.length is None and facts.batch is None and facts.tokens:
+            values["batch"] = Fact(1, "taken for one prompt")
+            values["isl"] = facts.tokens
+    elif facts.context and facts.context.value > 0:
+        values["isl"] = facts.context
+        one_step = Fact(2, "the prompt's token and one decode step at this context")
+        values["osl"] = ran.output or one_step
+    if facts.phase == "prefill" and ran.output:
+        values["osl"] = ran.output
+    known = [(name, fact) for name, fact in values.items() if fact and name not in typed]
+    return [Filling(n, f.value, f.evidence, facts.phase) for n, f in known], cached
+
+
+# ------------------------------------------------------------------------------- pricing
+
+
+def estimate_filled(resolved: Resolved, loads: Mapping[str, Workload]) -> Estimate:
+    """The estimate of a scenario, each phase priced for its own workload where it has one.
+
+    Raises:
+        RidgelineError: see `estimate_resolved`.
+    """
+    whole = estimate_resolved(resolved)
+    steps: dict[str, Any] = {}
+    for phase, load in loads.items():
+        own = genz_core.estimate(
+            resolved.model, resolved.system, load, resolved.scenario.parallelism, resolved.engine,
+            on_error="status",
+        )  # fmt: skip
+        own.raise_for_status(ignore=(OUT_OF_MEMORY,))
+        steps[phase] = getattr(own, phase)
+    return replace(whole, **steps)
+
+
+# ------------------------------------------------------------------------------- differences
+
+
+def differences(
+    resolved: Resolved,
+    ran: WhatRan,
+    loads: Mapping[str, Workload] | None = None,
+    engine_typed: bool = True,
+) -> tuple[Difference, ...]:
+    """Where what ran says otherwise than what is priced.
+
+    Args:
+        loads: workloads of phases that are priced in place of the scenario's.
+        engine_typed: whether the engine was asked for; the generic one contradicts nothing.
+    """
+    scenario = resolved.scenario
+    found = _system_differs(resolved.system, ran)
+    if ran.ranks and ran.ranks.value != scenario.parallelism.devices:
+        devices = int(scenario.parallelism.devices)
+        found.append(Difference("devices", devices, ran.ranks.value, ran.ranks.evidence))
+    if engine_typed and ran.engine and _other_engine(resolved.engine.name, ran.engine.value):
+        found.append(
+            Difference("engine", resolved.engine.name, ran.engine.value, ran.engine.evidence)
+        )
+    found += _model_differs(resolved.model, ran)
+    for phase, facts in ran.steps.items():
+        load = (loads or {}).get(phase, scenario.workload)
+        found += _sizes_differ(load, facts)
+    return tuple(found)
+
+
+def _system_differs(system: System, ran: WhatRan) -> list[Difference]:
+    if ran.device is None:
+        return []
+    try:
+        known = hardware_db.load(ran.device.value)
+    except RidgelineError:
+        return []
+    names = (known.name.casefold(), ran.device.value.casefold())
+    if known.slug == system.slug or any(name in system.name.casefold() for name in names):
+        return []
+    return [Difference("system", system.name, ran.device.value, ran.device.evidence)]
+
+
+def _other_engine(priced: str, ran: str) -> bool:
+    """Whether two engines are of different families: "hf" and "hf-this-machine" are of one."""
+    return priced != "generic" and priced.partition("-")[0] != ran.partition("-")[0]
+
+
+def _model_differs(model: Model, ran: WhatRan) -> list[Difference]:
+    shape, found = ModelShape.of(model), list[Difference]()
+    if ran.hidden and ran.hidden.value not in shape.widths:
+        found.append(Difference("hidden size", shape.hidden, ran.hidden.value, ran.hidden.evidence))
+    if ran.layers and not shape.may_run(ran.layers.value, ran.layers_exact):
+        found.append(Difference("layers", shape.layers, ran.layers.value, ran.layers.evidence))
+    if ran.dtype and not _has_format(model, ran.dtype.value):
+        held = model.precision.weights["default"]
+        found.append(Difference("weights", held, _format_name(ran.dtype.value), ran.dtype.evidence))
+    return found
+
+
+def _sizes_differ(load: Workload, facts: StepFacts) -> list[Difference]:
+    """Batch and lengths of a step that its workload contradicts."""
+    batch, isl, osl = (float(getattr(load, name)) for name in _SIZES)
+    found: list[Difference] = []
+    if facts.batch and facts.batch.value != batch:
+        found.append(_size("batch", batch, facts.batch, facts.phase))
+    name, priced, ran = "ISL", (isl, isl), _prompt(facts)
+    if facts.phase == "decode":
+        name, priced, ran = "context", (isl, isl + osl), facts.context
+    elif ran is None:
+        name, priced, ran = "batch x ISL", (batch * isl, batch * isl), facts.tokens
+    if ran and ran.value and not _within(ran.value, *priced):
+        shown = f"{priced[0]:g}" if priced[0] == priced[1] else f"{priced[0]:g} to {priced[1]:g}"
+        found.append(_size(name, shown, ran, facts.phase))
+    return found
+
+
+def _prompt(facts: StepFacts) -> Fact[int] | None:
+    """Tokens of each prompt, those that were cached before among them."""
+    if facts.length is None:
+        return None
+    context = facts.context.value if facts.context else 0
+    return Fact(facts.length.value + context, facts.length.evidence)
+
+
+def _within(value: float, low: float, high: float) -> bool:
+    return low * (1.0 - _SAME_LENGTH) <= value <= high * (1.0 + _SAME_LENGTH)
+
+
+def _size(name: str, scenario: float | str, fact: Fact[int], phase: str) -> Difference:
+    shown = scenario if isinstance(scenario, str) else f"{scenario:g}"
+    return Difference(name, shown, fact.value, fact.evidence, phase)

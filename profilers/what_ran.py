@@ -1,0 +1,327 @@
+"""What ran, as far as reports and kept runs say so, each fact with the evidence it was read from.
+
+Sources, strongest first: sizes in the names of ranges (`step_names`), shapes of operators
+(`step_shapes`), the device and the ranks that the tool wrote down.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from profilers.attribution import DEFAULT_PHASES, PhasePattern, attribute
+from profilers.schema import PHASES, Measurement, Report
+from profilers.step_names import NamedStep, Requests, named_step
+from profilers.step_shapes import ShapeFacts, median_of, shape_facts
+from profilers.wording import shortened
+
+Value = TypeVar("Value", str, int)
+
+#: Ranges of PyTorch's profiler around one step of a loop.
+_PROFILER_STEP = "ProfilerStep#"
+#: Engines by the operators that only they register.
+_ENGINE_OPERATORS = (
+    ("sglang", re.compile(r"^(sglang|sgl_kernel|sglang_profiler)::")),
+    ("vllm", re.compile(r"^(vllm|_C|_C_cache_ops|_moe_C|_vllm_fa\d_C)::")),
+    ("trtllm", re.compile(r"^(trtllm|tensorrt_llm)::")),
+)
+#: Operators of a norm and an activation that nothing fused, as eager transformers runs them.
+_UNFUSED = ("aten::pow", "aten::mean", "aten::rsqrt", "aten::silu")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact(Generic[Value]):
+    """A value and where it was read, as a phrase ("the range step[DECODE bs=32]")."""
+
+    value: Value
+    evidence: str
+
+
+Text = Fact[str]
+Number = Fact[int]
+
+
+@dataclass(frozen=True, slots=True)
+class StepFacts:
+    """Sizes of the steps of one phase; None for what nothing tells.
+
+    steps: how many the report holds.  batch: sequences.  length: new tokens of each.
+    context: tokens of each that were cached before.  tokens: new tokens of the whole step.
+    named: the steps whose ranges say their sizes.
+    """
+
+    phase: str
+    steps: int
+    batch: Number | None = None
+    length: Number | None = None
+    context: Number | None = None
+    tokens: Number | None = None
+    named: tuple[NamedStep, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WhatRan:
+    """Facts of a run; None for what nothing tells.
+
+    ranks: devices that shared the work.  layers: that ran, which a cut model has fewer of.
+    output: tokens that each request made.  steps: by phase.
+    products: (n, k) of the matrix products of its layers.
+    layers_exact: whether shapes or the run itself told the layers, not how often kernels repeat.
+    """
+
+    device: Text | None = None
+    ranks: Number | None = None
+    engine: Text | None = None
+    model: Text | None = None
+    dtype: Text | None = None
+    hidden: Number | None = None
+    layers: Number | None = None
+    layers_exact: bool = False
+    vocabulary: Number | None = None
+    output: Number | None = None
+    products: tuple[tuple[int, int], ...] = ()
+    steps: Mapping[str, StepFacts] = field(default_factory=dict)
+
+
+# ------------------------------------------------------------------------------- reports
+
+
+def what_ran(reports: Sequence[Report]) -> WhatRan:
+    """The facts of the reports of one run, its stages or its ranks."""
+    shapes = {
+        (at, phase): (report, steps, shape_facts(_kernels_of(report, phase), steps))
+        for at, report in enumerate(reports)
+        for phase, steps in _phase_steps(report).items()
+    }
+    found = [(report, facts) for report, _, facts in shapes.values()]
+    steps = {
+        phase: _step_facts(phase, [s for (_, p), s in shapes.items() if p == phase])
+        for phase in PHASES
+        if any(p == phase for _, p in shapes)
+    }
+    return WhatRan(
+        device=_device(reports),
+        ranks=_ranks(reports),
+        engine=_engine(reports),
+        dtype=_first(found, lambda facts: facts.dtype, "the types of its matrix products"),
+        hidden=_first(found, lambda facts: facts.hidden, "the shapes of its matrix products"),
+        layers=_layers(found),
+        layers_exact=any(facts.layers_seen for _, facts in found),
+        products=tuple(sorted({pair for _, facts in found for pair in facts.products})),
+        vocabulary=_first(found, lambda facts: facts.vocabulary, "the shape of its LM head"),
+        steps=steps,
+    )
+
+
+def _first(
+    found: Sequence[tuple[Report, ShapeFacts]], value: Callable[[ShapeFacts], Value], evidence: str
+) -> Fact[Value] | None:
+    """The first value that is known, as a fact."""
+    return next((Fact(v, evidence) for _, facts in found if (v := value(facts))), None)
+
+
+def _layers(found: Sequence[tuple[Report, ShapeFacts]]) -> Number | None:
+    for exact in (True, False):
+        for _, facts in found:
+            if facts.layers and facts.layers_seen is exact:
+                what = "matrix products" if exact else "kernels"
+                return Fact(facts.layers, f"{facts.layers} launches a step of most {what}")
+    return None
+
+
+def _device(reports: Sequence[Report]) -> Text | None:
+    names = [device.name for report in reports for device in report.devices if device.name]
+    return Fact(names[0], "the device that the report names") if names else None
+
+
+def _ranks(reports: Sequence[Report]) -> Number | None:
+    worlds = [int(w) for r in reports if isinstance(w := r.facts.get("world_size"), (int, float))]
+    if worlds:
+        return Fact(max(worlds), "its world_size")
+    ranks = {report.facts.get("rank") for report in reports} - {None}
+    if len(ranks) > 1:
+        return Fact(len(ranks), "the ranks of its reports")
+    busy = [len(_devices_of(report.kernels)) for report in reports]
+    most = max(busy, default=0)
+    return Fact(most, "the devices whose kernels it holds") if most > 1 else None
+
+
+def _devices_of(kernels: pd.DataFrame) -> pd.DataFrame:
+    return kernels[["process", "device"]].dropna().drop_duplicates()
+
+
+def _engine(reports: Sequence[Report]) -> Text | None:
+    for report in reports:
+        sglang_first = sorted(_named_steps(report), key=lambda step: step.engine != "sglang")
+        for step in sglang_first:  # its ranges may carry those of vLLM's form around them
+            if step.engine:
+                return Fact(step.engine, _range_evidence(step))
+        operators = [str(name) for name in report.kernels["operator"].dropna().unique()]
+        for engine, pattern in _ENGINE_OPERATORS:
+            if named := next((name for name in operators if pattern.search(name)), ""):
+                return Fact(engine, f"the operator {named}")
+        if set(_UNFUSED) <= set(operators):
+            return Fact("hf", "the operators aten::pow, mean and rsqrt of norms that nothing fused")
+    return None
+
+
+def _range_evidence(step: NamedStep) -> str:
+    return f"the range {shortened(step.name, 100)}"
+
+
+# ------------------------------------------------------------------------------- steps
+
+
+def _phase_steps(report: Report) -> dict[str, int]:
+    """Number of steps of each phase of a report, 0 where no range is around them; {"": 0} where
+    its kernels name no phase."""
+    phases = [str(phase) for phase in report.kernels["phase"].dropna().unique()]
+    return {p: int(_kernels_of(report, p)["step"].nunique()) for p in phases} or {"": 0}
+
+
+def _kernels_of(report: Report, phase: str) -> pd.DataFrame:
+    kernels = report.kernels
+    return kernels[kernels["phase"] == phase] if phase else kernels
+
+
+def _named_steps(report: Report, phase: str = "") -> list[NamedStep]:
+    """The ranges that say the sizes of their step: all, or of one phase those that are in no other
+    such range."""
+    names = report.ranges["name"].cat
+    steps = [*(named_step(str(name)) for name in names.categories), None]
+    of_row = [steps[code] for code in names.codes]
+    parents = report.ranges["parent"].fillna(-1).astype(int)
+    return [
+        step
+        for step, parent in zip(of_row, parents, strict=True)
+        if step is not None
+        and phase in ("", step.phase)
+        and (not phase or parent < 0 or of_row[parent] is None)
+    ]
+
+
+def _step_facts(phase: str, found: Sequence[tuple[Report, int, ShapeFacts]]) -> StepFacts:
+    """Facts of the steps of a phase: by their ranges, what those leave open by shapes."""
+    named = tuple(step for report, _, _ in found for step in _named_steps(report, phase))
+    facts = StepFacts(phase, sum(steps for _, steps, _ in found), named=named)
+    if phase in ("prefill", "decode"):
+        facts = _by_names(facts)
+    for _, _, shapes in found:
+        facts = _by_shapes(facts, shapes)
+    return facts
+
+
+def _by_names(facts: StepFacts) -> StepFacts:
+    """The sizes in the names of the ranges; of unequal steps the median."""
+    named = facts.named
+    if not named:
+        return facts
+    requests = [step.prompts if facts.phase == "prefill" else step.answers for step in named]
+    evidence = _range_evidence(named[0])
+    if len({step.name for step in named}) > 1:
+        evidence = f"the median of {len(named)} ranges such as {shortened(named[0].name, 80)}"
+    return dataclasses.replace(
+        facts,
+        batch=_number([float(r.count) for r in requests], evidence),
+        tokens=_number([_known(r.new_tokens) for r in requests], evidence),
+        length=_number([_mean_length(r) for r in requests], evidence),
+        context=_number([_mean_context(r) for r in requests], evidence),
+    )
+
+
+def _known(value: int | None) -> float:
+    return float("nan") if value is None else float(value)
+
+
+def _mean_length(requests: Requests) -> float:
+    return _known(requests.new_tokens) / requests.count
+
+
+def _mean_context(requests: Requests) -> float:
+    return (_known(requests.attended) - _known(requests.new_tokens)) / requests.count
+
+
+def _number(values: Sequence[float], evidence: str) -> Number | None:
+    middle = median_of(values)
+    return None if np.isnan(middle) else Fact(round(middle), evidence)
+
+
+def _by_shapes(facts: StepFacts, shapes: ShapeFacts) -> StepFacts:
+    """The facts with what is still open read from shapes."""
+    found: dict[str, Number | None] = {}
+    if (sizes := shapes.attention) is not None:
+        evidence = f"the shapes of {sizes.operator}"
+        found["batch"] = Fact(sizes.sequences, evidence)
+        found["length"] = Fact(sizes.new_tokens, evidence)
+        found["context"] = Fact(sizes.attended - sizes.new_tokens, evidence)
+    elif shapes.sequences and shapes.phase == facts.phase:
+        found["batch"] = Fact(shapes.sequences, "the rows of its LM head")
+        if shapes.tokens and shapes.tokens % shapes.sequences == 0:
+            length = shapes.tokens // shapes.sequences
+            found["length"] = Fact(length, "the rows of its matrix products over those of its head")
+    if shapes.tokens:
+        found["tokens"] = Fact(shapes.tokens, "the rows of its matrix products")
+    open_: dict[str, Any] = {k: v for k, v in found.items() if getattr(facts, k) is None}
+    return dataclasses.replace(facts, **open_)
+
+
+# ------------------------------------------------------------------------------- phases
+
+
+def phased(report: Report, phase: str = "", patterns: Sequence[PhasePattern] = ()) -> Report:
+    """A report whose kernels name no phase, with the one that its shapes tell.
+
+    Only kernels inside the steps of PyTorch's profiler count where it recorded such steps.
+
+    Args:
+        phase: "prefill" or "decode" where the user says which it is, "" to find it.
+        patterns: those that the report was read with.
+    """
+    kernels = report.kernels
+    if not len(kernels) or bool(kernels["phase"].notna().any()):
+        return report
+    found = phase or shape_facts(kernels).phase
+    if not found:
+        return report
+    steps = PhasePattern(found, _PROFILER_STEP)
+    inside = attribute(report, (steps, *(patterns or DEFAULT_PHASES)))
+    if bool(inside.kernels["phase"].notna().any()):
+        return inside
+    kernels = kernels.copy(deep=False)
+    kernels["phase"] = pd.Categorical([found] * len(kernels), [found])
+    return dataclasses.replace(report, kernels=kernels)
+
+
+# ------------------------------------------------------------------------------- kept runs
+
+
+def what_was_kept(measurement: Measurement) -> WhatRan:
+    """The facts that a kept run states about itself."""
+    said, load = "the run", measurement.workload
+    steps: dict[str, StepFacts] = {}
+    if load is not None:
+        sizes = [Fact(int(np.max(v)), said) for v in (load.batch, load.isl)]
+        for phase in measurement.phases:
+            length = sizes[1] if phase == "prefill" else Fact(1, said)
+            context = Fact(0, said) if phase == "prefill" else sizes[1]
+            steps[phase] = StepFacts(phase, 1, sizes[0], length, context)
+    facts = measurement.facts
+    layers, ranks = facts.get("layers"), facts.get("world_size")
+    device = measurement.system.name if measurement.system else ""
+    return WhatRan(
+        device=Fact(device, said) if device else None,
+        ranks=Fact(int(ranks), said) if ranks else None,
+        engine=Fact(measurement.engine, said) if measurement.engine else None,
+        model=Fact(measurement.model, said) if measurement.model else None,
+        dtype=Fact(str(facts["dtype"]), said) if "dtype" in facts else None,
+        layers=Fact(int(layers), said) if layers else None,
+        layers_exact=bool(layers),
+        output=Fact(int(np.max(load.osl)), said) if load is not None else None,
+        steps=steps,
+    )
