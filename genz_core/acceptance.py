@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from genz_core.errors import InvalidValue
-from genz_core.types import Array
+from genz_core.types import Array, Num
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +94,35 @@ def _not_rising(values: Array) -> Array:
             before[0] = (before[0] * before[1] + mean * members) / together
             before[1] = together
     return np.repeat([mean for mean, _ in pools], [int(members) for _, members in pools])
+
+
+def expected_steps(tokens: Num, acceptance: Acceptance) -> Array:
+    """Mean steps in which a sequence writes `tokens` tokens.
+
+    With X the tokens of a step, Wald's identity gives E[X] E[steps] = tokens + overshoot, and
+    the overshoot tends to (E[X^2] - E[X]) / (2 E[X]); below a few steps it is smaller, and a
+    sequence never takes less than one step for 1 + k tokens.
+    Source: Feller, An Introduction to Probability Theory II (1971), ch. XI.
+    """
+    wanted = np.asarray(tokens, dtype=float)
+    yields = np.arange(1.0, acceptance.draft_tokens + 2.0)
+    mean = acceptance.tokens_per_step
+    square = float(acceptance.probabilities @ yields**2)
+    far = (wanted + (square - mean) / (2.0 * mean)) / mean
+    exact = _first_steps(acceptance)
+    near = np.interp(np.minimum(wanted, len(exact) - 1.0), np.arange(len(exact)), exact)
+    return np.where(wanted < len(exact), near, far)
+
+
+def _first_steps(acceptance: Acceptance) -> Array:
+    """Mean steps for 0, 1, 2, ... tokens, as far as they differ from the limit.
+
+    E[steps to n] = 1 + sum over j of P(a step yields j) E[steps to n - j].
+    """
+    chances = acceptance.probabilities
+    most = 16 * len(chances)
+    steps = np.zeros(most)
+    for n in range(1, most):
+        reached = steps[np.maximum(n - np.arange(1, len(chances) + 1), 0)]
+        steps[n] = 1.0 + float(chances @ reached)
+    return steps

@@ -14,11 +14,11 @@ from typing import Literal
 
 import numpy as np
 
-from genz_core.acceptance import Acceptance
+from genz_core.acceptance import Acceptance, expected_steps
 from genz_core.errors import InvalidValue
 from genz_core.memo import ByIdentity
 from genz_core.model_around import ModelAround
-from genz_core.types import Graph, Group, Model, Op, Parallelism, Precision, Step
+from genz_core.types import Array, Graph, Group, Model, Num, Op, Parallelism, Precision, Step
 
 Method = Literal["draft_model", "eagle", "mtp", "ngram"]
 #: Module of the operators of a draft head that read its target's hidden states, once a step.
@@ -68,6 +68,21 @@ class Speculation:
         return (
             f"{self.method}{name} drafts {self.draft_tokens} tokens a step, "
             f"{self.acceptance.tokens_per_step:.2f} tokens come of it ({self.acceptance.source})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """New tokens of a sequence that generates: all, those of a draft, and those sampled."""
+
+    tokens: int = 1
+    drafted: int = 0
+    sampled: int = 1
+
+    def group(self, sequences: Array, cached: Array) -> Group:
+        """Sequences that generate."""
+        return Group(
+            sequences, float(self.tokens), cached, float(self.drafted), float(self.sampled)
         )
 
 
@@ -146,6 +161,17 @@ _MODELS: ByIdentity[SpeculativeModel] = ByIdentity()
 def speculative_model(model: Model, speculation: Speculation) -> SpeculativeModel:
     """The `SpeculativeModel` of both; the same object each time, so that prices are kept."""
     return _MODELS.get(lambda: SpeculativeModel(model, speculation), model, speculation)
+
+
+def steps_per_token(model: Model, osl: Num) -> Array:
+    """Mean decode steps in which a sequence gains one of `osl` tokens; less than one with drafts.
+
+    The first token comes with the prompt, the others take the steps of `expected_steps`.
+    """
+    gaps = np.maximum(np.asarray(osl, dtype=float) - 1.0, 1.0)
+    if not isinstance(model, SpeculativeModel):
+        return np.ones_like(gaps)
+    return np.asarray(expected_steps(gaps, model.speculation.acceptance) / gaps)
 
 
 def after(step: Step) -> Step:

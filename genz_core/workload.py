@@ -20,6 +20,7 @@ from genz_core.errors import OutOfMemory
 from genz_core.memory import Memory, memory
 from genz_core.offload import Offload, What, offload
 from genz_core.short_repr import clipped, counts, spans
+from genz_core.speculative import steps_per_token
 from genz_core.step import BY_CONFIG, StepEstimate, price
 from genz_core.types import Array, Group, Model, Num, Parallelism, Step, System, Workload
 from genz_core.validity import OnError, check, raise_for_status, tiled
@@ -80,8 +81,8 @@ class Estimate:
 
     @property
     def tpot_s(self) -> Array:
-        """Mean decode step over the output [s]."""
-        return self._masked(self.decode.total_s)
+        """Mean time of a token over the output: a decode step's, less where drafts are kept [s]."""
+        return self._masked(self.decode.total_s * self._steps_per_token)
 
     @property
     def e2e_s(self) -> Array:
@@ -105,8 +106,8 @@ class Estimate:
 
     @property
     def bound_tpot_s(self) -> Array:
-        """Least time of the mean decode step [s]."""
-        return self._masked(self.decode.bound_total_s)
+        """Least mean time of a token [s]."""
+        return self._masked(self.decode.bound_total_s * self._steps_per_token)
 
     def __repr__(self) -> str:
         figures = (
@@ -121,6 +122,10 @@ class Estimate:
             f"  {len(self.status):,} configurations, {counts(self.status.tolist())}\n"
             f"  {spans(figures)})"
         )
+
+    @property
+    def _steps_per_token(self) -> Array:
+        return steps_per_token(self.model, self.workload.osl)
 
     def _masked(self, values: Array) -> Array:
         return np.where(self.valid, values, np.nan)

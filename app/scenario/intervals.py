@@ -94,9 +94,17 @@ def of_batch(estimate: Estimate) -> dict[str, Interval | None]:
     return _known(OF_BATCH, estimate.system, estimate.engine)
 
 
-def of_load(system: System, engine: EngineProfile) -> dict[str, Interval | None]:
-    """The intervals of latencies under load, and of one prompt or step alone."""
-    return _known({**_STEPS, **OF_LOAD}, system, engine)
+def of_load(
+    system: System, engine: EngineProfile, model: Model | None = None
+) -> dict[str, Interval | None]:
+    """The intervals of latencies under load, and of one prompt or step alone.
+
+    None for a model that drafts: no measured run says how far off those are.
+    """
+    figures = {**_STEPS, **OF_LOAD}
+    if isinstance(model, SpeculativeModel):
+        return dict.fromkeys(figures)
+    return _known(figures, system, engine)
 
 
 def _known(

@@ -74,7 +74,7 @@ def columns(
     "status", each latency followed by the ends of its 80 % interval, "not_validated" (the names
     of those without one), the other figures.
     """
-    known = intervals.of_load(resolved.system, resolved.engine)
+    known = intervals.of_load(resolved.system, resolved.engine, resolved.model)
     seconds = {name: _column(result, name) for name in latencies}
     return {
         "status": result.status,

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from app.scenario.local_files import model_source, system_source
 from app.simulation.disaggregation import PrefillPool
-from app.simulation.speculation import Drafting
+from app.scenario.drafting import Drafting
 
 #: Keywords of `Drafting` and of `PrefillPool`.
 DRAFTING = tuple(entry.name for entry in fields(Drafting))

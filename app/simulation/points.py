@@ -17,7 +17,7 @@ from app.simulation import local_settings, rows
 from app.simulation.disaggregation import PrefillPool
 from app.simulation.offered_load import OfferedLoad
 from app.simulation.run import TARGETS, Settings, run
-from app.simulation.speculation import Drafting
+from app.scenario.drafting import Drafting
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.serving.simulation import Options
 

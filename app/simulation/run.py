@@ -10,7 +10,7 @@ from app.scenario.scenario import Resolved, basis
 from app.scenario.setup import Setup, resolve_setup
 from app.simulation.disaggregation import Prefill, PrefillPool, balance_sentence, matched
 from app.simulation.offered_load import OfferedLoad
-from app.simulation.speculation import Drafting
+from app.scenario.drafting import Drafting
 from app.simulation.trace_file import Trace
 from genz_core.deployment import recipe_key
 from genz_core.errors import InvalidValue, UnknownName

@@ -36,8 +36,9 @@ _MANY = 30.0  # prompts a step, from which their number is taken as normal
 class Batching:
     """What an engine does with a load, per rank, [configs].
 
-    times: of its steps.  isl, osl: mean lengths of a request.  osl_spread: from the shortest to the
-    longest output.
+    times: of its steps.  isl: mean prompt of a request.  steps: that it takes once its prompt is
+    read, the prompt's last included: its output tokens, or fewer where drafts are accepted.
+    steps_spread: from the shortest to the longest output.
     admitted: requests of a rank that are decoded or read at most.  others: share of the load that
     the requests beside one's own are (1 - 1/C in a closed loop, 1 at a rate).
     lanes: pipeline stages, each with a part of the batch.  budget: tokens of a step, 0 for whole
@@ -49,8 +50,8 @@ class Batching:
 
     times: StepTimes
     isl: Array
-    osl: Array
-    osl_spread: Array
+    steps: Array
+    steps_spread: Array
     admitted: Array
     others: Array
     lanes: int
@@ -93,7 +94,7 @@ class Batching:
 
     def prompts(self, decodes: Array) -> Array:
         """Prompts that enter with a step of a lane of a rank, p."""
-        return decodes * self.others / (np.maximum(self.osl - 1.0, 1e-9) * self.lanes)
+        return decodes * self.others / (np.maximum(self.steps - 1.0, 1e-9) * self.lanes)
 
     def _mixed_cycle_s(self, decodes: Array, prompts: Array) -> Array:
         """Mean cycle where each step of a lane meets Poisson many prompts [s]."""
@@ -121,21 +122,21 @@ class Batching:
         differences of their lengths, as in a random walk.  Measured runs of one length spread, too:
         no two steps take the same time, and no two users start together.
         """
-        spread = np.maximum(self.osl_spread, _JITTER * self.osl)
+        spread = np.maximum(self.steps_spread, _JITTER * self.steps)
         walked = spread * np.sqrt((self.waves or _WAVES) / 2.0)
         reading = self.admitted * self.isl / self.room(self.admitted) / self.lanes
-        return np.minimum(np.maximum(reading, 1.0) + walked, np.maximum(self.osl, 1.0))
+        return np.minimum(np.maximum(reading, 1.0) + walked, np.maximum(self.steps, 1.0))
 
-    def tpot_s(self, decodes: Array, clump: Array) -> Array:
-        """Mean cycle, the time between two tokens of a request [s].
+    def mean_cycle_s(self, decodes: Array, clump: Array) -> Array:
+        """Mean time between two steps of a request that decodes [s].
 
         clump: see `clump_steps`; one of them is that of the request's own prompt.
         """
-        osl = np.maximum(self.osl, 1.0)
+        steps = np.maximum(self.steps, 1.0)
         running = np.maximum(decodes, 1.0)
         none = np.zeros_like(running)
-        seen = np.clip((clump - 1.0) / np.maximum(osl - 1.0, 1e-9), 0.0, 1.0)
-        together = self._mixed_cycle_s(running, self.prompts(decodes) * osl / clump)
+        seen = np.clip((clump - 1.0) / np.maximum(steps - 1.0, 1e-9), 0.0, 1.0)
+        together = self._mixed_cycle_s(running, self.prompts(decodes) * steps / clump)
         return seen * together + (1.0 - seen) * self.cycle_s(running, none)
 
     # --------------------------------------------------------------------------- a first token
@@ -146,7 +147,7 @@ class Batching:
         Where a share `used` of the steps' room is taken, that many arrivals find a queue, whose
         length beyond has an exponential tail.
         """
-        prompts = self.prompts(decodes) * np.maximum(self.osl, 1.0) / clump
+        prompts = self.prompts(decodes) * np.maximum(self.steps, 1.0) / clump
         running = np.maximum(decodes, 1.0)
         none = np.zeros_like(decodes)
         step = self.cycle_s(running, none)
@@ -208,7 +209,7 @@ class Batching:
 
     def first_wave_s(self) -> Array:
         """Mean time to the first token where all users start at once [s]."""
-        half = np.where(self.osl > 1.0, self.admitted / 2.0, 0.0)
+        half = np.where(self.steps > 1.0, self.admitted / 2.0, 0.0)
         room = self.room(half)
         tokens = self.admitted * self.isl
         each = np.clip(tokens / self.lanes, np.minimum(self.isl, room), room)
@@ -225,7 +226,7 @@ class Batching:
         most = self.admitted
         for _ in range(3):
             room = self.room(most) * _FULLEST
-            kept_up = room / self.isl * np.maximum(self.osl - 1.0, 1e-9) * self.lanes
+            kept_up = room / self.isl * np.maximum(self.steps - 1.0, 1e-9) * self.lanes
             most = np.minimum(self.admitted, kept_up)
         return most
 

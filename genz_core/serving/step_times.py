@@ -1,83 +1,75 @@
-"""Time of an engine's step by what it holds: nodes priced in one array call, linear in between.
+"""Time of an engine's step: its model's, its drafts' and its host's.
 
-An engine's step of D decodes and n prompt tokens costs its matrix products by tokens, its experts
-by the tokens of all ranks, its head by the sequences that sample, its attention by group, and its
-host by sequences.  Each share is priced once, at a few nodes of every configuration, so that the
-loops of `genz_core.serving.loops` can ask for thousands of steps.  At the nodes (one decode, the
-most that run, a prompt of its own) a step is the price of `genz_core.mixed`.
+The loops of `genz_core.serving.loops` ask for thousands of steps, see `model_times`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genz_core.deployment import Deployment, deploy
 from genz_core.engine import EngineProfile
-from genz_core.latency import Pricer
-from genz_core.step import of_busiest_rank, stage_runs
-from genz_core.types import (
-    Array,
-    Graph,
-    Group,
-    Model,
-    Op,
-    Parallelism,
-    Step,
-    System,
-    Workload,
-    picked,
+from genz_core.serving.model_times import ModelTimes, Sizes
+from genz_core.speculative import (
+    TARGET_STATES,
+    Query,
+    Speculation,
+    SpeculativeModel,
+    draft_parallelism,
 )
-from genz_core.validity import columns, split_of, stack
-
-#: What the time of an operator follows: tokens of the rank, tokens of all ranks, sequences that
-#: sample, or the lengths of every group of sequences.
-Share = Literal["tokens", "experts", "rows", "groups"]
-_OF_GROUPS = ("attention", "ssm", "convolution")
-#: (sequences, new tokens, cached tokens) that a step is laid with to find its operators' shares.
-_PROBES = ((8.0, 1.0, 1000.0), (1.0, 8.0, 1000.0), (8.0, 1.0, 3000.0))
-_DECODE_NODES, _PROMPT_NODES = 10, 8
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
+from genz_core.types import Array, Model, Parallelism, System
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
-    """What the steps of a load hold at most, and of what length, [configs].
+class Drafting:
+    """Passes of a draft in a step.
 
-    decodes: sequences that decode in a step of a rank.  tokens: prompt tokens of one.
-    piece: tokens of a prompt that a step takes.  isl, osl: mean lengths of a request.
+    extending: over all tokens of the step, timed by `first`; single: over one token of every
+    sequence after them, timed by `later`.
     """
 
-    decodes: Array
-    tokens: Array
-    piece: Array
-    isl: Array
-    osl: Array
+    extending: int
+    first: ModelTimes
+    single: int
+    later: ModelTimes
+
+    @classmethod
+    def of(
+        cls,
+        speculation: Speculation,
+        draft: Deployment,
+        parallelism: Parallelism,
+        sizes: Sizes,
+    ) -> Drafting:
+        """Price the passes of a draft; `parallelism` is its target's."""
+        split = draft_parallelism(draft.model, parallelism)
+        verified = Query(1 + speculation.draft_tokens, speculation.draft_tokens)
+        return cls(
+            speculation.extending,
+            ModelTimes.of(draft, split, sizes, verified),
+            speculation.single,
+            ModelTimes.of(draft, split, sizes, Query(), without=TARGET_STATES),
+        )
+
+    def __call__(self, decodes: Array, tokens: Array, elsewhere: Array) -> Array:
+        """Time of all passes [s], [..., configs]; arguments as of `ModelTimes`."""
+        sequences = decodes + self.first.prompts(tokens)
+        seconds = self.extending * self.first(decodes, tokens, elsewhere)[0]
+        return np.asarray(seconds + self.single * self.later.of_decodes(sequences)[0])
 
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
     """Times of the steps of configurations with the same number of pipeline stages.
 
-    nodes: tokens of a rank, [nodes, configs]; products_s, experts_s, rows_s: seconds there,
-    [stages, nodes, configs].  decode_nodes: sequences that decode; decodes_s: their attention.
-    prompt_s: attention of one prompt token, [stages, configs].  ranks: that wait for one another,
-    [configs].  engine: its host times and its share of prompts.
+    model: device time of the model whose tokens are kept.  drafting: what drafts them, on the last
+    stage.  engine: its host times and its share of prompts.
     """
 
-    nodes: Array
-    products_s: Array
-    experts_s: Array
-    rows_s: Array
-    decode_nodes: Array
-    decodes_s: Array
-    prompt_s: Array
-    sizes: Sizes
-    ranks: Array
+    model: ModelTimes
+    drafting: Drafting | None
     engine: EngineProfile
 
     @classmethod
@@ -89,38 +81,33 @@ class StepTimes:
         engine: EngineProfile,
         sizes: Sizes,
     ) -> StepTimes:
-        """Price the nodes; every degree of `parallelism` an array [configs], `pp` the same in all.
+        """Price a model, its drafts with a `SpeculativeModel`; see `ModelTimes.of`.
 
         Raises:
             MissingSpec: the system states no peak or link that an operator needs.
         """
         deployed = deploy(model, system, engine)
-        one = np.ones_like(sizes.isl)
-        some, nodes = _nodes(sizes)
-        contexts = sizes.isl + (_NODES[:, None] + 1.0) / 2.0 * np.maximum(sizes.osl - 2.0, 0.0)
-        laid: list[tuple[Array, Array, Array]] = [
-            *((sequences * one, new * one, cached * one) for sequences, new, cached in _PROBES),
-            *((node, one, one) for node in nodes),
-            *((node, one, context) for node in some for context in contexts),
-            (one, sizes.piece, (sizes.isl - sizes.piece) / 2.0),
-        ]
-        priced = _Laid.of(deployed, parallelism, laid)
-        tokens = slice(len(_PROBES), len(_PROBES) + len(nodes))
-        by_context = priced.seconds("groups", slice(tokens.stop, len(laid) - 1))
-        attention = by_context.reshape(-1, len(some), len(contexts), one.size)
-        prompt = priced.seconds("groups", slice(len(laid) - 1, len(laid)))
-        return cls(
-            nodes=nodes,
-            products_s=priced.seconds("tokens", tokens),
-            experts_s=priced.seconds("experts", tokens),
-            rows_s=priced.seconds("rows", tokens),
-            decode_nodes=some,
-            decodes_s=np.einsum("snkc,k->snc", attention, _WEIGHTS / 2.0),
-            prompt_s=prompt[:, 0] / sizes.piece,
-            sizes=sizes,
-            ranks=one * parallelism.dp if priced.has_experts else one,
-            engine=deployed.engine,
-        )
+        engine = deployed.engine
+        if not isinstance(deployed.model, SpeculativeModel):
+            return cls(ModelTimes.of(deployed, parallelism, sizes, Query()), None, engine)
+        speculation, target = deployed.model.speculation, deployed.model.model
+        drafted = speculation.draft_tokens
+        verified = Query(1 + drafted, drafted, 1 + drafted)
+        times = ModelTimes.of(Deployment(target, system, engine), parallelism, sizes, verified)
+        if speculation.draft is None:
+            return cls(times, None, engine)
+        draft = Deployment(speculation.draft, system, engine)
+        return cls(times, Drafting.of(speculation, draft, parallelism, sizes), engine)
+
+    @property
+    def ranks(self) -> Array:
+        """Attention ranks that wait for one another, [configs]."""
+        return self.model.ranks
+
+    @property
+    def sizes(self) -> Sizes:
+        """What the steps hold at most."""
+        return self.model.sizes
 
     def __call__(self, decodes: Array, tokens: Array, elsewhere: Array) -> tuple[Array, Array]:
         """Latency of a step, and time until the next may start on a stage [s], [..., configs].
@@ -130,9 +117,9 @@ class StepTimes:
             elsewhere: prompt tokens on each of the other ranks.
         """
         decodes, tokens, elsewhere = np.broadcast_arrays(decodes, tokens, elsewhere)
-        device = least = self._decodes_s(decodes)
+        device = least = self._device_s(decodes)
         if np.any(tokens > 0):
-            added = self._mixed_s(decodes, tokens, elsewhere) - least
+            added = self._device_s(decodes, tokens, elsewhere) - least
             device = least + added * self.engine.prefill_share
         sequences = decodes + tokens / self.sizes.isl
         step = self.engine.host_step_s + self.engine.sampling_s
@@ -140,142 +127,15 @@ class StepTimes:
         latency = device.sum(0) + host
         return latency, latency if len(device) == 1 else np.maximum(device.max(0), host)
 
-    def _decodes_s(self, decodes: Array) -> Array:
-        """Time of every stage of a step of decodes alone, [stages, ..., configs]."""
-        place = _place(self.nodes, decodes)
-        shares = self.products_s + self.experts_s + self.rows_s
-        return _at(shares, place) + _at(self.decodes_s, _place(self.decode_nodes, decodes))
-
-    def _mixed_s(self, decodes: Array, tokens: Array, elsewhere: Array) -> Array:
-        """Time of every stage of the rank with the most to do, [stages, ..., configs]."""
-        prompts = np.minimum(np.ceil(tokens / self.sizes.isl - 1e-9), tokens)
-        place = _place(self.nodes, decodes + tokens)
-        if np.all(self.ranks == 1.0):
-            shares = _at(self.products_s + self.experts_s, place)
+    def _device_s(
+        self, decodes: Array, tokens: Array | None = None, elsewhere: Array | None = None
+    ) -> Array:
+        """Time of every stage [s], [stages, ..., configs]; without prompts unless given."""
+        if tokens is None or elsewhere is None:
+            device = self.model.of_decodes(decodes)
+            tokens = elsewhere = np.zeros_like(decodes)
         else:
-            mean = decodes + (tokens + elsewhere * (self.ranks - 1.0)) / self.ranks
-            shares = _at(self.products_s, place) + _at(self.experts_s, _place(self.nodes, mean))
-        return (
-            shares
-            + _at(self.rows_s, _place(self.nodes, decodes + prompts))
-            + _at(self.decodes_s, _place(self.decode_nodes, decodes))
-            + self.prompt_s.reshape(len(self.prompt_s), *(1,) * (tokens.ndim - 1), -1) * tokens
-        )
-
-
-def _nodes(sizes: Sizes) -> tuple[Array, Array]:
-    """Sequences that decode, and tokens of a rank, where a step is priced, [nodes, configs]."""
-    some = np.geomspace(np.ones_like(sizes.decodes), np.maximum(sizes.decodes, 2.0), _DECODE_NODES)
-    prompts = np.geomspace(np.minimum(sizes.piece, 16.0), sizes.tokens, _PROMPT_NODES)
-    tokens = [some, prompts, sizes.piece[None], sizes.decodes + prompts]
-    return some, np.sort(np.concatenate(tokens), axis=0)
-
-
-# ------------------------------------------------------------------------------- linear in between
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Nodes on either side of numbers: left of them, and how far to the next, [..., configs]."""
-
-    left: NDArray[np.intp]
-    share: Array
-    some: NDArray[np.bool_]
-
-
-def _place(nodes: Array, at: Array) -> _Place:
-    """Where numbers [..., configs] lie among nodes [nodes, configs]; below the first, there."""
-    columns = np.arange(nodes.shape[1])
-    beside = nodes.reshape(len(nodes), *(1,) * (at.ndim - 1), -1)
-    left = np.clip(np.count_nonzero(beside <= at, axis=0) - 1, 0, len(nodes) - 2)
-    low, high = nodes[left, columns], nodes[left + 1, columns]
-    gap = np.where(high > low, high - low, np.inf)
-    return _Place(left, np.maximum(at - low, 0.0) / gap, at > 0)
-
-
-def _at(values: Array, place: _Place) -> Array:
-    """Values [stages, nodes, configs] at places, [stages, ..., configs]; 0 where there is none."""
-    columns = np.arange(values.shape[2])
-    low, high = values[:, place.left, columns], values[:, place.left + 1, columns]
-    return (low + place.share * (high - low)) * place.some
-
-
-# ------------------------------------------------------------------------------- one graph for all
-
-
-@dataclass(frozen=True, slots=True)
-class _Laid:
-    """Steps of one group of sequences laid side by side in one graph, [rows x configs].
-
-    shares: what the time of each operator follows.  size: number of configurations.
-    """
-
-    graph: Graph
-    shares: Sequence[Share]
-    pricer: Pricer
-    stages: int
-    size: int
-
-    @classmethod
-    def of(
-        cls,
-        deployed: Deployment,
-        parallelism: Parallelism,
-        laid: Sequence[tuple[Array, Array, Array]],
-    ) -> _Laid:
-        """Lay steps, each of (sequences, new tokens, cached tokens) a rank, [rows][configs]."""
-        sequences, new, cached = (np.concatenate(column) for column in zip(*laid, strict=True))
-        lanes = _repeated(parallelism, len(laid))
-        step = Step((Group(sequences * np.asarray(lanes.dp, dtype=float), new, cached),))
-        graph = of_busiest_rank(deployed.graph(step, lanes), lanes)
-        size = laid[0][0].size
-        shares = [_share(op, size) for op in graph.ops]
-        stages = int(np.ravel(parallelism.pp)[0])
-        return cls(graph, shares, Pricer(deployed.system, deployed.engine), stages, size)
-
-    @property
-    def has_experts(self) -> bool:
-        """Whether attention ranks wait for one another."""
-        return "experts" in self.shares
-
-    def seconds(self, share: Share, rows: slice) -> Array:
-        """Seconds of a share of the operators in some of the steps, [stages, rows, configs]."""
-        picks = slice(rows.start * self.size, rows.stop * self.size)
-        pairs = zip(self.graph.ops, self.shares, strict=True)
-        ops = tuple(picked(op, picks) for op, follows in pairs if follows == share)
-        columns = picks.stop - picks.start
-        shape = (self.stages, rows.stop - rows.start, self.size)
-        if not ops:
-            return np.zeros(shape)
-        seconds = stack((self.pricer.expected_s(op) for op in ops), columns)
-        return (stage_runs(replace(self.graph, ops=ops), self.stages) @ seconds).reshape(shape)
-
-
-def _share(op: Op, size: int) -> Share:
-    """What the time of an operator follows, found by the probes that its columns start with."""
-    apart, together, later = (
-        picked(op, slice(at * size, (at + 1) * size)) for at in range(len(_PROBES))
-    )
-    if op.operator_class in _OF_GROUPS or not _alike(apart, later):
-        return "groups"
-    if op.operator_class == "moe" or op.name.startswith("moe_"):
-        return "experts"
-    return "tokens" if _alike(apart, together) else "rows"
-
-
-def _alike(one: Op, other: Op) -> bool:
-    figures = ("flops", "memory_bytes", "message_bytes")
-    return all(np.all(getattr(one, name) == getattr(other, name)) for name in figures)
-
-
-def _repeated(parallelism: Parallelism, times: int) -> Parallelism:
-    """Degrees of steps side by side, [times x configs]; those that are numbers stay numbers."""
-    numbers = columns(Workload(), parallelism)
-    return split_of(
-        parallelism,
-        {
-            name: np.tile(column, times)
-            for name, column in numbers.items()
-            if np.ndim(getattr(parallelism, name, 0.0))
-        },
-    )
+            device = self.model(decodes, tokens, elsewhere)
+        if self.drafting:
+            device[-1] += self.drafting(decodes, tokens, elsewhere)
+        return device

@@ -44,7 +44,8 @@ class ServingEstimate:
     capacity: sequences whose cache fits.  ranks: attention data parallel ranks they spread over.
     memory: with one sequence a rank.  utilisation: share of time spent on prompts (closed
     loop) or of the highest rate the deployment sustains (open loop).
-    prefill_s: one prompt alone; decode_step_s: the steady step; bound_*: the least of each.
+    prefill_s: one prompt alone; decode_step_s: the steady step, by the tokens that a sequence gains
+    in it (one, more with drafts); bound_*: the least of each.
     osl: mean output tokens of a request.  status: "ok" or a reason code; messages: the sentence
     behind each code, by configuration.
     """

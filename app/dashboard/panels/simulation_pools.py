@@ -10,7 +10,7 @@ import streamlit as st
 import hardware_db
 from app.dashboard.sidebar import DEGREES, PRECISIONS
 from app.simulation.disaggregation import PrefillPool
-from app.simulation.speculation import DRAFT_TOKENS, METHODS, Drafting
+from app.scenario.drafting import DRAFT_TOKENS, METHODS, Drafting
 from genz_core.limits import LIMITS, checked_size
 from model_registry.finding.loading import names as model_names
 

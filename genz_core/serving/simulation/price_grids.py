@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -66,21 +66,6 @@ def cached_nodes(most: float) -> Array:
 
 
 # ------------------------------------------------------------------------------- pricing
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """New tokens of a sequence that generates: all, those of a draft, and those sampled."""
-
-    tokens: int = 1
-    drafted: int = 0
-    sampled: int = 1
-
-    def group(self, sequences: Array, cached: Array) -> Group:
-        """Sequences that generate."""
-        return Group(
-            sequences, float(self.tokens), cached, float(self.drafted), float(self.sampled)
-        )
 
 
 class PricedShares:

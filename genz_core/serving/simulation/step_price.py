@@ -19,13 +19,12 @@ from genz_core.memo import ByIdentity
 from genz_core.serving.simulation.interpolation import Curve, Surface
 from genz_core.serving.simulation.price_grids import (
     PricedShares,
-    Query,
     cached_nodes,
     nodes,
     prompt_nodes,
     token_nodes,
 )
-from genz_core.speculative import TARGET_STATES, SpeculativeModel, draft_parallelism
+from genz_core.speculative import TARGET_STATES, Query, SpeculativeModel, draft_parallelism
 from genz_core.types import Array, Group, Model, Parallelism, System
 
 

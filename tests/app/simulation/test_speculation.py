@@ -6,7 +6,7 @@ import pytest
 import ridgeline
 
 import model_registry
-from app.simulation.speculation import DRAFT_TOKENS, METHODS, Drafting
+from app.scenario.drafting import DRAFT_TOKENS, METHODS, Drafting
 from genz_core.errors import InvalidValue, UnknownModel, UnsupportedModel
 
 LLAMA, DEEPSEEK = "meta-llama/Llama-3.1-8B", "deepseek-ai/DeepSeek-V3"

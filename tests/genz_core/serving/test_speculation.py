@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hardware_db
-from genz_core.acceptance import Acceptance
+from genz_core.acceptance import Acceptance, expected_steps
 from genz_core.engine import EngineProfile
 from genz_core.serving.simulation import Requests, simulate
-from genz_core.serving.speculation import expected_steps, speculate
+from genz_core.serving.speculation import speculate
 from genz_core.types import Parallelism
 from model_registry.drafts import speculation
 from tests.model_registry.shared_models import built

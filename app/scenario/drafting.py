@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, cast, get_args
 
 import numpy as np
 
-from app.scenario.scenario import find_model
+from app.scenario.scenario import Resolved, find_model
 from genz_core.acceptance import Acceptance
 from genz_core.errors import InvalidValue
 from genz_core.limits import checked_size
-from genz_core.speculative import Method, Speculation
+from genz_core.speculative import Method, Speculation, speculative_model
 from genz_core.types import Model
 from hardware_db.acceptance import measured_acceptance
 from model_registry import drafts
@@ -99,6 +99,19 @@ class Drafting:
                 f"speculation = {self.speculation} needs no draft model: leave it out, or choose "
                 "speculation = draft_model"
             )
+
+
+def drafted(resolved: Resolved, drafting: Drafting) -> Resolved:
+    """A scenario whose model drafts and verifies; the same where nothing is drafted.
+
+    Raises:
+        RidgelineError: as `Drafting.of`.
+    """
+    speculation = drafting.of(resolved.model)
+    if speculation is None:
+        return resolved
+    model = speculative_model(resolved.model, speculation)
+    return replace(resolved, model=model, notes=(*resolved.notes, str(speculation)))
 
 
 def _shares(given: Any) -> tuple[float, ...]:

@@ -1,0 +1,140 @@
+"""Where a load and an engine's steps agree: sequences that decode, times of their requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from genz_core.engine import Recipe
+from genz_core.serving.queueing import Batching
+from genz_core.types import Array
+
+_GRID = 14  # numbers of decodes that a balance is looked for among
+_FINER = 9  # between two of them
+_LEAST = 1e-4  # of the requests admitted that decode
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """A load in balance, [configs].
+
+    running: admitted requests.  ttft_s, ttft_median_s: of a request; cycle_s: between two of its
+    steps.  requests_per_s: completed.  utilisation: see `ServingEstimate`.
+    most_per_s: requests that the deployment sustains, infinite in a closed loop.
+    """
+
+    running: Array
+    ttft_s: Array
+    ttft_median_s: Array
+    cycle_s: Array
+    requests_per_s: Array
+    utilisation: Array
+    most_per_s: Array
+
+
+def closed_loop(
+    batching: Batching, users: Array, limit: Array, ranks: Array, recipe: Recipe
+) -> Balance:
+    """Closed loop: each user sends its next request when the last one completes.
+
+    The requests admitted decode or wait for their first token, D + X TTFT of them by Little's law;
+    the others wait for their room.  users, limit: per rank, [configs].
+    """
+    clump = batching.clump_steps()
+
+    def requests_per_s(decodes: Array) -> Array:
+        gaps = np.maximum(batching.steps - 1.0, 1e-9)
+        return decodes / (gaps * batching.mean_cycle_s(decodes, clump) * recipe.tpot_scale)
+
+    def beyond(decodes: Array) -> Array:
+        first = batching.ttft_s(decodes, clump) * recipe.ttft_scale
+        return decodes + requests_per_s(decodes) * first - batching.admitted
+
+    decodes = _root(beyond, _LEAST * batching.admitted, batching.admitted)
+    cycle = batching.mean_cycle_s(decodes, clump) * recipe.tpot_scale
+    mean, median = (
+        batching.ttft_s(decodes, clump, median=which) * recipe.ttft_scale for which in (False, True)
+    )
+    served = batching.admitted / (mean + np.maximum(batching.steps - 1.0, 0.0) * cycle)
+    reader = batching.steps <= 1.0
+    if np.any(reader):
+        at_most = batching.prompts_per_s() / recipe.ttft_scale
+        alone = batching.first_wave_s() * recipe.ttft_scale
+        served = np.where(reader, np.minimum(batching.admitted / alone, at_most), served)
+        mean = np.where(reader, batching.admitted / served, mean)
+        median = np.where(reader, mean, median)
+    waiting = np.maximum(users - limit, 0.0) / served
+    burst: Array | float = 0.0
+    if batching.waves:
+        first = np.maximum(batching.first_wave_s() * recipe.ttft_scale, mean)
+        burst = (first - mean) / batching.waves
+    plain = batching.cycle_s(np.maximum(decodes, 1.0), np.zeros_like(decodes)) * recipe.tpot_scale
+    return Balance(
+        running=np.minimum(users, limit) * ranks,
+        ttft_s=mean + burst + waiting,
+        ttft_median_s=np.minimum(median, mean + burst) + waiting,
+        cycle_s=cycle,
+        requests_per_s=served * ranks,
+        utilisation=np.where(reader, 1.0, 1.0 - np.minimum(plain / cycle, 1.0)),
+        most_per_s=np.full_like(mean, np.inf),
+    )
+
+
+def open_loop(batching: Batching, rate: Array, ranks: Array, recipe: Recipe) -> Balance:
+    """Open loop: requests arrive at `rate` [1/s]; as many decode as keep up with them."""
+    one, steps = np.ones_like(rate), np.maximum(batching.steps, 1.0)
+    gaps = np.maximum(batching.steps - 1.0, 1e-9)
+
+    def requests_per_s(decodes: Array) -> Array:
+        return decodes / (gaps * batching.mean_cycle_s(decodes, steps) * recipe.tpot_scale)
+
+    most = batching.most_decodes()
+    grid = np.geomspace(_LEAST * one, most, 2 * _GRID)
+    sustained = np.maximum.accumulate(requests_per_s(grid), axis=0)
+    reader = batching.steps <= 1.0
+    reading = batching.prompts_per_s() / recipe.ttft_scale
+    most_per_s = np.where(reader, reading, sustained[-1])
+    each = np.minimum(rate / ranks, most_per_s)
+    decodes = np.array(
+        [np.interp(each[at], sustained[:, at], grid[:, at]) for at in range(one.size)]
+    )
+    cycle = batching.mean_cycle_s(decodes, steps) * recipe.tpot_scale
+    mean, median = (
+        batching.ttft_s(decodes, steps, median=which) * recipe.ttft_scale for which in (False, True)
+    )
+    utilisation = rate / ranks / most_per_s
+    if np.any(reader):
+        load = np.minimum(utilisation, 0.9995)
+        alone = batching.reading_s(
+            one * 0, batching.isl, batching.isl, batching.room(one * 0), one * 0
+        )
+        queue = batching.host_s + alone * (1.0 + load / (2.0 * (1.0 - load)))
+        mean = np.where(reader, queue * recipe.ttft_scale, mean)
+        median = np.where(reader, mean, median)
+    full = utilisation >= 1.0
+    return Balance(
+        running=(decodes + each * np.where(full, 0.0, mean)) * ranks,
+        ttft_s=np.where(full, np.inf, mean),
+        ttft_median_s=np.where(full, np.inf, np.minimum(median, mean)),
+        cycle_s=cycle,
+        requests_per_s=rate,
+        utilisation=utilisation,
+        most_per_s=most_per_s * ranks,
+    )
+
+
+def _root(beyond: Callable[[Array], Array], low: Array, high: Array) -> Array:
+    """Where an increasing function [configs] crosses zero between two bounds; else the nearer."""
+    places = np.arange(low.size)
+    spaced: Callable[..., Array] = np.geomspace
+    for number in (_GRID, _FINER):
+        grid = spaced(low, high, number)
+        values = beyond(grid)
+        at = np.clip((values < 0).sum(0), 1, number - 1)
+        low, high = grid[at - 1, places], grid[at, places]
+        below, above = values[at - 1, places], values[at, places]
+        spaced = np.linspace
+    share = np.clip(-below / np.maximum(above - below, 1e-300), 0.0, 1.0)
+    return low + share * (high - low)
