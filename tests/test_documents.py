@@ -7,6 +7,9 @@ from types import ModuleType
 
 import pytest
 import ridgeline
+import ridgeline._library
+import ridgeline._serving
+import ridgeline._static
 
 import genz_core.latency.measured_operators
 import genz_core.latency.profile
@@ -26,7 +29,14 @@ def test_the_examples_of_a_document_print_what_it_says(
 
 @pytest.mark.parametrize(
     "module",
-    [ridgeline, genz_core.latency.measured_operators, genz_core.latency.profile],
+    [
+        ridgeline,
+        ridgeline._library,
+        ridgeline._serving,
+        ridgeline._static,
+        genz_core.latency.measured_operators,
+        genz_core.latency.profile,
+    ],
     ids=lambda module: module.__name__,
 )
 def test_the_examples_of_a_module_print_what_they_say(module: ModuleType):

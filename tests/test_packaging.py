@@ -41,8 +41,8 @@ def wheel_names(wheel: Path) -> set[str]:
         return {name for name in archive.namelist() if ".dist-info/" not in name}
 
 
-def test_the_wheel_ships_the_five_packages_and_the_module_and_no_tests(wheel_names: set[str]):
-    assert {name.partition("/")[0] for name in wheel_names} == PACKAGES | {"ridgeline.py"}
+def test_the_wheel_ships_the_six_packages_and_no_tests(wheel_names: set[str]):
+    assert {name.partition("/")[0] for name in wheel_names} == PACKAGES | {"ridgeline"}
 
 
 def test_the_wheel_ships_every_source_and_data_file_of_the_packages(wheel_names: set[str]):

@@ -19,8 +19,9 @@ from genz_core import Estimate
 from genz_core.engine import EngineProfile
 from genz_core.latency import Pricer
 from genz_core.serving import ServingEstimate
+from genz_core.speculative import SpeculativeModel
 from genz_core.step import StepEstimate
-from genz_core.types import Array, Op, System
+from genz_core.types import Array, Model, Op, System
 from hardware_db.intervals import Interval, load_interval, load_operator_interval, validated_tier
 
 #: Which held-out points say how far off a figure is, the nearest first.  Whole requests, which are
@@ -88,8 +89,12 @@ def _ends(seconds: Any, interval: Interval | None, bound_s: Any = 0.0) -> tuple[
 
 
 def of_batch(estimate: Estimate) -> dict[str, Interval | None]:
-    """The intervals of a static batch's latencies; none where weights or cache were moved off."""
-    if estimate.offload is not None and np.any(estimate.offload.step_s > 0):
+    """The intervals of a static batch's latencies.
+
+    None where weights or cache were moved off the device, or tokens are drafted.
+    """
+    moved = estimate.offload is not None and np.any(estimate.offload.step_s > 0)
+    if moved or isinstance(estimate.model, SpeculativeModel):
         return dict.fromkeys(OF_BATCH)
     return _known(OF_BATCH, estimate.system, estimate.engine)
 

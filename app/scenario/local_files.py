@@ -5,14 +5,19 @@ Only the command line and the Python module come through here; pages know names 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, overload
 
+from app.scenario.drafting import Drafting
 from app.scenario.scenario import Resolved, Scenario, resolve_objects
 from model_registry.finding.hub import hub_model
 from model_registry.finding.sources import ModelSource, json_object
 
 _YAML = (".yaml", ".yml")
+#: Keywords of `Drafting`.
+DRAFTING = tuple(entry.name for entry in fields(Drafting))
 
 
 @overload
@@ -48,6 +53,18 @@ def system_source(given: Any) -> Any:
     """A typed system: a YAML file of this machine, or else a name; no text: as it is."""
     path = _path(given) if isinstance(given, str) and given.endswith(_YAML) else None
     return given if path is None else path
+
+
+def drafting_of(given: Mapping[str, Any]) -> Drafting:
+    """What drafts, from its keywords among others; a draft model may be a file.
+
+    Raises:
+        InvalidValue: as `Drafting`.
+    """
+    keywords = {name: given[name] for name in DRAFTING if name in given}
+    if "draft_model" in keywords:
+        keywords["draft_model"] = model_source(keywords["draft_model"])
+    return Drafting(**keywords)
 
 
 def resolve_local(scenario: Scenario) -> Resolved:

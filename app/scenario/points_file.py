@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from app.scenario import intervals
+from app.scenario.drafting import Drafting, drafted
 from app.scenario.points_row import NAMES, Point, parse
 from app.scenario.scenario import Resolved, Scenario, estimate_resolved, resolve
 from app.scenario.served_rows import WAVES, serve_resolved
@@ -22,6 +23,8 @@ from genz_core import Parallelism, Workload, decode_step
 from genz_core.cells import spreadsheet_cell
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.limits import checked_size
+from genz_core.serving.options import Options
+from genz_core.speculative import steps_per_token
 from genz_core.workload import OUT_OF_MEMORY
 from hardware_db.whole_file import write_whole
 
@@ -161,6 +164,8 @@ def group_of(point: Point) -> tuple[object, ...]:
         scenario.moe_tp is None,
         point.load,
         bool(point.stream_interval),
+        point.mtp_tokens,
+        point.options,
     )
 
 
@@ -177,6 +182,7 @@ def _price_or_fail(members: Sequence[tuple[int, Point]], look_up: LookUp) -> lis
 
 def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
     """Rows of one group, arrays side by side."""
+    resolved = _as_told(resolved, points[0])
     figures = (_static if points[0].load == "batch" else _served)(resolved, points)
     return [
         _row(
@@ -188,6 +194,15 @@ def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
         )
         for at, point in enumerate(points)
     ]
+
+
+def _as_told(resolved: Resolved, point: Point) -> Resolved:
+    """The scenario of a row with the options of its engine and what it drafts."""
+    if point.options != Options():
+        resolved = replace(resolved, engine=point.options.applied(resolved.engine))
+    if not point.mtp_tokens:
+        return resolved
+    return drafted(resolved, Drafting("mtp", draft_tokens=point.mtp_tokens))
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,14 +227,15 @@ def _static(resolved: Resolved, points: Sequence[Point]) -> _Figures:
     context = load.isl + np.where(np.asarray(load.osl) > 1, np.asarray(load.osl) / 2.0, 0.0)
     model, system = resolved.model, resolved.system
     step = decode_step(model, system, load.batch, context, split, resolved.engine)
+    each = steps_per_token(model, load.osl)
     latencies = {
         "prefill_s": result.prefill.total_s,
-        "decode_step_s": step.total_s,
+        "decode_step_s": step.total_s * each,
         "ttft_s": result.ttft_s,
         "tpot_s": result.tpot_s,
         "e2e_s": result.e2e_s,
     }
-    bounds = {**intervals.bounds_of(result), "decode_step_s": step.bound_total_s}
+    bounds = {**intervals.bounds_of(result), "decode_step_s": step.bound_total_s * each}
     columns = intervals.beside(latencies, intervals.of_batch(result), bounds)
     return _Figures(
         status=result.status,
@@ -231,7 +247,7 @@ def _static(resolved: Resolved, points: Sequence[Point]) -> _Figures:
             "output_tokens_per_s": result.output_tokens_per_s,
             "memory_bytes_per_device": result.memory.total_bytes,
             "bound_prefill_s": result.prefill.bound_total_s,
-            "bound_decode_step_s": step.bound_total_s,
+            "bound_decode_step_s": step.bound_total_s * each,
         },
     )
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from app.scenario.scenario import Scenario
 from genz_core.errors import InvalidParallelism, InvalidValue
 from genz_core.limits import checked_size
+from genz_core.serving.options import Options
 
 NAMES = ("model", "system", "engine", "weights", "moe_weights", "kv", "activations", "compute")
 _DEGREES = ("tp", "pp", "dp")
@@ -18,7 +19,8 @@ LOADS = ("batch", "concurrency", "rate")
 #: Columns of a points file.
 KNOWN = (
     "id", *NAMES, *_DEGREES, "ep", "moe_tp", "isl", "osl", *LOADS, "length_ratio",
-    "stream_interval", "recv_interval",
+    "stream_interval", "recv_interval", "mtp_tokens", "max_num_seqs", "max_num_batched_tokens",
+    "memory_fraction",
 )  # fmt: skip
 
 
@@ -28,6 +30,8 @@ class Point:
 
     concurrency: open requests, or rate: arrivals per second; neither: a static batch.
     stream_interval: see `genz_core.serving.Traffic`; 0 where the row does not state it.
+    mtp_tokens: drafted in a step by the model's own module, 0 for none.
+    options: what the engine was told, see `genz_core.serving.options`.
     """
 
     id: str
@@ -37,6 +41,8 @@ class Point:
     length_ratio: float = 1.0
     stream_interval: int = 0
     recv_interval: int = 1
+    mtp_tokens: int = 0
+    options: Options = field(default_factory=Options)
     notes: tuple[str, ...] = ()
 
     @property
@@ -73,6 +79,12 @@ def parse(row: Mapping[str, str], default_id: str = "") -> Point:
         length_ratio(row),
         whole(row, "stream_interval", 0),
         whole(row, "recv_interval", 1),
+        whole(row, "mtp_tokens", 0),
+        Options(
+            max_num_seqs=whole(row, "max_num_seqs", 0),
+            max_num_batched_tokens=whole(row, "max_num_batched_tokens", 0),
+            memory_fraction=number(row, "memory_fraction", 0.0, most=1.0),
+        ),
     )
 
 

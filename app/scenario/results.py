@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from app.scenario import intervals, served_rows, summary, sweep_rows
-from app.scenario.local_files import model_source, system_source
+from app.scenario.drafting import drafted
+from app.scenario.local_files import DRAFTING, drafting_of, model_source, system_source
 from app.scenario.scenario import Resolved, Scenario, estimate_resolved, resolve_objects
 from app.wording import quantities
 from app.wording.tables import TableFormat, render
@@ -281,13 +282,14 @@ def serve(
     **numbers: Any,
 ) -> Served:
     """See `ridgeline.serve`."""
+    drafting = drafting_of({name: numbers.pop(name) for name in DRAFTING})
     if (concurrency is None) == (rate is None):
         raise InvalidValue("give a concurrency or a rate, one of them")
     name, load = ("concurrency", concurrency) if rate is None else ("rate", rate)
     formats = {key: numbers.pop(key) for key in FORMATS}
     arrays, scalars = _arrays({**with_experts(numbers), name: load})
     scenario = Scenario(**{k: v for k, v in scalars.items() if k != name})
-    resolved = _looked_up(scenario, model, system, engine, formats)
+    resolved = drafted(_looked_up(scenario, model, system, engine, formats), drafting)
     size = len(next(iter(arrays.values()))) if arrays else 1
     loads = np.broadcast_to(np.asarray(load, dtype=float), (size,))
     split = {key: value for key, value in arrays.items() if key not in (*_SIZES, name)}

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypedDict
 
-from app.scenario.local_files import model_source, system_source
-from app.simulation.disaggregation import PrefillPool
 from app.scenario.drafting import Drafting
+from app.scenario.local_files import drafting_of, system_source
+from app.simulation.disaggregation import PrefillPool
 
-#: Keywords of `Drafting` and of `PrefillPool`.
-DRAFTING = tuple(entry.name for entry in fields(Drafting))
+#: Keywords of `PrefillPool`.
 PREFILL = tuple(entry.name for entry in fields(PrefillPool))
 
 
@@ -28,10 +27,7 @@ def pools(given: Mapping[str, Any]) -> Pools:
     Raises:
         InvalidValue: as `Drafting` and `PrefillPool`.
     """
-    drafting = {name: given[name] for name in DRAFTING if name in given}
     prefill = {name: given[name] for name in PREFILL if name in given}
-    if "draft_model" in drafting:
-        drafting["draft_model"] = model_source(drafting["draft_model"])
     if "prefill_system" in prefill:
         prefill["prefill_system"] = system_source(prefill["prefill_system"])
-    return Pools(drafting=Drafting(**drafting), prefill=PrefillPool(**prefill))
+    return Pools(drafting=drafting_of(given), prefill=PrefillPool(**prefill))

@@ -9,15 +9,15 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from app.scenario.drafting import Drafting
 from app.scenario.local_files import resolve_local
 from app.scenario.points_row import KNOWN as OF_POINTS
-from app.scenario.points_row import names_and_degrees
+from app.scenario.points_row import names_and_degrees, whole
 from app.scenario.scenario import Scenario
 from app.simulation import local_settings, rows
 from app.simulation.disaggregation import PrefillPool
 from app.simulation.offered_load import OfferedLoad
 from app.simulation.run import TARGETS, Settings, run
-from app.scenario.drafting import Drafting
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.serving.simulation import Options
 
@@ -85,6 +85,8 @@ def parse(row: Mapping[str, str]) -> tuple[Scenario, Settings]:
         if row.get(column)
     }
     pools = {name: _cell(row, name, kind) for name, kind in _POOLS.items() if row.get(name)}
+    if row.get("mtp_tokens"):
+        pools |= {"speculation": "mtp", "draft_tokens": whole(row, "mtp_tokens", 0)}
     return scenario, Settings(
         OfferedLoad(**load),
         Options(**options),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from app.scenario.local_files import model_source, system_source
+from app.scenario.local_files import DRAFTING, model_source, system_source
 from app.scenario.results import FORMATS, ResultTable, with_experts
 from app.scenario.scenario import Scenario, resolve_objects
 from app.simulation import local_settings, rows
@@ -126,7 +126,7 @@ def simulate(
     formats = {name: keywords.pop(name) for name in FORMATS}
     targets = {name: keywords.pop(f"{name[:-2]}_target_s") or 0.0 for name in TARGETS}
     options = {name: keywords.pop(name) for name in _OPTIONS if name in keywords}
-    words = (*local_settings.DRAFTING, *local_settings.PREFILL)
+    words = (*DRAFTING, *local_settings.PREFILL)
     pools = local_settings.pools({name: keywords.pop(name) for name in words})
     degrees = with_experts({name: keywords.pop(name) for name in _DEGREES})
     scenario = Scenario(expert_imbalance=keywords.pop("expert_imbalance"), **degrees)

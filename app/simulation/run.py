@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast, get_args
 
+from app.scenario.drafting import Drafting
 from app.scenario.scenario import Resolved, basis
 from app.scenario.setup import Setup, resolve_setup
 from app.simulation.disaggregation import Prefill, PrefillPool, balance_sentence, matched
 from app.simulation.offered_load import OfferedLoad
-from app.scenario.drafting import Drafting
 from app.simulation.trace_file import Trace
 from genz_core.deployment import recipe_key
 from genz_core.errors import InvalidValue, UnknownName

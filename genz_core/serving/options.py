@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from genz_core.engine import EngineProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +27,12 @@ class Options:
     recv_interval: int = 1
     scheduler: str = ""
     step_scale: float | None = None
+
+    def applied(self, engine: EngineProfile) -> EngineProfile:
+        """The engine with these limits of a step and this part of the memory."""
+        return replace(
+            engine,
+            max_sequences=self.max_num_seqs or engine.max_sequences,
+            chunk_tokens=self.max_num_batched_tokens or engine.chunk_tokens,
+            memory_fraction=self.memory_fraction or engine.memory_fraction,
+        )

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from genz_core.engine import EngineProfile
 from genz_core.speculative import Speculation, SpeculativeModel
 from genz_core.types import Array, Model, Num, Parallelism, System

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.commands import options as opt
+from app.commands.predict import simulation_options as sim
 from app.wording.tables import TableFormat
 
 if TYPE_CHECKING:
+    from app.scenario.drafting import Drafting
     from app.scenario.scenario import Scenario
 
 
@@ -51,13 +53,18 @@ def serve(
     recv_interval: Annotated[
         int, typer.Option(help="Decode steps between two looks at new requests.")
     ] = 1,
+    speculation: sim.Speculation = "",
+    draft_tokens: sim.DraftTokens = None,
+    draft_model: sim.DraftModel = "",
+    acceptance: sim.Acceptance = "",
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
     import numpy as np
 
     from app.scenario import served_rows
-    from app.scenario.local_files import resolve_local
+    from app.scenario.drafting import drafted
+    from app.scenario.local_files import drafting_of, resolve_local
     from app.scenario.scenario import Scenario
     from genz_core.errors import InvalidValue
 
@@ -76,17 +83,25 @@ def serve(
         osl=osl,
         **degrees,
     )
+    drafting = drafting_of(
+        {
+            "speculation": speculation,
+            "draft_tokens": draft_tokens,
+            "draft_model": draft_model,
+            "acceptance": acceptance,
+        }
+    )
     if trace:
         if concurrency or rate:
             raise InvalidValue("give --concurrency, --rate or --trace, one of them")
         if burst_start or stream_interval != 1:
             raise InvalidValue("--burst-start and --stream-interval are not of a --trace")
-        _simulate(scenario, trace, recv_interval, opt.table_format(format_, json))
+        _simulate(scenario, trace, recv_interval, drafting, opt.table_format(format_, json))
         return
     name, values = _loads(concurrency, rate)
     if not 0.0 < length_ratio <= 1.0:
         raise InvalidValue(f"--length-ratio {length_ratio:g} is not between 0 and 1")
-    resolved, load = resolve_local(scenario), np.array(values)
+    resolved, load = drafted(resolve_local(scenario), drafting), np.array(values)
     result = served_rows.serve_resolved(
         resolved,
         concurrency=load if name == "concurrency" else None,
@@ -100,7 +115,9 @@ def serve(
     typer.echo(opt.rendered(rows, opt.table_format(format_, json)))
 
 
-def _simulate(scenario: Scenario, trace: str, recv_interval: int, chosen: TableFormat) -> None:
+def _simulate(
+    scenario: Scenario, trace: str, recv_interval: int, drafting: Drafting, chosen: TableFormat
+) -> None:
     """Simulate a trace and print its figures, as `ridgeline simulate --trace` does."""
     from app.commands.predict.simulate import run_and_print
     from app.scenario.local_files import resolve_local
@@ -108,7 +125,8 @@ def _simulate(scenario: Scenario, trace: str, recv_interval: int, chosen: TableF
     from app.simulation.run import Settings
     from genz_core.serving.simulation import Options
 
-    settings = Settings(OfferedLoad(trace=trace), Options(recv_interval=recv_interval))
+    options = Options(recv_interval=recv_interval)
+    settings = Settings(OfferedLoad(trace=trace), options, drafting=drafting)
     run_and_print(resolve_local(scenario), settings, chosen)
 
 

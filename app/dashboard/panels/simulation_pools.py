@@ -9,8 +9,8 @@ import streamlit as st
 
 import hardware_db
 from app.dashboard.sidebar import DEGREES, PRECISIONS
-from app.simulation.disaggregation import PrefillPool
 from app.scenario.drafting import DRAFT_TOKENS, METHODS, Drafting
+from app.simulation.disaggregation import PrefillPool
 from genz_core.limits import LIMITS, checked_size
 from model_registry.finding.loading import names as model_names
 

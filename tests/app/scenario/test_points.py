@@ -220,3 +220,69 @@ def test_a_spreadsheets_byte_order_mark_and_blanks_do_no_harm(tmp_path):
     )
     (row,) = points_file.price(points_file.read(path))
     assert row["status"] == "ok" and row["id"] == "0"
+
+
+# ------------------------------------------------------------------------------- flags of engines
+
+DEEPSEEK = {
+    "model": "deepseek-ai/DeepSeek-V3", "system": "h200_sxm", "engine": "sglang", "tp": "8",
+    "concurrency": "16", "isl": "1000", "osl": "400",
+}  # fmt: skip
+
+
+def test_a_row_with_drafts_equals_the_module_and_says_whose_acceptance_it_took():
+    load = DEEPSEEK | {"stream_interval": "1"}
+    (plain, row) = price(load, load | {"mtp_tokens": "2"})
+    named = serve(
+        DEEPSEEK["model"], system="h200_sxm", engine="sglang", tp=8, concurrency=16, isl=1000,
+        osl=400, burst_start=True, speculation="mtp", draft_tokens=2, stream_interval=1,
+    )  # fmt: skip
+    assert float(row["tpot_s"]) == pytest.approx(named.tpot_s, rel=1e-6)
+    assert float(row["tpot_s"]) < float(plain["tpot_s"])
+    assert "drafts 2 tokens a step" in row["message"] and "tpot_s" in row["not_validated"]
+
+
+def test_a_static_batch_with_drafts_is_faster_a_token_and_sums_up():
+    static = {**DEEPSEEK, "concurrency": "", "batch": "4"}
+    (plain, row) = price(static, static | {"mtp_tokens": "1"})
+    figures = {name: float(row[name]) for name in ("ttft_s", "tpot_s", "e2e_s")}
+    assert figures["tpot_s"] < float(plain["tpot_s"])
+    assert figures["e2e_s"] == pytest.approx(figures["ttft_s"] + 399 * figures["tpot_s"])
+
+
+def test_intervals_of_an_engine_delay_the_first_token():
+    load = {**GOOD, "batch": "", "concurrency": "16", "engine": "vllm", "stream_interval": "1"}
+    plain, streamed, received = price(
+        load, load | {"stream_interval": "20"}, load | {"recv_interval": "30"}
+    )
+    assert float(streamed["ttft_s"]) > float(plain["ttft_s"]) < float(received["ttft_s"])
+
+
+def test_a_model_without_the_module_says_so_in_its_row():
+    (row,) = price({**GOOD, "mtp_tokens": "2"})
+    assert row["status"] != "ok" and "multi-token-prediction" in row["message"]
+
+
+def test_limits_of_an_engine_hold_in_its_row():
+    load = {**GOOD, "batch": "", "concurrency": "64", "engine": "vllm"}
+    plain, few, small = price(
+        load, load | {"max_num_seqs": "8"}, load | {"memory_fraction": "0.25"}
+    )
+    assert float(few["tpot_s"]) < float(plain["tpot_s"])
+    assert float(few["ttft_s"]) > float(plain["ttft_s"])
+    assert float(small["ttft_s"]) > float(plain["ttft_s"])
+
+
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [
+        ("mtp_tokens", "-1"),
+        ("max_num_seqs", "many"),
+        ("memory_fraction", "1.5"),
+        ("stream_interval", "0"),
+        ("recv_interval", "1.5"),
+    ],
+)
+def test_a_flag_that_cannot_be_is_named(column: str, cell: str):
+    (row,) = price({**GOOD, column: cell})
+    assert row["status"] == "invalid_value" and column in row["message"] and cell in row["message"]

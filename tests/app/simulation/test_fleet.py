@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from app.scenario.drafting import Drafting
 from app.simulation import fleet
 from app.simulation.disaggregation import PrefillPool
 from app.simulation.points import COLUMNS, digest, parse, simulate_row
-from app.scenario.drafting import Drafting
 from genz_core.errors import InvalidValue, MeasurementError
 
 ROW = {

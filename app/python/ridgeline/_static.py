@@ -1,0 +1,108 @@
+"""A static batch: one estimate, or every combination of some axes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from app.scenario.results import Estimate, Sweep
+    from genz_core.engine import EngineProfile
+    from genz_core.types import Model, Num, System
+    from genz_core.validity import OnError
+
+    Numbers = Num | Sequence[float] | np.ndarray
+
+
+def estimate(
+    model: str | Path | Model | Mapping[str, Any],
+    *,
+    system: str | Path | System = "h100-sxm5-80gb",
+    engine: str | EngineProfile = "generic",
+    batch: Numbers = 1,
+    isl: Numbers = 1024,
+    osl: Numbers = 128,
+    weights: str = "",
+    moe_weights: str = "",
+    kv: str = "",
+    activations: str = "",
+    compute: str = "",
+    tp: Numbers = 1,
+    pp: Numbers = 1,
+    dp: Numbers = 1,
+    ep: Numbers | None = None,
+    moe_tp: Numbers | None = None,
+    cp: Numbers = 1,
+    expert_imbalance: Numbers = 1.0,
+    offload: str = "",
+    on_error: OnError = "raise",
+) -> Estimate:
+    """Price a static batch: TTFT, TPOT, memory, cost, each latency beside its bound and interval.
+
+    Args:
+        model: name, Hugging Face id, path to a config.json, its parsed content, or a `Model`.
+        system: slug, alias, path to a YAML, or a `System`.
+        engine: trtllm, vllm, sglang, hf, llama.cpp ..., or an `EngineProfile`.
+        batch: sequences at once.  isl, osl: prompt and output tokens of each.
+        weights, moe_weights, kv, activations, compute: number formats; "" for the checkpoint's
+            own or the engine's default.
+        tp, pp, dp, cp: degrees of tensor, pipeline, attention-data and context parallelism.
+        ep, moe_tp: how the experts are split, ep * moe_tp = tp * dp; either follows from the other.
+        expert_imbalance: rows of the busiest ep rank over the mean of all.
+        offload: move what does not fit to the host, "weights" or "kv".
+        on_error: "raise" the error of what cannot run, or give it a reason code ("status").
+
+    Returns:
+        The estimate: floats, or arrays where an argument was one; SI units.
+
+    Raises:
+        RidgelineError: a name, size or degree that cannot be, or (`on_error="raise"`) a
+            configuration that does not fit; the sentence says what is near and what to do.
+
+    >>> two = estimate("Qwen/Qwen3-8B", system="h200", batch=[1, 64])
+    >>> bool(two.tpot_s[0] < two.tpot_s[1])
+    True
+    """
+    arguments = dict(locals())
+    from app.scenario import results
+
+    return results.estimate(**arguments)
+
+
+def sweep(
+    model: str | Path | Model | Mapping[str, Any],
+    *,
+    system: str | Path | System = "h100-sxm5-80gb",
+    engine: str | EngineProfile = "generic",
+    weights: str = "",
+    moe_weights: str = "",
+    kv: str = "",
+    activations: str = "",
+    compute: str = "",
+    on_error: OnError = "status",
+    **axes: Numbers,
+) -> Sweep:
+    """Price every combination of some axes in one call.
+
+    Args:
+        axes: values of batch, isl, osl, tp, pp, dp, ep and cp, in the order they vary; a number
+            is an axis of one value.
+        on_error: see `estimate`; by default a combination that cannot run has a reason code.
+
+    Returns:
+        A table, one row a combination.
+
+    Raises:
+        RidgelineError: an axis or a value that cannot be.
+
+    >>> table = sweep("meta-llama/Llama-3.1-8B", system="h100", batch=[1, 8, 64], tp=[1, 2])
+    >>> len(table), table.rows[0]["status"]
+    (6, 'ok')
+    """
+    arguments = dict(locals())
+    from app.scenario import results
+
+    return results.sweep(**arguments)
