@@ -23,6 +23,11 @@ SPLITS: Mapping[str, str] = {
     "one model left out": "model",
     "one GPU left out": "system",
 }
+#: The fact that tells a subset of the rows, and its value; see `app.engine_fit.targets.Target`.
+SUBSETS: Mapping[str, tuple[str, str]] = {
+    "possible": ("possible", "yes"),
+    "concurrency 1-4": ("load", "low"),
+}
 OWN_RUNS = (0, 1, 3, 5)
 _FOLDS = 5
 _DRAWS = 2  # of own runs, from every recipe
@@ -36,10 +41,13 @@ class Residuals:
     targets: list[Target]
     logs: Array
 
-    def of_metric(self, metric: str, *, possible: bool = False) -> Array:
-        """The logs of one metric; possible: without rows that contradict physics."""
-        kept = ("yes",) if possible else ("yes", "no")
-        chosen = [t.metric == metric and t.facts["possible"] in kept for t in self.targets]
+    def of_metric(self, metric: str, subset: str = "") -> Array:
+        """The logs of one metric, of all rows or of a subset of `SUBSETS`."""
+        fact, value = SUBSETS.get(subset, ("metric", metric))
+        chosen = [
+            t.metric == metric and {"metric": metric, **t.facts}[fact] == value
+            for t in self.targets
+        ]
         return self.logs[np.array(chosen)]
 
     def of_set(self, name: str) -> Array:
@@ -105,17 +113,17 @@ def split_errors(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
     rows = []
     for label, of_split in residuals.items():
         logs = {metric: of_split.of_metric(metric) for metric in SPREAD}
-        logs |= {_possible(metric): of_split.of_metric(metric, possible=True) for metric in SCALES}
+        logs |= {
+            f"{metric}, {subset}": of_split.of_metric(metric, subset)
+            for subset in SUBSETS
+            for metric in SCALES
+        }
         logs["published, all"] = of_split.of_set("published")
         rows += [
             {"split": label, "metric": name, **error_figures(ratios)}
             for name, ratios in logs.items()
         ]
     return rows
-
-
-def _possible(metric: str) -> str:
-    return f"{metric}, possible"
 
 
 def error_figures(logs: Array) -> dict[str, float]:
@@ -178,11 +186,11 @@ def own_runs_table(by_count: Mapping[int, Residuals]) -> list[dict[str, Any]]:
         {
             "own runs": count,
             "metric": name,
-            **error_figures(residuals.of_metric(metric, possible=possible)),
+            **error_figures(residuals.of_metric(metric, subset)),
         }
         for count, residuals in by_count.items()
         for metric in SCALES
-        for name, possible in ((metric, False), (_possible(metric), True))
+        for name, subset in ((metric, ""), (f"{metric}, possible", "possible"))
     ]
 
 

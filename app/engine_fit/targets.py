@@ -21,6 +21,8 @@ from genz_core.operator_calibration import TOLERANCE
 from genz_core.types import Array, Mask
 from hardware_db.engine_files import prior_engine
 
+_LOW = 4  # users, up to which an engine is close to idle
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -28,8 +30,8 @@ class Target:
 
     facts: model, system, configuration, set ("serving" or "published"), engine, recipe (the key
     of `hardware_db.recipes.load_recipe`, joined by "|"), tier of the latency profile, named (the
-    model), possible ("no" where a figure of its row lies below the bound of the load that it
-    states).
+    model), load ("low" for one to four users, else "high", "" where nobody is served), possible
+    ("no" where a figure of its row lies below the bound of the load that it states).
     """
 
     row: int
@@ -176,12 +178,14 @@ def _facts(row: Mapping[str, str]) -> dict[str, str]:
     if "phase" in row:
         return {
             "set": "published",
+            "load": "",
             "model": model,
             "configuration": f"{row['source']}|{system}|{model}",
         }
     split = "/".join(row.get(k, "") for k in ("tp", "pp", "dp", "ep", "moe_tp", "isl", "osl"))
     return {
         "set": "serving",
+        "load": "low" if float(row["concurrency"]) <= _LOW else "high",
         "model": model,
         "configuration": f"{model}|{system}|{row['weights']}|{split}",
     }

@@ -67,6 +67,7 @@ def synthetic(slow=(), scale=1.0, serving=True):
                         "recipe": f"{len(model)}|{system}|fp8", "named": model,
                         "configuration": f"{model}|{system}|{batch}", "batch": str(batch),
                         "possible": "yes",
+                        "load": "high",
                     }  # fmt: skip
                     targets.append(Target(row, metric, time * scale, facts))
     return Synthetic(targets)
@@ -158,9 +159,15 @@ def spread_out(sigma, metric="tpot_s", count=2000, draw=None):
     rng = np.random.default_rng(0)
     targets = []
     for at in range(count):
+        facts = {"engine": "e", "tier": "measured", "possible": "yes", "load": "high"}
         names = {name: f"{name}{at // 8}" for name in ("configuration", "model", "system")}
         targets.append(
-            Target(at, metric, 1.0, {**names, "engine": "e", "tier": "measured", "possible": "yes"})
+            Target(
+                at,
+                metric,
+                1.0,
+                facts | names,
+            )
         )
     residuals = Residuals(targets, rng.normal(0.0, sigma, count) if draw is None else draw)
     splits = ("configurations held out", "one model left out", "one GPU left out")
