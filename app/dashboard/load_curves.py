@@ -11,7 +11,7 @@ import pandas as pd
 from app.dashboard import cached
 from app.scenario import scenario
 from app.scenario.scenario import Resolved
-from app.scenario.served_rows import columns, serve_resolved
+from app.scenario.served_rows import as_calibrated, columns, serve_resolved
 from app.scenario.setup import Setup
 from genz_core.errors import RidgelineError
 from genz_core.serving import ServingEstimate
@@ -39,7 +39,8 @@ def curve(setup: Setup, load: str, length_ratio: float) -> pd.DataFrame:
         RidgelineError: as `cached.resolved`.
     """
     degree = setup.scenario.tp
-    return _curves(cached.resolved(setup), load, length_ratio, (degree,))[degree]
+    resolved = as_calibrated(cached.resolved(setup))
+    return _curves(resolved, load, length_ratio, (degree,))[degree]
 
 
 @cached.by_setup(32)

@@ -289,10 +289,11 @@ def serve(
     formats = {key: numbers.pop(key) for key in FORMATS}
     arrays, scalars = _arrays({**with_experts(numbers), name: load})
     scenario = Scenario(**{k: v for k, v in scalars.items() if k != name})
-    resolved = drafted(_looked_up(scenario, model, system, engine, formats), drafting)
+    resolved = _looked_up(scenario, model, system, engine, formats)
+    split = {key: value for key, value in arrays.items() if key not in (*_SIZES, name)}
+    resolved = drafted(resolved if split else served_rows.as_calibrated(resolved), drafting)
     size = len(next(iter(arrays.values()))) if arrays else 1
     loads = np.broadcast_to(np.asarray(load, dtype=float), (size,))
-    split = {key: value for key, value in arrays.items() if key not in (*_SIZES, name)}
     result = served_rows.serve_resolved(
         resolved,
         concurrency=loads if name == "concurrency" else None,

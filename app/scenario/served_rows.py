@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from app.scenario import intervals
 from app.scenario.scenario import Resolved, basis
+from genz_core.deployment import recipe_key
 from genz_core.serving import ServingEstimate, Traffic, serve
 from genz_core.types import Array, Num, Parallelism
+from hardware_db import recipes
 
 #: Requests that each user of a public benchmark sends.
 WAVES = 10.0
@@ -20,6 +23,20 @@ OTHERS = (
     "output_tokens_per_s", "output_tokens_per_s_per_device", "interactivity", "running",
     "capacity", "utilisation",
 )  # fmt: skip
+
+
+def as_calibrated(resolved: Resolved) -> Resolved:
+    """A scenario with the user's own scale of this deployment's steps, if one was kept.
+
+    It stands in for a recipe's scales, as in a simulation.
+    """
+    key = recipe_key(resolved.engine, resolved.model, resolved.system)
+    kept = recipes.step_scale(key, resolved.scenario.parallelism)
+    if kept is None:
+        return resolved
+    scales = replace(resolved.engine.recipe, tpot_scale=kept.scale, ttft_scale=kept.scale, points=1)
+    engine = replace(resolved.engine, recipe=scales, measured_on="own_few")
+    return replace(resolved, engine=engine, notes=(*resolved.notes, kept.sentence))
 
 
 def serve_resolved(

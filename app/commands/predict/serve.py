@@ -101,7 +101,8 @@ def serve(
     name, values = _loads(concurrency, rate)
     if not 0.0 < length_ratio <= 1.0:
         raise InvalidValue(f"--length-ratio {length_ratio:g} is not between 0 and 1")
-    resolved, load = drafted(resolve_local(scenario), drafting), np.array(values)
+    known = served_rows.as_calibrated(resolve_local(scenario))
+    resolved, load = drafted(known, drafting), np.array(values)
     result = served_rows.serve_resolved(
         resolved,
         concurrency=load if name == "concurrency" else None,

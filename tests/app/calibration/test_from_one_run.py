@@ -7,6 +7,7 @@ from datetime import date
 
 import numpy as np
 import pytest
+from ridgeline import serve
 
 from app.calibration import from_one_run
 from app.scenario.scenario import Resolved, Scenario, resolve
@@ -50,6 +51,23 @@ def test_a_kept_scale_is_dated_and_holds_for_its_deployment_alone(resolved):
     other = replace(resolved, scenario=replace(resolved.scenario, tp=4))
     assert kept_scale(other) is None
     assert run(resolved, Settings(OPEN, step_scale=1.0)).step_scale == 1.0
+
+
+def test_a_kept_scale_is_that_of_the_closed_form_as_well(resolved):
+    def served():
+        return serve(
+            resolved.model, system=resolved.system, engine="vllm", tp=2, concurrency=16, isl=256,
+            osl=64, length_ratio=0.8,
+        )  # fmt: skip
+
+    before = served()
+    fit = from_one_run.fit(resolved, Settings(CLOSED), 3.0 * before.tpot_s)
+    from_one_run.keep(fit)
+    after = served()
+    assert after.tpot_s == pytest.approx(3.0 * before.tpot_s, rel=0.1)
+    assert fit.scale.sentence in str(after.rows[0]["message"])
+    other = serve(resolved.model, system=resolved.system, engine="vllm", tp=4, concurrency=16)
+    assert "steps x" not in other.rows[0]["message"]
 
 
 def test_a_forgotten_scale_is_gone(resolved):
