@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
+from profilers.readers.columns import range_paths
 from profilers.schema import Report
 
 #: No report has so many different kernels.
@@ -38,27 +40,38 @@ def ranges_table(report: Report, most: int = 1000) -> pd.DataFrame:
     """The tree of ranges around kernels, the first `most` paths in alphabetical order.
 
     Returns:
-        path, depth (0: outermost), name, runs and host_s (of all ranges of that name; None and
-        NaN where the report has none), launches and gpu_s (of the kernels inside).
+        path, depth (0: outermost), name, runs and host_s (of the ranges on that path; None and
+        NaN where the report times none), launches and gpu_s (of the kernels inside).
     """
     totals = _kernels_inside(report.kernels)
-    host = report.ranges.groupby("name", observed=True)[["count", "duration_s"]].sum()
+    host = _host_times(report.ranges)
     rows = []
     for path, (launches, time_s) in sorted(totals.items()):
-        name = path.rpartition("/")[2]
-        timed = name in host.index
+        runs, host_s = host.get(path, (None, float("nan")))
         rows.append(
             {
                 "path": path,
                 "depth": path.count("/"),
-                "name": name,
-                "runs": int(host.loc[name, "count"]) if timed else None,
-                "host_s": float(host.loc[name, "duration_s"]) if timed else float("nan"),
+                "name": path.rpartition("/")[2],
+                "runs": runs,
+                "host_s": host_s,
                 "launches": int(launches),
                 "gpu_s": time_s,
             }
         )
     return pd.DataFrame(rows[:most])
+
+
+def _host_times(ranges: pd.DataFrame) -> dict[str, tuple[int, float]]:
+    """{path: (runs, seconds on the host)} of all ranges."""
+    labels = ranges["name"].cat
+    parent = ranges["parent"].fillna(-1).to_numpy(dtype=np.int64)
+    paths, _ = range_paths(
+        labels.categories.tolist(), labels.codes.to_numpy(np.int64), parent, np.arange(len(ranges))
+    )
+    summed = ranges.groupby(paths, observed=True)[["count", "duration_s"]].sum()
+    pairs = zip(summed["count"].tolist(), summed["duration_s"].tolist(), strict=True)
+    return {str(path): pair for path, pair in zip(summed.index, pairs, strict=True)}
 
 
 def _kernels_inside(kernels: pd.DataFrame) -> dict[str, list[float]]:

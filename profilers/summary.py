@@ -110,9 +110,9 @@ def _launch_delay_s(kernels: pd.DataFrame) -> float | None:
 
 
 def _top_kernel(kernels: pd.DataFrame) -> dict[str, Any] | None:
-    """The name with the most time over all its launches."""
+    """The name with the most time over all its launches; None where the report times none."""
     sums = kernels.groupby("name", observed=True)[["count", "duration_s"]].sum()
-    if not len(sums):
+    if not len(sums) or not bool((sums["duration_s"] > 0).any()):
         return None
     (name,) = sums["duration_s"].nlargest(1).index
     count, time_s = sums.loc[name]

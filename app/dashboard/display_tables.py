@@ -18,6 +18,7 @@ from app.scenario.summary import step_of
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE, MICROSECOND
 from genz_core import Estimate, economics
+from genz_core.cells import spreadsheet_cell
 from profilers.store import KeptRun
 
 _TRUST = "Four of five held-out measurements of such operators lie between low and high"
@@ -84,9 +85,16 @@ def operator_columns() -> dict[str, Any]:
 
 
 def in_microseconds(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with seconds in microseconds ("mean_s" as "mean [µs]"), no underscores in names."""
+    """The table with seconds in microseconds ("mean_s" as "mean [µs]"), no underscores in names.
+
+    Its texts are cells for a spreadsheet: the table on the page has a button that saves it as CSV.
+    """
     times = [name for name in table if name.endswith("_s")]
-    shown = table.assign(**{name: table[name] / MICROSECOND for name in times})
+    texts = [name for name in table if not pd.api.types.is_numeric_dtype(table[name])]
+    shown = table.assign(
+        **{name: table[name] / MICROSECOND for name in times},
+        **{name: table[name].map(spreadsheet_cell, na_action="ignore") for name in texts},
+    )
     words = {name: f"{name[:-2]} [µs]" if name in times else name for name in table}
     return shown.rename(columns={name: word.replace("_", " ") for name, word in words.items()})
 

@@ -16,7 +16,7 @@ ZIP_MAGIC = b"PK\x03\x04"
 CHUNK_BYTES = 1 << 20
 
 #: A trace shrinks 12 to 30 times; far beyond that, a file is a bomb.
-MAX_RATIO = 400
+MAX_RATIO = 100
 MAX_RATIO_FROM_BYTES = 64 << 20
 MAX_OUTPUT_BYTES = 8 << 30
 #: A zip ends with a record of 22 bytes and a comment; it says how long the list of members is.
@@ -24,13 +24,24 @@ _END_OF_ZIP_BYTES = 22 + 65535
 _MAX_LISTED_BYTES = 1 << 16
 
 
+class BrokenOff(ReportError):
+    """A file that ends or is damaged in the middle: what stands before may be read."""
+
+
 def decompressed_head(path: Path, size: int = 4096) -> bytes:
-    """The first bytes of a file's content, inside gzip or zip where it is packed."""
+    """The first bytes of a file's content, inside gzip or zip where it is packed.
+
+    A packed file that breaks off is no error as long as anything stands before.
+    """
     head = b""
-    for chunk in content_chunks(path, chunk_bytes=size):
-        head += chunk
-        if len(head) >= size:
-            break
+    try:
+        for chunk in content_chunks(path, chunk_bytes=size):
+            head += chunk
+            if len(head) >= size:
+                break
+    except BrokenOff:
+        if not head:
+            raise
     return head[:size]
 
 
@@ -121,9 +132,9 @@ def _gunzip(first: bytes, rest: Iterator[bytes], chunk_bytes: int) -> Iterator[b
                 pending = next(rest, b"")
                 consumed += len(pending)
                 if not pending:
-                    raise ReportError("the gzip file ends in the middle; copy it again")
+                    raise BrokenOff("the gzip file ends in the middle; copy it again")
     except zlib.error as error:
-        raise ReportError(f"the gzip file is damaged ({error})") from None
+        raise BrokenOff(f"the gzip file is damaged ({error})") from None
 
 
 def _refuse_bomb(consumed: int, produced: int) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from genz_core.errors import ReportError
+from profilers.readers.compressed import BrokenOff
 
 #: One value (an event, a metadata field) may take this many characters.
 MAX_VALUE_CHARS = 4 << 20
@@ -65,7 +66,8 @@ class JsonStream:
         """The next value.
 
         Raises:
-            ReportError: the document ends inside it, or it is malformed, too deep or too large.
+            BrokenOff: the document ends inside it, or it is malformed or too large.
+            ReportError: it is too deep.
         """
         self.peek()
         while True:
@@ -82,9 +84,9 @@ class JsonStream:
             except ValueError as error:
                 problem = str(error).split(":")[0]
             if len(self._buffer) - self._at > MAX_VALUE_CHARS:
-                raise ReportError(f"the JSON is damaged or a value in it is too large ({problem})")
+                raise BrokenOff(f"the JSON is damaged or a value in it is too large ({problem})")
             if not self._more():
-                raise ReportError(f"the JSON is damaged or cut off ({problem})")
+                raise BrokenOff(f"the JSON is damaged or cut off ({problem})")
 
     def peek(self, skip: re.Pattern[str] = _SPACE) -> str:
         """The next character that is no space, not consumed; "" at the end."""

@@ -10,6 +10,7 @@ Times of the format are microseconds with three decimals.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Iterator
@@ -18,13 +19,15 @@ from typing import Any
 
 from genz_core.errors import ReportError
 from profilers.readers.columns import MAX_NAME_CHARS
-from profilers.readers.compressed import content_chunks
+from profilers.readers.compressed import BrokenOff, content_chunks
 from profilers.readers.json_stream import JsonStream
 from profilers.readers.torch_tables import FACTS, TraceEvents, build_report
 from profilers.schema import Report
 
 #: Device activities, launches, operators and annotations that one trace may hold.
 MAX_EVENTS = 3_000_000
+#: Events that are passed over, before and for each one that is kept: frames of Python are many.
+_IGNORED_EVENTS, _IGNORED_PER_KEPT = 1_000_000, 500
 #: Characters of different names and shapes that one trace may hold.
 MAX_TEXT_CHARS = 200_000_000
 
@@ -66,23 +69,38 @@ def read(path: Path) -> Report:
     """
     stream = JsonStream(content_chunks(path))
     events, header = TraceEvents(), {}
-    if stream.peek() == "[":
-        _keep_events(events, stream.elements())
-    else:
-        has_events = False
-        for key in stream.members():
-            if key == "traceEvents" and stream.peek() == "[":
-                has_events = True
-                _keep_events(events, stream.elements())
-            else:
-                value = stream.value()
-                if key in _HEADER:
-                    header[key] = value
-        if not has_events:
-            raise ReportError('the JSON has no "traceEvents"; give the file a profiler exported')
+    broken: BrokenOff | None = None
+    try:
+        _read_document(stream, events, header)
+    except BrokenOff as error:
+        broken = error
+        if not events.kept:
+            raise
     if not events.kept:
         raise ReportError("the JSON holds no event of a PyTorch profiler; nothing to import")
-    return build_report(path, events, header)
+    report = build_report(path, events, header)
+    if broken is None:
+        return report
+    note = f"the trace breaks off after event {events.seen:,}, what follows is missing: {broken}"
+    return dataclasses.replace(report, notes=(note, *report.notes))
+
+
+def _read_document(stream: JsonStream, events: TraceEvents, header: dict[str, Any]) -> None:
+    """Add the events of a document, and the fields of its header; errors as `read`."""
+    if stream.peek() == "[":
+        _keep_events(events, stream.elements())
+        return
+    has_events = False
+    for key in stream.members():
+        if key == "traceEvents" and stream.peek() == "[":
+            has_events = True
+            _keep_events(events, stream.elements())
+        else:
+            value = stream.value()
+            if key in _HEADER:
+                header[key] = value
+    if not has_events:
+        raise ReportError('the JSON has no "traceEvents"; give the file a profiler exported')
 
 
 def _keep_events(events: TraceEvents, items: Iterator[Any]) -> None:
@@ -93,6 +111,11 @@ def _keep_events(events: TraceEvents, items: Iterator[Any]) -> None:
     """
     for item in items:
         events.seen += 1
+        if events.seen > _IGNORED_EVENTS and events.seen > _IGNORED_PER_KEPT * events.kept:
+            raise ReportError(
+                f"of the first {events.seen:,} events of the trace {events.kept:,} are of a "
+                "PyTorch profiler; that is no trace of one"
+            )
         try:
             category = item["cat"]
             known = item["ph"] == "X" and (category := category.lower()) in _KEPT

@@ -268,14 +268,38 @@ def test_an_integer_of_a_million_digits_is_refused(tmp_path):
         profilers.read_report(path)
 
 
-def test_a_trace_cut_in_half_is_refused(report_path, tmp_path):
+def test_a_trace_cut_in_half_is_read_up_to_the_cut_and_says_so(report_path, report_of, tmp_path):
     packed = report_path(SGLANG_DECODE).read_bytes()
     text = gzip.decompress(packed)
+    whole = report_of(SGLANG_DECODE).kernels
     cut = tmp_path / "cut"
-    for half in (packed[: len(packed) // 2], text[: len(text) // 2], packed[:20]):
+    for half in (packed[: len(packed) * 3 // 4], text[: len(text) * 3 // 4]):
         cut.write_bytes(half)
+        report = profilers.read_report(cut)
+        assert 0 < len(report.kernels) < len(whole)
+        assert report.kernels["name"].tolist() == whole["name"].tolist()[: len(report.kernels)]
+        assert report.notes[0].startswith("the trace breaks off after event ")
+
+
+def test_a_trace_that_breaks_off_before_its_first_event_is_refused(report_path, tmp_path):
+    packed = report_path(SGLANG_DECODE).read_bytes()
+    cut = tmp_path / "cut"
+    for head in (packed[:20], gzip.decompress(packed)[:200]):
+        cut.write_bytes(head)
         with pytest.raises(ReportError):
             profilers.read_report(cut)
+
+
+def test_events_that_no_profiler_records_are_not_read_for_ever(tmp_path):
+    event = b'{"ph":"X","cat":"zzz","name":"n","ts":1.0,"dur":1}'
+    bomb = tmp_path / "bomb.json.gz"
+    with gzip.open(bomb, "wb", 1) as file:
+        file.write(b'{"traceEvents":[')
+        for _ in range(70):
+            file.write((event + b",") * 20_000)
+        file.write(event + b"]}")
+    with pytest.raises(ReportError, match=r"first 1,000,001 events"):
+        profilers.read_report(bomb)
 
 
 def test_bombs_are_refused(tmp_path):

@@ -57,6 +57,30 @@ def test_a_range_has_the_host_time_of_its_name_where_the_report_times_it(report_
     assert pd.isna(inner["runs"]) and pd.isna(inner["host_s"]), "no range of that name was timed"
 
 
+@pytest.mark.parametrize("name", [SGLANG, "nsys/mfu_2gpu_before.sqlite"])
+def test_no_range_takes_the_host_longer_than_the_one_around_it(name, report_of):
+    rows = ranges_table(report_of(name), 100_000).set_index("path")
+    inner = rows[rows["depth"] > 0]
+    assert len(inner) and rows["host_s"].notna().any()
+    for path, host_s in inner["host_s"].dropna().items():
+        assert host_s <= rows["host_s"][path.rpartition("/")[0]] + 1e-9
+
+
+def test_ranges_of_one_name_have_the_host_time_of_their_own_path(report_of):
+    from dataclasses import replace
+
+    report = replace(
+        report_of(SGLANG),
+        kernels=kernel_table({"name": ["k", "k"], "nvtx_path": ["a/mlp", "b/mlp"],
+                              "duration_s": [1.0, 2.0]}),
+        ranges=table(RANGE_COLUMNS, {"name": ["a", "mlp", "b", "mlp"], "parent": [-1, 0, -1, 2],
+                                     "duration_s": [5.0, 4.0, 9.0, 8.0]}).assign(
+            parent=pd.array([None, 0, None, 2], dtype="Int64")),
+    )  # fmt: skip
+    times = ranges_table(report).set_index("path")["host_s"]
+    assert times.to_dict() == {"a": 5.0, "a/mlp": 4.0, "b": 9.0, "b/mlp": 8.0}
+
+
 def test_a_difference_of_two_reports_sums_to_the_difference_of_their_times(report_of):
     before, after = report_of(PREFILL), report_of(DECODE)
     rows = difference(before, after)

@@ -60,3 +60,8 @@ def test_a_report_without_counters_has_no_points_and_no_roofs(report_of):
 def test_a_report_of_a_timeline_has_no_counters(report_of):
     report = report_of("nsys/mock.sqlite")
     assert not len(roofline.roofline(report))
+
+
+def test_a_report_of_counters_without_times_names_no_longest_kernel(report_of):
+    report = report_of("csv/ncu/kernel_0001/ncu.section_SpeedOfLight_RooflineChart.csv")
+    assert profilers.summarise(report)["top_kernel"] is None

@@ -1,5 +1,6 @@
 """Tables in display units: nothing is lost, and changes stand beside values."""
 
+import pandas as pd
 import pytest
 
 from app.dashboard import cached, display_tables
@@ -25,3 +26,12 @@ def test_a_comparison_puts_the_change_beside_the_value():
     assert words["TPOT, bound"].endswith("(−50 %)")
     assert "[not validated]" in words["TPOT"]  # twice the bandwidth: nobody measured that
     assert "[" not in words["TPOT, bound"]
+
+
+def test_a_table_of_times_holds_no_formula_for_the_button_that_saves_it():
+    shown = display_tables.in_microseconds(
+        pd.DataFrame({"name": ["=HYPERLINK(1)", "gemm", None], "time_s": [1e-6, 2e-6, 3e-6]})
+    )
+    assert shown["name"].tolist()[:2] == ["'=HYPERLINK(1)", "gemm"]
+    assert pd.isna(shown["name"][2])
+    assert shown["time [µs]"].tolist() == pytest.approx([1.0, 2.0, 3.0])
