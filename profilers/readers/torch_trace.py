@@ -68,7 +68,8 @@ def read(path: Path) -> Report:
         ReportError: damaged, cut off, hostile, or JSON that is no trace.
     """
     stream = JsonStream(content_chunks(path))
-    events, header = TraceEvents(), {}
+    events = TraceEvents()
+    header: dict[str, Any] = {}
     broken: BrokenOff | None = None
     try:
         _read_document(stream, events, header)
