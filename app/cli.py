@@ -26,6 +26,7 @@ COMMANDS = (
     "predict.arch",
     "predict.modules",
     "predict.sweep",
+    "predict.plan",
     "predict.serve",
     "predict.simulate",
     "library.validate",

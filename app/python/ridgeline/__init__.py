@@ -21,6 +21,7 @@ from typing import Any
 
 from ridgeline._library import engine, model, models, system, systems
 from ridgeline._measured import compare, read_report
+from ridgeline._planning import plan
 from ridgeline._serving import serve, simulate
 from ridgeline._static import estimate, sweep
 
@@ -55,6 +56,7 @@ __all__ = [
     "estimate",
     "model",
     "models",
+    "plan",
     "read_report",
     "serve",
     "simulate",

@@ -1,0 +1,93 @@
+"""ridgeline plan: which deployment serves a load within targets."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from app.commands import options as opt
+from app.wording.tables import TableFormat
+
+Several = Annotated[str, typer.Option(help='Degrees to try: "1,2,4"; default: all that can be.')]
+
+
+def register(cli: typer.Typer) -> None:
+    cli.command("plan", help="Find the best deployments that serve a load within targets.")(plan)
+
+
+def plan(
+    model: opt.ModelName,
+    systems: Annotated[str, typer.Option(help='Slugs, aliases or YAMLs: "h200,b200".')] = "h100",
+    devices: Annotated[str, typer.Option(help='Least and most devices: "1:64".')] = "1:8",
+    engine: Annotated[
+        str, typer.Option(help='"vllm,sglang"; default: those that run on a system.')
+    ] = "",
+    rate: Annotated[float, typer.Option(help="Requests that arrive per second, or")] = 0.0,
+    concurrency: Annotated[int, typer.Option(help="open requests, or")] = 0,
+    trace: Annotated[str, typer.Option(help="a trace: CSV or JSON lines, also packed.")] = "",
+    isl: opt.Isl = 1024,
+    osl: opt.Osl = 256,
+    length_ratio: Annotated[
+        float, typer.Option(help="Real lengths are uniform in [ratio, 1] of nominal.")
+    ] = 1.0,
+    target: Annotated[
+        str,
+        typer.Option(help='What must hold: "ttft_p95 < 500ms, tpot < 30ms, usd_per_mtok < 0.4".'),
+    ] = "",
+    rank: Annotated[
+        str, typer.Option(help="Figure that orders the plans; default: cost, else devices.")
+    ] = "",
+    confidence: Annotated[
+        float, typer.Option(help="Least probability that all targets are met.")
+    ] = 0.0,
+    weights: Annotated[
+        str, typer.Option(help='Weight formats to try: "checkpoint,fp8".')
+    ] = "checkpoint",
+    kv: Annotated[str, typer.Option(help='Cache formats to try: "checkpoint,fp8".')] = "checkpoint",
+    tp: Several = "",
+    pp: Several = "",
+    dp: Several = "",
+    ep: Several = "",
+    max_num_seqs: Annotated[
+        str, typer.Option(help='Limits of a batch to try: "64,256"; default: by the load.')
+    ] = "",
+    kind: Annotated[str, typer.Option(help="aggregated, disaggregated; default: both.")] = "",
+    speculation: Annotated[
+        str, typer.Option(help='Also with drafts: "mtp", "ngram", "eagle", "draft_model".')
+    ] = "",
+    draft_tokens: Annotated[int | None, typer.Option(help="Tokens of a draft.")] = None,
+    draft_model: Annotated[str, typer.Option(help="Model that drafts.")] = "",
+    acceptance: Annotated[
+        str, typer.Option(help='Share of drafted tokens that is accepted: "0.8", or by position.')
+    ] = "",
+    price: Annotated[
+        str, typer.Option(help='Rent of a device in US dollars per hour: "h200=3.5,mi300x=2".')
+    ] = "",
+    top: Annotated[int, typer.Option(help="Plans to show.")] = 5,
+    simulate: Annotated[bool, typer.Option(help="Simulate the best for their percentiles.")] = True,
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
+) -> None:
+    given: dict[str, Any] = dict(locals())
+    chosen = opt.table_format(given.pop("format_"), given.pop("json"))
+
+    from app.commands.progress_bar import running
+    from app.planning import result
+    from app.planning.document import document
+    from app.planning.wording import sentences
+    from app.wording.tables import render, to_json
+
+    with running("planning") as job:
+        found = result.plan(given.pop("model"), progress=job.progress, **given)
+    named = document(found.answer)
+    if chosen is TableFormat.json:
+        typer.echo(to_json(named))
+        return
+    rows = [result.brief(row) for row in named["plans"]]
+    if chosen is TableFormat.csv:
+        typer.echo(render(named["plans"], chosen))
+        return
+    if rows:
+        typer.echo(render(rows, chosen) + "\n")
+    typer.echo("\n".join(sentences(named)))

@@ -1,0 +1,149 @@
+"""Candidates: deployments side by side as columns, their figures among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.planning.demand import Demand
+from app.planning.families import Family
+from app.planning.targets import FIGURES, PERCENTILES
+from genz_core.types import Array, System
+
+#: What tells a deployment from another of its family.
+CHOICES = (
+    "replicas", "tp", "pp", "dp", "ep", "max_num_seqs",
+    "prefill_workers", "prefill_tp", "prefill_pp", "prefill_dp", "prefill_ep",
+)  # fmt: skip
+#: What is known of one beside its figures.
+FACTS = (
+    "utilisation", "running", "capacity", "memory_bytes", "usable_bytes", "bound_ttft_s",
+    "bound_tpot_s",
+)  # fmt: skip
+COLUMNS = (*CHOICES, *(figure.column for figure in FIGURES.values()), *FACTS)
+#: Share of the mean by which a request's TPOT at the 95th percentile lies above it: judgement, to
+#: choose what is simulated.
+_TPOT_SPREAD = 0.1
+_NORMAL = {50: 0.0, 90: 1.2816, 95: 1.6449, 99: 2.3263}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Deployments side by side.
+
+    families: what they belong to; family: its number, [candidates].  columns: those of `COLUMNS`,
+    NaN where there is no such figure.  status: "ok" or a reason code; messages: {candidate:
+    sentence}.
+    """
+
+    families: tuple[Family, ...]
+    family: NDArray[np.intp]
+    columns: Mapping[str, Array]
+    status: NDArray[np.str_]
+    messages: Mapping[int, str]
+
+    def __len__(self) -> int:
+        return len(self.family)
+
+    def of(self, at: int) -> Family:
+        """The family of a candidate."""
+        return self.families[int(self.family[at])]
+
+    def row(self, at: int) -> dict[str, float]:
+        """The columns of a candidate."""
+        return {name: float(column[at]) for name, column in self.columns.items()}
+
+    def picked(self, chosen: NDArray[Any]) -> Candidates:
+        """Some of the candidates, by number or mask."""
+        at = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+        messages = {new: self.messages[int(old)] for new, old in enumerate(at)
+                    if int(old) in self.messages}  # fmt: skip
+        columns = {name: column[at] for name, column in self.columns.items()}
+        return Candidates(self.families, self.family[at], columns, self.status[at], messages)
+
+
+def joined(parts: Sequence[Candidates]) -> Candidates:
+    """Candidates of several spaces as one; families are numbered on."""
+    families: list[Family] = []
+    numbers: list[NDArray[np.intp]] = []
+    messages: dict[int, str] = {}
+    start = 0
+    for part in parts:
+        numbers.append(part.family + len(families))
+        families.extend(part.families)
+        messages |= {start + at: sentence for at, sentence in part.messages.items()}
+        start += len(part)
+    empty = np.zeros(0)
+    return Candidates(
+        tuple(families),
+        np.concatenate([np.zeros(0, dtype=np.intp), *numbers]),
+        {name: np.concatenate([empty, *(p.columns[name] for p in parts)]) for name in COLUMNS},
+        np.concatenate([np.zeros(0, dtype="U24"), *(part.status for part in parts)]),
+        messages,
+    )
+
+
+# ------------------------------------------------------------------------------- figures
+
+
+def percentiles(mean: Array, median: Array, least: Array) -> dict[int, Array]:
+    """Percentiles of TTFT in closed form [s], to choose what is simulated.
+
+    What a first token takes beyond a prompt alone is waiting: its tail is taken as exponential.
+
+    Args:
+        mean, median: of TTFT.  least: time of a prompt alone, [candidates].
+    """
+    base = np.minimum(least, mean)
+    waiting = mean - base
+    return {
+        at: median if at == 50 else base + waiting * -np.log(1.0 - at / 100.0) for at in PERCENTILES
+    }
+
+
+def latency_columns(
+    mean: Array, median: Array, least: Array, tpot: Array, demand: Demand
+) -> dict[str, Array]:
+    """Every latency figure of requests, seconds, [candidates]; arguments as of `percentiles`."""
+    gaps = max(demand.mean_osl - 1.0, 0.0)
+    first = percentiles(mean, median, least)
+    between = {at: tpot * (1.0 + _TPOT_SPREAD * _NORMAL[at] / _NORMAL[95]) for at in PERCENTILES}
+    return {
+        "ttft_s": mean,
+        "tpot_s": tpot,
+        "e2e_s": mean + gaps * tpot,
+        "interactivity": 1.0 / tpot,
+        **{f"ttft_p{at}_s": values for at, values in first.items()},
+        **{f"tpot_p{at}_s": values for at, values in between.items()},
+        **{f"e2e_p{at}_s": first[at] + gaps * between[at] for at in PERCENTILES},
+    }
+
+
+def economy_columns(
+    devices: Mapping[System, Array] | Sequence[tuple[System, Array]],
+    requests_per_s: Array,
+    demand: Demand,
+) -> dict[str, Array]:
+    """Throughput, rent and energy of deployments, [candidates].
+
+    devices: of each system in the deployment.
+    """
+    pairs = list(devices.items()) if isinstance(devices, Mapping) else list(devices)
+    total = np.sum([count for _, count in pairs], axis=0)
+    tokens = requests_per_s * demand.mean_osl
+    hourly = np.sum([(s.price_usd_per_hour or np.nan) * count for s, count in pairs], axis=0)
+    power = np.sum([(s.tdp_w or np.nan) * count for s, count in pairs], axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return {
+            "devices": total,
+            "requests_per_s": requests_per_s,
+            "output_tokens_per_s": tokens,
+            "output_tokens_per_s_per_device": tokens / total,
+            "usd_per_hour": hourly,
+            "usd_per_mtok": hourly / 3600.0 / tokens * 1e6,
+            "joules_per_token": power / tokens,
+        }

@@ -1,0 +1,129 @@
+"""What would have to change where no deployment meets the targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from app.planning.search import Found, Question, search
+from app.planning.space import Space
+from app.planning.targets import Target
+from genz_core.deployment import bulk_format
+from genz_core.errors import RidgelineError
+from genz_core.types import Mask
+
+_MORE = (2, 4, 8)  # times the devices
+_LESS = (0.75, 0.5, 0.25, 0.1)  # of the load
+_WIDE = ("bf16", "fp16", "fp32")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A single change after which a deployment meets everything else.
+
+    what: "target", "targets", "devices", "load" or "weights".  words: in a sentence.
+    figure, value: of a target that would do; or the devices, share of the load.
+    """
+
+    what: str
+    words: str
+    figure: str = ""
+    value: float = float("nan")
+
+
+def changes(found: Found) -> list[Change]:
+    """Single changes that would do, each priced; for a search whose candidates all miss."""
+    single = [*_easier_targets(found), *_other_spaces(found)]
+    return single or _two_at_once(found.question)
+
+
+def _two_at_once(question: Question) -> list[Change]:
+    """More devices and an easier target, where neither alone does."""
+    space = question.space
+    for factor in _MORE:
+        most = space.devices[1] * factor
+        wider = replace(question, space=replace(space, devices=(space.devices[0], most)))
+        try:
+            found = search(replace(wider, simulate=False))
+        except RidgelineError:
+            return []
+        eased = list(_easier_targets(found))
+        if eased:
+            return [replace(c, words=f"up to {most} devices, and {c.words}") for c in eased]
+    return []
+
+
+def _easier_targets(found: Found) -> Iterator[Change]:
+    """Each target alone, eased as far as it takes; else all of them by one factor."""
+    ranked, candidates = found.ranking, found.candidates
+    sound = ranked.sound(candidates)
+    alone = False
+    for target in ranked.targets:
+        others = _meeting(found, sound, [other for other in ranked.targets if other is not target])
+        values = candidates.columns[target.figure.column][others]
+        values = values[np.isfinite(values)]
+        if values.size:
+            alone = True
+            best = float(values.min() if target.below else values.max())
+            yield Change("target", _eased(target, best), target.figure.name, best)
+    if alone or not ranked.targets:
+        return
+    slack = ranked.slack(candidates)
+    if np.isfinite(slack).any():
+        factor = float(np.exp(-slack.max()))
+        yield Change(
+            "targets", f"all targets together eased by a factor of {factor:.3g}", "", factor
+        )
+
+
+def _eased(target: Target, best: float) -> str:
+    sign = "<" if target.below else ">"
+    return (
+        f"{target.figure.name} {sign} {target.figure.shown(best)} in place of "
+        f"{target.figure.shown(target.value)}, all else kept"
+    )
+
+
+def _meeting(found: Found, sound: Mask, targets: list[Target]) -> Mask:
+    good = sound.copy()
+    for target in targets:
+        good &= target.met(found.candidates.columns[target.figure.column])
+    return good
+
+
+def _other_spaces(found: Found) -> Iterator[Change]:
+    """More devices, less load, lighter weights: the first of each that does."""
+    question = replace(found.question, simulate=False)
+    space = question.space
+    for factor in _MORE:
+        devices = (space.devices[1] + 1, space.devices[1] * factor)
+        more = _answer(replace(question, space=replace(space, devices=devices)))
+        if more is not None:
+            count = int(more.candidates.columns["devices"][more.order].min())
+            yield Change("devices", f"{count} devices in place of {space.devices[1]}", "", count)
+            break
+    for share in _LESS:
+        less = _answer(replace(question, demand=question.demand.times(share)))
+        if less is not None:
+            yield Change("load", f"{less.question.demand} would be served", "", share)
+            break
+    if _in_sixteen_bits(found, space):
+        lighter = _answer(replace(question, space=replace(space, weights=("fp8",))))
+        if lighter is not None:
+            yield Change("weights", "weights in fp8, where the answers stay good enough", "fp8")
+
+
+def _answer(question: Question) -> Found | None:
+    """The search of a changed question, None where nothing meets its targets."""
+    try:
+        found = search(question)
+    except RidgelineError:
+        return None
+    return found if found.order.size else None
+
+
+def _in_sixteen_bits(found: Found, space: Space) -> bool:
+    formats = {bulk_format(family.resolved.model) for family in found.candidates.families}
+    return not any(space.weights) and formats <= set(_WIDE)

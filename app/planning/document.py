@@ -1,0 +1,153 @@
+"""An answer as a document: what `ridgeline plan --json` prints, and the rows of its table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from app.planning.answer import Answer
+from app.planning.candidates import CHOICES, FACTS, Candidates
+from app.planning.families import Family
+from app.planning.launch import launch
+from app.planning.shortlist import Plan
+from app.planning.targets import FIGURES
+from app.scenario.intervals import ends
+from app.wording import quantities
+
+_WHOLE = (*CHOICES, "devices")
+_INTERVALS = ("ttft_s", "tpot_s")
+_PREFILL = ("workers", "tp", "pp", "dp", "ep")
+
+
+def document(answer: Answer) -> dict[str, Any]:
+    """Everything that was asked and answered, SI units and US dollars; NaN is None."""
+    question, found = answer.found.question, answer.found
+    return {
+        "model": answer.model,
+        "demand": _demand(answer),
+        "targets": [str(target) for target in question.targets],
+        "ranked_by": found.ranking.by.name,
+        "deployments": len(found.candidates),
+        "meet_targets": int(found.feasible.sum()),
+        "plans": [plan_row(answer, plan) for plan in answer.short.plans],
+        "fewest_devices": _fewest(answer),
+        "others": [_other(answer, loser) for loser in answer.losers],
+        "changes": [
+            {"what": c.what, "words": c.words, "figure": c.figure, "value": _number(c.value)}
+            for c in answer.changes
+        ],
+        "measurement": _measurement(answer),
+        "left_out": [{"what": left.what, "why": left.why} for left in found.left_out],
+        "notes": list(answer.notes),
+    }
+
+
+def _demand(answer: Answer) -> dict[str, Any]:
+    demand = answer.found.question.demand
+    load = {"concurrency": demand.concurrency} if demand.closed else {"rate": demand.rate}
+    trace = {"trace": demand.trace.name} if demand.trace else {}
+    lengths = {"isl": demand.isl, "osl": demand.osl, "length_ratio": demand.length_ratio}
+    return {**load, **lengths, **trace}
+
+
+def plan_row(answer: Answer, plan: Plan) -> dict[str, Any]:
+    """A plan: what it is, its figures with intervals, margins, probability and launch lines."""
+    candidates = answer.short.candidates
+    family, row = candidates.of(plan.at), candidates.row(plan.at)
+    started = launch(answer.model, family, row, answer.found.question.demand)
+    return {
+        **deployment_row(candidates, plan.at),
+        "probability": _number(plan.probability),
+        "margins": {
+            target.figure.name: _number(target.margin(row[target.figure.column]))
+            for target in answer.found.ranking.targets
+        },
+        "percentiles": _percentiles(plan),
+        "launch": "\n".join(started.lines),
+        "launch_notes": list(started.notes),
+        "launch_version": started.version,
+        "launch_sources": [dict(source) for source in started.sources],
+        "benchmark": started.benchmark,
+        "notes": list(family.notes),
+    }
+
+
+def deployment_row(candidates: Candidates, at: int) -> dict[str, Any]:
+    """A candidate: what it is, and its figures with the intervals of those that have one."""
+    family, row = candidates.of(at), candidates.row(at)
+    own = ("replicas", "tp", "pp", "dp", "ep", "max_num_seqs")
+    figures = {f.column: _number(row[f.column]) for f in FIGURES.values()}
+    known = {name: family.intervals[name] for name in _INTERVALS}
+    spans: dict[str, Any] = {}
+    for name, interval in known.items():
+        bound = row[f"bound_{name}"]
+        low, high = ends(name)
+        spans[low] = None if interval is None else max(row[name] * interval.low, bound)
+        spans[high] = None if interval is None else row[name] * interval.high
+    return {
+        "status": str(candidates.status[at]),
+        "kind": family.kind,
+        "system": family.system.slug,
+        "engine": family.resolved.engine.name,
+        **family.formats,
+        "devices": int(row["devices"]),
+        **{name: int(row[name]) for name in own},
+        "max_num_batched_tokens": int(family.resolved.engine.chunk_tokens),
+        "prefill": _prefill(family, row),
+        "speculation": str(family.speculation) if family.speculation else None,
+        **{name: value for name, value in figures.items() if name != "devices"},
+        **spans,
+        "not_validated": " ".join(name for name, interval in known.items() if interval is None),
+        **{name: _number(row[name]) for name in FACTS},
+    }
+
+
+def _prefill(family: Family, row: Mapping[str, float]) -> dict[str, Any] | None:
+    if family.prefill is None:
+        return None
+    return {
+        "system": family.prefill.system.slug,
+        **{name: int(row[f"prefill_{name}"]) for name in _PREFILL},
+    }
+
+
+def _percentiles(plan: Plan) -> str:
+    if plan.simulated is None:
+        return f"closed form: {plan.why}" if plan.why else "closed form"
+    shown = f"simulated, {plan.simulated.requests:,} requests"
+    if plan.simulated.share < 1.0:
+        shown += f", {quantities.percent(plan.simulated.share)} of the replicas with their load"
+    return shown
+
+
+def _fewest(answer: Answer) -> dict[str, Any] | None:
+    if answer.fewest is None:
+        return None
+    return deployment_row(answer.short.candidates, answer.fewest)
+
+
+def _other(answer: Answer, loser: Any) -> dict[str, Any]:
+    family = answer.found.candidates.families[loser.family]
+    row: dict[str, Any] = {"family": str(family), "why": loser.why}
+    if loser.at is not None:
+        row["nearest"] = deployment_row(answer.short.candidates, loser.at)
+    return row
+
+
+def _measurement(answer: Answer) -> dict[str, Any] | None:
+    found = answer.measurement
+    if found is None:
+        return None
+    return {
+        "figure": found.figure,
+        "interval_ratio": _number(found.now),
+        "interval_ratio_after": _number(found.then),
+        "command": found.command,
+        "points": found.points,
+        "words": found.words,
+    }
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

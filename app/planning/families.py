@@ -1,0 +1,143 @@
+"""Families of deployments: what cannot be an array, a system with an engine and number formats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from app.planning.space import ENGINES, Space
+from app.scenario.intervals import of_load
+from app.scenario.scenario import (
+    Resolved,
+    Scenario,
+    SystemSource,
+    basis,
+    find_system,
+    resolve_objects,
+)
+from app.simulation.speculation import Drafting
+from genz_core.deployment import bulk_format
+from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.speculative import Speculation
+from genz_core.types import Model, System
+from hardware_db.intervals import Interval
+from model_registry.finding.sources import ModelSource
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Deployments that differ in numbers alone.
+
+    kind: "aggregated" or "disaggregated".  resolved: what runs, of the decode workers where
+    prompts have workers of their own.  prefill: these.  drafting, speculation: what drafts, as
+    asked and as found.  weights, kv, prefill_weights: as asked, "" for the checkpoint's.
+    """
+
+    kind: str
+    resolved: Resolved
+    weights: str = ""
+    kv: str = ""
+    prefill: Resolved | None = None
+    prefill_weights: str = ""
+    drafting: Drafting | None = None
+    speculation: Speculation | None = None
+
+    @property
+    def system(self) -> System:
+        """Of the replicas, or of the decode workers."""
+        return self.resolved.system
+
+    @property
+    def intervals(self) -> Mapping[str, Interval | None]:
+        """Intervals of "ttft_s" and "tpot_s"; none where nothing measured validates the kind."""
+        if self.prefill is not None or self.speculation is not None:
+            return {"ttft_s": None, "tpot_s": None}
+        known = of_load(self.resolved.system, self.resolved.engine)
+        return {name: known[name] for name in ("ttft_s", "tpot_s")}
+
+    @property
+    def formats(self) -> dict[str, str]:
+        """Formats of the bulk of the weights and of the cache."""
+        model = self.resolved.model
+        return {"weights": bulk_format(model), "kv": model.precision.kv}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was assumed, in words."""
+        both = [self.resolved, *([self.prefill] if self.prefill else [])]
+        said = [note for resolved in both for note in (*resolved.notes, basis(resolved))]
+        return tuple(dict.fromkeys([*said, *([str(self.speculation)] if self.speculation else [])]))
+
+    def __str__(self) -> str:
+        parts = [self.system.name, self.resolved.engine.name, self.formats["weights"]]
+        if self.prefill is not None:
+            parts.append(f"disaggregated, prompts on {self.prefill.system.name}")
+        if self.speculation is not None:
+            parts.append(f"speculative ({self.speculation.method})")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What was not tried, and why."""
+
+    what: str
+    why: str
+
+
+def families(
+    model: ModelSource | Model, space: Space
+) -> tuple[tuple[Family, ...], tuple[LeftOut, ...]]:
+    """The aggregated families of a space, and what could not be one.
+
+    Raises:
+        RidgelineError: the model, a system or an engine is not known, or no family is left.
+    """
+    found: list[Family] = []
+    left: list[LeftOut] = []
+    for system in space.systems:
+        for engine, weights, kv in _choices(system, space):
+            label = f"{_named(system)}, {engine}, {weights or 'checkpoint'} weights"
+            try:
+                resolved = _resolved(model, system, engine, {"weights": weights, "kv": kv}, space)
+            except LookupError:
+                raise
+            except RidgelineError as error:
+                left.append(LeftOut(label, str(error)))
+                continue
+            found.append(Family("aggregated", resolved, weights, kv))
+    if not found:
+        raise InvalidValue("; ".join(f"{entry.what}: {entry.why}" for entry in left))
+    return tuple(found), tuple(left)
+
+
+def _choices(system: SystemSource | System, space: Space) -> Iterator[tuple[str, str, str]]:
+    """(engine, weights, kv) to try on a system."""
+    vendor = find_system(system).vendor.casefold()
+    engines = space.engines or ENGINES.get(vendor, ("generic",))
+    for engine in engines:
+        for weights in dict.fromkeys(space.weights):
+            for kv in dict.fromkeys(space.kv):
+                yield engine, weights, kv
+
+
+def _resolved(
+    model: ModelSource | Model,
+    system: SystemSource | System,
+    engine: str,
+    formats: Mapping[str, str],
+    space: Space,
+) -> Resolved:
+    """A family's names looked up, its price as asked."""
+    resolved = resolve_objects(Scenario(), model, system, engine, formats)
+    price = space.prices.get(_named(system)) or space.prices.get(resolved.system.slug)
+    if not price:
+        return resolved
+    return replace(resolved, system=replace(resolved.system, price_usd_per_hour=price))
+
+
+def _named(system: SystemSource | System) -> str:
+    if isinstance(system, System):
+        return system.slug
+    return system.stem if isinstance(system, Path) else str(system)

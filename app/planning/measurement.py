@@ -1,0 +1,117 @@
+"""The one measurement that would narrow the best plan's interval most, as a command to run."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from app.planning.demand import Demand
+from app.planning.families import Family
+from app.planning.targets import Target
+from genz_core.engine import EngineProfile
+from hardware_db.intervals import Interval, load_interval, validated_tier
+
+_FIGURES = ("ttft_s", "tpot_s")
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A measurement and what it would do.
+
+    figure: whose interval it narrows most.  now, then: ratio of the interval's ends, NaN where
+    there is none.  command: that measures.  points: a points file for `ridgeline calibrate runs`,
+    whose measured columns the results fill.  words: why this one.
+    """
+
+    figure: str
+    now: float
+    then: float
+    command: str
+    points: str
+    words: str
+
+
+def next_measurement(
+    model: str,
+    family: Family,
+    row: Mapping[str, float],
+    demand: Demand,
+    targets: tuple[Target, ...],
+) -> Measurement:
+    """The measurement for a plan: closed loops of users on one replica, around its own load.
+
+    model: as it was asked.  row: the plan's columns.
+    """
+    now, then = _widths(family), _widths_after(family)
+    asked = {f"{target.figure.latency}_s" for target in targets if target.figure.latency}
+    gains = {name: _gain(now[name], then[name]) for name in _FIGURES}
+    name = max(gains, key=lambda figure: gains[figure] * (2.0 if figure in asked else 1.0))
+    users = max(round(row["running"] / row["replicas"]), 1)
+    loads = sorted({max(users // 2, 1), users, 2 * users})
+    listed = ",".join(map(str, loads))
+    return Measurement(
+        name,
+        now[name],
+        then[name],
+        f"ridgeline measure serving http://localhost:8000 --concurrency {listed} "
+        f"--isl {demand.isl} --osl {demand.osl} --length-ratio 0.8 --output serving",
+        _points(model, family, row, demand, loads),
+        _words(family, row, len(loads)),
+    )
+
+
+def _words(family: Family, row: Mapping[str, float], loads: int) -> str:
+    each = int(row["tp"] * row["pp"] * row["dp"])
+    device = family.system.name
+    what = f"{loads} closed loops of users on one replica ({each} x {device})"
+    if family.prefill is not None or family.speculation is not None:
+        return f"{what}: nothing measured validates deployments of this kind, this run would"
+    if not family.resolved.engine.measured_on:
+        return f"{what} calibrate {family.resolved.engine.name} there, where it was not measured"
+    return f"{what} calibrate {family.resolved.engine.name} for this model there"
+
+
+def _points(
+    model: str, family: Family, row: Mapping[str, float], demand: Demand, loads: list[int]
+) -> str:
+    """The rows of the runs, their measured columns empty."""
+    same = {
+        "model": model,
+        "system": family.system.slug,
+        "engine": family.resolved.engine.name,
+        "weights": family.weights,
+        "kv": family.kv,
+        **{name: f"{row[name]:.0f}" for name in ("tp", "pp", "dp", "ep")},
+        "isl": str(demand.isl),
+        "osl": str(demand.osl),
+        "length_ratio": "0.8",
+    }
+    header = [*same, "concurrency", "measured_ttft_s", "measured_tpot_s"]
+    lines = [header, *([*same.values(), str(users), "", ""] for users in loads)]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue()
+
+
+def _widths(family: Family) -> dict[str, float]:
+    return {name: _ratio(family.intervals[name]) for name in _FIGURES}
+
+
+def _widths_after(family: Family) -> dict[str, float]:
+    """The same once three runs of one's own have calibrated the engine."""
+    engine: EngineProfile = replace(family.resolved.engine, measured_on="own")
+    tier = validated_tier(family.resolved.system.latency)
+    return {name: _ratio(load_interval(name, tier, engine)) for name in _FIGURES}
+
+
+def _ratio(interval: Interval | None) -> float:
+    return math.nan if interval is None else interval.high / interval.low
+
+
+def _gain(now: float, then: float) -> float:
+    if math.isnan(then):
+        return 0.0
+    return math.inf if math.isnan(now) else math.log(now / then)

@@ -1,0 +1,133 @@
+"""Percentiles of a candidate, simulated request by request under the engine's own scheduler."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from app.planning.candidates import Candidates
+from app.planning.demand import Demand
+from app.planning.families import Family
+from app.planning.targets import PERCENTILES
+from app.scenario.scenario import Resolved
+from app.simulation.disaggregation import PrefillPool
+from app.simulation.offered_load import OfferedLoad
+from app.simulation.run import Run, Settings, run
+from app.simulation.speculation import Drafting
+from genz_core.serving.options import Options
+from profilers.collect.progress import Cancelled
+
+_LEAST, _MOST = 400, 1600  # requests of a simulation
+_WARM = 1.5  # lifetimes of a request before arrivals count
+_SPREAD = 0.8  # lengths of a closed loop, drawn apart so that its users do not stay in step
+_LATENCIES = ("ttft", "tpot", "e2e")
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """Percentiles of a candidate's simulation.
+
+    figures: {"ttft_p95_s": seconds, ...}, of requests that came when the deployment was busy.
+    requests: that counted.  share: of the replicas that were simulated, with their part of the
+    load.
+    """
+
+    figures: Mapping[str, float]
+    requests: int
+    share: float
+
+
+def simulate(candidates: Candidates, at: int, demand: Demand) -> Simulated:
+    """Simulate a candidate under its demand, or some of its replicas under their part of it.
+
+    Raises:
+        RidgelineError: the deployment cannot be simulated.
+    """
+    family, row = candidates.of(at), candidates.row(at)
+    lifetime = row["e2e_s"]
+    requests = _requests(demand, lifetime)
+    replicas = int(row["replicas"])
+    kept = replicas
+    if requests > _MOST and not demand.trace and family.prefill is None:
+        kept = max(replicas * _MOST // requests, 1)
+    share = kept / replicas
+    settings = Settings(
+        _offered(demand, share, max(math.ceil(requests * share), min(_LEAST, requests))),
+        Options(max_num_seqs=_limit(family, row)),
+        replicas=kept,
+        drafting=family.drafting or Drafting(),
+        prefill=_pool(family, row),
+    )
+    outcome = run(_resolved(family, row), settings)
+    return _figures(outcome, lifetime * _WARM, share)
+
+
+def _figures(outcome: Run, warm_s: float, share: float) -> Simulated:
+    answers = outcome.simulation
+    start, end = np.min(answers.arrival_s), np.max(answers.arrival_s)
+    late = answers.arrival_s - start >= min(warm_s, (end - start) / 2.0)
+    if not late.any():
+        raise Cancelled("no request came when the deployment was busy")
+    figures: dict[str, float] = {}
+    for name in _LATENCIES:
+        values = getattr(answers, f"{name}_s")[late]
+        values = values[np.isfinite(values)]
+        marks = np.percentile(values, PERCENTILES) if values.size else [np.nan] * len(PERCENTILES)
+        pairs = zip(PERCENTILES, marks, strict=True)
+        figures |= {f"{name}_p{at}_s": float(mark) for at, mark in pairs}
+    return Simulated(figures, int(late.sum()), share)
+
+
+def _requests(demand: Demand, lifetime_s: float) -> int:
+    """Requests of the whole deployment: of several lifetimes, so that it is busy for most."""
+    if demand.trace:
+        return len(demand.trace.requests)
+    if demand.closed:
+        return int(np.clip(demand.concurrency * 6, _LEAST, max(_MOST, demand.concurrency * 3)))
+    return int(np.clip(demand.rate * (2.0 * _WARM * lifetime_s + 10.0), _LEAST, 1e6))
+
+
+def _offered(demand: Demand, share: float, requests: int) -> OfferedLoad:
+    """The demand's part as offered load; users of a closed loop with lengths drawn apart."""
+    if demand.trace:
+        return OfferedLoad(trace=demand.trace)
+    ratio, isl, osl = demand.length_ratio, demand.isl, demand.osl
+    if demand.closed:
+        if ratio == 1.0:
+            ratio = _SPREAD
+            isl, osl = (max(round(n * 2.0 / (1.0 + ratio)), 1) for n in (isl, osl))
+        users = max(round(demand.concurrency * share), 1)
+        return OfferedLoad(
+            concurrency=users, requests=requests, isl=isl, osl=osl, length_ratio=ratio
+        )
+    return OfferedLoad(
+        rate=demand.rate * share, requests=requests, isl=isl, osl=osl, length_ratio=ratio
+    )
+
+
+def _limit(family: Family, row: Mapping[str, float]) -> int:
+    limit = int(row["max_num_seqs"])
+    return 0 if limit == family.resolved.engine.max_sequences else limit
+
+
+def _resolved(family: Family, row: Mapping[str, float]) -> Resolved:
+    degrees: dict[str, Any] = {name: int(row[name]) for name in ("tp", "pp", "dp", "ep")}
+    return replace(family.resolved, scenario=replace(family.resolved.scenario, **degrees))
+
+
+def _pool(family: Family, row: Mapping[str, float]) -> PrefillPool:
+    if family.prefill is None:
+        return PrefillPool()
+    degrees: dict[str, Any] = {
+        f"prefill_{name}": int(row[f"prefill_{name}"]) for name in ("tp", "pp", "dp", "ep")
+    }
+    return PrefillPool(
+        prefill_system=family.prefill.system,
+        prefill_workers=int(row["prefill_workers"]),
+        prefill_weights=family.prefill_weights,
+        **degrees,
+    )

@@ -1,0 +1,88 @@
+"""Probability that a deployment meets its targets, from the intervals' error model.
+
+An interval is 80 % of measured over predicted on points that fitted nothing.  Its logarithm is
+taken as normal between the ends, a tenth of the mass beyond either.  TTFT and TPOT err on their
+own; what follows from TPOT (throughput, cost, the highest rate) errs with it.
+`app.planning.reliability` shows how often targets were met by what probability.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import ndtr
+
+from app.planning.candidates import Candidates
+from app.planning.demand import Demand
+from app.planning.targets import Target
+from genz_core.types import Array
+from hardware_db.intervals import Interval
+
+_DECILE = 1.2815515655446004  # of a standard normal, beyond which a tenth lies
+_LEAST_SPREAD = 1e-6
+
+
+def probability_below(slack: Array, interval: Interval) -> Array:
+    """P(measured / predicted < exp(slack)).
+
+    slack: ln(target / predicted), NaN for a figure that there is none of: 0.
+    interval: of measured / predicted.
+    """
+    low, high = math.log(interval.low), math.log(interval.high)
+    centre, spread = (low + high) / 2.0, max((high - low) / 2.0 / _DECILE, _LEAST_SPREAD)
+    return np.nan_to_num(ndtr((np.asarray(slack) - centre) / spread), nan=0.0)
+
+
+def meets(candidates: Candidates, targets: tuple[Target, ...], demand: Demand) -> Array:
+    """P(all targets are met and the load is sustained), [candidates]; NaN where not validated."""
+    result = np.full(len(candidates), np.nan)
+    for number, family in enumerate(candidates.families):
+        known = family.intervals
+        ttft, tpot = known["ttft_s"], known["tpot_s"]
+        if ttft is None or tpot is None:
+            continue
+        at = np.flatnonzero(candidates.family == number)
+        result[at] = _of_family(candidates.picked(at), targets, demand, ttft, tpot)
+    return result
+
+
+def _of_family(
+    candidates: Candidates,
+    targets: tuple[Target, ...],
+    demand: Demand,
+    ttft: Interval,
+    tpot: Interval,
+) -> Array:
+    columns, size = candidates.columns, len(candidates)
+    certain = np.ones(size, dtype=bool)
+    first = np.full(size, np.inf)
+    later = np.full(size, np.inf)
+    for target in targets:
+        slack = target.slack(columns[target.figure.column])
+        kind = _errs_with(target, demand)
+        if kind == "ttft":
+            first = np.minimum(first, slack)
+        elif kind == "e2e":
+            first, later = np.minimum(first, slack), np.minimum(later, slack)
+        elif kind == "tpot":
+            later = np.minimum(later, slack)
+        else:
+            certain &= target.met(columns[target.figure.column])
+    if not demand.closed:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            later = np.minimum(later, -np.log(columns["utilisation"]))
+    chance = probability_below(first, ttft) * probability_below(later, tpot)
+    return np.where(certain & (candidates.status == "ok"), chance, 0.0)
+
+
+def _errs_with(target: Target, demand: Demand) -> str:
+    """What a figure errs with: "ttft", "tpot", both ("e2e") or nothing ("")."""
+    name = target.figure.name
+    if target.figure.latency:
+        return target.figure.latency
+    if name == "interactivity":
+        return "tpot"
+    if name in ("devices", "usd_per_hour") or not demand.closed:
+        return ""
+    return "tpot"

@@ -1,0 +1,117 @@
+"""The order of the candidates that meet every target, and how near the others come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.planning.candidates import CHOICES, Candidates
+from app.planning.targets import Figure, Target, figure
+from genz_core.types import Array, Mask
+
+Order = NDArray[np.intp]
+#: Choices that do not make another deployment in the eyes of who reads a list of plans.
+_SAME = tuple(name for name in CHOICES if name != "max_num_seqs")
+#: Tolerance of "not faster than the bound", of sums in another order.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """How candidates are chosen.
+
+    by: the figure that orders them.  targets: all are met.  confidence: least probability of it,
+    0 for those that nothing validates, too.
+    """
+
+    by: Figure
+    targets: tuple[Target, ...] = ()
+    confidence: float = 0.0
+
+    def sound(self, candidates: Candidates) -> Mask:
+        """Whether each can run: it fits, sustains the load, and is not beyond the bound."""
+        columns = candidates.columns
+        with np.errstate(invalid="ignore"):
+            within = (columns["ttft_s"] >= columns["bound_ttft_s"] * (1.0 - _ROUNDING)) & (
+                columns["tpot_s"] >= columns["bound_tpot_s"] * (1.0 - _ROUNDING)
+            )
+        return (candidates.status == "ok") & within
+
+    def feasible(self, candidates: Candidates, probability: Array) -> Mask:
+        """Whether each can run and meets every target with the confidence asked for."""
+        good = self.sound(candidates)
+        for target in self.targets:
+            good &= target.met(candidates.columns[target.figure.column])
+        if self.confidence > 0.0:
+            with np.errstate(invalid="ignore"):
+                good &= probability >= self.confidence
+        return good
+
+    def order(self, candidates: Candidates, probability: Array, chosen: Mask) -> Order:
+        """The chosen candidates, best first.
+
+        By the figure, those without it last; then by devices, probability, TPOT, TTFT, and by
+        what they are, so that the order is always the same.
+        """
+        at = np.flatnonzero(chosen)
+        columns = candidates.columns
+        value = columns[self.by.column][at] * (1.0 if self.by.smaller else -1.0)
+        keys: list[NDArray[Any]] = [
+            np.nan_to_num(value, nan=np.inf, posinf=np.inf),
+            columns["devices"][at],
+            -np.nan_to_num(probability[at], nan=0.0),
+            columns["tpot_s"][at],
+            columns["ttft_s"][at],
+            candidates.family[at],
+            *(columns[name][at] for name in CHOICES),
+        ]
+        rounded = [_rounded(key) for key in keys]
+        return at[np.lexsort(rounded[::-1])]
+
+    def best_each(self, candidates: Candidates, order: Order) -> Order:
+        """The order without deployments that differ from one before in their batch limit alone."""
+        seen: set[tuple[float, ...]] = set()
+        kept = []
+        for at in order:
+            key = (float(candidates.family[at]), *(candidates.columns[n][at] for n in _SAME))
+            if key not in seen:
+                seen.add(key)
+                kept.append(at)
+        return np.array(kept, dtype=np.intp)
+
+    def slack(self, candidates: Candidates) -> Array:
+        """The least slack over all targets, [candidates]; -inf for those that cannot run.
+
+        See `Target.slack`: ln of how much better than asked.
+        """
+        least = np.full(len(candidates), np.inf)
+        for target in self.targets:
+            slack = target.slack(candidates.columns[target.figure.column])
+            least = np.minimum(least, np.nan_to_num(slack, nan=-np.inf))
+        return np.where(self.sound(candidates), least, -np.inf)
+
+
+def ranking(
+    candidates: Candidates, targets: tuple[Target, ...], by: str = "", confidence: float = 0.0
+) -> Ranking:
+    """The ranking asked for: by a figure's name, "" for cost, or devices where nothing is priced.
+
+    Raises:
+        InvalidValue: an unknown figure.
+    """
+    priced = any(family.system.price_usd_per_hour for family in candidates.families)
+    return Ranking(figure(by or ("usd_per_mtok" if priced else "devices")), targets, confidence)
+
+
+def _rounded(key: NDArray[Any]) -> Array:
+    """A key to ten digits: equal deployments are equal whatever order their figures summed in."""
+    values = np.asarray(key, dtype=float)
+    finite = np.isfinite(values) & (values != 0.0)
+    scale = np.ones_like(values)
+    scale[finite] = 10.0 ** (9.0 - np.floor(np.log10(np.abs(values[finite]))))
+    rounded = values.copy()
+    rounded[finite] = np.round(values[finite] * scale[finite]) / scale[finite]
+    return rounded

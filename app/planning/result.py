@@ -1,0 +1,98 @@
+"""The result of `ridgeline.plan`: the plans as a table, the document, and a short repr."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.planning import answer as answers
+from app.planning import ask
+from app.planning.answer import Answer, Progress
+from app.planning.document import document
+from app.scenario.local_files import model_source, system_source
+from app.scenario.results import ResultTable, preview
+from app.wording import quantities
+
+#: Columns of a plan that fit a line.
+BRIEF = (
+    "kind", "system", "engine", "weights", "devices", "replicas", "tp", "pp", "dp", "ep",
+    "prefill", "ttft_s", "ttft_p95_s", "tpot_s", "usd_per_hour", "usd_per_mtok", "probability",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Planned(ResultTable):
+    """An answer of the planner.
+
+    rows: the plans, best first.  best: the first, None where none meets the targets.  others: why
+    the next ones lose; changes: what would have to change where there is no plan; measurement:
+    the one that would narrow the best plan's interval most; `to_dict` has everything.
+
+    answer: the engine's own, with every candidate as arrays.
+    """
+
+    answer: Answer
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        plans: list[dict[str, Any]] = self.to_dict()["plans"]
+        return plans
+
+    @property
+    def best(self) -> dict[str, Any] | None:
+        """The best plan."""
+        return next(iter(self.rows), None)
+
+    @property
+    def others(self) -> list[dict[str, Any]]:
+        """The nearest of each other family, and why it loses."""
+        others: list[dict[str, Any]] = self.to_dict()["others"]
+        return others
+
+    @property
+    def changes(self) -> list[dict[str, Any]]:
+        """What would have to change where there is no plan."""
+        changes: list[dict[str, Any]] = self.to_dict()["changes"]
+        return changes
+
+    @property
+    def measurement(self) -> dict[str, Any] | None:
+        """The measurement that would narrow the best plan's interval most."""
+        measurement: dict[str, Any] | None = self.to_dict()["measurement"]
+        return measurement
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that was asked and answered, as `ridgeline plan --json` prints it."""
+        return document(self.answer)
+
+    def __repr__(self) -> str:
+        named = self.to_dict()
+        if not named["plans"]:
+            said = "; ".join(change["words"] for change in named["changes"])
+            return f"no deployment meets the targets{f'; one would with {said}' if said else ''}"
+        return preview([brief(plan) for plan in named["plans"]], BRIEF)
+
+
+def brief(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of a plan that fit a line, its prefill pool in words."""
+    row = {name: plan[name] for name in BRIEF}
+    pool = plan["prefill"]
+    row["prefill"] = f"{pool['workers']} x tp{pool['tp']} {pool['system']}" if pool else ""
+    chance = plan["probability"]
+    row["probability"] = "not validated" if chance is None else quantities.percent(chance)
+    return row
+
+
+def plan(model: Any, *, progress: Progress = lambda share, words: None, **keywords: Any) -> Planned:
+    """See `ridgeline.plan`."""
+    systems = keywords.pop("systems")
+    several = ask.words(systems) if isinstance(systems, str) else systems
+    if isinstance(several, (list, tuple)):
+        several = tuple(system_source(name) for name in several)
+    draft = keywords.pop("draft_model")
+    asked = ask.question(
+        model_source(model), systems=several, draft_model=model_source(draft), **keywords
+    )
+    named = model if isinstance(model, str) else getattr(model, "name", "MODEL")
+    return Planned(answers.answer(asked, str(named), progress))

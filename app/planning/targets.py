@@ -1,0 +1,203 @@
+"""Targets of a deployment: what "ttft_p95 < 500ms, tpot < 30ms, usd_per_mtok < 0.4" asks."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from app.wording import quantities
+from genz_core.errors import InvalidValue
+from genz_core.types import Array, Mask
+
+Unit = Literal["s", "usd", "j", ""]
+PERCENTILES = (50, 90, 95, 99)
+_LATENCIES = ("ttft", "tpot", "e2e")
+_MOST = 32  # targets of one question
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure that may have a target, or order the plans.
+
+    column: of the candidates.  unit: of its values.  words: what it is.
+    smaller: whether less of it is better.  percentile: of a latency, 0 for its mean.
+    """
+
+    name: str
+    column: str
+    unit: Unit
+    words: str
+    smaller: bool = True
+    percentile: int = 0
+
+    @property
+    def latency(self) -> str:
+        """The latency that it is a statistic of, "" for other figures."""
+        base = self.name.partition("_")[0]
+        return base if base in _LATENCIES else ""
+
+    def shown(self, value: float) -> str:
+        """A value as a reader says it."""
+        if not math.isfinite(value):
+            return "none" if math.isnan(value) else "without end"
+        if self.unit == "s":
+            return quantities.seconds(value)
+        if self.unit == "usd":
+            return f"${value:,.4g}"
+        return f"{value:,.4g}{' J' if self.unit == 'j' else ''}"
+
+
+def _latency_figures() -> dict[str, Figure]:
+    words = {
+        "ttft": "time to the first token",
+        "tpot": "time between tokens",
+        "e2e": "time of a request",
+    }
+    figures = {}
+    for name, said in words.items():
+        figures[name] = Figure(name, f"{name}_s", "s", f"mean {said}")
+        for at in PERCENTILES:
+            one = f"{name}_p{at}"
+            figures[one] = Figure(one, f"{one}_s", "s", f"{at}th percentile of {said}", True, at)
+    return figures
+
+
+_OTHERS = (
+    Figure("usd_per_mtok", "usd_per_mtok", "usd", "rent of a million output tokens"),
+    Figure("usd_per_hour", "usd_per_hour", "usd", "rent of all devices"),
+    Figure("joules_per_token", "joules_per_token", "j", "energy of an output token at full power"),
+    Figure("devices", "devices", "", "devices"),
+    Figure("interactivity", "interactivity", "", "tokens a second of one user", False),
+    Figure("requests_per_s", "requests_per_s", "", "requests a second", False),
+    Figure("output_tokens_per_s", "output_tokens_per_s", "", "output tokens a second", False),
+    Figure(
+        "output_tokens_per_s_per_device", "output_tokens_per_s_per_device", "",
+        "output tokens a second and device", False,
+    ),
+)  # fmt: skip
+#: Every figure by name.
+FIGURES: Mapping[str, Figure] = {**_latency_figures(), **{f.name: f for f in _OTHERS}}
+_SYNONYMS: Mapping[str, str] = {
+    **{f"{name}_mean": name for name in _LATENCIES},
+    **{f"{name}_median": f"{name}_p50" for name in _LATENCIES},
+    **{f"{name}_s": name for name in _LATENCIES},
+    "usd_per_million_tokens": "usd_per_mtok",
+    "cost": "usd_per_mtok",
+    "price": "usd_per_mtok",
+    "tokens_per_s": "output_tokens_per_s",
+    "throughput": "output_tokens_per_s",
+    "tokens_per_s_per_device": "output_tokens_per_s_per_device",
+    "tokens_per_s_per_user": "interactivity",
+}
+_SCALES: Mapping[Unit, Mapping[str, float]] = {
+    "s": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "": 1.0},
+    "usd": {"": 1.0, "usd": 1.0, "$": 1.0},
+    "j": {"": 1.0, "j": 1.0},
+    "": {"": 1.0},
+}
+_TERM = re.compile(r"([a-z0-9_]+)\s*(<=|>=|<|>)\s*(\$?)\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*([a-z$]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A figure below or above a value, in SI units or US dollars.
+
+    below: whether the figure must not be larger; else it must not be smaller.
+    """
+
+    figure: Figure
+    below: bool
+    value: float
+
+    def met(self, values: Array) -> Mask:
+        """Whether values meet it; NaN never does."""
+        with np.errstate(invalid="ignore"):
+            return values <= self.value if self.below else values >= self.value
+
+    def slack(self, values: Array) -> Array:
+        """Log of how much better than asked, below 0 where missed, NaN where unknown."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.log(self.value / values)
+        return ratio if self.below else -ratio
+
+    def margin(self, value: float) -> float:
+        """Share of the target that is left, below 0 where it is missed."""
+        share = value / self.value - 1.0
+        return -share if self.below else share
+
+    def __str__(self) -> str:
+        sign = "<" if self.below else ">"
+        return f"{self.figure.name} {sign} {self.figure.shown(self.value)}"
+
+
+def figure(name: str) -> Figure:
+    """A figure by its name or a synonym.
+
+    Raises:
+        InvalidValue: there is none of that name; the near ones are named.
+    """
+    folded = name.strip().casefold().replace("-", "_")
+    folded = _SYNONYMS.get(folded, folded)
+    if folded in FIGURES:
+        return FIGURES[folded]
+    near = difflib.get_close_matches(folded, FIGURES, 3, 0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(FIGURES)}"
+    raise InvalidValue(f"no figure {name.strip()[:60]!r}: {hint}")
+
+
+def parse_targets(text: str) -> tuple[Target, ...]:
+    """Read targets: a figure, < or >, a number and its unit, apart by commas; "" for none.
+
+    Latencies are in s unless ms or us is said, money is in US dollars.
+
+    Raises:
+        InvalidValue: a term that is no target, an unknown figure or unit, a sign that asks for the
+            worse, or one figure twice.
+    """
+    terms = [term.strip() for term in re.split(r"[,;&]|\band\b", text) if term.strip()]
+    if len(terms) > _MOST:
+        raise InvalidValue(f"{len(terms)} targets: give at most {_MOST}")
+    targets = tuple(_target(term) for term in terms)
+    named = [target.figure.name for target in targets]
+    twice = next((name for name in named if named.count(name) > 1), "")
+    if twice:
+        raise InvalidValue(f"{twice} has two targets: give the stricter one")
+    return targets
+
+
+def _target(term: str) -> Target:
+    found = _TERM.fullmatch(term.casefold())
+    if not found:
+        raise InvalidValue(
+            f'target {term[:60]!r}: give a figure, < or >, and a value, as "ttft_p95 < 500ms" or '
+            '"usd_per_mtok < 0.4"'
+        )
+    name, sign, money, number, unit = found.groups()
+    asked = figure(name)
+    scales = _SCALES[asked.unit]
+    unit = unit or money
+    if unit not in scales:
+        units = ", ".join(filter(None, scales)) or "no unit"
+        raise InvalidValue(f"target {term!r}: {asked.name} takes {units}, not {unit!r}")
+    below = sign.startswith("<")
+    if below != asked.smaller:
+        better = "<" if asked.smaller else ">"
+        raise InvalidValue(f"target {term!r}: less is {'better' if asked.smaller else 'worse'} "
+                           f"of {asked.name}; write {better}")  # fmt: skip
+    return Target(asked, below, _value(term, number) * scales[unit])
+
+
+def _value(term: str, number: str) -> float:
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not (0.0 < value < math.inf):
+        raise InvalidValue(f"target {term!r}: give a number above 0")
+    return value

@@ -1,0 +1,145 @@
+"""Why the next ones lose, and what would have to change where none meets the targets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.planning.candidates import Candidates
+from app.planning.search import Found
+from app.planning.shortlist import Shortlist
+from app.planning.targets import Target
+from app.wording import quantities
+from genz_core.types import Array, Mask
+
+_ALIKE = 0.005  # a share by which figures differ that is not worth a word
+_REASONS: Mapping[str, str] = {
+    "out_of_memory": "does not fit",
+    "overloaded": "does not sustain the load",
+    "invalid_parallelism": "cannot be split so",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Loser:
+    """The nearest candidate of a family that is not the best plan, and why it is not.
+
+    at: its number; None where the family has no candidate.
+    """
+
+    family: int
+    at: int | None
+    why: str
+
+
+def losers(found: Found, short: Shortlist) -> list[Loser]:
+    """For every other family its nearest candidate and why it loses; nearest first."""
+    best = short.plans[0].at if short.plans else None
+    taken = int(short.candidates.family[best]) if best is not None else -1
+    slack = found.ranking.slack(found.candidates)
+    rows = [
+        _loser(found, short, number, best, slack)
+        for number in range(len(found.candidates.families))
+        if number != taken
+    ]
+    if best is not None and (smaller := _fewer(found, short, best, slack)) is not None:
+        rows.insert(0, smaller)
+    return rows
+
+
+def _loser(found: Found, short: Shortlist, family: int, best: int | None, slack: Array) -> Loser:
+    candidates = found.candidates
+    mine = candidates.family == family
+    if not mine.any():
+        return Loser(family, None, "no degrees split the model over so few devices")
+    in_order = [
+        int(at)
+        for at in found.order
+        if candidates.family[at] == family and at not in short.rejected
+    ]
+    if in_order and best is not None:
+        return Loser(family, in_order[0], _dearer(found, in_order[0], best))
+    failed = [at for at in short.rejected if candidates.family[at] == family]
+    if failed:
+        return Loser(family, failed[0], _missed(found, short.candidates, failed[0]))
+    return _nearest(found, family, mine, slack)
+
+
+def _nearest(found: Found, family: int, mine: Mask, slack: Array) -> Loser:
+    """The candidate of a family that comes nearest to the targets, and what it misses."""
+    candidates = found.candidates
+    near = np.where(mine, slack, -np.inf)
+    if np.isfinite(near).any():
+        at = int(np.argmax(near))
+        return Loser(family, at, _missed(found, candidates, at))
+    runs = mine & found.ranking.sound(candidates)
+    if runs.any():
+        at = int(np.flatnonzero(runs)[0])
+        return Loser(family, at, _missed(found, candidates, at))
+    counted = Counter(candidates.status[mine].tolist())
+    status, many = counted.most_common(1)[0]
+    at = int(np.flatnonzero(mine & (candidates.status == status))[-1])
+    said = candidates.messages.get(at) or _REASONS.get(status, status)
+    return Loser(family, at, f"{many:,} of {int(mine.sum()):,} deployments: {said}")
+
+
+def _missed(found: Found, candidates: Candidates, at: int) -> str:
+    """The targets that a candidate misses, in words; its probability where that is too low."""
+    said = []
+    for target in found.ranking.targets:
+        value = float(candidates.columns[target.figure.column][at])
+        if not target.met(np.array([value]))[0]:
+            said.append(_miss(target, value))
+    if not said:
+        chance = float(found.probability[at])
+        if np.isnan(chance):
+            return "not validated, and a confidence is asked for"
+        return f"meets the targets with {quantities.percent(chance)} only"
+    return "; ".join(said)
+
+
+def _miss(target: Target, value: float) -> str:
+    if np.isnan(value):
+        return f"{target}: no such figure; a system without a price or a power has none"
+    sign = "above" if target.below else "below"
+    shown = target.figure.shown
+    return f"{target.figure.name} {shown(value)} is {sign} {shown(target.value)}"
+
+
+def _dearer(found: Found, at: int, best: int) -> str:
+    """By how much a candidate that meets the targets is behind the best."""
+    by, columns = found.ranking.by, found.candidates.columns
+    mine, theirs = float(columns[by.column][at]), float(columns[by.column][best])
+    if np.isnan(mine):
+        return f"has no {by.name}: the system states no price"
+    if theirs and abs(mine / theirs - 1.0) > _ALIKE:
+        return f"{by.name} {by.shown(mine)} against {by.shown(theirs)}"
+    fewer = columns["devices"][at] - columns["devices"][best]
+    if fewer > 0:
+        return f"as good, with {int(fewer)} devices more"
+    chance = [float(found.probability[number]) for number in (at, best)]
+    if np.isnan(chance[0]):
+        return "as good, and not validated"
+    return (
+        f"as good, and meets the targets with {quantities.percent(chance[0])} against "
+        f"{'not validated' if np.isnan(chance[1]) else quantities.percent(chance[1])}"
+    )
+
+
+def _fewer(found: Found, short: Shortlist, best: int, slack: Array) -> Loser | None:
+    """Why the best plan cannot do with fewer devices of its family; None where there are none."""
+    candidates = found.candidates
+    family = int(candidates.family[best])
+    devices = candidates.columns["devices"]
+    smaller = (candidates.family == family) & (devices < devices[best])
+    if not smaller.any():
+        return None
+    rejected = [at for at in short.rejected if smaller[at]]
+    if rejected:
+        at = max(rejected, key=lambda number: float(devices[number]))
+        return Loser(family, at, _missed(found, short.candidates, at))
+    loser = _nearest(found, family, smaller & (devices == devices[smaller].max()), slack)
+    return loser

@@ -1,0 +1,69 @@
+"""An answer in words: for the terminal, beside the table of its plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from app.wording import quantities
+
+_MOST_OTHERS = 8
+
+
+def sentences(named: Mapping[str, Any]) -> list[str]:
+    """Lines on the best plan, the others, and what would help; of `document.document`."""
+    return [*_best(named), *_others(named), *_help(named)]
+
+
+def _best(named: Mapping[str, Any]) -> Iterator[str]:
+    tried = f"{named['deployments']:,} deployments priced, {named['meet_targets']:,} meet"
+    wanted = ", ".join(named["targets"]) or "no targets"
+    yield f"{tried} {wanted}; ranked by {named['ranked_by']}"
+    if not named["plans"]:
+        return
+    best = named["plans"][0]
+    for name, share in best["margins"].items():
+        if share is not None:
+            yield f"margin to {name}: {quantities.percent(share)}"
+    yield f"percentiles: {best['percentiles']}"
+    fewest = named["fewest_devices"]
+    if fewest and fewest["devices"] < best["devices"]:
+        yield (
+            f"fewest devices that do: {fewest['devices']} x {fewest['system']}, {fewest['engine']}"
+        )
+    yield ""
+    yield f"start it ({best['engine']} {best['launch_version']}):"
+    yield from (f"  {line}" for line in best["launch"].splitlines())
+    yield from (f"  note: {note}" for note in best["launch_notes"])
+    yield f"check it:\n  {best['benchmark']}"
+
+
+def _others(named: Mapping[str, Any]) -> Iterator[str]:
+    others = named["others"]
+    if others:
+        yield "\nwhy not the others:"
+    for other in others[:_MOST_OTHERS]:
+        near = other.get("nearest")
+        what = f" ({_shape(near)})" if near else ""
+        yield f"  {other['family']}{what}: {other['why']}"
+    if len(others) > _MOST_OTHERS:
+        yield f"  ... {len(others) - _MOST_OTHERS} more in --json"
+
+
+def _shape(row: Mapping[str, Any]) -> str:
+    degrees = " ".join(f"{name}{row[name]}" for name in ("tp", "pp", "dp", "ep") if row[name] > 1)
+    words = f"{row['replicas']} x {degrees or 'tp1'}"
+    pool = row["prefill"]
+    return f"{pool['workers']} prefill x tp{pool['tp']}, {words}" if pool else words
+
+
+def _help(named: Mapping[str, Any]) -> Iterator[str]:
+    if named["changes"]:
+        yield "\nno deployment meets the targets; one would with:"
+    yield from (f"  {change['words']}" for change in named["changes"])
+    if measured := named["measurement"]:
+        yield f"\nto narrow the interval of {measured['figure']}: {measured['words']}:"
+        yield f"  {measured['command']}"
+    for left in named["left_out"]:
+        yield f"left out: {left['what']}: {left['why']}"
+    yield from (f"note: {note}" for note in named["notes"])

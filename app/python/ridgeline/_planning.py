@@ -1,0 +1,77 @@
+"""The best deployments for a load: `plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from app.planning.result import Planned
+    from app.simulation.trace_file import Trace
+    from genz_core.serving.simulation import Requests
+    from genz_core.types import Model, System
+
+    Degrees = int | Sequence[int] | str
+
+
+def plan(
+    model: str | Path | Model | Mapping[str, Any],
+    *,
+    systems: str | Path | System | Sequence[str | Path | System] = "h100-sxm5-80gb",
+    devices: str | int | Sequence[int] = "1:8",
+    engine: str | Sequence[str] = "",
+    rate: float | None = None,
+    concurrency: int | None = None,
+    trace: str | Path | Trace | Requests | None = None,
+    isl: int = 1024, osl: int = 256, length_ratio: float = 1.0,
+    target: str = "",
+    rank: str = "",
+    confidence: float = 0.0,
+    weights: str | Sequence[str] = "checkpoint", kv: str | Sequence[str] = "checkpoint",
+    tp: Degrees = (), pp: Degrees = (), dp: Degrees = (), ep: Degrees = (),
+    max_num_seqs: Degrees = (),
+    kind: str | Sequence[str] = "",
+    speculation: str | Sequence[str] = "", draft_tokens: int | None = None,
+    draft_model: str | Path | Model | Mapping[str, Any] = "",
+    acceptance: str | float | Sequence[float] = "",
+    price: str | Mapping[str, float] = "",
+    top: int = 5,
+    simulate: bool = True,
+) -> Planned:  # fmt: skip
+    """Find the deployments that serve a load within targets, best first.
+
+    Args:
+        systems: names, files or objects; "h200,b200".  devices: least and most of the whole
+            deployment, "1:64".  engine: one or several; by default those that run on a system.
+        rate: requests per second, or
+        concurrency: open requests, or
+        trace: a file of requests, or `Requests`; give one of them.
+        isl, osl: tokens, uniform in [length_ratio, 1] of them.
+        target: what must hold, "ttft_p95 < 500ms, tpot < 30ms, usd_per_mtok < 0.4".
+        rank: the figure that orders the plans; by default cost, else devices.
+        confidence: least probability that all targets are met; what nothing validates has none.
+        weights, kv: number formats to try, "checkpoint,fp8".
+        tp, pp, dp, ep: degrees of a replica to try; by default all that can be.
+        max_num_seqs: limits of a rank's batch to try.
+        kind: "aggregated", "disaggregated" (prompts have workers of their own), or both.
+        speculation, draft_tokens, draft_model, acceptance: ways to draft, tried beside none; see
+            `simulate`.
+        price: rent of a device by system [USD per hour], "h200=3.5".
+        top: plans to show.  simulate: whether these are simulated for their percentiles.
+
+    Returns:
+        The plans as a table, and in `to_dict()` why the others lose, what would have to change
+        where there is no plan, launch lines, and the measurement that would help most.
+
+    Raises:
+        RidgelineError: a name, a target or a number that cannot be.
+
+    >>> found = plan("meta-llama/Llama-3.1-8B", systems="h100", rate=4, target="tpot < 20ms")
+    >>> found.best["devices"], found.best["status"]
+    (1, 'ok')
+    """
+    arguments = dict(locals())
+    from app.planning import result
+
+    return result.plan(arguments.pop("model"), **arguments)

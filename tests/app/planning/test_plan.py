@@ -1,0 +1,117 @@
+"""`ridgeline plan` and `ridgeline.plan`: the same answer, explained, and started as planned."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+import ridgeline
+from typer.testing import CliRunner
+
+from app.cli import cli
+from genz_core.errors import InvalidValue
+
+MODEL = "Qwen/Qwen3-32B"
+KEYS = ("devices", "replicas", "tp", "pp", "dp", "ep", "engine", "ttft_s", "tpot_s",
+        "usd_per_mtok", "launch")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def planned():
+    return ridgeline.plan(
+        MODEL, systems="h200,b200,mi300x", devices="1:64", engine="vllm", rate=20,
+        target="ttft_p95 < 500ms, tpot < 30ms, usd_per_mtok < 5",
+    )  # fmt: skip
+
+
+def test_a_plan_names_what_runs_its_figures_and_how_it_is_started(planned):
+    best = planned.best
+    assert all(key in best for key in KEYS)
+    assert best["tpot_s"] < 0.03 and best["ttft_p95_s"] < 0.5 and best["usd_per_mtok"] < 5
+    assert best["ttft_low_s"] <= best["ttft_s"] <= best["ttft_high_s"]
+    assert best["tpot_low_s"] <= best["tpot_s"] <= best["tpot_high_s"]
+    assert set(best["margins"]) == {"ttft_p95", "tpot", "usd_per_mtok"}
+    assert 0.0 < best["probability"] <= 1.0
+    assert best["percentiles"].startswith("simulated")
+    own = best["tp"] * best["pp"] * best["dp"] * best["replicas"]
+    pool = best["prefill"]
+    first = pool["workers"] * pool["tp"] * pool["pp"] * pool["dp"] if pool else 0
+    assert best["devices"] == own + first
+
+
+def test_the_command_gives_the_same_answer_as_python(planned):
+    command = (
+        f"plan {MODEL} --systems h200,b200,mi300x --devices 1:64 --engine vllm --rate 20 --target "
+        "'ttft_p95 < 500ms, tpot < 30ms, usd_per_mtok < 5' --json"
+    )
+    ran = CliRunner().invoke(cli, shlex.split(command))
+    assert ran.exit_code == 0, ran.output
+    assert json.loads(ran.stdout) == json.loads(json.dumps(planned.to_dict()))
+
+
+def test_the_others_and_the_fewest_devices_are_explained(planned):
+    named = planned.to_dict()
+    assert named["others"] and all(other["why"] for other in named["others"])
+    assert named["fewest_devices"]["devices"] <= min(p["devices"] for p in named["plans"])
+    assert "measure serving" in named["measurement"]["command"]
+    assert any("mi300x" in note for note in named["notes"])
+
+
+def test_where_nothing_does_it_is_said_what_would():
+    none = ridgeline.plan(
+        MODEL, systems="h100", devices="1:4", engine="vllm", rate=50, target="tpot < 12ms"
+    )
+    assert none.rows == [] and none.best is None
+    whats = {change["what"] for change in none.changes}
+    assert "devices" in whats or "load" in whats or "target" in whats
+    assert "no deployment" in repr(none)
+    assert none.measurement is None
+
+
+def test_an_eased_target_that_is_named_is_met():
+    def ask(most):
+        target = f"tpot < {most}ms"
+        return ridgeline.plan(MODEL, systems="h100", devices=4, engine="vllm", rate=4,
+                              target=target, simulate=False)  # fmt: skip
+
+    (change,) = [c for c in ask(1).changes if c["what"] == "target"]
+    assert ask(change["value"] * 1e3 * 1.0001).best is not None
+    assert ask(change["value"] * 1e3 * 0.99).best is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"rate": 1, "concurrency": 2},
+        {},
+        {"rate": 1, "devices": "many"},
+        {"rate": 1, "target": "ttft < soon"},
+        {"rate": 1, "systems": "h200,abacus"},
+        {"rate": 1, "rank": "beauty"},
+        {"rate": 1, "price": "h200"},
+        {"rate": 1, "confidence": 2.0},
+        {"rate": 1, "top": 0},
+    ],
+)
+def test_what_cannot_be_asked_is_refused(wrong):
+    with pytest.raises((InvalidValue, LookupError)):
+        ridgeline.plan(MODEL, **{"systems": "h200", **wrong})
+
+
+def test_a_confidence_leaves_the_plans_that_reach_it():
+    sure = ridgeline.plan(MODEL, systems="h200", devices="1:16", rate=10, target="tpot < 30ms",
+                          confidence=0.95)  # fmt: skip
+    assert sure.rows and all(plan["probability"] >= 0.95 for plan in sure.rows)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+def test_launch_lines_state_the_degrees_of_the_plan(engine):
+    best = ridgeline.plan(MODEL, systems="h100", devices=8, tp=4, pp=2, rate=4, engine=engine).best
+    line = best["launch"]
+    assert MODEL in line and "4" in line and "2" in line
+    words = {"vllm": "--tensor-parallel-size 4 --pipeline-parallel-size 2",
+             "sglang": "--tp-size 4 --pp-size 2", "trtllm": "--tp_size 4 --pp_size 2"}  # fmt: skip
+    assert words[engine] in line
+    assert best["launch_version"] and best["launch_sources"]
+    assert "--request-rate 4" in best["benchmark"]
