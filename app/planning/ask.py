@@ -10,8 +10,8 @@ from app.planning.demand import Demand
 from app.planning.search import Question
 from app.planning.space import KINDS, Space
 from app.planning.targets import parse_targets
+from app.scenario.drafting import Drafting
 from app.simulation import trace_file
-from app.simulation.speculation import Drafting
 from genz_core.errors import InvalidValue
 from genz_core.limits import checked_size
 from genz_core.types import System

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.planning.space import ENGINES, Space
+from app.scenario.drafting import Drafting
 from app.scenario.intervals import of_load
 from app.scenario.scenario import (
     Resolved,
@@ -16,7 +17,6 @@ from app.scenario.scenario import (
     find_system,
     resolve_objects,
 )
-from app.simulation.speculation import Drafting
 from genz_core.deployment import bulk_format
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.speculative import Speculation

@@ -13,11 +13,11 @@ from app.planning.candidates import Candidates
 from app.planning.demand import Demand
 from app.planning.families import Family
 from app.planning.targets import PERCENTILES
+from app.scenario.drafting import Drafting
 from app.scenario.scenario import Resolved
 from app.simulation.disaggregation import PrefillPool
 from app.simulation.offered_load import OfferedLoad
 from app.simulation.run import Run, Settings, run
-from app.simulation.speculation import Drafting
 from genz_core.serving.options import Options
 from profilers.collect.progress import Cancelled
 

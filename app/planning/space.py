@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from app.planning.demand import Demand
+from app.scenario.drafting import Drafting
 from app.scenario.scenario import SystemSource
-from app.simulation.speculation import Drafting
 from genz_core.errors import InvalidValue
 from genz_core.limits import LIMITS, checked_size
 from genz_core.types import Array, Model, Parallelism, Step, System

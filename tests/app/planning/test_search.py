@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -66,9 +68,7 @@ def test_the_best_is_that_of_looking_at_every_deployment(question):
     least = min(rows[at]["usd_per_mtok"] for at in good)
     assert rows[found.order[0]]["usd_per_mtok"] == pytest.approx(least, rel=1e-9)
     costs = [rows[at]["usd_per_mtok"] for at in found.order]
-    assert all(
-        later >= before * (1 - 1e-9) for before, later in zip(costs, costs[1:], strict=False)
-    )
+    assert all(later >= before * (1 - 1e-9) for before, later in pairwise(costs))
     fewest = fewest_devices(found)
     assert rows[fewest]["devices"] == min(rows[at]["devices"] for at in good)
 
