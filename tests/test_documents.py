@@ -32,6 +32,7 @@ def test_the_examples_of_a_document_print_what_it_says(
     [
         ridgeline,
         ridgeline._library,
+        ridgeline._planning,
         ridgeline._serving,
         ridgeline._static,
         genz_core.latency.measured_operators,
