@@ -19,6 +19,8 @@ from profilers.readers import (
     nsys_csv,
     nsys_rep,
     nsys_sqlite,
+    rocpd,
+    rocprof_csv,
     torch_trace,
 )
 from profilers.readers.columns import label_of, with_readable_names
@@ -31,7 +33,8 @@ Reader = Callable[[Path], Report]
 #: What is read, for messages and upload forms.
 ACCEPTED = (
     "Nsight Systems exports (.sqlite) and stats tables (.csv), Nsight Compute reports (.ncu-rep) "
-    "and tables (.csv), PyTorch profiler traces (.json, .json.gz, .zip)"
+    "and tables (.csv), PyTorch profiler traces (.json, .json.gz, .zip), rocprofv3's tables (.csv) "
+    "and databases (.db)"
 )
 
 
@@ -89,6 +92,7 @@ def sentence(called: str, problem: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)[:_MAX_MESSAGE_CHARS]
 
 
+_ROCPROF_JSON = b'"rocprofiler-sdk-tool"'
 #: Bytes of a text file in which the header of a table must show up.
 _SEARCHED_BYTES = 4 << 20
 
@@ -108,11 +112,17 @@ def _reader(file: Path) -> Reader:
             "the file is empty; nsys stats leaves an empty file where a capture holds nothing "
             "of the report asked for"
         )
-    for module in (nsys_sqlite, ncu_rep, nsys_rep):
+    if nsys_sqlite.sniff(magic):
+        return rocpd.read if rocpd.knows(file) else nsys_sqlite.read
+    for module in (ncu_rep, nsys_rep):
         if module.sniff(magic):
             return module.read
     head = decompressed_head(file, _SEARCHED_BYTES)
     if torch_trace.sniff(head):
+        if _ROCPROF_JSON in head[:4096]:
+            raise ReportError(
+                "this is rocprofv3's own JSON; run it with --output-format rocpd or csv instead"
+            )
         return torch_trace.read
     return _table_reader(head)
 
@@ -122,7 +132,7 @@ def _table_reader(head: bytes) -> Reader:
     if any(module.sniff(head) for module in (nsys_sqlite, ncu_rep, nsys_rep)):
         raise ReportError("the report is packed; unpack it first")
     text = decoded(head)
-    for knows, read in ((ncu_csv.knows, ncu_csv.read), (nsys_csv.knows, nsys_csv.read)):
-        if find_header(text.splitlines(), 0, knows) is not None:
-            return read
+    for module in (ncu_csv, nsys_csv, rocprof_csv):
+        if find_header(text.splitlines(), 0, module.knows) is not None:
+            return module.read
     raise ReportError(f"this is no report that can be read; what can: {ACCEPTED}")

@@ -43,6 +43,10 @@ class Database:
     def __contains__(self, table: str) -> bool:
         return table in self._columns
 
+    def tables(self, prefix: str) -> list[str]:
+        """Names of the tables that begin with a prefix, in alphabetical order."""
+        return sorted(name for name in self._columns if name.startswith(prefix))
+
     def columns(self, table: str) -> frozenset[str]:
         """Stored columns of a table; none where there is no such table."""
         return self._columns.get(table, frozenset())

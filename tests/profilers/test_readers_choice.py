@@ -14,6 +14,7 @@ KINDS = {
     "torch/inference_vllm_decode_full_graph_execution.json.gz": "torch-trace",
     "csv/llm-perf-opt/projector_cuda_gpu_kern_sum.csv": "nsys-csv",
     "csv/ncu/kernel_0001/ncu.details.csv": "ncu-csv",
+    "rocprof/kernel_trace.csv": "rocprof-csv",
 }
 
 

@@ -11,6 +11,7 @@ import os
 import random
 import resource
 import signal
+import tempfile
 import time
 import zipfile
 from collections import Counter
@@ -25,6 +26,7 @@ from genz_core.errors import ReportError
 from profilers import roofline
 from profilers.operator_points import operator_timings
 from profilers.readers import UNFORESEEN
+from tests.profilers.rocpd_file import kernel_rows, write_rocpd
 
 from .mutations import mutated
 
@@ -76,10 +78,21 @@ def seeds(kind: str, path: Callable[[str], Path]) -> list[bytes]:
                 path(f"{folder}.{name}.csv").read_bytes()
                 for name in ("details", "section_SpeedOfLight_RooflineChart")
             ]
+        case "rocprof_csv":
+            names = ("kernel_trace", "counter_collection", "hip_api_stats", "marker_api_trace")
+            return [path(f"rocprof/{name}.csv").read_bytes() for name in names]
+        case "rocpd":
+            return [_rocpd(path, tracks) for tracks in (False, True)]
         case "torch_trace":
             plain = [unpacked(path(SGLANG)), unpacked(path(VLLM))]
             return [*plain, path(VLLM).read_bytes(), zipped(plain[1])]
     raise AssertionError(kind)
+
+
+def _rocpd(path: Callable[[str], Path], tracks: bool) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        rows = kernel_rows(path("rocprof/kernel_trace.csv"))
+        return write_rocpd(Path(folder) / "run.db", rows, tracks=tracks).read_bytes()
 
 
 @contextmanager
@@ -120,7 +133,17 @@ def resident_peak_bytes() -> float:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(
-    "kind", ["ncu_rep", "nsys_sqlite", "nsys_rep", "nsys_csv", "ncu_csv", "torch_trace"]
+    "kind",
+    [
+        "ncu_rep",
+        "nsys_sqlite",
+        "nsys_rep",
+        "nsys_csv",
+        "ncu_csv",
+        "torch_trace",
+        "rocprof_csv",
+        "rocpd",
+    ],
 )
 def test_mutated_reports_are_read_or_refused(kind, report_path, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
