@@ -4,6 +4,9 @@ All times are of one step.  ratio is measured over predicted; gap_s is measured 
 and gap_share its part of all gaps of the phase: signed, their absolute values sum to one.  low_s
 and high_s are the ends of the prediction's interval, NaN where there is none, and inside is
 whether the measurement lies in it.
+
+Of reports with a timeline measured_s is kernel time inside the steps, and what lies outside of
+them does not count; of a run on a wall clock it is the time of the step.
 """
 
 from __future__ import annotations
@@ -11,47 +14,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from genz_core.errors import InvalidValue
-from genz_core.step import StepEstimate
 from genz_core.workload import Estimate
+from profilers.comparable import with_reasons
+from profilers.expected import Expected
 from profilers.findings import Finding, all_findings
-from profilers.matching import ENDS, match_operators, split_by_shape, whole_sum
-from profilers.schema import Measurement, PhaseTiming, Report
+from profilers.matching import ENDS, split_by_shape
+from profilers.measured_step import HOST, OTHER, compare_phase, measured_phase
+from profilers.mixed_steps import expected_mixed
+from profilers.schema import PHASES, Measurement, PhaseTiming, Report
 
-#: Bases of a timing that hold the device's time alone.
-DEVICE_BASES = ("gpu", "kernels")
-#: Rows of `Comparison.classes` that are no operator class of the engine.
-HOST, OTHER = "host", "other"
-#: Rounding error of differences of sums.
-_ROUNDING_S = 1e-12
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """A predicted step: its operators, and the times beside them [s].
-
-    operators: `StepEstimate.table`, with low_s and high_s where the operators have intervals.
-    low_s, high_s: ends of the interval of the whole step on a wall clock, NaN where there is none.
-    """
-
-    operators: Mapping[str, Sequence[Any]]
-    bound_s: float
-    host_s: float
-    wait_s: float
-    low_s: float = math.nan
-    high_s: float = math.nan
-
-    @classmethod
-    def from_step(cls, step: StepEstimate, config: int = 0) -> Expected:
-        """A step without intervals.  config: the configuration of the estimate."""
-        bound, host, wait = step.bound_total_s, step.host_s, step.pipeline_s
-        seconds = [float(values[config]) for values in (bound, host, wait)]
-        return cls(step.table(config), *(0.0 if s < _ROUNDING_S else s for s in seconds))
+__all__ = ["HOST", "OTHER", "Comparison", "Expected", "compare", "in_phase", "step_count"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +36,29 @@ class Comparison:
     """Tables of predicted and measured times, and findings.
 
     phases: phase, basis, steps, bound_s, predicted_s, low_s, high_s, measured_s, inside, ratio,
-    gap_s, gap_share.
+    gap_s, gap_share, not_comparable (why, or ""); also wall_s (on the device, from the first to
+    the last activity of a step), busy_s and idle_s of it, idle_cause, exposed_communication_s,
+    predicted_wall_s (with the host), joined_share (of kernel time, with a predicted operator).
     classes: phase, class, bound_s ... as above; "host" is time outside of all operators, "other"
     that of unclassified ones.
-    operators: phase, class, name, measured_as, matched_by, runs, launches, bound_s ... as above.
-    findings: sentences, most seconds first.
+    operators: phase, class, name, measured_as, kernels, matched_by, runs, launches, bound_s ... as
+    above; "nothing predicted" names what joined no operator.
+    findings: sentences, most seconds first.  notes: what was left out and what does not fit.
     """
 
     phases: pd.DataFrame
     classes: pd.DataFrame
     operators: pd.DataFrame
     findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def joined_share(self) -> float:
+        """Share of the measured operator time that joined a predicted operator, in [0, 1]."""
+        weight = self.operators.groupby("phase")["measured_s"].sum()
+        shares = self.phases.set_index("phase")["joined_share"].reindex(weight.index)
+        total = float(weight.sum())
+        return float((weight * shares.fillna(0.0)).sum()) / total if total > 0 else 0.0
 
 
 def compare(
@@ -85,33 +74,64 @@ def compare(
     """Compare a measurement with the estimate of the same work.
 
     Args:
-        reports: what the measurement was made from, for shapes, copies and idle times.
+        reports: what the measurement was made from: launches, shapes, modules, copies, idle times.
         steps: number of steps in each phase of the measurement, for summaries, which lack it.
         devices: that ran side by side and whose operator times the measurement sums.
         config: the configuration of the estimate.
         expected: the predicted steps by phase with their intervals; without them, none have one.
+            Mixed steps are priced as the batches that their ranges describe.
 
     Raises:
         InvalidValue: the measurement has no phase that the estimate prices.
     """
-    counts = {phase: step_count(measurement, phase, steps) for phase in _phases(measurement)}
-    if not counts:
+    priced, notes = _priced(estimate, measurement, reports, config, expected)
+    if not priced:
         raise InvalidValue(
+            notes[0] if notes else
             "the measurement has neither a prefill nor a decode phase; say which one it is, "
             "as with --as prefill"
-        )
+        )  # fmt: skip
     operators = split_by_shape(measurement.operators, reports)
-    steps_of = expected or {p: Expected.from_step(getattr(estimate, p), config) for p in counts}
-    parts = [
-        _compare_phase(
-            steps_of[phase], measurement.phases.get(phase), operators, phase, count, devices
+    measured = {
+        phase: measured_phase(
+            measurement, operators, reports, phase, step_count(measurement, phase, steps), devices,
+            overridden=bool(steps and phase in steps),
         )
-        for phase, count in counts.items()
-    ]
+        for phase in priced
+    }  # fmt: skip
+    parts = [compare_phase(priced[phase], measured[phase]) for phase in priced]
     tables = [pd.concat(tables, ignore_index=True) for tables in zip(*parts, strict=True)]
-    phases, classes, matched = (_with_ratios(table) for table in tables)
-    findings = all_findings(phases, classes, matched, estimate, measurement, reports, config)
-    return Comparison(phases, classes, matched, findings)
+    phases, classes, matched = (with_reasons(_with_ratios(table)) for table in tables)
+    findings = all_findings(phases, classes, matched, estimate, measurement, measured, config)
+    notes += [note for some in measured.values() for note in some.notes]
+    return Comparison(phases, classes, matched, findings, tuple(dict.fromkeys(notes)))
+
+
+def _priced(
+    estimate: Estimate,
+    measurement: Measurement,
+    reports: Sequence[Report],
+    config: int,
+    expected: Mapping[str, Expected] | None,
+) -> tuple[dict[str, Expected], list[str]]:
+    """The predicted step of each phase of the measurement, and why one has none."""
+    named = {*measurement.phases, *measurement.operators["phase"].dropna()}
+    priced: dict[str, Expected] = {}
+    notes = []
+    for phase in (phase for phase in PHASES if phase in named):
+        step = (expected or {}).get(phase)
+        if step is None and phase == "mixed":
+            step = expected_mixed(estimate, reports)
+        elif step is None:
+            step = Expected.from_step(getattr(estimate, phase), config)
+        if step is None:
+            notes.append(
+                "the mixed steps are not compared: their ranges do not say which prompts and "
+                "sequences they held"
+            )
+        else:
+            priced[phase] = step
+    return priced, notes
 
 
 def in_phase(measurement: Measurement, phase: str) -> Measurement:
@@ -144,88 +164,6 @@ def step_count(measurement: Measurement, phase: str, steps: Mapping[str, int] | 
         return 1 if phase == "prefill" or load is None else max(int(np.max(load.osl)) - 1, 1)
     timing = measurement.phases.get(phase)
     return max(len(timing.samples_s), 1) if timing else 1
-
-
-def _phases(measurement: Measurement) -> list[str]:
-    """Of prefill and decode, those that the measurement has."""
-    named = {*measurement.phases, *measurement.operators["phase"].dropna()}
-    return [phase for phase in ("prefill", "decode") if phase in named]
-
-
-def _compare_phase(
-    step: Expected,
-    timing: PhaseTiming | None,
-    operators: pd.DataFrame,
-    phase: str,
-    steps: int,
-    devices: int,
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Tables of one phase: the phase, its classes, its operators."""
-    predicted = pd.DataFrame(dict.fromkeys(ENDS, math.nan) | dict(step.operators))
-    predicted = predicted[predicted["predicted_s"] > 0]
-    measured = operators[operators["phase"] == phase].copy()
-    measured["time_s"] /= steps * devices
-    measured["launches"] = measured["count"] / (steps * devices)
-    basis = timing.basis if timing and timing.samples_s else "kernels"
-    on_device = basis in DEVICE_BASES
-    total = _total_s(timing, measured, steps, devices, basis)
-    beside = step.wait_s + (0.0 if on_device else step.host_s)
-    classes = _classes(predicted, measured)
-    rest = total - float(classes["measured_s"].sum()) if len(measured) else float("nan")
-    if not on_device or step.wait_s or abs(rest) > _ROUNDING_S:
-        row = {"class": HOST, "bound_s": 0.0, "predicted_s": beside, "measured_s": rest}
-        classes = pd.concat([classes, pd.DataFrame([row])], ignore_index=True)
-    ends = _operators_ends(predicted, beside) if on_device else (step.low_s, step.high_s)
-    whole = {
-        "phase": phase, "basis": basis, "steps": steps, "bound_s": step.bound_s,
-        "predicted_s": float(predicted["predicted_s"].sum()) + beside,
-        **dict(zip(ENDS, ends, strict=True)),
-        "measured_s": total,
-    }  # fmt: skip
-    matched = match_operators(predicted, measured)
-    if not len(measured):
-        matched["measured_s"] = math.nan  # not measured, which is not 0 s
-    classes.insert(0, "phase", phase)
-    matched.insert(0, "phase", phase)
-    return pd.DataFrame([whole]), classes, matched
-
-
-def _operators_ends(predicted: pd.DataFrame, beside_s: float) -> tuple[float, float]:
-    """Interval of the sum of all operators with perfectly correlated errors; NaN where other
-    times come on top."""
-    if beside_s:
-        return math.nan, math.nan
-    low, high = (whole_sum(predicted[end]) for end in ENDS)
-    return low, high
-
-
-def _total_s(
-    timing: PhaseTiming | None, measured: pd.DataFrame, steps: int, devices: int, basis: str
-) -> float:
-    """Measured time of one step; of a summary, which sums all steps, their mean."""
-    if timing is None or not timing.samples_s:
-        return float(measured["time_s"].sum())
-    if basis == "kernels":
-        return float(np.sum(timing.samples_s)) / (steps * devices)
-    if basis == "gpu" and len(timing.samples_s) < steps:
-        return float(np.sum(timing.samples_s)) / steps
-    return timing.median_s
-
-
-def _classes(predicted: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """Seconds by operator class, the longest first; 0 where one side lacks a class."""
-    grouped = predicted.groupby("class")
-    sums = {name: grouped[name].sum() for name in ("bound_s", "predicted_s")}
-    sums |= {end: grouped[end].agg(whole_sum) for end in ENDS}
-    happened = measured.groupby(measured["class"].fillna(OTHER))["time_s"].sum()
-    table = pd.DataFrame(sums).join(happened.rename("measured_s"), how="outer")
-    table = table.fillna({"bound_s": 0.0, "predicted_s": 0.0, "measured_s": 0.0})
-    if not len(measured):
-        table["measured_s"] = np.nan
-    table = table[(table["predicted_s"] > 0) | (table["measured_s"] > 0)]
-    longest = table[["predicted_s", "measured_s"]].max(axis=1)
-    table = table.loc[longest.sort_values(ascending=False).index]
-    return table.rename_axis("class").reset_index()
 
 
 def _with_ratios(table: pd.DataFrame) -> pd.DataFrame:

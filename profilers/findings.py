@@ -1,18 +1,23 @@
-"""Rule-based findings on a comparison, ranked by the seconds of a step at stake."""
+"""Rule-based findings on a comparison, ranked by the seconds of a step that each could gain."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from genz_core.workload import Estimate
-from profilers.schema import Measurement, Report
-from profilers.summary import summarise
-from profilers.wording import count, percent, seconds
+from profilers.comparable import REASON
+from profilers.idle import CAUSES
+from profilers.kernel_classes import class_of_name
+from profilers.matching import NOTHING
+from profilers.measured_step import DEVICE_BASES, MeasuredPhase
+from profilers.number_formats import type_of_name
+from profilers.schema import Measurement
+from profilers.wording import count, percent, seconds, shortened
 
 #: What a class is called inside a sentence.
 _WORDS: Mapping[str, str] = {
@@ -24,30 +29,27 @@ _WORDS: Mapping[str, str] = {
     "collective": "collectives",
     "other": "unclassified kernels",
 }
-#: Arithmetic types by patterns of kernel names; the first match counts.
-_TYPES: tuple[tuple[str, str], ...] = (
-    ("fp4", r"nvf4|mxf4|e2m1|fp4"),
-    ("fp8", r"e4m3|e5m2|fp8|f8f8|float8|qgmma"),
-    ("int8", r"s8s8|i8i8|imma|int8|s8_|i16832"),
-    ("bf16", r"bf16|bfloat16|_bbs_|_bb_"),
-    ("fp16", r"hgemm|h16|f16f16|fp16|float16|half|s16816gemm_f16|s161616gemm_f16"),
-    ("tf32", r"tf32"),
-    ("fp32", r"sgemm|f32f32|ffma|_sb_"),
-)
-_KINDS = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in _TYPES)
 _SAME = ({"bf16", "fp16"},)  # one peak on all systems
 
 LOW_ROOF, SHORT_KERNEL_S, MANY_LAUNCHES = 0.6, 5e-6, 200
+_MUCH_IDLE, _MUCH_COPIED, _MUCH_EXPOSED = 0.1, 0.05, 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding in a sentence.  kind: its rule.  seconds: of a step, at stake."""
+    """A finding in a sentence.
+
+    kind: its rule.  seconds: of a step, that could be gained; 0 where the finding is a caution.
+    operator: the predicted operator that it is most about, "" for none.  kernels: the names of its
+    longest kernels, "" for none.
+    """
 
     kind: str
     phase: str
     sentence: str
     seconds: float
+    operator: str = ""
+    kernels: str = ""
 
 
 def all_findings(
@@ -56,56 +58,125 @@ def all_findings(
     operators: pd.DataFrame,
     estimate: Estimate,
     measurement: Measurement,
-    reports: Sequence[Report] = (),
+    measured: Mapping[str, MeasuredPhase],
     config: int = 0,
 ) -> tuple[Finding, ...]:
-    """Findings of all rules on the tables of a `Comparison`, most seconds first."""
+    """Findings of all rules on the tables of a `Comparison`, most seconds first.
+
+    measured: what the tables were made from, by phase.
+    """
     findings: list[Finding] = []
     for whole in phases.to_dict("records"):
-        phase, total = str(whole["phase"]), float(whole["measured_s"])
-        rows = classes[classes["phase"] == phase]
-        launches = _launches(measurement, phase) / int(whole["steps"])
-        findings += _launch_bound(phase, total, str(whole["basis"]), rows, launches)
-        findings += _roofs(phase, total, rows)
-        findings += _below_bound(phase, total, rows)
-        findings += _copies(phase, total, int(whole["steps"]), measurement)
-        findings += _precision(phase, estimate, measurement, config)
+        phase = str(whole["phase"])
+        rows = classes[(classes["phase"] == phase) & classes["measured_s"].notna()]
+        mine = operators[(operators["phase"] == phase) & operators["measured_s"].notna()]
+        found = measured[phase]
+        findings += _not_comparable(whole, rows, mine)
+        findings += _idle(found)
+        findings += _launch_bound(found, whole, mine)
+        findings += _roofs(whole, rows, mine)
+        findings += _copies(found, whole, mine)
+        if phase != "mixed":
+            findings += _precision(found, estimate, config)
     longest = float(phases["measured_s"].max())
-    findings += [*_idle(reports, longest), *_clocks(estimate, measurement, longest)]
-    findings += _other_device(estimate, measurement, longest)
+    findings += [*_clocks(estimate, measurement, longest), *_other_device(estimate, measurement)]
     return tuple(sorted(findings, key=lambda finding: -finding.seconds))
 
 
-def _launches(measurement: Measurement, phase: str) -> float:
-    """Launches in the operator table of a phase."""
-    operators = measurement.operators
-    return float(operators["count"][operators["phase"] == phase].sum())
+def _not_comparable(
+    whole: Mapping[str, float], rows: pd.DataFrame, operators: pd.DataFrame
+) -> Iterator[Finding]:
+    """A phase, and classes of it, that took less time than their bound."""
+    phase = str(whole["phase"])
+    subjects = [(f"The whole {phase}", "takes", whole)] if whole["not_comparable"] else [
+        (*_subject(str(row["class"]), "take", "takes"), row)
+        for row in rows[rows["not_comparable"] != ""].to_dict("records")
+        if row["bound_s"] > 0.03 * whole["measured_s"]
+    ]  # fmt: skip
+    for subject, verb, row in subjects:
+        mine = operators if "class" not in row else operators[operators["class"] == row["class"]]
+        name, kernels = _named(mine.assign(lost=mine["bound_s"] - mine["measured_s"]))
+        place = "" if row is whole else f" of {phase}"
+        sentence = (
+            f"{subject}{place} {verb} {seconds(row['measured_s'])} against a bound of "
+            f"{seconds(row['bound_s'])} and cannot be compared: {REASON}."
+        )
+        yield Finding("not comparable", phase, sentence, 0.0, name, kernels)
+
+
+def _named(operators: pd.DataFrame) -> tuple[str, str]:
+    """Name and kernels of the predicted operator that lost most."""
+    predicted = operators[operators["name"] != NOTHING]
+    if not len(predicted) or not predicted["lost"].notna().any():
+        return "", ""
+    row = predicted.loc[predicted["lost"].idxmax()]
+    return str(row["name"]), str(row["kernels"] or row["measured_as"])
+
+
+def _idle(found: MeasuredPhase) -> Iterator[Finding]:
+    """Steps in which the device waits, or in which only collectives run."""
+    clocks, phase = found.clocks, found.phase
+    if clocks is None or not clocks.wall_s > 0:
+        return
+    if clocks.idle_s > _MUCH_IDLE * clocks.wall_s:
+        parts = sorted(clocks.causes.items(), key=lambda item: -item[1])
+        said = "; ".join(
+            f"{percent(part / clocks.idle_s)} {CAUSES[name]}"
+            for name, part in parts if part > 0.1 * clocks.idle_s
+        )  # fmt: skip
+        kind = "launch-bound" if clocks.cause == "launch-bound" else "idle"
+        yield Finding(
+            kind, phase,
+            f"A step of {phase} takes {seconds(clocks.wall_s)} on the device, which is idle for "
+            f"{seconds(clocks.idle_s)} of it ({percent(clocks.idle_s / clocks.wall_s)}): {said}.",
+            clocks.idle_s,
+        )  # fmt: skip
+    if clocks.exposed_communication_s > _MUCH_EXPOSED * clocks.wall_s:
+        share = percent(clocks.exposed_communication_s / clocks.wall_s)
+        yield Finding(
+            "exposed communication", phase,
+            f"Collectives run alone for {seconds(clocks.exposed_communication_s)} ({share}) of a "
+            f"step of {phase}: nothing else runs beside them.", clocks.exposed_communication_s,
+        )  # fmt: skip
+    if clocks.between_s > _MUCH_IDLE * clocks.wall_s:
+        yield Finding(
+            "idle between steps", phase,
+            f"Between two steps of {phase} the device waits {seconds(clocks.between_s)} "
+            f"(median); a step takes {seconds(clocks.wall_s)}.", clocks.between_s,
+        )  # fmt: skip
 
 
 def _launch_bound(
-    phase: str, total: float, basis: str, rows: pd.DataFrame, launches: float
+    found: MeasuredPhase, whole: Mapping[str, float], rows: pd.DataFrame
 ) -> Iterator[Finding]:
-    """Steps whose time lies between operators, or whose kernels are as short as a launch."""
-    busy = float(rows["measured_s"][rows["class"] != "host"].sum())
-    each = busy / launches if launches else 0.0
+    """Steps whose time lies between operators, or whose kernels are as short as a launch; where a
+    timeline tells of the gaps themselves, see `_idle`."""
+    phase, total = found.phase, found.total_s
+    busy, launches = float(rows["measured_s"].sum()), float(rows["launches"].sum())
+    if found.clocks is not None or not launches:
+        return
+    each = busy / launches
     kernels = f"{count(launches)} launches of {seconds(each)} each"
-    if basis in ("wall", "cpu") and launches and busy < 0.6 * total:
+    if found.basis not in DEVICE_BASES and busy < 0.6 * total:
         between = total - busy
         yield Finding(
             "launch-bound", phase,
             f"{phase.capitalize()} is bound by the host: {percent(between / total)} of its "
             f"{seconds(total)} a step lie between operators ({kernels}).", between,
         )  # fmt: skip
-    elif launches >= MANY_LAUNCHES and each < SHORT_KERNEL_S and basis in ("gpu", "kernels"):
+    elif launches >= MANY_LAUNCHES and each < SHORT_KERNEL_S and found.on_device:
         yield Finding(
             "launch-bound", phase,
             f"{phase.capitalize()} runs {kernels}, about as long as a launch takes: outside a "
-            "CUDA graph the host sets the pace.", busy,
+            "CUDA graph the host sets the pace.", max(busy - float(whole["predicted_s"]), 0.0),
         )  # fmt: skip
 
 
-def _roofs(phase: str, total: float, rows: pd.DataFrame) -> Iterator[Finding]:
+def _roofs(
+    whole: Mapping[str, float], rows: pd.DataFrame, operators: pd.DataFrame
+) -> Iterator[Finding]:
     """Operator classes far below their bound and slower than predicted."""
+    phase, total = str(whole["phase"]), float(whole["measured_s"])
     for row in rows.to_dict("records"):
         bound, measured, predicted = row["bound_s"], row["measured_s"], row["predicted_s"]
         if not (bound > 0 and measured > 0.03 * total) or bound / measured >= LOW_ROOF:
@@ -114,54 +185,85 @@ def _roofs(phase: str, total: float, rows: pd.DataFrame) -> Iterator[Finding]:
         if lost <= 0:
             continue
         subject, verb = _subject(row["class"], "reach", "reaches")
+        mine = operators[operators["class"] == row["class"]]
+        name, kernels = _named(mine.assign(lost=mine["measured_s"] - mine["predicted_s"]))
+        several = int((mine["name"] != NOTHING).sum()) > 1
+        most = f" Most is lost in {name}." if name and several else ""
         sentence = (
             f"{subject} in {phase} {verb} {percent(bound / measured)} of the roof, "
             f"{percent(bound / predicted)} was predicted: {seconds(measured)} against "
-            f"{seconds(predicted)} a step."
+            f"{seconds(predicted)} a step.{most}"
         )
-        yield Finding("below roof", phase, sentence, lost)
+        yield Finding("below roof", phase, sentence, lost, name, kernels)
 
 
-def _below_bound(phase: str, total: float, rows: pd.DataFrame) -> Iterator[Finding]:
-    """Operator classes faster than their bound allows."""
-    for row in rows.to_dict("records"):
-        bound, measured = row["bound_s"], row["measured_s"]
-        if not (0 < measured < 0.97 * bound and bound > 0.03 * total):
-            continue
-        subject, verb = _subject(row["class"], "take", "takes")
-        sentence = (
-            f"{subject} in {phase} {verb} {seconds(measured)}, less than the bound of "
-            f"{seconds(bound)}: the run did less than was priced (tokens, layers, precision), "
-            "its operands were cached, or its kernels have other names."
-        )
-        yield Finding("faster than light", phase, sentence, bound - measured)
-
-
-def _copies(phase: str, total: float, steps: int, measurement: Measurement) -> Iterator[Finding]:
-    """Copies, casts and fills that take more than 5 % of a step."""
-    operators = measurement.operators
-    rows = operators[(operators["phase"] == phase) & (operators["kind"] == "memory")]
-    spent = float(rows["time_s"].sum()) / steps
-    if spent > 0.05 * total > 0:
+def _copies(
+    found: MeasuredPhase, whole: Mapping[str, float], rows: pd.DataFrame
+) -> Iterator[Finding]:
+    """Copies, casts and fills, joined with no operator, that take more than 5 % of a step."""
+    total = float(whole["measured_s"])
+    if found.launches is not None:
+        mine = rows[(rows["name"] == NOTHING) & rows["kernels"].map(_copies_data)]
+        spent, launches = float(mine["measured_s"].sum()), float(mine["launches"].sum())
+        names = ", ".join(mine["kernels"].head(2))
+    elif len(found.operators):
+        mine = found.operators[found.operators["kind"] == "memory"]
+        spent, launches = float(mine["time_s"].sum()), float(mine["launches"].sum())
+        names = ", ".join(shortened(str(name)) for name in mine["name"].head(2))
+    else:
+        return
+    if spent > _MUCH_COPIED * total > 0:
         yield Finding(
-            "copies", phase,
-            f"Copies, casts and fills take {percent(spent / total)} of {phase} "
-            f"({seconds(spent)} a step, {count(rows['count'].sum() / steps)} launches); the "
-            "prediction has none.", spent,
+            "copies", found.phase,
+            f"Copies, casts and fills take {percent(spent / total)} of {found.phase} "
+            f"({seconds(spent)} a step, {count(launches)} launches); the prediction has none.",
+            spent, "", names,
         )  # fmt: skip
 
 
-def _idle(reports: Sequence[Report], longest: float) -> Iterator[Finding]:
-    """Reports in which the device is idle for more than 10 % of the span."""
-    for report in reports:
-        figures = summarise(report)
-        share = figures["idle_share"]
-        if share is not None and share > 0.1:
-            yield Finding(
-                "idle", "",
-                f"The device is idle for {percent(share)} of the {seconds(figures['span_s'])} that "
-                f"{report.label} covers.", longest * share,
-            )  # fmt: skip
+def _copies_data(kernels: str) -> bool:
+    return class_of_name(kernels) == "memory"
+
+
+def _precision(found: MeasuredPhase, estimate: Estimate, config: int) -> Iterator[Finding]:
+    """Matrix products whose kernel names spell another number format than the predicted one."""
+    table = getattr(estimate, found.phase).table(config)
+    chosen = np.array(table["class"]) == "gemm"
+    spent = _time_by_format(found)
+    if not chosen.any() or not spent:
+        return
+    seconds_of = np.where(chosen, np.array(table["predicted_s"], dtype=float), 0.0)
+    meant = str(table["compute"][int(np.argmax(seconds_of))])
+    total_s = sum(time_s for time_s, _ in spent.values())
+    others = {k: v for k, v in spent.items() if k != meant and {k, meant} not in _SAME}
+    if total_s and sum(time_s for time_s, _ in others.values()) > 0.2 * total_s:
+        kind = max(others, key=lambda k: others[k][0])
+        time_s, kernel = others[kind]
+        yield Finding(
+            "precision", found.phase,
+            f"{percent(time_s / total_s)} of the time of matrix products in {found.phase} is in "
+            f"kernels that compute in {kind}; the prediction is for {meant}.", time_s, "", kernel,
+        )  # fmt: skip
+
+
+def _time_by_format(found: MeasuredPhase) -> dict[str, tuple[float, str]]:
+    """{number format: seconds of a step in products that spell it, one kernel of them}."""
+    if found.launches is not None:
+        kernels = found.launches.kernels
+        products = kernels[kernels["operator_class"].isin(["gemm", "gemv"])]
+        steps = found.launches.runs * found.steps_in_run
+        sums = products.groupby(products["name"].astype(object))["duration_s"].sum() / steps
+    elif len(found.operators):
+        products = found.operators[found.operators["class"] == "gemm"]
+        sums = products.groupby("name")["time_s"].sum()
+    else:
+        return {}
+    spent: dict[str, tuple[float, str]] = {}
+    for name, time_s in sums.sort_values(ascending=False).items():
+        if spelled := type_of_name(str(name)):
+            before, kernel = spent.get(spelled, (0.0, shortened(str(name), 60)))
+            spent[spelled] = before + float(time_s), kernel
+    return spent
 
 
 def _clocks(estimate: Estimate, measurement: Measurement, longest: float) -> Iterator[Finding]:
@@ -175,16 +277,15 @@ def _clocks(estimate: Estimate, measurement: Measurement, longest: float) -> Ite
         yield Finding(
             "clocks", "",
             f"The device ran at {float(ran) / 1e6:,.0f} MHz, {percent(share)} below the "
-            f"{meant / 1e6:,.0f} MHz that the prediction assumes.", longest * share,
+            f"{meant / 1e6:,.0f} MHz that the prediction assumes.",
+            longest * share if math.isfinite(longest) else 0.0,
         )  # fmt: skip
 
 
-def _other_device(
-    estimate: Estimate, measurement: Measurement, longest: float
-) -> Iterator[Finding]:
-    """A device that is plainly not the one of the estimate."""
+def _other_device(estimate: Estimate, measurement: Measurement) -> Iterator[Finding]:
+    """A device that is plainly not the one of the estimate; threads of a CPU are no such sign."""
     device, system = measurement.system, estimate.system
-    if device is None:
+    if device is None or system.kind == "cpu":
         return
     for name, ran, meant in (
         ("memory bandwidth", device.memory_bytes_per_s, system.memory_bytes_per_s),
@@ -194,44 +295,9 @@ def _other_device(
             yield Finding(
                 "other device", "",
                 f"The measurement comes from {device.name or 'a device'} whose {name} is "
-                f"{ran / meant:.2g}× that of {system.name}: predict for the device that ran.",
-                longest,
+                f"{ran / meant:.2g}× that of {system.name}: predict for the device that ran.", 0.0,
             )  # fmt: skip
             return
-
-
-def _precision(
-    phase: str, estimate: Estimate, measurement: Measurement, config: int
-) -> Iterator[Finding]:
-    """Matrix products whose kernel names spell another number format than the predicted one."""
-    table = getattr(estimate, phase).table(config)
-    chosen = np.array(table["class"]) == "gemm"
-    if not chosen.any():
-        return
-    seconds_of = np.where(chosen, np.array(table["predicted_s"], dtype=float), 0.0)
-    meant = str(table["compute"][int(np.argmax(seconds_of))])
-    operators = measurement.operators
-    products = operators[(operators["phase"] == phase) & (operators["class"] == "gemm")]
-    spent: dict[str, float] = {}
-    for name, time_s in zip(products["name"], products["time_s"], strict=True):
-        spelled = type_of_name(str(name))
-        if spelled:
-            spent[spelled] = spent.get(spelled, 0.0) + float(time_s)
-    total_s = sum(spent.values())
-    others = {k: v for k, v in spent.items() if k != meant and {k, meant} not in _SAME}
-    if total_s and sum(others.values()) > 0.2 * total_s:
-        kind = max(others, key=lambda k: others[k])
-        share = others[kind] / total_s
-        yield Finding(
-            "precision", phase,
-            f"{percent(share)} of the time of matrix products in {phase} is in kernels that "
-            f"compute in {kind}; the prediction is for {meant}.", others[kind],
-        )  # fmt: skip
-
-
-def type_of_name(name: str) -> str | None:
-    """The number format in the name of a matrix product's kernel; None where there is none."""
-    return next((kind for kind, pattern in _KINDS if pattern.search(name[:2000])), None)
 
 
 def _subject(name: str, plural: str, singular: str) -> tuple[str, str]:

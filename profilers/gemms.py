@@ -111,6 +111,11 @@ def gemm_table_of_graph(report: Report, eager: Report) -> pd.DataFrame:
     return _summed(borrowed)
 
 
+def gathers_parts(kernel: str) -> bool:
+    """Whether a kernel only gathers the parts of a product split along k."""
+    return bool(_GATHERS.search(kernel))
+
+
 def _multiplies(kernels: pd.DataFrame) -> pd.Series:
     """Whether each kernel multiplies matrices rather than gathering parts of a product."""
     gathers = kernels["name"].map(lambda name: bool(_GATHERS.search(name))).astype(bool)

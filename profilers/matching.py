@@ -1,38 +1,38 @@
-"""Join measured with predicted operators of a step.
+"""Rows of predicted operators beside their measured times.
 
-In this order: by the name of the module around a kernel, by the FLOPs of one run (the shapes of
-a torch trace), and the rest of each operator class in a single row.
+Launches with a place in time join one by one (`profilers.joining`).  A table of operators, as a
+run or a summary has it, joins by the name of the module, by the FLOPs of one run where launches
+agree with runs, and by the operator class at last.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
 from profilers.gemms import gemm_table
+from profilers.joining import Joined
+from profilers.kernel_classes import ENGINE_CLASS
+from profilers.module_roles import ATTRIBUTES
 from profilers.schema import Report
 from profilers.wording import shortened
 
-#: Modules of Hugging Face models -> operators of the engine, where the names differ.
-_MODULES: Mapping[str, str] = {
-    **dict.fromkeys(("q_proj", "k_proj", "v_proj", "c_attn"), "qkv_proj"),
-    **dict.fromkeys(("gate_proj", "up_proj"), "gate_up_proj"),
-    "input_layernorm": "input_norm",
-    "post_attention_layernorm": "post_attention_norm",
-    "norm": "final_norm",
-    "embed_tokens": "embedding",
-    "act_fn": "act_mul",
-}
 _SAME_FLOPS = 0.02
 #: Ends of a prediction's interval, NaN where it has none.
 ENDS = ("low_s", "high_s")
+#: Ways of joining that tie a launch to one predicted operator, strongest first.
+JOINS = ("module", "shape", "sequence", "flops")
+#: What a row without a predicted operator is called.
+NOTHING = "nothing predicted"
 _COLUMNS = (
-    "class", "name", "measured_as", "matched_by", "runs", "launches",
+    "class", "name", "measured_as", "kernels", "matched_by", "runs", "launches",
     "bound_s", "predicted_s", *ENDS, "measured_s",
 )  # fmt: skip
+#: Rows of launches that nothing predicted; the rest share one.
+_MOST_ROWS = 20
 
 
 def match_operators(predicted: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
@@ -44,6 +44,7 @@ def match_operators(predicted: pd.DataFrame, measured: pd.DataFrame) -> pd.DataF
     """
     expected = _by_name(predicted)
     happened = measured[measured["time_s"] > 0]
+    happened = happened.assign(**{"class": happened["class"].fillna("other")})
     rows: list[dict[str, object]] = []
     for name in dict.fromkeys([*expected["class"], *happened["class"].dropna()]):
         ours = expected[expected["class"] == name]
@@ -76,6 +77,8 @@ def _match_class(name: str, ours: pd.DataFrame, theirs: pd.DataFrame) -> list[di
     for way, keys in (("module", _module_keys), ("flops", _flops_keys)):
         left, right = keys(ours, theirs)
         shared = [key for key in dict.fromkeys(left.dropna()) if bool((right == key).any())]
+        if way == "flops":
+            shared = [key for key in shared if _as_often(ours[left == key], theirs[right == key])]
         for key in shared:
             rows.append(_row(name, ours[left == key], theirs[right == key], way))
         ours, theirs = ours[~left.isin(shared)], theirs[~right.isin(shared)]
@@ -86,10 +89,18 @@ def _match_class(name: str, ours: pd.DataFrame, theirs: pd.DataFrame) -> list[di
     return rows
 
 
+def _as_often(ours: pd.DataFrame, theirs: pd.DataFrame) -> bool:
+    """Whether there are as many launches as runs."""
+    runs, launches = float(ours["runs"].sum()), float(theirs["launches"].sum())
+    return abs(launches - runs) <= 0.1 * runs
+
+
 def _module_keys(ours: pd.DataFrame, theirs: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
     """Names of predicted operators, and the names that module paths of measured ones stand for."""
     last = [str(name).rpartition(".")[2] for name in theirs["name"]]
-    theirs_keys = pd.Series([_MODULES.get(part, part) for part in last], theirs.index, dtype=object)
+    theirs_keys = pd.Series(
+        [ATTRIBUTES.get(part, part) for part in last], theirs.index, dtype=object
+    )
     return ours["name"].astype(object), theirs_keys
 
 
@@ -110,8 +121,9 @@ def _flops_keys(ours: pd.DataFrame, theirs: pd.DataFrame) -> tuple[pd.Series, pd
 def _row(name: str, ours: pd.DataFrame, theirs: pd.DataFrame, way: str) -> dict[str, object]:
     return {
         "class": name,
-        "name": _joined(ours["name"]) or "nothing predicted",
+        "name": _joined(ours["name"]) or NOTHING,
         "measured_as": _joined(theirs["name"]),
+        "kernels": "",
         "matched_by": way,
         "runs": float(ours["runs"].sum()),
         "launches": float(theirs["launches"].sum()),
@@ -120,6 +132,76 @@ def _row(name: str, ours: pd.DataFrame, theirs: pd.DataFrame, way: str) -> dict[
         **{end: whole_sum(ours[end]) for end in ENDS},
         "measured_s": float(theirs["time_s"].sum()),
     }
+
+
+def match_launches(
+    predicted: pd.DataFrame, kernels: pd.DataFrame, joined: Joined, steps: float
+) -> pd.DataFrame:
+    """Rows of the predicted operators of a step with the times of their launches, and of what no
+    operator was predicted for.
+
+    Args:
+        predicted: columns of `StepEstimate.table`, low_s and high_s, one row an operator.
+        kernels: launches of `steps` steps, see `StepLaunches`.  joined: the same launches.
+    """
+    launches = pd.DataFrame(
+        {
+            "row": joined.operator,
+            "way": joined.evidence,
+            "class": kernels["operator_class"].astype(object).map(ENGINE_CLASS.get).to_numpy(),
+            "kernel": kernels["name"].astype(object).to_numpy(),
+            "as": kernels["operator"].astype(object).fillna(kernels["name"].astype(object)),
+            "count": kernels["count"].to_numpy(),
+            "time_s": kernels["duration_s"].to_numpy() / steps,
+        }
+    )
+    titles = predicted["class"].astype(str) + "\0" + predicted["name"].astype(str)
+    launches["title"] = launches["row"].map(titles)
+    by_title = dict(iter(launches[launches["row"] >= 0].groupby("title", sort=False)))
+    rows = [
+        _launched(ours, by_title.get(f"{ours['class']}\0{ours['name']}", launches[:0]), steps)
+        for ours in _by_name(predicted).to_dict("records")
+    ]
+    rows += _left_over(launches[launches["row"] < 0], steps)
+    return pd.DataFrame(rows, columns=list(_COLUMNS))
+
+
+def _launched(ours: dict[str, object], theirs: pd.DataFrame, steps: float) -> dict[str, object]:
+    """Row of a predicted operator and its launches."""
+    by_way = theirs.groupby("way")["time_s"].sum()
+    return {
+        **{key: ours[key] for key in ("class", "name", "runs", "bound_s", "predicted_s", *ENDS)},
+        "measured_as": _joined(_longest_first(theirs, "as")),
+        "kernels": _joined(_longest_first(theirs, "kernel")),
+        "matched_by": str(by_way.idxmax()) if len(by_way) else "none",
+        "launches": float(theirs["count"].sum()) / steps,
+        "measured_s": float(theirs["time_s"].sum()),
+    }
+
+
+def _left_over(theirs: pd.DataFrame, steps: float) -> list[dict[str, object]]:
+    """Rows of launches that nothing predicted, by operator or kernel, the longest apart."""
+    if not len(theirs):
+        return []
+    groups = theirs.fillna({"class": ""}).groupby(["class", "as"], sort=False)
+    longest = groups["time_s"].sum().sort_values(ascending=False)
+    names = {key: key[1] if at < _MOST_ROWS else "" for at, key in enumerate(longest.index)}
+    keys = [
+        (str(c), names[c, a]) for c, a in zip(theirs["class"].fillna(""), theirs["as"], strict=True)
+    ]
+    parted = theirs.assign(key=pd.Series(keys, theirs.index, dtype=object))
+    nothing = {"name": NOTHING, "runs": 0.0, "bound_s": 0.0, "predicted_s": 0.0}
+    rows = []
+    for (name, _), rest in parted.groupby("key", sort=False):
+        row = _launched({"class": name or None, **nothing, **dict.fromkeys(ENDS, 0.0)}, rest, steps)
+        rows.append(row | {"matched_by": "none"})
+    return sorted(rows, key=lambda row: -float(str(row["measured_s"])))
+
+
+def _longest_first(theirs: pd.DataFrame, column: str) -> pd.Series:
+    """Names in a column by the time of their launches."""
+    sums = theirs.groupby(column, observed=True)["time_s"].sum().sort_values(ascending=False)
+    return pd.Series(sums.index.astype(str))
 
 
 def _joined(names: pd.Series) -> str:

@@ -1,0 +1,23 @@
+"""Rows that cannot be compared: a measurement that beats what the device allows."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+#: A measured time below the bound by this factor is no rounding: MFU or MBU would be above one.
+BELOW_BOUND = 0.97
+REASON = (
+    "measured below the bound, MFU or MBU above one: the run did less than was priced (tokens, "
+    "layers, number format, devices), or its kernels have other names"
+)
+
+
+def with_reasons(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with not_comparable: why a row's ratio means nothing, "" where it does.
+
+    table: bound_s and measured_s [s].
+    """
+    below = (table["measured_s"] > 0) & (table["measured_s"] < BELOW_BOUND * table["bound_s"])
+    reasons = pd.Series("", table.index, dtype=object)
+    reasons[below] = REASON
+    return table.assign(not_comparable=reasons)

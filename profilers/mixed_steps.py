@@ -1,0 +1,104 @@
+"""Mixed steps of a serving engine as the ragged batches that their ranges describe.
+
+vLLM names a step execute_<tokens>_context_<n>(sq..sk..sqsq..sqsk..)_generation_<m>(...): over the
+n prompts and m generating sequences, the sums of new tokens q, of contexts k (new ones included),
+of q * q and of q * k.  So read, 15 prompts of 1,024 tokens are sq15360sk15360 with both products
+15 * 1,024^2, as traces of such steps say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from genz_core.types import Group
+from genz_core.workload import Estimate, mixed
+from profilers.expected import Expected
+from profilers.schema import Report
+from profilers.step_names import named_step
+
+_SUMS = r"(\d+)\(sq(\d+)sk(\d+)sqsq(\d+)sqsk(\d+)\)"
+_STEP = re.compile(rf"context_{_SUMS}_generation_{_SUMS}")
+#: Different steps that are priced at most; of more, as many evenly apart.
+_MOST_STEPS = 64
+
+
+def mixed_batches(reports: Sequence[Report]) -> list[tuple[Group, ...]]:
+    """The batch of each mixed step in the reports whose range describes it."""
+    batches = []
+    for report in reports:
+        rows = report.kernels["step"][report.kernels["phase"] == "mixed"].dropna().unique()
+        for name in report.ranges["name"].astype(object).iloc[sorted(map(int, rows))]:
+            if batch := _batch_of(str(name)):
+                batches.append(batch)
+    return batches
+
+
+def _batch_of(name: str) -> tuple[Group, ...]:
+    """The batch that a range names; () where its sums are not all there."""
+    if (match := _STEP.search(name)) is not None:
+        return ragged_batch([float(part) for part in match.groups()])
+    step = named_step(name)
+    if step is None:
+        return ()
+    sums: list[float] = []
+    for part in (step.prompts, step.answers):
+        if part.new_tokens is None or part.attended is None:
+            return ()
+        sums += [part.count, part.new_tokens, part.attended, 0.0, 0.0]
+    return ragged_batch(sums)
+
+
+def ragged_batch(sums: Sequence[float]) -> tuple[Group, ...]:
+    """Groups with the same sums as the sequences of a step.
+
+    Args:
+        sums: n, q, k, qq, qk of the prompts, then of the generating sequences; 0 for products
+            that nothing tells, which makes the sequences of a group equally long.
+
+    Returns:
+        A group of each that is not empty.  Sequences of the group may be a fraction, so that
+        its sums of q, q * q and q * k, which set the work, are those given.
+    """
+    return tuple(group for part in (sums[:5], sums[5:]) if (group := _group(*part)) is not None)
+
+
+def _group(count: float, q: float, k: float, qq: float, qk: float) -> Group | None:
+    if count < 1 or q < 1:
+        return None
+    new = max(min(qq / q, q), 1.0) if qq else q / count
+    sequences = q / new
+    cached = max((qk - qq) / q, 0.0) if qk else max((k - q) / count, 0.0)
+    return Group(sequences, new, cached)
+
+
+def expected_mixed(estimate: Estimate, reports: Sequence[Report]) -> Expected | None:
+    """The mean predicted step over the mixed steps of the reports; None where no range says what
+    they held."""
+    batches = mixed_batches(reports)
+    if not batches:
+        return None
+    picked = {int(at) for at in np.linspace(0, len(batches) - 1, min(len(batches), _MOST_STEPS))}
+    steps = [
+        mixed(estimate.model, estimate.system, batches[at], estimate.parallelism, estimate.engine)
+        for at in sorted(picked)
+    ]
+    parts = [Expected.from_step(step) for step in steps]
+    longest = max(parts, key=lambda part: len(part.program))
+    tables = pd.concat([pd.DataFrame(dict(part.operators)) for part in parts], ignore_index=True)
+    means = tables.groupby(["name", "module", "runs"], sort=False)[_MEANS].sum() / len(parts)
+    rows = pd.DataFrame(dict(longest.operators))
+    keys = pd.MultiIndex.from_frame(rows[["name", "module", "runs"]])
+    rows[_MEANS] = means.reindex(keys).fillna(0.0).to_numpy()
+    bound_s, host_s, wait_s = (
+        float(np.mean([getattr(part, name) for part in parts])) for name in _SECONDS
+    )
+    columns = {str(name): rows[name].tolist() for name in rows.columns}
+    return Expected(columns, bound_s, host_s, wait_s, program=longest.program)
+
+
+_MEANS = ["flops", "bytes", "bound_s", "predicted_s"]
+_SECONDS = ("bound_s", "host_s", "wait_s")
