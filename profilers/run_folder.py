@@ -11,7 +11,7 @@ import time
 import uuid
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -26,7 +26,8 @@ from genz_core.types import Workload
 from profilers.schema import DeviceInfo, Measurement, PhaseTiming
 from profilers.steps import MOST_STEPS, MeasuredStep, StepPoint
 
-RUN, _OPERATORS = "run.json", "operators.parquet"
+RUN, TAGS, _OPERATORS = "run.json", "tags.json", "operators.parquet"
+_MAX_TAG = 200
 _MAX_FILES, _MAX_BYTES, _MAX_RATIO = 200, 1 << 30, 400
 _MAX_SIZE = 1 << 48  # of a step, in sequences or tokens
 #: Errors that damaged files raise.
@@ -146,11 +147,23 @@ def measurement_of(folder: Path) -> Measurement:
     )
 
 
-def pack(folder: Path, target: Path) -> None:
-    """Write a run's folder as a zip file."""
+def tags_of(folder: Path) -> list[str]:
+    """The tags that came with an exported run; none from exports of before tags travelled."""
+    try:
+        tags = json.loads((folder / TAGS).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return []
+    if not isinstance(tags, list) or len(tags) > _MAX_FILES:
+        raise ValueError(f"{TAGS} is no list of tags")
+    return [str(tag)[:_MAX_TAG] for tag in tags]
+
+
+def pack(folder: Path, target: Path, tags: Sequence[str] = ()) -> None:
+    """Write a run's folder and its tags as a zip file."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(TAGS, json.dumps(list(tags)))
         for path in sorted(folder.rglob("*")):
-            if path.is_file():
+            if path.is_file() and path != folder / TAGS:
                 archive.write(path, path.relative_to(folder).as_posix())
 
 

@@ -24,12 +24,15 @@ import numpy as np
 import pandas as pd
 
 from genz_core.errors import MeasurementError, UnknownName
-from profilers import run_folder
+from profilers import owner, run_folder
+from profilers.compare import step_count
 from profilers.run_index import COLUMNS, RunIndex
 from profilers.schema import Measurement
 
 _DRAFT = ".draft-"
 _DRAFT_AGE_S = 24 * 3600.0
+#: File of a draft that names the process which writes it.
+_OWNER = ".owner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ class Store:
         folder = self.folder / f"{_DRAFT}{uuid.uuid4().hex}"
         with run_folder.in_words(self.folder):
             folder.mkdir()
+            (folder / _OWNER).write_text(owner.mark(), encoding="utf-8")
         try:
             yield folder
         finally:
@@ -104,6 +108,7 @@ class Store:
 
     def _keep(self, folder: Path) -> None:
         """Make a run of a complete draft: sync its files, rename the folder, index it."""
+        (folder / _OWNER).unlink(missing_ok=True)
         identity = str(run_folder.document(folder)["id"])
         for path in folder.rglob("*"):
             if path.is_file():
@@ -143,7 +148,7 @@ class Store:
             with self._index.transaction() as index:
                 index.executemany("DELETE FROM runs WHERE id = ?", gone)
         for path in self.folder.glob(f"{_DRAFT}*"):
-            if time.time() - path.stat().st_mtime > _DRAFT_AGE_S:
+            if _abandoned(path):
                 shutil.rmtree(path, ignore_errors=True)
 
     def tag(self, identity: str, *tags: str) -> None:
@@ -227,9 +232,10 @@ class Store:
         ]
 
     def compare(self, *identities: str) -> pd.DataFrame:
-        """Seconds by phase and operator class, a column per run.
+        """Seconds of one step by phase and operator class, a column per run.
 
-        The medians of phases, and of the steps of sweeps, stand under the class "all".
+        The medians of phases, and of the steps of sweeps, stand under the class "all"; time of a
+        step outside its operators under "host".
         """
         columns = {}
         for identity in identities:
@@ -239,27 +245,26 @@ class Store:
             medians.index = pd.MultiIndex.from_tuples(
                 [(name, "all") for name in medians.index], names=["phase", "class"]
             )
-            operators = measured.operators.assign(**{"class": measured.operators["kind"]})
-            by_class = operators.groupby(["phase", "class"])["time_s"].sum()
-            columns[run.id[:8]] = pd.concat([medians, by_class])
+            columns[run.id[:8]] = pd.concat([medians, _by_class(measured)])
         return pd.DataFrame(columns).rename_axis(["phase", "class"]).reset_index()
 
     # --------------------------------------------------------------------------- one file
 
     def export(self, identity: str, target: Path) -> Path:
-        """Write a run as a zip file, which `take` reads on another machine; returns the file."""
-        folder = self.path(identity)
+        """Write a run with its tags as a zip file, which `take` reads; returns the file."""
+        run = self.find(identity)
+        folder = self.folder / run.id
         draft = target.with_name(f"{target.name}.{uuid.uuid4().hex[:8]}.tmp")
         try:
             with run_folder.in_words(target.parent):
-                run_folder.pack(folder, draft)
+                run_folder.pack(folder, draft, run.tags)
                 os.replace(draft, target)
         finally:
             draft.unlink(missing_ok=True)
         return target
 
     def take(self, source: Path | bytes) -> str:
-        """Keep a run that `export` wrote; returns its id.  A run that is already kept stays.
+        """Keep a run that `export` wrote, with its tags; returns its id.  One already kept stays.
 
         Raises:
             MeasurementError: the file is no such run, or is damaged.
@@ -267,9 +272,12 @@ class Store:
         with self.scratch() as folder, run_folder.in_words(self.folder):
             run_folder.unpack(io.BytesIO(source) if isinstance(source, bytes) else source, folder)
             identity = str(run_folder.document(folder)["id"])
+            tags = run_folder.tags_of(folder)
+            (folder / run_folder.TAGS).unlink(missing_ok=True)
             if identity not in self._ids():
                 run_folder.measurement_of(folder)
                 self._keep(folder)
+                self._tag((identity, tag) for tag in tags)
         return identity
 
     # --------------------------------------------------------------------------- the index
@@ -288,6 +296,34 @@ class Store:
     def _ids(self) -> list[str]:
         with self._index.transaction() as index:
             return [row[0] for row in index.execute("SELECT id FROM runs")]
+
+
+def _by_class(measured: Measurement) -> pd.Series:
+    """Seconds of one step by (phase, class), with what is left of the step under "host"."""
+    operators = measured.operators.assign(**{"class": measured.operators["kind"]})
+    sums = operators.groupby(["phase", "class"])["time_s"].sum()
+    per_step: dict[tuple[str, str], float] = {}
+    for (phase, name), seconds in sums.items():
+        per_step[str(phase), str(name)] = float(seconds) / step_count(measured, str(phase))
+    for phase, timing in measured.phases.items():
+        inside = sum(value for (of, _), value in per_step.items() if of == phase)
+        if inside and timing.samples_s and timing.basis in ("wall", "cpu"):
+            per_step[phase, "host"] = max(timing.median_s - inside, 0.0)
+    index = pd.MultiIndex.from_tuples(list(per_step), names=["phase", "class"])
+    return pd.Series(list(per_step.values()), index, dtype=float)
+
+
+def _abandoned(draft: Path) -> bool:
+    """Whether nobody writes a draft any more: its process ended, or it is a day old."""
+    try:
+        if owner.ended((draft / _OWNER).read_text(encoding="utf-8")):
+            return True
+    except (OSError, UnicodeDecodeError):
+        pass
+    try:
+        return time.time() - draft.stat().st_mtime > _DRAFT_AGE_S
+    except OSError:  # gone meanwhile
+        return False
 
 
 def _row(row: tuple[Any, ...], tags: tuple[str, ...]) -> KeptRun:

@@ -104,17 +104,19 @@ def calibrate(
     threads: int = 0,
     progress: Progress = silent,
     cancelled: Cancel = never,
+    anyway: bool = False,
 ) -> ThisMachine:
     """Measure and fit this machine; one to two minutes.
 
     threads: of the CPU, 0 for all cores where they are free and one where they are shared.
+    anyway: also where other programs hold the cores.
 
     Raises:
         MeasurementError: torch is missing, the GPU is not in the hardware database, or the machine
-            was too busy.
+            is or was too busy.
         Cancelled: `cancelled` returned True.
     """
-    return fit_machine(measure_machine(device, threads, progress, cancelled))
+    return fit_machine(measure_machine(device, threads, progress, cancelled, anyway))
 
 
 def calibrate_with(
@@ -129,15 +131,18 @@ def measure_machine(
     threads: int = 0,
     progress: Progress = silent,
     cancelled: Cancel = never,
+    anyway: bool = False,
 ) -> MachineMeasurements:
     """Run the microbenchmarks; arguments and errors as `calibrate`."""
     from profilers.collect.building import pick_device
-    from profilers.collect.clock import use_threads
+    from profilers.collect.clock import refuse_overload, use_threads
     from profilers.collect.eager_pieces import measure_eager
     from profilers.collect.microbenchmarks import run_suite
 
     chosen = pick_device(device)
     busy = use_threads(chosen, threads)
+    if not anyway:
+        refuse_overload(busy, threads or 1)
     suite = run_suite(chosen, progress=part(progress, 0.0, 0.6), cancelled=cancelled)
     rate = max(suite.results_of("pointwise"), key=lambda result: result.moved)
     facts = measure_eager(chosen, rate.moved / rate.median_s, part(progress, 0.6, 1.0))

@@ -12,10 +12,10 @@ import pandas as pd
 
 from app.measuring.outcome import AGAIN, Outcome, settings_of
 from app.measuring.prediction import RunContext, phase_rows, run_context
+from app.measuring.threads import ready_threads, with_contention
 from genz_core.errors import MeasurementError, ReportError
 from profilers import Measurement, read_report
 from profilers.collect.building import pick_device
-from profilers.collect.clock import use_threads
 from profilers.collect.model import ModelRun, run_model, run_scaled
 from profilers.collect.progress import Cancel, Progress, never, silent
 from profilers.run_config import RunConfig
@@ -42,7 +42,7 @@ def run_live(
     trace = scratch / TRACE
     if settings.profile and (config.torch_profiler.trace or device.type == "cuda"):
         settings = dataclasses.replace(settings, trace_path=str(trace))
-    use_threads(device, config.run.threads)
+    busy = ready_threads(device, config)
     run = (run_scaled if settings.layers else run_model)(settings, progress, cancelled)
     system = run.measurement.system
     name = system.name if system else settings.device
@@ -50,8 +50,9 @@ def run_live(
     context = run_context(settings, name, config.predict.system, threads)
     kernels, note = _traced_kernels(trace) if settings.profile else (None, "")
     kept = config.torch_profiler.trace and trace.is_file()
+    measurement = with_contention(_with_use_and_note(run, note), device, busy)
     return Outcome(
-        _with_use_and_note(run, note), context, run, kernels=kernels, commands=[AGAIN],
+        measurement, context, run, kernels=kernels, commands=[AGAIN],
         files=(trace,) if kept else (), metrics=_metrics(run, context),
     )  # fmt: skip
 

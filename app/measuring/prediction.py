@@ -164,6 +164,17 @@ def _system(device_name: str, slug: str) -> System | None:
     return datasheet
 
 
+def calibrated_threads(device_name: str, slug: str = "auto") -> int:
+    """Threads that this machine was calibrated with, 0 where a run is priced with another system.
+
+    Args:
+        device_name: the device as it names itself.  slug: as of `run_context`.
+    """
+    system = _system(device_name, slug)
+    ours = system is not None and system.slug == SLUG and system.kind == "cpu"
+    return int(system.compute_units or 0) if system is not None and ours else 0
+
+
 def _loaded(name: str) -> System | None:
     try:
         return hardware_db.load(name)
@@ -230,7 +241,9 @@ def _prediction_figures(
     peak = context.system.peak_flops_per_s.get(_compute_format(context), _UNKNOWN)
     predicted_s = float(as_engine.total_s[0])
     return {
-        **_interval_figures(phase, predicted_s, float(plain.bound_total_s[0]), measured_s, context),
+        **_interval_figures(
+            phase, predicted_s, float(as_engine.bound_total_s[0]), measured_s, context
+        ),
         "error": predicted_s / measured_s - 1.0,
         "mfu": flops / (measured_s * peak),
         "mbu": moved_bytes / (measured_s * context.system.memory_bytes_per_s),
@@ -293,16 +306,14 @@ def _step_row(step: MeasuredStep, context: RunContext) -> dict[str, Any]:
 def predict_step(
     model: Model, system: System, engine: EngineProfile, step: MeasuredStep
 ) -> tuple[float, float]:
-    """Predicted seconds of a step as the engine runs it, and the bound of the model [s]."""
+    """Predicted seconds of a step as the engine runs it, and its bound [s]."""
     batch, split = float(step.point.batch), Parallelism()
-    engines = (engine, replace(engine, eager=None))
     if step.point.phase == "prefill":
         load = Workload(batch, float(step.point.length), 1.0)
-        priced, plain = (prefill(model, system, load, split, e) for e in engines)
+        priced = prefill(model, system, load, split, engine)
     else:
-        context = step.context
-        priced, plain = (decode_step(model, system, batch, context, split, e) for e in engines)
-    return float(priced.total_s[0]), float(plain.bound_total_s[0])
+        priced = decode_step(model, system, batch, step.context, split, engine)
+    return float(priced.total_s[0]), float(priced.bound_total_s[0])
 
 
 def agreements(rows: Sequence[Mapping[str, Any]]) -> dict[str, Agreement]:

@@ -7,11 +7,11 @@ from typing import Any
 
 from app.measuring.outcome import AGAIN, Outcome, priced_sweep, settings_of
 from app.measuring.prediction import run_context, with_cut_config
+from app.measuring.threads import ready_threads, with_contention
 from app.scenario.axis_values import parse_values
 from genz_core.errors import InvalidValue
 from profilers import Measurement
 from profilers.collect.building import RunSettings, device_facts, pick_device
-from profilers.collect.clock import use_threads
 from profilers.collect.progress import Cancel, Progress, never, silent
 from profilers.collect.steps import StepRun, measure_steps
 from profilers.run_config import RunConfig
@@ -34,9 +34,9 @@ def run_sweep(
         raise InvalidValue(f"rounds = {grid.rounds}: give a whole number of at least 1")
     settings = settings_of(config)
     device = pick_device(settings.device)
-    use_threads(device, config.run.threads)
+    busy = ready_threads(device, config)
     run = measure_steps(settings, points, grid.rounds, progress, cancelled)
-    measurement = _measurement(settings, run, device_facts(device))
+    measurement = with_contention(_measurement(settings, run, device_facts(device)), device, busy)
     name = measurement.system.name if measurement.system else settings.device
     context = run_context(with_cut_config(settings), name, config.predict.system, run.threads)
     swept = priced_sweep(measurement, context)

@@ -18,6 +18,8 @@ from genz_core.errors import MeasurementError
 Basis = Literal["wall", "cpu"]
 #: Wall over processor time beyond which cores are shared with other programs.
 SHARED = 1.15
+#: And beyond which what is measured is their load rather than the machine.
+OVERLOADED = 1.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +95,48 @@ def set_threads(threads: int) -> None:
 
 
 def use_threads(device: Any, threads: int = 0) -> float:
-    """Set torch's CPU threads; returns the contention of the cores (1: none).
+    """Set torch's CPU threads; returns the contention of the cores that they use (1: none).
 
     threads: 0 for all where the cores are free, else for a single one, which can be measured by
     its own processor time.
+
+    Raises:
+        MeasurementError: see `set_threads`.
     """
     import torch
 
     if device.type != "cpu":
         return 1.0
+    if threads:
+        set_threads(threads)
+        return contention(threads)
     most = torch.get_num_threads()
     busy = contention(most)
-    set_threads(threads or (1 if busy > SHARED else most))
-    return busy
+    if busy <= SHARED or most == 1:
+        set_threads(most)
+        return busy
+    set_threads(1)
+    return contention(1)
+
+
+def refuse_overload(busy: float, threads: int) -> None:
+    """Refuse to calibrate on cores that other programs hold.
+
+    busy: of `use_threads`.
+
+    Raises:
+        MeasurementError: beyond `OVERLOADED`.
+    """
+    if busy > OVERLOADED:
+        which = "the thread" if threads == 1 else f"{threads} busy threads"
+        raise MeasurementError(
+            f"other programs hold the cores: {which} took {busy:.2f} times the processor time "
+            f"({OVERLOADED:g} at most), so that a calibration would be of their load; stop them, "
+            "give fewer --threads, or --anyway"
+        )
+
+
+def contention_note(busy: float) -> str:
+    """A sentence on how contended the cores were before a run."""
+    shared = "other programs used the cores" if busy > SHARED else "the cores were free"
+    return f"{shared}: busy threads took {busy:.2f} times their processor time before the run"

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from genz_core.errors import MeasurementError
@@ -29,13 +30,22 @@ from profilers.collect.building import (
     vocabulary,
 )
 from profilers.collect.clock import Clock
+from profilers.collect.operator_clock import (
+    PhaseMark,
+    fitted_to_steps,
+    operator_rows,
+    timed_operators,
+)
 from profilers.collect.power import DeviceUse, watch
 from profilers.collect.progress import Cancel, Cancelled, Progress, never, part, silent
+from profilers.collect.torch_operators import kind_of
 from profilers.schema import OPERATOR_COLUMNS, Measurement, PhaseTiming, table
 
 __all__ = ["Cancelled", "ModelRun", "RunSettings", "one_request", "run_model", "run_scaled"]
 
 PHASES = ("prefill", "decode")
+#: Requests in which operators are timed one by one, between the repeats that time steps.
+_OPERATOR_ROUNDS = 3
 #: Names of ranges while warming up, so that Nsight counts them in no phase.
 _WARM_UP = ("warm-up", "warm-up")
 
@@ -77,23 +87,24 @@ def run_model(
         parameters = sum(p.numel() for p in model.parameters())
         with watch(device) as use, module_ranges(model, settings.nvtx_modules):
             timed = _timed(model, settings, device, part(progress, 0.1, 0.9), cancelled)
-        operators = table(OPERATOR_COLUMNS, {}, 0)
-        if settings.profile and not timed.cancelled:
+        operators = timed.operators
+        if settings.profile and not timed.cancelled and _needs_profiler(settings, device):
             progress(0.9, "profiling operators")
-            operators = _profiled(model, settings, device)
+            traced = _profiled(model, settings, device)
+            operators = traced if operators is None else operators
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise MeasurementError(f"the model does not run: {first_line(error)}") from None
         return _out_of_memory(settings, parameters, device)
     progress(1.0, "done")
-    return _finished(settings, device, timed, operators, (parameters, layers), use())
+    timed = replace(timed, operators=operators)
+    return _finished(settings, device, timed, (parameters, layers), use())
 
 
 def _finished(
     settings: RunSettings,
     device: Any,
     timed: _Timed,
-    operators: Any,
     size: tuple[int, int],
     use: DeviceUse | None,
 ) -> ModelRun:
@@ -102,6 +113,8 @@ def _finished(
     notes = [f"cut to {settings.layers} of {layers} layers"] if settings.layers else []
     if timed.cancelled:
         notes.append(f"cancelled after {timed.rounds} of {settings.repeats} repeats")
+    operators, more = _within_steps(timed.operators, timed.phases, settings.osl)
+    notes += more
     facts: dict[str, str | int | float] = {
         "torch": torch.__version__,
         "transformers": transformers.__version__,
@@ -168,7 +181,8 @@ def run_scaled(
     operators = scaled_to_all_layers(
         large.measurement.operators, small.measurement.operators, factor
     )
-    measured = replace(large.measurement, operators=operators, phases=phases, notes=(note,))
+    operators, more = _within_steps(operators, phases, settings.osl)
+    measured = replace(large.measurement, operators=operators, phases=phases, notes=(note, *more))
     return replace(large, measurement=measured)
 
 
@@ -177,10 +191,13 @@ def run_scaled(
 
 @dataclass(frozen=True, slots=True)
 class _Timed:
+    """operators: of one request on the clock of the steps, None where that clock timed none."""
+
     phases: dict[str, PhaseTiming]
     rounds: int
     cancelled: bool
     clock: str
+    operators: Any = None
 
 
 def _timed(
@@ -190,6 +207,8 @@ def _timed(
     clock = Clock.for_device(device)
     prefills: list[float] = []
     decodes: list[float] = []
+    sums: list[Any] = []
+    by_clock = settings.profile and _times_operators(settings, device)
     stopped = False
     rounds = settings.warmup + settings.repeats
     for number in range(rounds):
@@ -204,32 +223,71 @@ def _timed(
         if kept:
             prefills.append(first)
             decodes.extend(steps)
+            if by_clock and len(sums) < _OPERATOR_ROUNDS:
+                sums.append(timed_operators(partial(_marked, model, settings, clock), clock))
     basis = clock.basis
     phases = {"prefill": PhaseTiming("prefill", tuple(prefills), basis)}
     if decodes:
         phases["decode"] = PhaseTiming("decode", tuple(decodes), basis)
-    return _Timed(phases, len(prefills), stopped, basis)
+    operators = operator_rows(sums, kind_of) if sums else None
+    return _Timed(phases, len(prefills), stopped, basis, operators)
+
+
+def _marked(model: Any, settings: RunSettings, clock: Clock, mark: PhaseMark) -> None:
+    """A request whose operators are timed, in the phases that `mark` opens."""
+    one_request(model, settings, clock, mark=mark)
+
+
+def _times_operators(settings: RunSettings, device: Any) -> bool:
+    """Whether operators are called one by one on the processor, so that its clock can time them."""
+    return device.type == "cpu" and not settings.compile
+
+
+def _needs_profiler(settings: RunSettings, device: Any) -> bool:
+    """Whether torch's profiler runs: for a trace, or where no clock here sees the operators."""
+    return bool(settings.trace_path) or not _times_operators(settings, device)
+
+
+def _within_steps(
+    operators: Any, phases: Mapping[str, PhaseTiming], osl: int
+) -> tuple[Any, list[str]]:
+    """Operators that take no longer than their steps, and what was scaled for that."""
+    if operators is None:
+        return table(OPERATOR_COLUMNS, {}, 0), []
+    fitted, factors = fitted_to_steps(operators, phases, {"prefill": 1, "decode": osl - 1})
+    notes = [
+        f"operators of {phase} took {1 / factor:.3g} times the median step in the requests that "
+        "timed them, and are scaled to it"
+        for phase, factor in factors.items()
+    ]
+    return fitted, notes
 
 
 def one_request(
-    model: Any, settings: RunSettings, clock: Clock, names: tuple[str, str] = PHASES
+    model: Any,
+    settings: RunSettings,
+    clock: Clock,
+    names: tuple[str, str] = PHASES,
+    mark: PhaseMark | None = None,
 ) -> tuple[float, list[float]]:
     """Run a batch from prompt to last token: seconds of the prefill and of each decode step.
 
     names: of the ranges that a profiler sees around the prefill and each step.
+    mark: opens such a range in place of `phase_range`.
     """
     import torch
 
+    mark = mark or phase_range
     shape = (settings.batch, settings.isl)
     tokens = torch.randint(0, vocabulary(model), shape, device=clock.device)
-    with torch.inference_mode(), phase_range(names[0]):
+    with torch.inference_mode(), mark(names[0]):
         start = clock.now()
         out = model(tokens, use_cache=True, logits_to_keep=1)
         token = out.logits[:, -1:].argmax(-1)
         prefill = clock.now() - start
     cache, steps = out.past_key_values, []
     for _ in range(settings.osl - 1):
-        with torch.inference_mode(), phase_range(names[1]):
+        with torch.inference_mode(), mark(names[1]):
             start = clock.now()
             out = model(token, past_key_values=cache, use_cache=True)
             token = out.logits[:, -1:].argmax(-1)

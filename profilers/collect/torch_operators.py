@@ -77,7 +77,7 @@ def _rows(events: Any, on_device: bool) -> pd.DataFrame:
         entry[2] += float(event.flops or 0.0)
     ordered = sorted(sums.items(), key=lambda item: -item[1][1])
     names = [name for (_, name), _ in ordered]
-    kinds = [_kind(name) for name in names]
+    kinds = [kind_of(name) for name in names]
     counts = [entry[0] for _, entry in ordered]
     return table(
         OPERATOR_COLUMNS,
@@ -120,7 +120,7 @@ _CLASS_OF_OPERATOR: Mapping[str, str] = {
 }
 
 
-def _kind(name: str) -> str:
+def kind_of(name: str) -> str:
     """Operator class of an ATen operator or a kernel by its name."""
     plain = name.removeprefix("aten::")
     if "scaled_dot_product" in plain:

@@ -171,18 +171,21 @@ def test_runs_stand_side_by_side(store: Store):
     one, two = store.save(measurement(3)), store.save(measurement(5))
     found = store.compare(one, two).set_index(["phase", "class"])
     assert found.loc[("decode", "all"), one[:8]] == 2e-3
-    assert found.loc[("decode", "gemm"), two[:8]] == pytest.approx(
-        measurement(5).operators["time_s"].sum()
-    )
+    whole = measurement(5).operators["time_s"].sum()
+    assert found.loc[("decode", "gemm"), two[:8]] == pytest.approx(whole / 3), "of one of 3 steps"
+    assert found.loc[("decode", "host"), two[:8]] == 0, "nothing is left beside them"
 
 
 def test_a_run_travels_as_one_file(store: Store, tmp_path: Path):
     with store.draft(measurement(), "with files") as folder:
         (folder / "report.md").write_text("# Report")
     identity = store.runs()[0].id
+    store.tag(identity, "baseline", "h200")
     file = store.export(identity, tmp_path / "run.zip")
     other = Store(tmp_path / "elsewhere")
     assert other.take(file) == identity
+    assert other.find(identity).tags == ("baseline", "h200")
+    assert not (other.path(identity) / "tags.json").exists(), "tags live in the index alone"
     assert (other.path(identity) / "report.md").read_text() == "# Report"
     assert other.take(file.read_bytes()) == identity, "taking it twice keeps one"
     assert len(other.runs()) == 1
@@ -286,6 +289,34 @@ def test_a_whole_run_that_a_crash_kept_out_of_the_index_is_taken_in(store: Store
     identity = store.save(measurement())
     (store.folder / "index.sqlite").unlink()
     assert [run.id for run in Store(store.folder).runs()] == [identity]
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from profilers.store import Store
+with Store(Path(sys.argv[1])).scratch() as folder:
+    (folder / "trace.json").write_text("{}")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_run_leaves_nothing_once_the_store_is_opened_again(store: Store):
+    ended = subprocess.run([sys.executable, "-c", _KILLED, store.folder], cwd=ROOT, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert list(store.folder.glob(".draft-*")), "nobody could clean up"
+    with store.scratch() as mine:
+        assert Store(store.folder).runs() == []
+        assert list(store.folder.glob(".draft-*")) == [mine], "what a living process writes stays"
+
+
+def test_the_number_of_a_process_may_be_that_of_a_later_one():
+    from profilers import owner
+
+    host, number, start = owner.mark().splitlines()
+    assert not owner.ended(owner.mark()) and not owner.ended("") and not owner.ended("elsewhere\n1")
+    if start:
+        assert owner.ended(f"{host}\n{number}\n{int(start) - 1}\n")
 
 
 def test_a_draft_that_a_crash_left_is_no_run(store: Store):

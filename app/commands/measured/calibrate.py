@@ -51,6 +51,9 @@ def machine(
         Path | None,
         typer.Option(help="Where the validation goes as Markdown.", callback=opt.writable_file),
     ] = None,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Also while other programs hold the cores.")
+    ] = False,
     json: Json = False,
 ) -> None:
     from app.calibration import machine as this_machine
@@ -61,7 +64,9 @@ def machine(
         raise InvalidValue("--output takes what --validate finds: give both, or neither")
     config = _config(model) if model else None
     with running("calibrating") as run:
-        calibrated = this_machine.calibrate(device, threads, run.progress, run.cancelled)
+        calibrated = this_machine.calibrate(
+            device, threads, run.progress, run.cancelled, anyway=anyway
+        )
     if validate:
         calibrated = _validate(calibrated, config, rounds, output, json)
     paths = this_machine.save(calibrated) if save else []
@@ -109,6 +114,7 @@ def _print(calibrated: Any, paths: list[Path], json: bool) -> None:
     from dataclasses import asdict
 
     from app.wording.tables import TableFormat, render, to_json
+    from profilers.collect.clock import contention_note
 
     rows = [
         {
@@ -138,6 +144,7 @@ def _print(calibrated: Any, paths: list[Path], json: bool) -> None:
     typer.echo(render(rows, TableFormat.text))
     slug, engine = calibrated.system.slug, calibrated.engine.name
     typer.echo(f"\nsystem {slug}, engine {engine}" + ("" if paths else " (not saved)"))
+    typer.echo(contention_note(calibrated.contention))
     for path in paths:
         typer.echo(f"  {path}")
 

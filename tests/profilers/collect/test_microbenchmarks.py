@@ -14,7 +14,14 @@ from genz_core.types import System
 from profilers.collect import bench, cases
 from profilers.collect import microbenchmarks as micro
 from profilers.collect.building import pick_device
-from profilers.collect.clock import Clock, contention, set_threads
+from profilers.collect.clock import (
+    Clock,
+    contention,
+    contention_note,
+    refuse_overload,
+    set_threads,
+    use_threads,
+)
 from profilers.collect.progress import Cancelled
 
 
@@ -160,3 +167,27 @@ def test_contention_is_wall_time_over_the_processor_time_of_a_thread(
     fake = SimpleNamespace(perf_counter=perf_counter, process_time=lambda: busy_share * last)
     monkeypatch.setattr("profilers.collect.clock.time", fake)
     assert contention(threads) == pytest.approx(expected)
+
+
+def test_cores_that_others_hold_are_refused_beyond_a_third(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refuse_overload(1.3, 2)
+    with pytest.raises(MeasurementError, match=r"1\.62 times the processor time"):
+        refuse_overload(1.62, 2)
+    assert "1.62" in contention_note(1.62) and "other programs" in contention_note(1.62)
+    assert "free" in contention_note(1.0)
+
+
+@pytest.mark.parametrize(("asked", "busy", "threads"), [(0, 2.0, 1), (1, 2.0, 1)])
+def test_shared_cores_leave_a_run_one_thread(
+    monkeypatch: pytest.MonkeyPatch, asked: int, busy: float, threads: int
+) -> None:
+    import torch
+
+    measured = []
+    monkeypatch.setattr(
+        "profilers.collect.clock.contention", lambda count: measured.append(count) or busy
+    )
+    assert use_threads(torch.device("cpu"), asked) == busy
+    assert torch.get_num_threads() == threads == measured[-1], "contention of those that run"
