@@ -59,10 +59,15 @@ def statistics(record: Document) -> dict[str, Percentiles]:
         if match and value is not None and value >= 0:
             entry = found.setdefault(_LATENCY[match[2]], {})
             entry[match[1]] = value * _UNIT[match[3]]
-    return {name: spread for name, entry in found.items() if (spread := _percentiles(entry))}
+    return {name: spread for name, entry in found.items() if (spread := percentiles(entry))}
 
 
-def _percentiles(entry: dict[str, float]) -> Percentiles | None:
+def is_statistic(name: str) -> bool:
+    """Whether a field is a statistic of a latency."""
+    return bool(_STATISTIC.fullmatch(name))
+
+
+def percentiles(entry: dict[str, float]) -> Percentiles | None:
     """Statistics by their words as percentiles; None where all of them are 0."""
     if not any(entry.values()):
         return None

@@ -25,10 +25,13 @@ _HEAD_BYTES = 1 << 16
 
 
 class Content:
-    """A result file: its first bytes, and its documents."""
+    """A result file: its first bytes, and its documents.
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.name = path, path.name
+    name: of the file where `path` is a temporary one.
+    """
+
+    def __init__(self, path: Path, name: str | None = None) -> None:
+        self.path, self.name = path, name or path.name
 
     @cached_property
     def head(self) -> str:

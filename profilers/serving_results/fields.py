@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Document = Mapping[str, Any]
+#: Nothing that is measured is larger; a file that says so is damaged.
+LARGEST = 1e30
 _LONGEST_TEXT = 300
 _MOST_DIGITS = 15
 
@@ -18,7 +20,7 @@ _MOST_DIGITS = 15
 def number(value: Any) -> float | None:
     """A finite number, also out of a text; None where there is none."""
     found = number_or_infinity(value)
-    return found if found is not None and math.isfinite(found) else None
+    return found if found is not None and abs(found) < LARGEST else None
 
 
 def number_or_infinity(value: Any) -> float | None:

@@ -147,6 +147,7 @@ class ServingMeasurement:
     format: of the file, by the name of its tool ("vllm bench serve").
     phase: "prefill" or "decode" where only that was run (llama-bench); "" for serving.
     definitions: field -> what the tool means by it, where that is known.
+    tpot_includes_first: whether the tool's TPOT is the whole time over all tokens.
     requests: a row a request (`REQUEST_COLUMNS`), where the file has them.
     server: figures of the serving process by name (KV use, queue), where the file has them.
     notes: sentences about what was read otherwise than it stands, or is not to be trusted.
@@ -164,10 +165,17 @@ class ServingMeasurement:
     throughput: Throughput = Throughput()
     phase: Literal["", "prefill", "decode"] = ""
     definitions: Mapping[str, str] = field(default_factory=dict)
+    tpot_includes_first: bool = False
     requests: pd.DataFrame | None = None
     server: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     file: str = ""
+
+    @property
+    def decode_tpot_s(self) -> Percentiles:
+        """Mean gap after the first token of each request, which a predicted TPOT is: the tool's
+        TPOT, or its inter-token latency where that TPOT holds the first token too."""
+        return self.itl_s if self.tpot_includes_first else self.tpot_s
 
     def with_latencies(self, found: Mapping[str, Percentiles]) -> ServingMeasurement:
         """The same with some latencies, by field."""

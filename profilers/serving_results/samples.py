@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from profilers.serving_results.fields import LARGEST
 from profilers.serving_results.measurement import Percentiles
 
 PERCENTS = (1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9)
@@ -21,7 +22,7 @@ def distribution(values: Any) -> Percentiles:
     """Mean, deviation and percentiles of some numbers, NaN left out; percentiles are linear
     between neighbours, as NumPy's."""
     known = np.asarray(values, dtype=np.float64).ravel()
-    known = known[np.isfinite(known)]
+    known = known[np.abs(known) < LARGEST]
     if not known.size:
         return Percentiles()
     at = dict(zip(PERCENTS, np.percentile(known, PERCENTS).tolist(), strict=True))
@@ -49,7 +50,7 @@ class Samples:
     def add(self, values: Any) -> None:
         """More samples; NaN is left out."""
         new = np.atleast_1d(np.asarray(values, dtype=np.float64))
-        new = new[np.isfinite(new)]
+        new = new[np.abs(new) < LARGEST]
         if not new.size:
             return
         if self._exact is not None:

@@ -1,0 +1,124 @@
+"""Requests of a run, one by one out of a stream: their table and their distributions."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from profilers.serving_results.measurement import (
+    REQUEST_COLUMNS,
+    Lengths,
+    Percentiles,
+    Throughput,
+)
+from profilers.serving_results.samples import Samples
+
+#: Rows that a table holds; of a longer run the distributions alone are kept.
+MOST_ROWS = 500_000
+_FIGURES = ("isl", "osl", "ttft_s", "tpot_s", "e2e_s")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request; None is what is not known.
+
+    start_s: on any clock.  gaps_s: between its pieces.
+    """
+
+    start_s: float | None = None
+    isl: float | None = None
+    osl: float | None = None
+    ttft_s: float | None = None
+    tpot_s: float | None = None
+    e2e_s: float | None = None
+    ok: bool = True
+    gaps_s: Any = None
+
+
+class RequestRows:
+    """Collects requests in bounded memory."""
+
+    def __init__(self, most: int = MOST_ROWS) -> None:
+        self.count = self.failed = 0
+        self._most = most
+        self._columns = {name: array("d") for name in REQUEST_COLUMNS if name != "ok"}
+        self._ok = array("b")
+        self._samples = {name: Samples() for name in (*_FIGURES, "itl_s")}
+        self._totals = {"isl": 0.0, "osl": 0.0}
+        self._first, self._last = math.inf, -math.inf
+
+    def add(self, request: Request) -> None:
+        """One more request; a failed one counts in no distribution."""
+        self.count += 1
+        self.failed += not request.ok
+        start = math.nan if request.start_s is None else request.start_s
+        values = {name: getattr(request, name) for name in _FIGURES}
+        if request.ok:
+            self._distribute(request, values)
+        if math.isfinite(start):
+            self._first = min(self._first, start)
+            self._last = max(self._last, start + (request.e2e_s or 0.0))
+        if self.count > self._most:
+            return
+        self._columns["arrival_s"].append(start)
+        for name, value in values.items():
+            self._columns[name].append(math.nan if value is None else value)
+        self._ok.append(request.ok)
+
+    def _distribute(self, request: Request, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            if value is not None:
+                self._samples[name].add(value)
+        for side in self._totals:
+            self._totals[side] += values[side] or 0.0
+        if request.gaps_s is not None:
+            self._samples["itl_s"].add(request.gaps_s)
+
+    @property
+    def duration_s(self) -> float | None:
+        """From the first request sent to the last one answered."""
+        return self._last - self._first if self._last > self._first else None
+
+    def table(self) -> pd.DataFrame | None:
+        """A row a request; None where there are none, or more than the table holds."""
+        if not 0 < self.count <= self._most:
+            return None
+        frame = pd.DataFrame({name: np.array(column) for name, column in self._columns.items()})
+        frame["ok"] = np.array(self._ok, dtype=bool)
+        if math.isfinite(self._first):
+            frame["arrival_s"] -= self._first
+        return frame
+
+    def latencies(self) -> dict[str, Percentiles]:
+        """The latencies of the requests that were answered, by field of a measurement."""
+        names = ("ttft_s", "tpot_s", "itl_s", "e2e_s")
+        found = {name: self._samples[name].percentiles() for name in names}
+        return {name: spread for name, spread in found.items() if spread}
+
+    def lengths(self) -> Lengths:
+        """Tokens of the requests that were answered."""
+        return Lengths(self._samples["isl"].percentiles(), self._samples["osl"].percentiles())
+
+    def throughput(self) -> Throughput:
+        """Rates over the duration, of the requests that were answered."""
+        seconds = self.duration_s
+        if not seconds:
+            return Throughput()
+        isl, osl = self._totals["isl"] / seconds, self._totals["osl"] / seconds
+        answered = (self.count - self.failed) / seconds
+        known = isl if isl and osl else None
+        return Throughput(answered, isl or None, osl or None, None if known is None else isl + osl)
+
+    def notes(self) -> tuple[str, ...]:
+        """What is to be known of the figures."""
+        if self.count <= self._most:
+            return ()
+        return (
+            f"of {self.count:,} requests the distributions are kept, not the rows: a table holds "
+            f"{self._most:,}",
+        )
