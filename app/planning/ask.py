@@ -44,6 +44,7 @@ def question(model: Any, **given: Any) -> Question:
         kinds=_kinds(given["kind"]),
         drafting=_drafting(given),
         prices=prices(given["price"]),
+        cross_systems=bool(given["cross_systems"]),
     )
     confidence = float(given["confidence"])
     if not 0.0 <= confidence < 1.0:

@@ -44,7 +44,7 @@ def _two_at_once(question: Question) -> list[Change]:
     space = question.space
     for factor in _MORE:
         most = space.devices[1] * factor
-        wider = replace(question, space=replace(space, devices=(space.devices[0], most)))
+        wider = replace(question, space=replace(_quick(space), devices=(space.devices[0], most)))
         try:
             found = search(replace(wider, simulate=False))
         except RidgelineError:
@@ -99,7 +99,7 @@ def _other_spaces(found: Found) -> Iterator[Change]:
     space = question.space
     for factor in _MORE:
         devices = (space.devices[1] + 1, space.devices[1] * factor)
-        more = _answer(replace(question, space=replace(space, devices=devices)))
+        more = _answer(replace(question, space=replace(_quick(space), devices=devices)))
         if more is not None:
             count = int(more.candidates.columns["devices"][more.order].min())
             yield Change("devices", f"{count} devices in place of {space.devices[1]}", "", count)
@@ -113,6 +113,11 @@ def _other_spaces(found: Found) -> Iterator[Change]:
         lighter = _answer(replace(question, space=replace(space, weights=("fp8",))))
         if lighter is not None:
             yield Change("weights", "weights in fp8, where the answers stay good enough", "fp8")
+
+
+def _quick(space: Space) -> Space:
+    """The space without pairs of pools, whose number grows with the square of the devices."""
+    return replace(space, kinds=("aggregated",)) if "aggregated" in space.kinds else space
 
 
 def _answer(question: Question) -> Found | None:

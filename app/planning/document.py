@@ -64,6 +64,7 @@ def plan_row(answer: Answer, plan: Plan) -> dict[str, Any]:
             for target in answer.found.ranking.targets
         },
         "percentiles": _percentiles(plan),
+        **{f"simulated_{name}": _number(value) for name, value in _means(plan).items()},
         "launch": "\n".join(started.lines),
         "launch_notes": list(started.notes),
         "launch_version": started.version,
@@ -119,6 +120,10 @@ def _percentiles(plan: Plan) -> str:
     if plan.simulated.share < 1.0:
         shown += f", {quantities.percent(plan.simulated.share)} of the replicas with their load"
     return shown
+
+
+def _means(plan: Plan) -> Mapping[str, float]:
+    return plan.simulated.means if plan.simulated else {}
 
 
 def _fewest(answer: Answer) -> dict[str, Any] | None:

@@ -31,12 +31,14 @@ _LATENCIES = ("ttft", "tpot", "e2e")
 class Simulated:
     """Percentiles of a candidate's simulation.
 
-    figures: {"ttft_p95_s": seconds, ...}, of requests that came when the deployment was busy.
+    figures: {"ttft_p95_s": seconds, ...}, means: {"ttft_s": seconds, ...}, of requests that came
+    when the deployment was busy.
     requests: that counted.  share: of the replicas that were simulated, with their part of the
     load.
     """
 
     figures: Mapping[str, float]
+    means: Mapping[str, float]
     requests: int
     share: float
 
@@ -73,13 +75,15 @@ def _figures(outcome: Run, warm_s: float, share: float) -> Simulated:
     if not late.any():
         raise Cancelled("no request came when the deployment was busy")
     figures: dict[str, float] = {}
+    means: dict[str, float] = {}
     for name in _LATENCIES:
         values = getattr(answers, f"{name}_s")[late]
         values = values[np.isfinite(values)]
+        means[f"{name}_s"] = float(values.mean()) if values.size else np.nan
         marks = np.percentile(values, PERCENTILES) if values.size else [np.nan] * len(PERCENTILES)
         pairs = zip(PERCENTILES, marks, strict=True)
         figures |= {f"{name}_p{at}_s": float(mark) for at, mark in pairs}
-    return Simulated(figures, int(late.sum()), share)
+    return Simulated(figures, means, int(late.sum()), share)
 
 
 def _requests(demand: Demand, lifetime_s: float) -> int:

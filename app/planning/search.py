@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from app.planning import aggregated
+from app.planning import aggregated, disaggregated
 from app.planning.candidates import Candidates, joined
 from app.planning.demand import Demand
-from app.planning.families import LeftOut, families
+from app.planning.families import Family, LeftOut, families
 from app.planning.probability import meets
 from app.planning.ranking import Order, Ranking, ranking
 from app.planning.space import Space
@@ -80,14 +81,21 @@ def price(question: Question) -> tuple[Candidates, tuple[LeftOut, ...]]:
     found, left = families(question.model, space)
     missing = list(left)
     parts: list[Candidates] = []
-    for family in found:
-        if "aggregated" not in space.kinds:
-            break
+    for family in _of_kinds(found, space):
+        of_kind = disaggregated if family.prefill is not None else aggregated
         try:
-            parts.append(aggregated.price(family, space, demand))
+            parts.append(of_kind.price(family, space, demand))
         except RidgelineError as error:
             missing.append(LeftOut(str(family), str(error)))
     return joined(parts), tuple(missing)
+
+
+def _of_kinds(found: Sequence[Family], space: Space) -> Iterator[Family]:
+    """The families of the kinds that are asked for."""
+    if "aggregated" in space.kinds:
+        yield from found
+    if "disaggregated" in space.kinds:
+        yield from disaggregated.pairs(found, space)
 
 
 def fewest_devices(found: Found) -> int | None:

@@ -132,6 +132,11 @@ def _tried(
     if not all(t.met(np.array([outcome.figures[t.figure.column]]))[0] for t in targets):
         result.rejected[at] = outcome
         return None
+    if not _means_hold(found, at, outcome):
+        for name, value in outcome.means.items():
+            result.candidates.columns[name][at] = value
+        result.rejected[at] = outcome
+        return None
     one = result.candidates.picked(np.array([at]))
     question = found.question
     probability = float(meets(one, question.targets, question.demand)[0])
@@ -139,6 +144,15 @@ def _tried(
         result.rejected[at] = outcome
         return None
     return Plan(at, probability, outcome)
+
+
+def _means_hold(found: Found, at: int, outcome: Simulated) -> bool:
+    """Whether simulated means meet their targets, asked where no measurement validates the kind."""
+    family = found.candidates.of(at)
+    if family.intervals["tpot_s"] is not None or family.kind == "aggregated":
+        return True
+    means = [t for t in found.ranking.targets if t.figure.column in outcome.means]
+    return all(t.met(np.array([outcome.means[t.figure.column]]))[0] for t in means)
 
 
 def _copied(candidates: Candidates) -> Candidates:

@@ -55,7 +55,7 @@ class Space:
     kinds: tuple[str, ...] = KINDS
     drafting: tuple[Drafting, ...] = ()
     prices: Mapping[str, float] = field(default_factory=dict)
-    cross_systems: bool = True
+    cross_systems: bool = False
 
     def __post_init__(self) -> None:
         if not self.systems:

@@ -315,7 +315,7 @@ def closed_loop(
     travel_s = float(disaggregation.transfer_s(decode, isl)[0]) if osl > 1 else 0.0
     running, answers = _answers(decode, isl, osl, concurrency)
     rates = min(full_per_s, answers[-1]) * (1.0 - np.geomspace(1.0, 1e-6, 256))
-    waits = _queue_s(rates / full_per_s, prefill.workers, prefill.workers / full_per_s)
+    waits = queue_s(rates / full_per_s, prefill.workers, prefill.workers / full_per_s)
     decoding = decode.workers * np.interp(rates, answers, running)
     inside = decoding + rates * (alone_s + waits + travel_s)
     rate = float(np.interp(concurrency, inside, rates))
@@ -341,11 +341,11 @@ def _answers(pool: ServingPool, isl: float, osl: float, concurrency: float) -> t
     return np.concatenate([[0.0], running]), np.concatenate([[0.0], rates])
 
 
-def _queue_s(use: Array, workers: int, service_s: float) -> Array:
+def queue_s(use: Array, workers: Num, service_s: Num) -> Array:
     """Mean wait in an M/D/c queue [s]: half that of M/M/c, exact for one worker.
 
     Source: Sakasegawa, Annals of the Institute of Statistical Mathematics 29 (1977).
     """
     busy = np.clip(use, 0.0, 1.0 - 1e-9)
-    power = np.sqrt(2.0 * (workers + 1.0)) - 1.0
-    return busy**power / (workers * (1.0 - busy)) * service_s / 2.0
+    power = np.sqrt(2.0 * (np.asarray(workers) + 1.0)) - 1.0
+    return np.asarray(busy**power / (workers * (1.0 - busy)) * service_s / 2.0)

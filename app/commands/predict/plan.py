@@ -53,6 +53,9 @@ def plan(
         str, typer.Option(help='Limits of a batch to try: "64,256"; default: by the load.')
     ] = "",
     kind: Annotated[str, typer.Option(help="aggregated, disaggregated; default: both.")] = "",
+    cross_systems: Annotated[
+        bool, typer.Option(help="Prompts may be read on another system than answers are written.")
+    ] = False,
     speculation: Annotated[
         str, typer.Option(help='Also with drafts: "mtp", "ngram", "eagle", "draft_model".')
     ] = "",

@@ -31,7 +31,7 @@ def plan(
     weights: str | Sequence[str] = "checkpoint", kv: str | Sequence[str] = "checkpoint",
     tp: Degrees = (), pp: Degrees = (), dp: Degrees = (), ep: Degrees = (),
     max_num_seqs: Degrees = (),
-    kind: str | Sequence[str] = "",
+    kind: str | Sequence[str] = "", cross_systems: bool = False,
     speculation: str | Sequence[str] = "", draft_tokens: int | None = None,
     draft_model: str | Path | Model | Mapping[str, Any] = "",
     acceptance: str | float | Sequence[float] = "",
@@ -55,6 +55,7 @@ def plan(
         tp, pp, dp, ep: degrees of a replica to try; by default all that can be.
         max_num_seqs: limits of a rank's batch to try.
         kind: "aggregated", "disaggregated" (prompts have workers of their own), or both.
+        cross_systems: whether prompts may be read on another system than answers are written on.
         speculation, draft_tokens, draft_model, acceptance: ways to draft, tried beside none; see
             `simulate`.
         price: rent of a device by system [USD per hour], "h200=3.5".

@@ -36,7 +36,7 @@ def test_an_easier_target_is_as_likely_at_least(below, above, slack, easier):
 
 @pytest.fixture(scope="module")
 def found():
-    space = Space(("h200",), ("vllm",), devices=(1, 16))
+    space = Space(("h200",), ("vllm",), devices=(1, 16), kinds=("aggregated",))
     return search(Question("Qwen/Qwen3-32B", space, Demand(rate=10.0), simulate=False))
 
 

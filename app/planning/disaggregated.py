@@ -1,0 +1,223 @@
+"""Prompts on workers of their own: every pair of shapes and numbers of workers of two families."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from app.planning import aggregated
+from app.planning.candidates import CHOICES, COLUMNS, Candidates, economy_columns, latency_columns
+from app.planning.demand import Demand
+from app.planning.families import Family
+from app.planning.space import Space, shapes
+from app.simulation.disaggregation import stated_link
+from genz_core.deployment import Deployment
+from genz_core.errors import InvalidValue, MissingSpec
+from genz_core.limits import LIMITS
+from genz_core.serving.loops import OVERLOADED
+from genz_core.serving.pools import (
+    Combinations,
+    DecodeWorkers,
+    PooledLoad,
+    PrefillWorkers,
+    decode_workers,
+    pooled_load,
+    prefill_workers,
+)
+from genz_core.types import Array, Parallelism, System
+from genz_core.workload import OUT_OF_MEMORY
+
+_NAMES = ("tp", "pp", "dp", "ep")
+
+
+def pairs(found: Sequence[Family], space: Space) -> Iterator[Family]:
+    """Families with prompts on workers of their own: one engine and one cache format for both.
+
+    Both are of one system unless `cross_systems` is asked for.
+    """
+    for first, second in product(found, found):
+        same_engine = first.resolved.engine.name == second.resolved.engine.name
+        same_cache = first.resolved.model.precision.kv == second.resolved.model.precision.kv
+        same_system = first.system.slug == second.system.slug
+        if same_engine and same_cache and (same_system or space.cross_systems):
+            yield replace(
+                second,
+                kind="disaggregated",
+                prefill=first.resolved,
+                prefill_weights=first.weights,
+            )
+
+
+def price(family: Family, space: Space, demand: Demand) -> Candidates:
+    """Candidates of a disaggregated family under a demand.
+
+    Raises:
+        RidgelineError: a system states no figure that an operator needs.
+    """
+    assert family.prefill is not None
+    if demand.mean_osl <= 1.0:
+        return aggregated.empty(family)
+    decode = shapes(family.resolved.model, family.system, space)
+    prefill = _of_prefill(shapes(family.prefill.model, family.prefill.system, space), space)
+    table = numbers_of_workers(prefill, decode, space)
+    if not table.shape[1]:
+        return aggregated.empty(family)
+    return of_table(family, prefill, decode, table, demand)
+
+
+def _of_prefill(degrees: Array, space: Space) -> Array:
+    """Shapes of prefill workers: one stage and one attention rank unless more were asked for."""
+    kept = (degrees[1] == 1.0) | bool(space.pp)
+    return degrees[:, kept & ((degrees[2] == 1.0) | bool(space.dp))]
+
+
+def numbers_of_workers(prefill: Array, decode: Array, space: Space) -> Array:
+    """Every pair of shapes with every number of workers of each, [4, deployments].
+
+    Rows: number of the prefill and of the decode shape, prefill and decode workers.
+
+    Raises:
+        InvalidValue: more of them than are priced at once.
+    """
+    least, most = space.devices
+    columns = []
+    sizes = [degrees[0] * degrees[1] * degrees[2] for degrees in (prefill, decode)]
+    _refuse_too_many(sizes, most)
+    for i, j in product(range(sizes[0].size), range(sizes[1].size)):
+        readers = np.arange(1.0, most // sizes[0][i] + 1.0)
+        writers = np.arange(1.0, most // sizes[1][j] + 1.0)
+        grid = np.array(np.meshgrid(readers, writers, indexing="ij")).reshape(2, -1)
+        devices = grid[0] * sizes[0][i] + grid[1] * sizes[1][j]
+        kept = grid[:, (devices >= least) & (devices <= most)]
+        columns.append(np.concatenate([np.full((1, kept.shape[1]), i, float),
+                                       np.full((1, kept.shape[1]), j, float), kept]))  # fmt: skip
+    return np.concatenate(columns, axis=1) if columns else np.zeros((4, 0))
+
+
+def _refuse_too_many(sizes: Sequence[Array], most: int) -> None:
+    readers = np.arange(1.0, most + 1.0)[:, None, None] * sizes[0][None, :, None]
+    writers = np.maximum((most - readers) // sizes[1][None, None, :], 0.0)
+    if (count := int(writers.sum())) > (limit := LIMITS["cells"].most):
+        raise InvalidValue(
+            f"{count:,} deployments with prompts on workers of their own; at most {limit:,} are "
+            "priced at once: give fewer devices or degrees"
+        )
+
+
+def of_table(
+    family: Family, prefill: Array, decode: Array, table: Array, demand: Demand
+) -> Candidates:
+    """Candidates of rows as `numbers_of_workers` makes them.
+
+    prefill, decode: degrees of the shapes, [4, shapes].
+    """
+    assert family.prefill is not None
+    isl, osl = _mean(demand.isl, demand), demand.mean_osl
+    reader, writer = _deployment(family.prefill), _deployment(family.resolved)
+    readers = prefill_workers(reader, _split(prefill), isl)
+    writers = decode_workers(writer, _split(decode), isl, osl, osl - 1.0)
+    first, second = table[0].astype(np.intp), table[1].astype(np.intp)
+    each = [d[0] * d[1] * d[2] for d in (prefill, decode)]
+    counts = (table[2] * each[0][first], table[3] * each[1][second])
+    cache = np.maximum(readers.cache_bytes[first], writers.cache_bytes[second])
+    travel = _transfer_s(family.prefill.system, family.system, counts[0] + counts[1], cache)
+    which = Combinations(first, second, table[2], table[3], travel)
+    load = pooled_load(
+        readers, writers, which, osl,
+        rate_per_s=0.0 if demand.closed else demand.rate,
+        concurrency=float(demand.concurrency),
+    )  # fmt: skip
+    return _candidates(family, (prefill, decode), which, (readers, writers), load, demand, counts)
+
+
+def _mean(tokens: int, demand: Demand) -> float:
+    return max(round(tokens * (1.0 + demand.length_ratio) / 2.0), 1.0)
+
+
+def _deployment(resolved: Any) -> Deployment:
+    return Deployment(resolved.model, resolved.system, resolved.engine)
+
+
+def _split(degrees: Array) -> Parallelism:
+    named: dict[str, Any] = dict(zip(_NAMES, degrees, strict=True))
+    return Parallelism(**named)
+
+
+def _transfer_s(prefill: System, decode: System, devices: Array, cache: Array) -> Array:
+    """Time of a prompt's cache between the pools; NaN where no link is stated that reaches."""
+    seconds = np.full(devices.shape, np.nan)
+    for count in np.unique(devices):
+        try:
+            link = stated_link(prefill, decode, int(count))
+        except MissingSpec:
+            continue
+        at = devices == count
+        seconds[at] = cache[at] / link.bytes_per_s + link.latency_s
+    return seconds
+
+
+def _candidates(
+    family: Family,
+    degrees: tuple[Array, Array],
+    which: Combinations,
+    workers: tuple[PrefillWorkers, DecodeWorkers],
+    load: PooledLoad,
+    demand: Demand,
+    counts: tuple[Array, Array],
+) -> Candidates:
+    assert family.prefill is not None
+    readers, writers = workers
+    size = which.prefill.size
+    host = family.prefill.engine.host_request_s
+    first = load.ttft_s + host
+    columns: dict[str, Array] = {name: np.full(size, np.nan) for name in COLUMNS}
+    columns |= {name: np.zeros(size) for name in CHOICES}
+    columns |= {name: degrees[1][row][which.decode] for row, name in enumerate(_NAMES)}
+    columns |= {
+        f"prefill_{name}": degrees[0][row][which.prefill] for row, name in enumerate(_NAMES)
+    }
+    columns |= {"replicas": which.decode_workers, "prefill_workers": which.prefill_workers}
+    alone = readers.alone_s[which.prefill] + host
+    columns |= latency_columns(first, first, alone, load.tpot_s, demand)
+    used = [(family.prefill.system, counts[0]), (family.system, counts[1])]
+    columns |= economy_columns(used, load.requests_per_s, demand)
+    engine = family.resolved.engine
+    columns |= {
+        "max_num_seqs": np.full(size, float(engine.max_sequences)),
+        "utilisation": load.use,
+        "running": load.running * which.decode_workers,
+        "capacity": writers.most_running[which.decode] * which.decode_workers,
+        "memory_bytes": writers.memory_bytes[which.decode],
+        "usable_bytes": np.full(size, family.system.memory_bytes * engine.memory_fraction),
+        "bound_ttft_s": readers.bound_s[which.prefill],
+        "bound_tpot_s": load.bound_tpot_s,
+    }
+    status, messages = _statuses(which, workers, load)
+    return Candidates((family,), np.zeros(size, dtype=np.intp), columns, status, messages)
+
+
+def _statuses(
+    which: Combinations, workers: tuple[PrefillWorkers, DecodeWorkers], load: PooledLoad
+) -> tuple[np.ndarray, dict[int, str]]:
+    """Reason codes, and a sentence for the last of each."""
+    readers, writers = workers
+    fits = readers.fits[which.prefill] & writers.fits[which.decode]
+    status = np.full(which.prefill.size, "ok", dtype="U24")
+    status[np.isnan(which.transfer_s)] = "missing_spec"
+    status[~(load.use < 1.0) & (status == "ok")] = OVERLOADED
+    status[~fits] = OUT_OF_MEMORY
+    sentences = {
+        "missing_spec": "the systems state no link that reaches both pools",
+        OVERLOADED: "the slower pool does not sustain the load",
+        OUT_OF_MEMORY: "a worker of one pool does not hold the weights and one sequence",
+    }
+    messages = {
+        int(np.flatnonzero(status == code)[-1]): words
+        for code, words in sentences.items()
+        if (status == code).any()
+    }
+    return status, messages

@@ -1,0 +1,87 @@
+"""Prompts on workers of their own, as an option of the search."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import ridgeline
+
+from app.planning import disaggregated
+from app.planning.demand import Demand
+from app.planning.families import families
+from app.planning.search import Question, search
+from app.planning.space import Space, shapes
+from app.planning.targets import parse_targets
+
+MODEL = "Qwen/Qwen3-32B"
+
+
+def space(**changes):
+    given = {"systems": ("h200",), "engines": ("vllm",), "devices": (2, 8), "pp": (1,)}
+    return Space(**{**given, "kinds": ("disaggregated",), **changes})
+
+
+def test_every_number_of_workers_that_fits_the_devices_is_there_once():
+    asked = space()
+    (family,), _ = families(MODEL, asked)
+    degrees = shapes(family.resolved.model, family.system, asked)
+    table = disaggregated.numbers_of_workers(degrees, degrees, asked)
+    sizes = degrees[0]
+    rows = {tuple(column) for column in table.T}
+    assert len(rows) == table.shape[1]
+    wanted = {
+        (float(i), float(j), float(n), float(m))
+        for i in range(sizes.size)
+        for j in range(sizes.size)
+        for n in range(1, 9)
+        for m in range(1, 9)
+        if 2 <= n * sizes[i] + m * sizes[j] <= 8
+    }
+    assert rows == wanted
+
+
+@pytest.mark.parametrize("demand", [Demand(rate=10.0), Demand(concurrency=50)])
+def test_the_best_pair_is_that_of_looking_at_each(demand):
+    targets = parse_targets("ttft < 1s, tpot < 40ms")
+    question = Question(MODEL, space(), demand, targets, simulate=False)
+    found = search(question)
+    columns = found.candidates.columns
+    good = [
+        at
+        for at in range(len(found.candidates))
+        if found.candidates.status[at] == "ok"
+        and columns["ttft_s"][at] <= 1.0
+        and columns["tpot_s"][at] <= 0.04
+    ]
+    assert good and sorted(np.flatnonzero(found.feasible)) == good
+    best = min(good, key=lambda at: columns["usd_per_mtok"][at])
+    assert columns["usd_per_mtok"][found.order[0]] == pytest.approx(columns["usd_per_mtok"][best])
+    assert np.all(np.isnan(found.probability))
+
+
+def test_pools_of_two_systems_are_tried_when_asked_for():
+    two = ("h200", "b200")
+    alone = search(Question(MODEL, space(systems=two), Demand(rate=5.0), simulate=False))
+    mixed = search(
+        Question(MODEL, space(systems=two, cross_systems=True), Demand(rate=5.0), simulate=False)
+    )
+    assert len(alone.candidates.families) == 2 and len(mixed.candidates.families) == 4
+    both = ("h200-sxm-141gb", "b200-sxm-180gb")
+    pools = {(f.prefill.system.slug, f.system.slug) for f in mixed.candidates.families}
+    assert pools == {(first, second) for first in both for second in both}
+
+
+def test_a_disaggregated_plan_says_what_both_pools_are_and_that_nothing_validates_it():
+    planned = ridgeline.plan(
+        MODEL, systems="h200", devices="2:8", engine="vllm", rate=5, kind="disaggregated", top=2
+    )
+    best = planned.best
+    pool = best["prefill"]
+    assert best["kind"] == "disaggregated" and pool["workers"] >= 1
+    assert best["devices"] == pool["workers"] * pool["tp"] * pool["pp"] * pool["dp"] + (
+        best["replicas"] * best["tp"] * best["pp"] * best["dp"]
+    )
+    assert best["probability"] is None and best["not_validated"] == "ttft_s tpot_s"
+    assert best["launch"].count("vllm serve") == pool["workers"] + best["replicas"]
+    assert "NixlConnector" in best["launch"]
+    assert best["simulated_tpot_s"] == pytest.approx(best["tpot_s"], rel=0.3)
