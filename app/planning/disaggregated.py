@@ -39,7 +39,8 @@ def pairs(found: Sequence[Family], space: Space) -> Iterator[Family]:
 
     Both are of one system unless `cross_systems` is asked for.
     """
-    for first, second in product(found, found):
+    plain = [family for family in found if family.speculation is None]
+    for first, second in product(plain, plain):
         same_engine = first.resolved.engine.name == second.resolved.engine.name
         same_cache = first.resolved.model.precision.kv == second.resolved.model.precision.kv
         same_system = first.system.slug == second.system.slug

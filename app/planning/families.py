@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.planning.space import ENGINES, Space
-from app.scenario.drafting import Drafting
+from app.scenario.drafting import Drafting, drafted
 from app.scenario.intervals import of_load
 from app.scenario.scenario import (
     Resolved,
@@ -30,8 +30,9 @@ class Family:
     """Deployments that differ in numbers alone.
 
     kind: "aggregated" or "disaggregated".  resolved: what runs, of the decode workers where
-    prompts have workers of their own.  prefill: these.  drafting, speculation: what drafts, as
-    asked and as found.  weights, kv, prefill_weights: as asked, "" for the checkpoint's.
+    prompts have workers of their own.  prefill: these.  plain: without what drafts.  drafting,
+    speculation: what does, as asked and as found.  weights, kv, prefill_weights: as asked, "" for
+    the checkpoint's.
     """
 
     kind: str
@@ -40,6 +41,7 @@ class Family:
     kv: str = ""
     prefill: Resolved | None = None
     prefill_weights: str = ""
+    plain: Resolved | None = None
     drafting: Drafting | None = None
     speculation: Speculation | None = None
 
@@ -107,9 +109,31 @@ def families(
                 left.append(LeftOut(label, str(error)))
                 continue
             found.append(Family("aggregated", resolved, weights, kv))
+            for family in _drafting(found[-1], space, left):
+                found.append(family)
     if not found:
         raise InvalidValue("; ".join(f"{entry.what}: {entry.why}" for entry in left))
     return tuple(found), tuple(left)
+
+
+def _drafting(family: Family, space: Space, left: list[LeftOut]) -> Iterator[Family]:
+    """The family with each way to draft; what cannot draft for its model is left out."""
+    for drafting in space.drafting:
+        try:
+            resolved = drafted(family.resolved, drafting)
+        except LookupError:
+            raise
+        except RidgelineError as error:
+            left.append(LeftOut(f"{family}, {drafting.speculation}", str(error)))
+            continue
+        speculation = drafting.of(family.resolved.model)
+        yield replace(
+            family,
+            resolved=resolved,
+            plain=family.resolved,
+            drafting=drafting,
+            speculation=speculation,
+        )
 
 
 def _choices(system: SystemSource | System, space: Space) -> Iterator[tuple[str, str, str]]:

@@ -120,7 +120,8 @@ def _limit(family: Family, row: Mapping[str, float]) -> int:
 
 def _resolved(family: Family, row: Mapping[str, float]) -> Resolved:
     degrees: dict[str, Any] = {name: int(row[name]) for name in ("tp", "pp", "dp", "ep")}
-    return replace(family.resolved, scenario=replace(family.resolved.scenario, **degrees))
+    resolved = family.plain or family.resolved
+    return replace(resolved, scenario=replace(resolved.scenario, **degrees))
 
 
 def _pool(family: Family, row: Mapping[str, float]) -> PrefillPool:

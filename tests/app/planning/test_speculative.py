@@ -1,0 +1,62 @@
+"""Drafts as an option of the search: beside none, and only where they pay."""
+
+from __future__ import annotations
+
+import pytest
+import ridgeline
+
+from app.planning.demand import Demand
+from app.planning.search import Question, search
+from app.planning.space import Space
+from app.scenario.drafting import Drafting
+
+MODEL = "Qwen/Qwen3-32B"
+
+
+def found(acceptance, users):
+    space = Space(("h100",), ("vllm",), devices=(4, 4), tp=(4,), pp=(1,), kinds=("aggregated",),
+                  drafting=(Drafting("ngram", 3, "", acceptance),), max_num_seqs=(0,))  # fmt: skip
+    question = Question(MODEL, space, Demand(concurrency=users), by="tpot", simulate=False)
+    return search(question)
+
+
+def tpots(result):
+    columns, candidates = result.candidates.columns, result.candidates
+    return {
+        candidates.of(at).speculation is not None: columns["tpot_s"][at]
+        for at in range(len(candidates))
+    }
+
+
+def test_drafts_are_tried_beside_none_and_win_where_they_pay():
+    result = found("0.9", 2)
+    seconds = tpots(result)
+    assert set(seconds) == {True, False}
+    best = result.candidates.of(result.order[0])
+    assert (best.speculation is not None) == (seconds[True] < seconds[False])
+    assert seconds[True] < seconds[False]
+
+
+def test_drafts_that_are_never_accepted_do_not_pay_and_more_users_gain_less():
+    bad = tpots(found("0.01", 2))
+    assert bad[True] >= bad[False]
+    few, many = tpots(found("0.7", 2)), tpots(found("0.7", 400))
+    assert few[True] / few[False] < many[True] / many[False]
+
+
+def test_a_speculative_plan_is_started_with_its_drafts_and_not_validated():
+    best = ridgeline.plan(
+        MODEL, systems="h100", devices=4, tp=4, concurrency=2, engine="vllm", kind="aggregated",
+        speculation="ngram", draft_tokens=3, acceptance="0.9", rank="tpot",
+    ).best  # fmt: skip
+    assert best["speculation"].startswith("ngram")
+    assert best["probability"] is None
+    assert '"num_speculative_tokens": 3' in best["launch"]
+    assert best["simulated_tpot_s"] == pytest.approx(best["tpot_s"], rel=0.15)
+
+
+def test_a_model_without_the_module_is_left_out_and_said_so():
+    planned = ridgeline.plan(MODEL, systems="h100", devices=4, rate=2, engine="vllm",
+                             speculation="mtp", kind="aggregated")  # fmt: skip
+    assert planned.best["speculation"] is None
+    assert any("mtp" in left["what"] for left in planned.to_dict()["left_out"])
