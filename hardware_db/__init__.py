@@ -28,6 +28,7 @@ from hardware_db import mig, recipes, system_files, yaml_document
 from hardware_db.engine_files import engine_facts, engine_names, load_engine, own_engines
 from hardware_db.engine_schema import EngineRecord
 from hardware_db.own_files import LeftOutWarning
+from hardware_db.profile_schema import fitted_profile
 from hardware_db.profiles import load_profile, own_profiles
 from hardware_db.system_schema import Fact, Source, SystemRecord
 from hardware_db.what_if import is_hypothetical, what_if
@@ -95,13 +96,21 @@ def load(system: str | Path | Mapping[str, Any]) -> System:
     return mig.sliced(whole, part) if part else whole
 
 
-def load_yaml(text: str) -> System:
+def load_yaml(text: str, profile: str = "") -> System:
     """A system from the text of an uploaded or typed document, which is not trusted.
+
+    Args:
+        profile: text of the latency profile that was fitted for it, "" for the one that applies.
 
     Raises:
         InvalidValue: one sentence on the first key that does not fit.
     """
-    return _with_constants(system_files.complete(yaml_document.parse(text), "the YAML"))
+    record = system_files.complete(yaml_document.parse(text), "the YAML")
+    if not profile:
+        return _with_constants(record)
+    fitted = fitted_profile(yaml_document.parse(profile), "the profile", "measured")
+    system = record.system()
+    return replace(system, latency=load_profile(system, fitted))
 
 
 def _with_constants(record: SystemRecord) -> System:

@@ -205,12 +205,21 @@ def compose(overrides: Sequence[str] = (), file: Path | None = None) -> RunConfi
     tree = copy.deepcopy(base)
     if file is not None:
         lay_over(tree, read_tree(file), base, file.name)
+        _resolve_beside(tree, file)
     pairs = [_key_and_text(text) for text in overrides]
     for group, name in (pair for pair in pairs if pair[0] in GROUPS):
         lay_over(tree, _preset(group, name), base, f"{group}={name}")
     for key, text in (pair for pair in pairs if pair[0] not in GROUPS):
         set_field(tree, key, text, base)
     return RunConfig.from_tree(tree)
+
+
+def _resolve_beside(tree: Tree, file: Path) -> None:
+    """Take a relative path of the model from the folder of the run file, where it is there."""
+    path = tree["model"]["path"]
+    if isinstance(path, str) and path and not Path(path).is_absolute():
+        beside = file.parent / path
+        tree["model"]["path"] = str(beside.absolute()) if beside.exists() else path
 
 
 def dump(config: RunConfig) -> str:

@@ -32,7 +32,8 @@ from profilers.compare import lies_inside
 from profilers.steps import MeasuredStep
 
 _WEIGHT_FILES = ("*.safetensors", "*.bin", "*.safetensors.index.json")
-_FORMATS: Mapping[str, str] = {
+#: Our names of torch's number formats.
+FORMATS: Mapping[str, str] = {
     "bfloat16": "bf16",
     "float16": "fp16",
     "float32": "fp32",
@@ -73,15 +74,21 @@ def config_at(path: Path) -> dict[str, Any] | str:
 
 def with_cut_config(settings: RunSettings) -> RunSettings:
     """The settings with a config of only `settings.layers` layers; unchanged where all run."""
-    config = settings.config
-    if not settings.layers or isinstance(config, str) or "num_hidden_layers" not in config:
+    if isinstance(settings.config, str):
         return settings
-    layers = config["num_hidden_layers"]
+    return dataclasses.replace(settings, config=cut_config(settings.config, settings.layers))
+
+
+def cut_config(config: Mapping[str, Any], layers: int) -> Mapping[str, Any]:
+    """A config of only so many layers; unchanged for 0, or where it does not say how many."""
+    if not layers or "num_hidden_layers" not in config:
+        return config
+    whole = config["num_hidden_layers"]
     short = {
-        key: value[: settings.layers] if isinstance(value, list) and len(value) == layers else value
+        key: value[:layers] if isinstance(value, list) and len(value) == whole else value
         for key, value in config.items()
     }
-    return dataclasses.replace(settings, config={**short, "num_hidden_layers": settings.layers})
+    return {**short, "num_hidden_layers": layers}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +133,7 @@ def run_context(
 
 def _model(settings: RunSettings) -> tuple[Model | None, list[str]]:
     """The model of a run in its number format; None and why where it has no graph."""
-    fmt = _FORMATS.get(settings.dtype, "bf16")
+    fmt = FORMATS.get(settings.dtype, "bf16")
     source: ModelSource = settings.config
     if isinstance(source, str) and Path(source).is_absolute():
         source = Path(source)

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from app.measuring import nsight, ranks, sweep
 from app.measuring.comparison import compared
 from app.measuring.live import run_live
 from app.measuring.outcome import Outcome, Swept
+from app.measuring.own_sources import keep_sources, own_context
 from app.measuring.prediction import RunContext
 from genz_core import Estimate, Workload, estimate
 from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
@@ -109,10 +111,14 @@ def perform(
 
 
 def keep(outcome: Outcome, config: RunConfig, folder: Path, tags: Sequence[str] = ()) -> str:
-    """Keep a run with its artifacts; returns its id.  Its files move there from `folder`."""
-    material, runs = _material(outcome, config), store()
+    """Keep a run with its artifacts and what it is priced with; returns its id.
+
+    Its files move there from `folder`.
+    """
+    runs = store()
     with runs.draft(outcome.measurement, outcome.label) as draft:
-        write_artifacts(draft, material)
+        repeats = keep_sources(outcome, config, draft)
+        write_artifacts(draft, replace(_material(outcome, config), inputs=repeats.to_dict()))
         _move(outcome.files, folder, draft)
         identity = runs.identity(draft)
     runs.tag(identity, *tags)
@@ -193,6 +199,16 @@ def _assumptions(config: RunConfig, outcome: Outcome) -> list[str]:
         sentences.append(f"predicted for {system.name} with the engine {engine.name}")
         sentences += system.assumptions
     return sentences
+
+
+def own_estimate(kept: Store, identity: str) -> tuple[Estimate | None, RunContext]:
+    """The estimate of what a kept run ran, priced with what was kept beside it.
+
+    None where its model or its system is not known here; the notes of the context say so.
+    """
+    measurement = kept.load(identity)
+    context = own_context(kept.path(identity), measurement)
+    return predicted_estimate(measurement, context), context
 
 
 def static_rows(measurement: Measurement, context: RunContext) -> list[dict[str, Any]]:

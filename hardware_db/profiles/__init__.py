@@ -26,17 +26,20 @@ NARROW, WIDE, RESIDUALS = "default_narrow", "default_wide", "residuals"
 __all__ = ["load_profile", "measured_profiles", "own_folder", "own_profiles", "residual_quantiles"]
 
 
-def load_profile(system: System) -> LatencyProfile:
+def load_profile(system: System, fitted: FittedProfile | None = None) -> LatencyProfile:
     """The latency profile of a system, complete: every class and format has constants.
 
     A measured system uses its own fits; a sibling (same family) the typical constants of its
     family with its own datasheet; any other system typical constants by the width of its memory.
     Classes and formats that a measured profile lacks come from its family, then from the typical
     constants; each entry of `fits` states its tier.
+
+    fitted: a profile of this system that stands before those of its slug.
     """
     own_by_name = sorted(own_profiles().announced().records.items())
     profiles = (*(profile for _, profile in own_by_name), *measured_profiles())
     own = [profile for profile in profiles if system.slug in profile.systems]
+    own = own if fitted is None else [fitted]
     family = [
         profile for profile in profiles if profile.family == system.family and profile not in own
     ]

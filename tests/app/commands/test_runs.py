@@ -49,8 +49,9 @@ def test_a_run_is_measured_kept_tagged_compared_exported_and_deleted(
     decode = json.loads((folder / "metrics.json").read_text())["phases"]["decode"]
     samples = run_store.store().load(run.id).phases["decode"].samples_s
     assert (decode["samples"], decode["p50_s"]) == (6, statistics.median(samples))
+    copied = folder / "model" / "tiny.json"
     assert compose(file=folder / "inputs.yaml") == compose(
-        [f"path={tiny}", *settings[1:], "dtype=float32", "threads=1"]
+        [f"path={copied}", *settings[1:], "dtype=float32", "threads=1"]
     )
     runs("tag", run.id[:8], "first")
     (row,) = json.loads(runs("list", "--tag", "first", "--json"))

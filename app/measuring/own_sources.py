@@ -1,0 +1,172 @@
+"""What a kept run is priced with, kept beside it: its model's config, its system and its engine.
+
+model/NAME.json    the config that the model was built from
+machine/*.yaml     system, latency profile and engine, where the user's own files gave them
+priced.json        the names of system and engine, the degree, and how many layers ran
+
+A folder may come from elsewhere, so that nothing in it names a file outside of it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import hardware_db
+import model_registry
+from app.measuring.outcome import Outcome, settings_of
+from app.measuring.prediction import FORMATS, RunContext, cut_config, run_context
+from genz_core.deployment import as_measured
+from genz_core.engine import EngineProfile
+from genz_core.errors import MeasurementError, RidgelineError
+from genz_core.types import Parallelism, System
+from hardware_db import engine_schema, system_files, yaml_document
+from hardware_db.data_folder import data_folders
+from hardware_db.own_files import read_text
+from model_registry.finding.hub import hub_id
+from model_registry.finding.sources import json_object
+from profilers import Measurement
+from profilers.collect.building import RunSettings
+from profilers.run_config import RunConfig
+
+_MODEL, _MACHINE, _PRICED = "model", "machine", "priced.json"
+_NOT_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def keep_sources(outcome: Outcome, config: RunConfig, folder: Path) -> RunConfig:
+    """Write what a run is priced with into its folder.
+
+    Returns the configuration that repeats the run from that folder, on any machine: its model is
+    the config kept there, unless a name that ships gave it, and a system of the user's own is none.
+
+    Raises:
+        MeasurementError: the folder cannot be written.
+    """
+    if not (config.model.name or config.model.path):
+        return config  # reports that were made elsewhere
+    source = settings_of(config).config
+    try:
+        written = _write_model(source, folder)
+        _write_machine(outcome.context, folder)
+        document = _priced_document(outcome, config)
+        (folder / _PRICED).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise MeasurementError(f"{folder} cannot be written: {error.strerror}") from None
+    if config.predict.system in system_files.own():  # no name elsewhere; priced.json keeps it
+        config = config.with_fields(predict={"system": "auto"})
+    if written and (config.model.path or hub_id(config.model.name)):
+        config = config.with_fields(model={"name": "", "path": written})
+    return config
+
+
+def _write_model(source: Mapping[str, Any] | str, folder: Path) -> str:
+    """Write the config of a model; returns its place in the folder, "" for a checkpoint."""
+    if isinstance(source, str):
+        return ""
+    stem = _NOT_A_NAME.sub("-", str(source.get("_id") or "config")).strip(".-")[:80] or "config"
+    place = Path(_MODEL) / f"{stem}.json"
+    (folder / _MODEL).mkdir(exist_ok=True)
+    (folder / place).write_text(json.dumps(source, indent=1) + "\n", encoding="utf-8")
+    return place.as_posix()
+
+
+def _write_machine(context: RunContext, folder: Path) -> None:
+    """Copy the user's own files of system, profile and engine."""
+    if context.system is None:
+        return
+    slug, found = context.system.slug, {}
+    if slug in system_files.own():
+        found["system"] = system_files.own()[slug][0]
+    names = {"profile": f"profiles/{slug}.yaml", "engine": f"engines/{context.engine.name}.yaml"}
+    for kind, name in names.items():
+        files = [file for data in data_folders() if (file := data / name).is_file()]
+        found |= {kind: files[-1]} if files else {}
+    for kind, file in found.items():
+        (folder / _MACHINE).mkdir(exist_ok=True)
+        (folder / _MACHINE / f"{kind}.yaml").write_text(read_text(file), encoding="utf-8")
+
+
+def _priced_document(outcome: Outcome, config: RunConfig) -> dict[str, Any]:
+    system = outcome.context.system
+    return {
+        "system": system.slug if system else "",
+        "engine": outcome.context.engine.name,
+        "tp": int(float(outcome.context.split.tp)),  # type: ignore[arg-type]
+        "layers": 0 if outcome.live is not None else config.model.layers,
+    }
+
+
+# ------------------------------------------------------------------------------- reading
+
+
+def own_context(folder: Path, measurement: Measurement) -> RunContext:
+    """What a kept run is priced with: what was kept beside it, else what it names.
+
+    Notes say what is missing.
+    """
+    fmt = FORMATS.get(str(measurement.facts.get("dtype", "")), "bf16")
+    settings = RunSettings(measurement.model or "", dtype=str(measurement.facts.get("dtype", "")))
+    name = measurement.system.name if measurement.system else ""
+    try:
+        priced = _priced(folder)
+        config = _kept_config(folder)
+        if config is None:
+            model = model_registry.load(measurement.model or "", weights=fmt, kv=fmt,
+                                        activations=fmt)  # fmt: skip
+        else:
+            cut = cut_config(config, priced["layers"])
+            model = model_registry.load(cut, weights=fmt, kv=fmt, activations=fmt)
+    except RidgelineError as error:
+        fallback = run_context(settings, name)
+        return replace(fallback, model=None, notes=(f"its model is not known here: {error}",))
+    try:
+        system = _kept_system(folder, priced["system"], name)
+    except RidgelineError as error:
+        engine = hardware_db.load_engine(measurement.engine or "")
+        return RunContext(model, None, engine, (f"its system is not known here: {error}",))
+    engine = _kept_engine(folder, priced["engine"] or measurement.engine or "")
+    split = Parallelism(tp=priced["tp"])
+    return RunContext(model, system, as_measured(engine, model, system), (), split)
+
+
+def _priced(folder: Path) -> dict[str, Any]:
+    """priced.json, checked; defaults for runs of before it was kept.
+
+    Raises:
+        MeasurementError: it is damaged.
+    """
+    known: dict[str, Any] = {"system": "", "engine": "", "tp": 1, "layers": 0}
+    file = folder / _PRICED
+    if not file.is_file():
+        return known
+    document = json_object(file)
+    for key, default in known.items():
+        value = document.get(key, default)
+        if type(value) is not type(default) or (key == "tp" and not 1 <= value <= 4096):
+            raise MeasurementError(f"{_PRICED} of the run is damaged: {key} is {value!r:.60}")
+        known[key] = value
+    return known
+
+
+def _kept_config(folder: Path) -> Mapping[str, Any] | None:
+    files = sorted((folder / _MODEL).glob("*.json"))
+    return json_object(files[0]) if files else None
+
+
+def _kept_system(folder: Path, slug: str, device: str) -> System:
+    file, profile = (folder / _MACHINE / f"{kind}.yaml" for kind in ("system", "profile"))
+    if file.is_file():
+        text = read_text(profile) if profile.is_file() else ""
+        return hardware_db.load_yaml(read_text(file), text)
+    return hardware_db.load(slug or device)
+
+
+def _kept_engine(folder: Path, name: str) -> EngineProfile:
+    file = folder / _MACHINE / "engine.yaml"
+    if not file.is_file():
+        return hardware_db.load_engine(name)
+    return engine_schema.engine_record(yaml_document.parse(read_text(file)), "its engine").profile()
