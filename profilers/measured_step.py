@@ -106,7 +106,7 @@ def _of_launches(
     return MeasuredPhase(
         phase,
         "kernels",
-        told or max(launches.runs // side_by_side, 1),
+        max(each // side_by_side, 1),
         launches.total_s / each,
         pd.DataFrame(),
         launches,

@@ -18,7 +18,7 @@ import profilers
 from genz_core.types import Workload
 from profilers.compare import compare, in_phase
 from profilers.joining import join
-from profilers.program import Planned
+from profilers.program import Planned, order_of_runs, planned
 from profilers.schema import (
     kernel_table,
 )
@@ -163,14 +163,15 @@ PROGRAM = (
 
 
 def launched(*kinds: str):
-    """Launches of a step, one a microsecond, of kernels named as their kind."""
+    """Launches of a step, one a microsecond, of kernels named as their kind; "routing" is of the
+    class "moe"."""
     count = len(kinds)
     kernels = kernel_table(
         {
             "name": [f"{kind} kernel" for kind in kinds],
             "start_s": np.arange(count) * 1e-6,
             "duration_s": np.full(count, 5e-7),
-            "operator_class": list(kinds),
+            "operator_class": ["moe" if kind == "routing" else kind for kind in kinds],
             "phase": ["decode"] * count,
             "step": np.zeros(count, dtype=np.int64),
         }
@@ -220,6 +221,36 @@ def test_any_sequence_of_launches_joins_in_order_or_not_at_all(kinds):
     assert len(joined.operator) == len(kinds)
     assert ((joined.operator >= -1) & (joined.operator < len(PROGRAM))).all()
     assert ((joined.operator < 0) == (joined.evidence == "none")).all()
+
+
+#: Predicted kind, or class, -> class of the kernel that runs it.
+_RUNS_AS = {"rope": "rope", "activation": "activation", "routing": "routing"}
+_CLASS_RUNS_AS = {"collective": "communication"}
+
+
+@pytest.mark.parametrize("phase", ["prefill", "decode"])
+@pytest.mark.parametrize("tp", [1, 8])
+@pytest.mark.parametrize(
+    "model",
+    ["meta-llama/Llama-3.1-70B", "Qwen/Qwen3-30B-A3B", "google/gemma-3-4b-pt",
+     "openai/gpt-oss-20b", "deepseek-ai/DeepSeek-V3", "Qwen/Qwen3-Next-80B-A3B-Instruct"],
+)  # fmt: skip
+def test_a_graph_that_ran_as_predicted_joins_launch_by_launch(model, tp, phase):
+    """Kernels of a graph tell their class alone; their order is that of the model."""
+    estimate = genz_core.estimate(
+        model_registry.load(model), hardware_db.load("b200"), Workload(16, 1024, 16),
+        genz_core.Parallelism(tp=tp), on_error="status",
+    )  # fmt: skip
+    step = getattr(estimate, phase)
+    program = planned(step)
+    rows = np.flatnonzero(np.array(step.table()["predicted_s"], dtype=float) > 0).tolist()
+    order = order_of_runs(program, rows)
+    kinds = [
+        _RUNS_AS.get(program[row].kind)
+        or _CLASS_RUNS_AS.get(program[row].operator_class, program[row].operator_class)
+        for row in order
+    ]
+    assert join(launched(*kinds), program, rows).operator.tolist() == order
 
 
 # ------------------------------------------------------------------------------- mutated traces
