@@ -172,7 +172,7 @@ def _launched(ours: dict[str, object], theirs: pd.DataFrame, steps: float) -> di
     return {
         **{key: ours[key] for key in ("class", "name", "runs", "bound_s", "predicted_s", *ENDS)},
         "measured_as": _joined(_longest_first(theirs, "as")),
-        "kernels": _joined(_longest_first(theirs, "kernel")),
+        "kernels": _joined(_longest_first(theirs, "kernel"), most=3, length=140),
         "matched_by": str(by_way.idxmax()) if len(by_way) else "none",
         "launches": float(theirs["count"].sum()) / steps,
         "measured_s": float(theirs["time_s"].sum()),
@@ -204,11 +204,11 @@ def _longest_first(theirs: pd.DataFrame, column: str) -> pd.Series:
     return pd.Series(sums.index.astype(str))
 
 
-def _joined(names: pd.Series) -> str:
-    """Up to four different names in a text, and how many more."""
-    unique = [shortened(str(name), 60) for name in dict.fromkeys(names)]
-    more = f" and {len(unique) - 4} more" if len(unique) > 4 else ""
-    return ", ".join(unique[:4]) + more
+def _joined(names: pd.Series, most: int = 4, length: int = 60) -> str:
+    """Up to `most` different names of up to `length` characters in a text, and how many more."""
+    unique = [shortened(str(name), length) for name in dict.fromkeys(names)]
+    more = f" and {len(unique) - most} more" if len(unique) > most else ""
+    return ", ".join(unique[:most]) + more
 
 
 def split_by_shape(operators: pd.DataFrame, reports: Sequence[Report]) -> pd.DataFrame:

@@ -26,6 +26,7 @@ from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import System
 from profilers import Comparison, Measurement, PhasePattern, Report
 from profilers.compare import Expected, in_phase
+from profilers.matching import NOTHING
 from profilers.what_ran import WhatRan, phased, what_ran
 
 #: Columns of a compared row as a reader sees them.
@@ -37,10 +38,20 @@ _WORST = (
 #: What the columns of `worst` mean.
 COLUMN_HELP = {
     "measured_as": "Modules, operators or kernels that the reports name",
-    "matched_by": "How both met: the module around the kernels, the FLOPs of one run, or as the "
+    "matched_by": "How both met, strongest first: the module around the launches, the shapes of "
+    "their operands, their place in the sequence of the layers, the FLOPs of one run, or as the "
     "rest of their class; none: one side has nothing",
     "80 %": "Four of five held-out measurements of such operators lie within",
     "inside 80 %": "Whether this measurement lies within",
+}
+#: Most of the idle time of a step, in a word or two.
+CAUSE_WORDS: Mapping[str, str] = {
+    "launch-bound": "mostly launch-bound",
+    "host": "mostly for the host",
+    "synchronisation": "mostly after the host had waited",
+    "graph": "mostly between kernels of a graph",
+    "device": "mostly between kernels launched in time",
+    "unknown": "cause unknown",
 }
 _INSIDE = {True: "yes", False: "no", None: ""}
 
@@ -262,12 +273,40 @@ def worst(operators: pd.DataFrame, count: int = 10) -> pd.DataFrame:
     operators: of a `Comparison`; those without a measurement come last.
     """
     gaps = operators["gap_s"].abs().sort_values(ascending=False, kind="stable")
-    rows = operators.loc[gaps.index[:count]]
+    rows = with_subjects(operators.loc[gaps.index[:count]])
     shown = pd.DataFrame(map(folded, rows.to_dict("records")))
     for name in ("bound", "predicted", "measured"):
         shown[f"{name} [µs]"] = shown[f"{name}_s"] / quantities.MICROSECOND
     shown["share of gap"] = shown["gap_share"]
     return shown[list(_WORST)]
+
+
+def with_subjects(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of a comparison in which what nothing predicted says what it is in its name.
+
+    rows: of `Comparison.operators`; other tables stay as they are.
+    """
+    if "measured_as" not in rows.columns:
+        return rows
+    alone = rows["name"] == NOTHING
+    return rows.assign(name=rows["name"].mask(alone, NOTHING + ": " + rows["measured_as"]))
+
+
+def clocks_text(row: Mapping[str, Any]) -> str:
+    """Wall, busy and idle time of a phase in a sentence, and what share of it joined.
+
+    row: of `Comparison.phases`; "" where nothing of it is known.
+    """
+    said = []
+    if row["wall_s"] > 0 and row["idle_s"] >= 0:
+        wall, busy, idle = (quantities.seconds(row[f"{n}_s"]) for n in ("wall", "busy", "idle"))
+        cause = f" ({CAUSE_WORDS[row['idle_cause']]})" if row["idle_cause"] else ""
+        said.append(f"a step takes {wall}, busy for {busy} and idle for {idle}{cause}")
+    if row["joined_share"] >= 0:
+        said.append(f"{row['joined_share']:.0%} of its operators' time joined a predicted one")
+    if row["not_comparable"]:
+        said.append(f"not comparable, {row['not_comparable']}")
+    return f"{str(row['phase']).capitalize()}: {'; '.join(said)}." if said else ""
 
 
 def verdict(row: Mapping[str, Any], classes: pd.DataFrame) -> str:

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 _TIMES = (
     "bound_s", "predicted_s", "low_s", "high_s", "measured_s", "inside", "ratio", "gap_share",
 )  # fmt: skip
+#: Columns that one table has beside the times.
+_OWN = {
+    "phases": ("wall_s", "busy_s", "idle_s", "joined_share"),
+    "operators": ("matched_by", "launches"),
+}
 
 
 def register(cli: typer.Typer) -> None:
@@ -85,22 +90,29 @@ def _steps(options: list[str]) -> dict[str, int]:
 
 def _print(compared: Compared, chosen: TableFormat) -> None:
     """Print what was filled, phases, classes, operators and findings."""
-    from app.measuring.comparison import folded
+    from app.measuring.comparison import folded, with_subjects
+    from app.wording import quantities
     from app.wording.tables import render, to_json
 
     comparison, filled = compared.comparison, compared.filled
     tables = {name: getattr(comparison, name) for name in ("phases", "classes", "operators")}
     if chosen is TableFormat.json:
-        document = {name: table.to_dict("records") for name, table in tables.items()}
+        document: dict[str, Any] = {
+            name: table.to_dict("records") for name, table in tables.items()
+        }
         findings = [
-            {"kind": f.kind, "phase": f.phase, "seconds": f.seconds, "sentence": f.sentence}
+            {"kind": f.kind, "phase": f.phase, "seconds": f.seconds, "sentence": f.sentence,
+             "operator": f.operator, "kernels": f.kernels}
             for f in comparison.findings
-        ]
-        typer.echo(to_json({**document, "findings": findings, **_filled_document(compared)}))
+        ]  # fmt: skip
+        said = {"notes": list(comparison.notes), "joined_share": comparison.joined_share}
+        typer.echo(
+            to_json({**document, "findings": findings, **said, **_filled_document(compared)})
+        )
         return
     for name, table in tables.items():
         named = [c for c in ("phase", "class", "name") if c in table.columns]
-        rows = table[[*named, *_TIMES]].to_dict("records")
+        rows = with_subjects(table)[[*named, *_TIMES, *_OWN.get(name, ())]].to_dict("records")
         if chosen is not TableFormat.csv:
             rows = list(map(folded, rows))
         typer.echo(f"{name}\n{render(rows, chosen)}\n")
@@ -108,8 +120,11 @@ def _print(compared: Compared, chosen: TableFormat) -> None:
         typer.echo(f"filled: {one}")
     if filled.banner:
         typer.echo(filled.banner)
+    for note in comparison.notes if chosen is TableFormat.text else ():
+        typer.echo(f"note: {note}")
     for finding in comparison.findings:
-        typer.echo(f"- {finding.sentence}")
+        gain = f"{quantities.seconds(finding.seconds)}: " if finding.seconds else ""
+        typer.echo(f"- {gain}{finding.sentence}")
 
 
 def _filled_document(compared: Compared) -> dict[str, Any]:

@@ -6,9 +6,10 @@ import streamlit as st
 import profilers
 from app.charts import measured, parity
 from app.dashboard import export, report_uploads, sidebar
+from app.dashboard.panels.findings import show_findings
 from app.dashboard.panels.sweep import show_sweep
 from app.measuring import run_store
-from app.measuring.comparison import COLUMN_HELP, compared, verdict, worst
+from app.measuring.comparison import COLUMN_HELP, clocks_text, compared, verdict, worst
 from app.measuring.outcome import priced_sweep
 from app.measuring.prediction import RunContext
 from app.wording import quantities
@@ -16,6 +17,7 @@ from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 from profilers import Measurement, Report
 from profilers.compare import in_phase, step_count
+from profilers.schema import PHASES
 
 REPORTS, RUN = "Reports", "A kept run"
 
@@ -78,7 +80,7 @@ try:
     measurement = profilers.measure_from(uploaded) if uploaded else kept_run()
     if measurement.steps:
         show_swept(measurement)
-    phases = [p for p in ("prefill", "decode") if p in measurement.phases]
+    phases = [p for p in PHASES if p in measurement.phases]
     if not phases:
         phase = st.segmented_control(
             "These reports name no phase; take them for",
@@ -112,12 +114,12 @@ with st.grid(4, min_column_width=230):
 
 for row in comparison.phases.to_dict("records"):
     st.caption(plain(verdict(row, comparison.classes)))
+    st.caption(plain(clocks_text(row)))
+for note in comparison.notes:
+    st.caption(plain(f"{note[:1].upper()}{note[1:]}."))
 
 st.subheader("Findings", anchor=False)
-for finding in comparison.findings[:8]:
-    st.markdown(f"- {plain(finding.sentence)}")
-if not comparison.findings:
-    st.caption("Nothing stands out.")
+show_findings(comparison)
 
 look, figures = export.look(), {}
 for phase in comparison.phases["phase"]:
@@ -143,8 +145,9 @@ st.dataframe(
     },
 )  # fmt: skip
 st.caption(
-    "An operator meets its kernels by the module around them, by its FLOPs, or as the rest of its "
-    f"class. Priced for {plain(resolved.system.name)}, engine {plain(resolved.engine.name)}."
+    "An operator meets its launches by the modules around them, the shapes of their operands, "
+    "their place in the layers, or their FLOPs; without launches, as the rest of its class. "
+    f"Priced for {plain(resolved.system.name)}, engine {plain(resolved.engine.name)}."
 )
 table = pd.concat([comparison.classes, comparison.operators], ignore_index=True)
 export.downloads("measured", figures, table, setup)

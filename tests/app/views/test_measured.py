@@ -25,10 +25,12 @@ def test_predicted_beside_measured_shows_bars_parity_and_findings():
     assert len(app.get("plotly_chart")) == 2
     assert any("Matrix products in prefill reach" in text.value for text in app.markdown)
     assert any("the measurement lies above the 80 % interval" in c.value for c in app.caption)
-    worst = app.dataframe[0].value
+    behind, worst = (table.value for table in app.dataframe)
+    assert behind["operator"].iloc[0] == "gate_up_proj" and "Cijk" in behind["kernels"].iloc[0]
+    assert any("busy for 493 ms" in c.value and "99% of" in c.value for c in app.caption)
     assert worst["name"].iloc[0] == "gate_up_proj" and len(worst) <= 10
     assert worst["inside 80 %"].iloc[0] == "no" and worst["80 %"].iloc[0].endswith(" ms")
-    assert "matched by" in str(app.dataframe[0].proto.columns), "explained columns have plain names"
+    assert "matched by" in str(app.dataframe[1].proto.columns), "explained columns have plain names"
 
 
 def test_the_steps_of_a_summary_divide_its_time():
