@@ -58,11 +58,16 @@ def time_by_class(tables: Mapping[str, Mapping[str, float]], title: str, look: L
 
 
 def counter_roofline(
-    points: pd.DataFrame, rate: float | None, peaks: Mapping[str, float], look: Look
+    points: pd.DataFrame,
+    rate: float | None,
+    peaks: Mapping[str, float],
+    look: Look,
+    traffic: str = "DRAM traffic",
 ) -> Figure:
-    """Kernels under the roofs of their device, from hardware counters.
+    """Kernels or operators under the roofs of their device.
 
-    points: see `profilers.roofline`.  rate: of the device's memory [bytes/s], None where unknown.
+    points: see `profilers.roofline`.  traffic: what their bytes are, in words.
+    rate: of the device's memory [bytes/s], None where unknown.
     peaks: FLOP/s by number format.  A kernel above a roof is drawn in the colour of an alarm, one
     whose tensor cores were not counted as a ring.
     """
@@ -93,7 +98,7 @@ def counter_roofline(
     lowest = min(float(ys.min()) / 4, low * (rate or np.inf))
     across, upward = (low, high), (lowest, 2 * max([float(ys.max()), *peaks.values()]))
     figure.update_xaxes(
-        title_text="Arithmetic intensity of DRAM traffic [FLOP/byte]",
+        title_text=f"Arithmetic intensity of {traffic} [FLOP/byte]",
         type="log", range=np.log10(across).tolist(), **log_ticks(across, quantities.digits),
     )  # fmt: skip
     figure.update_yaxes(

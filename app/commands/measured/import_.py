@@ -20,11 +20,15 @@ _FACTS = (
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command("import", help="Read profiler reports: nsys, ncu and PyTorch.")(import_)
+    cli.command("import", help="Read profiler reports, or a folder with the ranks of a run.")(
+        import_
+    )
 
 
 def import_(
-    files: Annotated[list[Path], typer.Argument(help="Reports of one run or of several.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Reports, or a folder with the ranks of a run.")
+    ],
     phase: Annotated[
         list[str] | None,
         typer.Option(help="How range names tell a phase: decode=REGEX; tried before the usual."),
@@ -41,17 +45,53 @@ def import_(
     from app.wording.tables import to_json
 
     patterns = phase_patterns(phase or ())
+    chosen = opt.table_format(format_, json)
+    if len(files) == 1 and files[0].is_dir():
+        _import_folder(files[0], patterns, kernels, chosen)
+        return
     reports = profilers.read_reports(files, phases=patterns)
     summaries = [
         {"file": path.name, **summary_document(profilers.summarise(report))}
         for path, report in zip(files, reports, strict=True)
     ]
-    chosen = opt.table_format(format_, json)
     if chosen is TableFormat.json:
         typer.echo(to_json(summaries))
         return
     for summary, report in zip(summaries, reports, strict=True):
         _print(summary, report, kernels, chosen)
+
+
+def _import_folder(
+    folder: Path, patterns: tuple[PhasePattern, ...], kernels: int, chosen: TableFormat
+) -> None:
+    """Print the reports of a folder, and beside each other those of one run's ranks."""
+    import profilers
+    from app.measuring.summary_document import summary_document
+    from app.wording.tables import render, to_json
+    from profilers.ranks import compare_ranks
+    from profilers.readers.folders import read_folder
+
+    found = read_folder(folder, phases=patterns)
+    summaries = [
+        {"file": str(path.relative_to(folder)), **summary_document(profilers.summarise(report))}
+        for path, report in zip(found.paths, found.reports, strict=True)
+    ]
+    compared = compare_ranks(found.reports, [path.name for path in found.paths])
+    rows = compared.rows.to_dict("records") if compared else []
+    if chosen is TableFormat.json:
+        sentences = list(compared.sentences) if compared else []
+        shown = {"ranks": rows, "sentences": sentences, "left_out": found.left_out}
+        typer.echo(to_json({"reports": summaries, **shown}))
+        return
+    if compared is None:
+        for summary, report in zip(summaries, found.reports, strict=True):
+            _print(summary, report, kernels, chosen)
+        typer.echo("note: these reports do not name ranks of one run")
+    else:
+        lines = "\n".join(compared.sentences)
+        typer.echo(f"{folder.name}: {len(rows)} ranks\n{render(rows, chosen)}\n\n{lines}")
+    for reason in found.left_out.values():
+        typer.echo(f"note: left out {reason}")
 
 
 def phase_patterns(options: list[str] | tuple[()]) -> tuple[PhasePattern, ...]:

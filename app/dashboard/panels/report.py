@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from math import nan
+from typing import Any
+
+import pandas as pd
 import streamlit as st
 
 from app.charts import kernels as kernel_charts
 from app.charts import timeline as charts
 from app.dashboard import export
 from app.measuring import comparison
+from app.wording import quantities
+from app.wording.quantities import GIGABYTE, MICROSECOND
+from genz_core.cells import spreadsheet_cell
 from profilers import Report, roofline
 from profilers.chrome_trace import chrome_trace, file_stem
+from profilers.operator_rates import operator_rates, share_of_roof
+
+TERA = 1e12
 
 
 def _roofs(report: Report) -> tuple[float | None, dict[str, float]]:
@@ -40,6 +50,63 @@ def show_timeline(report: Report) -> None:
             help="Saves a trace; drop it on ui.perfetto.dev or chrome://tracing.",
         )  # fmt: skip
         st.caption(f"{merged:,} events in {len(activity):,} bars")
+
+
+def show_operators(report: Report) -> None:
+    """Draw what operators reach by shape: under the roofs of the device, and as a table."""
+    rates = operator_rates(report)
+    if not len(rates):
+        st.info(
+            "No kernel here names the shapes of its operands; a PyTorch trace taken with "
+            "`record_shapes=True` does, or NVTX ranges of `emit_nvtx(record_shapes=True)`."
+        )
+        return
+    rate, peaks = _roofs(report)
+    rates["of_roof"] = share_of_roof(rates, rate, peaks)
+    points = rates[(rates["flops_per_s"] > 0) & (rates["bytes_per_s"] > 0)]
+    if len(points):
+        used = {name: peak for name, peak in peaks.items() if name in set(points["format"])}
+        labels = points["operator"] + " " + points["shape"]
+        points = points.assign(name=labels, at_least=False, compute_pct=nan, dram_pct=nan)
+        figure = kernel_charts.counter_roofline(
+            points, rate, used or peaks, export.look(), "operands"
+        )
+        export.chart(figure, "operator-roofline", "Operators under the roofs of their device")
+    show_rates(rates)
+    covered = float(rates["time_s"].sum()) / max(float(report.kernels["duration_s"].sum()), 1e-300)
+    st.caption(
+        f"Operators whose shapes are known: {quantities.percent(covered)} of kernel time. Bytes "
+        "are those of operands and results; what stays in a cache can pass the roof."
+    )
+
+
+def show_rates(rates: pd.DataFrame) -> None:
+    """Draw the table of operators by shape."""
+    shown = pd.DataFrame(
+        {
+            "operator": rates["operator"].map(spreadsheet_cell),
+            "shape": rates["shape"],
+            "format": rates["format"],
+            "calls": rates["count"],
+            "time [µs]": rates["time_s"] / MICROSECOND,
+            "mean [µs]": rates["mean_s"] / MICROSECOND,
+            "TFLOP/s": rates["flops_per_s"] / TERA,
+            "GB/s": rates["bytes_per_s"] / GIGABYTE,
+            "FLOP/byte": rates["flops_per_byte"],
+            "of roof": rates["of_roof"],
+        }
+    )
+    number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
+    formats = {"time [µs]": "%.1f", "mean [µs]": "%.2f", "TFLOP/s": "%.1f", "GB/s": "%.0f",
+               "FLOP/byte": "%.1f"}  # fmt: skip
+    config: dict[str, Any] = {name: number(format=form) for name, form in formats.items()}
+    config["of roof"] = bar(
+        format="percent", min_value=0, max_value=1,
+        help="Time at the roofline, the slower of arithmetic and memory, over the time taken",
+    )  # fmt: skip
+    st.dataframe(
+        shown, hide_index=True, height=430, key="rates_table", placeholder="–", column_config=config
+    )
 
 
 def show_counters(report: Report) -> None:

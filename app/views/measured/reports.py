@@ -6,11 +6,13 @@ import pandas as pd
 import streamlit as st
 
 from app.charts import kernels as kernel_charts
+from app.charts.ranks import rank_bars
 from app.dashboard import display_tables, export, report_uploads
-from app.dashboard.panels.report import show_counters, show_timeline
+from app.dashboard.panels.report import show_counters, show_operators, show_timeline
 from app.wording import quantities
 from app.wording.markdown import chart_text, plain
 from profilers import Report, summarise
+from profilers.ranks import RankComparison, compare_ranks
 from profilers.report_tables import difference, kernels_table, ranges_table
 
 NONE = "–"
@@ -73,15 +75,19 @@ def show_report(report: Report) -> None:
     bars = {chart_text(report.label[:24]): time_s.to_dict()}
     classes = kernel_charts.time_by_class(bars, title, look)
     export.chart(classes, "report-classes", title)
-    time, kernels, roof, tree = st.tabs(
-        ["Timeline", "Kernels", "Roofline", "Ranges"], on_change="rerun", key="report_tabs"
-    )
+    time, kernels, operators, roof, tree = st.tabs(
+        ["Timeline", "Kernels", "Operators", "Roofline", "Ranges"],
+        on_change="rerun", key="report_tabs",
+    )  # fmt: skip
     if time.open:
         with time:
             show_timeline(report)
     if kernels.open:
         with kernels:
             show_table(kernels_table(report.kernels), key="kernels_table")
+    if operators.open:
+        with operators:
+            show_operators(report)
     if roof.open:
         with roof:
             show_counters(report)
@@ -95,6 +101,25 @@ def show_report(report: Report) -> None:
                 show_table(ranges.drop(columns=["path", "depth"]), key="ranges_table")
 
 
+def show_ranks(compared: RankComparison) -> None:
+    """Draw the ranks of a run beside each other."""
+    st.subheader(f"{len(compared.rows)} ranks", anchor=False)
+    for sentence in compared.sentences:
+        st.markdown(plain(sentence))
+    figure = rank_bars(compared.rows, export.look())
+    export.chart(figure, "ranks", "What each rank does of its span")
+    shown = display_tables.in_milliseconds(compared.rows.drop(columns="report"))
+    number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
+    config: dict[str, Any] = {c: number(format="%.3f") for c in shown if "[ms]" in c}
+    for name in ("overlap share", "last share"):
+        config[name] = bar(format="percent", min_value=0, max_value=1)
+    st.dataframe(shown, hide_index=True, key="ranks_table", placeholder=NONE, column_config=config)
+    st.caption(
+        "Exposed: communication while no other kernel runs. Waiting: how much longer collectives "
+        "last than on the rank that came last. Copies and sets count as idle."
+    )
+
+
 st.title("Reports", anchor=False)
 st.caption("Nothing of a report leaves this server, and nothing of its host is kept.")
 report_uploads.pattern_box()
@@ -102,6 +127,9 @@ reports = report_uploads.picker("report")
 if not reports:
     st.info("Upload a report, or try a sample.", icon=":material/upload_file:")
     st.stop()
+compared = compare_ranks(list(reports.values()), list(reports))
+if compared is not None:
+    show_ranks(compared)
 name = st.selectbox("Report", list(reports), key="report_shown") if len(reports) > 1 else next(
     iter(reports)
 )  # fmt: skip

@@ -41,14 +41,42 @@ def test_an_uploaded_report_is_drawn_and_two_are_compared():
     assert table["change [µs]"].sum() == pytest.approx(-113e3, rel=0.01)
 
 
-def test_half_an_upload_is_a_sentence_beside_what_could_be_read(tmp_path: Path):
+def test_half_an_upload_is_read_up_to_its_end_and_says_so(tmp_path: Path):
     half = tmp_path / "half.json"
     whole = gzip.decompress(QWEN.read_bytes())
-    half.write_bytes(whole[: len(whole) // 2])
-    app = brought(opened("reports"), "report_files", half, DECODE)
+    half.write_bytes(whole[: len(whole) * 3 // 4])
+    app = brought(opened("reports"), "report_files", half)
+    assert not app.exception and not app.error
+    assert any("breaks off after event" in caption.value for caption in app.caption)
+
+
+def test_what_is_no_report_is_a_sentence_beside_what_could_be_read(tmp_path: Path):
+    broken = tmp_path / "half.json"
+    broken.write_bytes(gzip.decompress(QWEN.read_bytes())[:40])
+    app = brought(opened("reports"), "report_files", broken, DECODE)
     assert not app.exception
     assert app.error[0].value.startswith("half.json")
     assert cards(app)["Kernel launches"] == "78,016"
+
+
+def test_operators_of_a_trace_with_shapes_are_drawn_under_the_roof_of_their_device():
+    app = opened("reports")
+    app.pills("report_samples").set_value([next(iter(report_uploads.SAMPLES))]).run()
+    app.session_state["report_tabs"] = "Operators"
+    app.run()
+    assert not app.exception
+    table = next(frame.value for frame in app.dataframe if "TFLOP/s" in frame.value)
+    assert table["TFLOP/s"].max() == pytest.approx(682, rel=0.01)
+    assert any("of kernel time" in caption.value for caption in app.caption)
+
+
+def test_ranks_of_one_run_are_drawn_beside_each_other(tmp_path: Path):
+    ranks = [tmp_path / f"run_rank{number}.json.gz" for number in (0, 1)]
+    for path in ranks:
+        path.write_bytes(QWEN.read_bytes())
+    app = brought(opened("reports"), "report_files", *ranks)
+    assert not app.exception and not app.error
+    assert any(header.value == "2 ranks" for header in app.subheader)
 
 
 def test_the_roofline_of_a_report_is_drawn_under_the_roofs_it_states():

@@ -1,0 +1,67 @@
+"""Folders of reports: the ranks of a run, a file or several each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from genz_core.errors import ReportError
+from profilers.attribution import DEFAULT_PHASES, PhasePattern
+from profilers.readers import read_report
+from profilers.schema import Report
+
+#: A run writes a file a rank, perhaps in a folder a host.
+_MOST_FILES, _DEPTH = 2048, 2
+
+
+@dataclass(frozen=True, slots=True)
+class FolderReports:
+    """The reports of a folder, and why its other files are none: name -> sentence."""
+
+    reports: tuple[Report, ...]
+    paths: tuple[Path, ...]
+    left_out: dict[str, str]
+
+
+def read_folder(
+    folder: str | os.PathLike[str], *, phases: Sequence[PhasePattern] = DEFAULT_PHASES
+) -> FolderReports:
+    """Read every report of a folder and of the folders in it; hidden files are passed over.
+
+    Raises:
+        ReportError: no such folder, too many files, or no report among them.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        raise ReportError(f"{root.name}: no such folder")
+    reports, paths, left_out = [], [], {}
+    for path in _files(root):
+        try:
+            reports.append(read_report(path, phases=phases))
+            paths.append(path)
+        except ReportError as error:
+            left_out[str(path.relative_to(root))] = str(error)
+    if not reports:
+        first = next(iter(left_out.values()), "it holds no files")
+        raise ReportError(f"{root.name}: no report in this folder ({first})")
+    return FolderReports(tuple(reports), tuple(paths), left_out)
+
+
+def _files(root: Path) -> Iterator[Path]:
+    """Files of a folder in the order of their names.
+
+    Raises:
+        ReportError: there are too many.
+    """
+    count = 0
+    for path in sorted(root.rglob("*")):
+        inside = path.relative_to(root).parts
+        if len(inside) > _DEPTH or any(part.startswith(".") for part in inside):
+            continue
+        if path.is_file():
+            count += 1
+            if count > _MOST_FILES:
+                raise ReportError(f"{root.name}: over {_MOST_FILES} files; give one run's folder")
+            yield path
