@@ -32,6 +32,7 @@ COMMANDS = (
     "library.validate",
     "measured.import_",
     "measured.compare",
+    "measured.guard",
     "measured.runs",
     "library.doctor",
     "measured.measure",

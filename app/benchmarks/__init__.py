@@ -1,0 +1,1 @@
+"""Results of serving benchmarks beside their prediction: compared, guarded, replayed, learnt."""

@@ -1,0 +1,186 @@
+"""Measured figures beside predicted ones: what lies inside its interval, and what below the bound.
+
+Every figure that a result has is a row: of each latency the mean and the percentiles, and the
+rates.  The closed form predicts some with an interval; the simulation, where it was asked, all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from app.benchmarks.deployment import Deployment
+from app.benchmarks.predicted import Predicted, Prediction, predict
+from genz_core.errors import RidgelineError
+from profilers.serving_results import LATENCIES, Percentiles, ServingMeasurement
+from profilers.serving_results.measurement import Throughput
+
+#: Where a measured figure lies.  "below bound": faster than physics allows, so something else ran
+#: than what is priced, or the figure does not mean what its name says.
+Place = Literal["inside", "better", "worse", "below bound", "not validated", "not predicted"]
+#: Percentiles that are compared.
+PERCENTS = (50.0, 90.0, 95.0, 99.0)
+RATES = Throughput.__slots__
+_ROUNDING = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A measured figure and what was predicted of it, SI units, NaN where nothing was.
+
+    figure: "ttft_mean_s", "tpot_p99_s", "output_tokens_per_s".  simulated: of the simulation.
+    """
+
+    figure: str
+    measured: float
+    predicted: Predicted
+    simulated: float = math.nan
+
+    @property
+    def is_rate(self) -> bool:
+        return self.figure in RATES
+
+    @property
+    def ratio(self) -> float:
+        """Measured over predicted, NaN where nothing is predicted."""
+        return self.measured / self.predicted.value
+
+    @property
+    def simulated_ratio(self) -> float:
+        return self.measured / self.simulated
+
+    @property
+    def place(self) -> Place:
+        """Where the measured figure lies; of a rate, "worse" is less."""
+        one = self.predicted
+        if not math.isfinite(one.value):
+            return "not predicted"
+        if self._beyond_bound():
+            return "below bound"
+        if not (math.isfinite(one.low) and math.isfinite(one.high)):
+            return "not validated"
+        if one.low <= self.measured <= one.high:
+            return "inside"
+        above = self.measured > one.high
+        return "worse" if above != self.is_rate else "better"
+
+    def _beyond_bound(self) -> bool:
+        bound = self.predicted.bound
+        if not math.isfinite(bound) or bound <= 0:
+            return False
+        if self.is_rate:
+            return self.measured > bound * (1.0 + _ROUNDING)
+        return self.measured < bound * (1.0 - _ROUNDING)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as `ridgeline compare --json` prints it."""
+        one = self.predicted
+        return {
+            "figure": self.figure,
+            "measured": self.measured,
+            "predicted": one.value,
+            "low": one.low,
+            "high": one.high,
+            "bound": one.bound,
+            "ratio": self.ratio,
+            "place": self.place,
+            "simulated": self.simulated,
+            "basis": one.basis,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A measured run beside its prediction.
+
+    refused: why nothing is predicted, "" where something is.
+    """
+
+    deployment: Deployment
+    rows: tuple[Row, ...]
+    prediction: Prediction | None = None
+    refused: str = ""
+
+    @property
+    def measurement(self) -> ServingMeasurement:
+        return self.deployment.measurement
+
+    @property
+    def label(self) -> str:
+        """What tells this run from others: its file, label and load."""
+        m = self.measurement
+        named = [m.file, m.subject.label, self.deployment.load.words, m.phase]
+        return ", ".join(part for part in named if part)
+
+    @property
+    def refusal(self) -> str:
+        """Why nothing is predicted, and of which file or run; "" where something is."""
+        needs = self.deployment.resolved is None
+        return self.refused if needs or not self.refused else f"{self.label}: {self.refused}"
+
+    def row(self, figure: str) -> Row | None:
+        """The row of a figure, None where the result has none."""
+        return next((row for row in self.rows if row.figure == figure), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Runs beside their predictions.  level: share of runs within an interval."""
+
+    points: tuple[Point, ...]
+    level: float
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def predicted(self) -> tuple[Point, ...]:
+        """Those that something is predicted of."""
+        return tuple(point for point in self.points if point.prediction)
+
+
+def compare(deployments: Sequence[Deployment], level: float = 0.8) -> Comparison:
+    """Put measured runs beside the closed form; a run that cannot be priced says why."""
+    return Comparison(tuple(_point(deployment, level) for deployment in deployments), level)
+
+
+def _point(deployment: Deployment, level: float) -> Point:
+    figures = measured_figures(deployment.measurement)
+    try:
+        prediction = predict(deployment, level)
+    except RidgelineError as error:
+        return Point(deployment, rows_of(figures, {}), refused=str(error))
+    return Point(deployment, rows_of(figures, prediction.figures), prediction)
+
+
+def rows_of(
+    figures: Mapping[str, float],
+    predicted: Mapping[str, Predicted],
+    simulated: Mapping[str, float] | None = None,
+) -> tuple[Row, ...]:
+    """A row a measured figure."""
+    none = Predicted(math.nan)
+    return tuple(
+        Row(name, value, predicted.get(name, none), (simulated or {}).get(name, math.nan))
+        for name, value in figures.items()
+    )
+
+
+def measured_figures(measurement: ServingMeasurement) -> dict[str, float]:
+    """Every figure of a result by name, SI units: "ttft_mean_s", "ttft_p99_s", "requests_per_s"."""
+    named = dict(_latency_figures(measurement))
+    for rate in RATES:
+        value = getattr(measurement.throughput, rate)
+        if value is not None and math.isfinite(value) and value > 0:
+            named[rate] = float(value)
+    return named
+
+
+def _latency_figures(measurement: ServingMeasurement) -> Iterator[tuple[str, float]]:
+    for latency in LATENCIES:
+        spread: Percentiles = getattr(measurement, latency)
+        stem = latency.removesuffix("_s")
+        known = {"mean": spread.mean, **{f"p{at:g}": spread.at.get(at) for at in PERCENTS}}
+        for what, value in known.items():
+            if value is not None and math.isfinite(value) and value > 0:
+                yield f"{stem}_{what}_s", float(value)

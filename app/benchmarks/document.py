@@ -1,0 +1,94 @@
+"""Comparisons and verdicts as documents, for `--json` and for tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from app.benchmarks.comparison import Comparison, Point, Row
+from app.benchmarks.deployment import Deployment
+from app.benchmarks.guard import Guarded
+from app.scenario.scenario import basis
+
+
+def of_guard(guarded: Guarded, compared: Comparison) -> dict[str, Any]:
+    """A guard's verdicts as `ridgeline guard --json` prints them."""
+    return {
+        "passed": guarded.passed,
+        "outcome": guarded.sentence,
+        "level": guarded.level,
+        "verdicts": [verdict.to_dict() for verdict in guarded.verdicts],
+        "not_judged": list(guarded.unjudged),
+        "runs": [run_of(point) for point in compared.points],
+    }
+
+
+def run_of(point: Point) -> dict[str, Any]:
+    """What a run was, what it is priced as, and what was filled, assumed and contradicted."""
+    one, m = point.deployment, point.measurement
+    return {
+        "run": point.label,
+        "file": m.file,
+        "format": m.format,
+        "tool": m.subject.tool,
+        "engine_version": m.subject.engine_version,
+        "date": m.subject.date,
+        "load": asdict(one.load),
+        "priced": priced_as(one),
+        "refused": point.refused,
+        "filled": [asdict(filling) for filling in one.fillings],
+        "missing": [asdict(missing) for missing in one.missing],
+        "differences": [asdict(difference) for difference in one.differences],
+        "notes": list(notes_of(point)),
+    }
+
+
+def priced_as(one: Deployment) -> dict[str, Any] | None:
+    """Names and degrees that a run is priced as; None where it cannot be."""
+    if one.resolved is None:
+        return None
+    resolved = one.resolved
+    return {
+        "model": resolved.model.name,
+        "system": resolved.system.slug,
+        "engine": resolved.engine.name,
+        "weights": dict(resolved.model.precision.weights),
+        **{name: getattr(one.scenario, name) for name in ("tp", "pp", "dp", "ep")},
+        "basis": basis(resolved),
+    }
+
+
+def notes_of(point: Point) -> tuple[str, ...]:
+    """What the reader of the file and the prediction noted."""
+    predicted = point.prediction.notes if point.prediction else ()
+    return tuple(dict.fromkeys((*point.measurement.notes, *predicted)))
+
+
+def figure_row(row: Row) -> Mapping[str, Any]:
+    """A figure for a table of the command line."""
+    one = row.predicted
+    return {
+        "figure": row.figure,
+        "measured": row.measured,
+        "predicted": one.value,
+        "low": one.low,
+        "high": one.high,
+        "bound": one.bound,
+        "simulated": row.simulated,
+        "place": row.place,
+    }
+
+
+def assumptions(compared: Comparison) -> list[str]:
+    """What was taken for granted, a sentence each; those that several runs share once."""
+    found: dict[str, None] = {}
+    for point in compared.points:
+        one = point.deployment
+        for filling in one.fillings:
+            if filling.field not in ("model", "engine", "load"):
+                found[f"{filling.field} {filling.value}: {filling.evidence}"] = None
+        for missing in one.missing:
+            if missing.assumed:
+                found[str(missing)] = None
+    return list(found)

@@ -1,0 +1,275 @@
+"""A gate for continuous integration: whether a result is worse than it should be, and why.
+
+Two judges: the prediction (a figure beyond the bad end of its interval at a level) and a baseline,
+another result of the same load (a figure worse than its own there by more than noise).  Noise is
+the standard error of both means, or the spread of repeated baselines, and at least `tolerance`, an
+assumption about how far runs of one deployment differ.  Better than predicted is said, not failed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import Any, Literal
+
+from app.benchmarks.comparison import Comparison, Point, Row, measured_figures
+from app.benchmarks.levels import quantile
+from app.benchmarks.load import load_of
+from app.wording import quantities
+from genz_core.errors import InvalidValue
+from profilers.serving_results import Percentiles, ServingMeasurement
+
+#: Runs of one deployment are taken to differ by so much, unless told otherwise.
+TOLERANCE = 0.05
+_SAME_LOAD = 0.05
+Judge = Literal["prediction", "baseline"]
+Outcome = Literal["pass", "fail", "better", "below bound"]
+_OUTCOMES: Mapping[str, Outcome] = {
+    "inside": "pass",
+    "worse": "fail",
+    "better": "better",
+    "below bound": "below bound",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a judge says of a figure.
+
+    allowed: the worst that passes, SI units.  reference: the prediction, or the baseline's figure.
+    """
+
+    run: str
+    figure: str
+    judge: Judge
+    outcome: Outcome
+    measured: float
+    reference: float
+    allowed: float
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words."""
+        share = self.measured / self.reference - 1.0
+        against = "predicted" if self.judge == "prediction" else "the baseline's"
+        words = (
+            f"{self.run}: {figure_words(self.figure)} {value_words(self.figure, self.measured)}, "
+            f"{against} {value_words(self.figure, self.reference)} ({share:+.1%})"
+        )
+        if self.outcome == "fail":
+            return f"{words}, worse than the {value_words(self.figure, self.allowed)} that pass"
+        if self.outcome == "better":
+            return f"{words}, better than expected"
+        if self.outcome == "below bound":
+            return (
+                f"{words}, faster than hardware allows: something else ran than what is priced, or "
+                "the figure means something else"
+            )
+        return words
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **{name: getattr(self, name) for name in self.__slots__},
+            "sentence": self.sentence,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """All verdicts on a result.  unjudged: sentences on what no judge could be asked about."""
+
+    verdicts: tuple[Verdict, ...]
+    level: float
+    unjudged: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> tuple[Verdict, ...]:
+        return tuple(one for one in self.verdicts if one.outcome == "fail")
+
+    @property
+    def better(self) -> tuple[Verdict, ...]:
+        return tuple(one for one in self.verdicts if one.outcome in ("better", "below bound"))
+
+    @property
+    def passed(self) -> bool:
+        return not self.failed
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in words."""
+        judged = len(self.verdicts)
+        if self.failed:
+            return f"failed: {len(self.failed)} of {judged} figures are worse than they should be"
+        also = f", {len(self.better)} of them better than expected" if self.better else ""
+        return f"passed: {judged} figures are no worse than they should be{also}"
+
+
+def guard(
+    compared: Comparison,
+    baseline: Sequence[ServingMeasurement] = (),
+    tolerance: float = TOLERANCE,
+) -> Guarded:
+    """Judge results.
+
+    Args:
+        compared: the results beside their predictions, at the level to judge by.
+        baseline: earlier results; several of one load are repeats of it.
+        tolerance: share by which runs of one deployment differ for no reason.
+
+    Raises:
+        InvalidValue: no figure could be judged, or a tolerance that is none.
+    """
+    if not 0.0 <= tolerance < 1.0:
+        raise InvalidValue(f"tolerance = {tolerance:g}: give a share from 0 to 1")
+    verdicts: list[Verdict] = []
+    unjudged: list[str] = []
+    for point in compared.points:
+        if point.refused:
+            unjudged.append(f"not judged by the prediction: {point.refusal}")
+        elif point.deployment.differences:
+            said = "; ".join(map(str, point.deployment.differences))
+            unjudged.append(f"{point.label}: not judged by the prediction: {said}")
+        else:
+            verdicts += _by_prediction(point)
+        if baseline:
+            found = _by_baseline(point, baseline, compared.level, tolerance)
+            verdicts += found
+            if not found:
+                unjudged.append(f"{point.label}: the baseline has no run of this load")
+    if not verdicts:
+        why = "; ".join(dict.fromkeys(unjudged)) or "no figure has an interval: give --baseline"
+        raise InvalidValue(f"nothing can be judged: {why}")
+    notes = dict.fromkeys((*unjudged, *_errors(compared)))
+    return Guarded(tuple(verdicts), compared.level, tuple(notes))
+
+
+def _by_prediction(point: Point) -> list[Verdict]:
+    """Verdicts on the figures that have an interval."""
+    return [
+        Verdict(
+            point.label,
+            row.figure,
+            "prediction",
+            _OUTCOMES[row.place],
+            row.measured,
+            row.predicted.value,
+            _bad_end(row),
+        )
+        for row in point.rows
+        if row.place in _OUTCOMES
+    ]
+
+
+def _bad_end(row: Row) -> float:
+    return row.predicted.low if row.is_rate else row.predicted.high
+
+
+def _errors(compared: Comparison) -> list[str]:
+    """A sentence on every run with failed requests."""
+    return [
+        f"{point.label}: {point.measurement.load.errors:,} requests failed, and stand in no latency"
+        for point in compared.points
+        if point.measurement.load.errors
+    ]
+
+
+# ------------------------------------------------------------------------------- the baseline
+
+
+def _by_baseline(
+    point: Point, baseline: Sequence[ServingMeasurement], level: float, tolerance: float
+) -> list[Verdict]:
+    """Verdicts on the figures that runs of the same load in the baseline have, too."""
+    same = [one for one in baseline if same_load(point.measurement, one)]
+    found = []
+    for row in point.rows:
+        earlier = [
+            (one, value)
+            for one in same
+            if (value := measured_figures(one).get(row.figure)) is not None
+        ]
+        if not earlier:
+            continue
+        reference = fmean(value for _, value in earlier)
+        noise = _noise(row, point.measurement, earlier, level)
+        found.append(_against(point.label, row, reference, max(noise, tolerance)))
+    return found
+
+
+def _against(run: str, row: Row, reference: float, noise: float) -> Verdict:
+    """The verdict on a figure that may be worse than its reference by a share."""
+    worst = reference / (1.0 + noise) if row.is_rate else reference * (1.0 + noise)
+    best = reference * (1.0 + noise) if row.is_rate else reference / (1.0 + noise)
+    worse = row.measured < worst if row.is_rate else row.measured > worst
+    better = row.measured > best if row.is_rate else row.measured < best
+    outcome: Outcome = "fail" if worse else "better" if better else "pass"
+    return Verdict(run, row.figure, "baseline", outcome, row.measured, reference, worst)
+
+
+def _noise(
+    row: Row,
+    measured: ServingMeasurement,
+    earlier: Sequence[tuple[ServingMeasurement, float]],
+    level: float,
+) -> float:
+    """Share of the reference that chance explains at a level; 0 where nothing tells.
+
+    Repeats tell by their spread; of single runs the means by their standard errors, as if requests
+    were independent of each other.
+    """
+    values = [value for _, value in earlier]
+    if len(values) > 2:
+        spread = stdev(values) / fmean(values) * math.sqrt(1.0 + 1.0 / len(values))
+        return quantile(level) * spread
+    if not row.figure.endswith("_mean_s"):
+        return 0.0
+    latency = f"{row.figure.removesuffix('_mean_s')}_s"
+    errors = [_relative_error(getattr(one, latency), one) for one in (measured, earlier[0][0])]
+    return quantile(level) * math.hypot(*errors)
+
+
+def _relative_error(spread: Percentiles, measurement: ServingMeasurement) -> float:
+    """Standard error of a mean over the mean; 0 where it is not known."""
+    count = spread.count or measurement.load.completed or measurement.load.requests
+    if not (spread.mean and spread.std and count):
+        return 0.0
+    return spread.std / spread.mean / math.sqrt(count)
+
+
+def same_load(one: ServingMeasurement, other: ServingMeasurement) -> bool:
+    """Whether two runs were under the same load: phase, concurrency or rate, and mean lengths."""
+    loads = [load_of(measurement, {}) for measurement in (one, other)]
+    pairs = [
+        [getattr(load, name) for load in loads]
+        for name in ("concurrency", "rate", "mean_isl", "mean_osl", "context")
+    ]
+    return one.phase == other.phase and all(_near(*pair) for pair in pairs)
+
+
+def _near(a: float, b: float) -> bool:
+    return abs(a - b) <= _SAME_LOAD * max(abs(a), abs(b))
+
+
+# ------------------------------------------------------------------------------- words
+
+_RATE_WORDS = {
+    "requests_per_s": "requests/s",
+    "input_tokens_per_s": "input tokens/s",
+    "output_tokens_per_s": "output tokens/s",
+    "total_tokens_per_s": "tokens/s, both ways,",
+}
+
+
+def figure_words(figure: str) -> str:
+    """A figure's name for a reader: "ttft_p99_s" -> "TTFT p99"."""
+    if figure in _RATE_WORDS:
+        return _RATE_WORDS[figure]
+    latency, _, what = figure.removesuffix("_s").partition("_")
+    return f"{latency.upper()} {what}"
+
+
+def value_words(figure: str, value: float) -> str:
+    """A figure's value for a reader, with its unit."""
+    return quantities.digits(value) if figure in _RATE_WORDS else quantities.seconds(value)

@@ -1,0 +1,40 @@
+"""Options that say what a benchmark measured, where its file does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.commands import options as opt
+
+if TYPE_CHECKING:
+    from app.benchmarks.deployment import Deployment
+
+Model = Annotated[str, typer.Option(help="Default: the model that the file names.")]
+System = Annotated[str, typer.Option(help="Default: the device that the file names.")]
+Engine = Annotated[str, typer.Option(help="Default: the engine that the file names.")]
+Tp = Annotated[int, typer.Option(help="Tensor parallel degree; default: the file's.")]
+Pp = Annotated[int, typer.Option(help="Pipeline stages; default: the file's.")]
+Dp = Annotated[int, typer.Option(help="Attention data parallel degree; default: the file's.")]
+Ep = Annotated[int, typer.Option(help="Expert parallel degree; default: the file's.")]
+Isl = Annotated[int, typer.Option(help="Prompt tokens; default: the file's.")]
+Osl = Annotated[int, typer.Option(help="Output tokens; default: the file's.")]
+Concurrency = Annotated[float, typer.Option(help="Open requests; default: the file's.")]
+Rate = Annotated[float, typer.Option(help="Requests per second; default: the file's.")]
+Level = Annotated[float, typer.Option(help="Percent of runs that an interval is to hold.")]
+
+
+def deployments(ctx: typer.Context, files: list[Path]) -> list[Deployment]:
+    """What the runs of result files are priced as, with the options that were typed.
+
+    Raises:
+        RidgelineError: a file that cannot be read, or an option that nobody knows.
+    """
+    from app.benchmarks.deployment import GIVEN, deployments
+    from app.scenario.local_files import resolve_local
+    from profilers.serving_results import read_many
+
+    typed = {name: ctx.params[name] for name in opt.typed(ctx) if name in GIVEN}
+    return deployments(read_many(files), typed, resolve_local)

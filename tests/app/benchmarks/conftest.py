@@ -1,0 +1,60 @@
+"""Result files of vLLM's serving benchmark, as a test wants them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profilers.serving_results import ServingMeasurement, read_results
+
+#: A closed loop of eight users on one H100, in the names of `vllm bench serve`.
+RUN: dict[str, Any] = {
+    "date": "20261101-120000", "endpoint_type": "vllm", "backend": "vllm",
+    "model_id": "meta-llama/Llama-3.1-8B", "num_prompts": 80, "request_rate": "inf",
+    "max_concurrency": 8, "duration": 92.0, "completed": 80, "failed": 0,
+    "total_input_tokens": 81920, "total_output_tokens": 81920, "request_throughput": 0.87,
+    "output_throughput": 890.0, "total_token_throughput": 1780.0,
+    "mean_ttft_ms": 90.0, "median_ttft_ms": 85.0, "std_ttft_ms": 12.0, "p99_ttft_ms": 150.0,
+    "mean_tpot_ms": 8.9, "median_tpot_ms": 8.9, "std_tpot_ms": 0.2, "p99_tpot_ms": 9.6,
+    "mean_itl_ms": 8.9, "mean_e2el_ms": 9200.0, "p99_e2el_ms": 9500.0,
+}  # fmt: skip
+#: What the file does not say.
+HARDWARE = {"system": "h100", "tp": 1, "weights": "bf16"}
+
+
+def slower(run: dict[str, Any], factor: float) -> dict[str, Any]:
+    """The same with latencies times a factor, and rates over it."""
+    changed = {
+        name: value * factor
+        for name, value in run.items()
+        if name.endswith("_ms") or name == "duration"
+    }
+    changed |= {name: run[name] / factor for name in run if name.endswith("_throughput")}
+    return {**run, **changed}
+
+
+@pytest.fixture
+def result(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a record to a file."""
+
+    def write(record: dict[str, Any], name: str = "result.json") -> Path:
+        path = tmp_path / name
+        path.write_text(json.dumps(record), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def read(result: Callable[..., Path]) -> Callable[..., ServingMeasurement]:
+    """Reads a record back."""
+
+    def measured(record: dict[str, Any]) -> ServingMeasurement:
+        [found] = read_results(result(record))
+        return found
+
+    return measured

@@ -1,0 +1,110 @@
+"""The guard: what passes, what fails, and what it says."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from app.benchmarks.comparison import compare
+from app.benchmarks.deployment import deployment
+from app.benchmarks.guard import guard
+from app.benchmarks.predicted import predict
+from genz_core.errors import InvalidValue
+from tests.app.benchmarks.conftest import HARDWARE, RUN, slower
+
+TYPED = [word for name, value in HARDWARE.items() for word in (f"--{name}", str(value))]
+
+
+def compared(measurement, level=0.95, given=HARDWARE):
+    return compare([deployment(measurement, given)], level)
+
+
+def test_a_result_passes_beside_itself_and_the_same_a_fifth_slower_fails(ridgeline, result):
+    kept, late = result(RUN, "kept.json"), result(slower(RUN, 1.2), "late.json")
+    passes = ridgeline("guard", kept, "--baseline", kept)
+    assert passes.exit_code == 0 and "passed" in passes.stdout
+    fails = ridgeline("guard", late, "--baseline", kept)
+    assert fails.exit_code == 1
+    assert "worse: late.json" in fails.stdout and "TPOT mean 10.7 ms" in fails.stdout
+
+
+def test_better_than_the_baseline_is_said_and_passes(ridgeline, result):
+    kept, early = result(RUN, "kept.json"), result(slower(RUN, 1 / 1.2), "early.json")
+    answer = ridgeline("guard", early, "--baseline", kept)
+    assert answer.exit_code == 0 and "better: early.json" in answer.stdout
+
+
+def test_a_figure_passes_up_to_the_bad_end_of_its_interval_and_fails_beyond(read):
+    prediction = predict(deployment(read(RUN), HARDWARE), 0.95)
+    high = prediction.figures["tpot_mean_s"].high
+    for factor, passes in ((0.999, True), (1.001, False)):
+        run = {**RUN, "mean_tpot_ms": high * factor * 1e3}
+        verdicts = guard(compared(read(run))).verdicts
+        [tpot] = [one for one in verdicts if one.figure == "tpot_mean_s"]
+        assert (tpot.outcome == "pass") is passes
+        assert tpot.allowed == pytest.approx(high)
+
+
+def test_a_rate_fails_below_the_low_end(read):
+    prediction = predict(deployment(read(RUN), HARDWARE), 0.95)
+    low = prediction.figures["output_tokens_per_s"].low
+    for factor, passes in ((1.001, True), (0.999, False)):
+        run = {**RUN, "output_throughput": low * factor}
+        [rate] = [
+            one for one in guard(compared(read(run))).verdicts
+            if one.figure == "output_tokens_per_s"
+        ]  # fmt: skip
+        assert (rate.outcome == "pass") is passes
+
+
+def test_what_fails_at_a_level_fails_at_every_lower_one(read):
+    measurement = read(slower(RUN, 1.3))
+    failed = [
+        {one.figure for one in guard(compared(measurement, level)).failed}
+        for level in (0.6, 0.8, 0.95, 0.99)
+    ]
+    for more, fewer in zip(failed, failed[1:], strict=False):
+        assert fewer <= more
+    assert failed[0]
+
+
+def test_faster_than_hardware_allows_is_said_and_not_failed(read):
+    outcome = guard(compared(read(slower(RUN, 1 / 20))))
+    assert outcome.passed
+    assert any("faster than hardware allows" in one.sentence for one in outcome.better)
+
+
+def test_repeats_of_a_baseline_tell_how_much_runs_differ(read):
+    late = compared(read(slower(RUN, 1.12)), given={})
+    calm = [read(slower(RUN, factor)) for factor in (0.99, 1.0, 1.01)]
+    noisy = [read(slower(RUN, factor)) for factor in (0.85, 1.0, 1.15)]
+    assert not guard(late, calm).passed
+    assert guard(late, noisy).passed
+
+
+def test_a_baseline_of_another_load_judges_nothing(read):
+    other = replace(read(RUN), load=replace(read(RUN).load, concurrency=16.0))
+    outcome = guard(compared(read(RUN)), [other])
+    assert {one.judge for one in outcome.verdicts} == {"prediction"}
+    assert any("no run of this load" in words for words in outcome.unjudged)
+
+
+def test_without_hardware_and_baseline_the_sentence_says_what_to_give(read):
+    with pytest.raises(InvalidValue, match=r"hardware.*--system"):
+        guard(compared(read(RUN), given={}))
+
+
+def test_a_deployment_that_contradicts_the_file_is_not_judged_by_its_prediction(read):
+    measurement = read({**RUN, "gpu": "H200"})
+    with pytest.raises(InvalidValue, match="the scenario says"):
+        guard(compared(measurement))
+
+
+def test_the_document_says_what_was_judged_and_taken(ridgeline, result):
+    answer = ridgeline("guard", result(RUN), *TYPED, "--json")
+    document = json.loads(answer.stdout)
+    assert document["passed"] is (answer.exit_code == 0)
+    [run] = document["runs"]
+    assert run["priced"]["system"] == "h100-sxm5-80gb" and run["priced"]["engine"] == "vllm"
+    assert {one["field"] for one in run["filled"]} >= {"model", "engine", "load"}
+    assert {one["figure"] for one in document["verdicts"]} >= {"ttft_mean_s", "tpot_mean_s"}
