@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -63,7 +64,7 @@ def test_what_fails_at_a_level_fails_at_every_lower_one(read):
         {one.figure for one in guard(compared(measurement, level)).failed}
         for level in (0.6, 0.8, 0.95, 0.99)
     ]
-    for more, fewer in zip(failed, failed[1:], strict=False):
+    for more, fewer in pairwise(failed):
         assert fewer <= more
     assert failed[0]
 

@@ -33,5 +33,5 @@ def test_a_higher_level_holds_the_lower_one():
 
 
 def test_a_level_that_is_none_is_refused_with_what_can_be_given():
-    with pytest.raises(InvalidValue, match="from 50% to 99.9%"):
+    with pytest.raises(InvalidValue, match=r"from 50% to 99\.9%"):
         checked_level(100.0)
