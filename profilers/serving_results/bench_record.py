@@ -224,7 +224,7 @@ def _since_first(times: Floats | None, size: int) -> Floats:
 def empty_answers(record: Document, found: Details | None) -> tuple[str, ...]:
     """A note where answers without any token were counted as completed, with a TTFT of 0."""
     completed = fields.count(record.get("completed"))
-    if found is None or not completed:
+    if found is None or not completed or len(found.requests) < completed:
         return ()
     answered = int(found.requests["ok"].sum())
     if not 0 < answered < completed:
@@ -237,9 +237,10 @@ def empty_answers(record: Document, found: Details | None) -> tuple[str, ...]:
     )
 
 
-def filled(stated: dict[str, Percentiles], found: Details | None) -> dict[str, Percentiles]:
-    """Statistics of a record, with those of its requests where it states none."""
-    if found is None:
+def filled(record: Document, found: Details | None) -> dict[str, Percentiles]:
+    """Statistics of a record, with those of its requests where it states none and lists all."""
+    stated, completed = statistics(record), fields.count(record.get("completed")) or 0
+    if found is None or len(found.requests) < completed:
         return stated
     ok = found.requests[found.requests["ok"]]
     own = {name: distribution(ok[name]) for name in ("ttft_s", "tpot_s", "e2e_s")}

@@ -163,7 +163,7 @@ def _last_key(mapping: dict[str | None, Any]) -> str | None:
 
 
 class _Pieces:
-    """Pieces as a file for ijson, with Python's infinities and NaN as JSON can have them."""
+    """Pieces as a file for ijson, with Python's infinities as texts, and NaN as null."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._ready = self._rewritten(pieces)
@@ -191,7 +191,7 @@ class _Pieces:
 
 def _as_json(match: re.Match[bytes]) -> bytes:
     word = match.group(1)
-    return b"null" if word == b"NaN" else b"-1e999" if word.startswith(b"-") else b"1e999"
+    return b"null" if word == b"NaN" else b'"-inf"' if word.startswith(b"-") else b'"inf"'
 
 
 # ------------------------------------------------------------------------------- YAML

@@ -122,6 +122,8 @@ ACCEPTED = (
     "genai-perf, GuideLLM, InferenceX, trtllm-bench, inference-perf, llm-d's report, llmperf, "
     "MLPerf's summary, /metrics pages of vLLM and SGLang, and CSV with columns such as ttft_p99_s"
 )
+#: Words near the start of a profiler's trace, which is not read to its end to tell.
+_TRACES = ('"traceEvents"', '"ph":', '"ph" :')
 #: Errors of damage that no reader foresees: an upload must never end a server.
 _UNFORESEEN = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
 
@@ -131,6 +133,8 @@ def is_result(path: str | os.PathLike[str]) -> bool:
     a report of a profiler; damaged files count by what they look like."""
     content = Content(Path(path))
     try:
+        if content.is_json and any(mark in content.head for mark in _TRACES):
+            return False
         if _named(content) is not None:
             return True
         return bool(content.is_json and refusal_of(content.first)) or bool(

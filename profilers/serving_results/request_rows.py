@@ -20,6 +20,8 @@ from profilers.serving_results.samples import Samples
 
 #: Rows that a table holds; of a longer run the distributions alone are kept.
 MOST_ROWS = 500_000
+#: Values that are handed on together.
+_AT_ONCE = 1 << 14
 _FIGURES = ("isl", "osl", "ttft_s", "tpot_s", "e2e_s")
 
 
@@ -49,6 +51,7 @@ class RequestRows:
         self._columns = {name: array("d") for name in REQUEST_COLUMNS if name != "ok"}
         self._ok = array("b")
         self._samples = {name: Samples() for name in (*_FIGURES, "itl_s")}
+        self._pending = {name: array("d") for name in self._samples}
         self._totals = {"isl": 0.0, "osl": 0.0}
         self._first, self._last = math.inf, -math.inf
 
@@ -73,11 +76,22 @@ class RequestRows:
     def _distribute(self, request: Request, values: dict[str, Any]) -> None:
         for name, value in values.items():
             if value is not None:
-                self._samples[name].add(value)
+                self._pending[name].append(value)
         for side in self._totals:
             self._totals[side] += values[side] or 0.0
         if request.gaps_s is not None:
-            self._samples["itl_s"].add(request.gaps_s)
+            self._pending["itl_s"].frombytes(np.asarray(request.gaps_s, np.float64).tobytes())
+        if not self.count % _AT_ONCE or len(self._pending["itl_s"]) >= _AT_ONCE:
+            self._flush()
+
+    def _flush(self) -> None:
+        for name, pending in self._pending.items():
+            self._samples[name].add(np.array(pending))
+            del pending[:]
+
+    def _spread(self, name: str) -> Percentiles:
+        self._flush()
+        return self._samples[name].percentiles()
 
     @property
     def duration_s(self) -> float | None:
@@ -97,12 +111,12 @@ class RequestRows:
     def latencies(self) -> dict[str, Percentiles]:
         """The latencies of the requests that were answered, by field of a measurement."""
         names = ("ttft_s", "tpot_s", "itl_s", "e2e_s")
-        found = {name: self._samples[name].percentiles() for name in names}
+        found = {name: self._spread(name) for name in names}
         return {name: spread for name, spread in found.items() if spread}
 
     def lengths(self) -> Lengths:
         """Tokens of the requests that were answered."""
-        return Lengths(self._samples["isl"].percentiles(), self._samples["osl"].percentiles())
+        return Lengths(self._spread("isl"), self._spread("osl"))
 
     def throughput(self) -> Throughput:
         """Rates over the duration, of the requests that were answered."""

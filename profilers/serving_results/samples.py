@@ -49,7 +49,7 @@ class Samples:
 
     def add(self, values: Any) -> None:
         """More samples; NaN is left out."""
-        new = np.atleast_1d(np.asarray(values, dtype=np.float64))
+        new = np.atleast_1d(np.array(values, dtype=np.float64))
         new = new[np.abs(new) < LARGEST]
         if not new.size:
             return

@@ -34,7 +34,7 @@ def knows(document: Any) -> bool:
     """Whether a document is a record of this benchmark."""
     return (
         isinstance(document, dict)
-        and {"duration", "completed"} <= document.keys()
+        and "completed" in document
         and any(name in document for name in _OWN)
     )
 
@@ -68,7 +68,7 @@ def _measurement(record: Document) -> ServingMeasurement:
         requests=requests,
         server={} if accepted is None else {"accept_length": accepted},
         notes=bench_record.empty_answers(record, found),
-    ).with_latencies(bench_record.filled(bench_record.statistics(record), found))
+    ).with_latencies(bench_record.filled(record, found))
 
 
 def _subject(record: Document) -> Subject:

@@ -48,8 +48,10 @@ def is_record(document: Any) -> bool:
     """Whether a mapping has what every record of the benchmark has."""
     if not isinstance(document, dict) or not {"duration", "completed"} <= document.keys():
         return False
-    named = fields.first(document, _MODEL) is not None or "total_token_throughput" in document
-    return named and "request_throughput" in document
+    return "request_throughput" in document or any(
+        isinstance(name, str) and name.endswith("_ms") and bench_record.is_statistic(name)
+        for name in document
+    )
 
 
 def read(content: Content) -> list[ServingMeasurement]:
@@ -81,7 +83,7 @@ def measurement(record: Document, name: str = NAME) -> ServingMeasurement:
         requests=requests,
         server=_server(record),
         notes=bench_record.empty_answers(record, found),
-    ).with_latencies(bench_record.filled(bench_record.statistics(record), found))
+    ).with_latencies(bench_record.filled(record, found))
 
 
 def subject(record: Document) -> Subject:

@@ -1,7 +1,8 @@
-"""ridgeline import: the figures of profiler reports."""
+"""ridgeline import: the figures of profiler reports and of serving benchmarks."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from app.wording.tables import TableFormat
 
 if TYPE_CHECKING:
     from profilers import PhasePattern, Report
+    from profilers.serving_results import ServingMeasurement
 
 _FACTS = (
     "format", "tool_version", "devices", "kernel_count", "kernel_time_ns", "busy_time_ns",
@@ -20,14 +22,16 @@ _FACTS = (
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command("import", help="Read profiler reports, or a folder with the ranks of a run.")(
-        import_
-    )
+    cli.command(
+        "import",
+        help="Read profiler reports, a folder with the ranks of a run, or benchmarks' results.",
+    )(import_)
 
 
 def import_(
     files: Annotated[
-        list[Path], typer.Argument(help="Reports, or a folder with the ranks of a run.")
+        list[Path],
+        typer.Argument(help="Reports, a folder with the ranks of a run, benchmarks' results."),
     ],
     phase: Annotated[
         list[str] | None,
@@ -41,24 +45,45 @@ def import_(
     format_: opt.Form = TableFormat.text,
 ) -> None:
     import profilers
+    from app.measuring import result_table
     from app.measuring.summary_document import summary_document
     from app.wording.tables import to_json
+    from profilers.serving_results import is_result, read_results
 
     patterns = phase_patterns(phase or ())
     chosen = opt.table_format(format_, json)
     if len(files) == 1 and files[0].is_dir():
         _import_folder(files[0], patterns, kernels, chosen)
         return
-    reports = profilers.read_reports(files, phases=patterns)
-    summaries = [
-        {"file": path.name, **summary_document(profilers.summarise(report))}
-        for path, report in zip(files, reports, strict=True)
-    ]
+    documents: list[dict[str, Any]] = []
+    for path in files:
+        if is_result(path):
+            results = read_results(path)
+            documents += result_table.documents(results)
+            if chosen is not TableFormat.json:
+                print_results(results, chosen)
+            continue
+        report = profilers.read_report(path, phases=patterns)
+        documents.append({"file": path.name, **summary_document(profilers.summarise(report))})
+        if chosen is not TableFormat.json:
+            _print(documents[-1], report, kernels, chosen)
     if chosen is TableFormat.json:
-        typer.echo(to_json(summaries))
+        typer.echo(to_json(documents))
+
+
+def print_results(results: Sequence[ServingMeasurement], chosen: TableFormat) -> None:
+    """Print the measurements of a file: all columns as CSV, else those that fit a terminal."""
+    from app.measuring import result_table
+    from app.wording.tables import render
+
+    if chosen is TableFormat.csv:
+        typer.echo(render(result_table.full_rows(results), chosen))
         return
-    for summary, report in zip(summaries, reports, strict=True):
-        _print(summary, report, kernels, chosen)
+    typer.echo(f"{result_table.heading(results)}\n")
+    typer.echo(render(result_table.short_rows(results), chosen))
+    for note in result_table.notes(results):
+        typer.echo(f"note: {note}")
+    typer.echo("")
 
 
 def _import_folder(

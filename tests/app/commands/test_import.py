@@ -101,3 +101,34 @@ def test_one_bad_file_among_good_ones_ends_with_code_2(capsys, monkeypatch, tmp_
 def test_a_phase_pattern_that_does_not_read_is_refused(ridgeline, pattern: str, words: str):
     refused = ridgeline("import", NCU, "--phase", pattern).exception
     assert isinstance(refused, InvalidValue) and words in str(refused)
+
+
+RESULTS = REPORTS.parent / "results"
+
+
+def test_a_benchmarks_result_is_read_beside_reports(imported):
+    result = RESULTS / "aiperf" / "profile_export_aiperf.json"
+    summary, row = imported(NCU, result)
+    assert summary["format"] == "ncu-rep"
+    assert row["kind"] == "benchmark result" and row["format"] == "aiperf"
+    assert row["ttft_p99_s"] == pytest.approx(0.034344268879999994)
+    assert row["missing"] == ["devices", "engine", "precision"]
+
+
+def test_the_text_of_a_result_says_who_ran_and_what_is_not_known(printed):
+    text = printed("import", RESULTS / "llama_bench" / "llama-bench_qwen2_7b.md")
+    assert text.startswith("llama-bench_qwen2_7b.md: llama-bench; model qwen2 7B Q4_K - Medium")
+    assert "note: the file does not say the hardware and how many devices" in text
+
+
+def test_a_result_as_csv_is_read_again(printed, imported, tmp_path: Path):
+    source = RESULTS / "sglang" / "llama_405b_online_output.jsonl"
+    copy = tmp_path / "table.csv"
+    copy.write_text(printed("import", source, "--format", "csv"))
+    first, again = imported(source), imported(copy)
+    assert [row["ttft_p50_s"] for row in again] == [row["ttft_p50_s"] for row in first]
+
+
+def test_a_file_beside_results_is_refused_with_the_one_to_give(ridgeline):
+    refused = ridgeline("import", RESULTS / "aiperf" / "gpu_telemetry_export.jsonl").exception
+    assert isinstance(refused, ReportError) and "give profile_export_aiperf.json" in str(refused)

@@ -101,7 +101,7 @@ def test_options_reach_the_engine(answer):
         ),
         (("--concurrency", 4, "--speculation", "mtp"), "no multi-token-prediction layers"),
         (("--concurrency", 4, "--prefill-tp", 2), "prefill_tp = 2 without a prefill pool"),
-        (("--concurrency", 4, "--measured", "absent.json"), "absent.json: cannot be read"),
+        (("--concurrency", 4, "--measured", "absent.json"), "absent.json: no such file"),
         (("--points", "absent.csv", "--output", "o.csv"), "cannot read absent.csv"),
         (("--points", "absent.csv"), "--output"),
     ],

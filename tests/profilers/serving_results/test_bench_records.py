@@ -74,11 +74,19 @@ def test_details_give_a_row_a_request(tmp_path: Path) -> None:
     assert found.itl_s.count == 2 and found.load.errors == 1
 
 
-def test_requests_without_a_token_that_count_as_answered_are_said() -> None:
+def test_requests_without_a_token_that_count_as_answered_are_said(tmp_path: Path) -> None:
+    lists = {"input_lens": [9, 9, 9], "output_lens": [5, 0, 0], "ttfts": [0.3, 0.0, 0.0]}
+    [found] = read(tmp_path, VLLM | lists)
+    assert "2 of 3 requests came back without a token" in found.notes[0]
+    assert "the mean TTFT is 0.3 s" in found.notes[0]
+    assert found.ttft_s.mean == pytest.approx(0.1)
+
+
+def test_lists_that_were_cut_give_rows_but_no_figures_of_the_run() -> None:
     [found] = read_results(RESULTS / "vllm" / "llama405b_16qps_first40.json")
-    assert found.subject.model == "meta-llama/Llama-3.1-405B-FP8"
+    assert found.requests is not None and len(found.requests) == 40
     assert found.ttft_s.mean == pytest.approx(1.4863937409630161)
-    assert "came back without a token" in found.notes[0]
+    assert not found.e2e_s and not found.notes
 
 
 def test_a_client_that_did_not_stream_measured_no_ttft(tmp_path: Path) -> None:

@@ -1,0 +1,48 @@
+"""Long files stream: what is held does not grow with what a record holds."""
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from profilers.serving_results import read_results
+from profilers.serving_results.fields import number_or_infinity
+from profilers.serving_results.lean import lean_json
+from profilers.serving_results.samples import Samples
+
+
+def test_records_stream_in_a_fraction_of_the_file(results: Path, tmp_path: Path) -> None:
+    line = (results / "aiperf" / "profile_export.jsonl").read_text().splitlines()[0]
+    path = tmp_path / "records.jsonl"
+    path.write_text(f"{line}\n" * 6000)
+    read_results(results / "aiperf" / "profile_export.jsonl")
+    tracemalloc.start()
+    [found] = read_results(path)
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.itl_s.count == 6000 * 199 and found.load.requests == 6000
+    assert path.stat().st_size > 20e6 and held < 50e6
+
+
+def test_a_million_gaps_are_summed_up_within_half_a_percent() -> None:
+    draws = np.random.default_rng(1).lognormal(-4, 0.5, 300_000)
+    exact, folded = Samples(), Samples(most_exact=1000)
+    exact.add(draws)
+    folded.add(draws)
+    assert exact.exact and not folded.exact
+    one, other = exact.percentiles(), folded.percentiles()
+    assert other.mean == pytest.approx(one.mean) and other.std == pytest.approx(one.std)
+    for percent in (50.0, 90.0, 99.0):
+        assert other.at[percent] == pytest.approx(one.at[percent], rel=0.006)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_large_document_is_the_same_in_any_pieces(size: int) -> None:
+    document = {"a": [1.5, 2, 3], "b": [[1.0], []], "c": ["x", None, 2], "inf": float("inf")}
+    text = json.dumps(document).encode()
+    found = lean_json(text[at : at + size] for at in range(0, len(text), size))
+    assert list(found["a"]) == [1.5, 2.0, 3.0] and [list(e) for e in found["b"]] == [[1.0], []]
+    assert found["c"] == ["x", None, 2.0]
+    assert number_or_infinity(found["inf"]) == float("inf")
