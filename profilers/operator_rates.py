@@ -75,15 +75,16 @@ def share_of_roof(
 
 def _products(kernels: pd.DataFrame) -> list[dict[str, Any]]:
     """Matrix products by operator, shape and types of their operands."""
-    linked = kernels.dropna(subset=["operator", "input_shapes", "input_types"])
+    linked = kernels.dropna(subset=["operator", "input_shapes"])
     keys = ["operator", "input_shapes", "input_types"]
     rows = []
-    for (name, shapes, types), calls in linked.groupby(keys, observed=True):
+    for (name, shapes, types), calls in linked.groupby(keys, observed=True, dropna=False):
         shape = gemm_shape(str(name), str(shapes))
         if shape is None:
             continue
         batch, m, n, k = shape
-        element, form = _operand(json.loads(str(shapes)), json.loads(str(types)))
+        known = json.loads(types) if isinstance(types, str) else []
+        element, form = _operand(json.loads(str(shapes)), known)
         launches = calls[~calls["name"].astype(str).str.contains("reduce", case=False)]
         count = int((launches if len(launches) else calls)["count"].sum())
         words = f"{m} × {n} × {k}" if batch == 1 else f"{batch} × ({m} × {n} × {k})"

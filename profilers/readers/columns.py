@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +16,8 @@ from profilers.mangled import demangled
 from profilers.time_spans import MAX_DEPTH
 
 #: PyTorch's emit_nvtx appends what differs from call to call: "aten::mm, op_id = 12".
-_CALL_DETAILS = (", seq = ", ", op_id = ", ", sizes = ", ", input_op_ids = ")
+_SIZES = ", sizes = "
+_CALL_DETAILS = (", seq = ", ", op_id = ", _SIZES, ", input_op_ids = ")
 MAX_NAME_CHARS = 8192
 _MAX_PATH_CHARS = 2000
 #: Different labels of ranges that a report keeps: a module of every layer and expert is fewer.
@@ -91,6 +93,47 @@ class Labels:
             names = [_folded(name) for name in names]
         unique = {name: code for code, name in enumerate(dict.fromkeys(names))}
         return np.array([unique[name] for name in names], dtype=np.int64), tuple(unique)
+
+
+class ShapeTexts:
+    """Codes of the input shapes that labels of PyTorch's `emit_nvtx(record_shapes=True)` carry:
+    "aten::mm, op_id = 12, sizes = [[32, 64], [64, 8]]" (torch/csrc/profiler/util.cpp, getNvtxStr).
+    """
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+        self._by_text: dict[str, int] = {}
+
+    def code(self, label: str) -> int:
+        """The code of a label's shapes, from 1 on; 0 for none, and for more than `MAX_LABELS`."""
+        sizes = label.partition(_SIZES)[2]
+        if not sizes:
+            return 0
+        text = sizes.partition(", input_op_ids")[0].strip()
+        code = self._by_text.get(text)
+        if code is None:
+            if len(self._by_text) >= MAX_LABELS:
+                return 0
+            compact = _compact_shapes(text)
+            code = self._codes.setdefault(compact, len(self._codes) + 1) if compact else 0
+            self._by_text[text] = code
+        return code
+
+    def texts(self) -> tuple[str, ...]:
+        """JSON of the shapes of each code, the first of code 1."""
+        return tuple(self._codes)
+
+
+def _compact_shapes(text: str) -> str:
+    """JSON of a list of shapes; "" where the text is none."""
+    if len(text) > _MAX_PATH_CHARS:
+        return ""
+    try:
+        shapes = json.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    whole = isinstance(shapes, list) and all(isinstance(shape, list) for shape in shapes)
+    return json.dumps(shapes, separators=(",", ":")) if whole and shapes else ""
 
 
 def _folded(label: str) -> str:

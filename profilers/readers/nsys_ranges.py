@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profilers import time_spans
-from profilers.readers.columns import Labels, nullable_integers, range_name
+from profilers.readers.columns import Labels, ShapeTexts, nullable_integers, range_name
 from profilers.readers.database import ABSENT, Database
 from profilers.schema import RANGE_COLUMNS, table
 
@@ -30,7 +30,8 @@ class Ranges:
     """NVTX ranges on the clock of the tool [ns], an entry each.
 
     own_parent: the range around, of the same kind.  parent: of any kind.  `name_code` points
-    into `names`.
+    into `names`, `shape_code` into `shapes` (JSON of the inputs of an operator that PyTorch's
+    `emit_nvtx(record_shapes=True)` names), -1 for none.
     """
 
     start: Ints
@@ -41,6 +42,8 @@ class Ranges:
     parent: Ints
     name_code: Ints
     names: tuple[str, ...]
+    shape_code: Ints
+    shapes: tuple[str, ...]
 
     def innermost(self, thread: Ints, start: Ints, end: Ints) -> Ints:
         """Row of the innermost range around each host call, -1 for none."""
@@ -85,7 +88,9 @@ def read_ranges(database: Database, label: Callable[[str], str] = range_name) ->
         _NVTX, wanted, f"WHERE eventType IN ({_PUSH_POP}, {_START_END}) AND end IS NOT NULL"
     )
     on_thread = rows["eventType"] == _PUSH_POP
-    codes, names = _labels(database, rows["rowid"], rows["textId"], label)
+    labels, shapes = Labels(label), ShapeTexts()
+    codes, shape_codes = _coded(database, rows["rowid"], rows["textId"], (labels.code, shapes.code))
+    settled, names = labels.settled()
     own_parent, parent = _parents(rows["globalTid"], rows["start"], rows["end"], on_thread)
     return Ranges(
         start=rows["start"],
@@ -94,36 +99,40 @@ def read_ranges(database: Database, label: Callable[[str], str] = range_name) ->
         on_thread=on_thread,
         own_parent=own_parent,
         parent=parent,
-        name_code=codes,
+        name_code=settled[codes],
         names=names,
+        shape_code=shape_codes - 1,
+        shapes=shapes.texts(),
     )
 
 
-def _labels(
-    database: Database, rowid: Ints, text_id: Ints, label: Callable[[str], str]
-) -> tuple[Ints, tuple[str, ...]]:
-    """Code and label of each range: of its own text, else of the string it points to."""
-    labels = Labels(label)
-    codes = np.zeros(len(rowid), dtype=np.int64)
+def _coded(
+    database: Database, rowid: Ints, text_id: Ints, coders: Sequence[Callable[[str], int]]
+) -> list[Ints]:
+    """Codes of the text of each range, of its own or of the string it points to; 0 for no text.
+
+    coders: what gives a text its code, one list of codes each.
+    """
+    codes = np.zeros((len(coders), len(rowid)), dtype=np.int64)
     registered = set(text_id[text_id != ABSENT].tolist())
     by_id = {
-        number: labels.code(text)
+        number: [code(text) for code in coders]
         for number, text in (database.texts("StringIds", "id", "value") if registered else ())
         if number in registered
     }
     if by_id:
         unique, place = np.unique(text_id, return_inverse=True)
-        codes = np.array([by_id.get(i, 0) for i in unique.tolist()], dtype=np.int64)[place]
+        none = [0] * len(coders)
+        codes = np.array([by_id.get(i, none) for i in unique.tolist()], dtype=np.int64).T[:, place]
     pairs = database.texts(_NVTX, "rowid", "text", 'WHERE "text" IS NOT NULL')
-    coded = ((number, labels.code(text)) for number, text in pairs)
-    own = np.fromiter(chain.from_iterable(coded), np.int64).reshape(-1, 2)
+    coded = ((number, *(code(text) for code in coders)) for number, text in pairs)
+    own = np.fromiter(chain.from_iterable(coded), np.int64).reshape(-1, 1 + len(coders))
     if len(own) and len(rowid):
         order = time_spans.stable_order(rowid)
         at = np.minimum(np.searchsorted(rowid[order], own[:, 0]), len(order) - 1)
         same = rowid[order[at]] == own[:, 0]
-        codes[order[at[same]]] = own[same, 1]
-    settled, names = labels.settled()
-    return settled[codes], names
+        codes[:, order[at[same]]] = own[same, 1:].T
+    return list(codes)
 
 
 def _parents(thread: Ints, start: Ints, end: Ints, on_thread: Bools) -> tuple[Ints, Ints]:

@@ -155,11 +155,13 @@ def _links(launches: Rows, calls: Rows, ranges: Ranges, origin: int) -> Columns:
     launch_s = np.full(len(call), np.nan)
     launch_s[linked] = (linked_calls["start"] - origin) * 1e-9
     way = pd.Categorical.from_codes(np.where(range_id >= 0, 0, -1), ["nvtx_range"])
+    shape = np.append(ranges.shape_code, -1)[range_id]
     return {
         "launch_s": launch_s,
         "range_id": nullable_integers(range_id),
         "nvtx_path": path,
         "operator": operator,
+        "input_shapes": categories(shape, ranges.shapes),
         "attributed_by": way,
     }
 

@@ -10,6 +10,7 @@ import pytest
 
 import profilers
 from genz_core.errors import ReportError
+from profilers.operator_rates import operator_rates
 from profilers.readers import nsys_rep
 from tests.profilers.units import whole_ns
 
@@ -265,6 +266,41 @@ def test_generated_columns_are_left_alone(export):
     )
     with pytest.raises(ReportError, match="impossible duration"):
         profilers.read_report(path)
+
+
+def test_shapes_of_emit_nvtx_reach_the_kernels(export):
+    """Labels as getNvtxStr of PyTorch (torch/csrc/profiler/util.cpp) writes them."""
+    product = "aten::mm, seq = 5, op_id = 12, sizes = [[32, 64], [64, 8]], input_op_ids = [(1,0)]"
+    again = "aten::mm, seq = 6, op_id = 13, sizes = [[32, 64], [64, 8]], input_op_ids = [(2,0)]"
+    path = export(
+        CUPTI_ACTIVITY_KIND_KERNEL=kernels(),
+        CUPTI_ACTIVITY_KIND_RUNTIME=calls(),
+        NVTX_EVENTS=[
+            nvtx(-400, -100, product), nvtx(600, 900, again), nvtx(1600, 1900, "aten::mm")
+        ],
+    )  # fmt: skip
+    report = profilers.read_report(path)
+    shapes = report.kernels["input_shapes"]
+    assert shapes.tolist()[:2] == ["[[32,64],[64,8]]"] * 2 and shapes.isna()[2]
+    assert report.kernels["flops"].tolist()[:2] == [2.0 * 32 * 64 * 8] * 2
+    (row,) = profilers.gemm_table(report).to_dict("records")
+    assert (row["m"], row["n"], row["k"], row["count"]) == (32, 8, 64, 2)
+    (rate,) = operator_rates(report).to_dict("records")
+    assert rate["shape"] == "32 × 8 × 64" and rate["flops_per_s"] > 0
+
+
+@pytest.mark.parametrize(
+    "sizes", ["[[1, 2", "[" * 5000, "{}", "[1, 2]", "[]", "null", '[["a"]]', "[[-1, 2], [2, -1]]"]
+)
+def test_shapes_that_are_none_are_left_out(sizes, export):
+    path = export(
+        CUPTI_ACTIVITY_KIND_KERNEL=kernels(),
+        CUPTI_ACTIVITY_KIND_RUNTIME=calls(),
+        NVTX_EVENTS=[nvtx(-400, -100, f"aten::mm, op_id = 1, sizes = {sizes}")],
+    )
+    report = profilers.read_report(path)
+    assert report.kernels["operator"].tolist()[0] == "aten::mm"
+    assert report.kernels["flops"].isna().all()
 
 
 def test_a_database_of_something_else_is_named_as_such(export):
