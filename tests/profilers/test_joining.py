@@ -294,3 +294,11 @@ def _mutated(event, mutation, random, share):
     if mutation == "rename":
         return event | {"name": str(random.choice(["x", "gemm", "fmha", "rms_norm", "silu"]))}
     return event | {"args": {"device": event["args"].get("device", 0), "stream": 0}}
+
+
+@pytest.mark.parametrize("name", RAN)
+def test_the_whole_originals_join_as_their_cuts_do(originals, report_of, name):
+    whole = compared(profilers.read_report(originals / name), RAN[name])
+    cut = compared(report_of(name), RAN[name])
+    assert whole.joined_share == pytest.approx(cut.joined_share, rel=1e-9)
+    assert whole.joined_share >= 0.85
