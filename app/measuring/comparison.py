@@ -303,7 +303,8 @@ def clocks_text(row: Mapping[str, Any]) -> str:
         cause = f" ({CAUSE_WORDS[row['idle_cause']]})" if row["idle_cause"] else ""
         said.append(f"a step takes {wall}, busy for {busy} and idle for {idle}{cause}")
     if row["joined_share"] >= 0:
-        said.append(f"{row['joined_share']:.0%} of its operators' time joined a predicted one")
+        share = f"{100 * row['joined_share']:.0f} %"
+        said.append(f"{share} of its operators' time joined a predicted one")
     if row["not_comparable"]:
         said.append(f"not comparable, {row['not_comparable']}")
     return f"{str(row['phase']).capitalize()}: {'; '.join(said)}." if said else ""

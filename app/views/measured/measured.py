@@ -111,6 +111,16 @@ with st.grid(4, min_column_width=230):
             delta_color="off", delta_arrow="off", border=True,
             help=f"Bound {quantities.seconds(row['bound_s'])} a step; {plain(row['basis'])} clock.",
         )  # fmt: skip
+        if row["wall_s"] > 0 and row["wall_s"] != row["measured_s"]:
+            st.metric(
+                f"{plain(row['phase'].capitalize())}, wall time",
+                quantities.seconds(row["wall_s"]),
+                f"busy for {quantities.seconds(row['busy_s'])}, "
+                f"{quantities.seconds(row['predicted_wall_s'])} predicted",
+                delta_color="off", delta_arrow="off", border=True,
+                help="From the first to the last activity of a step on the device; the prediction "
+                "has the host's time in it.",
+            )  # fmt: skip
 
 for row in comparison.phases.to_dict("records"):
     st.caption(plain(verdict(row, comparison.classes)))
