@@ -30,6 +30,9 @@ pages = {
         page("predict/serving", "Serving", "groups"),
         page("predict/compare", "Compare", "compare_arrows"),
     ],
+    "Decide": [
+        page("decide/plan", "Plan", "flag"),
+    ],
     "Measured": [
         page("measured/run", "Run", "play_circle"),
         page("measured/reports", "Reports", "upload_file"),

@@ -11,7 +11,7 @@ import importlib.util
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -35,11 +35,19 @@ def look() -> style.Look:
     return style.look(st.context.theme.type)
 
 
-def chart(figure: Figure, key: str, alt: str, *, select: bool = False) -> list[dict]:
+def chart(
+    figure: Figure,
+    key: str,
+    alt: str,
+    *,
+    select: bool = False,
+    clicked: Callable[[], None] | None = None,
+) -> list[dict]:
     """Draw a figure; returns the points that were clicked.
 
     key: of the widget and of saved files.  alt: the text for screen readers.  select: whether the
-    figure takes clicks; if not, the list is empty.
+    figure takes clicks; if not, the list is empty.  clicked: called on a click, before the page is
+    drawn again.
     """
     config = {
         "displaylogo": False,
@@ -52,10 +60,10 @@ def chart(figure: Figure, key: str, alt: str, *, select: bool = False) -> list[d
         key=key,
         config=config,
         alt=alt,
-        on_select="rerun" if select else "ignore",
+        on_select=clicked or ("rerun" if select else "ignore"),
         selection_mode="points",
     )
-    return event["selection"]["points"] if select else []
+    return event["selection"]["points"] if select or clicked else []
 
 
 class _AsItIs(BaseFigure):

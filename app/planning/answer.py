@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from app.planning.changes import Change, changes
 from app.planning.measurement import Measurement, next_measurement
-from app.planning.search import Found, Question, fewest_devices, search
+from app.planning.search import Found, Priced, Question, fewest_devices, search
 from app.planning.shortlist import Shortlist, shortlist
 from app.planning.why_not import Loser, losers
 
@@ -40,21 +40,28 @@ class Answer:
 
 
 def answer(
-    question: Question, model: str, progress: Progress = lambda share, words: None
+    question: Question,
+    model: str,
+    progress: Progress = lambda share, words: None,
+    *,
+    priced: Priced | None = None,
+    with_changes: bool = True,
 ) -> Answer:
     """Search, simulate the best, and explain.
 
-    model: the name that launch lines and documents call it.
+    model: the name that launch lines and documents call it.  priced: as of `search`.
+    with_changes: whether to look for what would have to change where there is no plan.
 
     Raises:
         RidgelineError: as `search`.
     """
     progress(0.0, "pricing every deployment")
-    found = search(question)
+    found = search(question, priced)
     progress(0.5, "simulating the best")
     short = shortlist(found, lambda share, words: progress(0.5 + 0.4 * share, words))
     fewest = _fewest(found, short)
-    changed = () if short.plans else changes(replace(found, candidates=short.candidates))
+    asked = with_changes and not short.plans
+    changed = changes(replace(found, candidates=short.candidates)) if asked else []
     progress(0.95, "comparing")
     return Answer(
         model,

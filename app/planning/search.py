@@ -19,6 +19,8 @@ from genz_core.errors import RidgelineError
 from genz_core.types import Array, Mask, Model
 from model_registry.finding.sources import ModelSource
 
+Priced = tuple[Candidates, tuple[LeftOut, ...]]
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -56,13 +58,15 @@ class Found:
     left_out: tuple[LeftOut, ...]
 
 
-def search(question: Question) -> Found:
+def search(question: Question, priced: Priced | None = None) -> Found:
     """Price every deployment of the space and order those that meet the targets.
+
+    priced: what `price` returned for the same space and demand, where that is known already.
 
     Raises:
         RidgelineError: unknown names, or a space with nothing that could be priced.
     """
-    candidates, left = price(question)
+    candidates, left = priced or price(question)
     targets = question.targets
     probability = meets(candidates, targets, question.demand)
     ranked = ranking(candidates, targets, question.by, question.confidence)
@@ -71,7 +75,7 @@ def search(question: Question) -> Found:
     return Found(question, candidates, probability, ranked, feasible, order, left)
 
 
-def price(question: Question) -> tuple[Candidates, tuple[LeftOut, ...]]:
+def price(question: Question) -> Priced:
     """Every candidate of a space under its demand, and what could not be tried.
 
     Raises:

@@ -1,0 +1,130 @@
+"""Candidates of a plan as points: the frontier, targets as guides, the plans marked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+from app.charts.figure import Figure, Trace, scatter
+from app.charts.style import Look, blank, translucent
+from app.decide.axes import Axis
+from app.decide.candidate_points import FACTS, Points, Series, Vertex
+
+_FEW = 1500  # points up to which a vector chart stays quick
+_LEAST_APART = 0.05
+
+
+def candidates(points: Points, look: Look) -> Figure:
+    """Every candidate on two axes; a point's first `customdata` is its number.
+
+    Those that meet all targets are filled, the others faint.
+    """
+    x, y = points.x, points.y
+    figure = blank(look, f"{y.words} against {x.words}", 500)
+    many = sum(len(series.at) for series in points.series) > _FEW
+    good = {series.name for series in points.series if series.meets}
+    for series in sorted(points.series, key=lambda one: one.meets):
+        figure.add_trace(_cloud(series, points, look, many) | _in_legend(series, good))
+    if points.frontier:
+        figure.add_trace(_frontier(points, look))
+    if points.plans:
+        figure.add_trace(_plans(points.plans, look))
+    for place, words in points.x_guides:
+        figure.add_vline(place, {"color": look.alarm, "width": 1, "dash": "dash"})
+        figure.add_annotation(
+            x=math.log10(place) if x.logarithmic else place, y=1, yref="paper", text=words,
+            yanchor="bottom", showarrow=False, font={"size": 11, "color": look.alarm},
+        )  # fmt: skip
+    for place, words in points.y_guides:
+        figure.add_hline(place, {"color": look.alarm, "width": 1, "dash": "dash"})
+        figure.add_annotation(
+            x=1, xref="paper", y=place, text=words, xanchor="right", yanchor="bottom",
+            showarrow=False, font={"size": 11, "color": look.alarm},
+        )  # fmt: skip
+    figure.update_xaxes(title_text=x.title, **axis_layout(x))
+    figure.update_yaxes(title_text=y.title, **axis_layout(y))
+    figure.update_layout(margin={"t": 64, "b": 130, "r": 24}, hovermode="closest")
+    return figure
+
+
+def axis_layout(axis: Axis) -> dict[str, object]:
+    """Logarithmic, or from zero on."""
+    if axis.logarithmic:
+        return {"type": "log", "tickformat": "~g", "dtick": "D2"}
+    return {"rangemode": "tozero"}
+
+
+def _in_legend(series: Series, good: Collection[str]) -> Trace:
+    """A family is named once: by those that meet the targets, where there are any."""
+    return {"showlegend": series.meets or series.name not in good}
+
+
+def _cloud(series: Series, points: Points, look: Look, many: bool) -> Trace:
+    color = look.classes[series.family % len(look.classes)]
+    names = " · ".join(
+        f"{name} %{{customdata[{at}]:,.0f}}" for at, name in enumerate(FACTS[:-1], start=1)
+    )
+    custom = [[int(at), *facts] for at, facts in zip(series.at, series.facts.tolist(), strict=True)]
+    return {
+        "type": "scattergl" if many else "scatter",
+        "x": series.x.tolist(),
+        "y": series.y.tolist(),
+        "mode": "markers",
+        "name": series.name if series.meets else f"{series.name}: misses a target",
+        "legendgroup": series.name,
+        "marker": {
+            "size": 7 if series.meets else 6,
+            "color": color if series.meets else translucent(color, 0.22),
+        },
+        "customdata": custom,
+        "hovertemplate": f"{names}<br>{points.x.words} %{{x:.4g}}, {points.y.words} "
+        f"%{{y:,.4g}}<extra>{series.name}</extra>",
+    }
+
+
+def _frontier(points: Points, look: Look) -> Trace:
+    vertices = points.frontier
+    return scatter(
+        x=[vertex.x for vertex in vertices],
+        y=[vertex.y for vertex in vertices],
+        mode="lines+markers+text",
+        line={"color": look.ink, "width": 1.5},
+        marker={"size": 4, "color": look.ink},
+        text=_apart(vertices),
+        textposition="top right",
+        textfont={"size": 11, "color": look.faint},
+        name="Pareto frontier",
+        customdata=[[vertex.at, vertex.words] for vertex in vertices],
+        hovertemplate="%{customdata[1]}<extra>frontier</extra>",
+        cliponaxis=False,
+    )
+
+
+def _apart(vertices: Sequence[Vertex]) -> list[str]:
+    """The words of the vertices, "" for one too near the last one with words."""
+    wide = max(abs(vertex.x) for vertex in vertices) or 1.0
+    high = max(abs(vertex.y) for vertex in vertices) or 1.0
+    words: list[str] = []
+    last = (math.inf, math.inf)
+    for vertex in vertices:
+        place = (vertex.x / wide, vertex.y / high)
+        far = math.dist(place, last) > _LEAST_APART
+        words.append(vertex.words if far else "")
+        last = place if far else last
+    return words
+
+
+def _plans(plans: Sequence[Vertex], look: Look) -> Trace:
+    return scatter(
+        x=[plan.x for plan in plans],
+        y=[plan.y for plan in plans],
+        mode="markers",
+        marker={
+            "size": [18 - 2 * min(at, 4) for at in range(len(plans))],
+            "color": "rgba(0,0,0,0)",
+            "line": {"width": 2, "color": look.good},
+        },
+        name="the plans, the best largest",
+        customdata=[[plan.at, plan.words] for plan in plans],
+        hovertemplate="%{customdata[1]}<extra>a plan</extra>",
+    )

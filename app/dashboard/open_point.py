@@ -1,0 +1,32 @@
+"""A point of a chart becomes the scenario: its controls in the sidebar are set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+#: Fields of a deployment that the sidebar has a control for.
+FIELDS = ("system", "engine", "tp", "pp", "dp", "ep", "batch", "weights")
+
+
+def scenario_of(row: Mapping[str, Any], system: str, weights: str) -> dict[str, Any]:
+    """The sidebar's fields of a planned deployment: one replica with its share of the load.
+
+    row: of `app.planning.document.deployment_row`.  system: its name in the sidebar.
+    weights: as asked, "" for the checkpoint's.
+    """
+    running = row["running"] or row["replicas"]
+    return {
+        "system": system,
+        "engine": row["engine"],
+        **{name: int(row[name]) for name in ("tp", "pp", "dp", "ep")},
+        "batch": max(round(running / row["replicas"]), 1),
+        "weights": weights or "as checkpoint",
+    }
+
+
+def open_as_scenario(fields: Mapping[str, Any]) -> None:
+    """Set the sidebar's controls; only from a callback, before the sidebar is drawn."""
+    st.session_state.update({name: fields[name] for name in FIELDS if name in fields})

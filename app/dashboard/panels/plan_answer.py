@@ -1,0 +1,229 @@
+"""The answer on page Plan: the best in words, the plans, all candidates, how to start and check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+import hardware_db
+from app.charts import plan as charts
+from app.dashboard import export, open_point, planned
+from app.dashboard.widgets import card
+from app.decide import report
+from app.decide.asked import Asked
+from app.decide.axes import ACROSS, UPWARDS
+from app.decide.candidate_points import points, shape
+from app.planning.answer import Answer
+from app.planning.document import deployment_row, document
+from app.scenario.setup import Setup
+from app.wording import quantities
+from app.wording.markdown import plain
+from app.wording.tables import to_json
+
+Named = Mapping[str, Any]
+
+
+def show(asked: Asked, answer: Answer, setup: Setup) -> None:
+    """Draw the answer to a question."""
+    if not answer.short.plans:
+        _nothing(asked, answer)
+    named = document(answer)
+    if named["plans"]:
+        _best(named)
+        _table(named)
+    _chart(asked, answer)
+    _start, _why, _check, _take = st.tabs(
+        ["Start it", "Why not the others", "Check it", "Take it along"], key="plan_tab",
+        bind="query-params",
+    )  # fmt: skip
+    with _start:
+        _launch(named)
+    with _why:
+        _others(named)
+    with _check:
+        _measure(named)
+    with _take:
+        _downloads(named, answer, setup)
+    with st.expander("Notes", icon=":material/info:"):
+        for note in [*named["notes"], *(f"{o['what']}: {o['why']}" for o in named["left_out"])]:
+            st.markdown(f"- {plain(note)}")
+
+
+# ------------------------------------------------------------------------------- the best
+
+
+def _best(named: Named) -> None:
+    best, fewest = named["plans"][0], named["fewest_devices"]
+    st.markdown(f"**{report.headline(best)}**")
+    with st.grid(5, min_column_width=150):
+        for name in ("ttft", "tpot"):
+            trust = quantities.span(*(_end(best, name, end) for end in ("low", "high")))
+            margin = _margin(named, name)
+            card(name.upper(), quantities.seconds(best[f"{name}_s"]), margin or f"80 %: {trust}",
+                 f"Mean; 80 % interval {trust}.")  # fmt: skip
+        cost = best["usd_per_mtok"]
+        card(
+            "Cost per 1M tokens out",
+            quantities.dollars(cost) if cost else "no price",
+            f"{quantities.dollars(best['usd_per_hour'])} an hour" if cost else "state a rent",
+        )
+        card("Devices", str(best["devices"]), f"fewest that do: {fewest['devices']}",
+             f"All targets are met on {fewest['devices']} × {plain(fewest['system'])}, with "
+             f"{plain(fewest['engine'])}.")  # fmt: skip
+        chance = best["probability"]
+        card(
+            "Meets all targets",
+            quantities.NOT_VALIDATED if chance is None else quantities.percent(chance),
+            ", ".join(named["targets"]) or "no targets",
+            "Probability from the intervals of held-out measurements.",
+        )
+    st.caption(
+        f"{named['deployments']:,} deployments priced, {named['meet_targets']:,} meet the targets; "
+        f"ranked by {named['ranked_by']}. Percentiles: {plain(best['percentiles'])}."
+    )
+
+
+def _end(row: Named, name: str, end: str) -> float:
+    value = row[f"{name}_{end}_s"]
+    return float("nan") if value is None else value
+
+
+def _margin(named: Named, name: str) -> str:
+    shares = [
+        share
+        for target, share in named["plans"][0]["margins"].items()
+        if target.partition("_")[0] == name and share is not None
+    ]
+    return f"{quantities.percent(min(shares))} below target" if shares else ""
+
+
+def _table(named: Named) -> None:
+    rows = [report.plan_words(plan) for plan in named["plans"]]
+    st.dataframe(pd.DataFrame(rows), hide_index=True, height="content", key="plan_table",
+                 placeholder="–")  # fmt: skip
+
+
+def _nothing(asked: Asked, answer: Answer) -> None:
+    st.warning(
+        "No deployment of this space meets every target. What would have to change, each priced "
+        "anew:", icon=":material/block:",
+    )  # fmt: skip
+    changed = planned.with_changes(asked, answer).changes
+    for change in changed:
+        st.markdown(f"- {plain(change.words)}")
+
+
+# ------------------------------------------------------------------------------- the chart
+
+
+def _opened(key: str, answer: Answer, asked: Asked) -> None:
+    """Put the clicked candidate into the sidebar; a callback."""
+    clicked = (st.session_state.get(key) or {}).get("selection", {}).get("points", [])
+    if not clicked or not clicked[0].get("customdata"):
+        return
+    at = int(clicked[0]["customdata"][0])
+    if not 0 <= at < len(answer.short.candidates):
+        return
+    family = answer.short.candidates.of(at)
+    row = deployment_row(answer.short.candidates, at)
+    names = {(text and _slug(text)) or name: name for name, text in asked.systems}
+    system = names.get(family.system.slug, family.system.slug)
+    fields = open_point.scenario_of(row, system, family.weights)
+    open_point.open_as_scenario(fields)
+    st.session_state["plan_opened"] = f"{row['engine']}, {shape(row)} on {row['system']}"
+
+
+def _slug(text: str) -> str:
+    return hardware_db.load_yaml(text).slug
+
+
+@st.fragment
+def _chart(asked: Asked, answer: Answer) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        x = st.selectbox("Across", list(ACROSS), format_func=lambda n: ACROSS[n].words,
+                         key="plan_x", bind="query-params", width=180)  # fmt: skip
+        y = st.selectbox("Upwards", list(UPWARDS), format_func=lambda n: UPWARDS[n].words,
+                         key="plan_y", bind="query-params", width=200)  # fmt: skip
+    shown = points(answer, ACROSS[x], UPWARDS[y])
+    if not shown.series:
+        st.info("No candidate has both figures: a system without a price or a power has none.",
+                icon=":material/info:")  # fmt: skip
+        return
+    key = f"plan-candidates-{x}-{y}"
+    export.chart(
+        charts.candidates(shown, export.look()), key,
+        f"Every deployment: {UPWARDS[y].words} against {ACROSS[x].words}",
+        clicked=lambda: _opened(key, answer, asked),
+    )  # fmt: skip
+    opened = st.session_state.get("plan_opened")
+    words = f"Opened as the scenario: **{plain(opened)}**. " if opened else ""
+    more = f" {shown.left_out:,} points are left out." if shown.left_out else ""
+    st.caption(
+        f"{words}Filled points meet every target, faint ones miss one; the line is the exact "
+        f"frontier of all that run. A click opens a point as the sidebar's scenario.{more}"
+    )
+
+
+# ------------------------------------------------------------------------------- the rest
+
+
+def _launch(named: Named) -> None:
+    if not named["plans"]:
+        st.caption("There is no plan to start.")
+        return
+    names = [f"{at}. {report.short(plan)}" for at, plan in enumerate(named["plans"], 1)]
+    chosen = st.selectbox("Plan", names, key="plan_chosen")
+    plan = named["plans"][names.index(chosen)]
+    if plan["launch"]:
+        st.code(plan["launch"], language="bash", wrap_lines=True)
+        st.caption(f"Options of {plan['engine']} {plan['launch_version']}.")
+    for note in plan["launch_notes"]:
+        st.markdown(f"- {plain(note)}")
+
+
+def _others(named: Named) -> None:
+    rows = [
+        {
+            "family": other["family"],
+            "nearest": f"{other['nearest']['devices']} devices, {shape(other['nearest'])}"
+            if other.get("nearest")
+            else "–",
+            "why it loses": other["why"],
+        }
+        for other in named["others"]
+    ]
+    if rows:
+        st.dataframe(pd.DataFrame(rows), hide_index=True, height="content", key="plan_others")
+    else:
+        st.caption("Nothing else was tried: add systems, engines or formats.")
+
+
+def _measure(named: Named) -> None:
+    if named["plans"]:
+        st.markdown("Under the planned load, once it runs:")
+        st.code(named["plans"][0]["benchmark"], language="bash", wrap_lines=True)
+    measured = named["measurement"]
+    if measured:
+        st.markdown(f"To narrow the interval of {measured['figure']} most: "
+                    f"{plain(measured['words'])}.")  # fmt: skip
+        st.code(measured["command"], language="bash", wrap_lines=True)
+        st.download_button("Points file (CSV)", measured["points"], "points.csv", "text/csv",
+                           on_click="ignore", key="plan_points")  # fmt: skip
+
+
+def _downloads(named: Named, answer: Answer, setup: Setup) -> None:
+    with st.container(horizontal=True):
+        for label, make, file, mime in (
+            ("Report (HTML)", lambda: report.html(named, answer), "plan.html", "text/html"),
+            ("Report (Markdown)", lambda: report.markdown(named), "plan.md", "text/markdown"),
+            ("Plan (YAML)", lambda: report.to_yaml(named), "plan.yaml", "application/yaml"),
+            ("Plan (JSON)", lambda: to_json(named), "plan.json", "application/json"),
+            ("Launch lines", lambda: report.script(named), "launch.sh", "text/x-shellscript"),
+        ):
+            st.download_button(label, make, file, mime, key=f"save {file}", on_click="ignore",
+                               icon=":material/download:")  # fmt: skip
+    st.caption("The same on the command line:")
+    st.code(report.command(named), language="bash", wrap_lines=True)

@@ -1,0 +1,78 @@
+"""Answers of the planner on a page: cached by what was asked, long pricing as a job."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from app.dashboard import cached
+from app.dashboard.job_progress import show_progress, submitted
+from app.decide import asked as asking
+from app.decide.asked import Asked
+from app.jobs import SIMULATING
+from app.planning.answer import Answer
+from app.planning.search import Priced
+from genz_core.errors import RidgelineError
+
+_PRICED, _CHANGES = "plan_priced", "plan_changes"
+
+
+def answered(asked: Asked) -> Answer | None:
+    """The answer to a question; while a job prices its space, its progress is drawn, and None.
+
+    Raises:
+        RidgelineError: as `app.decide.asked`.
+    """
+    if asked.is_quick:
+        return _quick(asked)
+    asked.question()  # refuses what cannot be asked before anything is queued
+    priced: Priced | None = _of_job(_PRICED, asking.price_as_job, asked.untargeted, "Planning")
+    return None if priced is None else asking.answer(asked, priced)
+
+
+@cached.by_setup(32)
+def _quick(asked: Asked) -> Answer:
+    return asking.answer(asked, _priced(asked.untargeted))
+
+
+@cached.by_setup(16)
+def _priced(asked: Asked) -> Priced:
+    return asking.price(asked)
+
+
+def with_changes(asked: Asked, answer: Answer) -> Answer:
+    """An answer without a plan with what would have to change; a job finds it, its progress is
+    drawn meanwhile."""
+    found = _of_job(_CHANGES, asking.changes_as_job, asked, "Looking for what would do")
+    return answer if found is None else replace(answer, changes=found)
+
+
+def _of_job(name: str, work: Any, asked: Asked, title: str) -> Any:
+    """The result of a job for a question, kept in the session; None while it runs.
+
+    Raises:
+        RidgelineError: the job failed.
+    """
+    result, job_key, of_key = f"{name}_result", f"{name}_job", f"{name}_of"
+    kept = st.session_state.get(result)
+    if kept is not None and kept[0] == asked:
+        if isinstance(kept[1], RidgelineError):
+            raise kept[1]
+        return kept[1]
+    running = st.session_state.get(job_key)
+    if running is not None and st.session_state.get(of_key) != asked:
+        running.end()
+        del st.session_state[job_key]
+    st.session_state[of_key] = asked
+    job = submitted(job_key, work, asked, title, SIMULATING)
+    if not job.over:
+        show_progress(job_key, name)
+        return None
+    del st.session_state[job_key]
+    failed = RidgelineError(job.error) if job.error else None
+    st.session_state[result] = (asked, failed or job.result)
+    if failed:
+        raise failed
+    return job.result

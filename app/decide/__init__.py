@@ -1,0 +1,1 @@
+"""Choices as pages and reports show them: questions, axes, frontiers, one-page reports."""

@@ -1,0 +1,136 @@
+"""A planner's question as a page asks it: plain values, a key of caches and jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import hardware_db
+from app.planning import answer as answers
+from app.planning import ask, changes, search
+from app.planning.answer import Answer
+from app.planning.changes import Change
+from app.planning.search import Priced, Question
+from app.planning.space import ENGINES
+from app.scenario.scenario import SystemSource
+from app.scenario.setup import source_of
+from genz_core.types import System
+
+Progress = Callable[[float, str], None]
+#: Families of deployments that are priced while a page waits: about a tenth of a second each.
+_AT_ONCE = 6
+#: Devices up to which a family is that quick.
+_FEW_DEVICES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a page asks.
+
+    model_config: text of a config.json, "" to look the name up.  systems: names, each with the
+    text of its YAML or "".  load: "rate" or "concurrency", amount: of it.  target, rank,
+    confidence: see `ridgeline.plan`.  engines, weights, kinds, speculation: empty for all, the
+    checkpoint's, or none.  prices: rent of a device [USD per hour] by system.
+    own_folder, own_edition: the visitor's files, which tell apart what is cached.
+    """
+
+    model: str
+    systems: tuple[tuple[str, str], ...]
+    load: str = "rate"
+    amount: float = 1.0
+    isl: int = 1024
+    osl: int = 128
+    length_ratio: float = 1.0
+    target: str = ""
+    rank: str = ""
+    confidence: float = 0.0
+    devices: tuple[int, int] = (1, 64)
+    engines: tuple[str, ...] = ()
+    weights: tuple[str, ...] = ("",)
+    kv: tuple[str, ...] = ("",)
+    kinds: tuple[str, ...] = ("aggregated",)
+    speculation: tuple[str, ...] = ()
+    prices: tuple[tuple[str, float], ...] = ()
+    model_config: str = ""
+    own_folder: str = ""
+    own_edition: str = ""
+
+    @property
+    def untargeted(self) -> Asked:
+        """The same without what only chooses among priced candidates."""
+        return replace(self, target="", rank="", confidence=0.0)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether its candidates are priced in about half a second."""
+        systems = [_system(*named) for named in self.systems]
+        engines = [len(self.engines or ENGINES.get(_vendor(s), ("generic",))) for s in systems]
+        formats = len(self.weights) * len(self.kv)
+        plain = self.kinds == ("aggregated",) and not self.speculation
+        return plain and self.devices[1] <= _FEW_DEVICES and sum(engines) * formats <= _AT_ONCE
+
+    def question(self) -> Question:
+        """The planner's question.
+
+        Raises:
+            RidgelineError: a name, a target or a number that cannot be.
+        """
+        given: dict[str, Any] = dict.fromkeys(("tp", "pp", "dp", "ep", "max_num_seqs"), ())
+        given |= {"rate": 0.0, "concurrency": 0, "trace": None, "top": 5, "simulate": True}
+        given |= {"draft_tokens": None, "draft_model": "", "acceptance": ""}
+        given[self.load] = self.amount if self.load == "rate" else int(self.amount)
+        return ask.question(
+            source_of(self.model, self.model_config),
+            systems=tuple(_system(*named) for named in self.systems),
+            devices=self.devices, engine=self.engines, weights=self.weights, kv=self.kv,
+            kind=self.kinds, speculation=self.speculation, isl=self.isl, osl=self.osl,
+            length_ratio=self.length_ratio, target=self.target, rank=self.rank,
+            confidence=self.confidence, price=dict(self.prices), **given,
+        )  # fmt: skip
+
+
+def _system(name: str, text: str) -> SystemSource | System:
+    return hardware_db.load_yaml(text) if text else name
+
+
+def _vendor(system: SystemSource | System) -> str:
+    found = system if isinstance(system, System) else hardware_db.load(system)
+    return found.vendor.casefold()
+
+
+def price(asked: Asked) -> Priced:
+    """Every candidate of a question's space under its load, and what was left out.
+
+    Raises:
+        RidgelineError: as `Asked.question` and `app.planning.search.price`.
+    """
+    return search.price(asked.question())
+
+
+def price_as_job(
+    asked: Asked, progress: Progress, cancelled: Callable[[], bool] = lambda: False
+) -> Priced:
+    """`price` as the work of a job."""
+    progress(0.1, "pricing every deployment")
+    return price(asked)
+
+
+def answer(asked: Asked, priced: Priced) -> Answer:
+    """The answer to a question whose candidates are priced; without what would have to change.
+
+    Raises:
+        RidgelineError: as `Asked.question`.
+    """
+    named = asked.model
+    return answers.answer(asked.question(), named, priced=priced, with_changes=False)
+
+
+def changes_as_job(
+    asked: Asked, progress: Progress, cancelled: Callable[[], bool] = lambda: False
+) -> tuple[Change, ...]:
+    """What would have to change where nothing meets the targets, as the work of a job."""
+    progress(0.1, "pricing what was asked for")
+    found = search.search(asked.question())
+    progress(0.3, "easing targets, adding devices")
+    return tuple(changes.changes(found))

@@ -1,0 +1,99 @@
+"""Axes of the charts that decide: what a user feels across, what it yields or costs upwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.planning.targets import Target
+from app.wording import quantities
+from genz_core.search import pareto
+from genz_core.types import Array
+
+Columns = Mapping[str, Array]
+_MEGA = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A figure to draw.
+
+    name: of it in an address.  words: on a menu; title: on an axis, with its unit.  column: of
+    `app.planning.candidates`.  invert: for `scale` over the column in place of the column.
+    smaller: whether less of it is better.  logarithmic: whether its axis is.
+    """
+
+    name: str
+    words: str
+    title: str
+    column: str
+    smaller: bool = False
+    invert: bool = False
+    scale: float = 1.0
+    logarithmic: bool = False
+
+    def values(self, columns: Columns) -> Array:
+        """Its values, NaN where there are none."""
+        column = np.asarray(columns[self.column], dtype=float)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = self.scale / column if self.invert else self.scale * column
+        return np.where(np.isfinite(values), values, np.nan)
+
+    def shown(self, value: float) -> str:
+        """A value as a reader says it."""
+        if self.title.endswith("[s]"):
+            return quantities.seconds(value)
+        return quantities.digits(value)
+
+    def guide(self, target: Target) -> float | None:
+        """Where a target lies on this axis, None where it says nothing about it."""
+        if target.figure.column == self.column:
+            return self.scale / target.value if self.invert else self.scale * target.value
+        if self.name == "interactivity" and target.figure.name == "tpot":
+            return 1.0 / target.value
+        return None
+
+
+ACROSS: Mapping[str, Axis] = {
+    axis.name: axis
+    for axis in (
+        Axis("interactivity", "Interactivity", "Interactivity [tok/s a user]", "interactivity"),
+        Axis("ttft", "TTFT", "Mean time to first token [s]", "ttft_s", True, logarithmic=True),
+        Axis("e2e", "E2E", "Mean time of a request [s]", "e2e_s", True, logarithmic=True),
+    )
+}
+UPWARDS: Mapping[str, Axis] = {
+    axis.name: axis
+    for axis in (
+        Axis("per_device", "tok/s per device", "Output per device [tok/s]",
+             "output_tokens_per_s_per_device"),
+        Axis("per_dollar", "Tokens per dollar", "Output tokens per US dollar", "usd_per_mtok",
+             invert=True, scale=_MEGA),
+        Axis("per_megawatt", "tok/s per MW", "Output per megawatt at full power [tok/s]",
+             "joules_per_token", invert=True, scale=_MEGA),
+        Axis("usd_per_mtok", "$ per Mtok", "Cost of a million output tokens [$]", "usd_per_mtok",
+             True),
+        Axis("joules", "J per token", "Energy of an output token at full power [J]",
+             "joules_per_token", True),
+    )
+}  # fmt: skip
+
+
+def frontier(across: Array, upwards: Array, x: Axis, y: Axis) -> NDArray[np.intp]:
+    """The points that no other beats on both axes, in their order across, [vertices].
+
+    across, upwards: values of the axes, [points]; NaN points are never among them.
+    """
+    costs = across if x.smaller else -across
+    gains = -upwards if y.smaller else upwards
+    chosen = np.flatnonzero(pareto(costs, gains))
+    return chosen[np.argsort(across[chosen], kind="stable")]
+
+
+def guides(targets: Sequence[Target], axis: Axis) -> list[tuple[float, str]]:
+    """Where targets lie on an axis, and what they ask."""
+    places = [(axis.guide(target), str(target)) for target in targets]
+    return [(place, words) for place, words in places if place is not None]

@@ -1,0 +1,133 @@
+"""Candidates of an answer as points of a chart: series, frontier, plans and targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.decide.axes import Axis, frontier, guides
+from app.planning.answer import Answer
+from app.planning.candidates import Candidates
+from genz_core.types import Array
+
+#: Points of a series that a browser draws without a pause.
+_MOST = 10_000
+#: Columns that a point's hover shows beside the axes.
+FACTS = ("devices", "replicas", "tp", "pp", "dp", "ep", "max_num_seqs")
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Candidates of one family that can run, and either meet all targets or do not.
+
+    name: of the family.  meets: whether they meet the targets.  at: numbers of the candidates.
+    x, y: on the axes, [points].  facts: `FACTS`, [points, facts].
+    """
+
+    name: str
+    family: int
+    meets: bool
+    at: NDArray[np.intp]
+    x: Array
+    y: Array
+    facts: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Vertex:
+    """A point to mark: its candidate, its place, and words beside it."""
+
+    at: int
+    x: float
+    y: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """What a chart of candidates shows.
+
+    frontier: of all that can run.  plans: best first.  x_guides, y_guides: targets on the axes.
+    left_out: candidates beyond those that are drawn.
+    """
+
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    frontier: tuple[Vertex, ...]
+    plans: tuple[Vertex, ...]
+    x_guides: tuple[tuple[float, str], ...]
+    y_guides: tuple[tuple[float, str], ...]
+    left_out: int = 0
+
+
+def points(answer: Answer, x: Axis, y: Axis) -> Points:
+    """The candidates of an answer that can run, on two axes."""
+    found, candidates = answer.found, answer.short.candidates
+    across, upwards = x.values(candidates.columns), y.values(candidates.columns)
+    drawn = found.ranking.sound(candidates) & np.isfinite(across) & np.isfinite(upwards)
+    across = np.where(drawn, across, np.nan)
+    meets = found.feasible & drawn
+    kept = _thinned(drawn, meets)
+    targets = answer.found.ranking.targets
+    vertices = frontier(across, upwards, x, y)
+    return Points(
+        x, y,
+        tuple(_series(candidates, kept, meets, across, upwards)),
+        tuple(_vertex(candidates, int(at), across, upwards) for at in vertices),
+        tuple(
+            _vertex(candidates, plan.at, across, upwards)
+            for plan in answer.short.plans
+            if np.isfinite(across[plan.at]) and np.isfinite(upwards[plan.at])
+        ),
+        tuple(guides(targets, x)),
+        tuple(guides(targets, y)),
+        int(drawn.sum() - kept.sum()),
+    )  # fmt: skip
+
+
+def _thinned(drawn: NDArray[np.bool_], meets: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """At most `_MOST` of the candidates, those that meet the targets first."""
+    if drawn.sum() <= _MOST:
+        return drawn
+    order = np.concatenate([np.flatnonzero(meets), np.flatnonzero(drawn & ~meets)])
+    kept = np.zeros_like(drawn)
+    kept[order[:_MOST]] = True
+    return kept
+
+
+def _series(
+    candidates: Candidates,
+    kept: NDArray[np.bool_],
+    meets: NDArray[np.bool_],
+    x: Array,
+    y: Array,
+) -> list[Series]:
+    rows = np.stack([candidates.columns[name] for name in FACTS], axis=1)
+    found = []
+    for number, family in enumerate(candidates.families):
+        mine = kept & (candidates.family == number)
+        for good in (True, False):
+            at = np.flatnonzero(mine & (meets == good))
+            if at.size:
+                found.append(Series(str(family), number, good, at, x[at], y[at], rows[at]))
+    return found
+
+
+def _vertex(candidates: Candidates, at: int, x: Array, y: Array) -> Vertex:
+    return Vertex(at, float(x[at]), float(y[at]), shape(candidates.row(at)))
+
+
+def shape(row: Mapping[str, Any]) -> str:
+    """Replicas and degrees of a row in short: "3 x TP2", "2 x TP1 DP8 EP8"."""
+    degrees = " ".join(
+        f"{name.upper()}{int(row[name])}"
+        for name in ("tp", "pp", "dp", "ep")
+        if row[name] > 1 or name == "tp"
+    )
+    replicas = int(row["replicas"])
+    return f"{replicas} x {degrees}" if replicas > 1 else degrees

@@ -1,0 +1,242 @@
+"""A plan to take along: words, a one-page report as HTML or Markdown, YAML, launch lines."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import yaml
+
+from app.decide import svg
+from app.decide.axes import ACROSS, UPWARDS
+from app.decide.candidate_points import points, shape
+from app.planning.answer import Answer
+from app.wording import quantities
+from app.wording.tables import to_json
+from genz_core.cells import markdown_cell
+
+Named = Mapping[str, Any]
+_STYLE = (
+    "body{font:15px/1.5 Helvetica,Arial,sans-serif;color:#1b232e;max-width:820px;margin:2rem auto;"
+    "padding:0 1rem}h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:1.6rem}"
+    "table{border-collapse:collapse;font-size:13px;display:block;overflow-x:auto}"
+    "td,th{border-bottom:1px solid #d9dee5;padding:4px 8px;text-align:left;white-space:nowrap}"
+    "pre{background:#f3f5f8;padding:.7rem;white-space:pre-wrap;word-break:break-word;"
+    "font-size:12.5px}svg{width:100%;height:auto}"
+)
+_CHARTS = (("interactivity", "usd_per_mtok"), ("interactivity", "per_device"))
+_MOST_OTHERS = 12
+
+
+# ------------------------------------------------------------------------------- words
+
+
+def headline(plan: Named) -> str:
+    """A plan in a sentence: what runs where, at what cost and latency."""
+    cost = plan["usd_per_mtok"]
+    money = f", {quantities.dollars(cost)} per million tokens out" if cost else ""
+    return (
+        f"{plan['devices']} × {plan['system']}: {short(plan)}{money}, TTFT "
+        f"{quantities.seconds(plan['ttft_s'])}, TPOT {quantities.seconds(plan['tpot_s'])}"
+    )
+
+
+def short(plan: Named) -> str:
+    """Replicas, degrees, engine and format of a plan."""
+    pool = plan["prefill"]
+    first = f"{pool['workers']} prefill x TP{pool['tp']} on {pool['system']}, " if pool else ""
+    drafts = f", {plan['speculation']}" if plan["speculation"] else ""
+    return f"{first}{shape(plan)}, {plan['engine']}, {plan['weights']}{drafts}"
+
+
+def plan_words(plan: Named) -> dict[str, Any]:
+    """A plan's row for a reader: figures with intervals, margins, probability."""
+    chance = plan["probability"]
+    margins = [
+        f"{name} {quantities.percent(share)}"
+        for name, share in plan["margins"].items()
+        if share is not None
+    ]
+    cost = plan["usd_per_mtok"]
+    return {
+        "devices": f"{plan['devices']} × {plan['system']}",
+        "deployment": short(plan),
+        "TTFT [80 %]": _latency(plan, "ttft"),
+        "TPOT [80 %]": _latency(plan, "tpot"),
+        "$/Mtok out": quantities.dollars(cost) if cost else None,
+        "$/h": quantities.dollars(plan["usd_per_hour"]) if cost else None,
+        "margin": ", ".join(margins) or "–",
+        "probability": quantities.NOT_VALIDATED if chance is None else quantities.percent(chance),
+        "utilisation": quantities.percent(plan["utilisation"]),
+    }
+
+
+def _latency(plan: Named, name: str) -> str:
+    low, high = plan[f"{name}_low_s"], plan[f"{name}_high_s"]
+    trust = quantities.NOT_VALIDATED if low is None else quantities.span(low, high)
+    return f"{quantities.seconds(plan[f'{name}_s'])} [{trust}]"
+
+
+def demand_words(named: Named) -> str:
+    """The load and the lengths that were asked for."""
+    demand = named["demand"]
+    load = (
+        f"{demand['rate']:.4g} requests/s"
+        if "rate" in demand
+        else f"{demand['concurrency']:,} open requests"
+    )
+    return f"{load}, {demand['isl']:,} tokens in, {demand['osl']:,} out"
+
+
+def command(named: Named) -> str:
+    """The command that asks the same in its main points."""
+    demand = named["demand"]
+    load = "rate" if "rate" in demand else "concurrency"
+    systems = dict.fromkeys(named["asked_systems"] if "asked_systems" in named else _systems(named))
+    words = ["ridgeline", "plan", named["model"], "--systems", ",".join(systems)]
+    words += [f"--{load}", f"{demand[load]:g}", "--isl", str(demand["isl"])]
+    words += ["--osl", str(demand["osl"])]
+    if demand["length_ratio"] < 1.0:
+        words += ["--length-ratio", f"{demand['length_ratio']:g}"]
+    if named["targets"]:
+        words += ["--target", ", ".join(named["targets"]).replace("µs", "us")]
+    return shlex.join(words)
+
+
+def _systems(named: Named) -> list[str]:
+    rows = [*named["plans"], *(o["nearest"] for o in named["others"] if o.get("nearest"))]
+    return [row["system"] for row in rows] or ["h100"]
+
+
+# ------------------------------------------------------------------------------- documents
+
+
+def to_yaml(named: Named) -> str:
+    """The whole answer as YAML; nothing but plain values, NaN and infinities as null."""
+    values = json.loads(to_json(named))
+    return str(yaml.safe_dump(values, sort_keys=False, allow_unicode=True))
+
+
+def script(named: Named) -> str:
+    """Launch lines of every plan as a shell script whose first plan runs, the others commented."""
+    lines = ["#!/bin/sh", f"# {demand_words(named)}; {', '.join(named['targets']) or 'no targets'}"]
+    for at, plan in enumerate(named["plans"], 1):
+        mark = "" if at == 1 else "# "
+        lines += ["", f"# plan {at}: {headline(plan)}"]
+        lines += [f"# {note}" for note in plan["launch_notes"]]
+        lines += [f"{mark}{line} &" for line in plan["launch"].splitlines()]
+    if named["plans"]:
+        lines += ["wait", "", "# check it:", f"# {named['plans'][0]['benchmark']}"]
+    return "\n".join(" ".join(line.splitlines()) for line in lines) + "\n"
+
+
+def html(named: Named, answer: Answer) -> str:
+    """A page of its own with charts: no script, nothing from elsewhere."""
+    drawn = [svg.candidates(points(answer, ACROSS[x], UPWARDS[y])) for x, y in _CHARTS]
+    title = f"Plan of {named['model']}"
+    body = [f"<h1>{escape(title)}</h1>", f"<p>{escape(_asked(named))}</p>"]
+    body += [f"<p><b>{escape(line)}</b></p>" for line in _verdict(named)]
+    body += [f"<h2>{escape(name)}</h2>{_html_table(rows)}" for name, rows in _tables(named)]
+    body += ["<h2>All deployments that run</h2>", *filter(None, drawn)]
+    for name, text in _commands(named):
+        body.append(f"<h2>{escape(name)}</h2><pre>{escape(text)}</pre>")
+    body.append(
+        f"<h2>Notes</h2><ul>{''.join(f'<li>{escape(n)}</li>' for n in named['notes'])}</ul>"
+    )
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head>'
+        f"<body>{''.join(body)}</body></html>\n"
+    )
+
+
+def markdown(named: Named) -> str:
+    """The same as Markdown; its chart is Mermaid's, which forges and editors draw."""
+    lines = [f"# Plan of {_line(named['model'])}", "", _line(_asked(named)), ""]
+    lines += [f"**{_line(line)}**\n" for line in _verdict(named)]
+    for name, rows in _tables(named):
+        lines += [f"## {name}", "", _markdown_table(rows), ""]
+    lines += _mermaid(named["plans"])
+    for name, text in _commands(named):
+        lines += [f"## {name}", "", "```bash", text.replace("```", ""), "```", ""]
+    return "\n".join([*lines, "## Notes", "", *(f"- {_line(n)}" for n in named["notes"]), ""])
+
+
+def _asked(named: Named) -> str:
+    targets = ", ".join(named["targets"]) or "no targets"
+    return (
+        f"{demand_words(named)}; {targets}; {named['deployments']:,} deployments priced, "
+        f"{named['meet_targets']:,} meet the targets; ranked by {named['ranked_by']}."
+    )
+
+
+def _verdict(named: Named) -> Iterable[str]:
+    if named["plans"]:
+        return [headline(named["plans"][0])]
+    changes = [f"one would with {change['words']}" for change in named["changes"]]
+    return ["No deployment meets every target.", *changes]
+
+
+def _tables(named: Named) -> list[tuple[str, list[dict[str, Any]]]]:
+    others = [
+        {"family": other["family"], "why it loses": other["why"]}
+        for other in named["others"][:_MOST_OTHERS]
+    ]
+    tables = [("Plans", [plan_words(plan) for plan in named["plans"]]), ("Others", others)]
+    return [(name, rows) for name, rows in tables if rows]
+
+
+def _commands(named: Named) -> list[tuple[str, str]]:
+    found = [("Ask again", command(named))]
+    if named["plans"]:
+        best = named["plans"][0]
+        version = f"{best['engine']} {best['launch_version']}".strip()
+        found += [(f"Start it ({version})", best["launch"]), ("Check it", best["benchmark"])]
+    if named["measurement"]:
+        found.append(("Narrow its interval", named["measurement"]["command"]))
+    return [(name, text) for name, text in found if text]
+
+
+def _html_table(rows: Sequence[Named]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in rows[0])
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(_shown(value))}</td>" for value in row.values()) + "</tr>"
+        for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _markdown_table(rows: Sequence[Named]) -> str:
+    lines = ["| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0])]
+    lines += ["| " + " | ".join(_cell(value) for value in row.values()) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _mermaid(plans: Sequence[Named]) -> list[str]:
+    """A bar chart of the plans' cost, where each has one."""
+    costs = [plan["usd_per_mtok"] for plan in plans]
+    if not costs or None in costs:
+        return []
+    names = ", ".join(f'"{at}"' for at in range(1, len(costs) + 1))
+    bars = ", ".join(f"{cost:.4g}" for cost in costs)
+    return [
+        "```mermaid", "xychart-beta", '  title "Dollars per million output tokens, by plan"',
+        f"  x-axis [{names}]", f"  y-axis 0 --> {max(costs) * 1.1:.4g}", f"  bar [{bars}]", "```",
+        "",
+    ]  # fmt: skip
+
+
+def _shown(value: Any) -> str:
+    return "–" if value is None else str(value)
+
+
+def _line(text: str) -> str:
+    """A text on one line that is no markup."""
+    return " ".join(str(text).split()).replace("<", "&lt;").replace("`", "'")
+
+
+def _cell(value: Any) -> str:
+    return markdown_cell(_line(_shown(value)))

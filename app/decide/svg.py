@@ -1,0 +1,144 @@
+"""A small chart as SVG text: a report holds it without a script, and prints it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from app.decide.candidate_points import Points, Vertex
+from app.wording import quantities
+
+_WIDE, _HIGH = 720, 380
+_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 24, 60
+_COLORS = ("#1459c2", "#bc6c11", "#1c9d73", "#9f50a5", "#b09a00", "#697583", "#5a2b83", "#a54925")
+_INK, _FAINT, _ALARM = "#1b232e", "#5f6b7a", "#b3261e"
+#: Points of a chart; a report is a page, not a data file.
+_MOST = 1500
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """From a value to a place, linear or logarithmic."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    logarithmic: bool
+
+    def place(self, value: float) -> float:
+        low, high, at = self.low, self.high, value
+        if self.logarithmic:
+            low, high, at = math.log(low), math.log(high), math.log(value)
+        share = (at - low) / (high - low)
+        return self.start + share * (self.end - self.start)
+
+    def ticks(self) -> list[float]:
+        if self.logarithmic:
+            powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+            every = [step * 10.0**power for power in powers for step in (1, 2, 5)]
+            return [tick for tick in every if self.low <= tick <= self.high]
+        step = 10.0 ** math.floor(math.log10(self.high / 4.0))
+        step *= next(factor for factor in (1, 2, 5, 10) if self.high / (factor * step) <= 6)
+        return [step * at for at in range(int(self.high / step) + 1)]
+
+
+def _scale(values: Sequence[float], start: float, end: float, logarithmic: bool) -> _Scale:
+    largest = max(values) or 1.0
+    if logarithmic:
+        smallest = min(value for value in values if value > 0)
+        return _Scale(smallest / 1.2, largest * 1.2, start, end, True)
+    return _Scale(0.0, largest * 1.08, start, end, False)
+
+
+def candidates(points: Points) -> str:
+    """Candidates, their frontier, the plans and the targets as an SVG element."""
+    xs = [float(x) for one in points.series for x in one.x]
+    ys = [float(y) for one in points.series for y in one.y]
+    if not xs:
+        return ""
+    across = _scale(
+        [*xs, *(p for p, _ in points.x_guides)], _LEFT, _WIDE - _RIGHT, points.x.logarithmic
+    )
+    upwards = _scale(
+        [*ys, *(p for p, _ in points.y_guides)], _HIGH - _BOTTOM, _TOP, points.y.logarithmic
+    )
+    parts = [*_axes(points, across, upwards), *_dots(points, across, upwards)]
+    parts += _frontier(points.frontier, across, upwards)
+    for plan in points.plans:
+        parts.append(
+            f'<circle cx="{across.place(plan.x):.1f}" cy="{upwards.place(plan.y):.1f}" r="8" '
+            f'fill="none" stroke="#1c7c54" stroke-width="2"/>'
+        )
+    title = escape(f"{points.y.words} against {points.x.words}")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDE} {_HIGH}" role="img" '
+        f'aria-label="{title}" font-family="Helvetica, Arial, sans-serif" font-size="11">'
+        f"<title>{title}</title>{''.join(parts)}</svg>"
+    )
+
+
+def _axes(points: Points, across: _Scale, upwards: _Scale) -> list[str]:
+    bottom, right = _HIGH - _BOTTOM, _WIDE - _RIGHT
+    parts = []
+    for value in across.ticks():
+        x = across.place(value)
+        parts.append(_line(x, _TOP, x, bottom, "#e6eaef"))
+        parts.append(_text(x, bottom + 15, quantities.digits(value, 2), "middle"))
+    for value in upwards.ticks():
+        y = upwards.place(value)
+        parts.append(_line(_LEFT, y, right, y, "#e6eaef"))
+        parts.append(_text(_LEFT - 6, y + 4, quantities.digits(value, 3), "end"))
+    for place, words in points.x_guides:
+        x = across.place(place)
+        parts.append(_line(x, _TOP, x, bottom, _ALARM, "4 3"))
+        parts.append(_text(x, _TOP - 6, words, "middle", _ALARM))
+    for place, words in points.y_guides:
+        y = upwards.place(place)
+        parts.append(_line(_LEFT, y, right, y, _ALARM, "4 3"))
+        parts.append(_text(right, y - 4, words, "end", _ALARM))
+    parts.append(_text((_LEFT + right) / 2, bottom + 34, points.x.title, "middle"))
+    parts.append(_text(_LEFT, _TOP - 8, points.y.title, "start"))
+    return parts
+
+
+def _dots(points: Points, across: _Scale, upwards: _Scale) -> list[str]:
+    parts, left = [], _MOST
+    legend: dict[str, str] = {}
+    for series in sorted(points.series, key=lambda one: not one.meets):
+        color = _COLORS[series.family % len(_COLORS)]
+        legend.setdefault(series.name, color)
+        opacity = 0.85 if series.meets else 0.2
+        dots = [
+            f'<circle cx="{across.place(x):.1f}" cy="{upwards.place(y):.1f}" r="2.6"/>'
+            for x, y in list(zip(series.x.tolist(), series.y.tolist(), strict=True))[:left]
+        ]
+        left -= len(dots)
+        parts.append(f'<g fill="{color}" fill-opacity="{opacity}">{"".join(dots)}</g>')
+    for at, (name, color) in enumerate(list(legend.items())[:6]):
+        x, y = _LEFT + 215 * (at % 3), _HIGH - 14 + 12 * (at // 3)
+        parts.append(f'<circle cx="{x}" cy="{y - 4}" r="3.5" fill="{color}"/>')
+        parts.append(_text(x + 7, y, name[:38], "start"))
+    return parts
+
+
+def _frontier(vertices: Sequence[Vertex], across: _Scale, upwards: _Scale) -> list[str]:
+    places = [(across.place(v.x), upwards.place(v.y)) for v in vertices]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    return [f'<polyline points="{line}" fill="none" stroke="{_INK}" stroke-width="1.3"/>']
+
+
+def _line(x0: float, y0: float, x1: float, y1: float, color: str, dash: str = "") -> str:
+    dashed = f' stroke-dasharray="{dash}"' if dash else ""
+    return (
+        f'<line x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}" stroke="{color}"{dashed}/>'
+    )
+
+
+def _text(x: float, y: float, words: str, anchor: str, color: str = _FAINT) -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{color}">'
+        f"{escape(words)}</text>"
+    )

@@ -1,0 +1,25 @@
+"""Page Plan: which deployment serves a load within targets, at what cost, how surely."""
+
+import streamlit as st
+
+from app.dashboard import planned, sidebar
+from app.dashboard.panels import plan_answer, plan_form
+from app.wording import quantities
+from app.wording.markdown import plain
+from genz_core.errors import RidgelineError
+
+setup = sidebar.chosen_setup()
+s = setup.scenario
+st.title("Plan", anchor=False)
+st.caption(
+    f"The best deployments of {plain(s.model)} for {quantities.tokens(s.isl)} tokens in and "
+    f"{quantities.tokens(s.osl)} out: model, input and output are the sidebar's; engine, degrees, "
+    "replicas and batch are searched."
+)
+try:
+    asked = plan_form.asked(setup)
+    answer = planned.answered(asked)
+except RidgelineError as error:
+    sidebar.stop(error)
+if answer is not None:
+    plan_answer.show(asked, answer, setup)

@@ -1,0 +1,122 @@
+"""Candidates as points: the frontier is that of looking at every pair, nothing is lost."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import plotly.graph_objects as go
+import plotly.io
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.charts import plan as charts
+from app.charts import style
+from app.decide import asked as asking
+from app.decide import report, svg
+from app.decide.asked import Asked
+from app.decide.axes import ACROSS, UPWARDS, frontier
+from app.decide.candidate_points import points
+from app.planning.document import document
+
+ASKED = Asked("Qwen/Qwen3-32B", (("h100", ""),), amount=20.0, target="tpot < 30ms", devices=(1, 16))
+
+
+@pytest.fixture(scope="module")
+def answer():
+    return asking.answer(ASKED, asking.price(ASKED))
+
+
+values = st.lists(
+    st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=40
+)  # small numbers: many ties
+
+
+@given(values, st.sampled_from(list(ACROSS.values())), st.sampled_from(list(UPWARDS.values())))
+def test_the_frontier_is_that_of_every_pair(pairs, x, y):
+    across, upwards = (np.array(side, dtype=float) for side in zip(*pairs, strict=True))
+    found = {(across[at], upwards[at]) for at in frontier(across, upwards, x, y)}
+    good_x = -across if x.smaller else across
+    good_y = -upwards if y.smaller else upwards
+    best = {
+        (across[a], upwards[a])
+        for a in range(len(pairs))
+        if not any(
+            good_x[b] >= good_x[a]
+            and good_y[b] >= good_y[a]
+            and (good_x[b] > good_x[a] or good_y[b] > good_y[a])
+            for b in range(len(pairs))
+        )
+    }
+    assert found == best
+
+
+def test_every_candidate_that_runs_is_a_point_once(answer):
+    shown = points(answer, ACROSS["interactivity"], UPWARDS["per_device"])
+    drawn = np.concatenate([series.at for series in shown.series])
+    sound = np.flatnonzero(answer.found.ranking.sound(answer.found.candidates))
+    assert sorted(drawn) == sorted(sound)
+    meets = np.concatenate([series.at for series in shown.series if series.meets])
+    assert sorted(meets) == sorted(np.flatnonzero(answer.found.feasible))
+
+
+def test_tokens_per_dollar_and_per_megawatt_follow_from_cost_and_energy(answer):
+    columns = answer.found.candidates.columns
+    np.testing.assert_allclose(
+        UPWARDS["per_dollar"].values(columns) * columns["usd_per_hour"] / 3600.0,
+        columns["output_tokens_per_s"],
+    )
+    np.testing.assert_allclose(
+        UPWARDS["per_megawatt"].values(columns) * columns["joules_per_token"], 1e6
+    )
+
+
+@pytest.mark.parametrize("look", [style.LIGHT, style.DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("x", ACROSS)
+def test_plotly_reads_the_chart_as_it_is(answer, x: str, look):
+    figure = charts.candidates(points(answer, ACROSS[x], UPWARDS["usd_per_mtok"]), look)
+    read = json.loads(plotly.io.to_json(figure.document(), validate=False))
+    assert json.loads(go.Figure(read).to_json()) == read
+    assert any(trace["name"] == "Pareto frontier" for trace in read["data"])
+
+
+def test_a_target_on_tpot_is_a_guide_on_interactivity(answer):
+    shown = points(answer, ACROSS["interactivity"], UPWARDS["per_device"])
+    assert [place for place, _ in shown.x_guides] == [pytest.approx(1 / 0.03)]
+
+
+def test_the_report_holds_the_plans_its_charts_and_nothing_from_elsewhere(answer):
+    named = document(answer)
+    page = report.html(named, answer)
+    assert page.count("<svg") == 2 and "<script" not in page
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace(
+        "http://localhost:8000", ""
+    )
+    for plan in named["plans"]:
+        assert report.short(plan) in page
+    text = report.markdown(named)
+    assert "```mermaid" in text and report.headline(named["plans"][0]) in text
+    assert yaml.safe_load(report.to_yaml(named))["plans"][0]["tp"] == named["plans"][0]["tp"]
+
+
+def test_a_name_from_outside_is_text_in_the_report(answer):
+    named = document(answer) | {"model": "<img src=x onerror=alert(1)>|`"}
+    assert "<img" not in report.html(named, answer)
+    outside_of_code = report.markdown(named).split("```")[::2]
+    assert not any("<img" in part for part in outside_of_code)
+
+
+def test_the_chart_of_a_report_is_well_formed(answer):
+    from xml.etree import ElementTree
+
+    drawn = svg.candidates(points(answer, ACROSS["ttft"], UPWARDS["per_dollar"]))
+    assert ElementTree.fromstring(drawn).tag.endswith("svg")
+
+
+def test_the_launch_script_is_what_a_shell_reads(answer):
+    import subprocess
+
+    script = report.script(document(answer))
+    assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0

@@ -1,0 +1,69 @@
+"""Page Plan: an answer in three inputs, explained, and the same as from Python."""
+
+from __future__ import annotations
+
+import ridgeline
+
+from app.dashboard.open_point import scenario_of
+from tests.app.pages import cards, charts, finished, opened, settled, shown
+
+ASKED = {"model": "Qwen/Qwen3-32B", "plan_rate": "20.0"}
+
+
+def text(app) -> str:
+    return " ".join([m.value for m in app.markdown] + [c.value for c in app.caption])
+
+
+def test_the_page_answers_with_its_defaults():
+    app = shown("plan")
+    assert not app.exception and not app.error
+    assert set(cards(app)) >= {"TTFT", "TPOT", "Devices", "Meets all targets"}
+
+
+def test_three_inputs_give_the_answer_that_python_gives():
+    app = shown("plan", **ASKED)
+    assert not app.exception and not app.error
+    best = ridgeline.plan(
+        "Qwen/Qwen3-32B", systems="h100", devices="1:64", rate=20, isl=1024, osl=128,
+        target="tpot < 30ms", kind="aggregated",
+    ).best  # fmt: skip
+    assert cards(app)["Devices"] == str(best["devices"])
+    assert best["launch"] in [block.value for block in app.code]
+
+
+def test_all_candidates_are_drawn_with_the_target_as_a_guide():
+    (chart,) = charts(shown("plan", **ASKED))
+    assert any(trace["name"] == "Pareto frontier" for trace in chart["data"])
+    assert any("tpot" in note["text"] for note in chart["layout"]["annotations"])
+
+
+def test_what_cannot_be_met_says_what_would_have_to_change():
+    app = opened("plan", plan_tpot="0.5", plan_devices="1:2")
+    app = settled(app)
+    app = finished(app, "plan_changes_job") if "plan_changes_job" in app.session_state else app
+    assert "No deployment" in app.warning[0].value
+    assert "in place of" in text(app)
+
+
+def test_many_systems_are_priced_in_a_job():
+    systems = ["h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb"]
+    app = (
+        opened("plan", plan_devices="1:8").multiselect(key="plan_systems").set_value(systems).run()
+    )
+    assert not app.exception
+    app = finished(app, "plan_priced_job")
+    assert "Devices" in cards(app)
+
+
+def test_nonsense_is_a_sentence():
+    app = opened("plan", plan_targets="tpto < 3")
+    assert not app.exception
+    assert "tpto" in app.error[0].value
+    app = opened("plan", plan_devices="many")
+    assert "many" in app.error[0].value
+
+
+def test_a_point_becomes_a_scenario_of_one_replica():
+    row = {"replicas": 4, "tp": 2, "pp": 1, "dp": 1, "ep": 1, "engine": "vllm", "running": 90.0}
+    fields = scenario_of(row, "h100-sxm5-80gb", "")
+    assert fields["batch"] == 22 and fields["tp"] == 2 and fields["weights"] == "as checkpoint"
