@@ -119,6 +119,17 @@ def filled(scenario: Scenario, ran: WhatRan, model: Model, typed: Collection[str
     return Filled(_with_sizes(scenario, loads), loads, tuple(found))
 
 
+def phase_loads(resolved: Resolved, ran: WhatRan) -> Mapping[str, Workload]:
+    """The workload of each phase, where several ran and the scenario agrees with one of them.
+
+    A scenario holds one batch; the phases of a run of an engine have each their own.
+    """
+    loads = filled(resolved.scenario, ran, resolved.model, ()).loads
+    load = resolved.scenario.workload
+    agrees = [phase for phase in loads if not _sizes_differ(load, ran.steps[phase])]
+    return loads if agrees and len(loads) > 1 else {}
+
+
 def _with_sizes(scenario: Scenario, loads: Mapping[str, Workload]) -> Scenario:
     """The scenario with the sizes of prefill, else of decode."""
     for load in loads.values():

@@ -122,12 +122,16 @@ def own_context(folder: Path, measurement: Measurement) -> RunContext:
             model = model_registry.load(cut, weights=fmt, kv=fmt, activations=fmt)
     except RidgelineError as error:
         fallback = run_context(settings, name)
-        return replace(fallback, model=None, notes=(f"its model is not known here: {error}",))
+        return replace(
+            fallback, model=None, notes=(f"its model is not known here: {str(error).rstrip('.')}",)
+        )
     try:
         system = _kept_system(folder, priced["system"], name)
     except RidgelineError as error:
         engine = hardware_db.load_engine(measurement.engine or "")
-        return RunContext(model, None, engine, (f"its system is not known here: {error}",))
+        return RunContext(
+            model, None, engine, (f"its system is not known here: {str(error).rstrip('.')}",)
+        )
     engine = _kept_engine(folder, priced["engine"] or measurement.engine or "")
     split = Parallelism(tp=priced["tp"])
     return RunContext(model, system, as_measured(engine, model, system), (), split)
@@ -162,6 +166,8 @@ def _kept_system(folder: Path, slug: str, device: str) -> System:
     if file.is_file():
         text = read_text(profile) if profile.is_file() else ""
         return hardware_db.load_yaml(read_text(file), text)
+    if not (slug or device):
+        raise MeasurementError("the run does not name its device")
     return hardware_db.load(slug or device)
 
 

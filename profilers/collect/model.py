@@ -182,7 +182,10 @@ def run_scaled(
         large.measurement.operators, small.measurement.operators, factor
     )
     operators, more = _within_steps(operators, phases, settings.osl)
-    measured = replace(large.measurement, operators=operators, phases=phases, notes=(note, *more))
+    facts = {**large.measurement.facts, "layers": whole, "layers_measured": many}
+    measured = replace(
+        large.measurement, operators=operators, phases=phases, facts=facts, notes=(note, *more)
+    )
     return replace(large, measurement=measured)
 
 

@@ -12,6 +12,8 @@ from profilers.schema import OPERATOR_COLUMNS, PhaseTiming, table
 from profilers.steps import MeasuredStep, StepPoint
 from tests.app.pages import DECODE, QWEN, REPORTS, brought, cards, opened
 
+SUMMARY = REPORTS / "csv" / "nsys_stats" / "mfu_2gpu_before_cuda_gpu_kern_sum.csv"
+
 
 def measured(*files: Path, **scenario: object) -> AppTest:
     return brought(opened("measured", **scenario), "measured_files", *files)
@@ -19,7 +21,8 @@ def measured(*files: Path, **scenario: object) -> AppTest:
 
 def test_predicted_beside_measured_shows_bars_parity_and_findings():
     name = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
-    app = measured(REPORTS / "torch" / name, model="Qwen/Qwen3-8B", system="mi300x", batch=15)
+    scenario = {"model": "Qwen/Qwen3-8B", "system": "mi300x", "batch": 15, "engine": "sglang"}
+    app = measured(REPORTS / "torch" / name, **scenario)
     assert not app.exception and not app.error
     assert cards(app) == {"Prefill, measured": "493 ms", "Prefill, wall time": "494 ms"}
     assert len(app.get("plotly_chart")) == 2
@@ -40,13 +43,41 @@ def test_the_steps_of_a_summary_divide_its_time():
     assert cards(app)["Decode, measured"] == "2.80 ms"
 
 
-def test_a_report_that_names_no_phase_is_taken_for_the_chosen_one():
-    app = measured(QWEN, model="Qwen/Qwen2.5-0.5B")
+def test_a_report_whose_phase_nothing_tells_is_taken_for_the_chosen_one():
+    app = measured(SUMMARY, model="Qwen/Qwen2.5-0.5B", tp=2)
     assert not app.exception and not app.error
     measured_s = cards(app)["Prefill, measured"]
     app.segmented_control("measured_phase").set_value("decode").run()
     assert cards(app)["Decode, measured"] == measured_s
     assert not any(name.startswith("Prefill") for name in cards(app))
+
+
+def test_where_what_ran_differs_both_are_named_and_one_click_fills_the_scenario():
+    app = measured(QWEN, model="Qwen/Qwen1.5-0.5B", system="mi300x")
+    assert not app.exception and not app.error
+    (warning,) = app.warning
+    for words in ("NVIDIA H100 80GB HBM3", "Instinct MI300X", "batch of prefill", "559"):
+        assert words in warning.value.replace("\\", "")
+    assert any("what ran is not what is priced" in caption.value for caption in app.caption)
+    assert not any(text.value.startswith("- ") for text in app.markdown), "no finding"
+    app.button("fill_scenario").click().run()
+    assert not app.exception and not app.error and not app.warning
+    assert app.selectbox("system").value == "h100-sxm5-80gb"
+    assert (app.number_input("batch").value, app.number_input("isl").value) == (16, 559)
+    assert any(text.value.startswith("- ") for text in app.markdown), "findings are stated"
+    assert not any(button.key == "fill_scenario" for button in app.button), "nothing is left"
+
+
+def test_two_phases_of_an_engine_have_each_their_own_batch():
+    torch = REPORTS / "torch"
+    files = [
+        torch / f"inference_sglang_{name}.json.gz"
+        for name in ("prefilldecode_sglang_Qwen3-8B_prefilldecode", "decode_sglang_Qwen3-8B_decode")
+    ]
+    app = measured(*files, model="Qwen/Qwen3-8B", system="mi300x", engine="sglang", batch=15)
+    assert not app.exception and not app.error and not app.warning
+    assert cards(app)["Prefill, measured"] == "493 ms"
+    assert set(cards(app)) == {"Prefill, measured", "Decode, measured"}
 
 
 def test_reports_of_ncu_do_not_mix_with_others():
@@ -81,6 +112,27 @@ def test_a_kept_run_stands_beside_the_prediction_of_the_sidebar(tmp_path: Path, 
     assert cards(app)["Prefill, measured"] == "30.0 ms"
     assert app.number_input(f"steps_decode_{identity}").value == 2  # tokens after the first
     assert any("batch 1, 64 + 3 tokens" in caption.value for caption in app.caption)
+    assert "does not name its device" in app.warning[0].value
+
+
+def test_a_kept_run_is_compared_with_its_own_prediction(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
+    operators = table(OPERATOR_COLUMNS, {}, 0)
+    phases = {"prefill": PhaseTiming("prefill", (0.03,))}
+    system = profilers.DeviceInfo(name="NVIDIA H100 80GB HBM3")
+    run = Measurement(
+        "live", operators, phases, system, "Qwen/Qwen2.5-0.5B", "hf", Workload(1, 64, 3),
+        {"dtype": "bfloat16", "layers": 24},
+    )  # fmt: skip
+    run_store.store().save(run)
+    predicted = set()
+    for model in ("Qwen/Qwen2.5-0.5B", "meta-llama/Llama-3.1-8B"):
+        app = measured(model=model, batch=8, system="mi300x")
+        app.segmented_control("measured_source").set_value("A kept run").run()
+        assert not app.exception and not app.error and not app.warning
+        assert any("not the sidebar" in caption.value for caption in app.caption)
+        predicted |= {metric.delta for metric in app.metric}
+    assert len(predicted) == 1, "whatever the sidebar says"
 
 
 def test_a_kept_sweep_is_priced_step_by_step_for_the_scenario(tmp_path: Path, monkeypatch):
