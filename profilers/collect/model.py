@@ -8,8 +8,7 @@ that is cancelled keeps the repeats that were complete.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -30,6 +29,7 @@ from profilers.collect.building import (
     vocabulary,
 )
 from profilers.collect.clock import Clock
+from profilers.collect.nvtx_ranges import module_ranges, phase_range
 from profilers.collect.operator_clock import (
     PhaseMark,
     fitted_to_steps,
@@ -297,84 +297,6 @@ def one_request(
             steps.append(clock.now() - start)
         cache = out.past_key_values
     return prefill, steps
-
-
-@contextmanager
-def phase_range(name: str) -> Iterator[None]:
-    """An NVTX range (on a GPU) and a profiler annotation around the block."""
-    import torch
-
-    on_gpu = torch.cuda.is_available()
-    with torch.profiler.record_function(name):
-        if on_gpu:
-            torch.cuda.nvtx.range_push(name)
-        try:
-            yield
-        finally:
-            if on_gpu:
-                torch.cuda.nvtx.range_pop()
-
-
-@contextmanager
-def module_ranges(model: Any, wanted: bool = True) -> Iterator[None]:
-    """An NVTX range around the forward pass of every module, named by its path."""
-    handles = []
-    if wanted:
-        for name, module in model.named_modules():
-            handles.append(module.register_forward_pre_hook(_opening(name or "model")))
-            handles.append(module.register_forward_hook(_closing, always_call=True))
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _opening(name: str) -> Callable[[Any, Any], None]:
-    def push(_module: Any, _inputs: Any) -> None:
-        import torch
-
-        (torch.cuda.nvtx if torch.cuda.is_available() else _nvtx()).range_push(name)
-
-    return push
-
-
-def _closing(_module: Any, _inputs: Any, _outputs: Any) -> None:
-    import torch
-
-    (torch.cuda.nvtx if torch.cuda.is_available() else _nvtx()).range_pop()
-
-
-def _nvtx() -> Any:
-    """NVTX without a GPU: the nvtx package if installed, else a stand-in that does nothing."""
-    import importlib.util
-
-    if importlib.util.find_spec("nvtx") is None:
-        return _NoRanges
-    import nvtx
-
-    return _Ranges(nvtx)
-
-
-class _NoRanges:
-    @staticmethod
-    def range_push(name: str) -> None:
-        """No tool listens."""
-
-    @staticmethod
-    def range_pop() -> None:
-        """No tool listens."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Ranges:
-    nvtx: Any
-
-    def range_push(self, name: str) -> None:
-        self.nvtx.push_range(name)
-
-    def range_pop(self) -> None:
-        self.nvtx.pop_range()
 
 
 def _profiled(model: Any, settings: RunSettings, device: Any) -> Any:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from genz_core.errors import MeasurementError
+from profilers.collect.nvtx_ranges import DOMAIN
 
 Capture = Literal["none", "nvtx", "cudaProfilerApi"]
 
@@ -94,7 +95,8 @@ def build_ncu_cmd(
 
     Args:
         out_base: path of the report without ending.
-        nvtx_expr: only kernels inside matching ranges ("decode/" for a push-pop range).
+        nvtx_expr: only kernels inside matching ranges ("decode/" for a push-pop range), of the
+            default domain and of Ridgeline's where it names none ("domain@decode/").
         kernel: regular expression of demangled kernel names.
         launch_skip, launch_count: matching launches to pass over, and to profile (0: all).
 
@@ -113,6 +115,8 @@ def build_ncu_cmd(
     argv += [f"--section={section}" for section in sections]
     if nvtx_expr:
         argv += ["--nvtx", f"--nvtx-include={nvtx_expr}"]
+        if "@" not in nvtx_expr:
+            argv += [f"--nvtx-include={DOMAIN}@{nvtx_expr}"]
     if kernel:
         argv += ["--kernel-name-base=demangled", f"--kernel-name=regex:{kernel}"]
     if launch_skip:

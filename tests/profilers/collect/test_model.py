@@ -12,7 +12,8 @@ import pytest
 
 from genz_core.errors import MeasurementError
 from profilers.collect.building import RunSettings, build, pick_device
-from profilers.collect.model import Cancelled, ModelRun, module_ranges, run_model, run_scaled
+from profilers.collect.model import Cancelled, ModelRun, run_model, run_scaled
+from profilers.collect.nvtx_ranges import module_ranges
 
 
 @pytest.fixture
