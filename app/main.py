@@ -32,6 +32,7 @@ pages = {
     ],
     "Decide": [
         page("decide/plan", "Plan", "flag"),
+        page("decide/frontiers", "Frontiers", "stacked_line_chart"),
     ],
     "Measured": [
         page("measured/run", "Run", "play_circle"),

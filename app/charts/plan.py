@@ -29,22 +29,34 @@ def candidates(points: Points, look: Look) -> Figure:
         figure.add_trace(_frontier(points, look))
     if points.plans:
         figure.add_trace(_plans(points.plans, look))
-    for place, words in points.x_guides:
-        figure.add_vline(place, {"color": look.alarm, "width": 1, "dash": "dash"})
-        figure.add_annotation(
-            x=math.log10(place) if x.logarithmic else place, y=1, yref="paper", text=words,
-            yanchor="bottom", showarrow=False, font={"size": 11, "color": look.alarm},
-        )  # fmt: skip
-    for place, words in points.y_guides:
-        figure.add_hline(place, {"color": look.alarm, "width": 1, "dash": "dash"})
-        figure.add_annotation(
-            x=1, xref="paper", y=place, text=words, xanchor="right", yanchor="bottom",
-            showarrow=False, font={"size": 11, "color": look.alarm},
-        )  # fmt: skip
+    draw_guides(figure, (x, y), (points.x_guides, points.y_guides), look)
     figure.update_xaxes(title_text=x.title, **axis_layout(x))
     figure.update_yaxes(title_text=y.title, **axis_layout(y))
     figure.update_layout(margin={"t": 64, "b": 130, "r": 24}, hovermode="closest")
     return figure
+
+
+def draw_guides(
+    figure: Figure,
+    axes: tuple[Axis, Axis],
+    guides: tuple[Sequence[tuple[float, str]], Sequence[tuple[float, str]]],
+    look: Look,
+) -> None:
+    """Draw targets as dashed lines across a chart, their words at the end."""
+    line = {"color": look.alarm, "width": 1, "dash": "dash"}
+    font = {"size": 11, "color": look.alarm}
+    for place, words in guides[0]:
+        figure.add_vline(place, line)
+        figure.add_annotation(
+            x=math.log10(place) if axes[0].logarithmic else place, y=1, yref="paper", text=words,
+            yanchor="bottom", showarrow=False, font=font,
+        )  # fmt: skip
+    for place, words in guides[1]:
+        figure.add_hline(place, line)
+        figure.add_annotation(
+            x=1, xref="paper", y=place, text=words, xanchor="right", yanchor="bottom",
+            showarrow=False, font=font,
+        )  # fmt: skip
 
 
 def axis_layout(axis: Axis) -> dict[str, object]:

@@ -10,13 +10,17 @@ import streamlit as st
 from app.dashboard import cached
 from app.dashboard.job_progress import show_progress, submitted
 from app.decide import asked as asking
+from app.decide import frontiers
 from app.decide.asked import Asked
+from app.decide.frontiers import Curve
 from app.jobs import SIMULATING
 from app.planning.answer import Answer
+from app.planning.families import LeftOut
 from app.planning.search import Priced
 from genz_core.errors import RidgelineError
 
-_PRICED, _CHANGES = "plan_priced", "plan_changes"
+Found = tuple[tuple[Curve, ...], tuple[LeftOut, ...]]
+_PRICED, _CHANGES, _CURVES = "plan_priced", "plan_changes", "frontier_curves"
 
 
 def answered(asked: Asked) -> Answer | None:
@@ -40,6 +44,25 @@ def _quick(asked: Asked) -> Answer:
 @cached.by_setup(16)
 def _priced(asked: Asked) -> Priced:
     return asking.price(asked)
+
+
+def frontier_curves(asked: Asked) -> Found | None:
+    """The curves of a question's families; while a job prices many, its progress is drawn, and
+    None.
+
+    Raises:
+        RidgelineError: as `app.decide.frontiers.curves`.
+    """
+    if asked.is_quick:
+        return _curves(asked)
+    asked.question()
+    found: Found | None = _of_job(_CURVES, frontiers.curves, asked, "Pricing every load")
+    return found
+
+
+@cached.by_setup(16)
+def _curves(asked: Asked) -> Found:
+    return frontiers.curves(asked)
 
 
 def with_changes(asked: Asked, answer: Answer) -> Answer:

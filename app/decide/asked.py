@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import hardware_db
 from app.planning import answer as answers
-from app.planning import ask, changes, search
+from app.planning import changes, search
 from app.planning.answer import Answer
 from app.planning.changes import Change
+from app.planning.demand import Demand
 from app.planning.search import Priced, Question
-from app.planning.space import ENGINES
+from app.planning.space import ENGINES, Space
+from app.planning.targets import parse_targets
+from app.scenario.drafting import Drafting
 from app.scenario.scenario import SystemSource
 from app.scenario.setup import source_of
+from genz_core.limits import checked_size
 from genz_core.types import System
 
 Progress = Callable[[float, str], None]
@@ -76,18 +79,21 @@ class Asked:
         Raises:
             RidgelineError: a name, a target or a number that cannot be.
         """
-        given: dict[str, Any] = dict.fromkeys(("tp", "pp", "dp", "ep", "max_num_seqs"), ())
-        given |= {"rate": 0.0, "concurrency": 0, "trace": None, "top": 5, "simulate": True}
-        given |= {"draft_tokens": None, "draft_model": "", "acceptance": ""}
-        given[self.load] = self.amount if self.load == "rate" else int(self.amount)
-        return ask.question(
-            source_of(self.model, self.model_config),
+        space = Space(
             systems=tuple(_system(*named) for named in self.systems),
-            devices=self.devices, engine=self.engines, weights=self.weights, kv=self.kv,
-            kind=self.kinds, speculation=self.speculation, isl=self.isl, osl=self.osl,
-            length_ratio=self.length_ratio, target=self.target, rank=self.rank,
-            confidence=self.confidence, price=dict(self.prices), **given,
+            engines=self.engines, weights=self.weights, kv=self.kv, devices=self.devices,
+            kinds=self.kinds, prices=dict(self.prices),
+            drafting=tuple(Drafting(method, None, "", "") for method in self.speculation),
         )  # fmt: skip
+        closed = self.load == "concurrency"
+        demand = Demand(
+            concurrency=checked_size("concurrency", int(self.amount)) if closed else 0,
+            rate=0.0 if closed else self.amount,
+            isl=self.isl, osl=self.osl, length_ratio=self.length_ratio,
+        )  # fmt: skip
+        model = source_of(self.model, self.model_config)
+        targets = parse_targets(self.target)
+        return Question(model, space, demand, targets, self.rank, self.confidence)
 
 
 def _system(name: str, text: str) -> SystemSource | System:

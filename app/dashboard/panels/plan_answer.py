@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-import hardware_db
 from app.charts import plan as charts
 from app.dashboard import export, open_point, planned
+from app.dashboard.panels import plan_form
 from app.dashboard.widgets import card
 from app.decide import report
 from app.decide.asked import Asked
@@ -129,15 +129,11 @@ def _opened(key: str, answer: Answer, asked: Asked) -> None:
         return
     family = answer.short.candidates.of(at)
     row = deployment_row(answer.short.candidates, at)
-    names = {(text and _slug(text)) or name: name for name, text in asked.systems}
+    names = {plan_form.slug_of(name, text): name for name, text in asked.systems}
     system = names.get(family.system.slug, family.system.slug)
     fields = open_point.scenario_of(row, system, family.weights)
     open_point.open_as_scenario(fields)
     st.session_state["plan_opened"] = f"{row['engine']}, {shape(row)} on {row['system']}"
-
-
-def _slug(text: str) -> str:
-    return hardware_db.load_yaml(text).slug
 
 
 @st.fragment

@@ -17,7 +17,7 @@ from genz_core.errors import InvalidValue, RidgelineError
 
 RATE, USERS = "Arrivals", "Open requests"
 _STATISTICS = ("mean", "p50", "p90", "p95", "p99")
-_FORMATS = ("as checkpoint", "bf16", "fp8", "fp8_block", "int8", "int4", "mxfp4", "nvfp4")
+FORMATS = ("as checkpoint", "bf16", "fp8", "fp8_block", "int8", "int4", "mxfp4", "nvfp4")
 _SPECULATION = ("mtp", "ngram", "eagle")
 _MOST_SYSTEMS = 12
 
@@ -67,6 +67,11 @@ def named_systems(names: list[str]) -> tuple[tuple[str, str], ...]:
     """Systems with the text of the visitor's own ones."""
     own = own_definitions.own_texts("systems")
     return tuple((name, own.get(name, "")) for name in names)
+
+
+def slug_of(name: str, text: str) -> str:
+    """The slug of a system that is named, or described by the text of a visitor's YAML."""
+    return hardware_db.load_yaml(text).slug if text else hardware_db.load(name).slug
 
 
 def _load() -> _Load:
@@ -124,7 +129,7 @@ def _more(targets: str) -> Asked:
             placeholder="those that run there",
         )  # fmt: skip
         weights = st.multiselect(
-            "Weights", _FORMATS, key="plan_weights", bind="query-params",
+            "Weights", FORMATS, key="plan_weights", bind="query-params",
             placeholder="as checkpoint", help="Another format is another quality: check answers.",
         )  # fmt: skip
         kinds = st.multiselect(
@@ -155,7 +160,7 @@ def _more(targets: str) -> Asked:
         model="", systems=(), target=", ".join(filter(None, (targets, extra))),
         rank="" if rank == "cost" else str(rank), confidence=confidence / 100.0,
         length_ratio=ratio, devices=_range(devices), engines=tuple(engines),
-        weights=tuple("" if w == _FORMATS[0] else w for w in weights) or ("",),
+        weights=tuple("" if w == FORMATS[0] else w for w in weights) or ("",),
         kinds=tuple(kinds) or ("aggregated",), speculation=tuple(drafts),
     )  # fmt: skip
 

@@ -1,0 +1,211 @@
+"""Frontiers of systems, engines and formats on one chart, with what was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.charts.figure import Figure, Trace, scatter
+from app.charts.plan import axis_layout, draw_guides
+from app.charts.style import Look, blank, translucent
+from app.decide.axes import Axis
+from app.decide.candidate_points import shape
+from app.decide.frontiers import Curve
+from app.decide.measured_loads import BASES
+from genz_core.types import Array
+
+#: Line of a stretch by how well measurements reach it.
+DASHES: Mapping[str, str] = {
+    "measured": "solid",
+    "interpolated": "solid",
+    "extrapolated": "dash",
+    "not measured": "dot",
+}
+_WIDTHS: Mapping[str, float] = {
+    "measured": 3.0, "interpolated": 2.0, "extrapolated": 2.0, "not measured": 2.0,
+}  # fmt: skip
+_LEAST_APART = 0.09
+
+
+def frontiers(
+    curves: Sequence[Curve],
+    axes: tuple[Axis, Axis],
+    guides: tuple[Sequence[tuple[float, str]], Sequence[tuple[float, str]]],
+    look: Look,
+) -> Figure:
+    """The exact frontier of each curve, a point's first `customdata` its curve and number.
+
+    axes: across and upwards.  guides: places of targets on each, with words.
+    """
+    x, y = axes
+    figure = blank(look, f"{y.words} against {x.words}", 540)
+    used: set[str] = set()
+    for number, curve in enumerate(curves):
+        at = curve.vertices(x, y)
+        color = look.classes[number % len(look.classes)]
+        if not at.size:
+            continue
+        for basis, stretch in _stretches(curve, at):
+            figure.add_trace(_line(curve, stretch, axes, color, basis))
+            used.add(basis)
+        figure.add_trace(_points(curve, number, at, axes, color, look))
+        figure.add_traces(_measured(curve, axes, color, look))
+    for basis in (name for name in BASES if name in used):
+        figure.add_trace(_key(basis, look))
+    draw_guides(figure, axes, guides, look)
+    figure.update_xaxes(title_text=x.title, **axis_layout(x))
+    figure.update_yaxes(title_text=y.title, **axis_layout(y))
+    figure.update_layout(margin={"t": 64, "b": 110, "r": 24}, hovermode="closest")
+    return figure
+
+
+def _stretches(curve: Curve, at: NDArray[np.intp]) -> list[tuple[str, NDArray[np.intp]]]:
+    """The frontier cut where its basis changes; a stretch is as good as its worse end."""
+    if at.size == 1:
+        return [(BASES[int(curve.basis[at[0]])], at)]
+    worse = np.maximum(curve.basis[at[:-1]], curve.basis[at[1:]])
+    cuts = np.flatnonzero(np.diff(worse)) + 1
+    return [
+        (BASES[int(worse[part[0]])], at[part[0] : part[-1] + 2])
+        for part in np.split(np.arange(worse.size), cuts)
+    ]
+
+
+def _line(
+    curve: Curve, at: NDArray[np.intp], axes: tuple[Axis, Axis], color: str, basis: str
+) -> Trace:
+    x, y = (axis.values(curve.columns)[at].tolist() for axis in axes)
+    return scatter(
+        x=x, y=y, mode="lines", hoverinfo="skip", showlegend=False,
+        line={"color": color, "width": _WIDTHS[basis], "dash": DASHES[basis]},
+        legendgroup=str(curve.family),
+    )  # fmt: skip
+
+
+def _points(
+    curve: Curve, number: int, at: NDArray[np.intp], axes: tuple[Axis, Axis], color: str, look: Look
+) -> Trace:
+    x, y = axes
+    xs, ys = (axis.values(curve.columns)[at] for axis in axes)
+    words = [_words(curve, int(one)) for one in at]
+    custom = [
+        [number, int(one), word, BASES[int(curve.basis[one])], shown]
+        for one, word, shown in zip(at, words, _trust(curve, at), strict=True)
+    ]
+    return scatter(
+        x=xs.tolist(), y=ys.tolist(), mode="markers+text", name=str(curve.family),
+        legendgroup=str(curve.family), marker={"size": 7, "color": color},
+        text=_apart(xs, ys, words), textposition="top right",
+        textfont={"size": 10, "color": look.faint}, customdata=custom,
+        hovertemplate=f"%{{customdata[2]}}<br>{x.words} %{{x:.4g}}, {y.words} %{{y:,.4g}}<br>"
+        f"%{{customdata[4]}}<br>%{{customdata[3]}}<extra>{curve.family}</extra>",
+        cliponaxis=False,
+    )  # fmt: skip
+
+
+def _words(curve: Curve, at: int) -> str:
+    row = {name: curve.columns[name][at] for name in ("tp", "pp", "dp", "ep")}
+    return f"{shape({**row, 'replicas': 1})} · {curve.columns['users'][at]:,.0f}"
+
+
+def _trust(curve: Curve, at: NDArray[np.intp]) -> list[str]:
+    """The 80 % interval of TPOT at each point."""
+    low, high = (curve.columns[name][at] for name in ("tpot_low_s", "tpot_high_s"))
+    return [
+        f"TPOT 80 %: {1e3 * a:.3g} to {1e3 * b:.3g} ms" if math.isfinite(a) else "not validated"
+        for a, b in zip(low, high, strict=True)
+    ]
+
+
+def _apart(xs: Array, ys: Array, words: Sequence[str]) -> list[str]:
+    wide, high = float(np.abs(xs).max()) or 1.0, float(np.abs(ys).max()) or 1.0
+    kept: list[str] = []
+    last = (math.inf, math.inf)
+    for x, y, word in zip(xs, ys, words, strict=True):
+        place = (float(x) / wide, float(y) / high)
+        far = math.dist(place, last) > _LEAST_APART
+        kept.append(word if far else "")
+        last = place if far else last
+    return kept
+
+
+# ------------------------------------------------------------------------------- measured
+
+
+def _measured(curve: Curve, axes: tuple[Axis, Axis], color: str, look: Look) -> list[Trace]:
+    """Measured loads as diamonds; the bars reach over the 80 % interval predicted there."""
+    if not curve.measured:
+        return []
+    columns = measured_columns(curve)
+    x, y = axes
+    xs, ys = (axis.values(columns) for axis in axes)
+    trace = scatter(
+        x=xs.tolist(), y=ys.tolist(), mode="markers",
+        name=f"{curve.family}: measured", legendgroup=str(curve.family), showlegend=False,
+        marker={
+            "size": 9, "symbol": "diamond", "color": look.paper,
+            "line": {"width": 2, "color": color},
+        },
+        customdata=[
+            f"{shape(load.row)} · {load.concurrency:,.0f}, {load.source}"
+            for load in curve.measured
+        ],
+        hovertemplate=f"measured: %{{customdata}}<br>{x.words} %{{x:.4g}}, {y.words} "
+        f"%{{y:,.4g}}<extra>{curve.family}</extra>",
+    )  # fmt: skip
+    bars = _bars(curve, x, xs)
+    if bars:
+        trace["error_x"] = {**bars, "color": translucent(color, 0.45), "thickness": 1.2, "width": 3}
+    return [trace]
+
+
+def measured_columns(curve: Curve) -> dict[str, Array]:
+    """The measured loads' own figures under the names of `Curve.columns`, [loads]."""
+    loads = curve.measured
+    ttft, tpot, rate = (
+        np.array([getattr(load, name) for load in loads])
+        for name in ("ttft_s", "tpot_s", "output_tokens_per_s")
+    )
+    osl = np.array([max(round(m.osl * (1.0 + m.length_ratio) / 2.0), 1.0) for m in loads])
+    devices = curve.at_measured["devices"]
+    predicted = curve.at_measured["output_tokens_per_s"]
+    scale = predicted / rate
+    return {
+        "ttft_s": ttft, "tpot_s": tpot, "interactivity": 1.0 / tpot,
+        "e2e_s": ttft + (osl - 1.0) * tpot,
+        "output_tokens_per_s_per_device": rate / devices,
+        "usd_per_mtok": curve.at_measured["usd_per_mtok"] * scale,
+        "joules_per_token": curve.at_measured["joules_per_token"] * scale,
+    }  # fmt: skip
+
+
+def _bars(curve: Curve, x: Axis, measured: Array) -> dict[str, object]:
+    """Error bars from a measured point to the ends of what was predicted there."""
+    if x.name == "interactivity":
+        low = 1.0 / curve.at_measured["tpot_high_s"]
+        high = 1.0 / curve.at_measured["tpot_low_s"]
+    elif x.name == "ttft":
+        low, high = curve.at_measured["ttft_low_s"], curve.at_measured["ttft_high_s"]
+    else:
+        return {}
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        return {}
+    return {
+        "type": "data", "symmetric": False,
+        "array": np.maximum(high - measured, 0.0).tolist(),
+        "arrayminus": np.maximum(measured - low, 0.0).tolist(),
+    }  # fmt: skip
+
+
+# ------------------------------------------------------------------------------- keys
+
+
+def _key(basis: str, look: Look) -> Trace:
+    """A line of the legend for a basis."""
+    return scatter(
+        x=[None], y=[None], mode="lines", name=basis, hoverinfo="skip",
+        line={"color": look.rest, "width": _WIDTHS[basis], "dash": DASHES[basis]},
+    )  # fmt: skip

@@ -1,0 +1,140 @@
+"""What systems, engines and formats can reach: every load at every degree, and the frontier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.decide.asked import Asked
+from app.decide.axes import Axis, frontier
+from app.decide.measured_loads import MeasuredLoad, bases, measured_loads
+from app.planning.candidates import economy_columns, latency_columns
+from app.planning.demand import Demand
+from app.planning.families import Family, LeftOut, families
+from app.planning.space import Space, shapes
+from app.scenario.intervals import ends
+from app.scenario.served_rows import serve_resolved
+from genz_core.errors import RidgelineError
+from genz_core.types import Array, Parallelism
+
+#: Open requests of a replica: half an octave apart.
+_USERS: Array = np.unique(np.round(np.exp2(np.arange(0, 12.5, 0.5))))
+_CHOICES = ("tp", "pp", "dp", "ep")
+_RUNNING = 1.001  # users over those that run, beyond which the others wait
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A family at every degree and load that runs without waiting.
+
+    columns: figures, degrees, "users", "batch" and the ends of the intervals, [points].
+    basis: how well measurements reach each, see `measured_loads.BASES`.
+    measured: loads that were measured at these lengths; at_measured: what is predicted there, the
+    same columns.
+    """
+
+    family: Family
+    columns: dict[str, Array]
+    basis: NDArray[np.intp]
+    measured: tuple[MeasuredLoad, ...]
+    at_measured: dict[str, Array]
+
+    def __len__(self) -> int:
+        return len(self.basis)
+
+    def vertices(self, x: Axis, y: Axis) -> NDArray[np.intp]:
+        """The points on the exact frontier of two axes, in their order across."""
+        return frontier(x.values(self.columns), y.values(self.columns), x, y)
+
+
+def curves(
+    asked: Asked,
+    progress: Callable[[float, str], None] = lambda share, words: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> tuple[tuple[Curve, ...], tuple[LeftOut, ...]]:
+    """The curve of every family that a question names; its load and targets play no part.
+
+    A replica has at most as many devices as the question allows.
+
+    Raises:
+        RidgelineError: as `app.planning.families.families`.
+    """
+    question = asked.question()
+    found, left = families(question.model, question.space)
+    result, missing = [], list(left)
+    for number, family in enumerate(found):
+        if cancelled():
+            break
+        progress(number / len(found), str(family))
+        try:
+            curve = _curve(asked, family, question.space)
+        except RidgelineError as error:
+            missing.append(LeftOut(str(family), str(error)))
+            continue
+        if len(curve):
+            result.append(curve)
+        else:
+            missing.append(LeftOut(str(family), "nothing of it fits on so few devices"))
+    return tuple(result), tuple(missing)
+
+
+def _curve(asked: Asked, family: Family, space: Space) -> Curve:
+    degrees = shapes(family.resolved.model, family.resolved.system, space)
+    every = np.repeat(degrees, len(_USERS), axis=1)
+    users = np.tile(_USERS, degrees.shape[1])
+    columns = _priced(asked, family, every, users) if users.size else {}
+    runs = (
+        (columns["ok"] > 0) & (users <= columns["running"] * _RUNNING)
+        if users.size
+        else np.zeros(0, dtype=bool)
+    )
+    kept = {name: column[runs] for name, column in columns.items()}
+    loads = measured_loads(asked.model, family)
+    reached = bases(loads, every[:, runs], users[runs], (asked.isl, asked.osl))
+    here = tuple(one for one in loads if (one.isl, one.osl) == (asked.isl, asked.osl))
+    return Curve(family, kept, reached, here, _at_measured(asked, family, here))
+
+
+def _at_measured(asked: Asked, family: Family, loads: tuple[MeasuredLoad, ...]) -> dict[str, Array]:
+    """What is predicted where loads were measured, [loads]."""
+    if not loads:
+        return {}
+    degrees = np.array([load.degrees for load in loads], dtype=float).T
+    return _priced(asked, family, degrees, np.array([load.concurrency for load in loads]))
+
+
+def _priced(asked: Asked, family: Family, degrees: Array, users: Array) -> dict[str, Array]:
+    """Figures of a replica under closed loops, [points]."""
+    demand = Demand(concurrency=1, isl=asked.isl, osl=asked.osl, length_ratio=asked.length_ratio)
+    named: dict[str, Any] = dict(zip(_CHOICES, degrees, strict=True))
+    served = serve_resolved(
+        family.resolved, isl=asked.isl, osl=asked.osl, parallelism=Parallelism(**named),
+        length_ratio=asked.length_ratio, concurrency=users,
+    )  # fmt: skip
+    rate = served.output_tokens_per_s / served.osl
+    devices = degrees[0] * degrees[1] * degrees[2]
+    columns = {
+        **named,
+        "users": users,
+        "running": served.running,
+        "ok": (served.status == "ok").astype(float),
+        **latency_columns(
+            served.ttft_s, served.ttft_median_s, served.prefill_s, served.tpot_s, demand
+        ),
+        **economy_columns([(family.system, devices)], rate, demand),
+        **_ends(family, "ttft_s", served.ttft_s, served.bound_prefill_s),
+        **_ends(family, "tpot_s", served.tpot_s, served.bound_decode_step_s),
+    }
+    return {name: np.broadcast_to(column, users.shape) for name, column in columns.items()}
+
+
+def _ends(family: Family, name: str, values: Array, bound: Array) -> dict[str, Array]:
+    """The ends of a latency's interval, NaN where not validated."""
+    interval, (low, high) = family.intervals[name], ends(name)
+    if interval is None:
+        return {low: np.full_like(values, np.nan), high: np.full_like(values, np.nan)}
+    return {low: np.maximum(values * interval.low, bound), high: values * interval.high}

@@ -1,0 +1,129 @@
+"""Measured loads that ship: which hold for a family of deployments, and how far they reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import hardware_db
+from app.planning.families import Family
+from app.scenario.points_row import names_and_degrees
+from genz_core.deployment import bulk_format
+from genz_core.types import Array
+from hardware_db.tables import table
+from model_registry import load
+
+#: How well measurements reach a point, the best first.
+BASES = ("measured", "interpolated", "extrapolated", "not measured")
+_ALIKE = 0.02  # a share by which concurrencies are the same
+_DEGREES = ("tp", "pp", "dp", "ep")
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredLoad:
+    """A measured closed loop of users: degrees, lengths, open requests, mean latencies [s]."""
+
+    degrees: tuple[int, ...]
+    isl: int
+    osl: int
+    length_ratio: float
+    concurrency: float
+    ttft_s: float
+    tpot_s: float
+    source: str
+
+    @property
+    def row(self) -> dict[str, float]:
+        """Its degrees by name, of one replica."""
+        return {**dict(zip(_DEGREES, self.degrees, strict=True)), "replicas": 1}
+
+    @property
+    def output_tokens_per_s(self) -> float:
+        """Throughput that follows from the latencies: users over a request's time, times tokens."""
+        osl = max(round(self.osl * (1.0 + self.length_ratio) / 2.0), 1.0)
+        return self.concurrency * osl / (self.ttft_s + (osl - 1.0) * self.tpot_s)
+
+
+def measured_loads(model: str, family: Family) -> tuple[MeasuredLoad, ...]:
+    """The measured loads of a family: its model, system, engine and weight format."""
+    if family.prefill is not None or family.speculation is not None:
+        return ()
+    key = (model.casefold(), family.system.slug, family.resolved.engine.name)
+    return tuple(
+        one for weights, one in _by_family().get(key, ()) if weights == family.formats["weights"]
+    )
+
+
+@lru_cache(maxsize=1)
+def _by_family() -> Mapping[tuple[str, str, str], list[tuple[str, MeasuredLoad]]]:
+    """Every measured serving row with the format of its weights, by model, system and engine."""
+    found: dict[tuple[str, str, str], list[tuple[str, MeasuredLoad]]] = {}
+    for row in table("measurements", "serving"):
+        key = (row["model"].casefold(), _slug(row["system"]), row["engine"])
+        weights = row["weights"] or _own_format(row["model"])
+        found.setdefault(key, []).append((weights, _of_row(row)))
+    return found
+
+
+@lru_cache(maxsize=64)
+def _slug(system: str) -> str:
+    return hardware_db.load(system).slug
+
+
+@lru_cache(maxsize=256)
+def _own_format(model: str) -> str:
+    return bulk_format(load(model))
+
+
+def _of_row(row: Mapping[str, str]) -> MeasuredLoad:
+    named: Mapping[str, Any] = names_and_degrees(row)
+    return MeasuredLoad(
+        tuple(int(named.get(name) or 1) for name in _DEGREES),
+        int(row["isl"]),
+        int(row["osl"]),
+        float(row["length_ratio"] or 1.0),
+        float(row["concurrency"]),
+        float(row["measured_ttft_s"]),
+        float(row["measured_tpot_s"]),
+        f"{row['engine']} {row['engine_version']}, {row['measured_on']}",
+    )
+
+
+def bases(
+    loads: Sequence[MeasuredLoad], degrees: Array, users: Array, lengths: tuple[int, int]
+) -> NDArray[np.intp]:
+    """How well measurements reach each point: its place in `BASES`, [points].
+
+    measured: the same degrees, lengths and users.  interpolated: the same degrees, lengths and
+    users between measured ones.  extrapolated: beyond them.  not measured: no loads at all.
+
+    Args:
+        degrees: tp, pp, dp, ep of each point, [4, points].  users: of a replica.
+        lengths: isl and osl.
+    """
+    result = np.full(degrees.shape[1], 2 if loads else 3, dtype=np.intp)
+    for own in {one.degrees for one in loads}:
+        mine = [one for one in loads if one.degrees == own]
+        at = np.flatnonzero((degrees == np.array(own, dtype=float)[:, None]).all(axis=0))
+        if not at.size:
+            continue
+        within = _between(users[at], [m.concurrency for m in mine])
+        for index, length in enumerate(lengths):
+            within &= _between(
+                np.full(at.size, float(length)), [float((m.isl, m.osl)[index]) for m in mine]
+            )
+        result[at[within]] = 1
+        exact = [m.concurrency for m in mine if (m.isl, m.osl) == lengths]
+        if exact:
+            nearest = np.min(np.abs(users[at][:, None] / np.array(exact) - 1.0), axis=1)
+            result[at[nearest <= _ALIKE]] = 0
+    return result
+
+
+def _between(values: Array, measured: Sequence[float]) -> NDArray[np.bool_]:
+    return (values >= min(measured) * (1 - _ALIKE)) & (values <= max(measured) * (1 + _ALIKE))

@@ -1,0 +1,94 @@
+"""Frontiers of systems: laws of the curves, what measurements reach, and the chart."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import plotly.graph_objects as go
+import plotly.io
+import pytest
+
+from app.charts import frontiers as charts
+from app.charts import style
+from app.decide import frontiers
+from app.decide.asked import Asked
+from app.decide.axes import ACROSS, UPWARDS
+from app.decide.measured_loads import BASES, MeasuredLoad, bases
+from app.scenario.scenario import Scenario, resolve
+from app.scenario.served_rows import serve_resolved
+
+ASKED = Asked(
+    "openai/gpt-oss-120b", (("h200", ""),), "concurrency", isl=1024, osl=1024, length_ratio=0.8,
+    devices=(1, 8), engines=("vllm",),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def curve():
+    (found,), left = frontiers.curves(ASKED)
+    assert not left
+    return found
+
+
+def test_a_point_is_what_serving_that_deployment_gives(curve):
+    at = len(curve) // 2
+    row = {name: column[at] for name, column in curve.columns.items()}
+    scenario = Scenario(
+        model=ASKED.model, system="h200", engine="vllm", isl=1024, osl=1024,
+        **{name: int(row[name]) for name in ("tp", "pp", "dp", "ep")},
+    )  # fmt: skip
+    served = serve_resolved(resolve(scenario), concurrency=row["users"], length_ratio=0.8)
+    assert row["tpot_s"] == pytest.approx(float(served.tpot_s[0]))
+    assert row["ttft_s"] == pytest.approx(float(served.ttft_s[0]))
+    assert row["output_tokens_per_s_per_device"] == pytest.approx(
+        float(served.output_tokens_per_s_per_device[0])
+    )
+
+
+@pytest.mark.parametrize("y", UPWARDS)
+@pytest.mark.parametrize("x", ACROSS)
+def test_along_a_frontier_one_axis_is_paid_for_by_the_other(curve, x: str, y: str):
+    across, upwards = ACROSS[x], UPWARDS[y]
+    at = curve.vertices(across, upwards)
+    xs, ys = across.values(curve.columns)[at], upwards.values(curve.columns)[at]
+    worse = -1.0 if across.smaller == upwards.smaller else 1.0
+    assert at.size > 1 and (np.diff(xs) > 0).all()
+    assert (np.diff(ys) * worse > 0).all()
+
+
+def test_measured_loads_of_these_lengths_are_beside_their_prediction(curve):
+    assert curve.measured and {(m.isl, m.osl) for m in curve.measured} == {(1024, 1024)}
+    columns = charts.measured_columns(curve)
+    predicted = curve.at_measured["tpot_s"]
+    assert np.median(np.abs(np.log(predicted / columns["tpot_s"]))) < np.log(1.5)
+
+
+def test_throughput_of_a_measured_load_is_littles_law():
+    load = MeasuredLoad((2, 1, 1, 1), 1000, 100, 1.0, 10.0, 0.1, 0.01, "")
+    assert load.output_tokens_per_s * (0.1 + 99 * 0.01) == pytest.approx(10.0 * 100)
+
+
+def test_how_far_measurements_reach():
+    def load(tp: int, users: float) -> MeasuredLoad:
+        return MeasuredLoad((tp, 1, 1, 1), 1024, 1024, 0.8, users, 0.1, 0.01, "")
+
+    loads = [load(1, 4.0), load(1, 64.0)]
+    degrees = np.array([[1, 1, 1, 2], [1] * 4, [1] * 4, [1] * 4], dtype=float)
+    users = np.array([4.0, 16.0, 128.0, 16.0])
+    found = [BASES[at] for at in bases(loads, degrees, users, (1024, 1024))]
+    assert found == ["measured", "interpolated", "extrapolated", "extrapolated"]
+    longer = [BASES[at] for at in bases(loads, degrees, users, (8192, 1024))]
+    assert set(longer) == {"extrapolated"}
+    assert {BASES[at] for at in bases([], degrees, users, (1, 1))} == {"not measured"}
+
+
+@pytest.mark.parametrize("look", [style.LIGHT, style.DARK], ids=["light", "dark"])
+def test_plotly_reads_the_chart_and_lines_tell_what_was_measured(curve, look):
+    axes = (ACROSS["interactivity"], UPWARDS["per_device"])
+    figure = charts.frontiers([curve], axes, ([(33.0, "tpot < 30 ms")], []), look)
+    read = json.loads(plotly.io.to_json(figure.document(), validate=False))
+    assert json.loads(go.Figure(read).to_json()) == read
+    dashes = {trace["line"]["dash"] for trace in read["data"] if "dash" in trace.get("line", {})}
+    assert dashes & {"solid", "dash"}
+    assert any(trace.get("marker", {}).get("symbol") == "diamond" for trace in read["data"])
