@@ -105,13 +105,24 @@ def evidence(feature: Feature, operator: Planned) -> str:
 def scores(features: Sequence[Feature], operators: Sequence[Planned]) -> tuple[Floats, Floats]:
     """How well each launch begins, and continues, each operator, [features, operators]."""
     fused = frozenset(f.kind for f in features if not f.operator.startswith("aten::")) & _WHOLE
-    pairs = [[_score(feature, operator, fused) for operator in operators] for feature in features]
-    both = np.array(pairs, dtype=np.float32).reshape(len(features), len(operators), 2)
-    return both[..., 0], both[..., 1]
+    sums: dict[int, list[int]] = {}
+    for at, n in partners(operators):
+        sums.setdefault(at, []).append(n)
+    pairs = [
+        [_score(feature, one, fused, sums.get(at, ())) for at, one in enumerate(operators)]
+        for feature in features
+    ]
+    table = np.array(pairs, dtype=np.float32).reshape(len(features), len(operators), 2)
+    return table[..., 0], table[..., 1]
 
 
-def _score(feature: Feature, operator: Planned, fused: frozenset[str]) -> tuple[float, float]:
-    """`scores` of a pair.  fused: kinds that have a kernel of their own, and so no pieces."""
+def _score(
+    feature: Feature, operator: Planned, fused: frozenset[str], both: Sequence[int]
+) -> tuple[float, float]:
+    """`scores` of a pair.
+
+    fused: kinds that have a kernel of their own, and so no pieces.  both: see `_product_score`.
+    """
     forbidden = (float(FORBIDDEN), float(FORBIDDEN))
     roles, bonus = feature.roles, 0.0
     by_module = roles is not None and not roles.container
@@ -123,7 +134,7 @@ def _score(feature: Feature, operator: Planned, fused: frozenset[str]) -> tuple[
             return forbidden
         bonus = _MODULE_OF_PIECE if feature.kind in WEAK else _MODULE
     if operator.operator_class == "gemm" and feature.kind in ("gemm", "gemv"):
-        begins, continues = _product_score(feature, operator)
+        begins, continues = _product_score(feature, operator, both)
     else:
         begins = _kind_score(feature, operator, frozenset() if by_module else fused)
         several = begins <= _PIECE or operator.operator_class in _SEVERAL
@@ -136,8 +147,23 @@ def _score(feature: Feature, operator: Planned, fused: frozenset[str]) -> tuple[
     return begins + bonus, continues + bonus if continues > float(FORBIDDEN) else continues
 
 
-def _product_score(feature: Feature, operator: Planned) -> tuple[float, float]:
-    """Of a matrix product with a predicted one, by n and k where both are known."""
+def partners(operators: Sequence[Planned]) -> dict[tuple[int, int], int]:
+    """{(operator, n of both): partner} of products that one launch may do at once: of the same
+    input in the same block, as the first projections of queries and keys in latent attention."""
+    products = [(at, one) for at, one in enumerate(operators) if one.n and one.k]
+    return {
+        (at, one.n + other.n): beside
+        for place, (at, one) in enumerate(products)
+        for beside, other in products[place + 1 : place + 4]
+        if (one.k, one.module, one.layers) == (other.k, other.module, other.layers)
+    }
+
+
+def _product_score(feature: Feature, operator: Planned, both: Sequence[int]) -> tuple[float, float]:
+    """Of a matrix product with a predicted one, by n and k where both are known.
+
+    both: n of the operator and a partner of it, see `partners`.
+    """
     if feature.gathers:
         return 0.1, 1.5
     if feature.shape is None or not operator.n or not operator.k:
@@ -147,6 +173,8 @@ def _product_score(feature: Feature, operator: Planned) -> tuple[float, float]:
         return _SHAPE, float(FORBIDDEN)
     if k == operator.k and n < operator.n:
         return _PART, _PART
+    if k == operator.k and n in both:
+        return _PART, float(FORBIDDEN)
     return 0.0, 0.0
 
 

@@ -88,7 +88,7 @@ def _not_comparable(
 ) -> Iterator[Finding]:
     """A phase, and classes of it, that took less time than their bound."""
     phase = str(whole["phase"])
-    subjects = [(f"The whole {phase}", "takes", whole)] if whole["not_comparable"] else [
+    subjects = [(f"A whole step of {phase}", "takes", whole)] if whole["not_comparable"] else [
         (*_subject(str(row["class"]), "take", "takes"), row)
         for row in rows[rows["not_comparable"] != ""].to_dict("records")
         if row["bound_s"] > 0.03 * whole["measured_s"]
@@ -96,7 +96,7 @@ def _not_comparable(
     for subject, verb, row in subjects:
         mine = operators if "class" not in row else operators[operators["class"] == row["class"]]
         name, kernels = _named(mine.assign(lost=mine["bound_s"] - mine["measured_s"]))
-        place = "" if row is whole else f" of {phase}"
+        place = "" if row is whole else f" in {phase}"
         sentence = (
             f"{subject}{place} {verb} {seconds(row['measured_s'])} against a bound of "
             f"{seconds(row['bound_s'])} and cannot be compared: {REASON}."

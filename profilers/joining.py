@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,7 @@ from profilers.alignment import (
     align,
     evidence,
     kind_of,
+    partners,
     scores,
 )
 from profilers.gemms import gathers_parts, gemm_shape, is_shape
@@ -48,11 +49,13 @@ class Joined:
     operator: row of each launch's predicted operator, -1 for none, [launches].
     evidence: "module", "shape", "sequence", "flops" or "none", [launches].
     met: {row of the predicted operator: how often a step met it}.
+    merged: {row of a predicted operator: row of the one whose launches do both}.
     """
 
     operator: NDArray[np.int64]
     evidence: NDArray[np.object_]
     met: dict[int, float]
+    merged: dict[int, int] = field(default_factory=dict)
 
 
 def join(
@@ -87,7 +90,27 @@ def join(
     steps = launches.runs * steps_in_run
     _by_flops(features, codes, kept, (column, found), runs * steps)
     taken = np.array([*rows, -1], dtype=np.int64)[column]
-    return Joined(taken, found, {rows[at]: times for at, times in met.items()})
+    merged = {rows[a]: rows[b] for a, b in _merged(features, codes, column, kept).items()}
+    return Joined(taken, found, {rows[at]: times for at, times in met.items()}, merged)
+
+
+def _merged(
+    features: Sequence[Feature],
+    codes: NDArray[np.int64],
+    column: NDArray[np.int64],
+    operators: Sequence[Planned],
+) -> dict[int, int]:
+    """{operator without launches: the one whose launches do both}."""
+    pairs = np.unique(np.stack([codes, column], axis=1)[column >= 0], axis=0).tolist()
+    own = {at for _, at in pairs}
+    known = partners(operators)
+    merged = {}
+    for code, at in pairs:
+        shape = features[code].shape
+        partner = known.get((at, shape[2])) if shape is not None else None
+        if partner is not None and partner not in own:
+            merged[partner] = at
+    return merged
 
 
 def _features(kernels: pd.DataFrame) -> tuple[NDArray[np.int64], list[Feature]]:

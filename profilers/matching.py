@@ -8,7 +8,7 @@ agree with runs, and by the operator class at last.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -144,6 +144,7 @@ def match_launches(
         predicted: columns of `StepEstimate.table`, low_s and high_s, one row an operator.
         kernels: launches of `steps` steps, see `StepLaunches`.  joined: the same launches.
     """
+    predicted = _with_merged(predicted, joined.merged)
     launches = pd.DataFrame(
         {
             "row": joined.operator,
@@ -164,6 +165,16 @@ def match_launches(
     ]
     rows += _left_over(launches[launches["row"] < 0], steps)
     return pd.DataFrame(rows, columns=list(_COLUMNS))
+
+
+def _with_merged(predicted: pd.DataFrame, merged: Mapping[int, int]) -> pd.DataFrame:
+    """The table with one name for operators that the same launches do."""
+    table = predicted.copy()
+    for row, leader in merged.items():
+        both = f"{predicted.loc[leader, 'name']}, {predicted.loc[row, 'name']}"
+        table.loc[[row, leader], "name"] = both
+        table.loc[row, "runs"] = 0.0
+    return table
 
 
 def _launched(ours: dict[str, object], theirs: pd.DataFrame, steps: float) -> dict[str, object]:

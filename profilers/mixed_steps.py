@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -96,8 +97,15 @@ def expected_mixed(estimate: Estimate, reports: Sequence[Report]) -> Expected | 
     bound_s, host_s, wait_s = (
         float(np.mean([getattr(part, name) for part in parts])) for name in _SECONDS
     )
+    rows["name"] = [_without_group(name) for name in rows["name"]]
     columns = {str(name): rows[name].tolist() for name in rows.columns}
-    return Expected(columns, bound_s, host_s, wait_s, program=longest.program)
+    program = tuple(replace(one, name=_without_group(one.name)) for one in longest.program)
+    return Expected(columns, bound_s, host_s, wait_s, program=program)
+
+
+def _without_group(name: str) -> str:
+    """ "attention" of "attention_2": kernels of an engine take prompts and sequences together."""
+    return re.sub(r"^(\w*attention\w*?)_\d+$", r"\1", name)
 
 
 _MEANS = ["flops", "bytes", "bound_s", "predicted_s"]

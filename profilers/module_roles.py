@@ -75,12 +75,12 @@ _BY_CLASS: tuple[tuple[str, Roles], ...] = (
     (r"silu|gelu|relu|swiglu|andmul|(?<![a-z])act|activation", _roles("activation")),
     (r"experts|fusedmoe|deepep|sparsemoe|moeblock|moe(?![a-z])|mixtral.*block",
      _roles("moe routing activation", "moe gemm collective", block="moe")),
-    (r"router|(?<![a-z])gate(?![a-z])|topk", _roles("routing", names="router route", block="moe")),
+    (r"router|(?<![a-z])gate(?![a-z_])|topk", _roles("routing", names="router route", block="moe")),
     (r"linear|conv1d|lora|dense", _roles(classes="gemm")),
     (r"decoderlayer|block|layer(?!norm)|model|forcausallm|transformer(?![a-z])|modulelist|wrapper",
      CONTAINER),
     (r"mamba|ssm|mixer|deltanet|rwkv", _roles(classes="ssm convolution pointwise norm")),
-    (r"attention|attn", _roles("rope", "attention", block="attention")),
+    (r"attention|attn", _roles("rope", "attention", "q_absorb value_up kv_b_proj", "attention")),
     (r"mlp|feedforward|ffn", _roles("activation", block="mlp")),
 )  # fmt: skip
 _COMPILED = tuple((re.compile(p, re.IGNORECASE), roles) for p, roles in _BY_CLASS)
@@ -96,11 +96,8 @@ def roles_of(path: str) -> Roles | None:
     """
     parts = [_NUMBER.sub("", part) for part in path.split("/")]
     leaf = parts[-1]
-    attribute = leaf.rpartition(".")[2]
     if "." in leaf or _ATTRIBUTE.search(leaf):
-        name = ATTRIBUTES.get(attribute, attribute)
-        known = _of_class(attribute)
-        return Roles(frozenset({name})) if known is None or not known.container else CONTAINER
+        return _of_attribute(leaf)
     roles = _of_class(leaf)
     if roles is None or roles.classes != _LINEAR.classes or roles.names or roles.kinds:
         return roles
@@ -108,6 +105,22 @@ def roles_of(path: str) -> Roles | None:
 
 
 _LINEAR = _roles(classes="gemm")
+
+
+def _of_attribute(path: str) -> Roles:
+    """Roles of a module spelled by its attributes, "model.layers.3.self_attn.q_proj"."""
+    above, _, attribute = path.rpartition(".")
+    if attribute.isdigit():
+        return CONTAINER
+    names = {attribute, ATTRIBUTES.get(attribute, attribute)}
+    roles = _of_class(attribute)
+    if attribute.endswith("_proj") and len(names) == 1:
+        roles = _roles(classes="gemm", block=_block_of(above))
+    elif attribute in ATTRIBUTES and (roles is None or "norm" not in roles.classes):
+        roles = Roles()
+    if roles is None or roles.container:
+        return CONTAINER if roles else Roles(frozenset(names))
+    return Roles(frozenset(names) | roles.names, roles.kinds, roles.classes, roles.block)
 
 
 def _of_class(name: str) -> Roles | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import genz_core
@@ -266,7 +266,7 @@ _MUTATIONS = st.sampled_from(["drop", "stretch", "move", "rename", "unlink"])
 
 @given(st.integers(0, 2**32 - 1), _MUTATIONS, st.floats(0.02, 0.6))
 @settings(
-    max_examples=25, deadline=None,
+    max_examples=15, deadline=None, phases=(Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 def test_parts_sum_to_the_step_in_traces_that_were_tampered_with(
