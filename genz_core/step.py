@@ -18,7 +18,18 @@ from genz_core.latency import Explanation, Pricer
 from genz_core.latency.roofline import arithmetic_of, roofline
 from genz_core.operators import on_the_busiest_rank, to_the_busiest_rank
 from genz_core.short_repr import clipped, spans
-from genz_core.types import DEGREES, Array, Graph, Num, Op, Parallelism, Step, System, picked
+from genz_core.types import (
+    DEGREES,
+    Array,
+    Graph,
+    Mask,
+    Num,
+    Op,
+    Parallelism,
+    Step,
+    System,
+    picked,
+)
 from genz_core.validity import length, spread, stack
 
 #: The parts that an operator's expected latency falls into, in the order they are drawn.
@@ -233,6 +244,32 @@ def price(
         flops=stack((op.flops for op in graph.ops), size),
         bytes=stack((op.memory_bytes for op in graph.ops), size),
     )
+
+
+def bound_total_s(
+    graph: Graph,
+    system: System,
+    parallelism: Parallelism,
+    micro_batches: Array,
+    pipelined: Mask,
+) -> Array:
+    """Least latency of steps [s], [configs], as `StepEstimate.bound_total_s`, without expectations.
+
+    Args:
+        graph, parallelism: as of `price`.  micro_batches, pipelined: of each configuration.
+
+    Raises:
+        MissingSpec: the system states no peak or link that an operator needs.
+    """
+    size = micro_batches.size
+    graph = of_busiest_rank(graph, parallelism)
+    bound = stack((roofline(op, system).bound_s for op in graph.ops), size)
+    runs = np.array([op.count for op in graph.ops], dtype=float)
+    stages = spread(np.asarray(parallelism.pp, dtype=float), size)
+    operators = runs @ bound
+    stage = slowest_stage(graph, stages, bound)
+    waits = (_wait_s(operators, stage, micro_batches, follows) for follows in (True, False))
+    return np.asarray(operators + np.where(pipelined, *waits))
 
 
 def _rank_sequences(step: Step, parallelism: Parallelism) -> Num:

@@ -21,7 +21,7 @@ from genz_core.memory import Memory, memory
 from genz_core.offload import Offload, What, offload
 from genz_core.short_repr import clipped, counts, spans
 from genz_core.speculative import steps_per_token
-from genz_core.step import BY_CONFIG, StepEstimate, price
+from genz_core.step import BY_CONFIG, StepEstimate, bound_total_s, price
 from genz_core.types import Array, Group, Model, Num, Parallelism, Step, System, Workload
 from genz_core.validity import OnError, check, raise_for_status, tiled
 
@@ -184,6 +184,34 @@ def estimate(
     return priced
 
 
+def bounds(
+    model: Model,
+    system: System,
+    workload: Workload,
+    parallelism: Parallelism | None = None,
+    engine: EngineProfile | None = None,
+) -> tuple[Array, Array]:
+    """Least time of prefill and of the mean decode step [s], [configs] each: `estimate`'s bounds
+    without its expectations, some ten times as fast.
+
+    Args:
+        workload, parallelism: numbers or arrays [configs] that can run, see `estimate`.
+        engine: decides the form of the model; default: the generic one.
+
+    Raises:
+        MissingSpec: the system states no peak or link that an operator needs.
+    """
+    parallelism, deployed = parallelism or Parallelism(), deploy(model, system, engine)
+    sizes, lanes, new_tokens, cached = _lanes(workload, parallelism)
+    size = len(new_tokens) // (1 + len(_NODES))
+    parts = _parts(lanes, sizes["batch"])
+    step = Step((Group(np.ceil(sizes["batch"] / parts), new_tokens, cached),))
+    follows = np.arange(len(new_tokens)) >= size
+    graph = deployed.graph(step, lanes)
+    least = bound_total_s(graph, system, lanes, parts, follows)
+    return least[:size], _WEIGHTS @ least[size:].reshape(len(_NODES), size)
+
+
 def prefill(
     model: Model,
     system: System,
@@ -241,6 +269,18 @@ def _phases(
     engine: EngineProfile,
 ) -> tuple[StepEstimate, StepEstimate]:
     """`prefill` and `decode` of a workload, priced side by side in one graph."""
+    sizes, lanes, new_tokens, cached = _lanes(workload, parallelism)
+    size = len(new_tokens) // (1 + len(_NODES))
+    first, nodes = slice(0, size), slice(size, None)
+    both = _priced(model, system, sizes["batch"], new_tokens, cached, lanes, engine)
+    return both.of_lane(first), _mean(replace(both.of_lane(nodes), pipelined=True))
+
+
+def _lanes(
+    workload: Workload, parallelism: Parallelism
+) -> tuple[dict[str, Array], Parallelism, Array, Array]:
+    """Prefill and decode at its nodes side by side: sizes, degrees, new and cached tokens of each,
+    [(1 + nodes) x configs]."""
     sizes, lanes = tiled(workload, parallelism, 1 + len(_NODES))
     size = len(sizes["batch"]) // (1 + len(_NODES))
     first, nodes = slice(0, size), slice(size, None)
@@ -248,8 +288,7 @@ def _phases(
     new_tokens[first] = (sizes["isl"] - sizes["cached"])[first]
     cached = sizes["cached"].copy()
     cached[nodes] = _contexts({name: column[nodes] for name, column in sizes.items()})
-    both = _priced(model, system, sizes["batch"], new_tokens, cached, lanes, engine)
-    return both.of_lane(first), _mean(replace(both.of_lane(nodes), pipelined=True))
+    return sizes, lanes, new_tokens, cached
 
 
 def _contexts(sizes: Mapping[str, Array]) -> Array:
@@ -290,13 +329,18 @@ def _priced(
 ) -> StepEstimate:
     """Price a step of alike sequences, split into the micro-batches of the pipeline."""
     parallelism, deployed = parallelism or Parallelism(), deploy(model, system, engine)
-    chosen = np.asarray(parallelism.micro_batches, dtype=float)
-    parts = np.minimum(np.where(chosen > 0, chosen, parallelism.pp), batch)
+    parts = _parts(parallelism, batch)
     step = Step((Group(np.ceil(batch / parts), new_tokens, cached),))
     graph = deployed.graph(step, parallelism)
     return price(
         graph, step, system, parallelism, deployed.engine, micro_batches=parts, pipelined=pipelined
     )
+
+
+def _parts(parallelism: Parallelism, batch: Num) -> Array:
+    """Micro-batches of a step: as chosen, else one a stage, and no more than its sequences."""
+    chosen = np.asarray(parallelism.micro_batches, dtype=float)
+    return np.asarray(np.minimum(np.where(chosen > 0, chosen, parallelism.pp), batch))
 
 
 def _mean(nodes: StepEstimate) -> StepEstimate:

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 import genz_core
 from genz_core.errors import InvalidParallelism, InvalidValue, OutOfMemory
 from genz_core.types import Group, Parallelism, Workload
+from genz_core.validity import check
+from genz_core.workload import bounds
 
 several = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 #: batch, isl, osl, tp, pp, micro_batches, and the share of the prompt in a prefix cache.
@@ -209,3 +211,14 @@ def test_a_bad_neighbour_changes_nothing(model, system):
 def test_an_output_of_one_token_is_only_a_prefill(model, system):
     result = genz_core.estimate(model, system, Workload(1, 100, 1))
     assert result.e2e_s == pytest.approx(result.ttft_s)
+
+
+@several
+@given(rows=st.lists(configurations, min_size=2, max_size=6))
+def test_bounds_alone_are_those_of_the_estimate(model, system, rows):
+    whole = priced(model, system, rows)
+    good = whole.status != "invalid_parallelism"
+    load = check(model, whole.workload, whole.parallelism)
+    prefill, decode = bounds(model, system, load.workload, load.parallelism)
+    assert prefill[good] == pytest.approx(whole.prefill.bound_total_s[good], rel=1e-12)
+    assert decode[good] == pytest.approx(whole.decode.bound_total_s[good], rel=1e-12)

@@ -47,6 +47,12 @@ def estimate(
         Path | None,
         typer.Option(help="Where the priced points go.", callback=opt.writable_file),
     ] = None,
+    prefill: Annotated[
+        str, typer.Option(help='A mixed step: prompts x tokens, "1x512", "2x256@1024" cached.')
+    ] = "",
+    decode: Annotated[
+        str, typer.Option(help='A mixed step: sequences x context that decode, "64x2048".')
+    ] = "",
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
@@ -76,7 +82,29 @@ def estimate(
         osl=osl,
         **(degrees | parse_degrees(parallel)),
     )
+    if prefill or decode:
+        _print_mixed(scenario, prefill, decode, opt.table_format(format_, json))
+        return
     _print(scenario, opt.table_format(format_, json))
+
+
+def _print_mixed(scenario: Scenario, prefill: str, decode: str, chosen: TableFormat) -> None:
+    """Print the figures and operators of one step of prompts and decodes together."""
+    from app.scenario import mixed_step
+    from app.scenario.local_files import resolve_local
+    from app.wording.tables import render, to_json
+
+    groups = mixed_step.parse_groups(prefill, decode)
+    resolved = resolve_local(scenario)
+    named = mixed_step.document(resolved, groups, mixed_step.price(resolved, groups))
+    if chosen is TableFormat.json:
+        typer.echo(to_json(named))
+        return
+    operators = named.pop("operators")
+    if chosen is not TableFormat.csv:
+        typer.echo(render([{"figure": k, "value": v} for k, v in named.items()], chosen) + "\n")
+        operators = [_brief(row) for row in operators]
+    typer.echo(render(operators, chosen))
 
 
 def _price_points(points: Path, output: Path | None) -> None:

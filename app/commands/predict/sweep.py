@@ -1,8 +1,9 @@
-"""ridgeline sweep: price every combination of batches, lengths and degrees."""
+"""ridgeline sweep: price every combination of batches, lengths and degrees, or a file of axes."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -13,11 +14,13 @@ Values = Annotated[str, typer.Option(help='Values: "1,2,4", "1:256:x2" or "128:1
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command("sweep", help="Price every combination of batches, lengths and degrees.")(sweep)
+    cli.command("sweep", help="Price every combination of some axes, of options or a file.")(sweep)
 
 
 def sweep(
-    model: opt.ModelName,
+    model: Annotated[
+        str, typer.Argument(help="Name, hf:owner/name, config.json, or a YAML of axes.")
+    ],
     system: opt.SystemName = "h100-sxm5-80gb",
     engine: opt.Engine = "generic",
     weights: opt.Weights = "",
@@ -31,15 +34,32 @@ def sweep(
     frontier: Annotated[
         bool, typer.Option(help="Only points nothing beats in TPOT and tokens/s per device.")
     ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where the table of a YAML of axes goes: .parquet or .csv; taken up again where "
+            "it stopped.",
+            callback=opt.writable_file,
+        ),
+    ] = None,
+    bounds_only: Annotated[
+        bool, typer.Option("--bounds-only", help="Of a YAML of axes, the least times alone.")
+    ] = False,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    if model.endswith((".yaml", ".yml")):
+        _sweep_file(Path(model), output, bounds_only, opt.table_format(format_, json))
+        return
     from app.scenario import sweep_rows
     from app.scenario.axis_values import parse_values
     from app.scenario.local_files import resolve_local
     from app.scenario.scenario import Scenario
+    from genz_core.errors import InvalidValue
     from genz_core.search import sweep as price
 
+    if output is not None or bounds_only:
+        raise InvalidValue("--output and --bounds-only are of a YAML of axes")
     scenario = Scenario(model=model, system=system, engine=engine, weights=weights, kv=kv)
     resolved = resolve_local(scenario)
     texts = {"batch": batch, "isl": isl, "osl": osl, "tp": tp, "pp": pp, "ep": ep}
@@ -49,3 +69,37 @@ def sweep(
     if frontier:
         rows = sweep_rows.frontier(rows)
     typer.echo(opt.rendered(rows, opt.table_format(format_, json)))
+
+
+def _sweep_file(path: Path, output: Path | None, bounds_only: bool, chosen: TableFormat) -> None:
+    """Sweep a YAML of axes into a file, or print its rows."""
+    from app.commands.progress_bar import INTERRUPTED, running
+    from app.planning import sweep_axes, sweep_file
+
+    axes = sweep_axes.read(path)
+    if output is None:
+        typer.echo(opt.rendered(_rows(axes, bounds_only), chosen))
+        return
+    with running("sweeping") as job:
+        swept = sweep_file.sweep(axes, output, job.progress, job.cancelled, bounds_only=bounds_only)
+    if swept is None:
+        typer.echo("stopped; the same command goes on from here", err=True)
+        raise typer.Exit(INTERRUPTED)
+    kept = f", {swept.kept:,} of them priced before" if swept.kept else ""
+    typer.echo(f"{swept.rows:,} rows, {swept.good:,} can run{kept} -> {swept.path}")
+
+
+def _rows(axes: Any, bounds_only: bool) -> list[dict[str, Any]]:
+    """The rows of a sweep that is small enough to print, without columns that say nothing."""
+    from app.planning import sweep_file
+    from genz_core.errors import InvalidValue
+
+    if len(axes) > _MOST_PRINTED:
+        raise InvalidValue(
+            f"{len(axes):,} rows: give a file, as in --output out.parquet, for more than "
+            f"{_MOST_PRINTED:,}"
+        )
+    return sweep_file.rows(sweep_file.table(axes, bounds_only=bounds_only))
+
+
+_MOST_PRINTED = 10_000

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
+    from app.planning.sweep_result import SweptTable
     from app.scenario.results import Estimate, Sweep
     from genz_core.engine import EngineProfile
     from genz_core.types import Model, Num, System
@@ -73,24 +74,30 @@ def estimate(
 
 
 def sweep(
-    model: str | Path | Model | Mapping[str, Any],
+    model: str | Path | Model | Mapping[str, Any] | Sequence[str],
     *,
-    system: str | Path | System = "h100-sxm5-80gb",
-    engine: str | EngineProfile = "generic",
-    weights: str = "",
-    moe_weights: str = "",
-    kv: str = "",
-    activations: str = "",
-    compute: str = "",
+    system: str | Path | System | Sequence[str] = "h100-sxm5-80gb",
+    engine: str | EngineProfile | Sequence[str] = "generic",
+    weights: str | Sequence[str] = "",
+    moe_weights: str | Sequence[str] = "",
+    kv: str | Sequence[str] = "",
+    activations: str | Sequence[str] = "",
+    compute: str | Sequence[str] = "",
     on_error: OnError = "status",
-    **axes: Numbers,
-) -> Sweep:
-    """Price every combination of some axes in one call.
+    output: str | Path | None = None,
+    bounds_only: bool = False,
+    **axes: Any,
+) -> Sweep | SweptTable:
+    """Price every combination of some axes.
 
     Args:
+        model: one, several, or a YAML file of axes (docs/planning.md).
         axes: values of batch, isl, osl, tp, pp, dp, ep and cp, in the order they vary; a number
-            is an axis of one value.
+            is an axis of one value.  With several names, a file, or any other axis of the points
+            file (concurrency, rate, ...), also a range {"from": 1, "to": 8, "step": 1}.
         on_error: see `estimate`; by default a combination that cannot run has a reason code.
+        output: where the table goes, .parquet or .csv; it is taken up again where it stopped.
+        bounds_only: the least times alone.
 
     Returns:
         A table, one row a combination.
@@ -103,6 +110,10 @@ def sweep(
     (6, 'ok')
     """
     arguments = dict(locals())
+    from app.planning import sweep_result
     from app.scenario import results
 
+    output, bounds_only = arguments.pop("output"), arguments.pop("bounds_only")
+    if output is not None or bounds_only or sweep_result.several(arguments):
+        return sweep_result.sweep(arguments, output, bounds_only)
     return results.sweep(**arguments)

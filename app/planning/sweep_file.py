@@ -1,0 +1,222 @@
+"""A sweep into one tidy table, Parquet or CSV: part by part, so that it goes on where it stopped.
+
+Parts lie in a folder beside the table, named by what was asked; a sweep that is asked again prices
+the missing ones, writes the table whole, and removes the folder.
+"""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.planning import sweep_block
+from app.planning.sweep_axes import Block, SweepAxes
+from app.planning.sweep_block import Columns
+from genz_core.cells import spreadsheet_cell
+from genz_core.errors import InvalidValue
+from hardware_db.whole_file import write_whole
+
+ROWS_A_PART = 50_000
+_NOTHING = ("", False)
+KINDS = (".parquet", ".csv")
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """A sweep that was written.
+
+    rows: of the table.  good: of them that can run.  kept: rows that an earlier try had priced.
+    """
+
+    path: Path
+    rows: int
+    good: int
+    kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Rows of a block that are priced and written together."""
+
+    number: int
+    block: Block
+    start: int
+    stop: int
+
+
+def sweep(
+    axes: SweepAxes,
+    target: Path,
+    progress: Progress = lambda share, words: None,
+    cancelled: Callable[[], bool] = lambda: False,
+    *,
+    bounds_only: bool = False,
+) -> Swept | None:
+    """Price every row and write the table; None where it was cancelled, its parts are kept.
+
+    Raises:
+        InvalidValue: a target that is neither Parquet nor CSV.
+        RidgelineError: a name that nobody knows.
+    """
+    if target.suffix not in KINDS:
+        raise InvalidValue(f"{target.name}: give a file that ends in {' or '.join(KINDS)}")
+    kind = "bounds" if bounds_only else "figures"
+    folder = target.parent / f".{target.name}.{axes.digest}.{kind}"
+    folder.mkdir(parents=True, exist_ok=True)
+    total, done, kept = len(axes), 0, 0
+    found: dict[int, Any] = {}
+    for part in _parts(axes):
+        if cancelled():
+            return None
+        rows = part.stop - part.start
+        path = _path(folder, part)
+        if path.exists():
+            kept += rows
+        else:
+            names = found.get(id(part.block))
+            if names is None:
+                names = found[id(part.block)] = sweep_block.resolve(part.block)
+            columns = sweep_block.price(part.block, names, part.start, part.stop, bounds_only)
+            _write_part(columns, path)
+        done += rows
+        progress(done / max(total, 1), f"{done:,} of {total:,} rows")
+    good = _together(axes, folder, target)
+    shutil.rmtree(folder)
+    return Swept(target, total, good, kept)
+
+
+def table(axes: SweepAxes, *, bounds_only: bool = False) -> Columns:
+    """Every row in memory, {column of `COLUMNS`: [rows]}.
+
+    Raises:
+        RidgelineError: a name that nobody knows.
+    """
+    blocks = []
+    for block in axes.blocks:
+        found = sweep_block.resolve(block)
+        blocks.append(sweep_block.price(block, found, 0, len(block), bounds_only))
+    names = sweep_block.names_of(bounds_only)
+    return {name: np.concatenate([block[name] for block in blocks]) for name in names}
+
+
+def rows(columns: Columns) -> list[dict[str, Any]]:
+    """Rows of a table, without the columns that are empty in all of them."""
+    said = {}
+    for name, values in columns.items():
+        cells = values.tolist()
+        if name not in ("status", "fits") and all(
+            cell in _NOTHING or cell != cell for cell in cells
+        ):
+            continue
+        if name in sweep_block.WHOLE:
+            cells = [int(cell) if cell == cell else cell for cell in cells]
+        said[name] = cells
+    return [dict(zip(said, cells, strict=True)) for cells in zip(*said.values(), strict=True)]
+
+
+def _parts(axes: SweepAxes) -> Iterator[_Part]:
+    number = 0
+    for block in axes.blocks:
+        for start in range(0, len(block), ROWS_A_PART):
+            yield _Part(number, block, start, min(start + ROWS_A_PART, len(block)))
+            number += 1
+
+
+def _path(folder: Path, part: _Part) -> Path:
+    return folder / f"{part.number:06d}.parquet"
+
+
+def _write_part(columns: Columns, path: Path) -> None:
+    """A part as Parquet; the file appears whole or not at all."""
+    import pyarrow.parquet as parquet
+
+    with write_whole(path) as draft:
+        parquet.write_table(_arrow(columns), draft, compression="none")
+
+
+def _arrow(columns: Columns) -> Any:
+    import pyarrow
+
+    arrays = {}
+    for name, values in columns.items():
+        if values.dtype == object and name != "sequence_parallel":
+            arrays[name] = _strings(values)
+        elif values.dtype == object:
+            arrays[name] = pyarrow.array(values.astype(bool))
+        else:
+            kind = pyarrow.int64() if name in sweep_block.WHOLE else None
+            arrays[name] = pyarrow.array(values, type=kind, from_pandas=True)
+    return pyarrow.table(arrays)
+
+
+def _strings(values: Any) -> Any:
+    """A column of texts, mostly one of them."""
+    import pyarrow
+
+    first = values[0]
+    if (values == first).all():
+        zeros = np.zeros(len(values), dtype=np.int8)
+        return pyarrow.DictionaryArray.from_arrays(zeros, [str(first)]).cast(pyarrow.string())
+    return pyarrow.array([str(value) for value in values], pyarrow.string())
+
+
+def _together(axes: SweepAxes, folder: Path, target: Path) -> int:
+    """Write the table of all parts; returns how many rows can run."""
+    import pyarrow.parquet as parquet
+
+    parts = (parquet.read_table(_path(folder, part)) for part in _parts(axes))
+    with write_whole(target) as draft:
+        return (_as_parquet if target.suffix == ".parquet" else _as_csv)(parts, draft)
+
+
+def _as_parquet(parts: Iterator[Any], draft: Path) -> int:
+    import pyarrow.parquet as parquet
+
+    good, writer = 0, None
+    try:
+        for part in parts:
+            writer = writer or parquet.ParquetWriter(draft, part.schema, compression="snappy")
+            writer.write_table(part)
+            good += _good(part)
+    finally:
+        if writer is not None:
+            writer.close()
+    return good
+
+
+def _as_csv(parts: Iterator[Any], draft: Path) -> int:
+    good = 0
+    with draft.open("w", newline="", encoding="utf-8") as handle:
+        lines = csv.writer(handle)
+        for number, part in enumerate(parts):
+            if not number:
+                lines.writerow(part.column_names)
+            columns = (_cells(part[name]) for name in part.column_names)
+            lines.writerows(zip(*columns, strict=True))
+            good += _good(part)
+    return good
+
+
+def _good(part: Any) -> int:
+    import pyarrow.compute
+
+    return int(pyarrow.compute.sum(pyarrow.compute.equal(part["status"], "ok")).as_py() or 0)
+
+
+def _cells(column: Any) -> list[Any]:
+    """A column as cells: text safe for spreadsheets, numbers in nine digits, nothing where none."""
+    values = column.to_pylist()
+    if str(column.type) == "string":
+        return [spreadsheet_cell(value) for value in values]
+    return ["" if value is None else _cell(value) for value in values]
+
+
+def _cell(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value:.9g}"
