@@ -19,6 +19,7 @@ from profilers.readers import (
     nsys_csv,
     nsys_rep,
     nsys_sqlite,
+    nsys_staged,
     rocpd,
     rocprof_csv,
     torch_trace,
@@ -32,9 +33,9 @@ Reader = Callable[[Path], Report]
 
 #: What is read, for messages and upload forms.
 ACCEPTED = (
-    "Nsight Systems exports (.sqlite) and stats tables (.csv), Nsight Compute reports (.ncu-rep) "
-    "and tables (.csv), PyTorch profiler traces (.json, .json.gz, .zip), rocprofv3's tables (.csv) "
-    "and databases (.db)"
+    "Nsight Systems exports (.sqlite, .json, Parquet folders) and stats tables (.csv), Nsight "
+    "Compute reports (.ncu-rep) and tables (.csv), PyTorch profiler traces (.json, .json.gz, "
+    ".zip), rocprofv3's tables (.csv) and databases (.db)"
 )
 
 
@@ -103,6 +104,8 @@ def _reader(file: Path) -> Reader:
     Raises:
         ReportError: no reader knows it.
     """
+    if file.is_dir() and nsys_staged.is_parquet_folder(file):
+        return nsys_staged.read_parquet_folder
     if not file.is_file():
         raise ReportError("no such file" if not file.exists() else "not a file")
     with file.open("rb") as opened:
@@ -118,6 +121,8 @@ def _reader(file: Path) -> Reader:
         if module.sniff(magic):
             return module.read
     head = decompressed_head(file, _SEARCHED_BYTES)
+    if nsys_staged.sniff_lines(head):
+        return nsys_staged.read_lines
     if torch_trace.sniff(head):
         if _ROCPROF_JSON in head[:4096]:
             raise ReportError(

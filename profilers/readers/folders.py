@@ -9,7 +9,7 @@ from pathlib import Path
 
 from genz_core.errors import ReportError
 from profilers.attribution import DEFAULT_PHASES, PhasePattern
-from profilers.readers import read_report
+from profilers.readers import nsys_staged, read_report
 from profilers.schema import Report
 
 #: A run writes a file a rank, perhaps in a folder a host.
@@ -36,6 +36,8 @@ def read_folder(
     root = Path(folder)
     if not root.is_dir():
         raise ReportError(f"{root.name}: no such folder")
+    if nsys_staged.is_parquet_folder(root):
+        return FolderReports((read_report(root, phases=phases),), (root,), {})
     reports, paths, left_out = [], [], {}
     for path in _files(root):
         try:
