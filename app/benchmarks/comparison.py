@@ -9,13 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from app.benchmarks.deployment import Deployment
 from app.benchmarks.predicted import Predicted, Prediction, predict
 from genz_core.errors import RidgelineError
-from profilers.serving_results import LATENCIES, Percentiles, ServingMeasurement
+from profilers.serving_results import LATENCIES, ServingMeasurement
 from profilers.serving_results.measurement import Throughput
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Where a measured figure lies.  "below bound": faster than physics allows, so something else ran
 #: than what is priced, or the figure does not mean what its name says.
@@ -110,8 +113,14 @@ class Point:
     @property
     def label(self) -> str:
         """What tells this run from others: its file, label and load."""
+        file = self.measurement.file
+        return f"{file}, {self.in_its_file}" if file else self.in_its_file
+
+    @property
+    def in_its_file(self) -> str:
+        """What tells this run from others of its file: label and load."""
         m = self.measurement
-        named = [m.file, m.subject.label, self.deployment.load.words, m.phase]
+        named = (m.subject.label, self.deployment.load.words, m.phase)
         return ", ".join(part for part in named if part)
 
     @property
@@ -132,6 +141,24 @@ class Comparison:
     points: tuple[Point, ...]
     level: float
     notes: tuple[str, ...] = field(default=())
+
+    def label(self, point: Point) -> str:
+        """What tells a run from the others: of one file, what tells it from others there."""
+        files = {one.measurement.file for one in self.points}
+        return point.label if len(files) > 1 else point.in_its_file
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row a figure of every run, with all that is known of it."""
+        return [
+            {"run": point.label, **row.to_dict()} for point in self.points for row in point.rows
+        ]
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """`rows` as a data frame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows)
 
     @property
     def predicted(self) -> tuple[Point, ...]:
@@ -177,8 +204,9 @@ def measured_figures(measurement: ServingMeasurement) -> dict[str, float]:
 
 
 def _latency_figures(measurement: ServingMeasurement) -> Iterator[tuple[str, float]]:
-    for latency in LATENCIES:
-        spread: Percentiles = getattr(measurement, latency)
+    spreads = {name: getattr(measurement, name) for name in LATENCIES}
+    spreads["tpot_s"] = measurement.decode_tpot_s
+    for latency, spread in spreads.items():
         stem = latency.removesuffix("_s")
         known = {"mean": spread.mean, **{f"p{at:g}": spread.at.get(at) for at in PERCENTS}}
         for what, value in known.items():

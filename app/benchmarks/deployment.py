@@ -193,7 +193,9 @@ def _fill_degrees(
         found.fill(name, ranks, "the file states it")
     if known:
         return
-    if subject.devices:
+    if subject.devices == 1:
+        found.fill("tp", 1, "the file states one device")
+    elif subject.devices:
         words = f"the file states {subject.devices} devices, and not how the model was split"
         found.fill("tp", subject.devices, f"{words}: taken for tensor parallelism")
     else:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from app.benchmarks.comparison import Comparison, Point, Row
 from app.benchmarks.deployment import Deployment
-from app.benchmarks.guard import Guarded
+from app.benchmarks.findings import findings
+from app.benchmarks.guard import Guarded, figure_words, value_words
+from app.benchmarks.replay import Replay
 from app.scenario.scenario import basis
 
 
@@ -65,19 +68,49 @@ def notes_of(point: Point) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*point.measurement.notes, *predicted)))
 
 
-def figure_row(row: Row) -> Mapping[str, Any]:
-    """A figure for a table of the command line."""
-    one = row.predicted
+def of_comparison(compared: Comparison, replayed: Sequence[Replay] = ()) -> dict[str, Any]:
+    """A comparison as `ridgeline compare --json` prints it."""
     return {
-        "figure": row.figure,
-        "measured": row.measured,
-        "predicted": one.value,
-        "low": one.low,
-        "high": one.high,
-        "bound": one.bound,
-        "simulated": row.simulated,
-        "place": row.place,
+        "kind": "benchmark results",
+        "level": compared.level,
+        "runs": [
+            {**run_of(point), "figures": [row.to_dict() for row in point.rows]}
+            for point in compared.points
+        ],
+        "findings": [finding.to_dict() for finding in findings(compared)],
+        "replays": [one.document() for one in replayed],
+        "notes": list(compared.notes),
     }
+
+
+def short_row(row: Row, level: float) -> dict[str, Any]:
+    """A figure for a reader, its interval in one cell."""
+    one = row.predicted
+
+    def words(value: float) -> str:
+        return value_words(row.figure, value) if math.isfinite(value) else ""
+
+    ends = f"{words(one.low)} to {words(one.high)}" if math.isfinite(one.low) else ""
+    return {
+        "figure": figure_words(row.figure),
+        "measured": words(row.measured),
+        "predicted": words(one.value),
+        f"{level * 100:g} %": ends,
+        "bound": words(one.bound),
+        "measured / predicted": row.ratio,
+        "simulated": words(row.simulated),
+        "place": row.place if row.place != "not predicted" else "",
+    }
+
+
+def sentences(compared: Comparison) -> list[str]:
+    """What was taken and noted, a line each."""
+    noted = {words: None for point in compared.points for words in notes_of(point)}
+    told = {
+        f"filled: {filling}": None for p in compared.points for filling in p.deployment.fillings
+    }
+    asked = {f"asked: {one}": None for p in compared.points for one in p.deployment.missing}
+    return [*told, *asked, *(f"note: {words}" for words in (*noted, *compared.notes))]
 
 
 def assumptions(compared: Comparison) -> list[str]:

@@ -20,6 +20,7 @@ class Load:
     concurrency: users of a closed loop, or sequences of a batch.  rate: arrivals per second; one of
     the two is 0.  waves: requests of a user, all users starting together.  isl, osl: nominal;
     whole tokens; lengths were uniform in [length_ratio, 1] of them.  context: tokens cached before.
+    requests: of the whole run, 0 where it is not known.
     why: what the choice rests on, in words.
     """
 
@@ -31,6 +32,7 @@ class Load:
     osl: float = 0.0
     length_ratio: float = 1.0
     context: float = 0.0
+    requests: int = 0
     why: str = ""
 
     @property
@@ -41,6 +43,8 @@ class Load:
     def words(self) -> str:
         """ "concurrency 8, 1024/128 tokens"."""
         lengths = f"{self.isl:,.0f}/{self.osl:,.0f} tokens"
+        if not self.isl or not self.osl:
+            lengths = f"{self.isl or self.osl:,.0f} tokens"
         if self.rate:
             return f"{self.rate:g} requests/s, {lengths}"
         return f"concurrency {self.concurrency:g}, {lengths}"
@@ -70,6 +74,7 @@ def load_of(measurement: ServingMeasurement, given: Mapping[str, Any]) -> Load:
         osl=osl,
         length_ratio=ratio,
         context=measurement.lengths.context or 0.0,
+        requests=requests,
     )
 
 
@@ -106,9 +111,9 @@ def _is_full(measurement: ServingMeasurement, users: float) -> bool:
     by Little's law (requests per second x mean time of one)."""
     open_requests = measurement.load.concurrency_mean
     rate, each = measurement.throughput.requests_per_s, measurement.e2e_s.typical
-    if each is None and measurement.ttft_s.typical and measurement.tpot_s.typical:
+    if each is None and measurement.ttft_s.typical and measurement.decode_tpot_s.typical:
         osl = measurement.lengths.osl.typical or 1.0
-        each = measurement.ttft_s.typical + measurement.tpot_s.typical * (osl - 1.0)
+        each = measurement.ttft_s.typical + measurement.decode_tpot_s.typical * (osl - 1.0)
     if open_requests is None and rate and each:
         open_requests = rate * each
     return open_requests is None or open_requests >= _FULL * users

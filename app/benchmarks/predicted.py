@@ -129,10 +129,15 @@ def _e2e(figures: Mapping[str, Predicted], osl: float) -> Predicted:
 
 
 def _rates(result: ServingEstimate, load: Load, e2e: Predicted) -> dict[str, Predicted]:
-    """Rates of tokens and requests; of a closed loop they err with the time of a request."""
+    """Rates of tokens and requests; of a closed loop they err with the time of a request.
+
+    A run at a rate lasts until its last request is answered, so its rates lie below what was sent.
+    """
     out = _at(result.output_tokens_per_s)
-    requests = out / _at(result.osl)
     closed = not load.rate
+    if not closed and load.requests:
+        out *= load.requests / (load.requests + load.rate * e2e.value)
+    requests = out / _at(result.osl)
     values = {
         "requests_per_s": requests,
         "input_tokens_per_s": requests * load.mean_isl,

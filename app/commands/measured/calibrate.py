@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from app.commands import options as opt
+from app.commands.measured import calibrate_runs
 from app.commands.options import Json
-
-if TYPE_CHECKING:
-    from app.calibration.from_runs import RecipeCalibration
 
 
 def register(cli: typer.Typer) -> None:
@@ -20,7 +18,7 @@ def register(cli: typer.Typer) -> None:
         machine
     )
     group.command("report", help="Kernels of profiler reports -> a system and a profile.")(report)
-    group.command("runs", help="One to five runs of your own -> an engine for that recipe.")(runs)
+    calibrate_runs.register(group)
     cli.add_typer(group, name="calibrate")
 
 
@@ -189,61 +187,3 @@ def report(
     )  # fmt: skip
     for path in paths:
         typer.echo(f"  {path}")
-
-
-def runs(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help="A points file with measured_ttft_s and measured_tpot_s (rows with a concurrency) "
-            "or measured_prefill_s, measured_decode_step_s, measured_e2e_s (rows with a batch)."
-        ),
-    ],
-    save: Annotated[bool, typer.Option(help="Use it in every later prediction.")] = True,
-    forget: Annotated[
-        bool, typer.Option("--forget", help="Drop what was kept for the recipes of the file.")
-    ] = False,
-    json: Json = False,
-) -> None:
-    from app.calibration import from_runs
-    from app.commands.progress_bar import running
-    from app.scenario import points_file
-    from app.scenario.local_files import resolve_local
-
-    if forget:
-        for key, dropped in from_runs.forget(file, resolve_local).items():
-            outcome = "forgotten" if dropped else "nothing was kept"
-            typer.echo(f"{from_runs.recipe_words(key)}: {outcome}")
-        return
-    rows = points_file.read(file)
-    with running("calibrating") as run:
-        calibrations = from_runs.calibrate(rows, run.progress, resolve_local)
-    paths = [from_runs.keep(calibration) for calibration in calibrations] if save else []
-    _print_runs(calibrations, str(paths[0]) if paths else "", json)  # one file holds all recipes
-
-
-def _print_runs(calibrations: list[RecipeCalibration], path: str, json: bool) -> None:
-    """Print figures, constants and errors of each recipe.  path: of the kept recipes, or ""."""
-    from app.calibration import from_runs
-    from app.wording.tables import TableFormat, render, to_json
-
-    if json:
-        facts = [
-            {
-                "recipe": from_runs.recipe_words(calibration.key),
-                "model": calibration.measured.model,
-                "runs": from_runs.figure_rows(calibration),
-                "constants": from_runs.constant_rows(calibration),
-                "file": path,
-            }
-            for calibration in calibrations
-        ]
-        typer.echo(to_json(facts))
-        return
-    for calibration in calibrations:
-        recipe = from_runs.recipe_words(calibration.key)
-        typer.echo(f"{calibration.measured.model}, {recipe}\n")
-        typer.echo(render(from_runs.figure_rows(calibration), TableFormat.text) + "\n")
-        typer.echo(render(from_runs.constant_rows(calibration), TableFormat.text) + "\n")
-        typer.echo(from_runs.sentence(calibration) + "\n")
-    typer.echo(f"kept in {path}" if path else "not kept")

@@ -1,4 +1,4 @@
-"""ridgeline compare: profiler reports beside the prediction of the same work."""
+"""ridgeline compare: profiler reports, or benchmarks' results, beside their prediction."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.commands import options as opt
+from app.commands.measured import compare_results
+from app.commands.measured import result_options as result
 from app.wording.tables import TableFormat
 
 if TYPE_CHECKING:
@@ -24,20 +26,31 @@ _OWN = {
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command("compare", help="Reports beside the prediction of what ran.")(compare)
+    cli.command(
+        "compare", help="Profiler reports, or results of benchmarks, beside their prediction."
+    )(compare)
 
 
 def compare(
     ctx: typer.Context,
-    files: Annotated[list[Path], typer.Argument(help="Reports of one run: stages or ranks.")],
-    model: Annotated[str, typer.Option(help="Name, Hugging Face id or config.json.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Reports of one run (stages, ranks), or results of benchmarks."),
+    ],
+    model: Annotated[
+        str,
+        typer.Option(help="Name, Hugging Face id or config.json; a result may name it itself."),
+    ] = "",
     system: Annotated[
-        str, typer.Option(help="Slug, alias or YAML; default: the device the reports name.")
+        str, typer.Option(help="Slug, alias or YAML; default: the device the files name.")
     ] = "",
     engine: opt.Engine = "generic",
     weights: opt.Weights = "",
     kv: opt.Kv = "",
     tp: opt.Tp = 1,
+    pp: result.Pp = 0,
+    dp: result.Dp = 0,
+    ep: result.Ep = 0,
     batch: opt.Batch = 1,
     isl: opt.Isl = 1024,
     osl: opt.Osl = 128,
@@ -51,15 +64,29 @@ def compare(
     fill: Annotated[
         bool, typer.Option(help="Fill what is not typed from what ran; --no-fill: the defaults.")
     ] = True,
+    concurrency: result.Concurrency = 0.0,
+    rate: result.Rate = 0.0,
+    level: result.Level = 80.0,
+    simulate: Annotated[
+        bool, typer.Option("--simulate", help="Results: the simulation's percentiles beside.")
+    ] = False,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Results: request by request through the simulation.")
+    ] = False,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    if result.are_results(files):
+        compare_results.run(ctx, files, level, simulate, replay, opt.table_format(format_, json))
+        return
     import profilers
     from app.commands.measured.import_ import phase_patterns
     from app.measuring.comparison import Asked, compare_asked
     from app.scenario.local_files import model_source, system_source
     from app.scenario.scenario import Scenario
 
+    if not model:
+        raise typer.BadParameter("Missing option '--model'")
     patterns = phase_patterns(phase or [])
     reports = profilers.read_reports(files, phases=patterns)
     asked = Asked(

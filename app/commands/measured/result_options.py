@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,25 @@ Osl = Annotated[int, typer.Option(help="Output tokens; default: the file's.")]
 Concurrency = Annotated[float, typer.Option(help="Open requests; default: the file's.")]
 Rate = Annotated[float, typer.Option(help="Requests per second; default: the file's.")]
 Level = Annotated[float, typer.Option(help="Percent of runs that an interval is to hold.")]
+
+
+def are_results(files: Sequence[Path]) -> bool:
+    """Whether files are results of benchmarks, by their content.
+
+    Raises:
+        InvalidValue: some are and some are not.
+    """
+    from genz_core.errors import InvalidValue
+    from profilers.serving_results import is_result
+
+    found = [is_result(path) for path in files]
+    if any(found) and not all(found):
+        other = files[found.index(False)]
+        raise InvalidValue(
+            f"{other.name} is no result of a benchmark, {files[found.index(True)].name} is one: "
+            "compare them apart"
+        )
+    return all(found)
 
 
 def deployments(ctx: typer.Context, files: list[Path]) -> list[Deployment]:

@@ -1,0 +1,157 @@
+"""Calibrations from results: several runs fit the engine, one sets the scale of its steps.
+
+Both are scoped (to one model, format, engine and system; the scale to one split, too), kept among
+the user's own calibrations, and forgotten by the same results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from app.benchmarks.deployment import Deployment, LookUp
+from app.benchmarks.simulated import offered
+from app.calibration import from_one_run, from_runs
+from app.scenario.points_file import Row
+from app.scenario.points_row import NAMES
+from app.scenario.scenario import resolve
+from app.simulation.run import Settings
+from genz_core.errors import InvalidValue
+from profilers.collect.progress import Cancel, Progress, never, silent
+from profilers.serving_results import ServingMeasurement
+
+_DEGREES = ("tp", "pp", "dp", "ep", "moe_tp")
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """What was learnt: recipes from several runs, or the scale of the steps from one.
+
+    date: of the calibration, YYYY-MM-DD.
+    """
+
+    recipes: tuple[from_runs.RecipeCalibration, ...] = ()
+    steps: from_one_run.StepFit | None = None
+    date: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """What was learnt, in words."""
+        if self.steps:
+            return self.steps.scale.sentence
+        return "; ".join(
+            f"{one.measured.model}, {from_runs.recipe_words(one.key)}: {from_runs.sentence(one)}"
+            for one in self.recipes
+        )
+
+
+def calibrate(
+    deployments: Sequence[Deployment],
+    progress: Progress = silent,
+    cancelled: Cancel = never,
+    look_up: LookUp = resolve,
+) -> Calibrated:
+    """Learn from measured runs.
+
+    look_up: as of `app.benchmarks.deployment.deployment`.
+
+    Raises:
+        InvalidValue: something that is needed is missing, a file contradicts what is priced, or
+            the runs measure nothing that can be fitted.
+        Cancelled: `cancelled` said so.
+    """
+    for one in deployments:
+        _check(one)
+    today = date.today().isoformat()
+    [first, *others] = deployments
+    if not others and not first.measurement.phase and (tpot := _tpot_s(first.measurement)):
+        settings = Settings(offered(first))
+        fitted = from_one_run.fit(first.priced(), settings, tpot, progress, cancelled)
+        return Calibrated(steps=fitted, date=today)
+    rows = [row_of(one, number) for number, one in enumerate(deployments, start=1)]
+    return Calibrated(tuple(from_runs.calibrate(rows, progress, look_up)), date=today)
+
+
+def keep(calibrated: Calibrated) -> list[Path]:
+    """Keep a calibration among the user's own; returns the files that hold it."""
+    paths = [from_runs.keep(one) for one in calibrated.recipes]
+    if calibrated.steps:
+        paths.append(from_one_run.keep(calibrated.steps))
+    return list(dict.fromkeys(paths))
+
+
+def forget(deployments: Sequence[Deployment]) -> dict[str, bool]:
+    """Drop what was kept for the deployments: {recipe in words: whether anything was kept}."""
+    from genz_core.deployment import recipe_key
+    from hardware_db import recipes
+
+    found: dict[str, bool] = {}
+    for one in deployments:
+        resolved = one.priced()
+        key = recipe_key(resolved.engine, resolved.model, resolved.system)
+        dropped = [recipes.forget_recipe(key), from_one_run.forget(resolved)]
+        words = from_runs.recipe_words(key)
+        found[words] = found.get(words, False) or any(dropped)
+    return found
+
+
+def row_of(one: Deployment, number: int) -> Row:
+    """A run as a row of a points file with its measured figures.
+
+    Raises:
+        InvalidValue: it measures neither TTFT nor TPOT.
+    """
+    scenario, load, measurement = one.scenario, one.load, one.measurement
+    row = {name: str(getattr(scenario, name) or "") for name in (*NAMES, *_DEGREES)}
+    row |= {"id": f"run {number}", "isl": f"{load.isl:.0f}", "osl": f"{load.osl:.0f}"}
+    if measurement.phase:
+        return row | _alone(one)
+    kind = "rate" if load.rate else "concurrency"
+    value = f"{load.rate:g}" if load.rate else f"{max(load.concurrency, 1):.0f}"
+    ratio = f"{load.length_ratio:g}" if load.length_ratio < 1.0 else ""
+    figures = {
+        "measured_ttft_s": measurement.ttft_s.mean,
+        "measured_tpot_s": _tpot_s(measurement),
+    }
+    known = {name: f"{value:.9g}" for name, value in figures.items() if value}
+    if not known:
+        raise InvalidValue(f"{measurement.file}: no mean TTFT and no mean TPOT to calibrate from")
+    return row | {kind: value, "length_ratio": ratio} | known
+
+
+def _alone(one: Deployment) -> Row:
+    """The load and the figure of a prefill or a decode alone."""
+    load, measurement = one.load, one.measurement
+    batch = max(round(load.concurrency), 1)
+    rates = measurement.throughput
+    if measurement.phase == "prefill":
+        rate, tokens, name = rates.input_tokens_per_s, batch * load.isl, "measured_prefill_s"
+    else:
+        rate, tokens, name = rates.output_tokens_per_s, float(batch), "measured_decode_step_s"
+    if not rate:
+        raise InvalidValue(f"{measurement.file}: no tokens per second to calibrate from")
+    isl, osl = max(load.isl, load.context, 1.0), max(load.osl, 1.0)
+    return {
+        "batch": str(batch), "isl": f"{isl:.0f}", "osl": f"{osl:.0f}", name: f"{tokens / rate:.9g}",
+    }  # fmt: skip
+
+
+def _tpot_s(measurement: ServingMeasurement) -> float | None:
+    """The mean gap between tokens of a request, which a predicted TPOT is."""
+    return measurement.decode_tpot_s.mean
+
+
+def _check(one: Deployment) -> None:
+    """Refuse a run that cannot be learnt from.
+
+    Raises:
+        InvalidValue: something is missing, or the file says otherwise than what is priced.
+    """
+    one.priced()
+    if one.differences:
+        said = "; ".join(map(str, one.differences))
+        raise InvalidValue(
+            f"{one.measurement.file}: nothing is learnt from a contradiction: {said}"
+        )

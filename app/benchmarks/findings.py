@@ -1,0 +1,208 @@
+"""Comparisons in sentences: the largest gaps, whether they lie inside, and what they suggest.
+
+What a pattern suggests are causes to look at, none of them proven: a result holds no kernels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean, pstdev
+from typing import Any
+
+from app.benchmarks.comparison import Comparison, Point, Row
+from app.benchmarks.guard import figure_words, value_words
+
+_MOST_GAPS = 4
+#: A gap below this is none; ratios this alike are one factor; this apart they change with load.
+_SMALL, _ALIKE, _APART = 1.1, 1.15, 1.3
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A sentence on a comparison.  kind: "summary", "gap", "bound" or "cause".
+
+    ratio: measured over predicted, NaN where it is of several.
+    """
+
+    kind: str
+    sentence: str
+    ratio: float = math.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def findings(comparison: Comparison) -> list[Finding]:
+    """What a comparison shows, the summary first."""
+    if not comparison.predicted:
+        return []
+    return [
+        *_summary(comparison),
+        *_contradictions(comparison),
+        *_below_bound(comparison),
+        *_gaps(comparison),
+        *_causes(comparison),
+    ]
+
+
+def _summary(comparison: Comparison) -> Iterator[Finding]:
+    rows = [row for point in comparison.predicted for row in point.rows]
+    judged = [row for row in rows if row.place in ("inside", "better", "worse", "below bound")]
+    if not judged:
+        yield Finding("summary", "No figure of these results has a validated interval.")
+        return
+    counts = {place: sum(row.place == place for row in judged) for place in ("inside", "worse")}
+    faster = len(judged) - sum(counts.values())
+    yield Finding(
+        "summary",
+        f"{counts['inside']} of {len(judged)} figures with an interval lie inside its "
+        f"{comparison.level * 100:g} %, {counts['worse']} are worse, {faster} better.",
+    )
+
+
+def _contradictions(comparison: Comparison) -> Iterator[Finding]:
+    said = {str(one): None for p in comparison.points for one in p.deployment.differences}
+    for sentence in said:
+        yield Finding("bound", f"{sentence}; what ran may not be what is priced.")
+
+
+def _below_bound(comparison: Comparison) -> Iterator[Finding]:
+    for point in comparison.predicted:
+        figures = [figure_words(row.figure) for row in point.rows if row.place == "below bound"]
+        if figures:
+            yield Finding(
+                "bound",
+                f"{comparison.label(point)}: {', '.join(figures)} beyond what the hardware allows "
+                "at this deployment: another model, format, split or device ran, prompts were "
+                "cached, drafts were accepted, or the tool counts otherwise.",
+            )
+
+
+def _gaps(comparison: Comparison) -> Iterator[Finding]:
+    """The largest gaps, worse ones first."""
+    found = [
+        (point, row)
+        for point in comparison.predicted
+        for row in point.rows
+        if math.isfinite(row.ratio) and row.place != "below bound" and _slowness(row) > _SMALL
+    ]
+    found.sort(key=lambda pair: -_slowness(pair[1]))
+    alike: dict[tuple[int, str], tuple[Point, Row]] = {}
+    for point, row in found:
+        alike.setdefault((id(point), _family(row)), (point, row))
+    for point, row in list(alike.values())[:_MOST_GAPS]:
+        where = {
+            "inside": f"inside the {comparison.level * 100:g} % interval",
+            "worse": f"beyond the {comparison.level * 100:g} % interval",
+            "not validated": "of a figure without an interval",
+        }.get(row.place, row.place)
+        yield Finding(
+            "gap",
+            f"{comparison.label(point)}: {figure_words(row.figure)} "
+            f"{value_words(row.figure, row.measured)}, predicted "
+            f"{value_words(row.figure, row.predicted.value)}: {_slowness(row):.2f} x slower, "
+            f"{where}.",
+            row.ratio,
+        )
+
+
+def _family(row: Row) -> str:
+    """Figures that say the same: those of a latency, ITL as TPOT, and all rates."""
+    return "rate" if row.is_rate else row.figure.partition("_")[0].replace("itl", "tpot")
+
+
+def _slowness(row: Row) -> float:
+    """How many times slower than predicted."""
+    return 1.0 / row.ratio if row.is_rate else row.ratio
+
+
+# ------------------------------------------------------------------------------- causes
+
+
+def _causes(comparison: Comparison) -> Iterator[Finding]:
+    points = sorted(comparison.predicted, key=_size)
+    tpot = _ratios(points, ("tpot_mean_s", "tpot_p50_s", "itl_mean_s"))
+    ttft = _ratios(points, ("ttft_p50_s", "ttft_mean_s"))
+    for words in (_of_steps(tpot), _of_first_tokens(ttft, tpot), _of_tails(comparison, points)):
+        if words:
+            yield Finding("cause", words)
+
+
+def _size(point: Point) -> float:
+    load = point.deployment.load
+    return load.concurrency or load.rate
+
+
+def _ratios(points: Sequence[Point], figures: Sequence[str]) -> list[float]:
+    """Measured over predicted of the first figure that each point has, by rising load."""
+    found = []
+    for point in points:
+        rows = (point.row(figure) for figure in figures)
+        ratios = [row.ratio for row in rows if row is not None and math.isfinite(row.ratio)]
+        found += ratios[:1]
+    return found
+
+
+def _of_steps(ratios: Sequence[float]) -> str:
+    """What the ratios of TPOT along the load suggest."""
+    if not ratios:
+        return ""
+    middle = math.exp(fmean(map(math.log, ratios)))
+    apart = math.exp(pstdev(map(math.log, ratios))) if len(ratios) > 1 else 1.0
+    if len(ratios) > 1 and ratios[-1] > ratios[0] * _APART:
+        return (
+            f"TPOT's gap grows with load ({ratios[0]:.2f} x at the least, {ratios[-1]:.2f} x at "
+            "the most): look at the limit of sequences, room for the KV cache, preemptions, and "
+            "host time per sequence."
+        )
+    if len(ratios) > 1 and ratios[0] > ratios[-1] * _APART:
+        return (
+            f"TPOT's gap shrinks with load ({ratios[0]:.2f} x at the least, {ratios[-1]:.2f} x at "
+            "the most): a constant time of a step, such as launches without captured graphs or a "
+            "slow host."
+        )
+    if apart <= _ALIKE and not 1 / _SMALL <= middle <= _SMALL:
+        word = "slower" if middle > 1 else "faster"
+        return (
+            f"Steps are {word} than predicted by one factor, {middle:.2f} x measured over "
+            "predicted: a calibration from these results removes it; else look at weight format, "
+            "split, clocks and the engine's version."
+        )
+    return ""
+
+
+def _of_first_tokens(ttft: Sequence[float], tpot: Sequence[float]) -> str:
+    if not ttft:
+        return ""
+    first = math.exp(fmean(map(math.log, ttft)))
+    later = math.exp(fmean(map(math.log, tpot))) if tpot else 1.0
+    if first > _APART * max(later, 1.0):
+        return (
+            f"TTFT is {first:.2f} x predicted, TPOT {later:.2f} x: the time is before the first "
+            "token, so look at queueing, the budget of tokens of a step, the client's distance "
+            "and a start of all users at once."
+            if tpot
+            else f"TTFT is {first:.2f} x predicted: look at queueing and at the client's distance."
+        )
+    if first < 1.0 / _APART:
+        return (
+            f"TTFT is {first:.2f} x predicted: cached prefixes, or prompts shorter than the file "
+            "says, would do that."
+        )
+    return ""
+
+
+def _of_tails(comparison: Comparison, points: Sequence[Point]) -> str:
+    """A mean TTFT far above its median: a queue that built up over a part of the run."""
+    for point in reversed(points):
+        mean, median = point.row("ttft_mean_s"), point.row("ttft_p50_s")
+        if mean and median and mean.measured > 2.0 * median.measured:
+            times = mean.measured / median.measured
+            return (
+                f"{comparison.label(point)}: the mean TTFT is {times:.1f} x its median: a queue "
+                "built up for a part of the run, which a steady prediction does not hold; compare "
+                "the simulation."
+            )
+    return ""

@@ -1,0 +1,235 @@
+"""The requests of a measured run sent through the simulation, one by one: where the two part.
+
+The same lengths at the same arrivals, where the file lists arrivals.  Where it does not, a closed
+loop sends the requests in their order, and a rate draws arrivals anew, so that only the
+distributions compare.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from app.benchmarks.deployment import Deployment
+from app.benchmarks.simulated import MOST
+from app.simulation.offered_load import OfferedLoad
+from app.simulation.run import Run, Settings, run
+from app.simulation.trace_file import Trace
+from app.wording import quantities
+from genz_core.errors import InvalidValue
+from genz_core.serving.simulation import Requests, draws
+from genz_core.types import Array
+from profilers.collect.progress import Cancel, Progress, never, silent
+
+LATENCIES = ("ttft", "e2e")
+#: Requests on either side of a parting at least, and how far apart both sides must lie.
+_LEAST, _APART = 8, 1.25
+_AXES = {
+    "arrival_s": "requests that came after {value}",
+    "isl": "prompts of more than {value} tokens",
+    "osl": "answers of more than {value} tokens",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """Where measured over simulated changes most along an axis.
+
+    axis: "arrival_s", "isl" or "osl".  value: at which.  before, after: median ratio on both sides.
+    """
+
+    latency: str
+    axis: str
+    value: float
+    before: float
+    after: float
+
+    @property
+    def sentence(self) -> str:
+        """The parting in words."""
+        shown = quantities.seconds(self.value) if self.axis == "arrival_s" else f"{self.value:,.0f}"
+        return (
+            f"{self.latency.upper()}: {_AXES[self.axis].format(value=shown)} took "
+            f"{self.after:.2f} x the simulated time, the others {self.before:.2f} x"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Requests measured and simulated.
+
+    table: a row a request: request, arrival_s, isl, osl, and of TTFT and E2E *_measured_s,
+    *_simulated_s and *_ratio.  arrivals: "of the file", "one after another" or "drawn".
+    """
+
+    table: pd.DataFrame
+    run: Run
+    arrivals: str
+    partings: tuple[Parting, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> list[str]:
+        """How far off the requests are, and where they part."""
+        found = []
+        for latency in LATENCIES:
+            ratio = self.table[f"{latency}_ratio"].dropna()
+            if len(ratio):
+                low, middle, high = np.percentile(ratio, (10, 50, 90))
+                found.append(
+                    f"{latency.upper()} of {len(ratio):,} requests: measured is {middle:.2f} x the "
+                    f"simulated in the median, {low:.2f} to {high:.2f} x for 80 % of them"
+                )
+        return [*found, *(parting.sentence for parting in self.partings)]
+
+    def document(self, most: int = 0) -> dict[str, Any]:
+        """The replay as `ridgeline compare --replay --json` prints it.  most: rows, 0 for all."""
+        shown = self.table.head(most) if most else self.table
+        return {
+            "requests": len(self.table),
+            "arrivals": self.arrivals,
+            "sentences": self.sentences,
+            "notes": list(self.notes),
+            "rows": shown.to_dict("records"),
+        }
+
+
+def can_replay(deployment: Deployment) -> bool:
+    """Whether the file lists requests whose latencies can be compared, and nothing is missing."""
+    requests = deployment.measurement.requests
+    return (
+        deployment.resolved is not None and requests is not None and bool(_usable(requests).any())
+    )
+
+
+def replay(
+    deployment: Deployment, progress: Progress = silent, cancelled: Cancel = never
+) -> Replay:
+    """Send the requests of a run through the simulation.
+
+    Raises:
+        InvalidValue: the file lists no requests, or something that is needed is missing.
+        Cancelled: `cancelled` said so.
+    """
+    resolved, listed = deployment.priced(), deployment.measurement.requests
+    if listed is None or not can_replay(deployment):
+        raise InvalidValue(
+            f"{deployment.measurement.file} lists no requests with lengths and latencies: save them"
+            " with the benchmark (vllm bench serve --save-detailed, sglang --output-details, "
+            "aiperf's profile_export.jsonl)"
+        )
+    kept = listed[_usable(listed)].reset_index(drop=True)
+    notes = _cut_notes(len(listed), len(kept))
+    kept, arrivals = _arranged(kept.head(MOST), deployment)
+    requests = Requests(
+        arrival_s=kept["arrival_s"], input_tokens=kept["isl"], output_tokens=kept["osl"]
+    )
+    users = round(deployment.load.concurrency)
+    closed = arrivals == "one after another"
+    offered = (
+        OfferedLoad(concurrency=min(users, len(kept))) if closed else OfferedLoad(trace=requests)
+    )
+    trace = Trace(requests, deployment.measurement.file)
+    outcome = run(resolved, Settings(offered), progress, cancelled, trace)
+    table = _beside(kept, outcome)
+    if arrivals == "drawn":
+        words = "the file does not say when requests came: arrivals are drawn anew at its rate"
+        return Replay(table, outcome, arrivals, (), (*notes, words))
+    return Replay(table, outcome, arrivals, tuple(_partings(table)), notes)
+
+
+def _usable(requests: pd.DataFrame) -> Any:
+    """Requests with both lengths and a latency."""
+    lengths = (requests["isl"] >= 1) & (requests["osl"] >= 1)
+    return requests["ok"] & lengths & (requests["ttft_s"].notna() | requests["e2e_s"].notna())
+
+
+def _cut_notes(listed: int, kept: int) -> tuple[str, ...]:
+    notes = []
+    if kept < listed:
+        notes.append(f"{listed - kept:,} of {listed:,} requests have no lengths or no answer")
+    if kept > MOST:
+        notes.append(f"the first {MOST:,} of {kept:,} requests are replayed")
+    return tuple(notes)
+
+
+def _arranged(requests: pd.DataFrame, deployment: Deployment) -> tuple[pd.DataFrame, str]:
+    """The requests in the order that they are sent, and where their arrivals come from."""
+    if requests["arrival_s"].notna().all():
+        ordered = requests.sort_values("arrival_s", kind="stable", ignore_index=True)
+        return ordered.assign(arrival_s=ordered["arrival_s"] - ordered["arrival_s"].iloc[0]), (
+            "of the file"
+        )
+    if deployment.load.rate:
+        load, count = deployment.load, len(requests)
+        generator = np.random.default_rng(0)
+        times = draws.bursty_arrivals(count, load.rate, max(load.burstiness, 1e-3), generator)
+        return requests.assign(arrival_s=times), "drawn"
+    return requests.assign(arrival_s=0.0), "one after another"
+
+
+def _beside(requests: pd.DataFrame, outcome: Run) -> pd.DataFrame:
+    table = pd.DataFrame(
+        {
+            "request": np.arange(len(requests)),
+            "arrival_s": outcome.simulation.arrival_s,
+            "isl": requests["isl"],
+            "osl": requests["osl"],
+        }
+    )
+    for latency in LATENCIES:
+        measured = requests[f"{latency}_s"].to_numpy(dtype=float)
+        simulated = np.asarray(getattr(outcome.simulation, f"{latency}_s"))
+        table[f"{latency}_measured_s"] = measured
+        table[f"{latency}_simulated_s"] = simulated
+        with np.errstate(all="ignore"):
+            table[f"{latency}_ratio"] = np.where(simulated > 0, measured / simulated, math.nan)
+    return table
+
+
+# ------------------------------------------------------------------------------- partings
+
+
+def _partings(table: pd.DataFrame) -> Iterator[Parting]:
+    """For each latency the axis along which measured over simulated changes most, if much."""
+    for latency in LATENCIES:
+        found = [_parting(table, latency, axis) for axis in _AXES]
+        known = [one for one in found if one is not None]
+        if known:
+            yield max(known, key=lambda one: abs(math.log(one.after / one.before)))
+
+
+def _parting(table: pd.DataFrame, latency: str, axis: str) -> Parting | None:
+    """The largest step of the ratio along an axis, None where it is small.
+
+    The step is where the cumulated sum of the logarithm's deviation from its mean is largest.
+    """
+    ratio = table[f"{latency}_ratio"].to_numpy(dtype=float)
+    known = np.isfinite(ratio) & (ratio > 0)
+    values, ratio = table[axis].to_numpy(dtype=float)[known], ratio[known]
+    order = np.argsort(values, kind="stable")
+    values, ratio = values[order], ratio[order]
+    at = _step(values, np.log(ratio))
+    if at is None:
+        return None
+    before, after = float(np.median(ratio[:at])), float(np.median(ratio[at:]))
+    if abs(math.log(after / before)) < math.log(_APART):
+        return None
+    return Parting(latency, axis, float(values[at - 1]), before, after)
+
+
+def _step(values: Array, logs: Array) -> int | None:
+    """Row before which a sorted series steps; None where neither side would have enough."""
+    if len(logs) < 2 * _LEAST:
+        return None
+    rows = np.arange(1, len(logs))
+    allowed = (rows >= _LEAST) & (rows <= len(logs) - _LEAST) & (np.diff(values) > 0)
+    if not allowed.any():
+        return None
+    drift = np.abs(np.cumsum(logs - logs.mean()))[:-1]
+    return int(rows[np.argmax(np.where(allowed, drift, -1.0))])

@@ -1,0 +1,139 @@
+"""ridgeline calibrate runs: an engine fitted to measured runs, of results or of a points file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.commands import options as opt
+from app.commands.measured import result_options as result
+from app.commands.options import Json
+
+if TYPE_CHECKING:
+    from app.benchmarks.deployment import Deployment
+    from app.calibration.from_one_run import StepFit
+    from app.calibration.from_runs import RecipeCalibration
+
+
+def register(group: typer.Typer) -> None:
+    group.command(
+        "runs", help="Results of benchmarks, or one to five runs -> an engine for that recipe."
+    )(runs)
+
+
+def runs(
+    ctx: typer.Context,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Results of benchmarks (one sets the scale of a deployment's steps, several fit "
+            "the engine), or a points file with measured_ttft_s and measured_tpot_s (rows with a "
+            "concurrency) or measured_prefill_s, measured_decode_step_s, measured_e2e_s (rows with "
+            "a batch)."
+        ),
+    ],
+    model: result.Model = "",
+    system: result.System = "",
+    engine: result.Engine = "",
+    weights: opt.Weights = "",
+    kv: opt.Kv = "",
+    tp: result.Tp = 0,
+    pp: result.Pp = 0,
+    dp: result.Dp = 0,
+    ep: result.Ep = 0,
+    concurrency: result.Concurrency = 0.0,
+    rate: result.Rate = 0.0,
+    isl: result.Isl = 0,
+    osl: result.Osl = 0,
+    save: Annotated[bool, typer.Option(help="Use it in every later prediction.")] = True,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Drop what was kept for the recipes of the files.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    from app.calibration import from_runs
+    from app.commands.progress_bar import running
+    from app.scenario import points_file
+    from app.scenario.local_files import resolve_local
+
+    if result.are_results(files):
+        _results(result.deployments(ctx, files), save, forget, json)
+        return
+    if forget:
+        for file in files:
+            for key, dropped in from_runs.forget(file, resolve_local).items():
+                outcome = "forgotten" if dropped else "nothing was kept"
+                typer.echo(f"{from_runs.recipe_words(key)}: {outcome}")
+        return
+    rows = [row for file in files for row in points_file.read(file)]
+    with running("calibrating") as run:
+        calibrations = from_runs.calibrate(rows, run.progress, resolve_local)
+    paths = [from_runs.keep(calibration) for calibration in calibrations] if save else []
+    _print_recipes(calibrations, str(paths[0]) if paths else "", json)  # one file holds all recipes
+
+
+def _results(deployments: list[Deployment], save: bool, forget: bool, json: bool) -> None:
+    """Learn from results, or forget what was learnt from them."""
+    from app.benchmarks import calibration
+    from app.commands.progress_bar import running
+    from app.scenario.local_files import resolve_local
+
+    if forget:
+        for words, dropped in calibration.forget(deployments).items():
+            typer.echo(f"{words}: {'forgotten' if dropped else 'nothing was kept'}")
+        return
+    with running("calibrating") as job:
+        learnt = calibration.calibrate(deployments, job.progress, job.cancelled, resolve_local)
+    paths = calibration.keep(learnt) if save else []
+    path = str(paths[0]) if paths else ""
+    if learnt.steps is None:
+        _print_recipes(list(learnt.recipes), path, json)
+    else:
+        _print_steps(learnt.steps, deployments[0], path, json)
+
+
+def _print_steps(fitted: StepFit, one: Deployment, path: str, json: bool) -> None:
+    """Print the scale of a deployment's steps, and the other figures of the run beside it."""
+    from dataclasses import asdict
+
+    from app.benchmarks.comparison import measured_figures
+    from app.calibration import from_one_run
+    from app.wording.tables import TableFormat, render, to_json
+
+    beside = from_one_run.beside(fitted, measured_figures(one.measurement))
+    if json:
+        scale = {**asdict(fitted.scale), "figures": beside, "file": path}
+        typer.echo(to_json([scale]))
+        return
+    typer.echo(fitted.scale.sentence + "\n")
+    typer.echo(render(beside, TableFormat.text) + "\n")
+    typer.echo(f"kept in {path}" if path else "not kept")
+
+
+def _print_recipes(calibrations: list[RecipeCalibration], path: str, json: bool) -> None:
+    """Print figures, constants and errors of each recipe.  path: of the kept recipes, or ""."""
+    from app.calibration import from_runs
+    from app.wording.tables import TableFormat, render, to_json
+
+    if json:
+        facts = [
+            {
+                "recipe": from_runs.recipe_words(calibration.key),
+                "model": calibration.measured.model,
+                "runs": from_runs.figure_rows(calibration),
+                "constants": from_runs.constant_rows(calibration),
+                "file": path,
+            }
+            for calibration in calibrations
+        ]
+        typer.echo(to_json(facts))
+        return
+    for calibration in calibrations:
+        recipe = from_runs.recipe_words(calibration.key)
+        typer.echo(f"{calibration.measured.model}, {recipe}\n")
+        typer.echo(render(from_runs.figure_rows(calibration), TableFormat.text) + "\n")
+        typer.echo(render(from_runs.constant_rows(calibration), TableFormat.text) + "\n")
+        typer.echo(from_runs.sentence(calibration) + "\n")
+    typer.echo(f"kept in {path}" if path else "not kept")

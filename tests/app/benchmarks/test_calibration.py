@@ -1,0 +1,76 @@
+"""What is learnt from results: kept, applied, forgotten."""
+
+from datetime import date
+
+import pytest
+
+from app.benchmarks import calibration
+from app.benchmarks.comparison import compare
+from app.benchmarks.deployment import deployment
+from app.benchmarks.predicted import predict
+from genz_core.errors import InvalidValue
+from tests.app.benchmarks.conftest import HARDWARE, RUN
+
+TYPED = [word for name, value in HARDWARE.items() for word in (f"--{name}", str(value))]
+
+
+def runs(read, factor, users=(1, 8, 32)):
+    """Runs whose latencies are the predicted ones times a factor."""
+    for number in users:
+        run = {
+            **RUN,
+            "max_concurrency": number,
+            "num_prompts": number * 10,
+            "completed": number * 10,
+        }
+        run |= {"total_input_tokens": number * 10240, "total_output_tokens": number * 10240}
+        figures = predict(deployment(read(run), HARDWARE), 0.8).figures
+        for stem in ("ttft", "tpot"):
+            run[f"mean_{stem}_ms"] = figures[f"{stem}_mean_s"].value * factor * 1e3
+        yield run
+
+
+def test_several_runs_fit_the_engine_and_move_the_prediction_to_them(own_data, read):
+    slow = list(runs(read, 1.4))
+    before = compare([deployment(read(run), HARDWARE) for run in slow])
+    learnt = calibration.calibrate([deployment(read(run), HARDWARE) for run in slow])
+    [path] = calibration.keep(learnt)
+    assert path.is_relative_to(own_data) and learnt.date == date.today().isoformat()
+    after = compare([deployment(read(run), HARDWARE) for run in slow])
+    for old, new in zip(before.points, after.points, strict=True):
+        assert abs(new.row("tpot_mean_s").ratio - 1) < abs(old.row("tpot_mean_s").ratio - 1) / 2
+    forgotten = calibration.forget([deployment(read(slow[0]), HARDWARE)])
+    assert all(forgotten.values())
+    again = compare([deployment(read(run), HARDWARE) for run in slow])
+    assert repr(again.rows) == repr(before.rows), "forgetting is the reverse of keeping"
+
+
+def test_one_run_sets_the_scale_of_the_steps_dated_and_by_split(own_data, printed, answer, result):
+    slow = result({**RUN, "mean_tpot_ms": 12.0})
+    words = printed("calibrate", "runs", slow, *TYPED)
+    assert "12 ms" in words and date.today().isoformat() in words
+    assert "kept in" in words and (own_data / "recipes.csv").is_file()
+    [here] = answer("compare", slow, *TYPED)["runs"]
+    [split] = answer("compare", slow, "--system", "h100", "--tp", "2")["runs"]
+    ratios = [
+        next(row["ratio"] for row in run["figures"] if row["figure"] == "tpot_mean_s")
+        for run in (here, split)
+    ]
+    assert ratios[0] == pytest.approx(1.0, abs=0.1) and ratios[1] > 1.2, "of one split alone"
+    assert "forgotten" in printed("calibrate", "runs", slow, *TYPED, "--forget")
+
+
+def test_a_contradiction_teaches_nothing(own_data, read):
+    other = deployment(read({**RUN, "gpu": "H200"}), HARDWARE)
+    with pytest.raises(InvalidValue, match="contradiction"):
+        calibration.calibrate([other, other])
+
+
+def test_a_points_file_is_still_one(own_data, answer, tmp_path):
+    points = tmp_path / "points.csv"
+    points.write_text(
+        "model,system,engine,isl,osl,concurrency,measured_tpot_s\n"
+        "meta-llama/Llama-3.1-8B,h100,vllm,1024,128,8,0.009\n"
+    )
+    [recipe] = answer("calibrate", "runs", points, "--no-save")
+    assert recipe["runs"][0]["measured_s"] == 0.009

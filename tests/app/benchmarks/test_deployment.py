@@ -1,0 +1,94 @@
+"""What a result is priced as: filled from the file, asked for, contradicted."""
+
+import pytest
+
+from app.benchmarks.deployment import deployment
+from app.benchmarks.load import load_of
+from genz_core.errors import InvalidValue, UnknownName
+from profilers.serving_results import read_results
+from tests.app.benchmarks.conftest import HARDWARE, RUN
+
+FIXTURES = "tests/fixtures/results"
+
+
+def test_only_what_the_file_lacks_is_asked(read):
+    one = deployment(read(RUN))
+    assert {ask.name for ask in one.missing} == {"system", "tp"}
+    assert [ask.name for ask in one.needed] == ["system"], "one device is an assumption"
+    assert one.resolved is None and "--system" in one.question
+    with pytest.raises(InvalidValue, match="hardware"):
+        one.priced()
+
+
+def test_what_is_given_fills_what_the_file_lacks(read):
+    one = deployment(read(RUN), HARDWARE)
+    assert not one.missing and not one.differences
+    assert one.priced().system.slug == "h100-sxm5-80gb"
+    assert {filling.field for filling in one.fillings} == {"model", "engine", "load"}
+
+
+def test_a_format_that_nobody_names_is_the_checkpoints_and_said(read):
+    one = deployment(read(RUN), {"system": "h100", "tp": 1})
+    [ask] = one.missing
+    assert ask.name == "weights" and ask.assumed == "the checkpoint's, bf16"
+
+
+def test_the_files_own_words_for_model_device_and_format_are_found(read):
+    said = {
+        "model_id": "/models/meta-llama/Llama-3.1-8B", "gpu": "NVIDIA H100 80GB HBM3",
+        "tensor_parallel_size": 2, "quantization": "fp8",
+    }  # fmt: skip
+    one = deployment(read({**RUN, **said}))
+    resolved = one.priced()
+    assert not one.missing
+    assert resolved.system.slug == "h100-sxm5-80gb" and one.scenario.tp == 2
+    assert one.scenario.weights == "fp8"
+
+
+def test_a_checkpoint_named_after_its_format_is_its_model_in_that_format(read):
+    one = deployment(read({**RUN, "model_id": "someone/Llama-3.1-8B-nvfp4"}), {"system": "b200"})
+    assert one.priced().model.spec.name.endswith("Llama-3.1-8B")
+    assert "nvfp4" in one.priced().model.precision.weights.values()
+
+
+def test_where_file_and_reader_differ_both_are_named(read):
+    one = deployment(read({**RUN, "gpu": "H200", "tensor_parallel_size": 4}), HARDWARE)
+    said = {difference.field: str(difference) for difference in one.differences}
+    assert set(said) == {"system", "tp"}
+    assert "H100" in said["system"] and "H200" in said["system"]
+
+
+def test_a_name_that_is_given_and_unknown_is_refused_with_near_ones(read):
+    with pytest.raises(UnknownName, match="near"):
+        deployment(read(RUN), {"system": "h101"})
+
+
+def test_a_device_that_nobody_knows_is_asked_for_by_its_name(read):
+    [system, *_] = deployment(read({**RUN, "gpu": "Quantum 9000"})).needed
+    assert "'Quantum 9000'" in system.why
+
+
+def test_a_rate_that_open_requests_held_back_is_a_closed_loop(read):
+    held = {**RUN, "request_rate": 50.0}
+    assert load_of(read(held), {}).concurrency == 8, "0.87/s x 9.2 s is eight open requests"
+    light = {**RUN, "request_rate": 0.1, "request_throughput": 0.1}
+    assert load_of(read(light), {}).rate == 0.1, "one open request of eight"
+
+
+def test_everything_at_once_is_a_user_a_request(read):
+    load = load_of(read({**RUN, "max_concurrency": None}), {})
+    assert (load.concurrency, load.waves) == (80, 1)
+
+
+def test_nominal_lengths_have_the_mean_that_the_run_had():
+    for measurement in read_results(f"{FIXTURES}/sglang/llama_405b_online_output.jsonl"):
+        load = load_of(measurement, {})
+        assert load.mean_isl == pytest.approx(measurement.lengths.isl.mean, rel=0.01)
+        assert load.mean_osl == pytest.approx(measurement.lengths.osl.mean, rel=0.01)
+
+
+def test_two_loads_or_another_word_are_refused(read):
+    with pytest.raises(InvalidValue, match="one of them"):
+        deployment(read(RUN), {**HARDWARE, "rate": 1.0, "concurrency": 2})
+    with pytest.raises(InvalidValue, match="what can"):
+        deployment(read(RUN), {"gpu": "h100"})
