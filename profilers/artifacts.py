@@ -72,6 +72,9 @@ def report_text(material: Material) -> str:
     m = material.measurement
     parts = [f"# {m.model or 'Run'} on {stakeholder_summary.device_name(m)}"]
     parts += [_table(rows) for rows in (_phase_rows(material), _step_rows(material)) if rows]
+    parts += _prompt_parts(material)
+    if not m.phases:  # a stage that no range names
+        parts += _stage_parts(material)
     if material.comparison is not None:
         columns = [
             "phase", "class", "bound_s", "predicted_s", "low_s", "high_s", "measured_s", "inside",
@@ -86,13 +89,55 @@ def report_text(material: Material) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _prompt_parts(material: Material) -> list[str]:
+    """The prompts of a run, each with its TTFT and TPOT beside the prediction."""
+    rows = [
+        {
+            **{name: row[name] for name in ("id", "isl", "osl", "status")},
+            "TTFT": seconds(row["ttft_s"]),
+            "predicted TTFT": seconds(row["ttft_predicted_s"]),
+            "TPOT": seconds(row["tpot_s"]),
+            "predicted TPOT": seconds(row["tpot_predicted_s"]),
+        }
+        for row in material.prompts[:_TOP]
+    ]
+    if not rows:
+        return []
+    more = len(material.prompts) - len(rows)
+    return ["## Prompts", _table(rows), *([f"And {more} more in metrics.json."] if more else [])]
+
+
+def _stage_parts(material: Material) -> list[str]:
+    """Kernels, else operators, of a run without phases; nothing of a sweep, whose steps stand."""
+    if material.kernels is not None and len(material.kernels):
+        time_s = float(material.kernels["duration_s"].sum())
+        launches = int(material.kernels["count"].sum())
+        sentence = f"No phase is named: {launches:,} launches take {seconds(time_s)} in all."
+        return [sentence, "## Kernels", kernel_table_text(material.kernels)]
+    operators = material.measurement.operators
+    if not len(operators):
+        return []
+    rows = [
+        {
+            "operator": shortened(str(row["name"])),
+            "class": row["kind"],
+            "runs": int(row["count"]),
+            "time": seconds(float(row["time_s"])),
+        }
+        for row in operators.nlargest(_TOP, "time_s").to_dict("records")
+    ]
+    whole = seconds(float(operators["time_s"].sum()))
+    return [f"No phase is named: kernels take {whole} in all.", "## Kernels", _table(rows)]
+
+
 def operators_text(measurement: Measurement) -> str:
     """operators.md: operators by phase, the longest first."""
     table = measurement.operators
     parts = ["# Operators"]
-    for phase in table["phase"].dropna().unique():
-        rows = table[table["phase"] == phase].nlargest(_TOP, "time_s")
-        total = float(table["time_s"][table["phase"] == phase].sum())
+    phases = table["phase"].fillna("no phase")
+    for phase in phases.unique():
+        rows = table[phases == phase].nlargest(_TOP, "time_s")
+        total = float(table["time_s"][phases == phase].sum())
         shown = [
             {
                 "operator": shortened(str(row["name"])),
@@ -112,6 +157,12 @@ def operators_text(measurement: Measurement) -> str:
 
 def kernels_text(table: pd.DataFrame) -> str:
     """kernels.md: kernels by name, the longest first."""
+    shown = kernel_table_text(table) or "No kernel was seen."
+    return "\n\n".join(["# Kernels", shown]) + "\n"
+
+
+def kernel_table_text(table: pd.DataFrame) -> str:
+    """A Markdown table of kernels by name, "" for none."""
     grouped = table.groupby("name", observed=True).agg(
         launches=("count", "sum"), time_s=("duration_s", "sum")
     )
@@ -125,7 +176,7 @@ def kernels_text(table: pd.DataFrame) -> str:
         }
         for name, row in grouped.nlargest(_TOP, "time_s").iterrows()
     ]
-    return "\n\n".join(["# Kernels", _table(rows) or "No kernel was seen."]) + "\n"
+    return _table(rows)
 
 
 def assumptions_text(material: Material) -> str:
@@ -199,6 +250,8 @@ def metrics_document(material: Material) -> dict[str, Any]:
     figures: dict[str, Any] = {"phases": phases, **material.metrics}
     if material.steps:
         figures["steps"] = list(material.steps)
+    if material.prompts:
+        figures["prompts"] = list(material.prompts)
     if material.comparison is not None:
         figures["comparison"] = {
             name: getattr(material.comparison, name).to_dict("records")

@@ -20,7 +20,7 @@ class Material:
     static: rows of the static analysis (operators with their FLOPs and bytes).
     kernels: a kernel table, None where no launch was recorded.  assumptions: sentences.
     commands: argument lists.  metrics: further figures (MFU, power ...) for metrics.json.
-    steps: rows of a sweep, measured and predicted.
+    steps: rows of a sweep, measured and predicted.  prompts: rows of a run over prompts.
     """
 
     measurement: Measurement
@@ -32,3 +32,4 @@ class Material:
     commands: Sequence[Sequence[str]] = ()
     metrics: Mapping[str, Any] = field(default_factory=dict)
     steps: Sequence[Mapping[str, Any]] = ()
+    prompts: Sequence[Mapping[str, Any]] = ()

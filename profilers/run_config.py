@@ -2,7 +2,8 @@
 
     compose(["model=qwen3-8b", "profile=quick", "run.batch=4", "isl=256"]).run.isl  # 256
 
-`model=` and `profile=` name presets (a model without a preset is its name); any other key is a
+`model=`, `dataset=`, `runtime=`, `hardware=`, `profile=` and `output=` name presets (a model
+without one is its name, hardware without one the system to predict with); any other key is a
 field, in full or by its last part where that is unambiguous.  Values are read as YAML.  What each
 field means, and its default, stands in presets/base.yaml.
 """
@@ -24,7 +25,7 @@ from genz_core.limits import checked_duration, checked_size
 from profilers.config_tree import Tree, lay_over, read_tree, set_field
 
 _FOLDER = Path(__file__).parent / "presets"
-GROUPS = ("model", "profile")
+GROUPS = ("model", "dataset", "runtime", "hardware", "profile", "output")
 _LONGEST_OVERRIDE = 1000
 
 
@@ -68,10 +69,22 @@ class RunSection:
 
 @dataclass(frozen=True, slots=True)
 class TorchProfilerSection:
-    """Whether operators are profiled, and whether the trace is kept."""
+    """Whether operators are profiled, and whether the trace is kept.
+
+    activities: of the profiler, "cpu", "cuda" and "xpu"; none for those of the device.
+    memory, stack: whether the trace holds allocations and the source of each operator.
+    """
 
     enable: bool
     trace: bool
+    activities: tuple[str, ...]
+    memory: bool
+    stack: bool
+
+    def __post_init__(self) -> None:
+        for name in self.activities:
+            if name not in ("cpu", "cuda", "xpu"):
+                raise InvalidValue(f"activities = {name[:40]!r}: choose cpu, cuda, xpu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +143,24 @@ class RanksSection:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptsSection:
+    """Prompts in place of one workload.  files: JSONL, see `profilers.prompt_sizes`.
+
+    lengths: a distribution in their place, "" for none.  samples: of them, 0 for all.
+    shuffle: in an order drawn from `seed`.
+    """
+
+    files: tuple[str, ...]
+    lengths: str
+    samples: int
+    shuffle: bool
+    seed: int
+
+    def __post_init__(self) -> None:
+        checked_size("prompts", self.samples, "samples")
+
+
+@dataclass(frozen=True, slots=True)
 class PredictSection:
     """What the run is compared with.  system: a slug, or "auto" for what ran."""
 
@@ -151,6 +182,7 @@ class RunConfig:
     ncu: NcuSection
     sweep: SweepSection
     ranks: RanksSection
+    prompts: PromptsSection
     predict: PredictSection
 
     @classmethod
@@ -186,7 +218,7 @@ def _frozen(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def presets(group: str) -> list[str]:
-    """Names of the presets of a group, "model" or "profile"."""
+    """Names of the presets of a group of `GROUPS`."""
     return sorted(path.stem for path in (_FOLDER / group).glob("*.yaml"))
 
 
@@ -194,12 +226,12 @@ def compose(overrides: Sequence[str] = (), file: Path | None = None) -> RunConfi
     """The run configuration of a base, a run file, presets and single fields, in this order.
 
     Args:
-        overrides: "model=NAME", "profile=NAME" or "field=value"; presets come before fields.
+        overrides: "GROUP=NAME" or "field=value"; presets come before fields, in their order.
         file: a run file, complete or partial.
 
     Raises:
         InvalidValue: an unknown field, a value of another kind or beyond its limits, no YAML.
-        UnknownName: no such profile.
+        UnknownName: no such preset.
     """
     base = read_tree(_FOLDER / "base.yaml")
     tree = copy.deepcopy(base)
@@ -220,6 +252,10 @@ def _resolve_beside(tree: Tree, file: Path) -> None:
     if isinstance(path, str) and path and not Path(path).is_absolute():
         beside = file.parent / path
         tree["model"]["path"] = str(beside.absolute()) if beside.exists() else path
+    tree["prompts"]["files"] = [
+        str((file.parent / name).absolute()) if (file.parent / name).is_file() else name
+        for name in tree["prompts"]["files"]
+    ]
 
 
 def dump(config: RunConfig) -> str:
@@ -242,4 +278,6 @@ def _preset(group: str, name: str) -> Tree:
         return read_tree(_FOLDER / group / f"{name}.yaml")
     if group == "model" and name:
         return {"model": {"name": name}}
+    if group == "hardware" and name:
+        return {"predict": {"system": name}}
     raise UnknownName(group, name, presets(group), f"there are {', '.join(presets(group))}")

@@ -49,7 +49,7 @@ class Outcome:
     reports: what the measurement was made from.  kernels: every launch, None where none was
     recorded.  commands: argument lists that ran.  files: to keep beside the artifacts.
     metrics: further figures.  label: of the kept run, "" for its model.
-    swept: the steps of a sweep, None of other runs.
+    swept: the steps of a sweep, None of other runs.  prompts: rows of a run over prompts.
     """
 
     measurement: Measurement
@@ -62,6 +62,7 @@ class Outcome:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     label: str = ""
     swept: Swept | None = None
+    prompts: Sequence[Mapping[str, Any]] = ()
 
     @property
     def out_of_memory(self) -> bool:
@@ -96,4 +97,7 @@ def settings_of(config: RunConfig, trace_path: str = "") -> RunSettings:
         profile=config.torch_profiler.enable,
         trace_path=trace_path,
         nvtx_modules=run.nvtx,
+        activities=config.torch_profiler.activities,
+        memory=config.torch_profiler.memory,
+        stack=config.torch_profiler.stack,
     )

@@ -2,6 +2,7 @@
 
 model/NAME.json    the config that the model was built from
 machine/*.yaml     system, latency profile and engine, where the user's own files gave them
+prompts.jsonl      tokens of the prompts and their answers
 priced.json        the names of system and engine, the degree, and how many layers ran
 
 A folder may come from elsewhere, so that nothing in it names a file outside of it.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ from profilers import Measurement
 from profilers.collect.building import RunSettings
 from profilers.run_config import RunConfig
 
+#: Sizes of the prompts that a run answered.
+PROMPTS = "prompts.jsonl"
 _MODEL, _MACHINE, _PRICED = "model", "machine", "priced.json"
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -52,10 +55,15 @@ def keep_sources(outcome: Outcome, config: RunConfig, folder: Path) -> RunConfig
     try:
         written = _write_model(source, folder)
         _write_machine(outcome.context, folder)
+        if outcome.prompts:
+            _write_prompts(outcome.prompts, folder)
         document = _priced_document(outcome, config)
         (folder / _PRICED).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise MeasurementError(f"{folder} cannot be written: {error.strerror}") from None
+    if config.prompts.files:
+        again = {"files": [PROMPTS], "samples": 0, "shuffle": False}
+        config = config.with_fields(prompts=again)
     if config.predict.system in system_files.own():  # no name elsewhere; priced.json keeps it
         config = config.with_fields(predict={"system": "auto"})
     if written and (config.model.path or hub_id(config.model.name)):
@@ -72,6 +80,12 @@ def _write_model(source: Mapping[str, Any] | str, folder: Path) -> str:
     (folder / _MODEL).mkdir(exist_ok=True)
     (folder / place).write_text(json.dumps(source, indent=1) + "\n", encoding="utf-8")
     return place.as_posix()
+
+
+def _write_prompts(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """Write the sizes of the prompts, and no text of them."""
+    lines = (json.dumps({key: row[key] for key in ("id", "isl", "osl")}) for row in rows)
+    (folder / PROMPTS).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _write_machine(context: RunContext, folder: Path) -> None:

@@ -248,7 +248,7 @@ def _prediction_figures(
     peak = context.system.peak_flops_per_s.get(_compute_format(context), _UNKNOWN)
     predicted_s = float(as_engine.total_s[0])
     return {
-        **_interval_figures(
+        **interval_figures(
             phase, predicted_s, float(as_engine.bound_total_s[0]), measured_s, context
         ),
         "error": predicted_s / measured_s - 1.0,
@@ -257,7 +257,7 @@ def _prediction_figures(
     }
 
 
-def _interval_figures(
+def interval_figures(
     phase: str, predicted_s: float, bound_s: float, measured_s: float, context: RunContext
 ) -> dict[str, Any]:
     """Bound and prediction of a step, its 80 % interval and whether the measurement is inside."""
@@ -305,7 +305,7 @@ def _step_row(step: MeasuredStep, context: RunContext) -> dict[str, Any]:
         "measured_s": measured_s,
         "spread": step.spread,
         "repeats": len(step.samples_s),
-        **_interval_figures(step.point.phase, predicted_s, bound_s, measured_s, context),
+        **interval_figures(step.point.phase, predicted_s, bound_s, measured_s, context),
         "error": predicted_s / measured_s - 1.0,
     }
 

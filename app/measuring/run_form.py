@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.measuring.outcome import settings_of
+from app.measuring.prompts import prompts_of
 from app.measuring.sweep import sweep_points
 from genz_core.errors import InvalidValue
 from profilers.collect.building import check_settings
@@ -34,6 +35,11 @@ def run_of_form(overrides: Sequence[str], grid: Mapping[str, Any] | None = None)
             "model.checkpoint fetches gigabytes of weights, and times do not depend on them: leave "
             "it out; `ridgeline runs start` takes it"
         )
+    if config.prompts.files:
+        raise InvalidValue(
+            "prompts.files names files of the server: give prompts.lengths here; "
+            "`ridgeline measure run --prompts` takes files, on the machine that they are on"
+        )
     if grid:
         sweep_points(grid["batches"], grid["lengths"], grid["phases"])
         config = config.with_fields(sweep=grid)
@@ -48,3 +54,5 @@ def check_run(config: RunConfig) -> None:
         RidgelineError: an unknown model or system, a config that cannot be read, unknown kernels.
     """
     check_settings(settings_of(config))
+    if config.prompts.files or config.prompts.lengths:
+        prompts_of(config)

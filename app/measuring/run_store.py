@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from app.measuring import nsight, ranks, sweep
+from app.measuring import nsight, prompts, ranks, sweep
 from app.measuring.comparison import compared
 from app.measuring.live import run_live
 from app.measuring.outcome import Outcome, Swept
@@ -88,7 +88,7 @@ def scratch(kept: bool = True) -> Iterator[Path]:
 def perform(
     config: RunConfig, scratch: Path, progress: Progress = silent, cancelled: Cancel = never
 ) -> Outcome:
-    """Measure one workload here or inside Nsight, a sweep, or several ranks.
+    """Measure one workload here or inside Nsight, a sweep, several ranks, or prompts.
 
     Args:
         config: of one of these kinds; without any it is one workload in this process.
@@ -102,6 +102,7 @@ def perform(
         "Nsight": (config.nsys.enable or config.ncu.enable, nsight.run_inside),
         "a sweep": (bool(config.sweep.batches), sweep.run_sweep),
         "ranks": (bool(config.ranks.tp), ranks.run_ranked),
+        "prompts": (bool(config.prompts.files or config.prompts.lengths), prompts.run_prompts),
     }
     kinds = {name: run for name, (enabled, run) in runners.items() if enabled}
     if len(kinds) > 1:
@@ -137,6 +138,7 @@ def _material(outcome: Outcome, config: RunConfig) -> Material:
         commands=outcome.commands,
         metrics=outcome.metrics,
         steps=outcome.swept.rows if outcome.swept else (),
+        prompts=outcome.prompts,
     )  # fmt: skip
 
 

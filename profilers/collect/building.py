@@ -27,6 +27,8 @@ class RunSettings:
     warmup, repeats: runs before and in the statistics.  profile: collect the operator table.
     trace_path: where the profiler's trace goes, "" for nowhere.
     nvtx_modules: an NVTX range around each module, beside those of the phases.
+    activities: of the profiler, none for those of the device.  memory, stack: whether its trace
+    holds allocations and source lines.
     """
 
     config: Mapping[str, Any] | str
@@ -43,6 +45,9 @@ class RunSettings:
     profile: bool = True
     trace_path: str = ""
     nvtx_modules: bool = False
+    activities: tuple[str, ...] = ()
+    memory: bool = False
+    stack: bool = False
 
     @property
     def name(self) -> str:

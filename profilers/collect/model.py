@@ -301,12 +301,13 @@ def one_request(
 
 def _profiled(model: Any, settings: RunSettings, device: Any) -> Any:
     """A table of `OPERATOR_COLUMNS` from a request under the torch profiler."""
-    from profilers.collect.torch_operators import operator_table
+    from profilers.collect.torch_operators import ProfilerOptions, operator_table
 
     clock = Clock.for_device(device)
-    return operator_table(
-        lambda: one_request(model, settings, clock), device.type, settings.trace_path
+    options = ProfilerOptions(
+        settings.trace_path, settings.activities, settings.memory, settings.stack
     )
+    return operator_table(lambda: one_request(model, settings, clock), device.type, options)
 
 
 def _out_of_memory(settings: RunSettings, parameters: int, device: Any) -> ModelRun:

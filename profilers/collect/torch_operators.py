@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,22 +16,42 @@ from profilers.schema import OPERATOR_COLUMNS, table
 _PHASES = ("prefill", "decode")
 
 
-def operator_table(run: Callable[[], object], device: str, trace_path: str = "") -> pd.DataFrame:
+@dataclass(frozen=True, slots=True)
+class ProfilerOptions:
+    """What torch's profiler records.
+
+    trace_path: file for the trace (Chrome's JSON, packed where it ends in .gz), "" for none.
+    activities: "cpu", "cuda", "xpu", none for those of the device.  memory: allocations.
+    stack: source lines.
+    """
+
+    trace_path: str = ""
+    activities: tuple[str, ...] = ()
+    memory: bool = False
+    stack: bool = False
+
+
+def operator_table(
+    run: Callable[[], object], device: str, options: ProfilerOptions = ProfilerOptions()
+) -> pd.DataFrame:
     """Profile `run`, whose work lies in ranges called "prefill" and "decode".
 
     Time is that of the GPU, or of the CPU without one, in an operator without those it calls.
-    trace_path: file for the trace (Chrome's JSON, packed where it ends in .gz), "" for none.
     """
     from torch.profiler import ProfilerActivity, profile
 
-    activities = [ProfilerActivity.CPU]
-    if device == "cuda":
-        activities.append(ProfilerActivity.CUDA)
-    with profile(activities=activities, record_shapes=True, with_flops=True) as profiler:
+    names = options.activities or (("cpu", "cuda") if device == "cuda" else ("cpu",))
+    with profile(
+        activities=[getattr(ProfilerActivity, name.upper()) for name in names],
+        record_shapes=True,
+        with_flops=True,
+        profile_memory=options.memory,
+        with_stack=options.stack,
+    ) as profiler:
         run()
-    if trace_path:
-        profiler.export_chrome_trace(trace_path)
-    return _rows(profiler.events(), on_device=device == "cuda")
+    if options.trace_path:
+        profiler.export_chrome_trace(options.trace_path)
+    return _rows(profiler.events(), on_device=device == "cuda" and "cuda" in names)
 
 
 def scaled_to_all_layers(many: pd.DataFrame, few: pd.DataFrame, factor: float) -> pd.DataFrame:

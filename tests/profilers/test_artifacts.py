@@ -152,3 +152,17 @@ def test_a_full_disk_is_a_sentence(tmp_path: Path, material: Material):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, before)
+
+
+def test_a_stage_without_phases_still_reports_its_kernels(tmp_path, report_of):
+    import profilers
+
+    report = report_of("nsys/mfu_2gpu_before.sqlite")
+    measured = profilers.measure_from([report])
+    assert not measured.phases
+    for kernels in (report.kernels, None):
+        folder = tmp_path / str(kernels is None)
+        write_artifacts(folder, Material(measured, kernels=kernels))
+        text = (folder / "report.md").read_text(encoding="utf-8")
+        assert "No phase is named" in text and "flash_fwd_kernel" in text
+        assert "flash_fwd_kernel" in (folder / "operators.md").read_text(encoding="utf-8")

@@ -174,3 +174,32 @@ def test_a_run_file_that_does_not_read_is_refused_in_a_sentence(
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path):
     with pytest.raises(InvalidValue, match="cannot be read"):
         compose([], tmp_path / "none.yaml")
+
+
+def test_groups_are_laid_over_each_other_and_fields_over_them():
+    config = compose(
+        ["output=figures", "hardware=h100", "runtime=one-thread", "dataset=long", "threads=2",
+         "model=qwen3-8b"]
+    )  # fmt: skip
+    assert (config.run.device, config.run.threads) == ("cpu", 2)
+    assert config.predict.system == "h100" and config.prompts.lengths.startswith("uniform")
+    assert not config.torch_profiler.enable and not config.static_analysis.enable
+    assert compose(["hardware=cpu"]).run.device == "cpu"
+    with pytest.raises(UnknownName, match="chat"):
+        compose(["dataset=nothing-known"])
+
+
+def test_activities_of_the_profiler_are_those_that_it_has():
+    assert compose(["activities=cpu,cuda"]).torch_profiler.activities == ("cpu", "cuda")
+    with pytest.raises(InvalidValue, match="choose cpu, cuda, xpu"):
+        compose(["activities=gpu"])
+
+
+def test_files_beside_a_run_file_are_found_from_anywhere(tmp_path):
+    for name in ("model.json", "prompts.jsonl"):
+        (tmp_path / name).write_text("{}")
+    file = tmp_path / "inputs.yaml"
+    file.write_text("model: {path: model.json}\nprompts: {files: [prompts.jsonl, other.jsonl]}\n")
+    config = compose(file=file)
+    assert config.model.path == str(tmp_path / "model.json")
+    assert config.prompts.files == (str(tmp_path / "prompts.jsonl"), "other.jsonl")

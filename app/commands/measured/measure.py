@@ -82,15 +82,28 @@ def run(
     threads: Threads = 0,
     system: System = "auto",
     checkpoint: Checkpoint = False,
+    prompts: Annotated[
+        list[Path] | None,
+        typer.Option(help="JSONL of prompts, each run alone: isl and osl, token_ids or text."),
+    ] = None,
+    lengths: Annotated[
+        str, typer.Option(help='Prompts drawn: "lognormal:mean=512,spread=0.6,osl=64,n=32".')
+    ] = "",
+    samples: Annotated[int, typer.Option(help="Of the prompts; 0: all.")] = 0,
+    shuffle: Annotated[bool, typer.Option("--shuffle", help="In an order of the seed.")] = False,
+    seed: Annotated[int, typer.Option(help="Of order and draws.")] = 0,
     keep: Keep = True,
     tag: Tag = None,
     json: Json = False,
 ) -> None:
-    from app.commands.measured.measure_output import print_run
+    from app.commands.measured.measure_output import print_prompts, print_run
     from app.measuring.live import copy_trace
     from genz_core.errors import InvalidValue
     from profilers import run_config
 
+    over_prompts = bool(prompts or lengths)
+    if trace is not None and over_prompts:
+        raise InvalidValue("--trace is of one workload: leave out --prompts and --lengths")
     if trace is not None and not profile:
         raise InvalidValue("--trace keeps what the profiler saw: leave out --no-profile")
     config = run_config.compose().with_fields(
@@ -101,8 +114,15 @@ def run(
             "repeats": repeats, "threads": threads,
         },
         torch_profiler={"enable": profile, "trace": trace is not None},
+        prompts={
+            "files": [str(path.absolute()) for path in prompts or []], "lengths": lengths,
+            "samples": samples, "shuffle": shuffle, "seed": seed,
+        },
         predict={"system": system},
     )  # fmt: skip
+    if over_prompts:
+        print_prompts(*_measured(config, "measuring", keep, tag), json)
+        return
 
     def save_trace(outcome: Outcome, scratch: Path) -> None:
         if trace is not None:

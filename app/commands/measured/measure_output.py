@@ -65,6 +65,38 @@ def _run_document(
     }
 
 
+def print_prompts(outcome: Outcome, identity: str, json: bool) -> None:
+    """Print TTFT and TPOT of each prompt beside their predictions."""
+    measured, rows = outcome.measurement, list(outcome.prompts)
+    notes = [*measured.notes, *outcome.context.notes]
+    if json:
+        document = {
+            "model": measured.model,
+            "prompts": rows,
+            **outcome.metrics,
+            "facts": dict(measured.facts),
+            "notes": notes,
+            "run": identity or None,
+        }
+        typer.echo(to_json(document))
+        return
+    columns = ("id", "isl", "osl", "status")
+    figures = ("s", "predicted_s", "error")
+    shown = [
+        {
+            **{name: row[name] for name in columns},
+            **{f"{of}_{name}": row[f"{of}_{name}"] for of in ("ttft", "tpot") for name in figures},
+        }
+        for row in rows
+    ]
+    typer.echo(render(shown, TableFormat.text))
+    for of in ("ttft", "tpot"):
+        error = outcome.metrics[f"{of}_median_error"]
+        if error == error:  # not NaN
+            typer.echo(f"{of.upper()}: {error:.0%} off, in the median")
+    _print_end(notes, identity)
+
+
 def print_ranks(outcome: Outcome, identity: str, json: bool) -> None:
     """Print phases, skew and collectives of a run over ranks."""
     measured, figures = outcome.measurement, outcome.metrics
