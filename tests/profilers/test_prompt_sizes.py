@@ -95,7 +95,8 @@ def test_a_distribution_draws_the_mean_that_it_names():
     "spec",
     ["normal:mean=1", "lognormal", "lognormal:mean=5", "lognormal:mean=0,spread=1", "uniform:low=2",
      "uniform:low=9,high=3", "lognormal:mean=5,spread=-1", "lognormal:mean=nan,spread=1",
-     "lognormal:mean=5,spread=1,n=0", "lognormal:mean=5,spread=1,n=99999", "uniform:low=1,high=2,x=3"],
+     "lognormal:mean=5,spread=1,n=0", "lognormal:mean=5,spread=1,n=99999",
+     "uniform:low=1,high=2,x=3"],
 )  # fmt: skip
 def test_an_impossible_distribution_is_refused_in_one_sentence(spec):
     with pytest.raises(InvalidValue) as refused:

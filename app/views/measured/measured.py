@@ -69,8 +69,8 @@ def own_pricing(store: Store, identity: str) -> Priced:
     over = f", TP {ranks}" if ranks else ""
     ran = f"{chosen.model or chosen.source} with the engine {chosen.engine}{sizes}{over}"
     if chosen.facts.get("prompts") and load is None:
-        st.info(f"It ran {plain(ran)}, prompts of different lengths: the page Run shows each beside "
-                "its prediction.", icon=":material/format_list_bulleted:")  # fmt: skip
+        words = "prompts of different lengths: the page Run shows each beside its prediction."
+        st.info(f"It ran {plain(ran)}, {words}", icon=":material/format_list_bulleted:")
         st.stop()
     own, context = run_store.own_estimate(store, identity)
     if chosen.steps and context.model is not None and context.system is not None:
