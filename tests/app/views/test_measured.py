@@ -77,7 +77,7 @@ def test_two_phases_of_an_engine_have_each_their_own_batch():
     app = measured(*files, model="Qwen/Qwen3-8B", system="mi300x", engine="sglang", batch=15)
     assert not app.exception and not app.error and not app.warning
     assert cards(app)["Prefill, measured"] == "493 ms"
-    assert set(cards(app)) == {"Prefill, measured", "Decode, measured"}
+    assert {"Prefill, measured", "Decode, measured"} <= set(cards(app))
 
 
 def test_reports_of_ncu_do_not_mix_with_others():
