@@ -19,7 +19,8 @@ from profilers.collect.building import (
     pick_device,
 )
 from profilers.collect.clock import Clock
-from profilers.collect.model import one_request, phase_range
+from profilers.collect.model import one_request
+from profilers.collect.nvtx_ranges import phase_range
 from profilers.collect.progress import Cancel, Cancelled, Progress, never, silent
 from profilers.prompt_sizes import PromptSizes
 
