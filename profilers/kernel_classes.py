@@ -30,7 +30,8 @@ _RULES: tuple[tuple[str, str], ...] = (
         "kv_cache",
         r"reshape_and_cache|copy_blocks|swap_blocks|store_kv|store_cache|kv_indices"
         r"|concat_and_cache|append_paged_kv|set_mla_kv|set_kv_buffer|quant_and_cache"
-        r"|cp_gather|gather_(and_)?\w*cache|quantize_k_cache|kvcacheio",
+        r"|cp_gather|gather_(and_)?\w*cache|quantize_k_cache|kvcacheio|slot_mapping|block_tables?"
+        r"|kv_blocks|req_to_token",
     ),
     (
         "moe",
@@ -45,7 +46,7 @@ _RULES: tuple[tuple[str, str], ...] = (
         r"|(batch|single)(prefill|decode)with|_attn|attn_|(?<![a-z])f?mla(?![a-z])|xqa"
         r"|_fwd_(grouped_)?kernel_stage|reduce_segments|merge_?states?|mqa_logits|clean_logits"
         r"|(?<![a-z])pa_(fwd|decode|ragged|bf16|fp16|a\d)|(?<![a-z])sage_?(fwd|attn)"
-        r"|topk_?per_?row|fast_?topk|topk_transform|vertical_slash|req_index_to_global",
+        r"|topk_?per_?row|fast_?topk|topk_transform|vertical_slash|req_index_to_global|^_fwd_kernel$",
     ),
     (
         "ssm",
@@ -85,11 +86,11 @@ _RULES: tuple[tuple[str, str], ...] = (
         "memory",
         r"copy|memcpy|memset|(?<!pre)fill|catarray|::cat(?![a-z])|concat|transpose|permute"
         r"|nchwtonhwc|nhwctonchw|autocast|index_put|scatter|arange|contiguous|::clone"
-        r"|reshape_cat|jagged_(to|dense)|dense_to_jagged",
+        r"|reshape_cat|(?<![a-z])cat(?![a-z])|index_kernel|jagged_(to|dense)|dense_to_jagged",
     ),
     (
         "elementwise",
-        r"elementwise|pointwise|softmax|reduce_kernel|reduction|multi_tensor_apply|vectorized"
+        r"elementwise|pointwise|soft_?max|reduce_kernel|reduction|multi_tensor_apply|vectorized"
         r"|unrolled|masked_|(?<![a-z])scan|devicescan|scan_config|quant|upsample|interpolate"
         r"|cumsum|hadamard|(?<![a-z])cvt_|(compute|clamp)_position|future_token|pack_fp32_into"
         r"|(?<![a-z])(add|mul|sub|div|neg|pow|rsqrt|mean|sum|cos|sin|where)_?(kernel)?$",

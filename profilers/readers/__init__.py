@@ -23,6 +23,7 @@ from profilers.readers import (
     rocpd,
     rocprof_csv,
     torch_trace,
+    unitrace,
 )
 from profilers.readers.columns import label_of, with_readable_names
 from profilers.readers.compressed import decompressed_head
@@ -35,7 +36,7 @@ Reader = Callable[[Path], Report]
 ACCEPTED = (
     "Nsight Systems exports (.sqlite, .json, Parquet folders) and stats tables (.csv), Nsight "
     "Compute reports (.ncu-rep) and tables (.csv), PyTorch profiler traces (.json, .json.gz, "
-    ".zip), rocprofv3's tables (.csv) and databases (.db)"
+    ".zip), rocprofv3's tables (.csv) and databases (.db), text of unitrace"
 )
 
 
@@ -140,4 +141,6 @@ def _table_reader(head: bytes) -> Reader:
     for module in (ncu_csv, nsys_csv, rocprof_csv):
         if find_header(text.splitlines(), 0, module.knows) is not None:
             return module.read
+    if unitrace.sniff(text):
+        return unitrace.read
     raise ReportError(f"this is no report that can be read; what can: {ACCEPTED}")

@@ -15,6 +15,7 @@ KINDS = {
     "csv/llm-perf-opt/projector_cuda_gpu_kern_sum.csv": "nsys-csv",
     "csv/ncu/kernel_0001/ncu.details.csv": "ncu-csv",
     "rocprof/kernel_trace.csv": "rocprof-csv",
+    "unitrace/dpc_gemm_t.txt": "unitrace",
 }
 
 

@@ -81,6 +81,8 @@ def seeds(kind: str, path: Callable[[str], Path]) -> list[bytes]:
         case "rocprof_csv":
             names = ("kernel_trace", "counter_collection", "hip_api_stats", "marker_api_trace")
             return [path(f"rocprof/{name}.csv").read_bytes() for name in names]
+        case "unitrace":
+            return [path(f"unitrace/{n}.txt").read_bytes() for n in ("dpc_gemm_t", "vec_add_h")]
         case "rocpd":
             return [_rocpd(path, tracks) for tracks in (False, True)]
         case "torch_trace":
@@ -143,6 +145,7 @@ def resident_peak_bytes() -> float:
         "torch_trace",
         "rocprof_csv",
         "rocpd",
+        "unitrace",
     ],
 )
 def test_mutated_reports_are_read_or_refused(kind, report_path, tmp_path, monkeypatch):
