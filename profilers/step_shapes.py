@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -143,14 +143,23 @@ def layers_by_name(kernels: pd.DataFrame, steps: int) -> int:
     return _most_common(counts) if len(counts) >= 4 else 0
 
 
+def attention_phases(kernels: pd.DataFrame) -> set[str]:
+    """The phases that the sizes of attention operators fit; both where passes of both ran."""
+    return {sizes.phase for sizes in _all_attention(kernels)}
+
+
 def attention_sizes(kernels: pd.DataFrame) -> AttentionSizes | None:
     """Sizes of the attention operator that took longest; None where none shows them."""
+    return next(_all_attention(kernels), None)
+
+
+def _all_attention(kernels: pd.DataFrame) -> Iterator[AttentionSizes]:
+    """Sizes of the attention operators that show them, the longest first."""
     rows = kernels[(kernels["operator_class"] == "attention") & kernels["input_shapes"].notna()]
     pairs = rows.groupby(["operator", "input_shapes"], observed=True)["duration_s"].sum()
     for operator, shapes in pairs.sort_values(ascending=False).index:
         if (sizes := _attention_of(str(operator), str(shapes))) is not None:
-            return sizes
-    return None
+            yield sizes
 
 
 def _attention_of(operator: str, shapes: str) -> AttentionSizes | None:

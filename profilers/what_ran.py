@@ -15,7 +15,6 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import pandas as pd
 
-from profilers.attribution import DEFAULT_PHASES, PhasePattern, attribute
 from profilers.schema import PHASES, Measurement, Report
 from profilers.step_names import NamedStep, Requests, named_step
 from profilers.step_shapes import ShapeFacts, median_of, shape_facts
@@ -23,8 +22,6 @@ from profilers.wording import shortened
 
 Value = TypeVar("Value", str, int)
 
-#: Ranges of PyTorch's profiler around one step of a loop.
-_PROFILER_STEP = "ProfilerStep#"
 #: Engines by the operators that only they register.
 _ENGINE_OPERATORS = (
     ("sglang", re.compile(r"^(sglang|sgl_kernel|sglang_profiler)::")),
@@ -269,33 +266,6 @@ def _by_shapes(facts: StepFacts, shapes: ShapeFacts) -> StepFacts:
         found["tokens"] = Fact(shapes.tokens, "the rows of its matrix products")
     open_: dict[str, Any] = {k: v for k, v in found.items() if getattr(facts, k) is None}
     return dataclasses.replace(facts, **open_)
-
-
-# ------------------------------------------------------------------------------- phases
-
-
-def phased(report: Report, phase: str = "", patterns: Sequence[PhasePattern] = ()) -> Report:
-    """A report whose kernels name no phase, with the one that its shapes tell.
-
-    Only kernels inside the steps of PyTorch's profiler count where it recorded such steps.
-
-    Args:
-        phase: "prefill" or "decode" where the user says which it is, "" to find it.
-        patterns: those that the report was read with.
-    """
-    kernels = report.kernels
-    if not len(kernels) or bool(kernels["phase"].notna().any()):
-        return report
-    found = phase or shape_facts(kernels).phase
-    if not found:
-        return report
-    steps = PhasePattern(found, _PROFILER_STEP)
-    inside = attribute(report, (steps, *(patterns or DEFAULT_PHASES)))
-    if bool(inside.kernels["phase"].notna().any()):
-        return inside
-    kernels = kernels.copy(deep=False)
-    kernels["phase"] = pd.Categorical([found] * len(kernels), [found])
-    return dataclasses.replace(report, kernels=kernels)
 
 
 # ------------------------------------------------------------------------------- kept runs

@@ -26,8 +26,9 @@ from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import System
 from profilers import Comparison, Measurement, PhasePattern, Report
 from profilers.compare import Expected, in_phase
+from profilers.found_phases import phased
 from profilers.matching import NOTHING
-from profilers.what_ran import WhatRan, phased, what_ran
+from profilers.what_ran import WhatRan, what_ran
 
 #: Columns of a compared row as a reader sees them.
 _SHOWN_NAMES = {"low_s": "80 %", "inside": "inside 80 %"}

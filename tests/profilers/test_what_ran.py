@@ -5,9 +5,10 @@ import dataclasses
 import pandas as pd
 import pytest
 
+from profilers.found_phases import phased
 from profilers.step_names import named_step
 from profilers.step_shapes import layers_by_name, shape_facts
-from profilers.what_ran import phased, what_ran, what_was_kept
+from profilers.what_ran import what_ran, what_was_kept
 
 _TORCH = "torch/inference_{}.json.gz"
 _PREFILL = _TORCH.format("sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode")
@@ -144,3 +145,32 @@ def test_a_kept_run_says_what_it_was(tmp_path):
     assert (ran.model.value, ran.engine.value, ran.device.value) == ("toy", "hf", "a CPU")
     assert (ran.layers.value, ran.ranks.value, ran.output.value) == (6, 2, 4)
     assert ran.steps["prefill"].length.value == 128 and ran.steps["decode"].context.value == 128
+
+
+def test_each_step_of_the_profiler_is_of_its_own_phase(report_of):
+    """The traced prefill, and after it the same kernels as a decode of one new token each."""
+    import profilers
+
+    report = report_of(_H100)
+    one = report.kernels[report.kernels["step"].notna()]
+    later = one.assign(
+        start_s=one["start_s"] + 1.0, launch_s=one["launch_s"] + 1.0, range_id=1, step=1
+    )
+    attention = later["operator_class"] == "attention"
+    later["input_shapes"] = later["input_shapes"].astype(object)
+    later.loc[attention, "input_shapes"] = "[[16,1,16,64],[16,560,16,64],[16,560,16,64]]"
+    later["nvtx_path"] = "ProfilerStep#7"
+    kernels = pd.concat([one.astype(later.dtypes), later], ignore_index=True)
+    names = ["nvtx_path", "input_shapes"]
+    kernels = kernels.astype(dict.fromkeys(names, "category"))
+    ranges = pd.concat([report.ranges.head(1)] * 2, ignore_index=True)
+    ranges["name"] = pd.Categorical(["ProfilerStep#6", "ProfilerStep#7"])
+    ranges["start_s"] += [0.0, 1.0]
+    both = dataclasses.replace(report, kernels=kernels, ranges=ranges)
+    for name in ("cut at the embedding", "asked"):
+        found = phased(both, "decode" if name == "asked" else "")
+        measured = profilers.measure_from([found])
+        counts = {phase: len(timing.samples_s) for phase, timing in measured.phases.items()}
+        assert counts == ({"decode": 2} if name == "asked" else {"prefill": 1, "decode": 1}), name
+        for timing in measured.phases.values():
+            assert timing.median_s == pytest.approx(31.76e-3, rel=1e-2)

@@ -15,7 +15,8 @@ from genz_core.errors import RidgelineError
 from genz_core.memo import ByIdentity
 from genz_core.types import Workload
 from profilers import PhasePattern, Report
-from profilers.what_ran import WhatRan, phased, what_ran
+from profilers.found_phases import phased
+from profilers.what_ran import WhatRan, what_ran
 
 _KNOWN = ByIdentity[tuple[list[Report], WhatRan]](8)
 
