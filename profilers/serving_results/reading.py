@@ -189,7 +189,9 @@ def _read(content: Content) -> list[ServingMeasurement]:
         raise ReportError(_unknown(content))
     found = chosen.read(content)
     if not any(map(_has_figures, found)):
-        raise ReportError(f"this {chosen.name} file holds no measured figure")
+        failed = max((entry.load.errors or 0 for entry in found), default=0)
+        why = f": all {failed:,} requests failed" if failed else ""
+        raise ReportError(f"this {chosen.name} file holds no measured figure{why}")
     return found
 
 

@@ -94,7 +94,7 @@ def subject(record: Document) -> Subject:
         if (size := fields.count(fields.first(record, keys)))
     }  # fmt: skip
     return Subject(
-        tool="vllm bench serve",
+        tool=fields.text(record.get("client")) or NAME,
         tool_version=None,
         engine=ENGINES.get((backend or "").casefold()),
         engine_version=fields.text(fields.first(record, ("vllm_version", "engine_version"))),

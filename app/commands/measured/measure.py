@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from app.commands import options as opt
-from app.commands.measured import measure_serving
+from app.commands.measured import measure_endpoint, measure_serving
 from app.commands.options import Json
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def register(cli: typer.Typer) -> None:
     group.command("sweep", help="Batches and lengths in powers of two.")(sweep)
     group.command("ranks", help="Tensor parallel over processes of this machine.")(ranks)
     measure_serving.register(group)
+    measure_endpoint.register(group)
     group.command("infer", help="Answer prompts from a file; nothing is profiled.")(infer)
     cli.add_typer(group, name="measure")
 

@@ -77,6 +77,7 @@ def document(served: ServedLoad, server: Server, facts: Mapping[str, Any]) -> di
         for what, word in words.items()
     }
     return {
+        "client": "ridgeline",
         "date": datetime.datetime.now().strftime("%Y%m%d-%H%M%S"),
         "backend": "openai",
         "model_id": server.model,

@@ -22,6 +22,7 @@ class Behaviour:
     first_s, gap_s: until the first piece, and between two.  per_piece: tokens of a piece.
     unknown: fields that it refuses.  usage: whether it counts tokens.
     fault: "" or the name of a method of `_Faults`, after `good` requests without one.
+    page: what /metrics answers, look by look; nothing for none.
     wrote_s: of every answer, when its pieces were written.  open, most_open: requests under way.
     """
 
@@ -33,6 +34,7 @@ class Behaviour:
     models: tuple[str, ...] = ("small",)
     fault: str = ""
     good: int = 0
+    page: Iterator[str] | None = None
     address: str = ""
     bodies: list[dict[str, Any]] = field(default_factory=list)
     wrote_s: list[list[float]] = field(default_factory=list)
@@ -70,6 +72,12 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path == "/v1/models":
             self._answer(200, {"data": [{"id": name} for name in self.asked.models]})
+        elif self.path == "/metrics" and self.asked.page is not None:
+            data = next(self.asked.page).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
         else:
             self._answer(404, {"detail": "Not Found"})
 

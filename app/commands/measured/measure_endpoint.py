@@ -1,0 +1,123 @@
+"""ridgeline measure endpoint, metrics: a server under a stated load, and what its page says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.commands import options as opt
+from app.commands.options import Json
+from app.wording.tables import TableFormat
+
+if TYPE_CHECKING:
+    from profilers.collect.serving.endpoint import EndpointRun
+
+Address = Annotated[str, typer.Argument(help="Of the server: http://localhost:8000.")]
+Remote = Annotated[
+    bool, typer.Option("--allow-remote", help="The server is elsewhere, and you may load it.")
+]
+
+
+def register(group: typer.Typer) -> None:
+    group.command("endpoint", help="An OpenAI-compatible server under a stated load; kept.")(
+        endpoint
+    )
+    group.command("metrics", help="The /metrics page of vLLM or SGLang as a measurement.")(metrics)
+
+
+def endpoint(
+    address: Address,
+    model: Annotated[
+        str, typer.Option(help="As the server names it; default: the only one it has.")
+    ] = "",
+    concurrency: Annotated[int, typer.Option(help="Users; 0 where a rate is given.")] = 0,
+    rate: Annotated[float, typer.Option(help="Requests per second, Poisson arrivals.")] = 0.0,
+    requests: Annotated[int, typer.Option(help="In all; 0: ten a user, or 30 s of a rate.")] = 0,
+    isl: Annotated[int, typer.Option(help="Prompt tokens.")] = 128,
+    osl: Annotated[int, typer.Option(help="Output tokens.")] = 64,
+    seed: Annotated[int, typer.Option(help="Of the arrivals.")] = 0,
+    client: Annotated[
+        str, typer.Option(help="auto (what is installed), own, aiperf, guidellm or vllm.")
+    ] = "auto",
+    tokenizer: Annotated[
+        str, typer.Option(help="Of another client: name or folder; default: the model's.")
+    ] = "",
+    timeout_s: Annotated[
+        float, typer.Option("--timeout", help="Seconds that one request may take.")
+    ] = 600.0,
+    allow_remote: Remote = False,
+    keep: Annotated[bool, typer.Option(help="Keep the run; `runs list` shows it.")] = True,
+    label: Annotated[str, typer.Option(help="Name of the kept run.")] = "",
+    tag: Annotated[list[str] | None, typer.Option(help="Tag of the kept run.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Where the result file is copied to.")] = None,
+    json: Json = False,
+) -> None:
+    import tempfile
+
+    from app.commands.progress_bar import running
+    from app.measuring import endpoint_run
+    from profilers.collect.serving import addresses
+    from profilers.collect.serving import endpoint as endpoints
+    from profilers.collect.serving.client import Server
+    from profilers.collect.serving.endpoint_load import EndpointLoad
+
+    addresses.require_loopback(address, allow_remote)
+    users = concurrency or (0 if rate else 1)
+    load = EndpointLoad(users, rate, requests, isl, osl, seed)
+    with tempfile.TemporaryDirectory(prefix="ridgeline-") as name:
+        folder = Path(name)
+        with running("measuring") as job:
+            run = endpoints.measure(
+                Server(address, model, timeout_s), load, folder, client, tokenizer,
+                job.progress, job.cancelled,
+            )  # fmt: skip
+        identity = endpoint_run.keep(run, folder, label, tag or ()) if keep else ""
+        if output is not None:
+            opt.write_text(output, run.file.read_text(encoding="utf-8"))
+    _print(run, identity, json)
+
+
+def _print(run: EndpointRun, identity: str, json: bool) -> None:
+    from app.commands.measured.import_ import print_results
+    from app.measuring import result_table
+    from app.wording.tables import to_json
+
+    if json:
+        document = result_table.documents([run.measurement])[0]
+        typer.echo(to_json({"id": identity or None, "client": run.client, **document}))
+        return
+    typer.echo(f"client: {run.client}")
+    print_results([run.measurement], TableFormat.text)
+    if identity:
+        typer.echo(f"kept as {identity[:8]}; `ridgeline runs show {identity[:8]}` prints it again")
+
+
+def metrics(
+    address: Address,
+    seconds: Annotated[
+        float, typer.Option(help="Watch for so long; 0: all since the server started.")
+    ] = 0.0,
+    allow_remote: Remote = False,
+    json: Json = False,
+) -> None:
+    from app.commands.measured.import_ import print_results
+    from app.commands.progress_bar import running
+    from app.measuring import result_table
+    from app.wording.tables import render, to_json
+    from genz_core.errors import InvalidValue
+    from profilers.collect.serving import addresses
+    from profilers.collect.serving import endpoint as endpoints
+
+    if not 0 <= seconds <= 86_400:
+        raise InvalidValue(f"--seconds is {seconds:g}; give 0 to 86,400")
+    addresses.require_loopback(address, allow_remote)
+    with running("watching") as job:
+        found = endpoints.watch(address, seconds, job.cancelled)
+    if json:
+        typer.echo(to_json(result_table.documents([found])[0]))
+        return
+    print_results([found], TableFormat.text)
+    rows = [{"figure": name, "value": value} for name, value in sorted(found.server.items())]
+    typer.echo(render(rows, TableFormat.text))

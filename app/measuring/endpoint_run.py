@@ -1,0 +1,111 @@
+"""Measured endpoints among the kept runs: their result file, and figures for the list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from app.measuring import result_table
+from app.measuring.run_store import store
+from app.wording.tables import TableFormat, render
+from genz_core import Workload
+from profilers import DeviceInfo, Measurement, PhaseTiming
+from profilers.collect.serving.endpoint import EndpointRun
+from profilers.schema import OPERATOR_COLUMNS, table
+from profilers.serving_results import ServingMeasurement, read_results
+
+#: `Measurement.source` of such a run, and the entry of its facts that names its result file.
+SOURCE, FILE = "serving", "result_file"
+_MOST_SAMPLES = 10_000
+
+
+def keep(run: EndpointRun, folder: Path, label: str = "", tags: Sequence[str] = ()) -> str:
+    """Keep a measured endpoint with all files of its folder; returns its id.
+
+    Raises:
+        MeasurementError: nothing can be kept.
+    """
+    runs = store()
+    measurement = _measurement(run, folder)
+    with runs.draft(measurement, label) as draft:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and not path.name.startswith("."):
+                target = draft / path.relative_to(folder)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(path.read_bytes())
+        (draft / "report.md").write_text(_report(run), encoding="utf-8")
+        identity = runs.identity(draft)
+    runs.tag(identity, *tags)
+    return identity
+
+
+def results_of(folder: Path, measurement: Measurement) -> list[ServingMeasurement]:
+    """The results in the folder of a kept run; none where the run is no measured endpoint.
+
+    Raises:
+        ReportError: the result file is damaged.
+    """
+    name = measurement.facts.get(FILE)
+    if measurement.source != SOURCE or not isinstance(name, str):
+        return []
+    file = (folder / name).resolve()
+    return read_results(file) if file.is_relative_to(folder.resolve()) else []
+
+
+def _measurement(run: EndpointRun, folder: Path) -> Measurement:
+    """The run as the store lists it: medians of TTFT and TPOT."""
+    found = run.measurement
+    subject, load, lengths = found.subject, found.load, found.lengths
+    isl, osl = lengths.isl.typical or lengths.isl_asked, lengths.osl.typical or lengths.osl_asked
+    workload = None
+    if isl and osl:
+        batch = max(round(load.concurrency or load.concurrency_mean or 1), 1)
+        workload = Workload(batch, max(round(isl), 1), max(round(osl), 1))
+    facts: dict[str, str | float | int] = {"client": run.client, FILE: _inside(run.file, folder)}
+    facts |= {name: value for name, value in found.server.items()}
+    for name in ("concurrency", "rate", "requests"):
+        value = getattr(load, name)
+        if value is not None:
+            facts[name] = value
+    return Measurement(
+        source=SOURCE,
+        operators=table(OPERATOR_COLUMNS, {}),
+        phases={n: t for n in ("ttft", "tpot") if (t := _timing(found, n)).samples_s},
+        system=DeviceInfo(name=subject.device) if subject.device else None,
+        model=subject.model,
+        engine=subject.engine,
+        workload=workload,
+        facts=facts,
+        notes=found.notes,
+    )
+
+
+def _inside(file: Path, folder: Path) -> str:
+    return file.relative_to(folder).as_posix()
+
+
+def _timing(found: ServingMeasurement, name: str) -> PhaseTiming:
+    """Samples of a latency, of every request where they are listed, else its median or mean."""
+    rows: pd.DataFrame | None = found.requests
+    if rows is not None:
+        samples = rows.loc[rows["ok"], f"{name}_s"].dropna().to_numpy()[:_MOST_SAMPLES]
+        if len(samples):
+            return PhaseTiming(name, tuple(map(float, samples)))
+    spread = found.decode_tpot_s if name == "tpot" else found.ttft_s
+    typical = spread.p50 if spread.p50 is not None else spread.mean
+    return PhaseTiming(name, () if typical is None else (typical,))
+
+
+def _report(run: EndpointRun) -> str:
+    """The run as Markdown: its table, and what the server's page said."""
+    found = [run.measurement]
+    lines = [f"# {result_table.heading(found)}", "", f"client: {run.client}", ""]
+    lines += [render(result_table.short_rows(found), TableFormat.markdown), ""]
+    lines += [f"- {note}" for note in result_table.notes(found)]
+    if run.server is not None:
+        rows = [{"figure": k, "value": v} for k, v in sorted(run.server.server.items())]
+        lines += ["", "## The server's own figures", ""]
+        lines += [render(rows, TableFormat.markdown)]
+    return "\n".join(lines) + "\n"
