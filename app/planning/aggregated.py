@@ -2,52 +2,118 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from app.planning.candidates import CHOICES, COLUMNS, Candidates, economy_columns, latency_columns
+from app.planning.candidates import (
+    CHOICES,
+    COLUMNS,
+    Candidates,
+    economy_columns,
+    joined,
+    latency_columns,
+)
 from app.planning.demand import Demand
 from app.planning.families import Family
 from app.planning.space import Space, replicated, shapes
 from app.scenario.served_rows import serve_resolved
 from genz_core.serving import ServingEstimate
-from genz_core.types import Array, Parallelism
+from genz_core.types import Array, Mask, Parallelism
+from genz_core.workload import OUT_OF_MEMORY
 
 
 def price(family: Family, space: Space, demand: Demand) -> Candidates:
     """Candidates of an aggregated family under a demand.
 
+    A shape that does not hold the weights and one sequence, which no number of replicas changes,
+    is there once.
+
     Raises:
         RidgelineError: the system states no figure that an operator needs.
     """
     resolved = family.resolved
-    table = replicated(shapes(resolved.model, resolved.system, space), space, demand)
+    degrees = shapes(resolved.model, resolved.system, space, resolved.engine.name)
+    table = replicated(degrees, space, demand)
     if not table.shape[1]:
         return empty(family)
-    return of_table(family, table, demand)
+    firsts = np.unique(table[:4], axis=1, return_index=True)[1]
+    once = of_table(family, table[:, firsts], demand)
+    small = firsts[once.status == OUT_OF_MEMORY]
+    held = ~_among(table[:4], table[:4, small])
+    if not held.any():
+        return once
+    parts = (of_table(family, table[:, held], demand), once.picked(once.status == OUT_OF_MEMORY))
+    together = joined(parts)
+    return replace(together, families=(family,), family=np.zeros(len(together), dtype=np.intp))
+
+
+def _among(columns: Array, some: Array) -> Mask:
+    """Whether each column is one of some others, [columns]."""
+    return np.asarray((columns[:, :, None] == some[:, None, :]).all(axis=0).any(axis=1))
 
 
 def of_table(family: Family, table: Array, demand: Demand) -> Candidates:
-    """Candidates of rows as `space.replicated` makes them, [7, candidates]."""
+    """Candidates of rows as `space.replicated` makes them, [7, candidates].
+
+    Replicas with the same number of users are priced once.
+    """
     tp, pp, dp, ep, each, replicas, limit = table
-    degrees: dict[str, Any] = {"tp": tp, "pp": pp, "dp": dp, "ep": ep}
-    users = np.ceil(demand.concurrency / replicas)
+    load = np.ceil(demand.concurrency / replicas) if demand.closed else demand.rate / replicas
+    rows = np.stack([tp, pp, dp, ep, load, limit])
+    one, of = np.unique(rows, axis=1, return_inverse=True)
+    degrees: dict[str, Any] = dict(zip(("tp", "pp", "dp", "ep"), one[:4], strict=True))
     served = serve_resolved(
         family.resolved,
         isl=demand.isl,
         osl=demand.osl,
         parallelism=Parallelism(**degrees),
         length_ratio=demand.length_ratio,
-        concurrency=users if demand.closed else None,
-        rate_per_s=None if demand.closed else demand.rate / replicas,
-        max_num_seqs=limit,
+        concurrency=one[4] if demand.closed else None,
+        rate_per_s=None if demand.closed else one[4],
+        max_num_seqs=one[5],
     )
-    return _columns(family, table, demand, served, each * replicas)
+    return _columns(family, table, demand, _Served.of(served, of.ravel()), each * replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """Figures of replicas, [candidates]; see `ServingEstimate`."""
+
+    ttft_s: Array
+    ttft_median_s: Array
+    tpot_s: Array
+    prefill_s: Array
+    output_tokens_per_s: Array
+    osl: Array
+    running: Array
+    capacity: Array
+    utilisation: Array
+    memory_bytes: Array
+    bound_prefill_s: Array
+    bound_decode_step_s: Array
+    status: Any
+    usable_bytes: float
+    messages: Mapping[int, str]
+
+    @classmethod
+    def of(cls, served: ServingEstimate, rows: Any) -> _Served:
+        """The figures of `rows` of an estimate."""
+        size = served.status.shape
+        arrays = {
+            name: np.broadcast_to(getattr(served, name), size)[rows]
+            for name in cls.__slots__
+            if name not in ("usable_bytes", "messages")
+        }
+        said = {at: served.messages[int(row)] for at, row in enumerate(rows)
+                if int(row) in served.messages}  # fmt: skip
+        return cls(**arrays, usable_bytes=served.memory.usable_bytes, messages=said)
 
 
 def _columns(
-    family: Family, table: Array, demand: Demand, served: ServingEstimate, devices: Array
+    family: Family, table: Array, demand: Demand, served: _Served, devices: Array
 ) -> Candidates:
     tp, pp, dp, ep, _, replicas, limit = table
     size = table.shape[1]
@@ -67,7 +133,7 @@ def _columns(
         "running": served.running * replicas,
         "capacity": served.capacity * replicas,
         "memory_bytes": served.memory_bytes,
-        "usable_bytes": np.full(size, served.memory.usable_bytes),
+        "usable_bytes": np.full(size, served.usable_bytes),
         "bound_ttft_s": served.bound_prefill_s,
         "bound_tpot_s": served.bound_decode_step_s,
     }

@@ -14,11 +14,12 @@ from app.planning.candidates import CHOICES, COLUMNS, Candidates, economy_column
 from app.planning.demand import Demand
 from app.planning.families import Family
 from app.planning.space import Space, shapes
+from app.scenario.scenario import Resolved
 from app.simulation.disaggregation import stated_link
 from genz_core.deployment import Deployment
 from genz_core.errors import InvalidValue, MissingSpec
 from genz_core.limits import LIMITS
-from genz_core.serving.loops import OVERLOADED
+from genz_core.serving.loops import OVERLOADED, sequences_that_fit
 from genz_core.serving.pools import (
     Combinations,
     DecodeWorkers,
@@ -28,7 +29,7 @@ from genz_core.serving.pools import (
     pooled_load,
     prefill_workers,
 )
-from genz_core.types import Array, Parallelism, System
+from genz_core.types import Array, Parallelism, System, Workload
 from genz_core.workload import OUT_OF_MEMORY
 
 _NAMES = ("tp", "pp", "dp", "ep")
@@ -62,18 +63,34 @@ def price(family: Family, space: Space, demand: Demand) -> Candidates:
     assert family.prefill is not None
     if demand.mean_osl <= 1.0:
         return aggregated.empty(family)
-    decode = shapes(family.resolved.model, family.system, space)
-    prefill = _of_prefill(shapes(family.prefill.model, family.prefill.system, space), space)
+    engine = family.resolved.engine.name
+    decode = _one_stage(shapes(family.resolved.model, family.system, space, engine), space)
+    prefill = _of_prefill(shapes(family.prefill.model, family.prefill.system, space, engine), space)
+    prefill, decode = _held(family.prefill, prefill, demand), _held(family.resolved, decode, demand)
     table = numbers_of_workers(prefill, decode, space)
     if not table.shape[1]:
         return aggregated.empty(family)
     return of_table(family, prefill, decode, table, demand)
 
 
+def _held(resolved: Resolved, degrees: Array, demand: Demand) -> Array:
+    """Shapes whose workers hold the weights and one sequence."""
+    if not degrees.shape[1]:
+        return degrees
+    load = Workload(1.0, _mean(demand.isl, demand), demand.mean_osl)
+    deployed = (resolved.model, resolved.system, load, _split(degrees), resolved.engine)
+    return degrees[:, sequences_that_fit(*deployed)[1] >= 1.0]
+
+
+def _one_stage(degrees: Array, space: Space) -> Array:
+    """Shapes of workers of a pool: without pipeline stages unless these were asked for."""
+    return degrees[:, (degrees[1] == 1.0) | bool(space.pp)]
+
+
 def _of_prefill(degrees: Array, space: Space) -> Array:
     """Shapes of prefill workers: one stage and one attention rank unless more were asked for."""
-    kept = (degrees[1] == 1.0) | bool(space.pp)
-    return degrees[:, kept & ((degrees[2] == 1.0) | bool(space.dp))]
+    kept = _one_stage(degrees, space)
+    return kept[:, (kept[2] == 1.0) | bool(space.dp)]
 
 
 def numbers_of_workers(prefill: Array, decode: Array, space: Space) -> Array:
@@ -139,7 +156,7 @@ def _mean(tokens: int, demand: Demand) -> float:
     return max(round(tokens * (1.0 + demand.length_ratio) / 2.0), 1.0)
 
 
-def _deployment(resolved: Any) -> Deployment:
+def _deployment(resolved: Resolved) -> Deployment:
     return Deployment(resolved.model, resolved.system, resolved.engine)
 
 

@@ -73,14 +73,9 @@ class Ranking:
 
     def best_each(self, candidates: Candidates, order: Order) -> Order:
         """The order without deployments that differ from one before in their batch limit alone."""
-        seen: set[tuple[float, ...]] = set()
-        kept = []
-        for at in order:
-            key = (float(candidates.family[at]), *(candidates.columns[n][at] for n in _SAME))
-            if key not in seen:
-                seen.add(key)
-                kept.append(at)
-        return np.array(kept, dtype=np.intp)
+        columns = [candidates.family[order], *(candidates.columns[n][order] for n in _SAME)]
+        first = np.unique(np.stack(columns), axis=1, return_index=True)[1]
+        return order[np.sort(first)]
 
     def slack(self, candidates: Candidates) -> Array:
         """The least slack over all targets, [candidates]; -inf for those that cannot run.

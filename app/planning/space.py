@@ -19,6 +19,8 @@ _DEGREES = ("tp", "pp", "dp", "ep")
 #: Pipeline stages that are tried unless said.
 _STAGES = (1, 2, 4)
 _MOST_DEVICES = 4096
+#: Limits of a batch that are tried where users wait for their answers.
+_LIMITS = (4, 16, 64, 256, 1024)
 KINDS = ("aggregated", "disaggregated")
 #: Engines that are tried unless said, by the vendor of a system; others have the generic one.
 ENGINES: Mapping[str, tuple[str, ...]] = {
@@ -92,12 +94,12 @@ def reach(system: System) -> float:
     return max([1.0, *domains])
 
 
-def shapes(model: Model, system: System, space: Space) -> Array:
+def shapes(model: Model, system: System, space: Space, engine: str = "") -> Array:
     """Degrees of a replica that split the model and that the links reach, [4, shapes].
 
     Rows: tp, pp, dp, ep.  Attention ranks (dp) stand beside each other in a model with experts
     only: without them each is a replica.  Tensor parallel ranks stay within the nearest link's
-    domain unless degrees were asked for.
+    domain unless degrees were asked for.  engine: whose options have to be able to say them.
     """
     most = int(min(space.devices[1], reach(system)))
     nearest = system.links[0].domain or most if system.links else 1
@@ -114,8 +116,20 @@ def shapes(model: Model, system: System, space: Space) -> Array:
         if t * p * d <= most
         for e in _expert_degrees(space, t * d, experts)
     ]
-    sound = [row for row in rows if model.invalid(Parallelism(*row)) is None]
+    sayable = (row for row in rows if can_be_told(engine, *row))
+    sound = [row for row in sayable if model.invalid(Parallelism(*row)) is None]
     return np.array(sound, dtype=float).reshape(len(sound), 4).T
+
+
+def can_be_told(engine: str, tp: int, pp: int, dp: int, ep: int) -> bool:
+    """Whether an engine's options can say the degrees; see `engine_flags.yaml` for their sources.
+
+    TensorRT-LLM's attention ranks are single devices (`enable_attention_dp`); vLLM spreads experts
+    over all ranks of a replica or over none (`--enable-expert-parallel`).
+    """
+    if engine == "trtllm":
+        return dp == 1 or tp == 1
+    return engine != "vllm" or ep in (1, tp * dp)
 
 
 def _expert_degrees(space: Space, ranks: int, experts: bool) -> tuple[int, ...]:

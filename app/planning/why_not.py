@@ -55,11 +55,8 @@ def _loser(found: Found, short: Shortlist, family: int, best: int | None, slack:
     mine = candidates.family == family
     if not mine.any():
         return Loser(family, None, "no degrees split the model over so few devices")
-    in_order = [
-        int(at)
-        for at in found.order
-        if candidates.family[at] == family and at not in short.rejected
-    ]
+    own = found.order[candidates.family[found.order] == family]
+    in_order = [int(at) for at in own if int(at) not in short.rejected][:1]
     if in_order and best is not None:
         return Loser(family, in_order[0], _dearer(found, in_order[0], best))
     failed = [at for at in short.rejected if candidates.family[at] == family]
