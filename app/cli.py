@@ -27,6 +27,7 @@ COMMANDS = (
     "predict.modules",
     "predict.sweep",
     "predict.plan",
+    "predict.sensitivity",
     "predict.serve",
     "predict.simulate",
     "library.validate",

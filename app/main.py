@@ -33,6 +33,7 @@ pages = {
     "Decide": [
         page("decide/plan", "Plan", "flag"),
         page("decide/frontiers", "Frontiers", "stacked_line_chart"),
+        page("decide/sensitivity", "Sensitivity", "tornado"),
     ],
     "Measured": [
         page("measured/run", "Run", "play_circle"),

@@ -6,7 +6,7 @@ uploaded document; `what_if(system, bandwidth=2)` scales a system's resources;
 `load_engine("vllm")` gives an `EngineProfile` with its measurements.
 
     system_files  system_schema  lookup       systems: files, schema, names
-    mig                                       slices of a device
+    mig            memory_stacks              slices of a device, memory of other generations
     engine_files  engine_schema  recipes      engines: files, schema, measured factors
     profiles/     profile_schema              fitted latency constants of a system
     intervals     tables       acceptance     intervals of predictions, tables that ship, drafts

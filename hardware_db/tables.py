@@ -3,8 +3,9 @@
     measurements/   published and serving points, acceptance of drafts, what peers publish
     profiles/       errors of the operators' fit, points that fitted nothing
     engines/        factors of devices and recipes, errors and intervals of the engines' fit
+    technology/     memory generations and their rates, with sources
 
-They are written by `python -m hardware_db.fit` and `python -m app.engine_fit`.
+All but the last are written by `python -m hardware_db.fit` and `python -m app.engine_fit`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-Room = Literal["measurements", "profiles", "engines"]
+Room = Literal["measurements", "profiles", "engines", "technology"]
 HERE = Path(__file__).parent
 
 

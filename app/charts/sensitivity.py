@@ -1,0 +1,79 @@
+"""What figures answer to: a tornado of resources, and the ridge where arithmetic takes over."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from app.charts.figure import Figure, bar, scatter
+from app.charts.style import Look, blank, log_ticks
+from app.decide.sensitivity import RESOURCES, Figures, Ridge, Sensitivity
+from app.wording import quantities
+
+_SIZES: Mapping[str, str] = {"decode": "Batch [sequences]", "prefill": "Prompt [tokens]"}
+
+
+def tornado(
+    base: Figures, found: Sequence[Sensitivity], name: str, words: str, look: Look
+) -> Figure:
+    """Change of a figure with more and less of each resource, the strongest on top."""
+    ranked = sorted(found, key=lambda one: abs(one.elasticity[name]))
+    figure = blank(look, words, 110 + 46 * len(ranked))
+    for at, (side, label) in enumerate((("less", "less of it"), ("more", "more of it"))):
+        shares = [100.0 * (getattr(one, side)[name] / base[name] - 1.0) for one in ranked]
+        shown = [
+            f"{RESOURCES[one.resource]}, {label}: {share:+.1f} %, elasticity "
+            f"{one.elasticity[name]:+.2f}"
+            for one, share in zip(ranked, shares, strict=True)
+        ]
+        figure.add_trace(
+            bar(
+                y=[RESOURCES[one.resource] for one in ranked], x=shares, orientation="h",
+                name=label, marker={"color": look.classes[1 - at]}, customdata=shown,
+                hovertemplate="%{customdata}<extra></extra>",
+            )
+        )  # fmt: skip
+    figure.add_vline(0.0, {"color": look.faint, "width": 1})
+    figure.update_xaxes(title_text="Change [%]", tickformat="~g")
+    figure.update_yaxes(showgrid=False, tickfont_color=look.ink)
+    figure.update_layout(barmode="overlay", bargap=0.4, margin={"t": 40, "b": 72})
+    return figure
+
+
+def ridge(found: Ridge, now: float, look: Look) -> Figure:
+    """Least times of arithmetic and memory of a step over its size, and where they cross.
+
+    now: the scenario's own size.
+    """
+    figure = blank(look, f"{found.phase.capitalize()}: arithmetic and memory traffic", 380)
+    sides = (("arithmetic", found.compute_s, 0), ("memory traffic", found.memory_s, 1))
+    for name, seconds, color in sides:
+        values = [float(value) for value in seconds]
+        figure.add_trace(
+            scatter(
+                x=found.at.tolist(), y=values, mode="lines", name=name,
+                line={"color": look.classes[color], "width": 2},
+                customdata=[quantities.seconds(value) for value in values],
+                hovertemplate="%{x:,.0f}: %{customdata}",
+            )
+        )  # fmt: skip
+    both = [float(v) for side in (found.compute_s, found.memory_s) for v in side if v > 0]
+    crossing = found.crossings["all"]
+    if crossing is not None and crossing > found.at[0]:
+        _mark(figure, crossing, f"ridge at {crossing:,.0f}", look.good, 1.06)
+    _mark(figure, now, "now", look.faint)
+    figure.update_xaxes(title_text=_SIZES[found.phase], type="log", tickformat="~s")
+    figure.update_yaxes(
+        title_text="Least time of a step", type="log",
+        **log_ticks((min(both) / 1.5, max(both) * 1.5), quantities.seconds),
+    )  # fmt: skip
+    figure.update_layout(hovermode="x unified", margin={"t": 60, "b": 96})
+    return figure
+
+
+def _mark(figure: Figure, place: float, words: str, color: str, height: float = 1.0) -> None:
+    figure.add_vline(place, {"color": color, "width": 1, "dash": "dash"})
+    figure.add_annotation(
+        x=math.log10(place), y=height, yref="paper", text=words, showarrow=False,
+        yanchor="bottom", font={"size": 11, "color": color},
+    )  # fmt: skip

@@ -1,0 +1,103 @@
+"""The tab of chips that are not there: another memory, arithmetic, link, process or power."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app.dashboard import cached
+from app.decide import chips, sensitivity
+from app.decide.chips import Chip
+from app.decide.sensitivity import FIGURES, Figures
+from app.scenario.setup import Setup
+from app.wording import quantities
+from app.wording.markdown import plain
+from genz_core.errors import RidgelineError
+from genz_core.types import System
+from hardware_db.memory_stacks import generations
+
+_OWN = "its own"
+_WEIGHTS = ("as they are", "bf16", "fp8", "mxfp4", "nvfp4", "int4")
+
+
+@st.fragment
+def chip_panel(setup: Setup, load: str) -> None:
+    """Draw the form of a chip, and its figures beside those of the system."""
+    system = cached.resolved(setup).system
+    chip, weights = _form(system)
+    changed = replace(setup, scenario=replace(setup.scenario, weights=weights or
+                                              setup.scenario.weights))  # fmt: skip
+    try:
+        base = _figures(setup, Chip(), load)
+        other = _figures(changed, chip, load)
+        factors = chips.factors(system, chip)
+    except RidgelineError as error:
+        st.error(plain(error), icon=":material/error:")
+        return
+    made = [f"{name} ×{value:.3g}" for name, value in factors.items() if abs(value - 1) > 1e-9]
+    st.markdown(f"**{plain(system.name)}** with {', '.join(made) or 'nothing changed'}"
+                f"{f', weights {weights}' if weights else ''}:")  # fmt: skip
+    st.dataframe(pd.DataFrame(_rows(base, other)), hide_index=True, height="content",
+                 key="chip_figures")  # fmt: skip
+    if not other["fits"]:
+        st.warning("It does not fit in that memory.", icon=":material/memory:")
+    st.caption(
+        "Constants of kernels and the host stay the system's own; nothing measured validates a "
+        "chip that is not there. Bandwidth of stacks is interface width times pin rate. A power "
+        "cap slows arithmetic by the cube root of the power, assumed, and memory not at all; a "
+        "process is the factor on arithmetic that you state."
+    )
+    with st.popover("Sources of the memory rates", icon=":material/menu_book:"):
+        for one in generations().values():
+            st.markdown(f"- {one.name}: {quantities.bandwidth(one.bytes_per_s)} a stack, "
+                        f"{plain(one.source)}")  # fmt: skip
+
+
+def _form(system: System) -> tuple[Chip, str]:
+    with st.grid(4, min_column_width=170):
+        memory = st.selectbox("Memory", (_OWN, *generations()), key="chip_memory",
+                              bind="query-params")  # fmt: skip
+        stacks = st.number_input("Stacks", 1, 64, 6, key="chip_stacks", bind="query-params",
+                                 disabled=memory == _OWN)  # fmt: skip
+        each = st.number_input(
+            "GB per stack", 0.0, 512.0, 0.0, 4.0, key="chip_gb", bind="query-params",
+            disabled=memory == _OWN, help="0: the capacity stays.",
+        )  # fmt: skip
+        weights = st.selectbox("Weights", _WEIGHTS, key="chip_weights", bind="query-params")
+        number: Any = {"min_value": 0.1, "max_value": 16.0, "value": 1.0, "step": 0.25}
+        peak = st.number_input("Arithmetic ×", key="chip_peak", bind="query-params", **number)
+        link = st.number_input("Links ×", key="chip_link", bind="query-params", **number)
+        process = st.number_input(
+            "Process ×", key="chip_process", bind="query-params",
+            help="Arithmetic at the same power that another process gives; yours to state.",
+            **number,
+        )  # fmt: skip
+        cap = st.number_input(
+            "Power cap [W]", 0.0, 20_000.0, 0.0, 50.0, key="chip_cap", bind="query-params",
+            help=f"0: none. The system states {system.tdp_w:,.0f} W." if system.tdp_w else
+            "The system states no power.", disabled=not system.tdp_w,
+        )  # fmt: skip
+    generation = "" if memory == _OWN else memory
+    chip = Chip(generation, int(stacks), each, peak, link, process=process, power_cap_w=cap)
+    return chip, "" if weights == _WEIGHTS[0] else weights
+
+
+@cached.by_setup(128)
+def _figures(setup: Setup, chip: Chip, load: str) -> Figures:
+    resolved = cached.resolved(setup)
+    made = replace(resolved, system=chips.chip_system(resolved.system, chip))
+    return sensitivity.figures(made, load)
+
+
+def _rows(base: Figures, other: Figures) -> list[dict[str, str]]:
+    rows = []
+    for name, (words, _) in FIGURES.items():
+        write = quantities.seconds if name.endswith("_s") else quantities.tokens_rate
+        rows.append({
+            "figure": words, "now": write(base[name]), "this chip": write(other[name]),
+            "change": quantities.change(base[name], other[name]),
+        })  # fmt: skip
+    return rows

@@ -1,0 +1,182 @@
+"""Tabs of page Sensitivity: the tornado, the ridges, the hardware that targets need."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import pandas as pd
+import streamlit as st
+
+from app.charts import sensitivity as charts
+from app.dashboard import cached, export, sidebar
+from app.decide import sensitivity as model
+from app.decide.sensitivity import FIGURES, RESOURCES, Figures, Requirement, Ridge, Sensitivity
+from app.planning.targets import parse_targets
+from app.scenario.setup import Setup
+from app.wording import quantities
+from genz_core.errors import RidgelineError
+
+_LOADS = {"one batch at a time": "static", "users under load": "load"}
+_LEAST: Mapping[str, str] = {
+    "capacity_bytes": "Memory",
+    "bytes_per_s": "Memory bandwidth",
+    "flops_per_s": "Arithmetic",
+    "link_bytes_per_s": "Link bandwidth",
+}
+
+
+def load_control() -> str:
+    """Draw the choice of the load; returns "static" or "load"."""
+    chosen = st.segmented_control(
+        "Load", list(_LOADS), default=next(iter(_LOADS)), required=True, key="sensitivity_load",
+        bind="query-params", help="The sidebar's batch: sequences of one batch, or users who send "
+        "their next request when the last is answered.",
+    )  # fmt: skip
+    return _LOADS[chosen]
+
+
+@cached.by_setup(64)
+def found(setup: Setup, change: float, load: str) -> tuple[Figures, list[Sensitivity]]:
+    """As `app.decide.sensitivity.sensitivities`."""
+    return model.sensitivities(cached.resolved(setup), change, load)
+
+
+@cached.by_setup(64)
+def _ridges(setup: Setup) -> tuple[Ridge, Ridge]:
+    return model.ridges(cached.resolved(setup))
+
+
+@cached.by_setup(32)
+def _requirement(setup: Setup, targets: str, load: str) -> Requirement:
+    return model.requirement(cached.resolved(setup), parse_targets(targets), load)
+
+
+def answers(setup: Setup, load: str) -> None:
+    """Draw how each figure answers to more and less of each resource."""
+    percent = st.slider("Change of a resource [%]", 1, 100, 10, key="sensitivity_change",
+                        bind="query-params", width=320)  # fmt: skip
+    try:
+        base, rows = found(setup, percent / 100.0, load)
+    except RidgelineError as error:
+        sidebar.stop(error)
+    look = export.look()
+    shown = {}
+    with st.grid(3, min_column_width=270):
+        for name, (words, _) in FIGURES.items():
+            value = (
+                quantities.seconds(base[name])
+                if name.endswith("_s")
+                else quantities.tokens_rate(base[name])
+            )
+            shown[words] = charts.tornado(base, rows, name, f"{words}, now {value}", look)
+            export.chart(shown[words], f"tornado-{name}", f"Tornado of {words}")
+    table = pd.DataFrame(
+        {
+            "resource": RESOURCES[row.resource],
+            **{FIGURES[name][0]: row.elasticity[name] for name in FIGURES},
+        }
+        for row in rows
+    )
+    st.dataframe(
+        table, hide_index=True, height="content", key="elasticities",
+        column_config=dict.fromkeys(
+            (words for words, _ in FIGURES.values()), st.column_config.NumberColumn(format="%+.3f")
+        ),
+    )  # fmt: skip
+    st.caption(
+        "Elasticities: percent of the figure for one percent of the resource. Those of a time add "
+        "up to −1 where only these resources make it; what lacks is the latency of links. Under "
+        "load, capacity counts where the cache is full."
+    )
+    export.downloads("sensitivity", shown, table, setup)
+
+
+def ridges(setup: Setup) -> None:
+    """Draw where arithmetic takes over from memory in decode and prefill."""
+    try:
+        both = _ridges(setup)
+    except RidgelineError as error:
+        sidebar.stop(error)
+    s, look = setup.scenario, export.look()
+    for column, ridge, now in zip(st.columns(2, gap="medium"), both, (s.batch, s.isl), strict=True):
+        with column:
+            export.chart(charts.ridge(ridge, now, look), f"ridge-{ridge.phase}",
+                         f"Arithmetic and memory traffic of {ridge.phase}")  # fmt: skip
+            for name, place in ridge.crossings.items():
+                st.markdown(f"- {_crossing_words(name, place, ridge)}")
+    st.caption(
+        "By the bound of each operator. The break-even batch is where the whole decode step is "
+        "limited by memory traffic and arithmetic alike: below it a larger batch is nearly free."
+    )
+
+
+def _crossing_words(name: str, place: float | None, ridge: Ridge) -> str:
+    what = {"all": "the whole step", "gemm": "matrix products", "moe": "experts",
+            "attention": "attention"}[name]  # fmt: skip
+    size = "batch" if ridge.phase == "decode" else "prompt"
+    if place is None:
+        return f"{what}: memory traffic limits up to {size} {ridge.at[-1]:,.0f}"
+    if place <= ridge.at[0]:
+        return f"{what}: arithmetic limits from {size} {ridge.at[0]:,.0f} on"
+    break_even = " (break-even batch)" if (name, ridge.phase) == ("all", "decode") else ""
+    return f"{what}: ridge at {size} **{place:,.0f}**{break_even}"
+
+
+def needed(setup: Setup, load: str) -> None:
+    """Draw the targets, and what hardware would meet them."""
+    targets = st.text_input(
+        "Targets on mean TTFT and TPOT", "tpot < 20ms, ttft < 500ms", key="sensitivity_targets",
+        bind="query-params", width=420,
+    )  # fmt: skip
+    try:
+        need = _requirement(setup, targets, load)
+    except RidgelineError as error:
+        st.error(str(error).replace("<", "\\<"), icon=":material/error:")
+        return
+    system = cached.resolved(setup).system
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "resource": RESOURCES.get(name, "All of them together"),
+                "needed": _factor_words(factor),
+                "of": f"{quantities.digits(factor)} ×" if factor else "–",
+            }
+            for name, factor in need.factors.items()
+        ),
+        hide_index=True, height="content", key="requirement_factors",
+        column_config={"of": "of what it has"},
+    )  # fmt: skip
+    st.markdown("Whatever else a device has, it needs at least:")
+    has = {
+        "capacity_bytes": system.memory_bytes,
+        "bytes_per_s": system.memory_bytes_per_s,
+        "flops_per_s": max(system.peak_flops_per_s.values()),
+        "link_bytes_per_s": system.links[0].bytes_per_s if system.links else math.nan,
+    }
+    st.dataframe(
+        pd.DataFrame(
+            {"resource": words, "at least": _amount(name, need.least[name]),
+             "this system has": _amount(name, has[name])}
+            for name, words in _LEAST.items()
+        ),
+        hide_index=True, height="content", key="requirement_least", placeholder="–",
+    )  # fmt: skip
+    st.caption(
+        "First table: one resource alone, all else as it is, by the prediction; up to 64 times. "
+        "Second: per device at these degrees, each as if the others were without limit; arithmetic "
+        "as if all ran at the fastest format's peak."
+    )
+
+
+def _factor_words(factor: float | None) -> str:
+    if factor is None:
+        return "64 times is not enough alone"
+    return "more" if factor > 1.0 else "this much is enough"
+
+
+def _amount(name: str, value: float) -> str | None:
+    if not math.isfinite(value) or not value:
+        return None
+    writers = {"capacity_bytes": quantities.size, "flops_per_s": quantities.flops_rate}
+    return writers.get(name, quantities.bandwidth)(value)

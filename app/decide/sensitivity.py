@@ -1,0 +1,238 @@
+"""What a deployment's figures answer to: resources by a share each, ridges, needed hardware."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import hardware_db
+from app.planning.targets import Target
+from app.scenario.scenario import Resolved, estimate_resolved
+from app.scenario.served_rows import serve_resolved
+from genz_core.errors import InvalidValue
+from genz_core.sensitivity import crossing, elasticity, least_factor
+from genz_core.step import StepEstimate
+from genz_core.types import Array
+
+#: Resources that a factor multiplies, in words.  "host": the speed of launches and of the host.
+RESOURCES: Mapping[str, str] = {
+    "bandwidth": "Memory bandwidth",
+    "peak": "Peak arithmetic",
+    "link": "Link bandwidth",
+    "capacity": "Memory capacity",
+    "host": "Host and launch speed",
+}
+#: Figures by name: words, and whether less is better.
+FIGURES: Mapping[str, tuple[str, bool]] = {
+    "ttft_s": ("TTFT", True),
+    "tpot_s": ("TPOT", True),
+    "output_tokens_per_s_per_device": ("Output per device", False),
+}
+LOADS = ("static", "load")
+_HOST_TIMES = (
+    "kernel_floor_s", "launch_s", "moe_floor_s", "expert_s", "host_step_s", "host_sequence_s",
+    "host_request_s", "sampling_s",
+)  # fmt: skip
+_MOST = 64.0
+_BATCHES: Array = np.unique(np.round(np.exp2(np.arange(0.0, 13.01, 0.25))))
+_ISLS: Array = np.unique(np.round(np.exp2(np.arange(0.0, 14.01, 0.25))))
+
+Figures = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """How figures answer to one resource.
+
+    less, more: figures with the resource divided and multiplied by the factor; elasticity: of
+    each figure.
+    """
+
+    resource: str
+    less: Figures
+    more: Figures
+    elasticity: Figures
+
+
+def scaled(resolved: Resolved, resource: str, factor: float) -> Resolved:
+    """A deployment with a resource multiplied.
+
+    Raises:
+        InvalidValue: an unknown resource, or a factor that is not above 0.
+    """
+    if resource not in RESOURCES:
+        raise InvalidValue(f"resource {resource!r}: choose {', '.join(RESOURCES)}")
+    if resource != "host":
+        return replace(resolved, system=hardware_db.what_if(resolved.system, **{resource: factor}))
+    if not (math.isfinite(factor) and factor > 0.0):
+        raise InvalidValue(f"host is {factor}; give a positive number")
+    engine = resolved.engine
+    faster: dict[str, Any] = {name: getattr(engine, name) / factor for name in _HOST_TIMES}
+    return replace(resolved, engine=replace(engine, **faster))
+
+
+def figures(resolved: Resolved, load: str = "static") -> Figures:
+    """TTFT, TPOT [s] and output per device [tok/s] of a deployment, and whether it fits (1 or 0).
+
+    load: "static" for one batch at a time, "load" for a closed loop of so many users, of whom
+    those wait that the cache does not hold.
+
+    Raises:
+        RidgelineError: a scenario that cannot be priced.
+    """
+    if load == "load":
+        s = resolved.scenario
+        served = serve_resolved(resolved, concurrency=float(s.batch))
+        return {
+            "ttft_s": float(served.ttft_s[0]),
+            "tpot_s": float(served.tpot_s[0]),
+            "output_tokens_per_s_per_device": float(served.output_tokens_per_s_per_device[0]),
+            "fits": float(served.status[0] != "out_of_memory"),
+        }
+    priced = estimate_resolved(resolved)
+    rate = float(priced.output_tokens_per_s[0]) / float(priced.devices)
+    return {
+        "ttft_s": float(priced.ttft_s[0]),
+        "tpot_s": float(priced.tpot_s[0]),
+        "output_tokens_per_s_per_device": rate,
+        "fits": float(bool(priced.memory.fits[0])),
+    }
+
+
+def sensitivities(
+    resolved: Resolved, change: float = 0.1, load: str = "static"
+) -> tuple[Figures, list[Sensitivity]]:
+    """The figures as they are, and how they answer to each resource a share up and down.
+
+    change: 0.1 for 10 % more, and as much less (the resource over 1.1).
+
+    Raises:
+        RidgelineError: a change that is not above 0, or as `figures`.
+    """
+    base = figures(resolved, load)
+    found = []
+    for resource in RESOURCES:
+        less, more = (
+            figures(scaled(resolved, resource, factor), load)
+            for factor in (1.0 / (1.0 + change), 1.0 + change)
+        )
+        answers = {
+            name: float(elasticity(less[name], more[name], 1.0 + change)) for name in FIGURES
+        }
+        found.append(Sensitivity(resource, less, more, answers))
+    return base, found
+
+
+# ------------------------------------------------------------------------------- ridges
+
+
+@dataclass(frozen=True, slots=True)
+class Ridge:
+    """Least times of a phase's operators over a size, and where arithmetic overtakes memory.
+
+    at: batches of decode, prompt tokens of prefill, [points].  compute_s, memory_s: sums over the
+    operators, [points].  crossings: place by operator class, "all" for the whole step; None where
+    memory limits it up to the largest size, 1 where arithmetic does from the start.
+    """
+
+    phase: str
+    at: Array
+    compute_s: Array
+    memory_s: Array
+    crossings: Mapping[str, float | None]
+
+
+def ridges(resolved: Resolved) -> tuple[Ridge, Ridge]:
+    """Decode over the batch and prefill over the prompt, all else as in the scenario.
+
+    Raises:
+        RidgelineError: a scenario that cannot be priced.
+    """
+    decode = estimate_resolved(resolved, batch=_BATCHES).decode
+    prompts = estimate_resolved(
+        replace(resolved, scenario=replace(resolved.scenario, batch=1)), isl=_ISLS
+    ).prefill
+    return _ridge("decode", decode, _BATCHES), _ridge("prefill", prompts, _ISLS)
+
+
+def _ridge(phase: str, step: StepEstimate, at: Array) -> Ridge:
+    compute, memory = (part * step.runs[:, None] for part in (step.compute_s, step.memory_s))
+    classes = np.array([op.operator_class for op in step.graph.ops])
+    crossings: dict[str, float | None] = {"all": crossing(at, compute.sum(0), memory.sum(0))}
+    for name in ("gemm", "moe", "attention"):
+        mine = classes == name
+        if mine.any() and compute[mine].sum() > 0:
+            crossings[name] = crossing(at, compute[mine].sum(0), memory[mine].sum(0))
+    return Ridge(phase, at, compute.sum(0), memory.sum(0), crossings)
+
+
+# ------------------------------------------------------------------------------- requirements
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What hardware would meet targets.
+
+    factors: of each resource alone, all else as it is; "together": of all speeds at once; None
+    where even 64 times is not enough.  least: what no device can do with less of, whatever its
+    other resources: capacity_bytes, bytes_per_s, flops_per_s, link_bytes_per_s, each per device
+    and NaN where no target asks for it.
+    """
+
+    factors: Mapping[str, float | None]
+    least: Mapping[str, float]
+
+
+def requirement(
+    resolved: Resolved, targets: tuple[Target, ...], load: str = "static"
+) -> Requirement:
+    """The least of each resource that meets targets on mean TTFT and TPOT, and fits.
+
+    Raises:
+        InvalidValue: no target, or one on another figure.
+    """
+    known = {target.figure.column for target in targets}
+    if not targets or not known <= {"ttft_s", "tpot_s"}:
+        raise InvalidValue('give targets on mean latencies, as "ttft < 500ms, tpot < 20ms"')
+
+    def met(changed: Resolved) -> bool:
+        found = figures(changed, load)
+        good = all(found[target.figure.column] <= target.value for target in targets)
+        return good and found["fits"] > 0
+
+    def alone(resource: str) -> float | None:
+        return least_factor(lambda f: met(scaled(resolved, resource, f)), _MOST)
+
+    def together(factor: float) -> bool:
+        changed = resolved
+        for resource in RESOURCES:
+            changed = scaled(changed, resource, factor)
+        return met(changed)
+
+    factors = {resource: alone(resource) for resource in RESOURCES}
+    factors["together"] = least_factor(together, _MOST)
+    return Requirement(factors, _least(resolved, {t.figure.column: t.value for t in targets}))
+
+
+def _least(resolved: Resolved, limits: Mapping[str, float]) -> dict[str, float]:
+    """What each resource has to be at the least, were all others without limit, per device."""
+    priced = estimate_resolved(resolved)
+    system = resolved.system
+    needed = {"bytes_per_s": math.nan, "flops_per_s": math.nan, "link_bytes_per_s": math.nan}
+    fastest = max(system.peak_flops_per_s.values())
+    link = system.links[0].bytes_per_s if system.links else math.nan
+    for column, step in (("ttft_s", priced.prefill), ("tpot_s", priced.decode)):
+        if column not in limits:
+            continue
+        for name, seconds, rate in (
+            ("bytes_per_s", step.memory_s, system.memory_bytes_per_s),
+            ("flops_per_s", step.compute_s, fastest),
+            ("link_bytes_per_s", step.communication_s, link),
+        ):
+            total = float((seconds[:, 0] * step.runs).sum())
+            needed[name] = float(np.fmax(needed[name], total * rate / limits[column]))
+    return {"capacity_bytes": float(priced.memory.total_bytes[0]), **needed}

@@ -1,0 +1,89 @@
+"""Sensitivities as a document: what `ridgeline sensitivity --json` prints, and its words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.decide import sensitivity as model
+from app.decide.sensitivity import FIGURES, LOADS, RESOURCES, Ridge
+from app.planning.targets import Target
+from app.scenario.scenario import Resolved
+from app.wording import quantities
+from genz_core.errors import InvalidValue
+
+Named = Mapping[str, Any]
+
+
+def document(
+    resolved: Resolved, change: float, load: str, targets: tuple[Target, ...]
+) -> dict[str, Any]:
+    """Figures, their answers to each resource, the ridges, and what targets need; SI units.
+
+    change: a share, 0.1 for 10 %.  load: "static" or "load".
+
+    Raises:
+        InvalidValue: another load, or as `app.decide.sensitivity`.
+    """
+    if load not in LOADS:
+        raise InvalidValue(f"load {load!r}: choose {' or '.join(LOADS)}")
+    base, found = model.sensitivities(resolved, change, load)
+    named: dict[str, Any] = {
+        "model": resolved.model.name,
+        "system": resolved.system.slug,
+        "engine": resolved.engine.name,
+        "load": load,
+        "change": change,
+        "figures": base,
+        "resources": {
+            one.resource: {"less": one.less, "more": one.more, "elasticity": one.elasticity}
+            for one in found
+        },
+        "ridges": {ridge.phase: _ridge(ridge) for ridge in model.ridges(resolved)},
+    }
+    if targets:
+        need = model.requirement(resolved, targets, load)
+        named["targets"] = [str(target) for target in targets]
+        named["needed"] = {"factors": dict(need.factors), "least_per_device": dict(need.least)}
+    return named
+
+
+def _ridge(ridge: Ridge) -> dict[str, Any]:
+    return {
+        "size": "batch" if ridge.phase == "decode" else "prompt_tokens",
+        "largest": float(ridge.at[-1]),
+        "crossings": dict(ridge.crossings),
+    }
+
+
+def table(named: Named) -> list[dict[str, Any]]:
+    """A row a resource: the change of each figure with more of it, and its elasticity."""
+    base = named["figures"]
+    rows = []
+    for resource, answers in named["resources"].items():
+        row: dict[str, Any] = {"resource": RESOURCES[resource]}
+        for name, (words, _) in FIGURES.items():
+            row[f"{words}, more"] = quantities.change(base[name], answers["more"][name])
+            row[f"{words}, elasticity"] = round(answers["elasticity"][name], 3)
+        rows.append(row)
+    return rows
+
+
+def sentences(named: Named) -> list[str]:
+    """The ridges and what the targets need, a line each."""
+    lines = []
+    for phase, ridge in named["ridges"].items():
+        for name, place in ridge["crossings"].items():
+            size = ridge["size"].replace("_", " ")
+            words = "the whole step" if name == "all" else name
+            where = (
+                f"memory traffic limits up to {size} {ridge['largest']:,.0f}"
+                if place is None
+                else f"arithmetic takes over at {size} {place:,.0f}"
+            )
+            lines.append(f"{phase}, {words}: {where}")
+    for resource, factor in named.get("needed", {}).get("factors", {}).items():
+        words = RESOURCES.get(resource, "all of them together")
+        amount = "64 x is not enough alone" if factor is None else f"{factor:.3g} x"
+        lines.append(f"{', '.join(named['targets'])} needs of {words}: {amount}")
+    return lines

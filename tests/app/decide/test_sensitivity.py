@@ -1,0 +1,136 @@
+"""What figures answer to: laws that hold for every model, and ridges that algebra gives."""
+
+from __future__ import annotations
+
+import json
+
+import plotly.graph_objects as go
+import plotly.io
+import pytest
+from typer.testing import CliRunner
+
+import hardware_db
+from app.charts import sensitivity as charts
+from app.charts import style
+from app.cli import cli
+from app.decide import chips, sensitivity
+from app.decide.chips import Chip
+from app.decide.sensitivity import FIGURES, RESOURCES, ridges, scaled, sensitivities
+from app.planning.targets import parse_targets
+from app.scenario.scenario import Scenario, estimate_resolved, resolve
+from genz_core.errors import InvalidValue
+from hardware_db.memory_stacks import generations
+
+SCENARIOS = {
+    "dense": Scenario(model="Qwen/Qwen3-32B", tp=2, batch=16, engine="vllm"),
+    "experts": Scenario(model="openai/gpt-oss-120b", tp=4, ep=4, batch=64),
+    "one user": Scenario(),
+}
+every = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
+
+
+@every
+def test_elasticities_of_a_time_lie_between_minus_one_and_zero_and_so_does_their_sum(scenario):
+    _, found = sensitivities(resolve(scenario), 0.05)
+    for name in ("ttft_s", "tpot_s"):
+        values = [one.elasticity[name] for one in found]
+        assert all(-1.001 <= value <= 0.001 for value in values)
+        assert -1.001 <= sum(values) <= -0.3
+
+
+@every
+def test_of_a_static_batch_capacity_changes_nothing(scenario):
+    _, found = sensitivities(resolve(scenario))
+    (capacity,) = (one for one in found if one.resource == "capacity")
+    assert all(value == pytest.approx(0.0, abs=1e-9) for value in capacity.elasticity.values())
+
+
+def test_output_answers_against_the_times():
+    _, found = sensitivities(resolve(SCENARIOS["dense"]), load="load")
+    (bandwidth,) = (one for one in found if one.resource == "bandwidth")
+    assert bandwidth.elasticity["output_tokens_per_s_per_device"] > 0.2
+    assert bandwidth.elasticity["tpot_s"] < -0.2
+
+
+def test_an_unknown_resource_is_refused():
+    with pytest.raises(InvalidValue, match="choose bandwidth"):
+        scaled(resolve(Scenario()), "luck", 2.0)
+
+
+def test_the_ridge_of_dense_products_is_the_systems_ridge_point():
+    """bf16 weights: 2 FLOPs and 2 bytes a parameter and token, so it is peak over bandwidth."""
+    resolved = resolve(Scenario(isl=16, osl=1))
+    decode, _ = ridges(resolved)
+    system = resolved.system
+    ridge = system.peak("bf16") / system.memory_bytes_per_s
+    assert decode.crossings["gemm"] == pytest.approx(ridge, rel=0.25)
+
+
+def test_what_is_needed_is_met_with_it_and_not_with_less():
+    resolved = resolve(SCENARIOS["dense"])
+    targets = parse_targets("tpot < 12ms")
+    need = sensitivity.requirement(resolved, targets)
+    factor = need.factors["bandwidth"]
+    assert factor is not None and factor > 1.0
+    at = sensitivity.figures(scaled(resolved, "bandwidth", factor))["tpot_s"]
+    below = sensitivity.figures(scaled(resolved, "bandwidth", factor / 1.03))["tpot_s"]
+    assert at <= 0.012 < below
+    together = need.factors["together"]
+    assert together is not None and together <= factor * 1.02
+
+
+def test_no_device_meets_the_targets_with_less_than_the_least():
+    resolved = resolve(SCENARIOS["dense"])
+    priced = estimate_resolved(resolved)
+    targets = parse_targets(f"tpot < {float(priced.bound_tpot_s[0]):.6f}s")
+    least = sensitivity.requirement(resolved, targets).least
+    assert least["bytes_per_s"] <= resolved.system.memory_bytes_per_s * 1.001
+    assert least["capacity_bytes"] == float(priced.memory.total_bytes[0])
+
+
+def test_targets_that_are_no_latency_are_refused():
+    with pytest.raises(InvalidValue, match="mean latencies"):
+        sensitivity.requirement(resolve(Scenario()), parse_targets("usd_per_mtok < 1"))
+
+
+def test_stacks_of_a_generation_have_the_rate_of_the_standard():
+    known = generations()
+    assert known["HBM3"].bytes_per_s == pytest.approx(819e9, rel=1e-3)
+    assert known["HBM4"].bytes_per_s == pytest.approx(2.048e12)
+    system = hardware_db.load("h100")
+    made = chips.chip_system(system, Chip("HBM4", 6, 36.0))
+    assert made.memory_bytes_per_s == pytest.approx(6 * 2.048e12)
+    assert made.memory_bytes == pytest.approx(6 * 36e9)
+    with pytest.raises(InvalidValue, match="choose HBM2E"):
+        chips.chip_system(system, Chip("HBM9", 6))
+
+
+def test_an_eighth_of_the_power_is_half_the_arithmetic():
+    system = hardware_db.load("h100")
+    assert system.tdp_w
+    assert chips.power_factor(system, system.tdp_w / 8) == pytest.approx(0.5)
+    assert chips.power_factor(system, 10 * system.tdp_w) == 1.0
+
+
+@pytest.mark.parametrize("look", [style.LIGHT, style.DARK], ids=["light", "dark"])
+def test_plotly_reads_the_charts(look):
+    resolved = resolve(SCENARIOS["experts"])
+    base, found = sensitivities(resolved)
+    figures = [charts.tornado(base, found, name, name, look) for name in FIGURES]
+    figures += [charts.ridge(ridge, 64.0, look) for ridge in ridges(resolved)]
+    for figure in figures:
+        read = json.loads(plotly.io.to_json(figure.document(), validate=False))
+        assert json.loads(go.Figure(read).to_json()) == read
+
+
+def test_the_command_prints_what_python_finds():
+    words = ["sensitivity", "Qwen/Qwen3-32B", "--tp", "2", "--batch", "16", "--engine", "vllm"]
+    ran = CliRunner().invoke(cli, [*words, "--target", "tpot < 12ms", "--json"])
+    assert ran.exit_code == 0, ran.output
+    named = json.loads(ran.stdout)
+    base, _ = sensitivities(resolve(SCENARIOS["dense"]))
+    assert named["figures"]["tpot_s"] == pytest.approx(base["tpot_s"])
+    assert set(named["resources"]) == set(RESOURCES)
+    assert named["needed"]["factors"]["bandwidth"] > 1
+    shown = CliRunner().invoke(cli, words)
+    assert shown.exit_code == 0 and "arithmetic takes over" in shown.output

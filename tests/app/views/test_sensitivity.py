@@ -1,0 +1,35 @@
+"""Page Sensitivity: every tab opens on its own, and says what cannot be."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.app.pages import charts, opened, shown
+
+
+def test_three_tornados_and_their_elasticities_open_first():
+    app = shown("sensitivity")
+    assert not app.exception and not app.error
+    assert len(charts(app)) == 3
+    assert any("adds up" in c.value or "add up" in c.value.replace("\n", " ") for c in app.caption)
+
+
+@pytest.mark.parametrize("tab", ["Ridge", "Another chip", "Needed hardware"])
+@pytest.mark.parametrize("load", ["one batch at a time", "users under load"])
+def test_every_tab_opens_under_either_load(tab: str, load: str):
+    app = opened("sensitivity", sensitivity_tab=tab, sensitivity_load=load, batch=32)
+    assert not app.exception and not app.error
+    assert app.dataframe or charts(app)
+
+
+def test_a_chip_of_faster_memory_is_faster():
+    app = opened("sensitivity", sensitivity_tab="Another chip", chip_memory="HBM4")
+    assert not app.exception and not app.error
+    table = app.dataframe[0].value
+    assert table.loc[table["figure"] == "TPOT", "change"].iloc[0].startswith("−")
+
+
+def test_targets_that_cannot_be_read_are_a_sentence():
+    query = {"sensitivity_tab": "Needed hardware", "sensitivity_targets": "cost < 1"}
+    app = opened("sensitivity", **query)
+    assert not app.exception and "mean latencies" in app.error[0].value
