@@ -22,7 +22,8 @@ UNCLASSIFIED = "unclassified"
 _RULES: tuple[tuple[str, str], ...] = (
     (
         "communication",
-        r"nccl|rccl|nvshmem|multimem|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all"
+        r"nccl|rccl|nvshmem|multimem|all[_-]?reduce|all[_-]?gather|reduce[_-]?scatter"
+        r"|all[_-]?to[_-]?all|collective[_-]?permute"
         r"|cross_device_reduce|(one|two)_?shot|send_?recv|c10d::|deep_?ep|msccl|quick_?reduce"
         r"|hybrid_?ep|lamport|mnnvl|userbuffers|symm_?mem|a2a(dispatch|combine)|pplx",
     ),
@@ -72,7 +73,7 @@ _RULES: tuple[tuple[str, str], ...] = (
         r"(?<!fb)(?<!deep_)gemm|(?<!quant_)deep_gemm(?!::)|nvjet|xmma|cijk_|wmma|matmul"
         r"|split_?k_?reduce|cublas|cutlass(?!_kernels::)|marlin|machete|mul_mat|wv_?split_?k"
         r"|(?<![a-z])(scaled_|add|b|badd|int_)?(mm|bmm)(?![a-z])|::linear(?![a-z])|::einsum"
-        r"|lora_(shrink|expand)|(?<![a-z])[bs]gmv|f8f8bf16|f8i4bf16|bf16i4bf16|f4f4bf16",
+        r"|lora_(shrink|expand)|(?<![a-z])[bs]gmv|^dot\.\d|f8f8bf16|f8i4bf16|bf16i4bf16|f4f4bf16",
     ),
     (
         "sampling",

@@ -19,7 +19,7 @@ from genz_core.errors import ReportError
 from genz_core.types import Workload
 from profilers.steps import MeasuredStep
 
-Tool = Literal["nsys", "ncu", "torch", "rocprof", "unitrace"]
+Tool = Literal["nsys", "ncu", "torch", "rocprof", "unitrace", "xla"]
 Basis = Literal["wall", "gpu", "kernels"]
 
 #: How a row got its operator, strongest first; `kernel_name` and weaker are guesses from names.
@@ -152,7 +152,7 @@ class Report:
     """The content of a profiler report.
 
     format: "nsys-sqlite", "nsys-csv", "ncu-rep", "ncu-csv", "torch-trace", "rocprof-csv",
-        "rocpd" or "unitrace".
+        "rocpd", "unitrace" or "xplane".
     tool_version: of the tool that wrote it, None where the file does not say.
     label: what the file was called, without folder and ending.
     kernels, copies, ranges, host, metrics: tables, see the column lists of this module.

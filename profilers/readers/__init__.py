@@ -24,6 +24,7 @@ from profilers.readers import (
     rocprof_csv,
     torch_trace,
     unitrace,
+    xplane,
 )
 from profilers.readers.columns import label_of, with_readable_names
 from profilers.readers.compressed import decompressed_head
@@ -36,7 +37,8 @@ Reader = Callable[[Path], Report]
 ACCEPTED = (
     "Nsight Systems exports (.sqlite, .json, Parquet folders) and stats tables (.csv), Nsight "
     "Compute reports (.ncu-rep) and tables (.csv), PyTorch profiler traces (.json, .json.gz, "
-    ".zip), rocprofv3's tables (.csv) and databases (.db), text of unitrace"
+    ".zip), rocprofv3's tables (.csv) and databases (.db), text of unitrace, XSpaces "
+    "of JAX (.xplane.pb)"
 )
 
 
@@ -122,6 +124,8 @@ def _reader(file: Path) -> Reader:
         if module.sniff(magic):
             return module.read
     head = decompressed_head(file, _SEARCHED_BYTES)
+    if xplane.sniff(head):
+        return xplane.read
     if nsys_staged.sniff_lines(head):
         return nsys_staged.read_lines
     if torch_trace.sniff(head):

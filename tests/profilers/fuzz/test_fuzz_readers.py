@@ -27,6 +27,8 @@ from profilers import roofline
 from profilers.operator_points import operator_timings
 from profilers.readers import UNFORESEEN
 from tests.profilers.rocpd_file import kernel_rows, write_rocpd
+from tests.profilers.test_readers_xplane import GPU, TPU
+from tests.profilers.xspace_file import xspace
 
 from .mutations import mutated
 
@@ -81,6 +83,8 @@ def seeds(kind: str, path: Callable[[str], Path]) -> list[bytes]:
         case "rocprof_csv":
             names = ("kernel_trace", "counter_collection", "hip_api_stats", "marker_api_trace")
             return [path(f"rocprof/{name}.csv").read_bytes() for name in names]
+        case "xplane":
+            return [xspace(GPU), xspace(TPU, device="TPU v5e")]
         case "unitrace":
             return [path(f"unitrace/{n}.txt").read_bytes() for n in ("dpc_gemm_t", "vec_add_h")]
         case "rocpd":
@@ -146,6 +150,7 @@ def resident_peak_bytes() -> float:
         "rocprof_csv",
         "rocpd",
         "unitrace",
+        "xplane",
     ],
 )
 def test_mutated_reports_are_read_or_refused(kind, report_path, tmp_path, monkeypatch):
