@@ -20,7 +20,7 @@ def register(cli: typer.Typer) -> None:
 
 def validate(
     what: Annotated[
-        str, typer.Argument(help="serving, published, operators or simulation.")
+        str, typer.Argument(help="serving, published, operators, simulation or plan.")
     ] = "published",
     by: Annotated[str, typer.Option(help="Group by columns: engine,system,model ...")] = "",
     worst: Annotated[
@@ -43,11 +43,13 @@ def validate(
 ) -> None:
     from genz_core.errors import InvalidValue
 
-    if what not in ("serving", "published", "operators", "simulation"):
+    if what not in ("serving", "published", "operators", "simulation", "plan"):
         raise InvalidValue(
-            f"cannot validate {what!r}; choose serving, published, operators or simulation"
+            f"cannot validate {what!r}; choose serving, published, operators, simulation or plan"
         )
-    if what == "simulation":
+    if what == "plan":
+        _plan(write_docs, table_format(format_, json))
+    elif what == "simulation":
         _simulation(worst, rows, write_docs, count, table_format(format_, json))
     elif write_docs is not None:
         _write_docs(write_docs)
@@ -55,6 +57,22 @@ def validate(
         _operators(by, worst, rows, table_format(format_, json))
     else:
         _measured(what, by, worst, rows, table_format(format_, json))
+
+
+def _plan(write_docs: Path | None, form: TableFormat) -> None:
+    """Print how often targets were met by what probability of the planner."""
+    from app.planning import reliability
+    from app.wording.tables import render
+
+    records = reliability.measured()
+    if write_docs is not None:
+        opt.write_text(write_docs, reliability.document(records))
+        typer.echo(f"wrote {write_docs}")
+        return
+    pairs = reliability.chances(records)
+    typer.echo(render(reliability.table(pairs), form))
+    if form in (TableFormat.text, TableFormat.markdown):
+        typer.echo("\n" + render(reliability.scores(pairs), form))
 
 
 def _write_docs(target: Path) -> None:
