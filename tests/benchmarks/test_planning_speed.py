@@ -1,8 +1,8 @@
-"""How fast deployments are planned and configurations swept, beside two peers where they are.
+"""How fast deployments are planned and configurations swept.
 
-Run with ``pytest -m benchmark tests/benchmarks/test_planning_speed.py``.  Seconds of processor time,
-so that neighbours on the machine do not count.  A peer that is not installed is left out; how they
-were asked stands in `peers_sweep.py` beside this file.
+Run with ``pytest -m benchmark tests/benchmarks/test_planning_speed.py``.  Seconds of processor
+time, so that neighbours on the machine do not count.  `peers_sweep.py` beside this file asks two
+peers the same, where they are installed.
 """
 
 from __future__ import annotations
