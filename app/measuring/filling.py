@@ -228,7 +228,7 @@ def differences(
         engine_typed: whether the engine was asked for; the generic one contradicts nothing.
     """
     scenario = resolved.scenario
-    found = _system_differs(resolved.system, ran)
+    found = system_differs(resolved.system, ran)
     if ran.ranks and ran.ranks.value != scenario.parallelism.devices:
         devices = int(scenario.parallelism.devices)
         found.append(Difference("devices", devices, ran.ranks.value, ran.ranks.evidence))
@@ -243,7 +243,7 @@ def differences(
     return tuple(found)
 
 
-def _system_differs(system: System, ran: WhatRan) -> list[Difference]:
+def system_differs(system: System, ran: WhatRan) -> list[Difference]:
     if ran.device is None:
         return []
     try:

@@ -14,6 +14,7 @@ import numpy as np
 
 from app.measuring import nsight, prompts, ranks, sweep
 from app.measuring.comparison import compared
+from app.measuring.filling import system_differs
 from app.measuring.live import run_live
 from app.measuring.outcome import Outcome, Swept
 from app.measuring.own_sources import keep_sources, own_context
@@ -28,6 +29,7 @@ from profilers.collect.progress import Cancel, Progress, never, silent
 from profilers.material import Material
 from profilers.run_config import RunConfig
 from profilers.store import Store
+from profilers.what_ran import what_was_kept
 
 Runner = Callable[[RunConfig, Path, Progress, Cancel], Outcome]
 
@@ -143,14 +145,32 @@ def _material(outcome: Outcome, config: RunConfig) -> Material:
 
 
 def _comparison(outcome: Outcome) -> tuple[Comparison | None, list[str]]:
-    """The run beside its prediction; None where nothing is predicted, and why."""
+    """The run beside its prediction; None where nothing is predicted, and why.
+
+    Where another system is priced than ran, no finding is stated, and a sentence names both.
+    """
     try:
         predicted = predicted_estimate(outcome.measurement, outcome.context)
         if predicted is None:
             return None, []
-        return compared(predicted, outcome.measurement, outcome.reports), []
+        comparison = compared(predicted, outcome.measurement, outcome.reports)
     except RidgelineError as error:
         return None, [f"no prediction: {error}"]
+    if apart := _priced_elsewhere(outcome):
+        return replace(comparison, findings=()), apart
+    return comparison, []
+
+
+def _priced_elsewhere(outcome: Outcome) -> list[str]:
+    """Why the system that is priced is not the one that ran, in sentences."""
+    system, threads = outcome.context.system, outcome.measurement.facts.get("threads")
+    if system is None:
+        return []
+    found = [str(one) for one in system_differs(system, what_was_kept(outcome.measurement))]
+    if system.kind == "cpu" and threads and system.compute_units not in (None, threads):
+        ours, cores = f"{threads} thread{'s' if threads != 1 else ''}", system.compute_units
+        found.append(f"it ran on {ours}, and {system.name} is priced with {cores:g} cores")
+    return [f"{sentence}; no finding is stated" for sentence in found]
 
 
 def _move(files: Sequence[Path], source: Path, target: Path) -> None:

@@ -46,6 +46,8 @@ __all__ = ["Cancelled", "ModelRun", "RunSettings", "one_request", "run_model", "
 PHASES = ("prefill", "decode")
 #: Requests in which operators are timed one by one, between the repeats that time steps.
 _OPERATOR_ROUNDS = 3
+#: Operators that were scaled by more than this are said to be.
+_SAID_BELOW = 0.98
 #: Names of ranges while warming up, so that Nsight counts them in no phase.
 _WARM_UP = ("warm-up", "warm-up")
 
@@ -262,6 +264,7 @@ def _within_steps(
         f"operators of {phase} took {1 / factor:.3g} times the median step in the requests that "
         "timed them, and are scaled to it"
         for phase, factor in factors.items()
+        if factor < _SAID_BELOW
     ]
     return fitted, notes
 

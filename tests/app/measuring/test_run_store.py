@@ -92,6 +92,13 @@ def test_a_run_repeats_and_is_priced_where_its_model_is_not(
     assert settings_of(compose(file=inputs)).config["hidden_size"] == 64
 
 
+def test_a_run_priced_for_other_cores_states_no_finding(kept) -> None:
+    _, folder = kept("profile=quick", "osl=2", "repeats=1", "system=epyc-9654")
+    said = (folder / "assumptions.md").read_text(encoding="utf-8")
+    assert "it ran on 1 thread, and AMD EPYC 9654" in said and "no finding is stated" in said
+    assert "of the roof" not in (folder / "report.md").read_text(encoding="utf-8")
+
+
 def test_a_run_whose_model_nobody_knows_says_so(kept) -> None:
     _, folder = kept("profile=quick", "osl=1", "repeats=1")
     (folder / "model" / "tiny.json").unlink()
