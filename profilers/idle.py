@@ -35,6 +35,8 @@ CAUSES: Mapping[str, str] = {
 _LAUNCH_GAP_S = 50e-6
 #: A wait of the host counts if it ends this shortly before the device runs out of work, or later.
 _WAKE_S = 20e-6
+#: Steps whose clocks are read at most.
+_MOST_RUNS = 400
 #: What lies apart from a step by this share of it, and is no more than that of its work, is none.
 _APART, _STRAY = 0.1, 0.01
 
@@ -90,12 +92,15 @@ def step_clocks(
         return None
     with_kernels = [report for report in reports if len(report.kernels)]
     waits = [_wait_ends(report) for report in with_kernels]
+    copies = [_timed_copies(report) for report in with_kernels]
     figures, edges = [], []
-    for _, rows in launches.kernels.groupby("run", sort=True):
+    seams = np.searchsorted(launches.kernels["run"], np.arange(launches.runs + 1))
+    for run in _spread(launches.runs):
+        rows = launches.kernels.iloc[seams[run] : seams[run + 1]]
         report = int(rows["report"].iloc[0])
-        activity = _without_strays(_activity(rows, with_kernels[report]))
+        activity = _without_strays(_activity(rows, copies[report]))
         figures.append(_figures(activity, waits[report]))
-        edges.append((report, float(activity.start[0]), float(activity.end.max())))
+        edges.append((run, report, float(activity.start[0]), float(activity.end.max())))
     mean = pd.DataFrame(figures).fillna(0.0).mean() / steps_in_run
     return StepClocks(
         float(mean["wall_s"]),
@@ -107,6 +112,19 @@ def step_clocks(
     )
 
 
+def _spread(runs: int) -> list[int]:
+    """Numbers of the runs whose clocks are read: all, or of many some evenly apart in pairs."""
+    if runs <= _MOST_RUNS:
+        return list(range(runs))
+    firsts = np.linspace(0, runs - 2, _MOST_RUNS // 2).astype(int).tolist()
+    return sorted({at + after for at in firsts for after in (0, 1)})
+
+
+def _timed_copies(report: Report) -> pd.DataFrame:
+    """Copies with a place in time, by their starts."""
+    return report.copies.dropna(subset=["start_s", "duration_s"]).sort_values("start_s")
+
+
 def _wait_ends(report: Report) -> Seconds:
     """Ends of the calls in which the host waited, in order."""
     if report.waits is None:
@@ -114,19 +132,18 @@ def _wait_ends(report: Report) -> Seconds:
     return np.sort((report.waits["start_s"] + report.waits["duration_s"]).to_numpy())
 
 
-def _activity(rows: pd.DataFrame, report: Report) -> _Activity:
+def _activity(rows: pd.DataFrame, copies: pd.DataFrame) -> _Activity:
     """Activity of the kernels of a step and of the copies on their device between them."""
     start, length = rows["start_s"].to_numpy(), rows["duration_s"].to_numpy()
     collective = (rows["operator_class"] == "communication").to_numpy()
     in_graph = rows["in_graph"].fillna(False).to_numpy(dtype=bool)
     kinds = np.where(collective, 2, in_graph.astype(np.int64))
     end, launch = start + length, rows["launch_s"].to_numpy()
-    copies = report.copies.dropna(subset=["start_s", "duration_s"])
-    same = (copies["start_s"] >= start.min()) & (copies["start_s"] < end.max())
+    among = np.searchsorted(copies["start_s"].to_numpy(), [start.min(), end.max()])
+    copies = copies.iloc[among[0] : among[1]]
     device = rows["device"].iloc[0]
-    if not pd.isna(device):
-        same &= (copies["device"] == device).fillna(True).astype(bool)
-    copies = copies[same.to_numpy(dtype=bool)]
+    if not pd.isna(device) and len(copies):
+        copies = copies[(copies["device"] == device).fillna(True).astype(bool)]
     begun = copies["start_s"].to_numpy()
     ended = np.minimum(begun + copies["duration_s"].to_numpy(), end.max())
     nothing = np.full(len(begun), np.nan)
@@ -181,12 +198,14 @@ def _causes(
     return np.where(np.isnan(launch), "unknown", causes)
 
 
-def _between_s(edges: list[tuple[int, float, float]]) -> float:
-    """Median time from the end of a step to the start of the next of the same report."""
-    ordered = sorted(edges)
+def _between_s(edges: list[tuple[int, int, float, float]]) -> float:
+    """Median time from the end of a step to the start of the next of the same report.
+
+    edges: number of the run, of its report, start and end.
+    """
     gaps = [
-        later[1] - earlier[2]
-        for earlier, later in itertools.pairwise(ordered)
-        if later[0] == earlier[0] and later[1] > earlier[2]
+        later[2] - earlier[3]
+        for earlier, later in itertools.pairwise(sorted(edges))
+        if later[0] == earlier[0] + 1 and later[1] == earlier[1] and later[2] > earlier[3]
     ]
     return float(np.median(gaps)) if gaps else float("nan")

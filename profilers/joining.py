@@ -116,15 +116,18 @@ def _merged(
 def _features(kernels: pd.DataFrame) -> tuple[NDArray[np.int64], list[Feature]]:
     """Code of each launch's feature, and the features."""
     columns = [kernels[name].astype("category").cat for name in _FEATURE_COLUMNS]
-    keys = np.stack([column.codes.to_numpy(np.int64) for column in columns], axis=1)
-    unique, codes = np.unique(keys, axis=0, return_inverse=True)
+    codes = np.zeros(len(kernels), dtype=np.int64)
+    for column in columns:
+        codes, _ = pd.factorize(codes * (len(column.categories) + 1) + column.codes.to_numpy() + 1)
+    first = pd.Series(np.arange(len(codes))).groupby(codes).first().to_numpy()
+    keys = np.stack([column.codes.to_numpy(np.int64)[first] for column in columns], axis=1)
     features: dict[Feature, int] = {}
-    renumbered = np.empty(len(unique), dtype=np.int64)
-    for at, key in enumerate(unique.tolist()):
+    renumbered = np.empty(len(keys), dtype=np.int64)
+    for at, key in enumerate(keys.tolist()):
         texts = [str(column.categories[code]) if code >= 0 else ""
                  for column, code in zip(columns, key, strict=True)]  # fmt: skip
         renumbered[at] = features.setdefault(_feature(*texts), len(features))
-    return renumbered[codes.reshape(-1)], list(features)
+    return renumbered[codes], list(features)
 
 
 def _feature(

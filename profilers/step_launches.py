@@ -68,9 +68,9 @@ def step_launches(reports: Sequence[Report], phase: str) -> StepLaunches | None:
 
 def _in_runs(kernels: pd.DataFrame) -> pd.DataFrame:
     """Kernels with the number of their step on their device, sorted by it and by time."""
-    keys = [kernels[name].fillna(-1).astype(np.int64)
-            for name in ("report", "process", "device", "step")]  # fmt: skip
-    run = pd.DataFrame(keys).T.groupby(["report", "process", "device", "step"]).ngroup()
+    names = ["report", "process", "device", "step"]
+    keys = pd.DataFrame({name: kernels[name].fillna(-1).astype(np.int64) for name in names})
+    run = keys.groupby(names).ngroup()
     numbered = kernels.drop(columns="step").assign(run=run.to_numpy())
     order = np.lexsort((numbered["start_s"].to_numpy(), numbered["run"].to_numpy()))
     return numbered.iloc[order].reset_index(drop=True)

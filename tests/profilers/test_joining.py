@@ -198,6 +198,12 @@ def test_three_products_before_attention_are_one_fused_projection():
     assert joined.operator.tolist() == [0, 1, 1, 1, 2, 3, 4, 5, 6] * 2
 
 
+def test_a_range_around_several_steps_holds_the_program_as_often():
+    joined = join(launched(*LAYER * 6), PROGRAM, range(len(PROGRAM)), 3)
+    assert joined.operator.tolist() == [*range(7)] * 6
+    assert set(joined.met.values()) == {2.0}, "layers of a step"
+
+
 def test_what_is_no_part_of_the_program_stays_alone():
     joined = join(launched("sampling", *LAYER, "sampling", *LAYER), PROGRAM, range(len(PROGRAM)))
     assert joined.operator.tolist() == [-1, *range(7), -1, *range(7)]
