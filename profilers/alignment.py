@@ -31,6 +31,8 @@ MAX_CELLS = 12_000_000
 
 _MODULE, _SHAPE, _PART, _SAME_CLASS, _PIECE = 6.0, 4.0, 3.0, 3.0, 1.0
 _MODULE_OF_PIECE = 1.0
+#: A further part of a product: little, as the order does not count how many there may be.
+_NEXT_PART = 1.5
 #: Classes of kernels that may be a piece of an operator of another class.
 WEAK = frozenset({"memory", "elementwise", "triton", "unclassified"})
 #: Weak launch -> predicted kinds, or classes, of which it may be a piece, and how likely.
@@ -135,6 +137,7 @@ def _score(
         bonus = _MODULE_OF_PIECE if feature.kind in WEAK else _MODULE
     if operator.operator_class == "gemm" and feature.kind in ("gemm", "gemv"):
         begins, continues = _product_score(feature, operator, both)
+        continues -= bonus
     else:
         begins = _kind_score(feature, operator, frozenset() if by_module else fused)
         several = begins <= _PIECE or operator.operator_class in _SEVERAL
@@ -172,7 +175,7 @@ def _product_score(feature: Feature, operator: Planned, both: Sequence[int]) -> 
     if (n, k) == (operator.n, operator.k):
         return _SHAPE, float(FORBIDDEN)
     if k == operator.k and n < operator.n:
-        return _PART, _PART
+        return _PART, _NEXT_PART
     if k == operator.k and n in both:
         return _PART, float(FORBIDDEN)
     return 0.0, 0.0

@@ -24,7 +24,7 @@ from profilers.comparable import with_reasons
 from profilers.expected import Expected
 from profilers.findings import Finding, all_findings
 from profilers.matching import ENDS, split_by_shape
-from profilers.measured_step import HOST, OTHER, compare_phase, measured_phase
+from profilers.measured_step import HOST, OTHER, compare_phase, fit_notes, measured_phase
 from profilers.mixed_steps import expected_mixed
 from profilers.schema import PHASES, Measurement, PhaseTiming, Report
 
@@ -38,7 +38,8 @@ class Comparison:
     phases: phase, basis, steps, bound_s, predicted_s, low_s, high_s, measured_s, inside, ratio,
     gap_s, gap_share, not_comparable (why, or ""); also wall_s (on the device, from the first to
     the last activity of a step), busy_s and idle_s of it, idle_cause, exposed_communication_s,
-    predicted_wall_s (with the host), joined_share (of kernel time, with a predicted operator).
+    predicted_wall_s (with the host), joined_share (of kernel time, with a predicted operator),
+    repeats (how often the launches hold what one step runs).
     classes: phase, class, bound_s ... as above; "host" is time outside of all operators, "other"
     that of unclassified ones.
     operators: phase, class, name, measured_as, kernels, matched_by, runs, launches, bound_s ... as
@@ -104,6 +105,7 @@ def compare(
     phases, classes, matched = (with_reasons(_with_ratios(table)) for table in tables)
     findings = all_findings(phases, classes, matched, estimate, measurement, measured, config)
     notes += [note for some in measured.values() for note in some.notes]
+    notes += [note for phase in priced for note in fit_notes(phases, phase)]
     return Comparison(phases, classes, matched, findings, tuple(dict.fromkeys(notes)))
 
 

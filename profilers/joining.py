@@ -50,12 +50,14 @@ class Joined:
     evidence: "module", "shape", "sequence", "flops" or "none", [launches].
     met: {row of the predicted operator: how often a step met it}.
     merged: {row of a predicted operator: row of the one whose launches do both}.
+    repeats: how often the launches hold what one step runs; 1 where they fit.
     """
 
     operator: NDArray[np.int64]
     evidence: NDArray[np.object_]
     met: dict[int, float]
     merged: dict[int, int] = field(default_factory=dict)
+    repeats: float = 1.0
 
 
 def join(
@@ -77,6 +79,7 @@ def join(
     column = np.where(places >= 0, order[places] if len(order) else -1, -1)
     met = _met(launches.kernels["run"].to_numpy(), places, column, aligned, steps_in_run)
     sure = np.array([feature.kind in _SURE for feature in features])[codes]
+    repeats = _repeats(codes[sure & aligned], column[sure & aligned])
     column = np.where(sure | ~aligned, _with_likes(column, codes), column)
     column = _with_own_module(column, codes, features, kept)
     found = np.array(
@@ -91,7 +94,16 @@ def join(
     _by_flops(features, codes, kept, (column, found), runs * steps)
     taken = np.array([*rows, -1], dtype=np.int64)[column]
     merged = {rows[a]: rows[b] for a, b in _merged(features, codes, column, kept).items()}
-    return Joined(taken, found, {rows[at]: times for at, times in met.items()}, merged)
+    return Joined(taken, found, {rows[at]: times for at, times in met.items()}, merged, repeats)
+
+
+def _repeats(codes: NDArray[np.int64], column: NDArray[np.int64]) -> float:
+    """Launches over those that were placed, of the features that have any."""
+    if not len(codes):
+        return 1.0
+    placed = np.bincount(codes[column >= 0], minlength=int(codes.max()) + 1)
+    everyone = np.bincount(codes, minlength=len(placed))[placed > 0]
+    return float(everyone.sum() / placed.sum()) if placed.any() else 1.0
 
 
 def _merged(
@@ -221,8 +233,10 @@ def _with_own_module(
     only = np.full(len(features), -1, dtype=np.int64)
     for at, feature in enumerate(features):
         roles = feature.roles
-        if roles is None or roles.container or feature.kind in ("gemm", "gemv"):
+        if roles is None or roles.container:
             continue
+        if feature.kind in ("gemm", "gemv") and (roles.classes or roles.kinds):
+            continue  # one of several products
         allowed = [i for i, operator in enumerate(operators) if roles.allow(operator)]
         if len({operators[i].name for i in allowed}) == 1:
             only[at] = allowed[0]

@@ -24,6 +24,10 @@ DEVICE_BASES = ("gpu", "kernels")
 HOST, OTHER = "host", "other"
 #: Operators may take longer than their step by this share before they are scaled to it.
 _CLOSE = 1e-6
+#: Launches that hold this many times what a step runs are of several steps.
+_SEVERAL = 1.9
+#: A smaller share of kernel time that joined says that something else ran.
+_FEW = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +138,12 @@ def compare_phase(
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """Tables of one phase: the phase, its classes, its operators."""
     predicted = pd.DataFrame(dict.fromkeys(ENDS, math.nan) | dict(step.operators))
+    repeats = 1.0
     unknown = measured.launches is None and not len(measured.operators)
     if measured.launches is not None:
         steps = measured.launches.runs * measured.steps_in_run
         joined = _joined(step, predicted, measured.launches, measured.steps_in_run)
+        repeats = joined.repeats
         matched = match_launches(predicted, measured.launches.kernels, joined, steps)
     else:
         matched = match_operators(predicted[predicted["predicted_s"] > 0], measured.operators)
@@ -152,7 +158,7 @@ def compare_phase(
     if unknown:
         classes["measured_s"] = matched["measured_s"] = math.nan  # not measured, which is not 0 s
     whole = _whole(step, predicted[predicted["predicted_s"] > 0], measured, beside)
-    whole["joined_share"] = _joined_share(matched)
+    whole |= {"joined_share": _joined_share(matched), "repeats": repeats}
     classes.insert(0, "phase", measured.phase)
     matched.insert(0, "phase", measured.phase)
     return pd.DataFrame([whole]), classes, matched
@@ -217,3 +223,24 @@ def _classes(matched: pd.DataFrame) -> pd.DataFrame:
     longest = table[["predicted_s", "measured_s"]].max(axis=1)
     table = table.loc[longest.sort_values(ascending=False).index]
     return table.rename_axis("class").reset_index()
+
+
+def fit_notes(phases: pd.DataFrame, phase: str) -> list[str]:
+    """What says that a measured step is not the predicted one.
+
+    phases: of a `Comparison`.
+    """
+    (whole,) = phases[phases["phase"] == phase].to_dict("records")
+    if whole["repeats"] >= _SEVERAL:
+        return [
+            f"the launches of {phase} hold {whole['repeats']:.3g} times what one step runs: its "
+            "range holds several steps; say how many, as with "
+            f"--steps {phase}={whole['repeats']:.0f}"
+        ]
+    if whole["joined_share"] < _FEW and whole["basis"] == "kernels" and whole["wall_s"] > 0:
+        return [
+            f"only {percent(whole['joined_share'])} of the kernel time of {phase} joined a "
+            "predicted operator: another model or number of layers ran, or several steps in one "
+            "range (--steps)"
+        ]
+    return []

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ import profilers
 from genz_core.types import Workload
 from profilers.compare import compare, in_phase
 from profilers.joining import join
+from profilers.matching import match_launches
 from profilers.program import Planned, order_of_runs, planned
 from profilers.schema import (
     kernel_table,
@@ -141,6 +143,24 @@ def test_a_trace_of_another_depth_joins_nothing_by_sequence_alone(report_of):
     found = compared(report_of(SGLANG_DECODE), ("openai/gpt-oss-20b", "mi300x", "vllm", 32, 1721))
     check_laws(found)
     assert "sequence" not in set(found.operators["matched_by"][found.operators["class"] == "gemm"])
+    assert any("another model or number of layers ran" in note for note in found.notes)
+
+
+def test_a_range_around_several_steps_is_said_to_hold_them(report_of):
+    """Twice the launches of the H100 step in the range of one."""
+    report = report_of(H100)
+    later = report.kernels["start_s"] + 1.0
+    twice = pd.concat([report.kernels, report.kernels.assign(start_s=later)], ignore_index=True)
+    for column in report.kernels.columns[report.kernels.dtypes == "category"]:
+        twice[column] = twice[column].astype("category")
+    report = dataclasses.replace(report, kernels=twice)
+    found = compared(report, RAN[H100])
+    assert any("--steps prefill=2" in note for note in found.notes)
+    measurement = in_phase(profilers.measure_from([report]), "prefill")
+    told = compare(priced(*RAN[H100]), measurement, reports=[report], steps={"prefill": 2})
+    assert told.phases["measured_s"][0] == pytest.approx(31.8e-3, rel=0.02)
+    assert told.operators.set_index("name").loc["o_proj", "launches"] == 24
+    assert not any("--steps" in note for note in told.notes)
 
 
 # ------------------------------------------------------------------------------- small programs
@@ -214,6 +234,71 @@ def test_a_program_of_more_layers_than_ran_is_not_joined_by_sequence():
     deep = tuple(dataclasses.replace(operator, layers=tuple(range(5))) for operator in PROGRAM)
     joined = join(launched(*LAYER * 2), deep, range(len(deep)))
     assert set(joined.operator.tolist()) == {-1}
+
+
+def test_one_launch_of_two_products_of_the_same_input_joins_both():
+    """q_a and kv_a of latent attention, which engines multiply at once."""
+    program = (
+        plan("q_a_proj", "gemm", 1536, 7168),
+        plan("kv_a_proj", "gemm", 576, 7168),
+        plan("o_proj", "gemm", 7168, 2048),
+    )
+    shapes = ["[[4,7168],[7168,2112]]", "[[4,2048],[2048,7168]]"] * 2
+    found = launched("gemm", "gemm", "gemm", "gemm")
+    kernels = found.kernels.assign(
+        operator=pd.Categorical(["aten::mm"] * 4), input_shapes=pd.Categorical(shapes)
+    )
+    joined = join(dataclasses.replace(found, kernels=kernels), program, range(3))
+    assert joined.operator.tolist() == [0, 2, 0, 2]
+    assert joined.merged == {1: 0}
+    predicted = pd.DataFrame(
+        {"name": [one.name for one in program], "class": "gemm", "runs": 2.0, "flops": 1.0,
+         "bound_s": 1.0, "predicted_s": 2.0, "low_s": np.nan, "high_s": np.nan}
+    )  # fmt: skip
+    rows = match_launches(predicted, kernels, joined, 1).set_index("name")
+    assert rows.loc["q_a_proj, kv_a_proj", ["runs", "launches", "predicted_s"]].tolist() == [
+        2,
+        2,
+        4,
+    ]
+
+
+@pytest.mark.parametrize("spelled", ["classes", "NVTX ranges"])
+def test_modules_join_spelled_as_classes_or_as_attributes(report_of, spelled):
+    report = report_of(H100)
+    kernels = report.kernels
+    if spelled == "NVTX ranges":
+        paths = kernels["module"].astype(object).map(_attributes, na_action="ignore")
+        kernels = kernels.assign(module=None, nvtx_path=paths.astype("category"))
+        kernels["module"] = kernels["module"].astype("category")
+    found = compared(dataclasses.replace(report, kernels=kernels), RAN[H100])
+    rows = found.operators[found.operators["measured_s"] > 1e-4].set_index("name")
+    assert set(rows["matched_by"]) == {"module", "none"}
+    for name, true_s in TRUE_S.items():
+        assert rows.loc[name, "measured_s"] == pytest.approx(true_s, rel=0.02), name
+
+
+_LINEARS = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+            "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")  # fmt: skip
+
+
+def _attributes(path: str) -> str:
+    """The NVTX range of a module of Hugging Face's Qwen2 by its class and number."""
+    kind, _, number = path.rpartition("/")[2].rpartition("_")
+    at = int(number)
+    if kind == "Qwen2RMSNorm":
+        norms = ("input_layernorm", "post_attention_layernorm")
+        return "step/model.norm" if at == 48 else f"step/model.layers.{at // 2}.{norms[at % 2]}"
+    names = {
+        "Linear": f"model.layers.{at // 7}.{_LINEARS[at % 7]}",
+        "Qwen2Attention": f"model.layers.{at}.self_attn",
+        "Qwen2MLP": f"model.layers.{at}.mlp",
+        "SiLU": f"model.layers.{at}.mlp.act_fn",
+        "Embedding": "model.embed_tokens",
+        "Qwen2RotaryEmbedding": "model.rotary_emb",
+        "Qwen2DecoderLayer": f"model.layers.{at}",
+    }
+    return f"step/{names.get(kind, 'model')}"
 
 
 @given(

@@ -3,6 +3,8 @@
 import json
 import re
 
+import pytest
+
 from genz_core.errors import InvalidValue
 from tests.app.pages import DECODE, QWEN, REPORTS
 
@@ -43,6 +45,20 @@ def test_what_ran_fills_what_is_not_typed(answer):
     assert abs(phase["measured_s"] / 31.8e-3 - 1) < 0.01, "kernels of the step before are not its"
     assert {one["field"] for one in document["filled"]} == {"system", "engine", "batch", "isl"}
     assert not document["differences"] and document["findings"]
+
+
+def test_kernel_time_and_wall_time_have_keys_of_their_own_and_joins_are_said(answer):
+    document = answer("compare", QWEN, "--model", "Qwen/Qwen1.5-0.5B")
+    (phase,) = document["phases"]
+    assert phase["busy_s"] + phase["idle_s"] == pytest.approx(phase["wall_s"])
+    assert phase["wall_s"] == pytest.approx(34.9e-3, rel=0.01), "its gpu_user_annotation"
+    assert sum(row["measured_s"] for row in document["operators"]) == pytest.approx(
+        phase["measured_s"]
+    )
+    assert document["joined_share"] == phase["joined_share"] > 0.95
+    assert {row["matched_by"] for row in document["operators"]} == {"module", "none"}
+    assert any("30 %" in note for note in document["notes"])
+    assert all(one["operator"] and one["kernels"] for one in document["findings"])
 
 
 def test_sglang_samples_are_priced_for_the_steps_that_their_ranges_name(answer):
