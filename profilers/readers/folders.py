@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from genz_core.errors import ReportError
 from profilers.attribution import DEFAULT_PHASES, PhasePattern
-from profilers.readers import nsys_staged, read_report
+from profilers.readers import nsys_staged, read_report, rocprof_csv
 from profilers.schema import Report
 
 #: A run writes a file a rank, perhaps in a folder a host.
@@ -41,7 +41,7 @@ def read_folder(
     reports, paths, left_out = [], [], {}
     for path in _files(root):
         try:
-            reports.append(read_report(path, phases=phases))
+            reports.append(_with_agents(read_report(path, phases=phases), path))
             paths.append(path)
         except ReportError as error:
             left_out[str(path.relative_to(root))] = str(error)
@@ -49,6 +49,19 @@ def read_folder(
         first = next(iter(left_out.values()), "it holds no files")
         raise ReportError(f"{root.name}: no report in this folder ({first})")
     return FolderReports(tuple(reports), tuple(paths), left_out)
+
+
+def _with_agents(report: Report, path: Path) -> Report:
+    """A trace of rocprofv3 with the devices of the agent_info.csv beside it, if there is one."""
+    beside = path.with_name(path.name.replace("kernel_trace", "agent_info"))
+    if report.format != rocprof_csv.FORMAT or beside == path or not beside.is_file():
+        return report
+    used = set(report.kernels["device"].dropna().tolist())
+    try:
+        listed = rocprof_csv.agents(beside)
+    except ReportError:
+        return report
+    return replace(report, devices=tuple(d for d in listed if d.index in used) or listed)
 
 
 def _files(root: Path) -> Iterator[Path]:

@@ -25,6 +25,7 @@ from profilers.schema import (
     HOST_COLUMNS,
     METRIC_COLUMNS,
     RANGE_COLUMNS,
+    DeviceInfo,
     Report,
     copy_table,
     kernel_table,
@@ -34,6 +35,7 @@ from profilers.schema import (
 FORMAT = "rocprof-csv"
 Ints = NDArray[np.int64]
 _NS = 1e-9
+_AGENT = frozenset({"node_id", "agent_type", "name"})
 
 #: MEMORY_COPY_HOST_TO_DEVICE -> HtoD.
 _DIRECTION = re.compile(r"(?:MEMORY_COPY_)?(HOST|DEVICE)_TO_(HOST|DEVICE)$")
@@ -119,6 +121,20 @@ def read(path: Path) -> Report:
         metrics=parts.get("metrics", table(METRIC_COLUMNS, {})),
         notes=notes,
     )
+
+
+def agents(path: Path) -> tuple[DeviceInfo, ...]:
+    """The GPUs of an agent_info.csv, by the node that traces name them by.
+
+    Raises:
+        ReportError: it is none, or damaged.
+    """
+    for source in find_tables(read_text(path), lambda cells: set(map(_folded, cells)) >= _AGENT):
+        view = _View(source)
+        names = view.text("product_name" if "product_name" in view else "name")
+        rows = zip(view.integers("node_id").tolist(), view.text("agent_type"), names, strict=True)
+        return tuple(DeviceInfo(index=at, name=name) for at, kind, name in rows if kind == "GPU")
+    raise ReportError("this is no table of agents")
 
 
 # ------------------------------------------------------------------------------- traces

@@ -6,6 +6,7 @@ import pytest
 
 import profilers
 from genz_core.errors import ReportError
+from profilers.readers.folders import read_folder
 from tests.profilers.rocpd_file import CAPTURE, kernel_rows, write_rocpd
 from tests.profilers.units import whole_ns
 
@@ -126,3 +127,16 @@ def test_a_database_without_dispatches_is_refused(tmp_path):
         database.execute("CREATE TABLE rocpd_string_1 (id INTEGER PRIMARY KEY, string TEXT)")
     with pytest.raises(ReportError, match="no table of kernel dispatches"):
         profilers.read_report(tmp_path / "run.db")
+
+
+def test_a_folder_names_the_devices_of_its_traces(report_path, tmp_path):
+    (tmp_path / "69_kernel_trace.csv").write_bytes(report_path(TRACE).read_bytes())
+    (tmp_path / "69_agent_info.csv").write_text(
+        '"Node_Id","Logical_Node_Id","Agent_Type","Cu_Count","Name","Product_Name"\n'
+        '0,0,"CPU",0,"AMD EPYC 9654","AMD EPYC 9654"\n'
+        '1,1,"GPU",304,"gfx942","AMD Instinct MI300X"\n'
+    )
+    found = read_folder(tmp_path)
+    (report,) = found.reports
+    assert [(d.index, d.name) for d in report.devices] == [(1, "AMD Instinct MI300X")]
+    assert list(found.left_out) == ["69_agent_info.csv"]

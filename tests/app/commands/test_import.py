@@ -68,15 +68,29 @@ def test_what_is_no_report_is_refused_in_one_sentence(ridgeline, tmp_path: Path,
     assert str(refused).startswith("upload") and "\n" not in str(refused)
 
 
-@pytest.mark.parametrize("path", [QWEN, NCU], ids=lambda path: path.suffix)
-def test_a_report_cut_in_half_is_refused(ridgeline, tmp_path: Path, path: Path):
-    whole = path.read_bytes()
-    if path.suffix == ".gz":  # a cut trace, not only a cut archive
-        whole = gzip.decompress(whole)
-    half = tmp_path / f"half{path.suffix}"
-    half.write_bytes(whole[: len(whole) // 2])
+def test_a_report_cut_in_half_is_refused(ridgeline, tmp_path: Path):
+    half = tmp_path / "half.ncu-rep"
+    half.write_bytes(NCU.read_bytes()[: NCU.stat().st_size // 2])
     refused = ridgeline("import", half).exception
     assert isinstance(refused, ReportError) and str(refused).startswith("half")
+
+
+def test_a_trace_that_breaks_off_is_read_up_to_there(imported, tmp_path: Path):
+    whole = gzip.decompress(QWEN.read_bytes())
+    half = tmp_path / "half.json"
+    half.write_bytes(whole[: len(whole) * 3 // 4])
+    (summary,) = imported(half)
+    assert summary["notes"][0].startswith("the trace breaks off after event ")
+
+
+def test_a_folder_of_ranks_is_compared(answer, tmp_path: Path):
+    for rank in (0, 1):
+        (tmp_path / f"trace_rank{rank}.json.gz").write_bytes(QWEN.read_bytes())
+    (tmp_path / "run.log").write_text("hello")
+    found = answer("import", tmp_path)
+    assert [report["kernel_count"] for report in found["reports"]] == [1465, 1465]
+    assert [row["rank"] for row in found["ranks"]] == [0, 1]
+    assert list(found["left_out"]) == ["run.log"]
 
 
 def test_one_bad_file_among_good_ones_ends_with_code_2(capsys, monkeypatch, tmp_path):
