@@ -69,7 +69,7 @@ def _summary(document: Document) -> ServingMeasurement:
     device, notes = _device(document)
     rates = Throughput(
         _mean(metrics, "request_throughput"),
-        None,
+        _mean(metrics, "input_token_throughput"),
         _mean(metrics, "output_token_throughput"),
         _mean(metrics, "total_token_throughput"),
     )
@@ -104,15 +104,27 @@ def _mean(metrics: Document, name: str) -> float | None:
     return fields.positive(fields.first(metrics.get(name), ("avg", "value")))
 
 
+def _phase(config: Document) -> Document:
+    """The settings of the load: of the last phase that was measured (AIPerf 0.12 on), else all."""
+    phases = [entry for entry in fields.sequence(config.get("phases")) if isinstance(entry, dict)]
+    measured = [entry for entry in phases if "warmup" not in str(entry.get("kind", "")).casefold()]
+    return measured[-1] if measured else config
+
+
 def _load(metrics: Document, config: Document) -> MeasuredLoad:
-    concurrency = fields.positive(fields.deep(config, ("concurrency",)))
-    rate = fields.positive(fields.deep(config, ("request_rate",)))
-    arrivals = fields.text(fields.deep(config, ("arrival_pattern", "request_rate_mode")))
+    phase = _phase(config)
+    concurrency = fields.positive(fields.deep(phase, ("concurrency",)))
+    rate = fields.positive(fields.deep(phase, ("request_rate", "rate")))
+    arrivals = fields.text(
+        fields.deep(phase, ("arrival_pattern", "request_rate_mode"))
+        or fields.first(phase, ("type",))
+    )
     completed = _mean(metrics, "request_count")
-    asked = fields.count(fields.deep(config, ("request_count",)))
+    asked = fields.count(fields.deep(phase, ("request_count", "requests")))
     failed = fields.at(metrics, "error_request_count", "avg")
     return MeasuredLoad(
         concurrency=concurrency,
+        concurrency_mean=_mean(metrics, "effective_concurrency"),
         rate=rate,
         burstiness=_burstiness(arrivals) if rate else None,
         requests=asked or (int(completed) if completed else None),
@@ -131,6 +143,10 @@ def _burstiness(arrivals: str | None) -> float | None:
 def _lengths(metrics: Document, config: Document) -> Lengths:
     isl_asked = fields.at(config, "input", "prompt", "input_tokens", "mean")
     osl_asked = fields.at(config, "input", "prompt", "output_tokens", "mean")
+    sets = fields.sequence(config.get("datasets"))
+    if len(sets) == 1 and isl_asked is None:
+        isl_asked = fields.at(sets[0], "prompts", "isl", "mean")
+        osl_asked = fields.at(sets[0], "prompts", "osl", "mean")
     return Lengths(
         spread(metrics.get("input_sequence_length")),
         spread(metrics.get("output_sequence_length")),

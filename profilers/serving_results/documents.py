@@ -71,6 +71,10 @@ class Content:
             first = lines.line(_AT_ONCE_BYTES)
         if first is None:
             raise ReportError("the file is empty")
+        if lines.in_line:
+            yield lean_json(lines.rest_of_line(first))
+            yield from _rest(lines)
+            return
         document = _decoded_or_none(first)
         if document is _NONE:
             yield _whole(first, lines)

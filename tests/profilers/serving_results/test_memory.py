@@ -38,6 +38,26 @@ def test_a_million_gaps_are_summed_up_within_half_a_percent() -> None:
         assert other.at[percent] == pytest.approx(one.at[percent], rel=0.006)
 
 
+def test_long_lines_are_streamed_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = {
+        "backend": "sglang", "request_rate": float("inf"), "completed": 2, "duration": 4.0,
+        "total_output_tokens_retokenized": 9, "total_input_tokens": 20, "total_output_tokens": 10,
+        "mean_ttft_ms": 150.0, "input_lens": [10, 10], "output_lens": [5, 5],
+        "ttfts": [0.1, 0.2], "itls": [[0.01] * 4, [0.02] * 4], "generated_texts": ["x" * 900] * 2,
+    }  # fmt: skip
+    path = tmp_path / "details.jsonl"
+    path.write_text("".join(json.dumps(record | {"duration": s}) + "\n" for s in (4.0, 5.0, 6.0)))
+    at_once = read_results(path)
+    monkeypatch.setattr("profilers.serving_results.documents._AT_ONCE_BYTES", 500)
+    streamed = read_results(path)
+    assert [found.load.duration_s for found in streamed] == [4.0, 5.0, 6.0]
+    for one, other in zip(at_once, streamed, strict=True):
+        assert one.itl_s == other.itl_s and one.load == other.load
+        assert other.requests is not None and other.requests.equals(one.requests)
+
+
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_a_large_document_is_the_same_in_any_pieces(size: int) -> None:
     document = {"a": [1.5, 2, 3], "b": [[1.0], []], "c": ["x", None, 2], "inf": float("inf")}

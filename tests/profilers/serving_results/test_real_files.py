@@ -54,6 +54,14 @@ FACTS: dict[str, tuple[int, int, dict[str, Any]]] = {
         "ttft_p50_s": 0.009419918060302734, "output_tokens_per_s": 6.377131566888984,
         "model": "e2e-mock-model", "tool_version": "0.8.0.dev18",
     }),
+    "guidellm/guidellm_0.8.1.csv": (1, 0, {
+        "concurrency": 3, "completed": 12, "isl": 63.0, "osl": 16.0, "model": "m",
+        "label": "concurrent",
+    }),
+    "aiperf/aiperf_0.13_poisson.json": (1, 0, {
+        "rate": 8.0, "burstiness": 1.0, "concurrency": None, "requests": 20, "model": "m",
+        "tool_version": "0.13.0", "ttft_p99_s": 0.09378267518999991, "isl": 32.0,
+    }),
     "inference_perf/stage_3_lifecycle_metrics.json": (1, 0, {
         "rate": 111.92, "rate_achieved": 111.92445601750451, "requests": 6715,
         "e2e_p99_s": 2.056480849154759, "itl_p50_s": 4.83350595459342e-05,
