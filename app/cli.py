@@ -28,6 +28,7 @@ COMMANDS = (
     "predict.sweep",
     "predict.plan",
     "predict.sensitivity",
+    "predict.economics",
     "predict.serve",
     "predict.simulate",
     "library.validate",

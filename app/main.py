@@ -34,6 +34,7 @@ pages = {
         page("decide/plan", "Plan", "flag"),
         page("decide/frontiers", "Frontiers", "stacked_line_chart"),
         page("decide/sensitivity", "Sensitivity", "tornado"),
+        page("decide/economics", "Economics", "payments"),
     ],
     "Measured": [
         page("measured/run", "Run", "play_circle"),

@@ -1,0 +1,128 @@
+"""Money over a day, against an API, and energy under a power cap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from app.charts.figure import Figure, bar, scatter
+from app.charts.style import Look, blank
+from app.wording import quantities
+
+Ways = Mapping[str, Mapping[str, Any]]
+
+
+def token_prices(ways: Ways, api: Mapping[str, float], look: Look) -> Figure:
+    """Cost of a million tokens in, cached, out and blended, a group a way; an API's beside them.
+
+    api: its prices by kind, empty for none.
+    """
+    figure = blank(look, "Cost of a million tokens", 380)
+    kinds = {"in": "usd_per_mtok_in", "cached": "usd_per_mtok_cached", "out": "usd_per_mtok_out",
+             "blended": "usd_per_mtok_blended"}  # fmt: skip
+    named = {way: {kind: found[column] for kind, column in kinds.items()}
+             for way, found in ways.items()}  # fmt: skip
+    if api:
+        named["API"] = dict(api)
+    for at, (way, costs) in enumerate(named.items()):
+        figure.add_trace(
+            bar(
+                x=list(costs), y=list(costs.values()), name=way,
+                marker={"color": look.rest if way == "API" else look.classes[at]},
+                text=[quantities.dollars(value) for value in costs.values()],
+                textposition="outside", cliponaxis=False,
+                hovertemplate="%{x}: $%{y:.4g}<extra>" + way + "</extra>",
+            )
+        )  # fmt: skip
+    figure.update_yaxes(title_text="US dollars", rangemode="tozero")
+    figure.update_xaxes(tickfont_color=look.ink)
+    figure.update_layout(barmode="group", bargap=0.3, margin={"t": 56, "b": 64})
+    return figure
+
+
+def against_api(
+    ways: Ways, most: float, api_per_request: float, tokens: float, look: Look
+) -> Figure:
+    """Cost of a million tokens over arrivals, replicas added as they fill, and the API's.
+
+    most: arrivals that one replica sustains [1/s].  tokens: of a request, in and out.
+    """
+    figure = blank(look, "Self-hosted against an API", 380)
+    rates = np.geomspace(most / 50.0, 4.0 * most, 160)
+    replicas = np.ceil(rates / most)
+    for at, (way, found) in enumerate(ways.items()):
+        hourly = replicas * found["usd_per_replica_hour"]
+        costs = hourly / 3600.0 / (rates * tokens) * 1e6
+        figure.add_trace(
+            scatter(
+                x=rates.tolist(), y=costs.tolist(), mode="lines", name=way,
+                line={"color": look.classes[at], "width": 2},
+                hovertemplate="%{x:.3g} requests/s: $%{y:.3g}<extra>" + way + "</extra>",
+            )
+        )  # fmt: skip
+    if api_per_request > 0.0:
+        price = api_per_request / tokens * 1e6
+        figure.add_hline(price, {"color": look.alarm, "width": 1.5, "dash": "dash"})
+        figure.add_annotation(
+            x=1, xref="paper", y=float(np.log10(price)), text=f"API {quantities.dollars(price)}",
+            xanchor="right", yanchor="bottom", showarrow=False,
+            font={"size": 12, "color": look.alarm},
+        )  # fmt: skip
+    figure.update_xaxes(title_text="Arrivals [requests/s]", type="log", tickformat="~g")
+    figure.update_yaxes(title_text="A million tokens, in and out [$]", type="log", tickformat="~g")
+    figure.update_layout(margin={"t": 44, "b": 90})
+    return figure
+
+
+def day(rates: Sequence[float], replicas: Mapping[str, Sequence[float]], look: Look) -> Figure:
+    """Arrivals by hour, and the replicas that serve them by way of running them."""
+    figure = blank(look, "A day", 360)
+    hours = list(range(len(rates)))
+    figure.add_trace(
+        bar(
+            x=hours, y=list(rates), name="arrivals [requests/s]", marker={"color": look.rest},
+            hovertemplate="%{x}:00: %{y:.3g} requests/s<extra></extra>",
+        )
+    )  # fmt: skip
+    for at, (name, counts) in enumerate(replicas.items()):
+        figure.add_trace(
+            scatter(
+                x=hours, y=list(counts), name=f"replicas, {name}", mode="lines", yaxis="y2",
+                line={"color": look.classes[at], "width": 2, "shape": "hvh",
+                      "dash": "dash" if at else "solid"},
+                hovertemplate="%{x}:00: %{y:.0f} replicas<extra>" + name + "</extra>",
+            )
+        )  # fmt: skip
+    figure.update_xaxes(title_text="Hour", dtick=3)
+    figure.update_yaxes(title_text="Arrivals [requests/s]", rangemode="tozero")
+    figure.update_layout(
+        yaxis2={
+            "overlaying": "y", "side": "right", "rangemode": "tozero", "showgrid": False,
+            "title": {"text": "Replicas"}, "tickformat": "d",
+        },
+        margin={"t": 44, "b": 90, "r": 60},
+    )  # fmt: skip
+    return figure
+
+
+def power_caps(columns: Mapping[str, Sequence[float]], look: Look) -> Figure:
+    """Output and energy of a token under caps of a device's power, each as a share of no cap."""
+    figure = blank(look, "Under a power cap", 360)
+    for at, (name, words) in enumerate(
+        (("output_tokens_per_s", "output"), ("joules_per_token", "energy of a token"))
+    ):
+        values = np.array(columns[name])
+        figure.add_trace(
+            scatter(
+                x=list(columns["cap_w"]), y=(100.0 * values / values[-1]).tolist(), name=words,
+                mode="lines+markers", line={"color": look.classes[at], "width": 2},
+                customdata=[f"{value:,.4g}" for value in values],
+                hovertemplate="%{x:,.0f} W: %{y:.0f} % (%{customdata})<extra>" + words + "</extra>",
+            )
+        )  # fmt: skip
+    figure.update_xaxes(title_text="Cap of a device [W]")
+    figure.update_yaxes(title_text="Of no cap [%]", rangemode="tozero")
+    figure.update_layout(margin={"t": 44, "b": 90})
+    return figure

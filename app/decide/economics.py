@@ -1,0 +1,324 @@
+"""What a deployment's tokens cost: rented, owned, over a day, against an API; energy, carbon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+import genz_core
+from app.decide.chips import POWER_EXPONENT, Chip, chip_system
+from app.scenario.scenario import Resolved
+from app.scenario.served_rows import serve_resolved
+from genz_core import Workload, economics
+from genz_core.economics import Ownership, PowerModel
+from genz_core.errors import InvalidValue
+from genz_core.types import Array
+
+#: What each input is unless said, and what that rests on.  Prices of devices, of an API and of
+#: carbon have no default: they are the user's to state.
+ASSUMED: Mapping[str, str] = {
+    "lifetime": "assumed: 4 years",
+    "pue": "1.58, average of sites in 2023: Uptime Institute, https://intelligence."
+    "uptimeinstitute.com/resource/large-data-centers-are-mostly-more-efficient-analysis-confirms",
+    "electricity": "assumed: $0.10 a kWh",
+    "power": "assumed: idle at 25 % of the design power; of the rest 60 % goes with arithmetic, "
+    "35 % with memory, 5 % with links",
+    "cap": "assumed: below the mean power that is drawn without a cap, arithmetic slows by the "
+    "cube root of the power, memory does not",
+    "day": "assumed: the load of every hour as a share of the busiest",
+}
+#: Shares of the busiest hour, from midnight on: an example to replace.
+DAY: tuple[float, ...] = (
+    0.35, 0.3, 0.25, 0.22, 0.22, 0.25, 0.35, 0.5, 0.7, 0.85, 0.95, 1.0,
+    1.0, 0.98, 0.97, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4,
+)  # fmt: skip
+_HOURS = 24
+#: Ways to run replicas over a day, and whether these follow the load.
+_DAYS: Mapping[str, bool] = {"always on": False, "follows the load": True}
+_CAPS = np.linspace(0.4, 1.0, 13)
+_MILLION = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the user states.
+
+    rent_usd_per_hour: of a device, 0 for what the system states.  capex_usd: of a device with its
+    share of server, network and room, 0 where it is not owned.  cached: share of the prompt's
+    tokens that are cached, for their price.  api_in, api_out: of an API [USD per million tokens],
+    0 for none.  peak_rate: arrivals in the busiest hour [1/s], 0 for what one replica sustains.
+    day: shares of that by hour.  carbon_g_per_kwh: of the grid, 0 where not stated.
+    power_w: measured of a device, 0 for the model.
+    """
+
+    rent_usd_per_hour: float = 0.0
+    capex_usd: float = 0.0
+    lifetime_years: float = 4.0
+    interest: float = 0.0
+    opex: float = 0.0
+    pue: float = 1.58
+    electricity_usd_per_kwh: float = 0.10
+    cached: float = 0.5
+    api_in: float = 0.0
+    api_out: float = 0.0
+    peak_rate: float = 0.0
+    day: tuple[float, ...] = DAY
+    carbon_g_per_kwh: float = 0.0
+    power_w: float = 0.0
+    power: PowerModel = field(default_factory=PowerModel)
+
+    def __post_init__(self) -> None:
+        if len(self.day) != _HOURS or not all(0.0 <= share <= 1e3 for share in self.day):
+            raise InvalidValue(f"the day has {len(self.day)} shares: give 24 from 0 on")
+        if not max(self.day) > 0.0:
+            raise InvalidValue("the day has no load: give an hour a share above 0")
+        for name in ("rent_usd_per_hour", "capex_usd", "api_in", "api_out", "peak_rate",
+                     "carbon_g_per_kwh", "power_w"):  # fmt: skip
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0.0):
+                raise InvalidValue(f"{name} = {value:g}: give a number from 0 on")
+        if not 0.0 <= self.cached <= 1.0:
+            raise InvalidValue(f"cached = {self.cached:g}: give a share from 0 to 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A replica under so many users: what its money and energy rest on.
+
+    requests_per_s, isl, osl: served, and tokens of each.  devices: of the replica.
+    prefill_share: of its time that prompts take.  cached_ratio: time of a cached prompt token over
+    one that is not.  compute, memory, links: utilisation, 0 to 1.  tdp_w: NaN where not stated.
+    status: "ok" or a reason code.
+    """
+
+    requests_per_s: float
+    isl: float
+    osl: float
+    devices: int
+    prefill_share: float
+    cached_ratio: float
+    compute: float
+    memory: float
+    links: float
+    tdp_w: float
+    status: str
+
+
+def operation(resolved: Resolved, cached: float = 0.5) -> Operation:
+    """The scenario's deployment under a closed loop of its batch of users.
+
+    cached: share of a prompt's tokens that `cached_ratio` is of.
+
+    Raises:
+        RidgelineError: a scenario that cannot be priced.
+    """
+    s = resolved.scenario
+    served = serve_resolved(resolved, concurrency=float(s.batch))
+    osl = float(served.osl[0])
+    rate = float(served.output_tokens_per_s[0]) / osl
+    share = float(np.clip(served.utilisation[0], 0.0, 1.0))
+    use = _utilisations(resolved, share, max(float(served.running[0]), 1.0))
+    return Operation(
+        rate, float(s.isl), osl, int(s.tp * s.pp * s.dp), share, _cached_ratio(resolved, cached),
+        *use, float(resolved.system.tdp_w or math.nan), str(served.status[0]),
+    )  # fmt: skip
+
+
+def _cached_ratio(resolved: Resolved, cached: float) -> float:
+    """Time that a cached token of a prompt costs over a new one: the attention that reads it."""
+    s = resolved.scenario
+    old = min(int(s.isl * cached), s.isl - 1)
+    if old < 1:
+        return 0.0
+    new = s.isl - old
+    case = (resolved.model, resolved.system)
+    prompts = (Workload(1, s.isl), Workload(1, new), Workload(1, s.isl, cached=old))
+    whole, alone, after = (
+        float(genz_core.prefill(*case, prompt, s.parallelism, resolved.engine).total_s[0])
+        for prompt in prompts
+    )
+    return max(after - alone, 0.0) / old / (whole / s.isl)
+
+
+def _utilisations(
+    resolved: Resolved, prefill_share: float, running: float
+) -> tuple[float, float, float]:
+    """Utilisation of arithmetic, memory and links: least over expected times of both steps."""
+    s = replace(resolved.scenario, batch=max(round(running), 1))
+    work = Workload(s.batch, s.isl, s.osl)
+    one = replace(work, batch=1)
+    case = (resolved.model, resolved.system)
+    decode = genz_core.decode(*case, work, s.parallelism, resolved.engine)
+    prompt = genz_core.prefill(*case, one, s.parallelism, resolved.engine)
+    found = []
+    for name in ("compute_s", "memory_s", "communication_s"):
+        shares = [
+            float(((getattr(step, name) * step.runs[:, None]).sum(0) / step.total_s)[0])
+            for step in (prompt, decode)
+        ]
+        busy = prefill_share * shares[0] + (1.0 - prefill_share) * shares[1]
+        found.append(float(np.clip(busy, 0.0, 1.0)))
+    return found[0], found[1], found[2]
+
+
+# ------------------------------------------------------------------------------- the answer
+
+
+def power_w(operation: Operation, terms: Terms) -> float:
+    """Mean power of a device [W]: measured if stated, else by utilisation; NaN where not known."""
+    if terms.power_w:
+        return terms.power_w
+    model = terms.power
+    return float(
+        model.power_w(operation.tdp_w, operation.compute, operation.memory, operation.links)
+    )
+
+
+def hourly_usd(resolved: Resolved, operation: Operation, terms: Terms) -> dict[str, float]:
+    """Cost of a device an hour by way of having it: "rented", "owned"; what is priced alone."""
+    found = {}
+    rent = terms.rent_usd_per_hour or resolved.system.price_usd_per_hour
+    if rent:
+        found["rented"] = float(rent)
+    if terms.capex_usd:
+        names = ("capex_usd", "lifetime_years", "interest", "opex", "pue")
+        owned = Ownership(
+            **{name: getattr(terms, name) for name in names},
+            electricity_usd_per_kwh=terms.electricity_usd_per_kwh,
+        )
+        watts = power_w(operation, terms)
+        if math.isfinite(watts):
+            found["owned"] = float(owned.usd_per_hour(watts))
+    return found
+
+
+def document(resolved: Resolved, terms: Terms) -> dict[str, Any]:
+    """Everything on one deployment: costs, a day, break-even, energy; SI units and US dollars.
+
+    Raises:
+        RidgelineError: a scenario that cannot be priced, terms that cannot be.
+    """
+    running = operation(resolved, terms.cached)
+    hourly = hourly_usd(resolved, running, terms)
+    return {
+        "model": resolved.model.name,
+        "system": resolved.system.slug,
+        "engine": resolved.engine.name,
+        "terms": asdict(terms) | {"day": list(terms.day)},
+        "assumed": dict(ASSUMED),
+        "operation": asdict(running),
+        "energy": _energy(running, terms),
+        "ways": {way: _way(way, usd, running, terms) for way, usd in hourly.items()},
+    }
+
+
+def _energy(running: Operation, terms: Terms) -> dict[str, Any]:
+    watts = power_w(running, terms)
+    tokens = running.requests_per_s * running.osl
+    joules = watts * running.devices / tokens
+    carbon = economics.carbon_g_per_mtok(joules, terms.pue, terms.carbon_g_per_kwh)
+    return {
+        "power_w": _known(watts),
+        "measured": bool(terms.power_w),
+        "joules_per_token": _known(joules),
+        "site_joules_per_token": _known(joules * terms.pue),
+        "carbon_g_per_mtok": _known(float(carbon)) if terms.carbon_g_per_kwh else None,
+    }
+
+
+def _way(way: str, usd_per_hour: float, running: Operation, terms: Terms) -> dict[str, Any]:
+    """Costs of one way to have the devices; what is owned costs the same when it is idle."""
+    days = {"always on": False} if way == "owned" else _DAYS
+    replica = usd_per_hour * running.devices
+    request = replica / 3600.0 / running.requests_per_s
+    costs = economics.token_costs(
+        request, running.isl, running.osl, running.prefill_share, running.cached_ratio
+    )
+    return {
+        "usd_per_device_hour": usd_per_hour,
+        "usd_per_replica_hour": replica,
+        "usd_per_request": request,
+        "usd_per_mtok_in": costs.in_,
+        "usd_per_mtok_cached": costs.cached,
+        "usd_per_mtok_out": costs.out,
+        "usd_per_mtok_blended": costs.blended,
+        "usd_per_mtok_of_output_alone": request / running.osl * _MILLION,
+        "day": {name: _day(replica, running, terms, follows) for name, follows in days.items()},
+        "api": _api(replica, request, running, terms),
+    }
+
+
+def _day(replica: float, running: Operation, terms: Terms, follows: bool) -> dict[str, Any]:
+    """A day: replicas by hour, utilisation, cost of a million tokens out."""
+    rates = day_rates(running, terms)
+    replicas = economics.replicas_over_day(rates, running.requests_per_s, follows_load=follows)
+    usd = float(replicas.sum() * replica)
+    requests = float(rates.sum()) * 3600.0
+    return {
+        "replicas": replicas.tolist(),
+        "utilisation": float(rates.sum() / (replicas.sum() * running.requests_per_s)),
+        "usd": usd,
+        "usd_per_mtok_of_output_alone": usd / (requests * running.osl) * _MILLION,
+        "usd_per_mtok_blended": usd / (requests * (running.osl + running.isl)) * _MILLION,
+    }
+
+
+def day_rates(running: Operation, terms: Terms) -> Array:
+    """Arrivals per second in each hour."""
+    shares = np.array(terms.day) / max(terms.day)
+    return np.asarray(shares * (terms.peak_rate or running.requests_per_s))
+
+
+def _api(replica: float, request: float, running: Operation, terms: Terms) -> dict[str, Any] | None:
+    """Self-hosting against an API, None without its prices."""
+    asked = (running.isl * terms.api_in + running.osl * terms.api_out) / _MILLION
+    if asked <= 0.0:
+        return None
+    rate = economics.break_even_rate(replica, asked)
+    return {
+        "usd_per_request": asked,
+        "break_even_requests_per_s": rate,
+        "break_even_tokens_per_day": rate * 86400.0 * (running.isl + running.osl),
+        "break_even_utilisation": rate / running.requests_per_s,
+        "cheaper_at_full_load": "self-hosted" if request < asked else "API",
+    }
+
+
+def power_caps(resolved: Resolved, terms: Terms) -> dict[str, list[float]]:
+    """Output and energy of the deployment under caps of its power, [caps].
+
+    cap_w, output_tokens_per_s, joules_per_token, power_w (of a device).
+
+    Raises:
+        InvalidValue: the system states no power.
+    """
+    tdp = resolved.system.tdp_w
+    if not tdp:
+        raise InvalidValue(f"{resolved.system.name} states no power, so that a cap says nothing")
+    columns: dict[str, list[float]] = {
+        name: [] for name in ("cap_w", "output_tokens_per_s", "joules_per_token", "power_w")
+    }
+    model = replace(terms, power_w=0.0)
+    free = operation(resolved, 0.0)
+    draw = power_w(free, model)
+    for share in _CAPS:
+        cap = float(share) * tdp
+        running = free
+        if cap < draw:
+            slower = Chip(peak=(cap / draw) ** POWER_EXPONENT)
+            system = chip_system(resolved.system, slower)
+            running = operation(replace(resolved, system=system), 0.0)
+        watts = min(draw, cap)
+        tokens = running.requests_per_s * running.osl
+        values = (cap, tokens, watts * running.devices / tokens, watts)
+        for name, value in zip(columns, values, strict=True):
+            columns[name].append(value)
+    return columns
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None

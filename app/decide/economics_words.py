@@ -1,0 +1,48 @@
+"""Economics in lines for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from app.wording import quantities
+
+
+def sentences(named: Mapping[str, Any]) -> Iterator[str]:
+    """Lines on the operation, each way to have the devices, energy, and what was assumed."""
+    running, energy = named["operation"], named["energy"]
+    yield (
+        f"{named['model']} on {running['devices']} x {named['system']}, {named['engine']}: "
+        f"{running['requests_per_s']:.3g} requests/s a replica, "
+        f"{quantities.percent(running['prefill_share'])} of its time on prompts"
+    )
+    if running["status"] != "ok":
+        yield f"warning: {running['status']}"
+    for way, found in named["ways"].items():
+        yield (
+            f"{way}: {quantities.dollars(found['usd_per_device_hour'])} a device-hour; a million "
+            f"tokens in {quantities.dollars(found['usd_per_mtok_in'])}, cached "
+            f"{quantities.dollars(found['usd_per_mtok_cached'])}, out "
+            f"{quantities.dollars(found['usd_per_mtok_out'])}, blended "
+            f"{quantities.dollars(found['usd_per_mtok_blended'])}"
+        )
+        for name, day in found["day"].items():
+            yield (
+                f"  {name}: {quantities.percent(day['utilisation'])} used, "
+                f"{quantities.dollars(day['usd'])} a day, "
+                f"{quantities.dollars(day['usd_per_mtok_blended'])} per million tokens"
+            )
+        if api := found["api"]:
+            rate = api["break_even_requests_per_s"]
+            yield f"  cheaper than the API from {rate:.3g} requests/s on"
+    if not named["ways"]:
+        yield "no cost: state a --rent, or a --capex"
+    if energy["power_w"]:
+        yield (
+            f"energy: {energy['power_w']:,.0f} W a device, {energy['joules_per_token']:.3g} J a "
+            f"token, {energy['site_joules_per_token']:.3g} J at the site"
+        )
+    if energy["carbon_g_per_mtok"]:
+        yield f"carbon: {energy['carbon_g_per_mtok']:,.3g} g a million tokens"
+    for name, words in named["assumed"].items():
+        yield f"note: {name}: {words}"

@@ -1,0 +1,25 @@
+"""Page Economics: what tokens cost, rented or owned, over a day, against an API; energy, carbon."""
+
+import streamlit as st
+
+from app.dashboard import sidebar
+from app.dashboard.panels import economics
+from app.wording import quantities
+from app.wording.markdown import plain
+from genz_core.errors import RidgelineError
+
+setup, resolved, _ = sidebar.priced_setup()
+s = setup.scenario
+st.title("Economics", anchor=False)
+st.caption(
+    f"One replica: {plain(resolved.model.name)} on {s.tp * s.pp * s.dp} × "
+    f"{plain(resolved.system.name)}, engine {plain(resolved.engine.name)}, {s.batch:,} users in a "
+    f"closed loop (the sidebar's batch), {quantities.tokens(s.isl)} tokens in, "
+    f"{quantities.tokens(s.osl)} out."
+)
+try:
+    terms = economics.terms_form(setup)
+    named = economics.answered(setup, terms)
+except RidgelineError as error:
+    sidebar.stop(error)
+economics.show(setup, terms, named)

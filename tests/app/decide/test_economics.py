@@ -1,0 +1,130 @@
+"""Economics of a deployment: money adds up, scales with prices, and the command agrees."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+
+import plotly.graph_objects as go
+import plotly.io
+import pytest
+from typer.testing import CliRunner
+
+from app.charts import economics as charts
+from app.charts import style
+from app.cli import cli
+from app.decide import economics
+from app.decide.economics import Terms
+from app.scenario.scenario import Scenario, resolve
+from app.scenario.served_rows import serve_resolved
+from genz_core.errors import InvalidValue
+
+SCENARIO = Scenario(model="Qwen/Qwen3-32B", engine="vllm", tp=2, batch=64, isl=1024, osl=256)
+TERMS = Terms(capex_usd=30_000.0, api_in=0.2, api_out=0.6, carbon_g_per_kwh=300.0)
+
+
+@pytest.fixture(scope="module")
+def resolved():
+    return resolve(SCENARIO)
+
+
+def test_output_tokens_alone_cost_the_rent_over_the_output(resolved):
+    found = economics.document(resolved, Terms())["ways"]["rented"]
+    served = serve_resolved(resolved, concurrency=64.0)
+    hourly = 2 * resolved.system.price_usd_per_hour
+    assert found["usd_per_mtok_of_output_alone"] == pytest.approx(
+        hourly / 3600 / float(served.output_tokens_per_s[0]) * 1e6
+    )
+
+
+@pytest.mark.parametrize("factor", [0.5, 3.0])
+def test_every_cost_scales_with_the_rent(resolved, factor: float):
+    one = economics.document(resolved, Terms(rent_usd_per_hour=2.0))["ways"]["rented"]
+    other = economics.document(resolved, Terms(rent_usd_per_hour=2.0 * factor))["ways"]["rented"]
+    for name, value in one.items():
+        if isinstance(value, float):
+            assert other[name] == pytest.approx(factor * value)
+    assert other["day"]["always on"]["usd"] == pytest.approx(
+        factor * one["day"]["always on"]["usd"]
+    )
+
+
+def test_a_day_that_follows_the_load_costs_no_more_and_serves_the_same(resolved):
+    day = economics.document(resolved, replace(TERMS, peak_rate=100.0))["ways"]["rented"]["day"]
+    assert day["follows the load"]["usd"] < day["always on"]["usd"]
+    assert day["follows the load"]["utilisation"] > day["always on"]["utilisation"]
+    assert max(day["follows the load"]["replicas"]) == day["always on"]["replicas"][0]
+
+
+def test_what_is_owned_costs_the_same_when_it_is_idle(resolved):
+    assert set(economics.document(resolved, TERMS)["ways"]["owned"]["day"]) == {"always on"}
+
+
+def test_at_break_even_a_replica_costs_what_the_api_asks(resolved):
+    found = economics.document(resolved, TERMS)["ways"]["owned"]
+    api = found["api"]
+    assert api["break_even_requests_per_s"] * 3600 * api["usd_per_request"] == pytest.approx(
+        found["usd_per_replica_hour"]
+    )
+    assert economics.document(resolved, Terms())["ways"]["rented"]["api"] is None
+
+
+def test_a_cached_token_costs_less_than_a_new_one_and_more_than_nothing(resolved):
+    long = replace(resolved, scenario=replace(SCENARIO, isl=16384))
+    found = economics.operation(long, 0.5)
+    assert 0.0 < found.cached_ratio < 0.6
+    assert economics.operation(resolved, 0.0).cached_ratio == 0.0
+
+
+def test_measured_power_stands_in_for_the_model(resolved):
+    named = economics.document(resolved, replace(TERMS, power_w=500.0))
+    assert named["energy"]["power_w"] == 500.0 and named["energy"]["measured"]
+    modelled = economics.document(resolved, TERMS)["energy"]
+    assert 0.25 * 700 < modelled["power_w"] < 700
+    assert modelled["site_joules_per_token"] == pytest.approx(1.58 * modelled["joules_per_token"])
+
+
+def test_a_power_cap_never_gives_more_and_none_below_the_draw_changes_nothing(resolved):
+    caps = economics.power_caps(resolved, TERMS)
+    output = caps["output_tokens_per_s"]
+    assert all(a <= b * (1 + 1e-9) for a, b in pairwise(output))
+    assert all(w <= c for w, c in zip(caps["power_w"], caps["cap_w"], strict=True))
+    assert output[-1] == output[-2]
+
+
+def test_what_is_not_stated_has_no_figure():
+    free = resolve(replace(SCENARIO, system="mi300x"))
+    named = economics.document(free, Terms())
+    assert "owned" not in named["ways"] and named["energy"]["carbon_g_per_mtok"] is None
+    with pytest.raises(InvalidValue, match="24"):
+        Terms(day=(1.0,))
+
+
+@pytest.mark.parametrize("look", [style.LIGHT, style.DARK], ids=["light", "dark"])
+def test_plotly_reads_the_charts(resolved, look):
+    named = economics.document(resolved, TERMS)
+    ways = named["ways"]
+    figures = [
+        charts.token_prices(ways, {"in": 0.2, "out": 0.6, "blended": 0.28}, look),
+        charts.against_api(ways, 5.0, 3e-4, 1280.0, look),
+        charts.day([1.0] * 24, {"always on": [2.0] * 24, "follows the load": [1.0] * 24}, look),
+        charts.power_caps(economics.power_caps(resolved, TERMS), look),
+    ]
+    for figure in figures:
+        read = json.loads(plotly.io.to_json(figure.document(), validate=False))
+        assert json.loads(go.Figure(read).to_json()) == read
+
+
+def test_the_command_prints_what_python_finds(resolved):
+    words = ["economics", "Qwen/Qwen3-32B", "--tp", "2", "--capex", "30000", "--api-in", "0.2",
+             "--api-out", "0.6", "--carbon", "300"]  # fmt: skip
+    ran = CliRunner().invoke(cli, [*words, "--json"])
+    assert ran.exit_code == 0, ran.output
+    expected = economics.document(resolved, TERMS)
+    named = json.loads(ran.stdout)
+    assert named["ways"]["owned"]["usd_per_mtok_out"] == pytest.approx(
+        expected["ways"]["owned"]["usd_per_mtok_out"]
+    )
+    shown = CliRunner().invoke(cli, words)
+    assert shown.exit_code == 0 and "cheaper than the API" in shown.output
