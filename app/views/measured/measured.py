@@ -12,7 +12,7 @@ from app.dashboard import export, report_uploads, sidebar
 from app.dashboard.panels.findings import show_findings
 from app.dashboard.panels.sweep import show_sweep
 from app.dashboard.panels.what_ran import banner, known
-from app.measuring import run_store
+from app.measuring import endpoint_run, run_store
 from app.measuring.comparison import COLUMN_HELP, clocks_text, compared, verdict, worst
 from app.measuring.filling import Difference, estimate_filled, phase_loads
 from app.measuring.outcome import priced_sweep
@@ -48,7 +48,10 @@ def kept_run() -> tuple[Store, str]:
 
     Without kept runs the page stops with a sentence.
     """
-    kept = [(store, run) for store in run_store.stores() for run in store.runs()]
+    kept = [
+        (store, run) for store in run_store.stores() for run in store.runs()
+        if run.source != endpoint_run.SOURCE  # a load on a server has no operators
+    ]  # fmt: skip
     runs, home = [run for _, run in kept], {run.id: store for store, run in kept}
     if not runs:
         st.info("No run is kept yet: measure one on the page Run.", icon=":material/timer:")
