@@ -39,6 +39,7 @@ pages = {
     "Measured": [
         page("measured/run", "Run", "play_circle"),
         page("measured/reports", "Reports", "upload_file"),
+        page("measured/benchmarks", "Benchmarks", "timer"),
         page("measured/measured", "Predicted vs measured", "balance"),
         page("measured/calibrate", "Calibrate", "tune"),
     ],

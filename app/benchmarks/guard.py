@@ -258,7 +258,7 @@ _RATE_WORDS = {
     "requests_per_s": "requests/s",
     "input_tokens_per_s": "input tokens/s",
     "output_tokens_per_s": "output tokens/s",
-    "total_tokens_per_s": "tokens/s, both ways,",
+    "total_tokens_per_s": "all tokens/s",
 }
 
 

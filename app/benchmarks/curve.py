@@ -1,0 +1,187 @@
+"""The predicted curve behind measured points: figures over the load, with interval and bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from app.benchmarks.comparison import Comparison, Point
+from app.benchmarks.levels import at_level
+from app.benchmarks.load import Load
+from app.benchmarks.predicted import serve_load
+from app.scenario import intervals
+from genz_core.serving import ServingEstimate
+
+#: Figures of a curve: of the result, and of the closed form.
+FIGURES = {
+    "ttft": (("ttft_mean_s", "ttft_p50_s"), "ttft_s"),
+    "tpot": (("tpot_mean_s", "tpot_p50_s", "itl_mean_s"), "tpot_s"),
+}
+_LOADS, _BEYOND = 25, 2.0
+_SAME_LENGTH = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Measured runs of one deployment and of like lengths, by rising load: one curve."""
+
+    points: tuple[Point, ...]
+
+    @property
+    def kind(self) -> str:
+        """What the load is: "concurrency" or "rate_per_s"."""
+        return "rate_per_s" if self.points[0].deployment.load.rate else "concurrency"
+
+    @property
+    def label(self) -> str:
+        """Lengths and deployment in words."""
+        one = self.points[0].deployment
+        resolved = one.priced()
+        s, load = resolved.scenario, one.load
+        devices = int(s.parallelism.devices)
+        return (
+            f"{resolved.model.name} on {devices} x {resolved.system.slug}, "
+            f"{resolved.engine.name}, {load.isl:,.0f}/{load.osl:,.0f} tokens"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The closed form over the load.
+
+    columns: [loads] of "load", "status", and of ttft, tpot and rate (output tokens/s) "*", "*_low",
+    "*_high", "*_bound", NaN where there is none.
+    """
+
+    kind: str
+    columns: dict[str, list[Any]]
+
+
+def groups(comparison: Comparison) -> list[Group]:
+    """Runs under load by deployment and lengths, the largest group first.
+
+    A run that is more than the deployment sustains is among them.
+    """
+    found: list[list[Point]] = []
+    for point in comparison.points:
+        if point.measurement.phase or point.deployment.resolved is None:
+            continue
+        mine = next((group for group in found if _alike(group[0], point)), None)
+        if mine is None:
+            found.append([point])
+        else:
+            mine.append(point)
+    found.sort(key=len, reverse=True)
+    return [Group(tuple(sorted(points, key=load_value))) for points in found]
+
+
+def load_value(point: Point) -> float:
+    """Concurrency or rate of a run."""
+    load = point.deployment.load
+    return load.rate or load.concurrency
+
+
+def _alike(one: Point, other: Point) -> bool:
+    a, b = one.deployment, other.deployment
+    near = all(
+        math.isclose(getattr(a.load, side), getattr(b.load, side), rel_tol=_SAME_LENGTH)
+        for side in ("mean_isl", "mean_osl")
+    )
+    priced = [
+        (d.priced().model.name, d.priced().system.slug, d.priced().engine.name) for d in (a, b)
+    ]
+    split = a.scenario.parallelism == b.scenario.parallelism
+    kinds = bool(a.load.rate) == bool(b.load.rate)
+    return near and split and kinds and priced[0] == priced[1]
+
+
+def curve(group: Group, level: float) -> Curve:
+    """The closed form from half the least load of a group to twice its largest."""
+    values = [load_value(point) for point in group.points]
+    low, high = min(values) / _BEYOND, max(values) * _BEYOND
+    if group.kind == "concurrency":
+        loads = np.unique(np.round(np.geomspace(max(low, 1.0), max(high, 2.0), _LOADS)))
+    else:
+        loads = np.geomspace(low, high, _LOADS)
+    first = group.points[0]
+    prediction = first.prediction
+    resolved = prediction.resolved if prediction else first.deployment.priced()
+    result = serve_load(resolved, _mean_load(group.points), loads)
+    known = intervals.of_load(resolved.system, resolved.engine, resolved.model)
+    bounds = intervals.bounds_of_load(result)
+    columns: dict[str, list[Any]] = {
+        "load": loads.tolist(), "status": [str(s) for s in result.status],
+    }  # fmt: skip
+    for name, (_, source) in FIGURES.items():
+        widened = at_level(known[source], level)
+        least = np.broadcast_to(bounds[source], loads.shape)
+        pairs = zip(getattr(result, source), least, strict=True)
+        rows = [intervals.Latency.of(float(v), widened, float(b)) for v, b in pairs]
+        columns |= _columns(name, [(r.seconds, r.low_s, r.high_s) for r in rows])
+        columns[f"{name}_bound"] = least.tolist()
+    return Curve(group.kind, columns | dict(_rates(columns, result, loads, group.kind)))
+
+
+def _rates(
+    columns: dict[str, list[Any]], result: ServingEstimate, loads: Any, kind: str
+) -> Iterator[tuple[str, list[Any]]]:
+    """Output tokens per second; of a closed loop with the interval of a request's time."""
+    rate = np.asarray(result.output_tokens_per_s, dtype=float)
+    ends: dict[str, Any] = dict.fromkeys(("rate_low", "rate_high", "rate_bound"), rate * math.nan)
+    if kind == "concurrency":
+        gaps = np.asarray(result.osl, dtype=float) - 1.0
+        times = {
+            end: np.array(columns[f"ttft{end}"]) + np.array(columns[f"tpot{end}"]) * gaps
+            for end in ("", "_low", "_high", "_bound")
+        }
+        ends = {
+            "rate_low": rate * times[""] / times["_high"],
+            "rate_high": rate * times[""] / times["_low"],
+            "rate_bound": rate * times[""] / times["_bound"],
+        }
+    yield "rate", rate.tolist()
+    for name, values in ends.items():
+        yield name, values.tolist()
+
+
+def _columns(name: str, rows: Sequence[tuple[float, float, float]]) -> dict[str, list[Any]]:
+    values, lows, highs = (list(column) for column in zip(*rows, strict=True))
+    return {name: values, f"{name}_low": lows, f"{name}_high": highs}
+
+
+def _mean_load(points: Sequence[Point]) -> Load:
+    """The load of a group, with the mean of its lengths."""
+    loads = [point.deployment.load for point in points]
+    mean = {
+        name: float(round(fmean(getattr(load, name) for load in loads))) for name in ("isl", "osl")
+    }
+    waves = fmean(load.waves for load in loads)
+    return replace(loads[0], isl=mean["isl"], osl=mean["osl"], waves=waves)
+
+
+def measured_points(group: Group, name: str) -> list[dict[str, Any]]:
+    """Measured points of a curve: load, value, words, and where each lies.
+
+    name: "ttft", "tpot" or "rate".
+    """
+    figures = FIGURES[name][0] if name in FIGURES else ("output_tokens_per_s",)
+    found = []
+    for point in group.points:
+        rows = (point.row(figure) for figure in figures)
+        row = next((row for row in rows if row is not None), None)
+        if row is not None:
+            found.append(
+                {
+                    "load": load_value(point),
+                    "value": row.measured,
+                    "figure": row.figure,
+                    "place": row.place,
+                    "label": point.label,
+                }
+            )
+    return found

@@ -1,0 +1,127 @@
+"""Results among the kept runs, and what became of one deployment over versions and dates.
+
+A result is kept as its file, with what was said about it where the file is silent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from app.benchmarks.comparison import measured_figures
+from app.benchmarks.deployment import GIVEN, Deployment, deployment
+from app.benchmarks.reading import SentResult
+from app.measuring.endpoint_run import FILE, SOURCE, results_of
+from app.measuring.run_store import store, stores
+from genz_core import Workload
+from genz_core.errors import RidgelineError
+from profilers import Measurement, PhaseTiming
+from profilers.schema import OPERATOR_COLUMNS, table
+
+#: The fact of a kept result that holds what was said about it.
+GIVEN_FACT = "given"
+_FOLDER = "result"
+_MOST = 200
+FIGURES = (
+    "ttft_mean_s", "ttft_p99_s", "tpot_mean_s", "tpot_p99_s", "e2e_mean_s", "output_tokens_per_s",
+)  # fmt: skip
+
+
+def keep(sent: SentResult, runs: Sequence[Deployment], given: Mapping[str, Any]) -> str:
+    """Keep a result file among the runs; returns its id.
+
+    runs: of the file.  given: what was said about it.
+
+    Raises:
+        MeasurementError: nothing can be kept.
+    """
+    kept = store()
+    name = Path(sent.name.replace("\\", "/")).name or "result"
+    measurement = _measurement(runs[0], f"{_FOLDER}/{name}", given)
+    with kept.draft(measurement, label=name) as draft:
+        (draft / _FOLDER).mkdir()
+        (draft / _FOLDER / name).write_bytes(sent.content)
+        identity = kept.identity(draft)
+    kept.tag(identity, "benchmark")
+    return identity
+
+
+def _measurement(one: Deployment, file: str, given: Mapping[str, Any]) -> Measurement:
+    """A result as the store lists it: TTFT and TPOT of its first run."""
+    found, load = one.measurement, one.load
+    spreads = {"ttft": found.ttft_s, "tpot": found.decode_tpot_s}
+    typical = {name: spread.typical for name, spread in spreads.items()}
+    words = json.dumps({name: given[name] for name in GIVEN if given.get(name)})
+    resolved = one.resolved
+    return Measurement(
+        source=SOURCE,
+        operators=table(OPERATOR_COLUMNS, {}),
+        phases={n: PhaseTiming(n, (v,)) for n, v in typical.items() if v is not None},
+        model=resolved.model.name if resolved else found.subject.model,
+        engine=resolved.engine.name if resolved else found.subject.engine,
+        workload=Workload(
+            max(round(load.concurrency), 1), max(round(load.isl), 1), max(round(load.osl), 1)
+        ),
+        facts={FILE: file, GIVEN_FACT: words, "tool": found.subject.tool},
+        notes=found.notes,
+    )
+
+
+def rows(like: Deployment | None = None) -> list[dict[str, Any]]:
+    """Every run of the kept results, the oldest first; those of one deployment where it is given.
+
+    when: engine version and date, as far as the file tells, else when it was kept.
+    A result that cannot be read any more is left out; `ridgeline runs` says why.
+    """
+    wanted = name_of(like) if like else ""
+    found: list[dict[str, Any]] = []
+    for shelf in stores():
+        kept = [run for run in shelf.runs() if run.source == SOURCE]
+        for run in reversed(kept[:_MOST]):
+            try:
+                measurement = shelf.load(run.id)
+                found += _rows(shelf.path(run.id), measurement, run.created, run.label)
+            except RidgelineError:
+                continue
+    chosen = [row for row in found if not wanted or row["deployment"] == wanted]
+    return sorted(chosen, key=lambda row: row["date"])
+
+
+def _rows(folder: Path, kept: Measurement, created: float, label: str) -> list[dict[str, Any]]:
+    words = kept.facts.get(GIVEN_FACT)
+    given = json.loads(words) if isinstance(words, str) else {}
+    found = results_of(folder, kept)
+    return [_row(deployment(measurement, given), created, label) for measurement in found]
+
+
+def _row(one: Deployment, created: float, label: str) -> dict[str, Any]:
+    subject = one.measurement.subject
+    date = subject.date or datetime.fromtimestamp(created, UTC).isoformat()[:19]
+    version = subject.engine_version or ""
+    figures = measured_figures(one.measurement)
+    return {
+        "deployment": name_of(one),
+        "load": one.load.words,
+        "engine_version": version or None,
+        "date": date,
+        "when": f"{version} {date[:10]}".strip(),
+        "label": label,
+        **{name: figures.get(name) for name in FIGURES},
+    }
+
+
+def name_of(one: Deployment) -> str:
+    """What tells a deployment from others, its engine's version aside."""
+    if one.resolved is None:
+        return one.measurement.subject.model or "unknown"
+    resolved, scenario = one.resolved, one.scenario
+    weights = "+".join(sorted(set(resolved.model.precision.weights.values())))
+    degrees = " ".join(
+        f"{name}{getattr(scenario, name)}" for name in ("tp", "pp", "dp", "ep")
+        if getattr(scenario, name) > 1
+    )  # fmt: skip
+    parts = (resolved.model.name, resolved.system.slug, resolved.engine.name, weights, degrees)
+    return ", ".join(part for part in parts if part)

@@ -1,0 +1,47 @@
+"""Simulations of results as the work of jobs: what is asked travels, and is priced there anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from app.benchmarks.comparison import Comparison, compare
+from app.benchmarks.deployment import deployment, deployments
+from app.benchmarks.replay import Replay, replay
+from app.benchmarks.simulated import with_simulations
+from hardware_db.data_folder import overlay
+from profilers.collect.progress import Cancel, Progress
+from profilers.serving_results import ServingMeasurement
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Measured runs, what was said about them, and the data folder laid over the user's, or ""."""
+
+    measurements: tuple[ServingMeasurement, ...]
+    given: Mapping[str, Any] = field(default_factory=dict)
+    level: float = 0.8
+    own_folder: str = ""
+
+
+def simulated(asked: Asked, progress: Progress, cancelled: Cancel) -> Comparison:
+    """The comparison of runs with every run simulated.
+
+    Raises:
+        RidgelineError: as `deployment`.  Cancelled: `cancelled` said so.
+    """
+    with overlay(Path(asked.own_folder) if asked.own_folder else None):
+        runs = deployments(asked.measurements, asked.given)
+        return with_simulations(compare(runs, asked.level), progress, cancelled)
+
+
+def replayed(asked: Asked, progress: Progress, cancelled: Cancel) -> Replay:
+    """The first of the runs, request by request.
+
+    Raises:
+        RidgelineError: as `replay`.  Cancelled: `cancelled` said so.
+    """
+    with overlay(Path(asked.own_folder) if asked.own_folder else None):
+        return replay(deployment(asked.measurements[0], asked.given), progress, cancelled)

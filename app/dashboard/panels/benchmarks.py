@@ -1,0 +1,211 @@
+"""Panels of the page Benchmarks: what is asked, the curve, the figures, requests replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+import hardware_db
+from app.benchmarks import curve as curves
+from app.benchmarks import document, findings
+from app.benchmarks.comparison import Comparison, Point
+from app.benchmarks.deployment import Deployment
+from app.benchmarks.guard import figure_words
+from app.benchmarks.history import FIGURES, name_of
+from app.benchmarks.replay import Replay
+from app.charts import benchmarks as charts
+from app.dashboard import export, sidebar
+from app.wording.markdown import plain
+from model_registry.finding.loading import names as model_names
+
+_FORM_KEYS = ("model", "system", "engine", "weights", "tp", "pp", "dp", "ep", "isl", "osl")
+_LABELS = {
+    "model": "Model", "system": "Hardware", "engine": "Engine", "weights": "Weights",
+    "tp": "TP", "pp": "PP", "dp": "DP", "ep": "EP", "isl": "Prompt tokens",
+    "osl": "Output tokens", "concurrency": "Open requests",
+}  # fmt: skip
+_GIVEN = "benchmark_given"
+
+
+def given() -> dict[str, Any]:
+    """What the visitor said about the results, by the names of `deployment.GIVEN`."""
+    return dict(st.session_state.get(_GIVEN, {}))
+
+
+def question_form(asked: Sequence[Deployment]) -> None:
+    """Draw what the files lack as a form, filled from the sidebar's scenario, and keep the answers.
+
+    A box under it changes what the files say.
+    """
+    missing = {one.name: one for run in asked for one in run.missing}
+    needed = {one.name for run in asked for one in run.needed}
+    if not missing and not given():
+        return
+    for one in missing.values():
+        why = one.why[:1].upper() + one.why[1:]
+        taken = f" Taken: {plain(one.assumed)}." if one.assumed else ""
+        st.markdown(f"- {plain(why)}.{taken}")
+    names = [name for name in _FORM_KEYS if name in missing or name in given()]
+    if "load" in missing or "concurrency" in given():
+        names.append("concurrency")
+    if "tp" in names:
+        names += [name for name in ("pp", "dp", "ep") if name not in names]
+    with st.form("benchmark_form"):
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            said = {name: _field(name) for name in names}
+        if st.form_submit_button("Predict", icon=":material/play_arrow:"):
+            st.session_state[_GIVEN] = {name: value for name, value in said.items() if value}
+            st.rerun()
+    if needed:
+        st.caption("Nothing is predicted before this is said; the sidebar's scenario is proposed.")
+
+
+def _field(name: str) -> Any:
+    """A field of the form with what was said before, else what the sidebar says."""
+    scenario = sidebar.chosen_setup().scenario
+    before = given().get(name, getattr(scenario, name, None))
+    key, label = f"benchmark_{name}", _LABELS[name]
+    choices = {
+        "model": model_names, "system": hardware_db.names, "engine": hardware_db.engine_names,
+        "weights": lambda: ["", *sidebar.PRECISIONS],
+    }  # fmt: skip
+    if name in choices:
+        listed = list(choices[name]())
+        if before not in listed:  # an alias, or a hub model
+            listed.insert(0, before)
+        at = listed.index(before)
+        return st.selectbox(
+            label, listed, at, key=key, width=260,
+            format_func=lambda word: word or sidebar.AUTO,
+        )  # fmt: skip
+    return st.number_input(label, 1, 10_000_000, int(before or 1), key=key, width=120)
+
+
+def show_filled(runs: Sequence[Deployment]) -> None:
+    """Say what was read from the files and where it is contradicted."""
+    told = {f"{one.field} **{plain(one.value)}**: {plain(one.evidence)}": None
+            for run in runs for one in run.fillings if one.field != "load"}  # fmt: skip
+    if told:
+        with st.expander(f"Filled from the files ({len(told)})", icon=":material/task_alt:"):
+            st.markdown("\n".join(f"- {sentence}" for sentence in told))
+    for sentence in {str(one): None for run in runs for one in run.differences}:
+        st.warning(plain(sentence), icon=":material/report:")
+
+
+# ------------------------------------------------------------------------------- the comparison
+
+
+def show_findings(comparison: Comparison) -> None:
+    """Draw the sentences of a comparison."""
+    for one in findings.findings(comparison):
+        mark = {"bound": ":material/report:", "summary": ":material/balance:"}.get(one.kind, "")
+        st.markdown(f"{mark} {plain(one.sentence)}".strip() if mark else f"- {plain(one.sentence)}")
+    refused = {point.refusal: None for point in comparison.points if point.refused}
+    for sentence in refused:
+        st.info(plain(sentence), icon=":material/help:")
+
+
+def show_curves(comparison: Comparison) -> None:
+    """Draw measured points on the predicted curves of a deployment and its lengths."""
+    found = curves.groups(comparison)
+    if not found:
+        return
+    at = 0
+    if len(found) > 1:
+        at = st.selectbox(
+            "Curve", range(len(found)), format_func=lambda n: found[n].label, key="benchmark_group"
+        )
+    group, look = found[at], export.look()
+    st.caption(plain(group.label))
+    predicted = curves.curve(group, comparison.level)
+    words = {"ttft": "TTFT", "tpot": "TPOT", "rate": "Throughput"}
+    points = {name: curves.measured_points(group, name) for name in words}
+    known = [name for name in words if points[name]]
+    for place, name in zip(st.columns(max(len(known), 2), gap="medium"), known, strict=False):
+        with place:
+            figure = charts.curve(predicted, points[name], name, comparison.level, look)
+            export.chart(figure, f"benchmark-{name}", f"{words[name]}, measured and predicted")
+    st.caption(
+        f"Band: {comparison.level * 100:g} % interval. Dots: bound. A cross lies below the bound: "
+        "something else ran than what is priced. Red: worse than the interval, or below the bound."
+    )
+
+
+def show_figures(comparison: Comparison) -> None:
+    """Draw every figure of a run with its prediction and simulation, and the table of all runs."""
+    points = comparison.points
+    at = 0
+    if len(points) > 1:
+        at = st.selectbox(
+            "Run", range(len(points)), format_func=lambda n: comparison.label(points[n]),
+            key="benchmark_run",
+        )  # fmt: skip
+    shown = pd.DataFrame([document.short_row(row, comparison.level) for row in points[at].rows])
+    shown = shown.dropna(axis=1, how="all").loc[:, lambda t: (t != "").any()]
+    st.dataframe(
+        shown, hide_index=True, key="benchmark_figures", height="auto", placeholder="–",
+        column_config={
+            "measured / predicted": st.column_config.NumberColumn(format="%.2f"),
+            f"{comparison.level * 100:g} %": st.column_config.Column(width="medium"),
+        },
+    )  # fmt: skip
+    notes = dict.fromkeys((*document.notes_of(points[at]), *comparison.notes))
+    for note in notes:
+        st.caption(f"Note: {plain(note)}")
+    with st.container(horizontal=True):
+        st.download_button(
+            "All figures (CSV)", lambda: export.table_csv(comparison.to_dataframe()),
+            "benchmarks.csv", "text/csv", on_click="ignore", key="benchmark_csv",
+            icon=":material/download:",
+        )  # fmt: skip
+
+
+def show_replay(one: Replay) -> None:
+    """Draw the requests of a run, measured and simulated, and where they part."""
+    for sentence in one.sentences:
+        st.markdown(f"- {plain(sentence)}")
+    for note in one.notes:
+        st.caption(f"Note: {plain(note)}")
+    look = export.look()
+    places = st.columns(2, gap="medium")
+    for place, latency in zip(places, ("ttft", "e2e"), strict=True):
+        known = one.table[[f"{latency}_measured_s", f"{latency}_simulated_s"]].notna().any().all()
+        with place:
+            if known:
+                figure = charts.replayed(one.table, latency, look)
+                export.chart(figure, f"replay-{latency}", f"{latency.upper()} of every request")
+    st.dataframe(_in_milliseconds(one.table), hide_index=True, key="replay_table", height=300)
+
+
+def _in_milliseconds(table: pd.DataFrame) -> pd.DataFrame:
+    columns = {}
+    for name in table.columns:
+        if name.endswith("_s") and name != "arrival_s":
+            columns[f"{name[:-2].replace('_', ' ')} [ms]"] = (table[name] * 1e3).round(2)
+        elif name != "request":
+            columns[name.replace("_", " ")] = table[name].round(3)
+    return pd.DataFrame(columns)
+
+
+def show_history(rows: Sequence[Mapping[str, Any]], one: Point) -> None:
+    """Draw a figure of a deployment over the kept results."""
+    st.caption(plain(name_of(one.deployment)))
+    if not rows:
+        st.info("Nothing is kept of this deployment yet.", icon=":material/history:")
+        return
+    known = [name for name in FIGURES if any(row[name] is not None for row in rows)]
+    if not known:
+        return
+    name = st.selectbox(
+        "Figure", known, format_func=figure_words, key="history_figure", width=260
+    )
+    figure = charts.history(rows, name, export.look())
+    export.chart(figure, "history", f"{figure_words(name)} over versions")
+    table = pd.DataFrame(rows).drop(columns=["deployment", "when"]).dropna(axis=1, how="all")
+    st.dataframe(
+        table, hide_index=True, key="history_table", placeholder="–", height="auto",
+        column_config={f: st.column_config.NumberColumn(format="%.4g") for f in FIGURES},
+    )  # fmt: skip
