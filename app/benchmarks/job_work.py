@@ -1,4 +1,4 @@
-"""Simulations of results as the work of jobs: what is asked travels, and is priced there anew."""
+"""Simulations and calibrations of results as the work of jobs, priced anew where they run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from app.benchmarks.calibration import Calibrated, calibrate
 from app.benchmarks.comparison import Comparison, compare
 from app.benchmarks.deployment import deployment, deployments
 from app.benchmarks.replay import Replay, replay
@@ -45,3 +46,13 @@ def replayed(asked: Asked, progress: Progress, cancelled: Cancel) -> Replay:
     """
     with overlay(Path(asked.own_folder) if asked.own_folder else None):
         return replay(deployment(asked.measurements[0], asked.given), progress, cancelled)
+
+
+def learnt(asked: Asked, progress: Progress, cancelled: Cancel) -> Calibrated:
+    """What the runs teach; nothing is kept.
+
+    Raises:
+        RidgelineError: as `calibrate`.  Cancelled: `cancelled` said so.
+    """
+    with overlay(Path(asked.own_folder) if asked.own_folder else None):
+        return calibrate(deployments(asked.measurements, asked.given), progress, cancelled)

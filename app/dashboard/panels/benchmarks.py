@@ -74,9 +74,10 @@ def _field(name: str) -> Any:
     }  # fmt: skip
     if name in choices:
         listed = list(choices[name]())
-        if before not in listed:  # an alias, or a hub model
-            listed.insert(0, before)
-        at = listed.index(before)
+        proposed = str(before or listed[0])
+        if proposed not in listed:  # an alias, or a hub model
+            listed.insert(0, proposed)
+        at = listed.index(proposed)
         return st.selectbox(
             label, listed, at, key=key, width=260,
             format_func=lambda word: word or sidebar.AUTO,
@@ -199,9 +200,7 @@ def show_history(rows: Sequence[Mapping[str, Any]], one: Point) -> None:
     known = [name for name in FIGURES if any(row[name] is not None for row in rows)]
     if not known:
         return
-    name = st.selectbox(
-        "Figure", known, format_func=figure_words, key="history_figure", width=260
-    )
+    name = st.selectbox("Figure", known, format_func=figure_words, key="history_figure", width=260)
     figure = charts.history(rows, name, export.look())
     export.chart(figure, "history", f"{figure_words(name)} over versions")
     table = pd.DataFrame(rows).drop(columns=["deployment", "when"]).dropna(axis=1, how="all")

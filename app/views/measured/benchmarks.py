@@ -19,6 +19,12 @@ from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 
 LEVELS = {"80 %": 0.8, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99}
+#: What jobs are called while they are at work.
+TITLES = {
+    "simulate": "Simulation of the results",
+    "replay": "Replay of the requests",
+    "learn": "Calibration from the results",
+}
 
 
 def asked_now(runs: list[Deployment], level: float) -> Asked:
@@ -30,9 +36,12 @@ def asked_now(runs: list[Deployment], level: float) -> Asked:
 def worked(name: str, work: Callable[..., Any], asked: Asked) -> Any:
     """The result of a job on the runs, None while it is at work or where it failed."""
     told = (asked.given, asked.level, visitor.own_edition())
-    labels = [(m.file, m.subject.label, id(m)) for m in asked.measurements]
-    key = f"{name} {hash(str((told, labels))):x}"
-    job = submitted(key, work, asked, "Simulation of the results", SIMULATING)
+    runs = [(m.file, m.subject, m.load, m.ttft_s, m.tpot_s, m.e2e_s) for m in asked.measurements]
+    key = f"{name} {hash(str((told, runs))):x}"
+    for other in [k for k in st.session_state if str(k).startswith(f"{name} ") and k != key]:
+        st.session_state[other].cancel()
+        del st.session_state[other]
+    job = submitted(key, work, asked, TITLES[name], SIMULATING)
     if not job.over:
         show_progress(key, name)
         return None
@@ -88,20 +97,24 @@ def show_learning(runs: list[Deployment]) -> None:
         learn = st.button("Calibrate from these", key="benchmark_learn", icon=":material/tune:")
         drop = st.button("Forget", key="benchmark_forget", icon=":material/delete:")
     if learn:
-        with st.spinner("Fitting …"):
-            learnt = calibration.calibrate(runs)
+        st.session_state["benchmark_learning"] = True
+        st.session_state.pop("benchmark_learnt", None)
+    if st.session_state.get("benchmark_learning"):
+        learnt = worked("learn", job_work.learnt, asked_now(runs, 0.8))
+        if learnt is not None:
+            del st.session_state["benchmark_learning"]
             calibration.keep(learnt)
-        st.session_state["benchmark_learnt"] = learnt.sentence
-        st.rerun()
+            st.session_state["benchmark_learnt"] = f"{learnt.sentence} Kept {visitor.keeping()}."
+            st.rerun()
     if drop:
         outcome = calibration.forget(runs)
-        st.session_state["benchmark_learnt"] = "; ".join(
-            f"{words}: {'forgotten' if dropped else 'nothing was kept'}"
-            for words, dropped in outcome.items()
+        told = (
+            f"{w}: {'forgotten' if gone else 'nothing was kept'}" for w, gone in outcome.items()
         )
+        st.session_state["benchmark_learnt"] = f"{'; '.join(told)}."
         st.rerun()
     if said := st.session_state.get("benchmark_learnt"):
-        st.success(f"{plain(said)} Kept {visitor.keeping()}.", icon=":material/check:")
+        st.success(plain(said), icon=":material/check:")
 
 
 def show_history(found: result_uploads.Files, comparison: Comparison) -> None:

@@ -1,0 +1,122 @@
+"""Page Benchmarks: results in, what is asked, figures, requests, what is learnt and kept."""
+
+import json
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.dashboard import result_uploads
+from tests.app.benchmarks.conftest import RUN
+from tests.app.pages import ROOT, brought, charts, opened, pressed, settled
+
+SGLANG = ROOT / "app" / "samples" / "sglang_llama-3.1-405b.jsonl"
+AIPERF = ROOT / "app" / "samples" / "aiperf_qwen3-0.6b_concurrency1.jsonl"
+H200 = {"model": "meta-llama/Llama-3.1-405B", "system": "h200-sxm-141gb", "tp": 8}
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path, monkeypatch):
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path / "data"))
+
+
+def page(*files, **query) -> AppTest:
+    return brought(opened("benchmarks", **{**H200, **query}), "benchmark_files", *files)
+
+
+def words(app: AppTest) -> str:
+    shown = (*app.markdown, *app.info, *app.caption, *app.error, *app.success, *app.warning)
+    return " ".join(element.value for element in shown)
+
+
+def tab(app: AppTest, name: str) -> AppTest:
+    """The page with another tab open."""
+    app.session_state["benchmark_tabs"] = name
+    return app.run()
+
+
+def test_what_the_file_lacks_is_asked_with_the_sidebars_scenario_as_proposal():
+    app = page(SGLANG)
+    assert not app.exception and not app.error
+    assert "does not say on which hardware it ran" in words(app)
+    assert app.selectbox("benchmark_system").value == H200["system"]
+    assert app.number_input("benchmark_tp").value == 8
+    assert not charts(app), "nothing is predicted before"
+
+
+def test_the_answers_put_every_run_on_its_curve():
+    app = pressed(page(SGLANG), "Predict")
+    assert not app.exception and not app.error
+    assert "figures with an interval lie inside its 80 %" in words(app)
+    ttft, rate = charts(app)
+    measured = next(trace for trace in ttft["data"] if trace.get("name") == "measured")
+    assert len(measured["x"]) == 4 and len(rate["data"]) >= 2
+
+
+def test_a_higher_level_holds_more_figures():
+    app = pressed(page(SGLANG), "Predict")
+
+    def inside(app: AppTest) -> int:
+        return int(words(app).partition(" figures with an interval")[0].split()[-3])
+
+    before = inside(app)
+    app = app.segmented_control("benchmark_level").set_value("99 %").run()
+    assert inside(app) >= before and "99 %" in words(app)
+
+
+def test_requests_of_a_file_are_replayed_by_a_job():
+    query = {"model": "Qwen/Qwen3-0.6B", "system": "rtx-6000-ada", "tp": 1}
+    app = tab(pressed(page(AIPERF, **query), "Predict"), "Requests")
+    app = settled(app)
+    assert not app.exception and not app.error
+    assert "of 10 requests: measured is" in words(app)
+    assert len(charts(app)) == 2
+
+
+def test_a_file_without_requests_says_which_files_have_them():
+    app = tab(pressed(page(SGLANG), "Predict"), "Requests")
+    assert "--save-detailed" in words(app)
+
+
+def test_what_is_kept_is_its_history(tmp_path):
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(RUN))
+    app = page(path, model="meta-llama/Llama-3.1-8B", system="h100-sxm5-80gb", tp=1)
+    app = tab(pressed(app, "Predict"), "History")
+    assert "Nothing is kept of this deployment yet" in words(app)
+    app = pressed(app, "Keep these results")
+    assert not app.exception and "Kept in your data folder" in words(app)
+    assert len(charts(app)) == 1
+
+
+def test_what_is_learnt_is_said_and_forgotten(tmp_path):
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(RUN))
+    app = page(path, model="meta-llama/Llama-3.1-8B", system="h100-sxm5-80gb", tp=1)
+    app = tab(pressed(app, "Predict"), "Learn")
+    app = settled(pressed(app, "Calibrate from these"))
+    assert not app.exception and "your measured TPOT of 8.9 ms" in words(app)
+    app = pressed(app, "Forget")
+    assert "forgotten" in words(app)
+
+
+def test_a_damaged_file_is_a_sentence_beside_the_others(tmp_path):
+    bad = tmp_path / "half.json"
+    bad.write_bytes(SGLANG.read_bytes()[:200])
+    app = page(bad, SGLANG)
+    assert not app.exception and len(app.error) == 1
+    assert app.error[0].value.startswith("half.json")
+    assert "hardware" in words(app)
+
+
+def test_markup_of_a_file_is_shown_and_not_drawn(tmp_path):
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({**RUN, "gpu": "![x](http://x.example/a.png)"}))
+    app = page(path)
+    assert "![x](" not in words(app)
+
+
+@pytest.mark.parametrize("name", result_uploads.SAMPLES)
+def test_a_sample_is_read(name):
+    app = opened("benchmarks").pills("benchmark_samples").set_value([name]).run()
+    assert not app.exception and not app.error
+    assert app.selectbox("benchmark_model").value
