@@ -115,3 +115,15 @@ def test_launch_lines_state_the_degrees_of_the_plan(engine):
     assert words[engine] in line
     assert best["launch_version"] and best["launch_sources"]
     assert "--request-rate 4" in best["benchmark"]
+
+
+def test_a_trace_is_planned_at_its_means_and_simulated_as_it_was(tmp_path):
+    path = tmp_path / "trace.csv"
+    rows = [f"{at * 0.25},{400 + 100 * (at % 5)},{20 + at % 9}" for at in range(120)]
+    path.write_text("arrival_s,input_tokens,output_tokens\n" + "\n".join(rows) + "\n")
+    planned = ridgeline.plan(MODEL, systems="h200", devices="1:4", engine="vllm", trace=path,
+                             target="ttft_p95 < 2s")  # fmt: skip
+    demand = planned.to_dict()["demand"]
+    assert demand["rate"] == pytest.approx(4.0)
+    assert (demand["isl"], demand["osl"]) == (600, 24)
+    assert planned.best["ttft_p95_s"] < 2.0 and "--max-model-len 1024" in planned.best["launch"]
