@@ -43,6 +43,8 @@ def frontiers(
     x, y = axes
     figure = blank(look, f"{y.words} against {x.words}", 540)
     used: set[str] = set()
+    taken: list[tuple[float, float]] = []
+    largest = _largest(curves, axes)
     for number, curve in enumerate(curves):
         at = curve.vertices(x, y)
         color = look.classes[number % len(look.classes)]
@@ -51,7 +53,9 @@ def frontiers(
         for basis, stretch in _stretches(curve, at):
             figure.add_trace(_line(curve, stretch, axes, color, basis))
             used.add(basis)
-        figure.add_trace(_points(curve, number, at, axes, color, look))
+        trace = _points(curve, number, at, axes, color, look)
+        trace["text"] = _apart(trace, largest, taken)
+        figure.add_trace(trace)
         figure.add_traces(_measured(curve, axes, color, look))
     for basis in (name for name in BASES if name in used):
         figure.add_trace(_key(basis, look))
@@ -81,7 +85,7 @@ def _line(
     return scatter(
         x=x, y=y, mode="lines", hoverinfo="skip", showlegend=False,
         line={"color": color, "width": _WIDTHS[basis], "dash": DASHES[basis]},
-        legendgroup=str(curve.family),
+        legendgroup=curve.name,
     )  # fmt: skip
 
 
@@ -96,12 +100,12 @@ def _points(
         for one, word, shown in zip(at, words, _trust(curve, at), strict=True)
     ]
     return scatter(
-        x=xs.tolist(), y=ys.tolist(), mode="markers+text", name=str(curve.family),
-        legendgroup=str(curve.family), marker={"size": 7, "color": color},
-        text=_apart(xs, ys, words), textposition="top right",
+        x=xs.tolist(), y=ys.tolist(), mode="markers+text", name=curve.name,
+        legendgroup=curve.name, marker={"size": 7, "color": color},
+        text=words, textposition="top right",
         textfont={"size": 10, "color": look.faint}, customdata=custom,
         hovertemplate=f"%{{customdata[2]}}<br>{x.words} %{{x:.4g}}, {y.words} %{{y:,.4g}}<br>"
-        f"%{{customdata[4]}}<br>%{{customdata[3]}}<extra>{curve.family}</extra>",
+        f"%{{customdata[4]}}<br>%{{customdata[3]}}<extra>{curve.name}</extra>",
         cliponaxis=False,
     )  # fmt: skip
 
@@ -120,15 +124,27 @@ def _trust(curve: Curve, at: NDArray[np.intp]) -> list[str]:
     ]
 
 
-def _apart(xs: Array, ys: Array, words: Sequence[str]) -> list[str]:
-    wide, high = float(np.abs(xs).max()) or 1.0, float(np.abs(ys).max()) or 1.0
+def _largest(curves: Sequence[Curve], axes: tuple[Axis, Axis]) -> tuple[float, float]:
+    """The largest finite value of each axis over all frontiers, 1 without any."""
+    found = []
+    for axis in axes:
+        values = [axis.values(curve.columns)[curve.vertices(*axes)] for curve in curves]
+        every = np.concatenate([np.zeros(0), *values])
+        found.append(float(every.max()) if every.size else 1.0)
+    return found[0] or 1.0, found[1] or 1.0
+
+
+def _apart(
+    trace: Trace, largest: tuple[float, float], taken: list[tuple[float, float]]
+) -> list[str]:
+    """The words of points, "" for one too near another with words; their places go to `taken`."""
     kept: list[str] = []
-    last = (math.inf, math.inf)
-    for x, y, word in zip(xs, ys, words, strict=True):
-        place = (float(x) / wide, float(y) / high)
-        far = math.dist(place, last) > _LEAST_APART
+    for x, y, word in zip(trace["x"], trace["y"], trace["text"], strict=True):
+        place = (x / largest[0], y / largest[1])
+        far = all(math.dist(place, other) > _LEAST_APART for other in taken)
         kept.append(word if far else "")
-        last = place if far else last
+        if far:
+            taken.append(place)
     return kept
 
 
@@ -144,7 +160,7 @@ def _measured(curve: Curve, axes: tuple[Axis, Axis], color: str, look: Look) -> 
     xs, ys = (axis.values(columns) for axis in axes)
     trace = scatter(
         x=xs.tolist(), y=ys.tolist(), mode="markers",
-        name=f"{curve.family}: measured", legendgroup=str(curve.family), showlegend=False,
+        name=f"{curve.name}: measured", legendgroup=curve.name, showlegend=False,
         marker={
             "size": 9, "symbol": "diamond", "color": look.paper,
             "line": {"width": 2, "color": color},
@@ -154,7 +170,7 @@ def _measured(curve: Curve, axes: tuple[Axis, Axis], color: str, look: Look) -> 
             for load in curve.measured
         ],
         hovertemplate=f"measured: %{{customdata}}<br>{x.words} %{{x:.4g}}, {y.words} "
-        f"%{{y:,.4g}}<extra>{curve.family}</extra>",
+        f"%{{y:,.4g}}<extra>{curve.name}</extra>",
     )  # fmt: skip
     bars = _bars(curve, x, xs)
     if bars:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ class Curve:
     columns: figures, degrees, "users", "batch" and the ends of the intervals, [points].
     basis: how well measurements reach each, see `measured_loads.BASES`.
     measured: loads that were measured at these lengths; at_measured: what is predicted there, the
-    same columns.
+    same columns.  label: what a chart calls it, "" for the family.
     """
 
     family: Family
@@ -42,6 +43,12 @@ class Curve:
     basis: NDArray[np.intp]
     measured: tuple[MeasuredLoad, ...]
     at_measured: dict[str, Array]
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        """The label, or what the family is."""
+        return self.label or str(self.family)
 
     def __len__(self) -> int:
         return len(self.basis)
@@ -95,16 +102,21 @@ def _curve(asked: Asked, family: Family, space: Space) -> Curve:
     kept = {name: column[runs] for name, column in columns.items()}
     loads = measured_loads(asked.model, family)
     reached = bases(loads, every[:, runs], users[runs], (asked.isl, asked.osl))
-    here = tuple(one for one in loads if (one.isl, one.osl) == (asked.isl, asked.osl))
+    alike = [one for one in loads if (one.isl, one.osl) == (asked.isl, asked.osl)]
+    here = tuple(sorted(alike, key=lambda one: one.length_ratio))
     return Curve(family, kept, reached, here, _at_measured(asked, family, here))
 
 
 def _at_measured(asked: Asked, family: Family, loads: tuple[MeasuredLoad, ...]) -> dict[str, Array]:
-    """What is predicted where loads were measured, [loads]."""
-    if not loads:
-        return {}
-    degrees = np.array([load.degrees for load in loads], dtype=float).T
-    return _priced(asked, family, degrees, np.array([load.concurrency for load in loads]))
+    """What is predicted where loads were measured, [loads]; loads by their ratio of lengths."""
+    parts = []
+    for ratio, same in groupby(loads, key=lambda one: one.length_ratio):
+        mine = list(same)
+        degrees = np.array([load.degrees for load in mine], dtype=float).T
+        users = np.array([load.concurrency for load in mine])
+        parts.append(_priced(replace(asked, length_ratio=ratio), family, degrees, users))
+    names = parts[0] if parts else {}
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
 
 def _priced(asked: Asked, family: Family, degrees: Array, users: Array) -> dict[str, Array]:

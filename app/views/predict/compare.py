@@ -1,10 +1,11 @@
-"""Page Compare: up to four pinned scenarios side by side, figures and classes."""
+"""Page Compare: pinned scenarios side by side, or the sidebar's with one thing changed."""
 
 import pandas as pd
 import streamlit as st
 
 from app.charts import comparison
 from app.dashboard import cached, display_tables, export, own_definitions, pinned, sidebar
+from app.dashboard.panels import compare_by
 from app.scenario import intervals
 from app.scenario.levers import PHASES
 from app.scenario.setup import setup_from
@@ -15,6 +16,10 @@ from genz_core.errors import RidgelineError
 current = sidebar.chosen_setup()
 look = export.look()
 st.title("Compare", anchor=False)
+axis = compare_by.chosen_axis()
+if axis:
+    compare_by.show(axis, current)
+    st.stop()
 
 candidates = [own_definitions.attach(setup_from(pin)) for pin in pinned.pinned_scenarios()]
 setups = candidates or [current]

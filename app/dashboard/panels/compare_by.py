@@ -1,0 +1,194 @@
+"""Page Compare by models, systems, engines or use cases: the sidebar's with one thing changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pandas as pd
+import streamlit as st
+
+import hardware_db
+from app.charts import comparing as charts
+from app.charts import comparison
+from app.charts import frontiers as frontier_charts
+from app.dashboard import cached, export, own_definitions, planned
+from app.decide import comparing as model
+from app.decide.asked import Asked
+from app.decide.axes import ACROSS, UPWARDS
+from app.decide.comparing import AXES, HEADLINES, USE_CASES
+from app.decide.frontiers import Curve
+from app.scenario import intervals
+from app.scenario.intervals import Latency
+from app.scenario.setup import Setup
+from app.scenario.summary import step_of
+from app.wording import quantities
+from app.wording.markdown import plain
+from genz_core.errors import RidgelineError
+from model_registry.finding.loading import names as model_names
+
+PINNED = "Pinned"
+_MOST = 12
+#: What is compared unless chosen; the sidebar's own stands first.
+_USUAL: Mapping[str, tuple[str, ...]] = {
+    "model": ("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-8B"),
+    "system": ("h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb"),
+    "engine": ("vllm", "sglang", "trtllm"),
+    "use": tuple(USE_CASES),
+}
+_PARTS = ("weights_bytes", "kv_bytes", "activations_bytes", "reserve_bytes")
+Table = Mapping[str, Mapping[str, Latency]]
+
+
+def chosen_axis() -> str:
+    """Draw what the comparison is by; returns an axis, "" for the pinned scenarios."""
+    labels = {PINNED: "", **{words: axis for axis, words in AXES.items()}}
+    chosen = st.segmented_control(
+        "Compare", list(labels), default=PINNED, required=True, key="compare_by",
+        bind="query-params", label_visibility="collapsed",
+    )  # fmt: skip
+    return labels[chosen]
+
+
+def show(axis: str, base: Setup) -> None:
+    """Draw the comparison of the sidebar's scenario over an axis."""
+    names = _chosen(axis, base)
+    found = {}
+    for name, setup in model.setups(base, axis, names).items():
+        try:
+            attached = own_definitions.attach(setup)
+            _figures(attached)
+            found[name] = attached
+        except RidgelineError as error:
+            st.error(f"{plain(name)}: {plain(error)}", icon=":material/error:")
+    if not found:
+        return
+    s = base.scenario
+    st.caption(
+        f"{s.batch:,} users in a closed loop (the sidebar's batch), TP{s.tp} PP{s.pp} DP{s.dp} "
+        f"EP{s.ep}; all else as in the sidebar."
+        + (" Lengths by use are assumed: replace them by your own in the sidebar."
+           if axis == "use" else "")
+    )  # fmt: skip
+    _heads, _front, _parts, _memory = st.tabs(
+        ["Figures", "Frontier", "Breakdown", "Memory"], key="compare_tab", bind="query-params"
+    )
+    if _heads.open:
+        with _heads:
+            _figures_tab({name: _figures(setup) for name, setup in found.items()}, base)
+    if _front.open:
+        with _front:
+            _frontier_tab(found)
+    if _parts.open:
+        with _parts:
+            _breakdown_tab(found)
+    if _memory.open:
+        with _memory:
+            _memory_tab(found)
+
+
+def _chosen(axis: str, base: Setup) -> list[str]:
+    s = base.scenario
+    options = {
+        "model": [*own_definitions.own_texts("models"), *model_names()],
+        "system": [*own_definitions.own_texts("systems"), *hardware_db.names()],
+        "engine": hardware_db.engine_names(),
+        "use": list(USE_CASES),
+    }[axis]
+    lengths = {name: f"{name} ({quantities.tokens(i)} / {quantities.tokens(o)})"
+               for name, (i, o) in USE_CASES.items()}  # fmt: skip
+    picked = st.multiselect(
+        AXES[axis], options, key=f"compare_{axis}", bind="query-params", max_selections=_MOST,
+        format_func=lambda name: lengths.get(name, name), placeholder=", ".join(_USUAL[axis]),
+        label_visibility="collapsed",
+    )  # fmt: skip
+    own = {"model": [s.model], "system": [s.system]}.get(axis, [])
+    return [str(name) for name in picked] or list(dict.fromkeys([*own, *_USUAL[axis]]))
+
+
+@cached.by_setup(128)
+def _figures(setup: Setup) -> dict[str, Latency]:
+    return model.figures(cached.resolved(setup))
+
+
+def _figures_tab(table: Table, base: Setup) -> None:
+    look, figures = export.look(), {}
+    for line in model.verdict(table):
+        st.markdown(f"- {plain(line)}")
+    with st.grid(2, min_column_width=360):
+        for name, about in HEADLINES.items():
+            figures[about.words] = charts.headline(table, name, look)
+            export.chart(figures[about.words], f"headline-{name}", about.words)
+    words = pd.DataFrame(
+        {
+            "figure": about.words,
+            **{label: _cell(table, name, label) for label in table},
+        }
+        for name, about in HEADLINES.items()
+    )
+    st.dataframe(words, hide_index=True, height="content", key="compare_figures", placeholder="–")
+    st.caption("★ marks the best. In square brackets the 80 % interval; what does not fit or has "
+               "no price has no figure.")  # fmt: skip
+    numbers = pd.DataFrame(
+        {"figure": name, **{label: found[name].seconds for label, found in table.items()}}
+        for name in HEADLINES
+    )
+    export.downloads("compare-by", figures, numbers, base)
+
+
+def _cell(table: Table, name: str, label: str) -> str | None:
+    value = table[label][name]
+    if value.seconds != value.seconds:
+        return None
+    star = "★ " if model.best(table, name) == label else ""
+    trust = f" [{value.trust}]" if HEADLINES[name].unit == "s" else ""
+    return f"{star}{HEADLINES[name].shown(value.seconds)}{trust}"
+
+
+def _frontier_tab(found: Mapping[str, Setup]) -> None:
+    """Frontiers of all setups on the chart of page Frontiers."""
+    x, y = ACROSS["interactivity"], UPWARDS["per_device"]
+    curves: list[Curve] = []
+    for name, setup in found.items():
+        try:
+            answer = planned.frontier_curves(_asked(setup))
+        except RidgelineError as error:
+            st.error(f"{plain(name)}: {plain(error)}", icon=":material/error:")
+            continue
+        curves += [replace(curve, label=name) for curve in (answer or ((), ()))[0]]
+    figure = frontier_charts.frontiers(curves, (x, y), ((), ()), export.look())
+    export.chart(figure, "compare-frontiers", "Frontiers of what is compared")
+    st.caption("Every degree up to eight devices and every load; page Frontiers has other axes.")
+
+
+def _asked(setup: Setup) -> Asked:
+    s = setup.scenario
+    return Asked(
+        model=s.model, model_config=setup.model_config, systems=((s.system, setup.system_yaml),),
+        load="concurrency", isl=s.isl, osl=s.osl, length_ratio=0.8, devices=(1, 8),
+        engines=(s.engine,), weights=(s.weights,), kv=(s.kv,), own_folder=setup.own_folder,
+        own_edition=setup.own_edition,
+    )  # fmt: skip
+
+
+def _breakdown_tab(found: Mapping[str, Setup]) -> None:
+    estimates = {name: cached.priced(setup) for name, setup in found.items()}
+    for phase in ("prefill", "decode"):
+        title = f"{phase.capitalize()} step by operator class"
+        totals = {name: intervals.step_latency(one, phase) for name, one in estimates.items()}
+        classes = [intervals.by_class(step_of(one, phase)) for one in estimates.values()]
+        export.chart(
+            comparison.stacked_by_class(totals, classes, title, export.look()),
+            f"compare-by-{phase}", title,
+        )  # fmt: skip
+
+
+def _memory_tab(found: Mapping[str, Setup]) -> None:
+    memories = {name: cached.priced(setup).memory for name, setup in found.items()}
+    parts = {
+        name: {part: float(getattr(one, part)[0]) for part in _PARTS}
+        for name, one in memories.items()
+    }
+    usable: Sequence[float] = [float(one.usable_bytes) for one in memories.values()]
+    export.chart(charts.memory(parts, usable, export.look()), "compare-memory",
+                 "Memory of a device by what holds it")  # fmt: skip

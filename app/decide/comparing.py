@@ -1,0 +1,161 @@
+"""Setups that differ in one thing, side by side: figures under load, the best, a verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from app.scenario import served_rows
+from app.scenario.intervals import Latency, ends
+from app.scenario.scenario import Resolved
+from app.scenario.served_rows import serve_resolved
+from app.scenario.setup import Setup
+from app.wording import quantities
+from genz_core import economics
+from genz_core.errors import InvalidValue
+from genz_core.workload import OUT_OF_MEMORY
+
+#: Usual lengths by use, tokens in and out of a request: assumed, to be replaced by one's own.
+USE_CASES: Mapping[str, tuple[int, int]] = {
+    "Question answering": (256, 128),
+    "Chat": (1024, 512),
+    "Summarisation": (8192, 256),
+    "Code": (2048, 512),
+    "RAG": (8192, 512),
+    "Agent": (32768, 1024),
+    "Batch": (2048, 512),
+}
+#: What differs, in words.
+AXES: Mapping[str, str] = {
+    "model": "Models", "system": "Systems", "engine": "Engines", "use": "Use cases",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """A figure of a comparison: its words, unit ("s", "tok/s", "usd", "bytes"), what is better."""
+
+    words: str
+    unit: str
+    smaller: bool = True
+
+    def shown(self, value: float) -> str:
+        """A value as a reader says it."""
+        writers = {"s": quantities.seconds, "usd": quantities.dollars, "bytes": quantities.size}
+        return writers.get(self.unit, quantities.tokens_rate)(value)
+
+
+HEADLINES: Mapping[str, Headline] = {
+    "ttft_s": Headline("TTFT", "s"),
+    "tpot_s": Headline("TPOT", "s"),
+    "output_tokens_per_s_per_device": Headline("Output per device", "tok/s", False),
+    "usd_per_mtok": Headline("$ per Mtok out", "usd"),
+    "memory_bytes": Headline("Memory per device", "bytes"),
+}
+Figures = Mapping[str, Latency]
+
+
+def setups(base: Setup, axis: str, names: Sequence[str]) -> dict[str, Setup]:
+    """The setup with one thing changed, by name.
+
+    axis: of `AXES`.  names: of models, systems, engines or `USE_CASES`.
+
+    Raises:
+        InvalidValue: another axis, or an unknown use case.
+    """
+    if axis not in AXES:
+        raise InvalidValue(f"axis {axis!r}: choose {', '.join(AXES)}")
+    found = {}
+    for name in dict.fromkeys(names):
+        if axis != "use":
+            changed: dict[str, Any] = {axis: name}
+            found[name] = replace(base, scenario=replace(base.scenario, **changed))
+            continue
+        if name not in USE_CASES:
+            raise InvalidValue(f"use case {name!r}: choose {', '.join(USE_CASES)}")
+        isl, osl = USE_CASES[name]
+        found[name] = replace(base, scenario=replace(base.scenario, isl=isl, osl=osl))
+    return found
+
+
+def figures(resolved: Resolved) -> dict[str, Latency]:
+    """`HEADLINES` of a scenario under a closed loop of its batch of users, NaN where not known.
+
+    Latencies have the ends of their intervals.
+
+    Raises:
+        RidgelineError: a scenario that cannot be priced.
+    """
+    s = resolved.scenario
+    served = serve_resolved(resolved, concurrency=float(s.batch))
+    status = str(served.status[0])
+    if status not in ("ok", OUT_OF_MEMORY):
+        raise InvalidValue(served.messages.get(0, status))
+    columns = served_rows.columns(resolved, served)
+    fits = status == "ok"
+    found = {}
+    for name in ("ttft_s", "tpot_s"):
+        low, high = (float(columns[end][0]) for end in ends(name))
+        found[name] = Latency(float(columns[name][0]), low, high)
+    rate = float(served.output_tokens_per_s[0])
+    devices = s.tp * s.pp * s.dp
+    cost = economics.usd_per_million_tokens(resolved.system, devices, rate)
+    found["output_tokens_per_s_per_device"] = Latency(rate / devices)
+    found["usd_per_mtok"] = Latency(math.nan if cost is None else float(cost))
+    if not fits:
+        found = {name: Latency(math.nan) for name in found}
+    found["memory_bytes"] = Latency(float(served.memory_bytes[0]))
+    return found
+
+
+def best(table: Mapping[str, Figures], headline: str) -> str | None:
+    """The name with the best value of a headline figure; None where none has one, or all tie."""
+    values = {
+        name: found[headline].seconds
+        for name, found in table.items()
+        if math.isfinite(found[headline].seconds)
+    }
+    if len(values) < 2 or len(set(values.values())) == 1:
+        return None
+    pick = min if HEADLINES[headline].smaller else max
+    return pick(values, key=lambda name: values[name])
+
+
+def verdict(table: Mapping[str, Figures]) -> list[str]:
+    """Who is best in what and by how much, and whether the intervals tell them apart."""
+    lines = []
+    for headline, about in HEADLINES.items():
+        first = best(table, headline)
+        if first is None or headline == "memory_bytes":
+            continue
+        ranked = sorted(
+            (
+                (found[headline], name)
+                for name, found in table.items()
+                if math.isfinite(found[headline].seconds) and name != first
+            ),
+            key=lambda pair: pair[0].seconds,
+            reverse=not about.smaller,
+        )
+        second, other = ranked[0]
+        mine = table[first][headline]
+        ratio = second.seconds / mine.seconds
+        gap = quantities.percent(abs(1.0 - 1.0 / ratio) if about.smaller else 1.0 / ratio - 1.0)
+        side = "less" if about.smaller else "more"
+        lines.append(
+            f"{about.words}: {first} is best with {about.shown(mine.seconds)}, {gap} {side} than "
+            f"{other}{_apart(mine, second)}"
+        )
+    return lines
+
+
+def _apart(first: Latency, second: Latency) -> str:
+    """Whether the 80 % intervals of two latencies overlap, in words; "" without intervals."""
+    known = all(math.isfinite(end) for one in (first, second) for end in (one.low_s, one.high_s))
+    if not known:
+        return ""
+    if first.high_s < second.low_s or second.high_s < first.low_s:
+        return "; their intervals lie apart"
+    return "; their intervals overlap"

@@ -1,0 +1,97 @@
+"""Setups side by side: one thing changes, the best is the best, words follow the numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import plotly.graph_objects as go
+import plotly.io
+import pytest
+
+from app.charts import comparing as charts
+from app.charts import style
+from app.decide import comparing
+from app.decide.comparing import HEADLINES, USE_CASES
+from app.scenario.intervals import Latency
+from app.scenario.scenario import Scenario, resolve
+from app.scenario.served_rows import serve_resolved
+from app.scenario.setup import Setup, resolve_setup
+from genz_core.errors import InvalidValue
+
+BASE = Setup(Scenario(model="Qwen/Qwen3-32B", engine="vllm", tp=2, batch=32))
+
+
+def table_of(**values: float) -> dict[str, dict[str, Latency]]:
+    """A table whose only finite headline is TTFT."""
+    return {
+        name: {headline: Latency(math.nan) for headline in HEADLINES}
+        | {"ttft_s": Latency(seconds, 0.9 * seconds, 1.1 * seconds)}
+        for name, seconds in values.items()
+    }
+
+
+@pytest.mark.parametrize(("axis", "names"), [
+    ("system", ("h100", "h200")), ("engine", ("vllm", "sglang")),
+    ("model", ("Qwen/Qwen3-8B",)), ("use", tuple(USE_CASES)),
+])  # fmt: skip
+def test_only_what_is_compared_differs(axis: str, names: tuple[str, ...]):
+    for name, setup in comparing.setups(BASE, axis, names).items():
+        changed = {
+            key: value
+            for key, value in setup.scenario.changed().items()
+            if BASE.scenario.changed().get(key) != value
+        }
+        assert set(changed) <= ({"isl", "osl"} if axis == "use" else {axis}), name
+
+
+def test_figures_are_those_of_serving_the_setup():
+    found = comparing.figures(resolve_setup(BASE))
+    served = serve_resolved(resolve(BASE.scenario), concurrency=32.0)
+    assert found["tpot_s"].seconds == pytest.approx(float(served.tpot_s[0]))
+    assert found["tpot_s"].low_s <= found["tpot_s"].seconds <= found["tpot_s"].high_s
+    hourly = 2 * resolve(BASE.scenario).system.price_usd_per_hour
+    assert found["usd_per_mtok"].seconds == pytest.approx(
+        hourly / 3600 / float(served.output_tokens_per_s[0]) * 1e6
+    )
+
+
+def test_what_does_not_fit_is_never_the_best():
+    big = Setup(Scenario(model="meta-llama/Llama-3.1-70B", system="l4"))
+    table = {name: comparing.figures(resolve_setup(s)) for name, s in
+             {"fits": BASE, "does not": big}.items()}  # fmt: skip
+    assert math.isnan(table["does not"]["ttft_s"].seconds)
+    assert comparing.best(table, "ttft_s") is None
+
+
+def test_the_best_is_the_least_latency_and_the_verdict_says_by_how_much():
+    table = table_of(slow=0.2, fast=0.1, middle=0.104)
+    assert comparing.best(table, "ttft_s") == "fast"
+    (line,) = comparing.verdict(table)
+    assert "fast is best" in line and "3.8 % less than middle" in line
+    assert line.endswith("their intervals overlap")
+    (apart,) = comparing.verdict(table_of(slow=0.2, fast=0.1))
+    assert apart.endswith("their intervals lie apart") and "50 % less" in apart
+
+
+def test_equals_have_no_best():
+    assert comparing.best(table_of(a=0.1, b=0.1), "ttft_s") is None
+
+
+def test_unknown_uses_and_axes_are_refused():
+    with pytest.raises(InvalidValue, match="choose Question answering"):
+        comparing.setups(BASE, "use", ["poetry"])
+    with pytest.raises(InvalidValue, match="choose model"):
+        comparing.setups(BASE, "colour", ["red"])
+
+
+@pytest.mark.parametrize("look", [style.LIGHT, style.DARK], ids=["light", "dark"])
+def test_plotly_reads_the_charts(look):
+    engines = comparing.setups(BASE, "engine", ["vllm", "generic"])
+    table = {name: comparing.figures(resolve_setup(one)) for name, one in engines.items()}
+    figures = [charts.headline(table, name, look) for name in HEADLINES]
+    parts = {"weights_bytes": 1e9, "kv_bytes": 2e9, "activations_bytes": 3e8, "reserve_bytes": 0.0}
+    figures.append(charts.memory({"a": parts, "b": parts}, [80e9, 80e9], look))
+    for figure in figures:
+        read = json.loads(plotly.io.to_json(figure.document(), validate=False))
+        assert json.loads(go.Figure(read).to_json()) == read

@@ -1,0 +1,35 @@
+"""Page Compare by models, systems, engines and use cases."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.decide.comparing import AXES
+from tests.app.pages import charts, opened, shown
+
+
+@pytest.mark.parametrize("words", AXES.values())
+def test_every_axis_opens_with_figures_the_best_marked_and_a_verdict(words: str):
+    app = shown("compare", compare_by=words)
+    assert not app.exception and not app.error
+    assert len(charts(app)) == 5
+    cells = " ".join(str(value) for value in app.dataframe[0].value.to_numpy().ravel())
+    assert "★" in cells
+    assert any("is best with" in text.value for text in app.markdown)
+
+
+@pytest.mark.parametrize(("tab", "drawn"), [("Frontier", 1), ("Breakdown", 2), ("Memory", 1)])
+def test_every_tab_has_its_charts(tab: str, drawn: int):
+    app = opened("compare", compare_by="Engines", compare_tab=tab)
+    assert not app.exception and not app.error
+    assert len(charts(app)) == drawn
+
+
+def test_one_that_cannot_be_priced_is_a_sentence_beside_the_others():
+    app = opened("compare", compare_by="Models", model="openai/gpt-oss-20b", tp=8)
+    app = app.multiselect(key="compare_model").set_value(
+        ["openai/gpt-oss-20b", "Qwen/Qwen2.5-0.5B"]
+    ).run()  # fmt: skip
+    assert not app.exception
+    assert "Qwen/Qwen2.5-0.5B" in app.error[0].value
+    assert charts(app)
