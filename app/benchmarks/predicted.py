@@ -81,7 +81,7 @@ def served(resolved: Resolved, load: Load, level: float) -> Prediction:
     result = serve_load(resolved, load)
     status = str(result.status[0])
     if status != "ok":
-        raise InvalidValue(f"{load.words} cannot be served: {result.messages.get(0, status)}")
+        raise InvalidValue(f"this load cannot be served: {result.messages.get(0, status)}")
     known = intervals.of_load(resolved.system, resolved.engine, resolved.model)
     bounds = intervals.bounds_of_load(result)
     figures: dict[str, Predicted] = {}
@@ -175,7 +175,7 @@ def _alone(deployment: Deployment, resolved: Resolved, level: float) -> Predicti
     estimate = estimate_resolved(resolved, batch=[batch], isl=[isl], osl=[osl])
     status = str(estimate.status[0])
     if status not in ("ok", OUT_OF_MEMORY):
-        raise InvalidValue(f"{load.words} cannot be priced: {status}")
+        raise InvalidValue(f"this load cannot be priced: {status}")
     name = "ttft_s" if phase == "prefill" else "tpot_s"
     value, bound = _at(getattr(estimate, name)), _at(intervals.bounds_of(estimate)[name])
     known = at_level(intervals.of_batch(estimate)[name], level)

@@ -25,8 +25,7 @@ def test_a_sample_is_drawn_on_its_curve(open_page):
     points = ".js-plotly-plot:first-of-type .scatterlayer .point"
     assert page.locator(points).count() >= 4
     page.get_by_role("tab", name="Figures").click()
-    settled(page)
-    assert page.locator('[data-testid="stDataFrame"]').count() == 1
+    page.wait_for_selector('[data-testid="stDataFrame"]')
 
 
 def test_the_page_fits_a_phone(open_page, page):
