@@ -123,7 +123,8 @@ class EngineProfile:
     scheduler: the policy that a simulation runs (`genz_core.serving.simulation.policies`).
     chunk_tokens: tokens of a step at most, 0 for whole prompts.  mixed_steps: prefill chunks
     and decodes share a step (else prefill goes first and decodes wait).
-    max_sequences: of a step.  memory_fraction: of the device that the engine takes.
+    max_sequences: of a step.  memory_fraction: of the device that the engine takes;
+    free_share: of what the weights leave of that, which the cache takes.
     reserve_bytes: runtime context, graphs and workspace inside that.
     kv_block_tokens: cache granularity.  reserve_output: fraction of the output length whose
     cache is reserved on admission.  kv_cache: format of the cache where the user chose a format
@@ -131,8 +132,9 @@ class EngineProfile:
     the model's own type ("model"), unless the weights' format implies one.
     queue_steps: decode steps that a new request waits for in its published measurements, before
     its prefill starts and after it ends (batching window, streaming interval); balance_steps: as
-    many more where attention ranks wait for one another's prompts.  prefill_share: measured
-    prefill time under load over the priced one.
+    many more where attention ranks wait for one another's prompts.  held_share: of a stream
+    interval, for which a first token is held back.  prefill_share: measured prefill time under load
+    over the priced one.
     eager: costs of its unfused kernels, for an engine that was measured running eagerly.
     source: origin of the figures; assumptions: figures without a measurement, in words.
     measurements: factors and recipes by device, for `genz_core.deploy` to apply.
@@ -167,12 +169,14 @@ class EngineProfile:
     mixed_steps: bool = True
     max_sequences: int = 1024
     memory_fraction: float = 0.92
+    free_share: float = 1.0
     reserve_bytes: float = 1.5e9
     kv_block_tokens: int = 16
     reserve_output: float = 0.5
     kv_cache: Literal["checkpoint", "model"] = "checkpoint"
     queue_steps: float = 2.0
     balance_steps: float = 2.0
+    held_share: float = 1.0
     prefill_share: float = 1.0
     source: str = "assumed"
     assumptions: tuple[str, ...] = ()

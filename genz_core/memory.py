@@ -42,6 +42,11 @@ class Memory:
         return self.weights_bytes + self.kv_bytes + self.activations_bytes + self.reserve_bytes
 
     @property
+    def free_bytes(self) -> Array:
+        """Bytes beside all but the cache, negative where that alone does not fit, [configs]."""
+        return np.asarray(self.usable_bytes - (self.total_bytes - self.kv_bytes))
+
+    @property
     def fits(self) -> Mask:
         """Whether each configuration fits, [configs]."""
         return self.total_bytes <= self.usable_bytes

@@ -35,6 +35,7 @@ _FIGURES: Mapping[str, tuple[str, float]] = {
     "expert_efficiency": ("expert_efficiency", 1.0),
     "queue_steps": ("queue_steps", 1.0),
     "balance_steps": ("balance_steps", 1.0),
+    "held_share": ("held_share", 1.0),
     "prefill_share": ("prefill_share", 1.0),
     "sampling_s": ("sampling_us", MICRO),
 }
@@ -69,6 +70,7 @@ class EngineRecord(BaseModel):
     expert_efficiency: Fact | None = None
     queue_steps: Fact | None = None
     balance_steps: Fact | None = None
+    held_share: Fact | None = None
     prefill_share: Fact | None = None
     sampling_us: Fact | None = None
     host_step_us: Fact

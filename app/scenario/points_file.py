@@ -23,7 +23,6 @@ from genz_core import Parallelism, Workload, decode_step
 from genz_core.cells import spreadsheet_cell
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.limits import checked_size
-from genz_core.serving.options import Options
 from genz_core.speculative import steps_per_token
 from genz_core.workload import OUT_OF_MEMORY
 from hardware_db.whole_file import write_whole
@@ -163,9 +162,8 @@ def group_of(point: Point) -> tuple[object, ...]:
         *(getattr(scenario, name) for name in NAMES),
         scenario.moe_tp is None,
         point.load,
-        bool(point.stream_interval),
         point.mtp_tokens,
-        point.options,
+        point.options.memory_fraction,
     )
 
 
@@ -197,9 +195,8 @@ def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
 
 
 def _as_told(resolved: Resolved, point: Point) -> Resolved:
-    """The scenario of a row with the options of its engine and what it drafts."""
-    if point.options != Options():
-        resolved = replace(resolved, engine=point.options.applied(resolved.engine))
+    """The scenario of a row with its engine's part of the memory and what it drafts."""
+    resolved = replace(resolved, engine=point.options.with_memory(resolved.engine))
     if not point.mtp_tokens:
         return resolved
     return drafted(resolved, Drafting("mtp", draft_tokens=point.mtp_tokens))
@@ -255,15 +252,14 @@ def _static(resolved: Resolved, points: Sequence[Point]) -> _Figures:
 def _served(resolved: Resolved, points: Sequence[Point]) -> _Figures:
     """Serving at a concurrency, as public benchmarks measure it, or at an arrival rate.
 
-    At a concurrency each user sends ten requests, the first of all users at once.  An engine that
-    states no stream interval has that of its published measurements.
+    At a concurrency each user sends ten requests, the first of all users at once.  First tokens
+    wait as in the engine's published measurements.
     """
     column = _columns(points)
     isl, osl, users = (column.pop(name) for name in ("isl", "osl", "batch"))
     degrees: dict[str, Any] = dict(column)
     rates = np.array([point.rate for point in points])
     closed = points[0].load == "concurrency"
-    streams = np.array([float(point.stream_interval) for point in points])
     result = serve_resolved(
         resolved,
         isl=isl,
@@ -273,8 +269,11 @@ def _served(resolved: Resolved, points: Sequence[Point]) -> _Figures:
         concurrency=users if closed else None,
         rate_per_s=None if closed else rates,
         waves=WAVES,
-        stream_interval=streams if points[0].stream_interval else None,
+        stream_interval=np.array([point.stream_interval for point in points]),
         recv_interval=np.array([point.recv_interval for point in points]),
+        as_benchmarked=True,
+        max_num_seqs=np.array([point.options.max_num_seqs for point in points]),
+        max_num_batched_tokens=np.array([point.options.max_num_batched_tokens for point in points]),
     )
     table = served_columns(resolved, result, _LATENCIES, ("output_tokens_per_s",))
     return _Figures(

@@ -29,7 +29,7 @@ class Point:
     """One row, its text read.
 
     concurrency: open requests, or rate: arrivals per second; neither: a static batch.
-    stream_interval: see `genz_core.serving.Traffic`; 0 where the row does not state it.
+    stream_interval, recv_interval: see `genz_core.serving.Traffic`.
     mtp_tokens: drafted in a step by the model's own module, 0 for none.
     options: what the engine was told, see `genz_core.serving.options`.
     """
@@ -39,7 +39,7 @@ class Point:
     concurrency: int = 0
     rate: float = 0.0
     length_ratio: float = 1.0
-    stream_interval: int = 0
+    stream_interval: int = 1
     recv_interval: int = 1
     mtp_tokens: int = 0
     options: Options = field(default_factory=Options)
@@ -77,7 +77,7 @@ def parse(row: Mapping[str, str], default_id: str = "") -> Point:
         concurrency,
         rate,
         length_ratio(row),
-        whole(row, "stream_interval", 0),
+        whole(row, "stream_interval", 1),
         whole(row, "recv_interval", 1),
         whole(row, "mtp_tokens", 0),
         Options(

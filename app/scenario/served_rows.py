@@ -49,15 +49,16 @@ def serve_resolved(
     parallelism: Parallelism | None = None,
     length_ratio: Num = 1.0,
     waves: float = 0.0,
-    stream_interval: Num | None = 1.0,
+    stream_interval: Num = 1.0,
     recv_interval: Num = 1.0,
+    as_benchmarked: bool = False,
     max_num_seqs: Num = 0.0,
+    max_num_batched_tokens: Num = 0.0,
 ) -> ServingEstimate:
     """Serve a scenario under loads, [loads]; one that cannot be served has a reason code.
 
     concurrency, rate_per_s: the loads, one of them.  isl, osl, parallelism: in place of the
-    scenario's.  length_ratio, waves, stream_interval, recv_interval, max_num_seqs: see
-    `genz_core.Traffic`.
+    scenario's.  The others: see `genz_core.Traffic`.
 
     Raises:
         InvalidValue: see `genz_core.serve`.
@@ -72,7 +73,9 @@ def serve_resolved(
         waves=waves,
         stream_interval=stream_interval,
         recv_interval=recv_interval,
+        as_benchmarked=as_benchmarked,
         max_num_seqs=max_num_seqs,
+        max_num_batched_tokens=max_num_batched_tokens,
     )
     split = parallelism or s.parallelism
     return serve(

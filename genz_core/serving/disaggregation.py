@@ -208,14 +208,12 @@ def decode_step_s(pool: ServingPool, isl: float, osl: float, running: Num) -> Ar
 def most_running(pool: ServingPool, isl: float, osl: float) -> float:
     """Sequences that one decode worker runs at most, by its cache and its engine; at least one."""
     deployed, ranks = pool.deployed, _ranks(pool)
-    engine = deployed.engine
-    if pool.options.memory_fraction:
-        engine = replace(engine, memory_fraction=pool.options.memory_fraction)
+    engine = pool.options.with_memory(deployed.engine)
     output = max(osl * engine.reserve_output, 1.0)
     held = memory(
         deployed.model, deployed.system, Workload(ranks, isl, output), pool.parallelism, engine
     )
-    free = held.usable_bytes - (held.total_bytes - held.kv_bytes)[0]
+    free = held.free_bytes[0] * engine.free_share
     fit = np.floor(free / max(held.kv_bytes[0], 1.0))
     most = pool.options.max_num_seqs or engine.max_sequences
     return float(max(min(fit, most), 1.0) * ranks)

@@ -78,7 +78,7 @@ def _refuse(traffic: Traffic) -> None:
         )
     for name in ("stream_interval", "recv_interval"):
         least = getattr(traffic, name)
-        if least is not None and not np.all(np.asarray(least, dtype=float) >= 1.0):
+        if not np.all(np.asarray(least, dtype=float) >= 1.0):
             raise InvalidValue(f"{name} = {np.min(least):g}: give a number of at least 1")
     if traffic.rate_per_s is not None and np.any(~(_rates(traffic) > 0)):
         raise InvalidValue(
@@ -101,7 +101,7 @@ def sequences_that_fit(
     output = np.maximum(np.asarray(load.osl) * engine.reserve_output, 1.0)
     ranks = np.asarray(par.dp, dtype=float)
     single = memory(model, system, Workload(ranks, load.isl, output), par, engine)
-    free = single.usable_bytes - (single.total_bytes - single.kv_bytes)
+    free = single.free_bytes * engine.free_share
     fit = np.floor(free / np.maximum(single.kv_bytes, 1.0)) * ranks
     return single, np.where(free > 0, fit, 0.0)
 
@@ -193,7 +193,8 @@ class _ServedModel:
         numbers = {name: v[chosen] for name, v in columns(self.load, self.parallelism).items()}
         isl, engine = numbers["isl"], self.engine
         whole = engine.scheduler == "tensorrt_llm"
-        budget, room, piece = _rooms(engine, isl, admitted, whole=whole)
+        told = self._chosen(self.traffic.max_num_batched_tokens, chosen)
+        budget, room, piece = _rooms(engine, told, isl, admitted, whole=whole)
         sizes = Sizes(np.maximum(admitted / stages, 1.0), room, piece, isl, numbers["osl"])
         split = split_of(self.parallelism, {**numbers, "pp": float(stages)})
         times = StepTimes.of(self.model, self.system, split, engine, sizes)
@@ -221,12 +222,13 @@ class _ServedModel:
 
     def _late_steps(self, chosen: NDArray[np.intp]) -> Array:
         """Steps between a first token and its delivery, see `Traffic.stream_interval`."""
-        stated = self.traffic.stream_interval
-        if stated is not None:
-            return self._chosen(np.maximum(np.asarray(stated) - 1.0, 0.0), chosen)
-        engine = self.engine
+        engine, streamed = self.engine, np.asarray(self.traffic.stream_interval) - 1.0
+        held = self._chosen(streamed * engine.held_share, chosen)
+        if not self.traffic.as_benchmarked:
+            return held
         balanced = np.where(np.asarray(self.ranks) > 1, engine.balance_steps, 0.0)
-        return self._chosen((engine.queue_steps + balanced) * engine.recipe.queue_scale, chosen)
+        waits = (engine.queue_steps + balanced) * engine.recipe.queue_scale
+        return held + self._chosen(waits, chosen)
 
     def _chosen(self, values: Num, chosen: NDArray[np.intp]) -> Array:
         """Values of some of the loads, of a number or an array [configs]."""
@@ -284,12 +286,14 @@ class _ServedModel:
 
 
 def _rooms(
-    engine: EngineProfile, isl: Array, admitted: Array, *, whole: bool
+    engine: EngineProfile, told: Array, isl: Array, admitted: Array, *, whole: bool
 ) -> tuple[Array, Array, Array]:
-    """Prompt tokens that a step may take, that it ever does, and of one prompt, [configs]."""
-    budget = np.full_like(isl, engine.chunk_tokens or 0.0)
-    if not engine.chunk_tokens:
-        budget = np.maximum(isl, 8192.0)
+    """Prompt tokens that a step may take, that it ever does, and of one prompt, [configs].
+
+    told: tokens of a step that the engine was told, 0 for its default.
+    """
+    usual = float(engine.chunk_tokens) or np.maximum(isl, 8192.0)
+    budget = np.where(told > 0, told, usual)
     room = np.maximum(np.floor(budget / isl), 1.0) * isl if whole else budget
     room = np.minimum(room, np.ceil(np.maximum(admitted, 1.0)) * isl)
     return budget, room, isl if whole else isl / np.ceil(isl / budget)

@@ -12,7 +12,7 @@ class Options:
     """What an operator tells an engine, 0 and None for its default.
 
     max_num_seqs, max_num_batched_tokens: sequences and tokens of a step and rank at most.
-    memory_fraction: of a device that the engine takes.  kv_tokens: that the cache of a rank holds,
+    memory_fraction: see `with_memory`.  kv_tokens: that the cache of a rank holds,
     in place of what fits.  prefix_caching: equal prefixes are shared.  recv_interval: decode steps
     between two looks at new requests.  scheduler: a policy in place of the engine's own, of
     `genz_core.serving.simulation.SCHEDULERS`.  step_scale: measured over priced time of a step;
@@ -28,11 +28,14 @@ class Options:
     scheduler: str = ""
     step_scale: float | None = None
 
-    def applied(self, engine: EngineProfile) -> EngineProfile:
-        """The engine with these limits of a step and this part of the memory."""
-        return replace(
-            engine,
-            max_sequences=self.max_num_seqs or engine.max_sequences,
-            chunk_tokens=self.max_num_batched_tokens or engine.chunk_tokens,
-            memory_fraction=self.memory_fraction or engine.memory_fraction,
-        )
+    def with_memory(self, engine: EngineProfile) -> EngineProfile:
+        """The engine with its part of the memory as it was told: `memory_fraction`, if not 0.
+
+        It is of the whole device (vLLM's gpu_memory_utilization, SGLang's mem_fraction_static), or
+        of what the weights leave free (TensorRT-LLM's free_gpu_memory_fraction).
+        """
+        if not self.memory_fraction:
+            return engine
+        if engine.scheduler == "tensorrt_llm":
+            return replace(engine, free_share=self.memory_fraction)
+        return replace(engine, memory_fraction=self.memory_fraction)

@@ -19,9 +19,11 @@ class Traffic:
     isl, osl: nominal lengths.  length_ratio: real ones are uniform in [ratio, 1] of them.
     waves: requests that a user of a closed loop sends in all, the first of all users at once; 0
     for a loop without a start.  stream_interval: tokens that the engine gathers before it
-    sends them; None for what its published measurements were taken with.  recv_interval: decode
-    steps between two looks of the engine at new requests.  max_num_seqs: sequences that a rank runs
-    at most, 0 for the engine's default.
+    sends them, the first one too as far as `EngineProfile.held_share` says.  recv_interval: decode
+    steps between two looks of the engine at new requests.  as_benchmarked: first tokens wait for
+    the steps that the engine's published measurements show (`EngineProfile.queue_steps`).
+    max_num_seqs, max_num_batched_tokens: sequences and tokens of a step and rank at most, 0 for the
+    engine's default.
     Numbers, or arrays [configs] of loads side by side.
     """
 
@@ -31,9 +33,11 @@ class Traffic:
     rate_per_s: Num | None = None
     length_ratio: Num = 1.0
     waves: float = 0.0
-    stream_interval: Num | None = 1.0
+    stream_interval: Num = 1.0
     recv_interval: Num = 1.0
+    as_benchmarked: bool = False
     max_num_seqs: Num = 0.0
+    max_num_batched_tokens: Num = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def test_a_stream_interval_holds_the_first_token_back_by_steps(model, system):
         for n in (1, 31)
     )
     assert held.ttft_s[0] - at_once.ttft_s[0] == pytest.approx(30 * at_once.decode_step_s[0])
-    published = serve(model, system, Traffic(concurrency=1, stream_interval=None), engine=ENGINE)
+    published = serve(model, system, Traffic(concurrency=1, as_benchmarked=True), engine=ENGINE)
     waited = published.ttft_s[0] - at_once.ttft_s[0]
     assert waited == pytest.approx(ENGINE.queue_steps * at_once.decode_step_s[0])
 

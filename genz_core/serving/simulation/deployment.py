@@ -103,7 +103,7 @@ class Site:
         ranks = np.asarray(self.parallelism.dp, dtype=float)
         load = Workload(np.full_like(tokens, ranks), tokens, np.zeros_like(tokens))
         held = memory(self.model, self.system, load, self.parallelism, self.engine)
-        free = held.usable_bytes - (held.total_bytes - held.kv_bytes)[0]
+        free = held.free_bytes[0] * self.engine.free_share
         if free <= 0:
             raise OutOfMemory(held.reason(0) or "the weights leave no room for any cache")
         whole = np.ceil(tokens / block) * block
@@ -159,9 +159,7 @@ def workers(
 
     open_requests: at most, 0 where there may be any number.
     """
-    if options.memory_fraction:
-        engine = replace(site.engine, memory_fraction=options.memory_fraction)
-        site = replace(site, engine=engine)
+    site = replace(site, engine=options.with_memory(site.engine))
     longest = int(requests.input_tokens.max())
     scheduler = scheduler or scheduler_of(site.engine, options, site.query, longest)
     layout = CacheLayout.of(site, requests, options)

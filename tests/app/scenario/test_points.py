@@ -9,7 +9,10 @@ import pytest
 from ridgeline import serve
 
 from app.scenario import points_file
+from app.scenario.drafting import Drafting, drafted
 from app.scenario.points_row import unknown_columns
+from app.scenario.scenario import Scenario, resolve
+from app.scenario.served_rows import WAVES, serve_resolved
 from genz_core.errors import InvalidParallelism, InvalidValue
 from genz_core.limits import LIMITS
 
@@ -230,14 +233,12 @@ DEEPSEEK = {
 }  # fmt: skip
 
 
-def test_a_row_with_drafts_equals_the_module_and_says_whose_acceptance_it_took():
-    load = DEEPSEEK | {"stream_interval": "1"}
-    (plain, row) = price(load, load | {"mtp_tokens": "2"})
-    named = serve(
-        DEEPSEEK["model"], system="h200_sxm", engine="sglang", tp=8, concurrency=16, isl=1000,
-        osl=400, burst_start=True, speculation="mtp", draft_tokens=2, stream_interval=1,
-    )  # fmt: skip
-    assert float(row["tpot_s"]) == pytest.approx(named.tpot_s, rel=1e-6)
+def test_a_row_with_drafts_is_the_served_model_and_says_whose_acceptance_it_took():
+    (plain, row) = price(DEEPSEEK, DEEPSEEK | {"mtp_tokens": "2"})
+    scenario = Scenario(DEEPSEEK["model"], "h200_sxm", engine="sglang", tp=8, isl=1000, osl=400)
+    drafting = drafted(resolve(scenario), Drafting("mtp", draft_tokens=2))
+    served = serve_resolved(drafting, concurrency=16, waves=WAVES, as_benchmarked=True)
+    assert float(row["tpot_s"]) == pytest.approx(served.tpot_s[0], rel=1e-6)
     assert float(row["tpot_s"]) < float(plain["tpot_s"])
     assert "drafts 2 tokens a step" in row["message"] and "tpot_s" in row["not_validated"]
 
@@ -250,12 +251,23 @@ def test_a_static_batch_with_drafts_is_faster_a_token_and_sums_up():
     assert figures["e2e_s"] == pytest.approx(figures["ttft_s"] + 399 * figures["tpot_s"])
 
 
-def test_intervals_of_an_engine_delay_the_first_token():
-    load = {**GOOD, "batch": "", "concurrency": "16", "engine": "vllm", "stream_interval": "1"}
-    plain, streamed, received = price(
+@pytest.mark.parametrize(("engine", "held"), [("sglang", True), ("vllm", False), ("trtllm", False)])
+def test_a_stream_interval_delays_a_first_token_where_the_engine_holds_it(engine: str, held: bool):
+    load = {**GOOD, "batch": "", "concurrency": "16", "engine": engine}
+    plain, streamed, seldom = price(
         load, load | {"stream_interval": "20"}, load | {"recv_interval": "30"}
     )
-    assert float(streamed["ttft_s"]) > float(plain["ttft_s"]) < float(received["ttft_s"])
+    assert (float(streamed["ttft_s"]) > float(plain["ttft_s"])) == held
+    assert float(seldom["ttft_s"]) > float(plain["ttft_s"])
+
+
+def test_the_memory_of_tensorrt_llm_is_a_part_of_what_its_weights_leave():
+    load = {
+        "model": "meta-llama/Llama-3.1-70B", "system": "h100_sxm", "tp": "4", "isl": "4000",
+        "osl": "500", "concurrency": "1000", "engine": "trtllm", "memory_fraction": "0.4",
+    }  # fmt: skip
+    free, device = price(load, load | {"engine": "vllm"})
+    assert free["status"] == "ok" and device["status"] == "out_of_memory"
 
 
 def test_a_model_without_the_module_says_so_in_its_row():
