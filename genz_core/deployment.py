@@ -21,9 +21,11 @@ import numpy as np
 
 from genz_core.eager import as_run
 from genz_core.engine import LEAST, EngineProfile, MeasuredRecipe, RecipeKey
+from genz_core.measured_runs import RunFacts
 from genz_core.memo import ByIdentity
 from genz_core.precision import bytes_of
 from genz_core.short_repr import clipped
+from genz_core.speculative import SpeculativeModel
 from genz_core.types import Graph, Group, Model, Parallelism, Step, System
 
 _GENERIC = EngineProfile()
@@ -125,7 +127,14 @@ def as_measured(engine: EngineProfile, model: Model, system: System) -> EnginePr
         return engine
     device = measured.devices.get(system.slug, {})
     recipe = measured.recipes.get(recipe_key(engine, model, system))
-    return tuned(engine, device, recipe)
+    runs = measured.runs.get(round(model.parameters))
+    return replace(tuned(engine, device, recipe), neighbours=runs)
+
+
+def run_facts(engine: EngineProfile, model: Model, system: System) -> RunFacts:
+    """What a deployment shares with measured runs of its engine and model."""
+    drafts = str(model.speculation.draft_tokens) if isinstance(model, SpeculativeModel) else ""
+    return RunFacts(bulk_format(model), system.slug, system.family, engine.version, drafts)
 
 
 def tuned(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
+from genz_core.measured_runs import MeasuredRuns
 from genz_core.short_repr import clipped, listed
 
 MeasuredOn = Literal["", "device", "recipe", "own", "own_few"]
@@ -69,11 +70,12 @@ class MeasuredRecipe:
 class EngineMeasurements:
     """Measured factors of one engine's constants by device, and its measured recipes.
 
-    devices: {slug: {constant: factor}}.
+    devices: {slug: {constant: factor}}.  runs: by parameters of their model.
     """
 
     devices: Mapping[str, Mapping[str, float]]
     recipes: Mapping[RecipeKey, MeasuredRecipe]
+    runs: Mapping[int, MeasuredRuns] = field(default_factory=dict)
 
 
 # ------------------------------------------------------------------------------- the profile
@@ -141,12 +143,16 @@ class EngineProfile:
     measured_on: the measurements of the system at hand that were applied: "own" (the user's runs
     under load, three at least) or "own_few", "recipe" (this model and format), "device", or "".
     recipe: measured over predicted of the figures under load, ones where none was measured.
+    neighbours: measured runs of the model, by which figures under load are corrected.
+    version: release that runs, "" where it is not stated.
     """
 
     name: str = "generic"
     versions: str = ""
     measured_on: MeasuredOn = ""
     recipe: Recipe = NO_RECIPE
+    neighbours: MeasuredRuns | None = None
+    version: str = ""
     measurements: EngineMeasurements | None = None
     kernel_floor_s: float = 2.5e-6
     launch_s: float = 0.0
@@ -194,7 +200,7 @@ class EngineProfile:
         return f"EngineProfile({listed([repr(clipped(self.name)), *measured, *figures], 500)})"
 
 
-_WORDS = ("name", "versions", "measured_on", "source")  # of a profile; no figures
+_WORDS = ("name", "version", "versions", "measured_on", "source")  # of a profile; no figures
 
 
 # ------------------------------------------------------------------------------- fitted constants

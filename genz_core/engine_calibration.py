@@ -42,9 +42,6 @@ _ROUNDS_OF_WEIGHTS = 12
 ROUNDS = 4
 _MOST_STEP = 1.0  # of a logarithm, in one round
 MOST_WIDTHS = 3.0  # that a constant may lie from the level above
-_STEPS_GRID = np.array([0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 1, 1.4, 2, 3, 4, 6, 8, 12])
-_DOUBT = 0.1  # cost of steps that differ e-fold from the engine's, per point missing
-_SHRINK = 4.0  # points that the scale of a TTFT is worth before it is believed
 
 
 # ------------------------------------------------------------------------------- the regression
@@ -125,36 +122,6 @@ def slopes(logs: Callable[[Array], Array], moves: Array, start: Array) -> Array:
         nudge[number] = _STEP
         columns.append((logs(moves + nudge) - start) / _STEP)
     return np.stack(columns, axis=1)
-
-
-# ------------------------------------------------------------------------------- first token
-
-
-def first_token(logs: Array, waiting: Array) -> tuple[float, float]:
-    """Scale of the decode steps waited for, and of the whole TTFT, of runs that share both.
-
-    The steps are chosen on a grid, with the scale that then remains; both are pulled towards one,
-    the more the fewer the runs.
-
-    Args:
-        logs: ln(predicted / measured) TTFT, [runs].
-        waiting: share of each prediction that is decode steps waited for, [runs].
-    """
-    belief = logs.size / (logs.size + _SHRINK)
-
-    def cost(steps: float) -> tuple[float, float, float]:
-        after = logs + waited(waiting, steps)
-        scale = -float(np.median(after)) * belief
-        doubt = _DOUBT * abs(float(np.log(steps))) * (1.0 - belief) / belief
-        return float(np.abs(after + scale).mean()) + doubt, steps, scale
-
-    _, steps, scale = min(cost(steps) for steps in _STEPS_GRID)
-    return float(steps**belief), float(np.exp(scale))
-
-
-def waited(waiting: Array, steps: float) -> Array:
-    """Change of ln TTFT when the share `waiting` of it, the steps waited for, is scaled, [runs]."""
-    return np.log1p(np.clip(waiting, 0.0, 0.98) * (steps - 1.0))
 
 
 # ------------------------------------------------------------------------------- a few points

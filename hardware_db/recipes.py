@@ -24,6 +24,7 @@ from typing import Any
 from genz_core.engine import FIELDS, EngineMeasurements, MeasuredRecipe, Recipe, RecipeKey
 from genz_core.errors import InvalidValue
 from genz_core.types import Parallelism
+from hardware_db import measured_runs
 from hardware_db.data_folder import data_folder, data_folders, dated_files
 from hardware_db.file_lock import locked
 from hardware_db.own_files import OwnFiles, left_out, read_text
@@ -76,7 +77,7 @@ def engine_measurements(engine: str, *, own: bool = True) -> EngineMeasurements:
     recipes = {**_shipped(), **(_own_recipes() if own else {})}
     recipes = {key: recipe for key, recipe in recipes.items() if key.engine == engine}
     devices = {slug: factors for (name, slug), factors in _devices().items() if name == engine}
-    return EngineMeasurements(devices, recipes)
+    return EngineMeasurements(devices, recipes, measured_runs.runs_of(engine))
 
 
 # ------------------------------------------------------------------------------- the files
@@ -264,8 +265,11 @@ def _by_line(path: Path, rows: csv.DictReader[str]) -> _RecipeFile:
 
 @cache
 def _shipped() -> Mapping[RecipeKey, MeasuredRecipe]:
-    """The recipes that ship."""
-    return _by_key(table("engines", "recipes"), own=False)
+    """The recipes that ship: what was measured, which corrects by its runs and scales nothing."""
+    return {
+        _key(row): MeasuredRecipe(Recipe(points=count), {}, row["model"])
+        for row, count in measured_runs.shipped_recipes()
+    }
 
 
 @cache

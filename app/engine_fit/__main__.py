@@ -10,6 +10,7 @@ import datetime
 
 from app.engine_fit.hierarchy import fit
 from app.engine_fit.interval_tables import AS_GENERIC, OWN, coverage_table, interval_table
+from app.engine_fit.neighbours import fit_kernels
 from app.engine_fit.splits import (
     OWN_RUNS,
     SPLITS,
@@ -25,11 +26,14 @@ from app.engine_fit.writing import (
     ENGINES,
     write_devices,
     write_engine,
-    write_recipes,
+    write_kernels,
+    write_runs,
     write_table,
 )
 from app.wording.tables import TableFormat, render
 from genz_core.engine import TRIED_RUNS
+from hardware_db import measured_runs
+from hardware_db.tables import table
 
 
 def main() -> None:
@@ -40,7 +44,11 @@ def main() -> None:
     for engine_fit in fitted:
         write_engine(engine_fit, day)
     print(write_devices(fitted, ENGINES / "devices.csv"), "devices")
-    print(write_recipes(fitted, ENGINES / "recipes.csv"), "recipes")
+    print(write_runs(fitted, ENGINES / "runs.csv"), "runs")
+    kernels = fit_kernels([(engine_fit.data, engine_fit.logs) for engine_fit in fitted])
+    write_kernels(kernels, ENGINES / "kernels.csv")
+    table.cache_clear()
+    measured_runs.kernels.cache_clear()
     residuals = {label: left_out(fitted, by) for label, by in SPLITS.items()}
     own = {count: with_own_runs(fitted, count) for count in OWN_RUNS}
     spread = {**residuals, OWN: own[TRIED_RUNS], AS_GENERIC: as_generic(fitted)}

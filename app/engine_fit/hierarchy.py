@@ -1,4 +1,8 @@
-"""The fit of one engine: its constants on the levels engine, device and recipe, together."""
+"""The fit of one engine: its constants on the levels engine and device, together.
+
+A scale of TTFT and of TPOT of every recipe takes up what is its own, so that it moves no constant;
+the scales are not kept: measured runs correct what is left (`app.engine_fit.neighbours`).
+"""
 
 from __future__ import annotations
 
@@ -8,32 +12,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from app.engine_fit.neighbours import corrected
 from app.engine_fit.targets import EngineFitData, Target
-from genz_core.engine import CONSTANTS, FIELDS, Recipe
-from genz_core.engine_calibration import (
-    MOST_WIDTHS,
-    SCALES,
-    SPREAD,
-    first_token,
-    map_step,
-    optimum,
-    slopes,
-    waited,
-)
+from genz_core.engine import CONSTANTS
+from genz_core.engine_calibration import MOST_WIDTHS, SCALES, SPREAD, map_step, optimum, slopes
 from genz_core.types import Array, Mask
 
 #: Share of a device's prior widths by the tier of its latency profile: what its kernels reach is
 #: known where they were timed.
 _OF_TIER = {"measured": 0.5, "sibling": 0.7, "default": 1.0}
-_STEPS = [FIELDS.index("queue_steps"), FIELDS.index("balance_steps")]
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
     """The parameters of a fit and the targets that each acts on.
 
-    levels, labels: of each parameter: "engine", "device" or "recipe" with its name, or "scale" with
-    metric and recipe.  constants: the constant it moves, -1 for a scale.  widths: of its prior.
+    levels, labels: of each parameter: "engine", "device" with its name, or "scale" with metric and
+    recipe.  constants: the constant it moves, -1 for a scale.  widths: of its prior.
     All [parameters].  acts: [targets, parameters].
     """
 
@@ -45,7 +40,7 @@ class Design:
 
     @classmethod
     def of_targets(cls, targets: Sequence[Target]) -> Design:
-        """Constants of the engine, of each device, and of each recipe that was measured serving."""
+        """Constants of the engine and each device, scales of each recipe that was served."""
         systems = np.array([t.facts["system"] for t in targets])
         tiers = {t.facts["system"]: t.facts["tier"] for t in targets}
         recipes = np.array([t.facts["recipe"] for t in targets])
@@ -58,9 +53,6 @@ class Design:
                 for name in np.unique(systems):
                     width = constant.device * _OF_TIER[tiers[name]]
                     rows.append(("device", name, at, width, systems == name))
-            if constant.recipe:
-                for name in np.unique(recipes[serving]):
-                    rows.append(("recipe", name, at, constant.recipe, recipes == name))
         for metric, width in SCALES.items():
             for name in np.unique(recipes[serving]):
                 acts = (recipes == name) & (metrics == metric)
@@ -114,13 +106,6 @@ class EngineFit:
     logs: Array
     matrix: Array
 
-    @property
-    def waiting(self) -> Array:
-        """Share of each TTFT that requests wait for decode steps, [targets]."""
-        design = self.design
-        of_engine = (np.array(design.levels) == "engine") & np.isin(design.constants, _STEPS)
-        return np.asarray(self.matrix[:, of_engine].sum(axis=1))
-
     def refitted(self, kept: Mask) -> Array:
         """The parameters fitted on the kept targets alone, by one step from the whole fit."""
         if kept.all():
@@ -132,17 +117,16 @@ class EngineFit:
         return self.design.limited(self.at + step)
 
     def priced(self, kept: Mask) -> Array:
-        """Logs with constants and recipes fitted on the kept targets alone, [targets].
+        """Logs with constants fitted on the kept targets and corrected by their runs, [targets].
 
-        Where some are left out, those that share no recipe with them are NaN.
+        Where some are left out, those of other models than theirs are NaN.
         """
-        at = self.refitted(kept)
         if kept.all():
-            return with_recipes(self, self.logs, recipe_scales(self, self.logs, at, kept))
-        recipes = np.array([target.facts["recipe"] for target in self.data.targets])
-        wanted = np.isin(recipes, recipes[~kept])
-        logs = self.data.logs(self.design.moves(at), wanted)
-        return with_recipes(self, logs, recipe_scales(self, logs, at, kept))
+            return corrected(self.data, self.logs, kept)
+        models = np.array([target.facts["parameters"] for target in self.data.targets])
+        wanted = np.isin(models, models[~kept])
+        logs = self.data.logs(self.design.moves(self.refitted(kept)), wanted)
+        return corrected(self.data, logs, kept)
 
 
 def fit(data: EngineFitData, say: Callable[[str], None] = lambda text: None) -> EngineFit:
@@ -169,42 +153,3 @@ def fit(data: EngineFitData, say: Callable[[str], None] = lambda text: None) -> 
 
 def _spread(data: EngineFitData) -> Array:
     return np.array([SPREAD[target.metric] for target in data.targets])
-
-
-# ------------------------------------------------------------------------------- recipes
-
-
-def recipe_scales(fitted: EngineFit, logs: Array, at: Array, kept: Mask) -> dict[str, Recipe]:
-    """The scales of every recipe with a kept serving point, by name.
-
-    logs: with the constants of the recipes and without their scales, [targets].  at: [parameters].
-    TPOT takes the scale of the fit; TTFT its own, with the steps waited for.
-    """
-    design, targets = fitted.design, fitted.data.targets
-    tpot_scales = {
-        label.partition("|")[2]: float(np.exp(value))
-        for level, label, value in zip(design.levels, design.labels, at, strict=True)
-        if level == "scale" and label.startswith("tpot_s|")
-    }
-    members: dict[str, list[int]] = {}
-    for row in (int(row) for row in np.flatnonzero(kept & np.isfinite(logs))):
-        if targets[row].metric == "ttft_s":
-            members.setdefault(targets[row].facts["recipe"], []).append(row)
-    recipes = {}
-    for name, rows in members.items():
-        steps, scale = first_token(logs[rows], fitted.waiting[rows])
-        recipes[name] = Recipe(tpot_scales[name], scale, steps, len(rows))
-    return recipes
-
-
-def with_recipes(fitted: EngineFit, logs: Array, recipes: dict[str, Recipe]) -> Array:
-    """The logs with each serving target's recipe applied, where it has one, [targets]."""
-    after = logs.copy()
-    for at, target in enumerate(fitted.data.targets):
-        recipe = recipes.get(target.facts["recipe"])
-        if recipe is not None and target.metric == "tpot_s":
-            after[at] += np.log(recipe.tpot_scale)
-        elif recipe is not None and target.metric == "ttft_s":
-            after[at] += np.log(recipe.ttft_scale)
-            after[at] += waited(fitted.waiting[at : at + 1], recipe.queue_scale)[0]
-    return after

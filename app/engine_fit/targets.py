@@ -28,6 +28,8 @@ _LOW = 4  # users, up to which an engine is close to idle
 class Target:
     """One measured figure: the row it belongs to and the facts that splits leave out by.
 
+    run: id of the row.
+
     facts: model, system, configuration, set ("serving" or "published"), engine, recipe (the key
     of `hardware_db.recipes.load_recipe`, joined by "|"), tier of the latency profile, named (the
     model), load ("low" for one to four users, else "high", "" where nobody is served), possible
@@ -38,6 +40,7 @@ class Target:
     metric: str
     measured_s: float
     facts: Mapping[str, str]
+    run: str = ""
 
 
 @dataclass(slots=True)
@@ -115,7 +118,7 @@ def load_measurements(only: str = "") -> list[EngineFitData]:
             data = by_engine.setdefault(name, EngineFitData(name, prior_engine(name), [], [], []))
             at = len(data.rows)
             data.rows.append(parse(row, row["id"]))
-            data.targets += [Target(at, m, s, _facts(row)) for m, s in _measured(row)]
+            data.targets += [Target(at, m, s, _facts(row), row["id"]) for m, s in _measured(row)]
     for data in by_engine.values():
         groups: dict[Any, list[int]] = defaultdict(list)
         for at, point in enumerate(data.rows):
@@ -134,6 +137,8 @@ def _add_group_facts(data: EngineFitData) -> None:
         facts = {
             "engine": data.engine,
             "system": system.slug,
+            "family": system.family,
+            "parameters": parameters,
             "recipe": "|".join((parameters, system.slug, bulk_format(resolved.model))),
             "tier": system.latency.tier if system.latency else "default",
             "named": resolved.model.name,

@@ -6,14 +6,17 @@ import csv
 import datetime
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from app.engine_fit.hierarchy import EngineFit, recipe_scales
+from app.engine_fit.hierarchy import EngineFit
+from app.engine_fit.neighbours import by_model
 from genz_core.engine import CONSTANTS, FIELDS
 from genz_core.engine_calibration import moved
+from genz_core.measured_runs import SIZES, Kernel
 from genz_core.types import Array
 from hardware_db.tables import folder
 
@@ -30,7 +33,6 @@ _KEYS: Mapping[str, tuple[str, float]] = {
     **{name: (name, 1.0) for name in FIELDS if not name.endswith("_s")},
 }
 _DEVICE = tuple(c.field for c in CONSTANTS if c.device)
-_RECIPE = tuple(c.field for c in CONSTANTS if c.recipe)
 
 
 def write_engine(fitted: EngineFit, day: datetime.date) -> None:
@@ -73,31 +75,44 @@ def write_devices(fitted: Sequence[EngineFit], path: Path) -> int:
     return _write(path, rows, ("engine", "system"))
 
 
-def write_recipes(fitted: Sequence[EngineFit], path: Path) -> int:
-    """Write the factors and scales by recipe; returns the number of rows."""
+def write_runs(fitted: Sequence[EngineFit], path: Path) -> int:
+    """Write what the fit missed of each served run; returns the number of rows."""
     rows = []
     for engine_fit in fitted:
-        targets = engine_fit.data.targets
-        everyone = np.ones(len(targets), dtype=bool)
-        for name, recipe in recipe_scales(
-            engine_fit, engine_fit.logs, engine_fit.at, everyone
-        ).items():
-            parameters, system, weights = name.split("|")
-            rows.append(
-                {
-                    "engine": engine_fit.data.engine,
-                    "parameters": parameters,
-                    "system": system,
-                    "weights": weights,
-                    "model": min(t.facts["named"] for t in targets if t.facts["recipe"] == name),
-                    "points": recipe.points,
-                    "tpot_scale": round(recipe.tpot_scale, 4),
-                    "ttft_scale": round(recipe.ttft_scale, 4),
-                    "queue_scale": round(recipe.queue_scale, 4),
-                    **_factors(_level(engine_fit, "recipe", name), _RECIPE),
-                }
-            )
-    return _write(path, rows, ("engine", "parameters", "system", "weights"))
+        data, targets = engine_fit.data, engine_fit.data.targets
+        for runs, places in by_model(data, engine_fit.logs):
+            for at, name in enumerate(runs.names):
+                first = targets[next(iter(places[name].values()))]
+                rows.append(
+                    {
+                        "engine": data.engine,
+                        "parameters": first.facts["parameters"],
+                        "id": name,
+                        "model": first.facts["named"],
+                        **asdict(runs.facts[at]),
+                        **{
+                            size: f"{np.exp(value):.6g}"
+                            for size, value in zip(SIZES, runs.sizes[at], strict=True)
+                        },
+                        **{figure: f"{logs[at]:.5f}" for figure, logs in runs.logs.items()},
+                    }
+                )
+    return _write(path, rows, ("engine", "parameters", "id"))
+
+
+def write_kernels(kernels: Mapping[str, Kernel], path: Path) -> None:
+    """Write how the residuals of each figure spread."""
+    rows = []
+    for figure, kernel in kernels.items():
+        terms = [("constant", name, value) for name, value in kernel.constant.items()]
+        terms += [("near", name, value) for name, value in kernel.near.items()]
+        terms += [("length", *pair) for pair in zip(SIZES, kernel.lengths, strict=True)]
+        terms.append(("noise", "", kernel.noise))
+        rows += [
+            {"figure": figure, "term": term, "of": of, "value": f"{value:.4g}"}
+            for term, of, value in terms
+        ]
+    _write(path, rows)
 
 
 def write_table(path: Path, rows: Sequence[Mapping[str, Any]], day: datetime.date) -> None:

@@ -28,14 +28,14 @@ OTHERS = (
 def as_calibrated(resolved: Resolved) -> Resolved:
     """A scenario with the user's own scale of this deployment's steps, if one was kept.
 
-    It stands in for a recipe's scales, as in a simulation.
+    It stands in for what else was measured under load, as in a simulation.
     """
     key = recipe_key(resolved.engine, resolved.model, resolved.system)
     kept = recipes.step_scale(key, resolved.scenario.parallelism)
     if kept is None:
         return resolved
     scales = replace(resolved.engine.recipe, tpot_scale=kept.scale, ttft_scale=kept.scale, points=1)
-    engine = replace(resolved.engine, recipe=scales, measured_on="own_few")
+    engine = replace(resolved.engine, recipe=scales, neighbours=None, measured_on="own_few")
     return replace(resolved, engine=engine, notes=(*resolved.notes, kept.sentence))
 
 

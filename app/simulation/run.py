@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast, get_args
 
+import numpy as np
+
 from app.scenario.drafting import Drafting
 from app.scenario.scenario import Resolved, basis
+from app.scenario.served_rows import serve_resolved
 from app.scenario.setup import Setup, resolve_setup
 from app.simulation.disaggregation import Prefill, PrefillPool, balance_sentence, matched
 from app.simulation.offered_load import OfferedLoad
@@ -143,10 +146,10 @@ def run(
     speculation = settings.drafting.of(resolved.model)
     prefill = settings.prefill.beside(resolved, settings.replicas)
     drawn = drawn or settings.load.drawn(cancelled)
-    options, kept = _scaled(resolved, settings)
+    options, kept = _scaled(resolved, settings, drawn)
     disaggregation = balance = theirs = None
     if prefill:
-        of_prompts, theirs = _scaled(prefill.resolved, settings)
+        of_prompts, theirs = _scaled(prefill.resolved, settings, drawn)
         disaggregation = prefill.disaggregation(of_prompts)
     simulation = simulate(
         resolved.model,
@@ -178,12 +181,31 @@ def run(
     )  # fmt: skip
 
 
-def _scaled(resolved: Resolved, settings: Settings) -> tuple[Options, StepScale | None]:
+def _scaled(
+    resolved: Resolved, settings: Settings, drawn: Trace
+) -> tuple[Options, StepScale | None]:
     """The options with the scale of a deployment's steps, and the user's calibration of it."""
     kept = None if settings.step_scale else kept_scale(resolved)
-    recipe = resolved.engine.recipe.tpot_scale
-    scale = settings.step_scale or (kept.scale if kept else recipe)
+    known = kept.scale if kept else measured_scale(resolved, settings, drawn)
+    scale = settings.step_scale or known
     return replace(settings.options, step_scale=scale), kept
+
+
+def measured_scale(resolved: Resolved, settings: Settings, drawn: Trace) -> float:
+    """Measured over priced time of a step near this load, as the closed form has it."""
+    if resolved.engine.neighbours is None:
+        return resolved.engine.recipe.tpot_scale
+    requests, users = drawn.requests, settings.load.concurrency
+    span = float(np.ptp(requests.arrival_s)) if len(requests) > 1 else 0.0
+    rate = len(requests) / span if span > 0 else None
+    served = serve_resolved(
+        resolved,
+        concurrency=users / settings.replicas if users else None if rate else float(len(requests)),
+        rate_per_s=None if users or rate is None else rate / settings.replicas,
+        isl=float(np.mean(requests.input_tokens)),
+        osl=float(np.mean(requests.output_tokens)),
+    )
+    return float(served.tpot_scale[0])
 
 
 def run_setup(

@@ -6,14 +6,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from genz_core.engine import Recipe
 from genz_core.serving.queueing import Batching
 from genz_core.types import Array
 
 _GRID = 14  # numbers of decodes that a balance is looked for among
 _FINER = 9  # between two of them
 _LEAST = 1e-4  # of the requests admitted that decode
+
+
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """Measured over predicted times, [configs]: of a step, and of an admitted request's prompt."""
+
+    tpot: Array
+    ttft: Array
+
+    def picked(self, chosen: NDArray[np.intp]) -> Scales:
+        """Those of some configurations."""
+        return Scales(self.tpot[chosen], self.ttft[chosen])
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,42 +47,43 @@ class Balance:
 
 
 def closed_loop(
-    batching: Batching, users: Array, limit: Array, ranks: Array, recipe: Recipe
+    batching: Batching, users: Array, limit: Array, ranks: Array, scales: Scales
 ) -> Balance:
     """Closed loop: each user sends its next request when the last one completes.
 
     The requests admitted decode or wait for their first token, D + X TTFT of them by Little's law;
-    the others wait for their room.  users, limit: per rank, [configs].
+    the others wait for their room.  Scales are of what is in balance.  users, limit: per rank,
+    [configs].
     """
     clump = batching.clump_steps()
 
     def requests_per_s(decodes: Array) -> Array:
         gaps = np.maximum(batching.steps - 1.0, 1e-9)
-        return decodes / (gaps * batching.mean_cycle_s(decodes, clump) * recipe.tpot_scale)
+        return decodes / (gaps * batching.mean_cycle_s(decodes, clump))
 
     def beyond(decodes: Array) -> Array:
-        first = batching.ttft_s(decodes, clump) * recipe.ttft_scale
+        first = batching.ttft_s(decodes, clump)
         return decodes + requests_per_s(decodes) * first - batching.admitted
 
     decodes = _root(beyond, _LEAST * batching.admitted, batching.admitted)
-    cycle = batching.mean_cycle_s(decodes, clump) * recipe.tpot_scale
+    cycle = batching.mean_cycle_s(decodes, clump) * scales.tpot
     mean, median = (
-        batching.ttft_s(decodes, clump, median=which) * recipe.ttft_scale for which in (False, True)
+        batching.ttft_s(decodes, clump, median=which) * scales.ttft for which in (False, True)
     )
     served = batching.admitted / (mean + np.maximum(batching.steps - 1.0, 0.0) * cycle)
     reader = batching.steps <= 1.0
     if np.any(reader):
-        at_most = batching.prompts_per_s() / recipe.ttft_scale
-        alone = batching.first_wave_s() * recipe.ttft_scale
+        at_most = batching.prompts_per_s() / scales.ttft
+        alone = batching.first_wave_s() * scales.ttft
         served = np.where(reader, np.minimum(batching.admitted / alone, at_most), served)
         mean = np.where(reader, batching.admitted / served, mean)
         median = np.where(reader, mean, median)
     waiting = np.maximum(users - limit, 0.0) / served
     burst: Array | float = 0.0
     if batching.waves:
-        first = np.maximum(batching.first_wave_s() * recipe.ttft_scale, mean)
+        first = np.maximum(batching.first_wave_s() * scales.ttft, mean)
         burst = (first - mean) / batching.waves
-    plain = batching.cycle_s(np.maximum(decodes, 1.0), np.zeros_like(decodes)) * recipe.tpot_scale
+    plain = batching.cycle_s(np.maximum(decodes, 1.0), np.zeros_like(decodes)) * scales.tpot
     return Balance(
         running=np.minimum(users, limit) * ranks,
         ttft_s=mean + burst + waiting,
@@ -82,27 +95,27 @@ def closed_loop(
     )
 
 
-def open_loop(batching: Batching, rate: Array, ranks: Array, recipe: Recipe) -> Balance:
+def open_loop(batching: Batching, rate: Array, ranks: Array, scales: Scales) -> Balance:
     """Open loop: requests arrive at `rate` [1/s]; as many decode as keep up with them."""
     one, steps = np.ones_like(rate), np.maximum(batching.steps, 1.0)
     gaps = np.maximum(batching.steps - 1.0, 1e-9)
 
     def requests_per_s(decodes: Array) -> Array:
-        return decodes / (gaps * batching.mean_cycle_s(decodes, steps) * recipe.tpot_scale)
+        return decodes / (gaps * batching.mean_cycle_s(decodes, steps) * scales.tpot)
 
     most = batching.most_decodes()
     grid = np.geomspace(_LEAST * one, most, 2 * _GRID)
     sustained = np.maximum.accumulate(requests_per_s(grid), axis=0)
     reader = batching.steps <= 1.0
-    reading = batching.prompts_per_s() / recipe.ttft_scale
+    reading = batching.prompts_per_s() / scales.ttft
     most_per_s = np.where(reader, reading, sustained[-1])
     each = np.minimum(rate / ranks, most_per_s)
     decodes = np.array(
         [np.interp(each[at], sustained[:, at], grid[:, at]) for at in range(one.size)]
     )
-    cycle = batching.mean_cycle_s(decodes, steps) * recipe.tpot_scale
+    cycle = batching.mean_cycle_s(decodes, steps) * scales.tpot
     mean, median = (
-        batching.ttft_s(decodes, steps, median=which) * recipe.ttft_scale for which in (False, True)
+        batching.ttft_s(decodes, steps, median=which) * scales.ttft for which in (False, True)
     )
     utilisation = rate / ranks / most_per_s
     if np.any(reader):
@@ -111,7 +124,7 @@ def open_loop(batching: Batching, rate: Array, ranks: Array, recipe: Recipe) -> 
             one * 0, batching.isl, batching.isl, batching.room(one * 0), one * 0
         )
         queue = batching.host_s + alone * (1.0 + load / (2.0 * (1.0 - load)))
-        mean = np.where(reader, queue * recipe.ttft_scale, mean)
+        mean = np.where(reader, queue * scales.ttft, mean)
         median = np.where(reader, mean, median)
     full = utilisation >= 1.0
     return Balance(

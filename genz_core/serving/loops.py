@@ -12,11 +12,11 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from genz_core.deployment import deploy
+from genz_core.deployment import deploy, run_facts
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
 from genz_core.memory import Memory, memory
-from genz_core.serving.balance import Balance, closed_loop, open_loop
+from genz_core.serving.balance import Balance, Scales, closed_loop, open_loop
 from genz_core.serving.model_times import Sizes
 from genz_core.serving.queueing import Batching
 from genz_core.serving.step_times import StepTimes
@@ -59,7 +59,8 @@ def serve(
     _refuse(traffic)
     users = np.ones_like(_rates(traffic)) if traffic.concurrency is None else traffic.concurrency
     served = _ServedModel.of(deployed.model, system, deployed.engine, parallelism, traffic, users)
-    estimate = served.estimate(served.balance())
+    scales = served.scales()
+    estimate = served.estimate(served.balance(scales), scales)
     if on_error == "raise":
         raise_for_status(estimate.status, lambda at: estimate.messages.get(at, ""))
     return estimate
@@ -167,26 +168,58 @@ class _ServedModel:
         most = np.minimum(self.capacity, sequences * self.ranks)
         return np.maximum(most, 1.0)
 
-    def balance(self) -> Balance:
+    def scales(self) -> Scales:
+        """What was measured over what is priced: of the engine's recipe, or by measured runs."""
+        recipe, one = self.engine.recipe, np.ones(self.status.shape)
+        scales = Scales(one * recipe.tpot_scale, one * recipe.ttft_scale)
+        if (runs := self.engine.neighbours) is None:
+            return scales
+        facts = run_facts(self.engine, self.model, self.system)
+        users = self.load.batch if self.traffic.rate_per_s is None else self._open(scales)
+        split, everyone = self.parallelism, np.arange(one.size)
+        columns = (
+            self.traffic.isl,
+            self.traffic.osl,
+            users,
+            split.tp,
+            split.pp,
+            split.dp,
+            split.ep,
+        )
+        sizes = np.stack([self._chosen(column, everyone) for column in columns], axis=-1)
+        tpot, ttft = (
+            np.exp(runs.correction(figure, facts, sizes).log) for figure in ("tpot_s", "ttft_s")
+        )
+        return Scales(scales.tpot * tpot, scales.ttft * ttft)
+
+    def _open(self, scales: Scales) -> Array:
+        """Requests that are open at a rate, by Little's law; of one too high, at the highest."""
+        balance = self.balance(scales)
+        gaps = np.maximum(self.osl - 1.0, 0.0) * steps_per_token(self.model, self.osl)
+        ttft = np.where(np.isfinite(balance.ttft_s), balance.ttft_s, 0.0)
+        rate = np.minimum(_rates(self.traffic), balance.most_per_s)
+        return np.maximum(rate * (ttft + gaps * balance.cycle_s), 1.0)
+
+    def balance(self, scales: Scales) -> Balance:
         """The loads in balance; those with the same number of pipeline stages side by side."""
         stages = np.broadcast_to(np.asarray(self.parallelism.pp), self.status.shape)
         whole = {name: np.empty(self.status.size) for name in Balance.__dataclass_fields__}
         for degree in np.unique(stages):
             chosen = np.flatnonzero(stages == degree)
-            part = self._balance_of(chosen, int(degree))
+            part = self._balance_of(chosen, int(degree), scales.picked(chosen))
             for name, column in whole.items():
                 column[chosen] = getattr(part, name)
         return Balance(**whole)
 
-    def _balance_of(self, chosen: NDArray[np.intp], stages: int) -> Balance:
+    def _balance_of(self, chosen: NDArray[np.intp], stages: int, scales: Scales) -> Balance:
         """The balance of some of the loads, all with so many pipeline stages."""
         ranks = self._chosen(self.ranks, chosen)
         limit, users = (self._chosen(x, chosen) / ranks for x in (self.limit, self.load.batch))
-        recipe, closed = self.engine.recipe, self.traffic.rate_per_s is None
+        closed = self.traffic.rate_per_s is None
         batching = self._batching(chosen, stages, np.minimum(users, limit) if closed else limit)
         if closed:
-            return closed_loop(batching, users, limit, ranks, recipe)
-        return open_loop(batching, self._chosen(_rates(self.traffic), chosen), ranks, recipe)
+            return closed_loop(batching, users, limit, ranks, scales)
+        return open_loop(batching, self._chosen(_rates(self.traffic), chosen), ranks, scales)
 
     def _batching(self, chosen: NDArray[np.intp], stages: int, admitted: Array) -> Batching:
         """What the engine does with some of the loads; admitted: sequences of a rank at most."""
@@ -234,7 +267,7 @@ class _ServedModel:
         """Values of some of the loads, of a number or an array [configs]."""
         return np.broadcast_to(np.asarray(values, dtype=float), self.status.shape)[chosen]
 
-    def estimate(self, balance: Balance) -> ServingEstimate:
+    def estimate(self, balance: Balance, scales: Scales) -> ServingEstimate:
         """The figures of all loads, no latency below its bound.
 
         A TPOT averages over many steps: its median is its mean.
@@ -273,6 +306,7 @@ class _ServedModel:
             bound_prefill_s=masked(bound_prefill),
             bound_decode_step_s=masked(bound_decode),
             running=balance.running,
+            tpot_scale=scales.tpot,
             capacity=self.capacity,
             utilisation=balance.utilisation,
             output_tokens_per_s=masked(served * self.osl),
