@@ -165,7 +165,7 @@ def _scaled(engine: EngineProfile, levels: Iterable[Mapping[str, float]]) -> dic
 
 
 def recipe_key(engine: EngineProfile, model: Model, system: System) -> RecipeKey:
-    """Key of the measured recipe of an engine, a model and a system."""
+    """Key under which runs of an engine, a model and a system are kept."""
     return RecipeKey(engine.name, round(model.parameters), system.slug, bulk_format(model))
 
 

@@ -160,11 +160,13 @@ def _filled(rows: Sequence[Row]) -> list[Row]:
 def _limits() -> str:
     return (
         "## Limits\n\n"
-        "- Tables by column are in sample: the same points fitted the engines and recipes. What a "
-        "new model or GPU meets is in the rows *left out*.\n"
-        "- How far an engine's constants may differ between engines, devices and recipes "
-        "(`genz_core/engine_calibration.py`) was chosen by the errors of these same splits, so the "
-        "figures of what was left out are somewhat kind to the model.\n"
+        "- Tables by column are in sample: the same points fitted the engines, and each run under "
+        "load is among those that correct it. What a new load, model or GPU meets is in the rows "
+        "*left out*.\n"
+        "- How far an engine's constants may differ between engines and devices "
+        "(`genz_core/engine.py`) was chosen by the errors of these same splits, and how near two "
+        "runs must lie to be alike (`engines/kernels.csv`, some twenty numbers a figure) was fitted "
+        "on all runs, so the figures of what was left out are somewhat kind to the model.\n"
         "- All serving rows are NVIDIA's data-centre GPUs; other vendors appear among the batch "
         "points only.\n"
         "- Runs of one labelled configuration differ by flags that no label names; a part of the "

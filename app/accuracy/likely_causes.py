@@ -52,7 +52,7 @@ def _served(record: Mapping[str, Any], ratio: float, beside: float) -> str:
     if record["metric"] == "tpot_s" and tpot > _OFF and _predicts_tokens(str(record["model"])):
         return "multi-token prediction: the model ships prediction layers, the label is silent"
     if record["metric"] == "ttft_s" and ttft > _FAR:
-        return "other runs of this recipe waited far longer and set its scale"
+        return "runs near this one waited far longer and correct it"
     if record["origin"] == "vendor_grid":
         return "vendor's grid: engine flags and date unknown, runs of one recipe disagree"
     return "not understood"

@@ -207,7 +207,7 @@ def basis(resolved: Resolved) -> str:
 _BASIS = {
     "own": "calibrated with your own runs ({points} under load)",
     "own_few": "calibrated with few runs of your own ({points} under load)",
-    "recipe": "measured recipe ({points} runs)",
+    "recipe": "corrected by {points} measured runs of this model here",
     "device": "{engine} as measured on this device with other models",
     "": "{engine}'s profile, not measured on this device",
 }

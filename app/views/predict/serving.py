@@ -26,9 +26,9 @@ ten rounds, a queue in the others + waiting for cache once it is full.
 cache may hold more here than on page Memory: an engine sets aside a share of the output only.
 **Interactivity** = 1 / TPOT: tokens a second that one user sees.
 
-A **measured recipe** scales TTFT and TPOT by what this engine, model, GPU and format were
-measured at; without one the figures come from the engine's profile. Page Accuracy says how far
-off either is.
+**Measured runs** of this engine and model correct TTFT and TPOT, each by how near its GPU, format,
+lengths, load and degrees lie; far from all of them the figures come from the engine's profile.
+Page Accuracy says how far off either is.
 """
 
 setup, resolved, _ = sidebar.priced_setup()

@@ -94,7 +94,7 @@ def test_a_recipe_is_found_by_whoever_asks_and_a_rent_does_not_lose_it():
     assert recipe.points >= 3
     for setup in (Setup(MEASURED), Setup(MEASURED, price=2.0)):
         assert cached.resolved(setup).engine.recipe == recipe
-        assert load_curves.basis(setup).startswith("measured recipe")
+        assert load_curves.basis(setup).startswith("corrected by")
 
 
 def test_what_a_visitor_brought_has_no_recipe():
