@@ -88,9 +88,9 @@ class Kernel:
 
         shared: which pairs share what, by name of `SHARED`, [m, n] or to be broadcast.
         """
-        lengths = np.asarray(self.lengths)
-        apart = (one / lengths)[:, None, :] - (other / lengths)[None, :, :]
-        distance = np.sqrt(3.0 * np.einsum("mns,mns->mn", apart, apart))
+        one, other = (sizes / np.asarray(self.lengths) for sizes in (one, other))
+        squares = (one**2).sum(1)[:, None] + (other**2).sum(1)[None, :] - 2.0 * one @ other.T
+        distance = np.sqrt(3.0 * np.maximum(squares, 0.0))
         fading = (1.0 + distance) * np.exp(-distance)
         flat = sum(sd**2 * shared[name] for name, sd in self.constant.items())
         return np.asarray(flat + fading * sum(sd**2 * shared[n] for n, sd in self.near.items()))
