@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 #: Splits of what was measured under load, with what each means.
 SERVING_SPLITS: Mapping[str, str] = {
-    "in sample": "the points that fitted the engine's constants, each among the runs that correct it",
+    "in sample": "the points that fitted the constants, each among the runs that correct it",
     "configurations held out": "other loads and degrees of the same model and GPU may be known",
     "one model left out": "nothing of this model was seen",
     "one GPU left out": "nothing on this GPU was seen",

@@ -57,14 +57,20 @@ def test_a_measured_device_moves_the_constants_and_says_so():
     assert moved and moved <= {constant.field for constant in CONSTANTS if constant.device}
 
 
-def test_a_recipe_moves_them_further():
+def test_runs_of_a_model_say_that_it_was_measured_and_move_no_constant():
     key = shipped_key()
     engine, recipe = hardware_db.load_engine(key.engine), recipes.load_recipe(key)
     there = on(engine, key.system)
     further = on(engine, key.system, recipe)
     assert further.measured_on == "recipe" and recipe.scales.points > 0
-    for name, factor in recipe.factors.items():
-        assert getattr(further, name) == pytest.approx(getattr(there, name) * factor)
+    assert {name: getattr(further, name) for name in FIELDS} == {
+        name: getattr(there, name) for name in FIELDS
+    }
+    runs = engine.measurements.runs[key.parameters]
+    assert (
+        sum((run.weights, run.system) == (key.weights, key.system) for run in runs.facts)
+        == recipe.scales.points
+    )
 
 
 def test_every_factor_that_ships_is_of_a_constant_and_within_reason():

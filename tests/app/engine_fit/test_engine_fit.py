@@ -1,4 +1,4 @@
-"""The fit of engines: three levels, what is left out together, intervals, and its files."""
+"""The fit of engines: two levels, neighbours, what is left out together, intervals, its files."""
 
 import csv
 from dataclasses import dataclass, replace
@@ -9,9 +9,12 @@ import pytest
 import hardware_db
 from app.engine_fit.hierarchy import Design, fit
 from app.engine_fit.interval_tables import AS_GENERIC, OWN, coverage_table, interval_table
+from app.engine_fit.neighbours import by_model, fit_kernels
 from app.engine_fit.splits import Residuals, _folds, error_figures, left_out, with_own_runs
 from app.engine_fit.targets import Target, load_measurements
-from app.engine_fit.writing import write_devices, write_recipes
+from app.engine_fit.writing import write_devices, write_kernels, write_runs
+from app.scenario.points_row import Point
+from app.scenario.scenario import Scenario
 from genz_core.deployment import tuned
 from genz_core.engine import CONSTANTS, FIELDS, EngineProfile
 from genz_core.engine_calibration import moved
@@ -32,6 +35,11 @@ class Synthetic:
     targets: list
     engine: str = "synthetic"
     prior: EngineProfile = PRIOR
+
+    @property
+    def rows(self):
+        loads = [int(BATCH[at % len(BATCH)]) for at in range(1 + max(t.row for t in self.targets))]
+        return [Point(str(load), Scenario(), load) for load in loads]
 
     def logs(self, moves, wanted=None):
         engines = [
@@ -65,11 +73,13 @@ def synthetic(slow=(), scale=1.0, serving=True):
                         "set": "serving" if serving else "published",
                         "model": model, "system": system, "engine": "synthetic", "tier": "measured",
                         "recipe": f"{len(model)}|{system}|fp8", "named": model,
+                        "parameters": str(len(model)), "family": system,
                         "configuration": f"{model}|{system}|{batch}", "batch": str(batch),
                         "possible": "yes",
                         "load": "high",
                     }  # fmt: skip
-                    targets.append(Target(row, metric, time * scale, facts))
+                    run = f"{model}|{system}|{batch}"
+                    targets.append(Target(row, metric, time * scale, facts, run))
     return Synthetic(targets)
 
 
@@ -81,11 +91,11 @@ def level(fitted, name, label, field):
     raise LookupError(label)
 
 
-def test_each_target_is_moved_by_its_engine_its_device_and_its_recipe():
+def test_each_target_is_moved_by_its_engine_and_its_device_and_scaled_by_its_recipe():
     data = synthetic()
     design = Design.of_targets(data.targets)
     moves = design.moves(np.ones(design.widths.size))
-    levels = [1 + bool(c.device) + bool(c.recipe) for c in CONSTANTS]
+    levels = [1 + bool(c.device) for c in CONSTANTS]
     np.testing.assert_array_equal(moves, np.tile(levels, (len(data.targets), 1)))
     assert set(design.scales(np.ones(design.widths.size))) == {1.0}
 
@@ -114,18 +124,46 @@ def test_a_device_left_out_is_priced_with_the_engine():
     assert np.abs(configurations.logs[slow]).max() < 0.12
 
 
-def test_a_scale_that_all_runs_of_a_recipe_share_is_found_and_removed():
+def test_what_all_runs_of_a_model_miss_together_their_neighbours_correct():
     fitted = fit(synthetic(scale=1.3))
     held_out = left_out([fitted], "configuration")
     assert np.median(np.abs(held_out.logs)) < 0.06
 
 
+def test_a_kernel_learns_what_runs_share_and_how_noisy_they_are():
+    data = synthetic()
+    generator = np.random.default_rng(0)
+    of_model = {"7b": 0.3, "70b": -0.3}
+    logs = np.array([of_model[t.facts["model"]] for t in data.targets])
+    quiet, noisy = (
+        fit_kernels([(data, logs + generator.normal(0, sigma, logs.size))])["tpot_s"]
+        for sigma in (0.01, 0.1)
+    )
+    assert quiet.noise < 0.05 < noisy.noise
+    assert quiet.constant["model"] > quiet.constant["release"]
+
+
+def test_the_served_runs_of_a_model_stand_together_and_batches_are_none():
+    data = synthetic()
+    blocks = list(by_model(data, np.arange(float(len(data.targets)))))
+    assert [len(runs.names) for runs, _ in blocks] == [len(SYSTEMS) * len(BATCH)] * len(MODELS)
+    runs, rows = blocks[0]
+    first = rows[runs.names[0]]
+    assert runs.logs["ttft_s"][0] == -first["ttft_s"]
+    assert not list(by_model(synthetic(serving=False), np.zeros(len(BATCH) * 6)))
+
+
 def test_own_runs_help_a_model_that_nobody_measured():
     """One of the two models takes 1.5 times as long as anything said so far."""
     targets = [
-        replace(t, row=t.row + len(BATCH) * again)
+        replace(t, row=t.row + len(BATCH) * again, run=f"{t.run}|{again}")
         if t.facts["model"] == "7b"
-        else replace(t, row=t.row + len(BATCH) * again, measured_s=t.measured_s * 1.5)
+        else replace(
+            t,
+            row=t.row + len(BATCH) * again,
+            run=f"{t.run}|{again}",
+            measured_s=t.measured_s * 1.5,
+        )
         for again in (0, 1)
         for t in synthetic().targets
     ]
@@ -215,13 +253,20 @@ def test_static_batches_know_devices_and_requests_know_recipes():
 def test_the_files_hold_what_was_fitted(tmp_path):
     fitted = fit(synthetic(slow=["h200"]))
     assert write_devices([fitted], tmp_path / "devices.csv") == len(SYSTEMS)
-    assert write_recipes([fitted], tmp_path / "recipes.csv") == len(SYSTEMS) * len(MODELS)
+    runs = len(SYSTEMS) * len(MODELS) * len(BATCH)
+    assert write_runs([fitted], tmp_path / "runs.csv") == runs
+    kernels = fit_kernels([(fitted.data, fitted.logs)])
+    write_kernels(kernels, tmp_path / "kernels.csv")
     rows = list(csv.DictReader((tmp_path / "devices.csv").open()))
     slow = next(row for row in rows if row["system"] == "h200")
     expected = level(fitted, "device", "h200", "memory_efficiency")
     assert float(slow["memory_efficiency"]) == pytest.approx(expected, abs=1e-4)
-    recipe = next(csv.DictReader((tmp_path / "recipes.csv").open()))
-    assert int(recipe["points"]) == len(BATCH)
+    run = next(csv.DictReader((tmp_path / "runs.csv").open()))
+    at = next(n for n, t in enumerate(fitted.data.targets) if t.run == run["id"])
+    assert float(run["tpot_s"]) == pytest.approx(-fitted.logs[at], abs=1e-5)
+    terms = list(csv.DictReader((tmp_path / "kernels.csv").open()))
+    noise = {row["figure"]: float(row["value"]) for row in terms if row["term"] == "noise"}
+    assert noise == {name: pytest.approx(k.noise, rel=1e-3) for name, k in kernels.items()}
 
 
 @pytest.mark.parametrize("engine", ["habana", "tensorrt-edge-llm"])

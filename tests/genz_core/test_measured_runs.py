@@ -1,0 +1,123 @@
+"""Measured runs correct their neighbours, fade away from them, and doubt outliers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genz_core.measured_runs import NEAR, SHARED, SIZES, Kernel, MeasuredRuns, RunFacts
+
+HERE = RunFacts("fp8", "h100-sxm5-80gb", "hopper", "0.9.0")
+ELSEWHERE = RunFacts("bf16", "a100-sxm4-80gb", "ampere", "0.8.0")
+KERNEL = Kernel(
+    dict.fromkeys(SHARED, 0.1), dict.fromkeys(NEAR, 0.1), (1.0,) * len(SIZES), noise=0.02
+)
+BESIDE = {"isl": 1024, "osl": 1024, "concurrency": 64, "tp": 2, "pp": 1, "dp": 1, "ep": 1}
+
+
+def sizes(*changes: dict[str, float]) -> np.ndarray:
+    return np.array([[({**BESIDE, **change})[name] for name in SIZES] for change in changes])
+
+
+def runs(logs: list[float], at: np.ndarray, facts: list[RunFacts] | None = None) -> MeasuredRuns:
+    names = tuple(f"run {number}" for number in range(len(logs)))
+    kinds = tuple(facts or [HERE] * len(logs))
+    return MeasuredRuns(names, kinds, np.log(at), {"tpot_s": np.array(logs)}, {"tpot_s": KERNEL})
+
+
+LADDER = sizes(*({"concurrency": users} for users in (4, 16, 64, 256)))
+
+
+def test_a_run_that_was_measured_is_predicted_as_it_was_within_its_noise():
+    known = runs([0.2, 0.25, 0.3, 0.35], LADDER)
+    found = known.correction("tpot_s", HERE, LADDER)
+    assert found.log == pytest.approx([0.2, 0.25, 0.3, 0.35], abs=0.02)
+    assert np.all(found.deviation < 2 * KERNEL.noise)
+
+
+def test_between_two_runs_lies_what_they_say():
+    known = runs([0.2, 0.3], LADDER[1:3])
+    (middle,) = known.correction("tpot_s", HERE, sizes({"concurrency": 32})).log
+    assert 0.2 < middle < 0.3
+
+
+def test_what_shares_less_is_corrected_less_and_is_less_certain():
+    known = runs([0.3, 0.3, 0.3, 0.3], LADDER)
+    kinds = (
+        HERE,
+        RunFacts("fp8", "h100-sxm5-80gb", "hopper", "0.9.1"),
+        RunFacts("fp8", "h200-sxm-141gb", "hopper"),
+        RunFacts("bf16", "b200-sxm-180gb", "blackwell"),
+    )
+    found = [known.correction("tpot_s", kind, LADDER[2:3]) for kind in kinds]
+    logs, spread = ([float(getattr(f, name)[0]) for f in found] for name in ("log", "deviation"))
+    assert logs == sorted(logs, reverse=True) and logs[-1] > 0
+    assert spread == sorted(spread)
+
+
+def test_far_sizes_keep_only_what_holds_for_all_sizes():
+    known = runs([0.4, -0.4], LADDER[[0, 3]])
+    (far,) = known.correction("tpot_s", HERE, sizes({"isl": 10**8, "osl": 1, "tp": 4096})).log
+    assert far == pytest.approx(0.0, abs=0.01)
+
+
+def test_an_unknown_version_is_like_no_other_not_like_another_unknown_one():
+    unknown = RunFacts("fp8", "h100-sxm5-80gb", "hopper")
+    known = runs([0.3], LADDER[:1], [unknown])
+    same = known.correction("tpot_s", unknown, LADDER[:1]).log
+    versioned = runs([0.3], LADDER[:1]).correction("tpot_s", HERE, LADDER[:1]).log
+    assert same[0] < versioned[0]
+
+
+def test_a_run_that_contradicts_its_neighbours_weighs_little():
+    logs = [0.1] * 9 + [2.0]
+    users = sizes(*({"concurrency": 8 * number} for number in range(1, 11)))
+    known = runs(logs, users)
+    weights = known.weights("tpot_s")
+    assert weights[-1] < 0.2 * weights[:-1].min()
+    (found,) = known.correction("tpot_s", HERE, sizes({"concurrency": 60})).log
+    assert found == pytest.approx(0.1, abs=0.05)
+
+
+def test_runs_without_a_figure_say_nothing_of_it():
+    known = runs([0.3, np.nan], LADDER[:2])
+    alone = runs([0.3], LADDER[:1])
+    at = sizes({"concurrency": 10})
+    both, one = (r.correction("tpot_s", HERE, at) for r in (known, alone))
+    assert both.log == pytest.approx(one.log) and both.deviation == pytest.approx(one.deviation)
+    assert both.weights[0, 1] == 0
+
+
+@given(
+    st.lists(st.floats(-1, 1), min_size=1, max_size=8),
+    st.lists(st.floats(1, 1e6), min_size=3, max_size=3),
+)
+def test_laws_of_a_correction(logs: list[float], at: list[float]):
+    users = sizes(*({"concurrency": 2.0**number} for number in range(len(logs))))
+    known = runs(logs, users, [HERE, ELSEWHERE][: len(logs)] + [HERE] * max(len(logs) - 2, 0))
+    places = sizes(*({"isl": size} for size in at))
+    found = known.correction("tpot_s", HERE, places)
+    assert np.all(found.deviation >= KERNEL.noise)
+    assert np.all(found.deviation <= np.hypot(np.sqrt(KERNEL.variance), KERNEL.noise) + 1e-12)
+    assert found.log == pytest.approx(found.weights @ np.array(logs), abs=1e-12)
+    alone = [known.correction("tpot_s", HERE, places[n : n + 1]).log[0] for n in range(3)]
+    assert found.log == pytest.approx(alone, abs=1e-12)
+
+
+def test_many_configurations_are_corrected_as_one_by_one():
+    known = runs([0.2, 0.3], LADDER[:2])
+    places = sizes(*({"isl": float(size)} for size in range(1, 5001)))
+    found = known.correction("tpot_s", HERE, places)
+    assert found.log.shape == (5000,) and found.weights.shape == (5000, 2)
+    assert found.log[4500] == pytest.approx(
+        known.correction("tpot_s", HERE, places[4500:4501]).log[0]
+    )
+
+
+def test_picked_runs_are_those_alone():
+    known = runs([0.2, 0.3, 0.4], LADDER[:3])
+    picked = known.picked(np.array([True, False, True]))
+    assert picked.names == ("run 0", "run 2") and picked.logs["tpot_s"].tolist() == [0.2, 0.4]
+    assert known.count(HERE) == 3 and known.count(ELSEWHERE) == 0
