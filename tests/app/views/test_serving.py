@@ -65,10 +65,8 @@ def test_a_measured_recipe_is_named_with_its_points():
     measured = Scenario(model="openai/gpt-oss-120b", engine="vllm")
     recipe = resolve(measured).engine.recipe
     assert recipe is not None
-    assert (
-        load_curves.basis(Setup(measured))
-        == f"corrected by {recipe.points} measured runs of this model here"
-    )
+    basis = f"corrected by {recipe.points} measured runs of this model here"
+    assert load_curves.basis(Setup(measured)) == basis
     app = opened("serving", model="openai/gpt-oss-120b", engine="vllm")
     assert basis in captions(app)
 
