@@ -38,6 +38,8 @@ SHARED: Mapping[str, tuple[str, ...]] = {
 }
 #: Those of `SHARED` within which near sizes have near residuals.
 NEAR = ("model", "family", "recipe", "release")
+#: Largest residual of a figure that a run may tell: beyond, something else ran than is described.
+MOST: Mapping[str, float] = {"tpot_s": float(np.log(2.0)), "ttft_s": float(np.log(4.0))}
 FREEDOM = 4.0  # degrees of Student's t
 _ROUNDS = 5  # of weights
 _AT_ONCE = 4096  # configurations whose neighbours are compared in one array
@@ -143,8 +145,11 @@ class MeasuredRuns:
         return sum((run.weights, run.system) == alike for run in self.facts)
 
     def correction(self, figure: str, facts: RunFacts, sizes: Array) -> Correction:
-        """The correction of a figure ("tpot_s", "ttft_s") at sizes, [configs, sizes]."""
-        logs = np.log(np.maximum(sizes, 1.0))
+        """The correction of a figure ("tpot_s", "ttft_s") at sizes, [configs, sizes].
+
+        Sizes beyond all runs count as the largest or smallest of theirs: trends are not continued.
+        """
+        logs = np.clip(np.log(sizes), self.sizes.min(0), self.sizes.max(0))
         parts = [
             self._corrected(figure, facts, logs[start : start + _AT_ONCE])
             for start in range(0, len(logs), _AT_ONCE)
@@ -204,8 +209,9 @@ class MeasuredRuns:
     def _signal(self, figure: str) -> tuple[Array, Array]:
         """Covariance of the runs without noise, and their residuals, 0 where there is none."""
         known = np.isfinite(self.logs[figure])
+        residuals = np.clip(np.where(known, self.logs[figure], 0.0), -MOST[figure], MOST[figure])
         signal = self.kernels[figure].covariance(self.shared, self.sizes, self.sizes)
-        return signal * np.outer(known, known), np.where(known, self.logs[figure], 0.0)
+        return signal * np.outer(known, known), residuals
 
 
 _FIELDS = ("log", "deviation", "weights")

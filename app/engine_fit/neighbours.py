@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 
 from app.engine_fit.targets import EngineFitData
 from genz_core.engine_calibration import SCALES
-from genz_core.measured_runs import NEAR, SHARED, SIZES, Kernel, MeasuredRuns, RunFacts
+from genz_core.measured_runs import MOST, NEAR, SHARED, SIZES, Kernel, MeasuredRuns, RunFacts
 from genz_core.types import Array, Mask
 from hardware_db.measured_runs import kernels as shipped_kernels
 
@@ -68,7 +68,7 @@ def by_model(
                 sizes=np.log([run_sizes(data, at) for at in first]),
                 logs={
                     figure: np.array(
-                        [-logs[row[figure]] if figure in row else np.nan for row in rows.values()]
+                        [_missed(data, logs, row.get(figure)) for row in rows.values()]
                     )
                     for figure in _FIGURES
                 },
@@ -76,6 +76,12 @@ def by_model(
             ),
             rows,
         )
+
+
+def _missed(data: EngineFitData, logs: Array, at: int | None) -> float:
+    """ln(measured / predicted) of a target; none of a load that cannot have run."""
+    possible = at is not None and data.targets[at].facts["possible"] == "yes"
+    return -float(logs[at]) if at is not None and possible else np.nan
 
 
 def run_facts(data: EngineFitData, at: int) -> RunFacts:
@@ -135,7 +141,7 @@ def _unlikely(runs: MeasuredRuns, figure: str, kernel: Kernel, weights: Array) -
     """Negative logarithm of the marginal likelihood of residuals, but a constant."""
     known = np.isfinite(runs.logs[figure])
     signal = kernel.covariance(runs.shared, runs.sizes, runs.sizes)[np.ix_(known, known)]
-    residuals = runs.logs[figure][known]
+    residuals = np.clip(runs.logs[figure][known], -MOST[figure], MOST[figure])
     lower = np.linalg.cholesky(signal + np.diag(kernel.noise**2 / weights[known]))
     scaled = np.linalg.solve(lower, residuals)
     return float(0.5 * scaled @ scaled + np.log(np.diag(lower)).sum())

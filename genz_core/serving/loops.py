@@ -176,6 +176,7 @@ class _ServedModel:
             return scales
         facts = run_facts(self.engine, self.model, self.system)
         users = self.load.batch if self.traffic.rate_per_s is None else self._open(scales)
+        users = np.minimum(users, self.limit)
         split, everyone = self.parallelism, np.arange(one.size)
         columns = (
             self.traffic.isl,
