@@ -197,13 +197,16 @@ def measured_scale(resolved: Resolved, settings: Settings, drawn: Trace) -> floa
         return resolved.engine.recipe.tpot_scale
     requests, users = drawn.requests, settings.load.concurrency
     span = float(np.ptp(requests.arrival_s)) if len(requests) > 1 else 0.0
-    rate = len(requests) / span if span > 0 else None
+    open_loop = not users and span > 0
+    alone = max((users or len(requests)) // settings.replicas, 1)
+    lengths = (round(float(np.mean(x))) for x in (requests.input_tokens, requests.output_tokens))
+    isl, osl = (max(length, 1) for length in lengths)
     served = serve_resolved(
         resolved,
-        concurrency=users / settings.replicas if users else None if rate else float(len(requests)),
-        rate_per_s=None if users or rate is None else rate / settings.replicas,
-        isl=float(np.mean(requests.input_tokens)),
-        osl=float(np.mean(requests.output_tokens)),
+        concurrency=None if open_loop else alone,
+        rate_per_s=len(requests) / span / settings.replicas if open_loop else None,
+        isl=isl,
+        osl=osl,
     )
     return float(served.tpot_scale[0])
 
