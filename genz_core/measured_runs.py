@@ -148,8 +148,11 @@ class MeasuredRuns:
         """The correction of a figure ("tpot_s", "ttft_s") at sizes, [configs, sizes].
 
         Sizes beyond all runs count as the largest or smallest of theirs: trends are not continued.
+        Drafts that no run has count as none: their steps are priced, and otherwise alike.
         """
         logs = np.clip(np.log(sizes), self.sizes.min(0), self.sizes.max(0))
+        if facts.drafts not in {run.drafts for run in self.facts}:
+            facts = replace(facts, drafts="")
         parts = [
             self._corrected(figure, facts, logs[start : start + _AT_ONCE])
             for start in range(0, len(logs), _AT_ONCE)

@@ -8,7 +8,7 @@ from typing import Literal, cast, get_args
 
 import numpy as np
 
-from app.scenario.drafting import Drafting
+from app.scenario.drafting import Drafting, drafted
 from app.scenario.scenario import Resolved, basis
 from app.scenario.served_rows import serve_resolved
 from app.scenario.setup import Setup, resolve_setup
@@ -202,7 +202,7 @@ def measured_scale(resolved: Resolved, settings: Settings, drawn: Trace) -> floa
     lengths = (round(float(np.mean(x))) for x in (requests.input_tokens, requests.output_tokens))
     isl, osl = (max(length, 1) for length in lengths)
     served = serve_resolved(
-        resolved,
+        drafted(resolved, settings.drafting),
         concurrency=None if open_loop else alone,
         rate_per_s=len(requests) / span / settings.replicas if open_loop else None,
         isl=isl,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -57,10 +59,25 @@ def test_what_shares_less_is_corrected_less_and_is_less_certain():
     assert spread == sorted(spread)
 
 
-def test_far_sizes_keep_only_what_holds_for_all_sizes():
-    known = runs([0.4, -0.4], LADDER[[0, 3]])
-    (far,) = known.correction("tpot_s", HERE, sizes({"isl": 10**8, "osl": 1, "tp": 4096})).log
-    assert far == pytest.approx(0.0, abs=0.01)
+def test_beyond_all_runs_the_nearest_edge_counts_and_no_trend_goes_on():
+    known = runs([0.1, 0.2, 0.3, 0.4], LADDER)
+    edge, beyond = known.correction(
+        "tpot_s", HERE, sizes({"concurrency": 256}, {"concurrency": 10**6, "isl": 10**7})
+    ).log
+    assert beyond == pytest.approx(edge)
+
+
+def test_a_run_tells_at_most_a_factor_of_two_of_a_step():
+    known = runs([3.0] * 4, LADDER)
+    (found,) = known.correction("tpot_s", HERE, LADDER[1:2]).log
+    assert 0.5 * np.log(2) < found <= np.log(2)
+
+
+def test_drafts_that_no_run_has_count_as_none():
+    known = runs([0.3], LADDER[:1])
+    drafting = replace(HERE, drafts="3")
+    plain, drafted = (known.correction("tpot_s", f, LADDER[:1]).log for f in (HERE, drafting))
+    assert drafted == pytest.approx(plain)
 
 
 def test_an_unknown_version_is_like_no_other_not_like_another_unknown_one():
@@ -84,14 +101,14 @@ def test_a_run_that_contradicts_its_neighbours_weighs_little():
 def test_runs_without_a_figure_say_nothing_of_it():
     known = runs([0.3, np.nan], LADDER[:2])
     alone = runs([0.3], LADDER[:1])
-    at = sizes({"concurrency": 10})
+    at = LADDER[:1]
     both, one = (r.correction("tpot_s", HERE, at) for r in (known, alone))
     assert both.log == pytest.approx(one.log) and both.deviation == pytest.approx(one.deviation)
     assert both.weights[0, 1] == 0
 
 
 @given(
-    st.lists(st.floats(-1, 1), min_size=1, max_size=8),
+    st.lists(st.floats(-0.6, 0.6), min_size=1, max_size=8),
     st.lists(st.floats(1, 1e6), min_size=3, max_size=3),
 )
 def test_laws_of_a_correction(logs: list[float], at: list[float]):

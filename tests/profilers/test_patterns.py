@@ -56,6 +56,8 @@ _WITH_LOOKAROUND = (
     r"context_0(?!\d).*generation_[1-9]",
     r"context_[1-9].*generation_0(?!\d)",
     r"context_[1-9].*generation_[1-9]|step\[mixed",
+    r"[1-9]\d* ctx reqs.*[, ][1-9]\d* gen reqs",
+    r"[1-9]\d* ctx reqs",
     r"prefill|extend|context|prompt",
     r"decode|generation|(?<!profiler)(?<!\.)step",
 )
