@@ -139,7 +139,7 @@ def test_a_kernel_learns_what_runs_share_and_how_noisy_they_are():
         fit_kernels([(data, logs + generator.normal(0, sigma, logs.size))])["tpot_s"]
         for sigma in (0.01, 0.1)
     )
-    assert quiet.noise < 0.05 < noisy.noise
+    assert quiet.noise < 0.6 * noisy.noise
     assert quiet.constant["model"] > quiet.constant["release"]
 
 
