@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+_OPENED = "opened_point"
 #: Fields of a deployment that the sidebar has a control for.
 FIELDS = ("system", "engine", "tp", "pp", "dp", "ep", "batch", "weights")
 
@@ -30,3 +31,10 @@ def scenario_of(row: Mapping[str, Any], system: str, weights: str) -> dict[str, 
 def open_as_scenario(fields: Mapping[str, Any]) -> None:
     """Set the sidebar's controls; only from a callback, before the sidebar is drawn."""
     st.session_state.update({name: fields[name] for name in FIELDS if name in fields})
+    st.session_state[_OPENED] = True
+
+
+def draw_opened() -> None:
+    """Draw the whole page again after a click in a fragment: the sidebar is not part of it."""
+    if st.session_state.pop(_OPENED, False):
+        st.rerun()

@@ -15,6 +15,7 @@ from app.decide.asked import Asked
 from app.decide.frontiers import Curve
 from app.jobs import SIMULATING
 from app.planning.answer import Answer
+from app.planning.document import document
 from app.planning.families import LeftOut
 from app.planning.search import Priced
 from genz_core.errors import RidgelineError
@@ -39,6 +40,16 @@ def answered(asked: Asked) -> Answer | None:
 @cached.by_setup(32)
 def _quick(asked: Asked) -> Answer:
     return asking.answer(asked, _priced(asked.untargeted))
+
+
+def document_of(asked: Asked, answer: Answer) -> dict[str, Any]:
+    """As `app.planning.document.document`; shared between visitors, not to be changed."""
+    return _document(asked) if asked.is_quick and not answer.changes else document(answer)
+
+
+@cached.by_setup(32)
+def _document(asked: Asked) -> dict[str, Any]:
+    return document(_quick(asked))
 
 
 @cached.by_setup(16)

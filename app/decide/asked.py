@@ -33,7 +33,8 @@ class Asked:
 
     model_config: text of a config.json, "" to look the name up.  systems: names, each with the
     text of its YAML or "".  load: "rate" or "concurrency", amount: of it.  target, rank,
-    confidence: see `ridgeline.plan`.  engines, weights, kinds, speculation: empty for all, the
+    confidence: see `ridgeline.plan`.  simulate: whether the best are simulated though no target is
+    on a percentile.  engines, weights, kinds, speculation: empty for all, the
     checkpoint's, or none.  prices: rent of a device [USD per hour] by system.
     own_folder, own_edition: the visitor's files, which tell apart what is cached.
     """
@@ -48,6 +49,7 @@ class Asked:
     target: str = ""
     rank: str = ""
     confidence: float = 0.0
+    simulate: bool = False
     devices: tuple[int, int] = (1, 64)
     engines: tuple[str, ...] = ()
     weights: tuple[str, ...] = ("",)
@@ -62,7 +64,7 @@ class Asked:
     @property
     def untargeted(self) -> Asked:
         """The same without what only chooses among priced candidates."""
-        return replace(self, target="", rank="", confidence=0.0)
+        return replace(self, target="", rank="", confidence=0.0, simulate=False)
 
     @property
     def is_quick(self) -> bool:
@@ -93,7 +95,10 @@ class Asked:
         )  # fmt: skip
         model = source_of(self.model, self.model_config)
         targets = parse_targets(self.target)
-        return Question(model, space, demand, targets, self.rank, self.confidence)
+        simulated = self.simulate or any(target.figure.percentile for target in targets)
+        return Question(
+            model, space, demand, targets, self.rank, self.confidence, simulate=simulated
+        )
 
 
 def _system(name: str, text: str) -> SystemSource | System:

@@ -17,7 +17,7 @@ from app.decide.asked import Asked
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points, shape
 from app.planning.answer import Answer
-from app.planning.document import deployment_row, document
+from app.planning.document import deployment_row
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -29,8 +29,8 @@ Named = Mapping[str, Any]
 def show(asked: Asked, answer: Answer, setup: Setup) -> None:
     """Draw the answer to a question."""
     if not answer.short.plans:
-        _nothing(asked, answer)
-    named = document(answer)
+        answer = _nothing(asked, answer)
+    named = planned.document_of(asked, answer)
     if named["plans"]:
         _best(named)
         _table(named)
@@ -39,14 +39,15 @@ def show(asked: Asked, answer: Answer, setup: Setup) -> None:
         ["Start it", "Why not the others", "Check it", "Take it along"], key="plan_tab",
         bind="query-params",
     )  # fmt: skip
-    with _start:
-        _launch(named)
-    with _why:
-        _others(named)
-    with _check:
-        _measure(named)
-    with _take:
-        _downloads(named, answer, setup)
+    for tab, draw in (
+        (_start, lambda: _launch(named)),
+        (_why, lambda: _others(named)),
+        (_check, lambda: _measure(named)),
+        (_take, lambda: _downloads(named, answer, setup)),
+    ):
+        if tab.open:
+            with tab:
+                draw()
     with st.expander("Notes", icon=":material/info:"):
         for note in [*named["notes"], *(f"{o['what']}: {o['why']}" for o in named["left_out"])]:
             st.markdown(f"- {plain(note)}")
@@ -106,14 +107,16 @@ def _table(named: Named) -> None:
                  placeholder="–")  # fmt: skip
 
 
-def _nothing(asked: Asked, answer: Answer) -> None:
+def _nothing(asked: Asked, answer: Answer) -> Answer:
+    """Draw what would have to change; returns the answer with it."""
     st.warning(
         "No deployment of this space meets every target. What would have to change, each priced "
         "anew:", icon=":material/block:",
     )  # fmt: skip
-    changed = planned.with_changes(asked, answer).changes
-    for change in changed:
+    changed = planned.with_changes(asked, answer)
+    for change in changed.changes:
         st.markdown(f"- {plain(change.words)}")
+    return changed
 
 
 # ------------------------------------------------------------------------------- the chart
@@ -138,6 +141,7 @@ def _opened(key: str, answer: Answer, asked: Asked) -> None:
 
 @st.fragment
 def _chart(asked: Asked, answer: Answer) -> None:
+    open_point.draw_opened()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         x = st.selectbox("Across", list(ACROSS), format_func=lambda n: ACROSS[n].words,
                          key="plan_x", bind="query-params", width=180)  # fmt: skip

@@ -152,6 +152,10 @@ def _more(targets: str) -> Asked:
             "Shortest length", 0.05, 1.0, 1.0, 0.05, key="plan_ratio", bind="query-params",
             help="Lengths are uniform between this share of the sidebar's and all of them.",
         )  # fmt: skip
+    simulate = st.toggle(
+        "Simulate the best", key="plan_simulate", bind="query-params",
+        help="Request by request, for percentiles; always where a target is on one.",
+    )  # fmt: skip
     extra = st.text_input(
         "More targets", key="plan_targets", bind="query-params",
         placeholder="ttft_p99 < 1s, joules_per_token < 2, output_tokens_per_s > 5000",
@@ -159,6 +163,7 @@ def _more(targets: str) -> Asked:
     return Asked(
         model="", systems=(), target=", ".join(filter(None, (targets, extra))),
         rank="" if rank == "cost" else str(rank), confidence=confidence / 100.0,
+        simulate=simulate,
         length_ratio=ratio, devices=_range(devices), engines=tuple(engines),
         weights=tuple("" if w == FORMATS[0] else w for w in weights) or ("",),
         kinds=tuple(kinds) or ("aggregated",), speculation=tuple(drafts),

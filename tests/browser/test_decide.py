@@ -1,0 +1,76 @@
+"""Page Plan in a browser: an answer, a click that opens a deployment, reports that are saved."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.browser.conftest import SETTLED
+
+pytestmark = pytest.mark.browser
+
+QUESTION = {"model": "Qwen/Qwen3-32B", "plan_rate": "20.0"}
+DRAWN = ".js-plotly-plot .main-svg"
+PAGES = ("plan", "frontiers", "sensitivity", "economics")
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_answer_fits_the_screen(open_page, width: int):
+    page = open_page("plan", **QUESTION)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.wait_for_selector(DRAWN)
+    assert page.get_by_text("Meets all targets").count()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_change_of_a_target_is_in_the_answer_and_in_the_address(open_page):
+    page = open_page("plan", **QUESTION)
+    box = page.get_by_role("spinbutton", name="TPOT below [ms]")
+    box.fill("15")
+    box.press("Enter")
+    page.wait_for_function("() => location.search.includes('plan_tpot=15')")
+    page.wait_for_selector(SETTLED)
+    page.wait_for_selector("text=/tpot < 15.0 ms/ >> visible=true")
+
+
+def test_a_click_on_a_point_opens_it_as_the_scenario(open_page):
+    page = open_page("plan", **QUESTION)
+    page.wait_for_selector(DRAWN)
+    page.locator(".js-plotly-plot").first.scroll_into_view_if_needed()
+    at = page.evaluate(
+        """() => {
+            const chart = document.querySelector('.js-plotly-plot');
+            const plans = chart.data.findIndex(trace => trace.name.startsWith('the plans'));
+            const frame = chart.querySelector('.nsewdrag').getBoundingClientRect();
+            const layout = chart._fullLayout, trace = chart.data[plans];
+            return [frame.left + layout.xaxis.d2p(trace.x[0]),
+                    frame.top + layout.yaxis.d2p(trace.y[0])];
+        }"""
+    )
+    page.mouse.move(*at)
+    time.sleep(0.5)
+    page.mouse.click(*at)
+    page.wait_for_selector("text=/Opened as the scenario/ >> visible=true")
+    page.wait_for_function("() => location.search.includes('engine=')")
+
+
+def test_the_report_and_the_plan_are_saved(open_page):
+    page = open_page("plan", plan_tab="Take it along", **QUESTION)
+    with page.expect_download() as saving:
+        page.get_by_role("button", name="Report (HTML)").click()
+    text = Path(saving.value.path()).read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>") and "<svg" in text
+    with page.expect_download() as saving:
+        page.get_by_role("button", name="Plan (JSON)").click()
+    named = json.loads(Path(saving.value.path()).read_text(encoding="utf-8"))
+    assert named["plans"][0]["tpot_s"] < 0.03
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_that_decides_opens_with_a_chart(open_page, path: str):
+    page = open_page(path, batch=16, engine="vllm")
+    page.wait_for_selector(DRAWN)
+    assert not page.get_by_test_id("stException").count()
