@@ -2,8 +2,10 @@
 
 Two judges: the prediction (a figure beyond the bad end of its interval at a level) and a baseline,
 another result of the same load (a figure worse than its own there by more than noise).  Noise is
-the standard error of both means, or the spread of repeated baselines, and at least `tolerance`, an
-assumption about how far runs of one deployment differ.  Better than predicted is said, not failed.
+the standard error of both means, of a percentile the ranks that chance may give it, or the spread
+of repeated baselines, and at least `tolerance`, an assumption about how far runs of one deployment
+differ.  A percentile with too few requests beyond it is not judged.  Better than predicted is said,
+not failed.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any, Literal
+
+import numpy as np
 
 from app.benchmarks.comparison import Comparison, Point, Row, measured_figures
 from app.benchmarks.levels import quantile
@@ -194,6 +198,8 @@ def _by_baseline(
             continue
         reference = fmean(value for _, value in earlier)
         noise = _noise(row, point.measurement, earlier, level)
+        if math.isinf(noise):
+            continue
         found.append(_against(point.label, row, reference, max(noise, tolerance)))
     return found
 
@@ -214,7 +220,8 @@ def _noise(
     earlier: Sequence[tuple[ServingMeasurement, float]],
     level: float,
 ) -> float:
-    """Share of the reference that chance explains at a level; 0 where nothing tells.
+    """Share of the reference that chance explains at a level; 0 where nothing tells, infinity
+    where a percentile has too few requests to be judged.
 
     Repeats tell by their spread; of single runs the means by their standard errors, as if requests
     were independent of each other.
@@ -223,11 +230,34 @@ def _noise(
     if len(values) > 2:
         spread = stdev(values) / fmean(values) * math.sqrt(1.0 + 1.0 / len(values))
         return quantile(level) * spread
-    if not row.figure.endswith("_mean_s"):
+    if row.is_rate:
         return 0.0
-    latency = f"{row.figure.removesuffix('_mean_s')}_s"
+    stem, _, what = row.figure.removesuffix("_s").partition("_")
+    latency = f"{stem}_s"
+    if what != "mean":
+        return _percentile_noise(earlier[0][0], latency, float(what[1:]), level)
     errors = [_relative_error(getattr(one, latency), one) for one in (measured, earlier[0][0])]
     return quantile(level) * math.hypot(*errors)
+
+
+def _percentile_noise(
+    measurement: ServingMeasurement, latency: str, percent: float, level: float
+) -> float:
+    """How much larger a percentile may come out by chance, as a share of it.
+
+    Chance moves its rank by the standard error of a binomial share, of two runs; the value there is
+    read from the percentiles that are known.  Infinity where that rank lies beyond them.
+    """
+    spread: Percentiles = getattr(measurement, latency)
+    count = measurement.load.completed or measurement.load.requests or spread.count
+    if not count:
+        return 0.0
+    share = percent / 100.0
+    rank = percent + 100.0 * quantile(level) * math.sqrt(2.0 * share * (1.0 - share) / count)
+    known = [(at, value) for at, value in spread.at.items() if at >= percent]
+    if not known or rank > known[-1][0]:
+        return math.inf
+    return float(np.interp(rank, *zip(*known, strict=True))) / known[0][1] - 1.0
 
 
 def _relative_error(spread: Percentiles, measurement: ServingMeasurement) -> float:

@@ -109,3 +109,14 @@ def test_the_document_says_what_was_judged_and_taken(ridgeline, result):
     assert run["priced"]["system"] == "h100-sxm5-80gb" and run["priced"]["engine"] == "vllm"
     assert {one["field"] for one in run["filled"]} >= {"model", "engine", "load"}
     assert {one["figure"] for one in document["verdicts"]} >= {"ttft_mean_s", "tpot_mean_s"}
+
+
+def test_a_percentile_is_judged_by_the_rank_that_chance_may_give_it(read):
+    run = {**RUN, "p90_ttft_ms": 100.0, "p99.9_ttft_ms": 300.0, "completed": 10_000}
+    late = compared(read({**run, "p90_ttft_ms": 107.0, "p99_ttft_ms": 200.0}), given={})
+    of = {one.figure: one for one in guard(late, [read(run)]).verdicts}
+    assert of["ttft_p90_s"].outcome == of["ttft_p99_s"].outcome == "fail"
+    few = {**run, "completed": 400}
+    late = compared(read({**few, "p90_ttft_ms": 107.0, "p99_ttft_ms": 200.0}), given={})
+    of = {one.figure: one for one in guard(late, [read(few)]).verdicts}
+    assert of["ttft_p90_s"].outcome == "pass" and "ttft_p99_s" not in of
