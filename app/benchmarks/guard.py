@@ -257,7 +257,8 @@ def _percentile_noise(
     known = [(at, value) for at, value in spread.at.items() if at >= percent]
     if not known or rank > known[-1][0]:
         return math.inf
-    return float(np.interp(rank, *zip(*known, strict=True))) / known[0][1] - 1.0
+    ranks, values = ([pair[side] for pair in known] for side in (0, 1))
+    return float(np.interp(rank, ranks, values)) / values[0] - 1.0
 
 
 def _relative_error(spread: Percentiles, measurement: ServingMeasurement) -> float:
