@@ -11,6 +11,7 @@
     ├── OutOfMemory          a configuration that does not fit its devices
     ├── MissingSpec          a figure that the datasheet does not state and the estimate needs
     ├── UnsupportedModel     an architecture, or a key that changes its shape, without a builder
+    │   └── NotADecoder      an encoder, an encoder-decoder, a front end, a diffusion language model
     ├── ReportError          a profiler report that cannot be read
     └── MeasurementError     a run that could not be measured
 
@@ -109,6 +110,19 @@ class UnsupportedModel(RidgelineError):
     """An architecture, or a key that changes its shape, that no builder understands."""
 
     code = "unsupported_model"
+
+
+class NotADecoder(UnsupportedModel):
+    """A checkpoint of another kind than a decoder: estimates would be of something else.
+
+    kind: what it is instead ("encoder-only", "encoder-decoder").
+    """
+
+    code = "not_a_decoder"
+
+    def __init__(self, message: str, kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class ReportError(RidgelineError):

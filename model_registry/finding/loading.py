@@ -17,6 +17,7 @@ from model_registry.finding.catalog import shipped_models
 from model_registry.finding.lookup import resolve_name
 from model_registry.finding.sources import Checkpoint, ModelSource, find_checkpoint
 from model_registry.graph.model import DecoderModel
+from model_registry.kinds import refuse_other_kinds
 from model_registry.quantization.overrides import override_formats, quantised_formats
 from model_registry.quantization.published import published_precision
 from model_registry.quantization.resolve import resolve_precision
@@ -45,12 +46,13 @@ def load(
 
     Raises:
         UnknownModel: no such name; near names are listed.
+        NotADecoder: an encoder, an encoder-decoder, a front end or a diffusion language model.
         UnsupportedModel: a type that is neither described nor in transformers, or a key that may
             change the shape and is not understood.
         UnknownPrecision, InvalidValue: bad formats or sizes.
         MissingSpec: only a trace would do, and torch or transformers is not installed.
     """
-    checkpoint = find_checkpoint(source, quant_config)
+    checkpoint = _decoder(source, quant_config)
     precision, notes = _in_formats(
         checkpoint,
         weights=weights,
@@ -87,7 +89,7 @@ def traced(
     Raises:
         RidgelineError: as `load`; no rewrite of that name.
     """
-    checkpoint = find_checkpoint(source, quant_config)
+    checkpoint = _decoder(source, quant_config)
     return _trace(checkpoint, *_in_formats(checkpoint, **formats), without)
 
 
@@ -99,12 +101,26 @@ def is_trace_missing(source: ModelSource, *, described: bool = True) -> bool:
     Raises:
         RidgelineError: as `load`.
     """
-    checkpoint = find_checkpoint(source)
+    checkpoint = _decoder(source)
     if not described and checkpoint.keys.model_type in model_types():
         return False
     from model_registry.tracing import is_kept
 
     return not is_kept(checkpoint.config)
+
+
+def _decoder(
+    source: ModelSource, quant: str | Path | Mapping[str, Any] | None = None
+) -> Checkpoint:
+    """The checkpoint of a source.
+
+    Raises:
+        RidgelineError: as `find_checkpoint`.
+        NotADecoder: it is of another kind.
+    """
+    checkpoint = find_checkpoint(source, quant)
+    refuse_other_kinds(checkpoint.config, checkpoint.name)
+    return checkpoint
 
 
 def _in_formats(checkpoint: Checkpoint, **wishes: str | None) -> tuple[Precision, tuple[str, ...]]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from genz_core.errors import InvalidValue, MissingSpec, RidgelineError, UnsupportedModel
+from model_registry.kinds import Kind, not_a_decoder
 from model_registry.tracing.capture import ONE_AT_A_TIME
 from model_registry.tracing.checks import bounded_modules, checked_config
 from model_registry.tracing.config_keys import DROPPED, key_report, keys_read
@@ -77,6 +78,7 @@ def build_on_meta(config: Mapping[str, Any]) -> MetaModel:
     """The model of `config` on the meta device, in 16 bit, with its caches enabled.
 
     Raises:
+        NotADecoder: the class is of another kind.
         UnsupportedModel: transformers has no class of that type, or needs remote code for it.
         InvalidValue: sizes that are absurd or do not fit together.
         MissingSpec: torch or transformers is not installed.
@@ -86,6 +88,7 @@ def build_on_meta(config: Mapping[str, Any]) -> MetaModel:
     model_type = str(plain.get("model_type", ""))
     with quiet():
         settings = _settings(plain, model_type)
+        _refuse_other_kinds(settings, model_type)
         unknown, defaulted = _key_report(plain, settings, model_type)
         model, read = _instantiate(settings, model_type)
     _check_alias(model_type, model)
@@ -98,13 +101,21 @@ def default_config(model_type: str) -> dict[str, Any]:
 
     Raises:
         KeyError: transformers has no such type.
+        InvalidValue: the class has no defaults that it accepts itself.
         MissingSpec: torch or transformers is not installed.
     """
     require_torch()
     from transformers import CONFIG_MAPPING
 
     with quiet():
-        settings = CONFIG_MAPPING[model_type]()
+        try:
+            settings = CONFIG_MAPPING[model_type]()
+        except KeyError:
+            raise
+        except Exception as error:  # noqa: BLE001 - each class checks itself in its own way
+            raise InvalidValue(
+                f"transformers refuses its own defaults of {model_type}: {one_line(error)}"
+            ) from None
     written: dict[str, Any] = json.loads(settings.to_json_string(use_diff=False))
     return {**written, "model_type": model_type}
 
@@ -148,6 +159,26 @@ def _settings(plain: dict[str, Any], model_type: str) -> Any:
         raise InvalidValue(
             f"transformers refuses this {model_type} config: {one_line(error)}"
         ) from None
+
+
+def _refuse_other_kinds(settings: Any, model_type: str) -> None:
+    """Raise `NotADecoder` for what transformers itself knows as an encoder or encoder-decoder.
+
+    `model_registry.kinds` knows the types of today by name, this those of tomorrow.
+    """
+    from transformers import AutoModelForMaskedLM
+
+    inner = getattr(settings, "text_config", None)
+    for part in (settings,) if inner is None else (settings, inner):
+        kind: Kind | None = None
+        if getattr(part, "is_encoder_decoder", False) is True:
+            kind = "encoder-decoder"
+        elif type(part) in AutoModelForMaskedLM._model_mapping and not getattr(
+            part, "is_decoder", False
+        ):
+            kind = "encoder-only"
+        if kind:
+            raise not_a_decoder(kind, f"model_type {model_type!r}")
 
 
 def _instantiate(settings: Any, model_type: str) -> tuple[Any, set[str]]:

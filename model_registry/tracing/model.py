@@ -10,6 +10,7 @@ from genz_core.errors import InvalidValue, RidgelineError, UnsupportedModel
 from genz_core.types import Graph, Parallelism, Precision, Step
 from model_registry.blocks.frame import DeviceFrame
 from model_registry.graph.parallel_limits import invalid_reason
+from model_registry.kinds import refuse_other_kinds
 from model_registry.quantization.resolve import resolve_precision
 from model_registry.spec import Block, FeedForward, Layer, ModelSpec
 from model_registry.tracing import program_cache
@@ -128,6 +129,7 @@ def trace(
     without: names of `REWRITES` to leave out.  use_cache: read and keep programs on disk.
 
     Raises:
+        NotADecoder: the config is of another kind than a decoder.
         UnsupportedModel: transformers has no class for it, or the class needs remote code.
         InvalidValue: a config that is no model.
         MissingSpec: torch or transformers is not installed.
@@ -136,6 +138,7 @@ def trace(
     if unknown:
         raise InvalidValue(f"no rewrite is called {unknown[0]!r}; known: {', '.join(REWRITES)}")
     plain = checked_config(config)
+    refuse_other_kinds(plain, name)
     label = name or str(plain.get("_name_or_path") or plain.get("model_type", "traced model"))
     precision = resolve_precision(plain, hf_quant_config)
     stored = program_cache.program_key(plain, without) if use_cache else ""

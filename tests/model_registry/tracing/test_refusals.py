@@ -43,7 +43,7 @@ BAD: dict[str, tuple[Any, str]] = {
         {**LLAMA, "model_type": "nova", "auto_map": {"AutoModel": "evil.Model"}},
         "its publisher's own code, which is never run",
     ),
-    "a vision model": ({"model_type": "vit"}, "no language model"),
+    "a vision model": ({"model_type": "vit"}, "belongs to a vision front end"),
     "a million layers": ({**LLAMA, "num_hidden_layers": 10**6}, "num_hidden_layers = .*beyond any"),
     "a million heads": (
         {**LLAMA, "num_attention_heads": 10**6},

@@ -1,0 +1,157 @@
+"""Only decoders are priced; every other kind is refused in a sentence, before anything is built."""
+
+from typing import Any
+
+import pytest
+
+import model_registry
+from genz_core.errors import NotADecoder, RidgelineError, UnsupportedModel
+from model_registry.finding.catalog import shipped_models
+from model_registry.kinds import other_kind, refuse_other_kinds
+
+LLAMA: dict[str, Any] = {
+    "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "intermediate_size": 128, "vocab_size": 256, "architectures": ["LlamaForCausalLM"],
+}  # fmt: skip
+#: Configs as their publishers write them (the entries that tell the kind), and the kind.
+OTHERS: dict[str, tuple[dict[str, Any], str]] = {
+    "Whisper": (
+        {"model_type": "whisper", "architectures": ["WhisperForConditionalGeneration"],
+         "is_encoder_decoder": True},
+        "encoder-decoder",
+    ),
+    "BART": ({"model_type": "bart", "architectures": ["BartModel"]}, "encoder-decoder"),
+    "Marian": ({"model_type": "marian", "architectures": ["MarianMTModel"]}, "encoder-decoder"),
+    "Pegasus": ({"model_type": "pegasus"}, "encoder-decoder"),
+    "T5": ({"model_type": "t5", "d_model": 1024}, "encoder-decoder"),
+    "Florence-2": (
+        {"model_type": "florence2", "text_config": {"model_type": "bart"}}, "encoder-decoder"),
+    "BLIP-2 over T5": (
+        {"model_type": "blip-2", "text_config": {"model_type": "t5"}}, "encoder-decoder"),
+    "BERT": ({"model_type": "bert", "architectures": ["BertForMaskedLM"]}, "encoder-only"),
+    "bge": ({"model_type": "bert", "architectures": ["BertModel"]}, "encoder-only"),
+    "bge-m3": ({"model_type": "xlm-roberta"}, "encoder-only"),
+    "ModernBERT": ({"model_type": "modernbert"}, "encoder-only"),
+    "EmbeddingGemma": (
+        {"model_type": "gemma3_text", "use_bidirectional_attention": True}, "encoder-only"),
+    "LLaDA": (
+        {"model_type": "llada", "architectures": ["LLaDAModelLM"]}, "diffusion language model"),
+    "LLaDA under Llama's type": (
+        {**LLAMA, "architectures": ["LLaDAModelLM"]}, "diffusion language model"),
+    "Dream": (
+        {"model_type": "Dream", "architectures": ["DreamModel"]}, "diffusion language model"),
+    "ViT": ({"model_type": "vit"}, "vision front end"),
+    "CLIP": (
+        {"model_type": "clip", "text_config": {"model_type": "clip_text_model"}},
+        "vision front end",
+    ),
+    "wav2vec": ({"model_type": "wav2vec2"}, "speech front end"),
+    "Gemma 4's drafter": ({"model_type": "gemma4_assistant"}, "draft model"),
+    "a classifier": ({**LLAMA, "architectures": ["LlamaForSequenceClassification"]}, "classifier"),
+    "an encoder of a new type": (
+        {"model_type": "new_thing", "architectures": ["NewForMaskedLM"]}, "encoder-only"),
+    "an encoder-decoder of a new type": (
+        {"model_type": "new_thing", "is_encoder_decoder": True}, "encoder-decoder"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_kind_is_refused_in_one_sentence(name: str) -> None:
+    config, kind = OTHERS[name]
+    with pytest.raises(NotADecoder, match=f"belongs to an? {kind}, which .*only decoders") as told:
+        model_registry.load(config)
+    assert told.value.kind == kind and "\n" not in str(told.value) and len(str(told.value)) < 400
+    assert isinstance(told.value, UnsupportedModel) and told.value.code == "not_a_decoder"
+
+
+def test_the_refusal_comes_before_any_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("model_registry.tracing.model.build_on_meta", None)
+    for config, _ in OTHERS.values():
+        for door in (model_registry.load, model_registry.traced, model_registry.is_trace_missing):
+            with pytest.raises(NotADecoder):
+                door(config)
+
+
+def test_no_shipped_model_is_of_another_kind() -> None:
+    assert not [name for name, model in shipped_models().items() if other_kind(model.config())]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        LLAMA,
+        {**LLAMA, "is_encoder_decoder": False},
+        {"model_type": "bert", "is_decoder": True},
+        {"model_type": "gemma4_text", "use_bidirectional_attention": "vision"},
+        {"model_type": "qwen2_audio", "text_config": {"model_type": "qwen2"}},
+        {"model_type": "qwen2_5_vl", "architectures": ["Qwen2_5_VLForConditionalGeneration"]},
+        {"model_type": "a_type_that_nobody_knows"},
+    ],
+)
+def test_decoders_and_unknown_types_pass(config: dict[str, Any]) -> None:
+    refuse_other_kinds(config)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"model_type": None}, {"model_type": 3}, {"model_type": ["bert"]}, {"architectures": "x"},
+        {"architectures": [None]}, {"architectures": {}}, {"text_config": 3}, {"text_config": None},
+        {"is_encoder_decoder": "yes"}, {"num_hidden_layers": "two"}, {"hidden_size": None},
+        {"num_attention_heads": 0}, {"vocab_size": []}, {"rope_scaling": 3},
+    ],
+)  # fmt: skip
+def test_a_damaged_config_is_read_or_refused_in_a_sentence(damage: dict[str, Any]) -> None:
+    try:
+        model_registry.load({**LLAMA, **damage})
+    except RidgelineError as refusal:
+        assert str(refusal) and "\n" not in str(refusal)
+
+
+def census() -> list[str]:
+    """Types of transformers that some auto class takes as a model of language."""
+    auto = pytest.importorskip("transformers.models.auto.modeling_auto")
+    kinds = ("CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "SEQ_TO_SEQ_CAUSAL_LM", "SPEECH_SEQ_2_SEQ",
+             "MASKED_LM", "MULTIMODAL_LM")  # fmt: skip
+    return sorted({t for kind in kinds for t in getattr(auto, f"MODEL_FOR_{kind}_MAPPING_NAMES")})
+
+
+def test_every_encoder_and_encoder_decoder_of_transformers_is_known_without_it() -> None:
+    auto = pytest.importorskip("transformers.models.auto.modeling_auto")
+    transformers = pytest.importorskip("transformers", minversion="5.0")
+    decoders = {
+        *auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        *auto.MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES,
+    }
+    decoders |= set(auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES)
+    for model_type in set(auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES):
+        assert other_kind({"model_type": model_type}), model_type
+    for model_type in auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES:
+        made = transformers.CONFIG_MAPPING[model_type]
+        if getattr(made, "is_encoder_decoder", False) is True or model_type not in decoders:
+            text = getattr(made, "sub_configs", {}).get("text_config")
+            assert other_kind({"model_type": model_type}) or text is not None, model_type
+
+
+@pytest.mark.slow
+def test_types_of_transformers_are_priced_as_decoders_or_refused() -> None:
+    from model_registry.tracing.building import default_config
+
+    wrong, priced, refused = {}, 0, 0
+    for model_type in census():
+        try:
+            config = default_config(model_type)
+            model = model_registry.load(config)
+        except RidgelineError as refusal:
+            refused += 1
+            assert "\n" not in str(refusal), model_type
+            continue
+        priced += 1
+        program = getattr(model, "program", None)
+        name = program.class_name if program else "ForCausalLM"
+        ends = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "ForProteinText2Text",
+                "ForVisionText2Text", "Omni_Reasoning_V3")  # fmt: skip
+        if not name.endswith(ends) or config.get("is_encoder_decoder") is True:
+            wrong[model_type] = name
+    assert not wrong
+    assert priced + refused >= 300 and priced >= 150
