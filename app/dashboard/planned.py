@@ -21,6 +21,7 @@ from app.planning.search import Priced
 from genz_core.errors import RidgelineError
 
 Found = tuple[tuple[Curve, ...], tuple[LeftOut, ...]]
+_ANSWERED = "plan_answered"
 _PRICED, _CHANGES, _CURVES = "plan_priced", "plan_changes", "frontier_curves"
 
 
@@ -34,7 +35,13 @@ def answered(asked: Asked) -> Answer | None:
         return _quick(asked)
     asked.question()  # refuses what cannot be asked before anything is queued
     priced: Priced | None = _of_job(_PRICED, asking.price_as_job, asked.untargeted, "Planning")
-    return None if priced is None else asking.answer(asked, priced)
+    if priced is None:
+        return None
+    kept = st.session_state.get(_ANSWERED)
+    if kept is None or kept[0] != asked:
+        kept = st.session_state[_ANSWERED] = (asked, asking.answer(asked, priced))
+    answer: Answer = kept[1]
+    return answer
 
 
 @cached.by_setup(32)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from genz_core.types import Array
 
 #: Points of a series that a browser draws without a pause.
 _MOST = 10_000
+_FAR = 3.0  # times the largest value, beyond which a target is not drawn
 #: Columns that a point's hover shows beside the axes.
 FACTS = ("devices", "replicas", "tp", "pp", "dp", "ep", "max_num_seqs")
 
@@ -84,10 +86,17 @@ def points(answer: Answer, x: Axis, y: Axis) -> Points:
             for plan in answer.short.plans
             if np.isfinite(across[plan.at]) and np.isfinite(upwards[plan.at])
         ),
-        tuple(guides(targets, x)),
-        tuple(guides(targets, y)),
+        _near(guides(targets, x), across),
+        _near(guides(targets, y), upwards),
         int(drawn.sum() - kept.sum()),
     )  # fmt: skip
+
+
+def _near(places: Sequence[tuple[float, str]], values: Array) -> tuple[tuple[float, str], ...]:
+    """The guides that do not squeeze the points: within some times of the largest of them."""
+    finite = values[np.isfinite(values)]
+    most = _FAR * float(finite.max()) if finite.size else math.inf
+    return tuple((place, words) for place, words in places if place <= most)
 
 
 def _thinned(drawn: NDArray[np.bool_], meets: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -180,11 +180,13 @@ class Requirement:
     factors: of each resource alone, all else as it is; "together": of all speeds at once; None
     where even 64 times is not enough.  least: what no device can do with less of, whatever its
     other resources: capacity_bytes, bytes_per_s, flops_per_s, link_bytes_per_s, each per device
-    and NaN where no target asks for it.
+    and NaN where no target asks for it; arithmetic in the formats that the model runs in.
+    has: what the system has of each, arithmetic as the peak of those formats.
     """
 
     factors: Mapping[str, float | None]
     least: Mapping[str, float]
+    has: Mapping[str, float]
 
 
 def requirement(
@@ -215,24 +217,38 @@ def requirement(
 
     factors = {resource: alone(resource) for resource in RESOURCES}
     factors["together"] = least_factor(together, _MOST)
-    return Requirement(factors, _least(resolved, {t.figure.column: t.value for t in targets}))
+    limits = {target.figure.column: target.value for target in targets}
+    return Requirement(factors, *_least(resolved, limits))
 
 
-def _least(resolved: Resolved, limits: Mapping[str, float]) -> dict[str, float]:
-    """What each resource has to be at the least, were all others without limit, per device."""
-    priced = estimate_resolved(resolved)
-    system = resolved.system
-    needed = {"bytes_per_s": math.nan, "flops_per_s": math.nan, "link_bytes_per_s": math.nan}
-    fastest = max(system.peak_flops_per_s.values())
+def _least(
+    resolved: Resolved, limits: Mapping[str, float]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """What each resource has to be at the least, were all others without limit, and what it is."""
+    priced, system = estimate_resolved(resolved), resolved.system
+    steps = {"ttft_s": priced.prefill, "tpot_s": priced.decode}
     link = system.links[0].bytes_per_s if system.links else math.nan
-    for column, step in (("ttft_s", priced.prefill), ("tpot_s", priced.decode)):
+    has = {
+        "capacity_bytes": system.memory_bytes,
+        "bytes_per_s": system.memory_bytes_per_s,
+        "flops_per_s": math.nan,
+        "link_bytes_per_s": link,
+    }
+    needed = {**dict.fromkeys(has, math.nan), "capacity_bytes": float(priced.memory.total_bytes[0])}
+    for column, step in steps.items():
         if column not in limits:
             continue
-        for name, seconds, rate in (
-            ("bytes_per_s", step.memory_s, system.memory_bytes_per_s),
-            ("flops_per_s", step.compute_s, fastest),
-            ("link_bytes_per_s", step.communication_s, link),
-        ):
-            total = float((seconds[:, 0] * step.runs).sum())
-            needed[name] = float(np.fmax(needed[name], total * rate / limits[column]))
-    return {"capacity_bytes": float(priced.memory.total_bytes[0]), **needed}
+        busy = {
+            name: float((getattr(step, name)[:, 0] * step.runs).sum())
+            for name in ("flops", "compute_s", "memory_s", "communication_s")
+        }
+        amounts = {
+            "bytes_per_s": busy["memory_s"] * system.memory_bytes_per_s,
+            "flops_per_s": busy["flops"],
+            "link_bytes_per_s": busy["communication_s"] * link,
+        }
+        for name, amount in amounts.items():
+            needed[name] = float(np.fmax(needed[name], amount / limits[column]))
+        peak = busy["flops"] / busy["compute_s"] if busy["compute_s"] else math.nan
+        has["flops_per_s"] = float(np.fmax(has["flops_per_s"], peak))
+    return needed, has

@@ -44,7 +44,11 @@ def document(
     if targets:
         need = model.requirement(resolved, targets, load)
         named["targets"] = [str(target) for target in targets]
-        named["needed"] = {"factors": dict(need.factors), "least_per_device": dict(need.least)}
+        named["needed"] = {
+            "factors": dict(need.factors),
+            "least_per_device": dict(need.least),
+            "has_per_device": dict(need.has),
+        }
     return named
 
 

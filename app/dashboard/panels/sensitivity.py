@@ -134,7 +134,6 @@ def needed(setup: Setup, load: str) -> None:
     except RidgelineError as error:
         st.error(str(error).replace("<", "\\<"), icon=":material/error:")
         return
-    system = cached.resolved(setup).system
     st.dataframe(
         pd.DataFrame(
             {
@@ -148,16 +147,10 @@ def needed(setup: Setup, load: str) -> None:
         column_config={"of": "of what it has"},
     )  # fmt: skip
     st.markdown("Whatever else a device has, it needs at least:")
-    has = {
-        "capacity_bytes": system.memory_bytes,
-        "bytes_per_s": system.memory_bytes_per_s,
-        "flops_per_s": max(system.peak_flops_per_s.values()),
-        "link_bytes_per_s": system.links[0].bytes_per_s if system.links else math.nan,
-    }
     st.dataframe(
         pd.DataFrame(
             {"resource": words, "at least": _amount(name, need.least[name]),
-             "this system has": _amount(name, has[name])}
+             "this system has": _amount(name, need.has[name])}
             for name, words in _LEAST.items()
         ),
         hide_index=True, height="content", key="requirement_least", placeholder="–",
@@ -165,7 +158,7 @@ def needed(setup: Setup, load: str) -> None:
     st.caption(
         "First table: one resource alone, all else as it is, by the prediction; up to 64 times. "
         "Second: per device at these degrees, each as if the others were without limit; arithmetic "
-        "as if all ran at the fastest format's peak."
+        "in the formats that the model runs in."
     )
 
 

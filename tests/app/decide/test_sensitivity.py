@@ -83,7 +83,9 @@ def test_no_device_meets_the_targets_with_less_than_the_least():
     resolved = resolve(SCENARIOS["dense"])
     priced = estimate_resolved(resolved)
     targets = parse_targets(f"tpot < {float(priced.bound_tpot_s[0]):.6f}s")
-    least = sensitivity.requirement(resolved, targets).least
+    need = sensitivity.requirement(resolved, targets)
+    least = need.least
+    assert need.has["flops_per_s"] == pytest.approx(resolved.system.peak("bf16"), rel=0.01)
     assert least["bytes_per_s"] <= resolved.system.memory_bytes_per_s * 1.001
     assert least["capacity_bytes"] == float(priced.memory.total_bytes[0])
 
