@@ -7,6 +7,7 @@ uploaded document; `what_if(system, bandwidth=2)` scales a system's resources;
 
     system_files  system_schema  lookup       systems: files, schema, names
     mig            memory_stacks              slices of a device, memory of other generations
+    rental/                                   rents by market, instance types of clouds
     engine_files  engine_schema  recipes      engines: files, schema, measured factors
     profiles/     profile_schema              fitted latency constants of a system
     intervals     tables       acceptance     intervals of predictions, tables that ship, drafts

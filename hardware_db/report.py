@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from hardware_db import system_files
-from hardware_db.system_schema import ASSUMPTION, SystemRecord, unit_of
+from hardware_db.rental import MARKETS
+from hardware_db.system_schema import ASSUMPTION, Price, SystemRecord, unit_of
 
 _HEAD = """\
 # Hardware
@@ -37,6 +38,23 @@ Files of your own go to `systems/` in the data folder (`$RIDGELINE_DATA`, else t
 the platform).
 """
 
+_RENTS = """
+## Rents
+
+US dollars an hour of one device, with the day of the list; `hardware_db/rental` holds the figures
+and their sources. On demand is a provider's list price. A marketplace's is the lowest offer of
+that day: another host, another contract, and often a third of a list price. A plan counts the
+rent on demand, else the marketplace's; `--price` puts yours in its place.
+
+"""
+
+_INSTANCES = """
+## Instance types of clouds
+
+Each is also a name of its device. The price is that of the whole instance.
+
+"""
+
 _UNCONFIRMED = """
 ## Not confirmed
 
@@ -59,6 +77,7 @@ def page() -> str:
     """The page as Markdown."""
     records = [system_files.find(slug) for slug in sorted(system_files.shipped())]
     parts = [_HEAD.format(count=len(records)), *_vendor_tables(records)]
+    parts += [_RENTS, *_rents(records), _INSTANCES, *_instances(records)]
     parts += [_UNCONFIRMED, *_unconfirmed(records), _ASSUMED, *_assumed(records)]
     return "".join(parts)
 
@@ -88,6 +107,32 @@ def _summary(record: SystemRecord) -> Iterator[str]:
     link = system.links[0] if system.links else None
     yield "" if link is None else f"{link.name}, {link.bytes_per_s / 1e9:.4g} GB/s, {link.domain}"
     yield "" if system.tdp_w is None else f"{system.tdp_w:g} W"
+
+
+def _rents(records: Iterable[SystemRecord]) -> Iterator[str]:
+    """Table of the rents of an hour, a market a column."""
+    yield _row("system", *(market.replace("_", " ") for market in MARKETS))
+    yield _row("---", *["---:"] * len(MARKETS))
+    for record in records:
+        rents = record.price.rents()
+        if rents:
+            yield _row(f"`{record.id}`", *(_dated(rents.get(market)) for market in MARKETS))
+
+
+def _instances(records: Iterable[SystemRecord]) -> Iterator[str]:
+    """Table of the instance types of clouds with their devices."""
+    yield _row("cloud", "instance", "system", "devices", "US$/h")
+    yield _row("---", "---", "---", "---:", "---:")
+    for record in records:
+        for entry in record.instances:
+            price = _dated(entry.usd_per_hour)
+            name, devices = f"`{entry.name}`", str(entry.devices)
+            yield _row(entry.cloud, name, f"`{record.id}`", devices, price)
+
+
+def _dated(price: Price | None) -> str:
+    """A price with its day; "" for none."""
+    return "" if price is None else f"{price.value:g} ({price.date})"
 
 
 def _unconfirmed(records: Iterable[SystemRecord]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from genz_core.errors import InvalidValue, RidgelineError, UnknownSystem
-from hardware_db import lookup, yaml_document
+from hardware_db import lookup, rental, yaml_document
 from hardware_db.data_folder import data_folders, dated_files
 from hardware_db.own_files import OwnFiles, read_all, read_text
 from hardware_db.system_schema import SystemRecord, system_record
@@ -20,7 +20,7 @@ from hardware_db.system_schema import SystemRecord, system_record
 SHIPPED = Path(__file__).parent / "systems"
 _MAX_INCLUDES = 4
 #: Keys of a shipped document that a document which includes it does not inherit.
-_NOT_INHERITED = ("aliases", "notes", "price")
+_NOT_INHERITED = ("aliases", "notes", "price", "instances")
 
 
 @cache
@@ -49,10 +49,15 @@ def slugs() -> list[str]:
 def read(path: Path) -> SystemRecord:
     """The record in a file, laid over the shipped document that it includes.
 
+    A shipped system gets its rental prices and the instance types that carry it.
+
     Raises:
         InvalidValue: the file cannot be read or does not fit the schema.
     """
-    return complete(_parsed(path), path.name)
+    data = _parsed(path)
+    if path.parent == SHIPPED:
+        data = yaml_document.overlay(data, rental.document(path.stem))
+    return complete(data, path.name)
 
 
 def complete(data: Mapping[str, Any], label: str) -> SystemRecord:
@@ -118,13 +123,18 @@ def _directory(
 ) -> tuple[tuple[lookup.NamedSystem, ...], dict[str, str]]:
     """All systems with their names, and {folded name: slug}.
 
-    Slugs come before other names, shipped systems before the user's own.
+    Slugs come before other names, shipped systems before the user's own, and those before the
+    instance types of clouds.
     """
     replaced = {path.stem for path, _ in own_files}
     paths = [(path, 0) for slug, path in shipped().items() if slug not in replaced]
     systems = tuple(_named(path, modified) for path, modified in (*paths, *own_files))
     slugs = [lookup.NamedSystem(entry.slug, (entry.slug,), frozenset()) for entry in systems]
-    return systems, lookup.index([*slugs, *systems])
+    instances = [
+        lookup.NamedSystem(slug, names, frozenset())
+        for slug, names in rental.instance_names().items()
+    ]
+    return systems, lookup.index([*slugs, *systems, *instances])
 
 
 def _named(path: Path, modified: int) -> lookup.NamedSystem:

@@ -120,9 +120,35 @@ class Host(_Form):
 
 
 class Prices(_Form):
-    """Price of the device at launch, and of an hour of it in a cloud."""
+    """Price of the device at launch, and of an hour of it: a market a key.
+
+    usd_per_hour: what the author of the file pays, before any market's.
+    """
 
     launch_usd: Price | None = None
+    usd_per_hour: Price | None = None
+    on_demand_usd_per_hour: Price | None = None
+    reserved_usd_per_hour: Price | None = None
+    marketplace_usd_per_hour: Price | None = None
+
+    def rents(self) -> dict[str, Price]:
+        """{market: price of an hour}, first the one that counts: "own", "on_demand" and so on."""
+        markets = {
+            "own": self.usd_per_hour,
+            "on_demand": self.on_demand_usd_per_hour,
+            "reserved": self.reserved_usd_per_hour,
+            "marketplace": self.marketplace_usd_per_hour,
+        }
+        return {market: price for market, price in markets.items() if price is not None}
+
+
+class Instance(_Form):
+    """An instance type of a cloud.  devices: how many it carries.  usd_per_hour: of all of it."""
+
+    name: str = Field(min_length=2)
+    cloud: str
+    devices: int = Field(ge=1)
+    source: str
     usd_per_hour: Price | None = None
 
 
@@ -152,6 +178,7 @@ class SystemRecord(_Form):
     links: Links = Links()
     host: Host = Host()
     price: Prices = Prices()
+    instances: tuple[Instance, ...] = ()
 
     @model_validator(mode="after")
     def _one_size_each(self) -> SystemRecord:
@@ -204,7 +231,7 @@ class SystemRecord(_Form):
             host_bytes_per_s=_si(self.host.gb_per_s, GIGA),
             host_memory_bytes=_si(self.host.memory_gib, GIBI),
             disk_bytes_per_s=_si(self.host.disk_gb_per_s, GIGA),
-            price_usd_per_hour=_si(self.price.usd_per_hour, 1.0),
+            price_usd_per_hour=_si(next(iter(self.price.rents().values()), None), 1.0),
             assumptions=tuple(_assumptions(self)),
         )
 
@@ -246,6 +273,8 @@ def _figures(path: str, node: object) -> Iterator[tuple[str, Fact]]:
         return
     if isinstance(node, BaseModel):
         node = {key: getattr(node, key) for key in type(node).model_fields}
+    if isinstance(node, tuple):
+        node = {child.name: child for child in node if isinstance(child, Instance)}
     if isinstance(node, Mapping):
         for key, child in node.items():
             yield from _figures(f"{path}.{key}" if path else str(key), child)

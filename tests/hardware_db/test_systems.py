@@ -135,20 +135,6 @@ def test_systems_that_share_silicon_share_a_family():
         assert {families[slug] for slug in slugs.split()} == {family}
 
 
-def test_prices_are_dated():
-    prices = [
-        price
-        for slug in SYSTEMS
-        for price in (
-            hardware_db.facts(slug).price.launch_usd,
-            hardware_db.facts(slug).price.usd_per_hour,
-        )
-        if price is not None
-    ]
-    assert len(prices) >= 50
-    assert all(price.date.year >= 2016 for price in prices)
-
-
 def test_the_documentation_page_is_the_database():
     assert DOCUMENTATION.read_text(encoding="utf-8") == report.page()
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.commands.options import Form, Json, table_format
 from app.wording.tables import TableFormat
+
+if TYPE_CHECKING:
+    from hardware_db import SystemRecord
 
 
 def register(cli: typer.Typer) -> None:
@@ -72,6 +75,7 @@ def si_facts(slug: str) -> dict[str, Any]:
     import hardware_db
 
     system = hardware_db.load(slug)
+    rents = hardware_db.facts(slug).price.rents()
     return {
         "slug": system.slug,
         "name": system.name,
@@ -86,6 +90,10 @@ def si_facts(slug: str) -> dict[str, Any]:
         "clock_hz": system.clock_hz,
         "tdp_w": system.tdp_w,
         "price_usd_per_hour": system.price_usd_per_hour,
+        "prices": {
+            market: {"usd_per_hour": price.value, "date": price.date.isoformat()}
+            for market, price in rents.items()
+        },
         "links": [
             {
                 "name": link.name,
@@ -113,8 +121,21 @@ def sourced_facts(name: str) -> dict[str, Any]:
         }
         for path, fact in record.figures()
     ]
-    aliases = list(record.aliases)
-    return {**si_facts(record.id), "aliases": aliases, "figures": figures}
+    named = {"aliases": list(record.aliases), "instances": _instances(record)}
+    return {**si_facts(record.id), **named, "figures": figures}
+
+
+def _instances(record: SystemRecord) -> list[dict[str, Any]]:
+    """The instance types of clouds that carry a system, with devices and price of the whole."""
+    return [
+        {
+            "name": entry.name,
+            "cloud": entry.cloud,
+            "devices": entry.devices,
+            "usd_per_hour": entry.usd_per_hour.value if entry.usd_per_hour else None,
+        }
+        for entry in record.instances
+    ]
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:
