@@ -94,12 +94,12 @@ def _axes(points: Points, across: _Scale, upwards: _Scale) -> list[str]:
     for place, words in points.x_guides:
         x = across.place(place)
         parts.append(_line(x, _TOP, x, bottom, _ALARM, "4 3"))
-        parts.append(_text(x, _TOP - 6, words, "middle", _ALARM))
+        parts.append(_text(x + 4, _TOP + 10, words, "start", _ALARM))
     for place, words in points.y_guides:
         y = upwards.place(place)
         parts.append(_line(_LEFT, y, right, y, _ALARM, "4 3"))
         parts.append(_text(right, y - 4, words, "end", _ALARM))
-    parts.append(_text((_LEFT + right) / 2, bottom + 34, points.x.title, "middle"))
+    parts.append(_text((_LEFT + right) / 2, bottom + 30, points.x.title, "middle"))
     parts.append(_text(_LEFT, _TOP - 8, points.y.title, "start"))
     return parts
 
@@ -118,7 +118,7 @@ def _dots(points: Points, across: _Scale, upwards: _Scale) -> list[str]:
         left -= len(dots)
         parts.append(f'<g fill="{color}" fill-opacity="{opacity}">{"".join(dots)}</g>')
     for at, (name, color) in enumerate(list(legend.items())[:6]):
-        x, y = _LEFT + 215 * (at % 3), _HIGH - 14 + 12 * (at // 3)
+        x, y = 12 + 236 * (at % 3), _HIGH - 14 + 12 * (at // 3)
         parts.append(f'<circle cx="{x}" cy="{y - 4}" r="3.5" fill="{color}"/>')
         parts.append(_text(x + 7, y, name[:38], "start"))
     return parts
