@@ -123,6 +123,30 @@ _REMEDY: Mapping[Kind, str] = {
     "draft model": "give the model that it drafts for and a draft length",
     "classifier": "give the config of its base model and read the prefill alone",
 }
+#: Names of well-known checkpoints of other kinds, which no config comes with.
+_NAMES: tuple[tuple[re.Pattern[str], Kind], ...] = (
+    (re.compile(r"whisper|\bt5\b|t5gemma|flan-(t5|ul2)|\bm?bart\b|nllb|marian|opus-mt|pegasus"
+                r"|madlad|moonshine", re.I), "encoder-decoder"),
+    (re.compile(r"llada|\bdream-|\bsdar\b|diffucoder", re.I), "diffusion language model"),
+    (re.compile(r"bert\b|bert-|roberta|\bbge-|\be5-(small|base|large)|multilingual-e5|minilm|mpnet|gte-(small|base"
+                r"|large)|embeddinggemma|nv-embed|electra|deberta|nomic-embed", re.I),
+     "encoder-only"),
+    (re.compile(r"\bclip-vit|siglip|dinov|\bvit-", re.I), "vision front end"),
+    (re.compile(r"wav2vec|hubert|encodec", re.I), "speech front end"),
+)  # fmt: skip
+
+
+def refuse_other_names(name: str) -> None:
+    """Let a name pass that is not known as one of another kind.
+
+    Raises:
+        NotADecoder: the name is of an encoder, an encoder-decoder or a diffusion model.
+    """
+    kind = next((kind for pattern, kind in _NAMES if pattern.search(name)), None)
+    if kind:
+        raise not_a_decoder(kind, f"the name {name!r}")
+
+
 _TEXT_SECTIONS = ("text_config", "language_config", "llm_config")
 
 
@@ -141,8 +165,9 @@ def not_a_decoder(kind: Kind, mark: str, name: str = "") -> NotADecoder:
     article = "an" if kind.startswith("e") else "a"
     remedy = _REMEDY.get(kind, "give the config of a causal language model")
     label = f"{name[:200]}: " if name else ""
+    what = f"{kind} model" if kind == "encoder-only" else kind
     return NotADecoder(
-        f"{label}{mark[:120]} belongs to {article} {kind}, which {_INSTEAD[kind]}; "
+        f"{label}{mark[:120]} belongs to {article} {what}, which {_INSTEAD[kind]}; "
         f"only decoders are priced, so {remedy}",
         kind,
     )

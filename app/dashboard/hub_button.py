@@ -10,7 +10,7 @@ from app.dashboard import own_definitions
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 from model_registry.finding.hub import hub_id
-from model_registry.finding.sources import hub_config
+from model_registry.finding.sources import hub_config, shipped_page
 
 _ERROR = "hub_error"
 
@@ -21,7 +21,7 @@ def ask_button(model: str) -> None:
     Raises:
         InvalidValue: it begins like an address and is none.
     """
-    if hub_id(model) is None or own_definitions.config_of(model):
+    if hub_id(model) is None or shipped_page(model) or own_definitions.config_of(model):
         return
     st.button(
         "Ask the Hugging Face hub", on_click=_ask, args=(model,), key="ask_hub", width="stretch",

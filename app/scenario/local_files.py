@@ -13,7 +13,7 @@ from typing import Any, overload
 from app.scenario.drafting import Drafting
 from app.scenario.scenario import Resolved, Scenario, resolve_objects
 from model_registry.finding.hub import hub_model
-from model_registry.finding.sources import ModelSource, json_object
+from model_registry.finding.sources import ModelSource, json_object, shipped_page
 
 _YAML = (".yaml", ".yml")
 #: Keywords of `Drafting`.
@@ -37,6 +37,8 @@ def model_source(given: Any) -> Any:
         return given
     if given.lstrip().startswith("{"):
         return json_object(given)
+    if page := shipped_page(given):
+        return page
     if hub := hub_model(given):
         return hub
     path = _path(given)

@@ -19,6 +19,7 @@ from genz_core.errors import InvalidValue, UnknownModel
 from genz_core.types import Model, System
 from hardware_db.data_folder import overlay
 from model_registry.finding.hub import hub_id
+from model_registry.finding.sources import shipped_page
 
 FACTORS = ("peak", "bandwidth", "capacity", "link")
 #: What a setup adds to a scenario in numbers, with what each is unless said otherwise.
@@ -110,7 +111,7 @@ def source_of(name: str, config: str) -> str | dict[str, Any]:
     Raises:
         UnknownModel: a hub address without its config.  InvalidValue: as `parse_config`.
     """
-    if not config and hub_id(name):
+    if not config and hub_id(name) and not shipped_page(name):
         raise UnknownModel("hub model", name, hint="Its config.json is not here: ask the hub first")
     return parse_config(config) if config else name
 

@@ -1,4 +1,4 @@
-"""DeepSeek V2, V3 and V3.2, Kimi K2, GLM-5: latent attention, fine-grained and shared experts."""
+"""DeepSeek V2 to V3.2, Kimi K2, GLM-5, MiniCPM3: latent attention, fine-grained experts."""
 
 from __future__ import annotations
 
@@ -49,10 +49,18 @@ def deepseek_moe(config: Config) -> ModelSpec:
     return decoder(config, layers)
 
 
-@architecture("deepseek_v2", "deepseek_v3", "kimi_k2")
+@architecture("deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite", "mistral4")
 def deepseek(config: Config) -> ModelSpec:
-    """Latent attention, dense layers before the experts."""
+    """Latent attention, dense layers before the experts; GLM-4.7 Flash and Mistral Small 4 too."""
     return _decoder(config, [None] * layer_count(config))
+
+
+@architecture("minicpm3")
+def minicpm3(config: Config) -> ModelSpec:
+    """Latent attention and a dense feed-forward in every layer, scaled streams."""
+    config.ignore("scale_emb", "scale_depth", "dim_model_base")
+    layer = Layer((latent_attention(config), feed_forward(config)))
+    return decoder(config, [layer] * layer_count(config), tied=True)
 
 
 @architecture("deepseek_v32", "glm_moe_dsa")

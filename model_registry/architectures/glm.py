@@ -30,7 +30,7 @@ def glm4(config: Config) -> ModelSpec:
     return decoder(config, [layer] * layer_count(config))
 
 
-@architecture("glm4_moe")
+@architecture("glm4_moe", "glm4v_moe_text")
 def glm4_moe(config: Config) -> ModelSpec:
     """GLM-4.5: experts behind a first dense layer, norms on queries and keys if switched on."""
     norm = "head" if config.flag("use_qk_norm") else ""
@@ -40,3 +40,10 @@ def glm4_moe(config: Config) -> ModelSpec:
         for on in experts_at(config, first_dense=1)
     ]
     return decoder(config, layers)
+
+
+@architecture("solar_open")
+def solar_open(config: Config) -> ModelSpec:
+    """GLM-4.5's mixture in every layer, attention without biases."""
+    layer = Layer((attention(config), mixture(config)))
+    return decoder(config, [layer] * layer_count(config))

@@ -27,6 +27,16 @@ def stablelm(config: Config) -> ModelSpec:
     return decoder(config, [layer] * layer_count(config), norm="layer")
 
 
+@architecture("internlm3")
+def internlm3(config: Config) -> ModelSpec:
+    """Llama's layer; biases of queries, keys and values have a switch of their own."""
+    mixer = attention(
+        config, qkv_bias=config.flag("qkv_bias"), output_bias=config.flag("attention_bias")
+    )
+    layer = Layer((mixer, feed_forward(config, bias=config.flag("bias"))))
+    return decoder(config, [layer] * layer_count(config))
+
+
 @architecture("internlm2", "internlm")
 def internlm2(config: Config) -> ModelSpec:
     """Llama's layer, with biases on all four projections of attention if switched on."""

@@ -37,3 +37,10 @@ def olmoe(config: Config) -> ModelSpec:
     """Norms over all heads of queries and keys, experts in every layer."""
     layer = Layer((attention(config, norm="full"), mixture(config)))
     return decoder(config, [layer] * layer_count(config))
+
+
+@architecture("flex_olmo")
+def flex_olmo(config: Config) -> ModelSpec:
+    """OLMo 2's layer with experts in place of the feed-forward."""
+    layer = Layer((attention(config, norm="full"), mixture(config)), norms="after")
+    return decoder(config, [layer] * layer_count(config))

@@ -18,7 +18,10 @@ from genz_core.errors import InvalidValue, UnknownModel
 
 #: What all files of a model may take together [s].
 TIMEOUT_S = 5.0
-_ADDRESS = re.compile(r"^(?:hf:|https?://(?:www\.)?huggingface\.co/|hf\.co/)(?P<id>.+?)/?$")
+_ADDRESS = re.compile(
+    r"^(?:hf:|(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/)(?P<id>.+?)/?(?:[?#].*)?$",
+    re.DOTALL,
+)
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,94}[A-Za-z0-9_])?"
 _ID = re.compile(rf"(?!.*(\.\.|--|\.git$)){_PART}/{_PART}")
 
@@ -59,7 +62,7 @@ def hub_id(source: str) -> str | None:
     match = _ADDRESS.match(source.strip())
     if match is None:
         return None
-    name = re.split(r"/(?:tree|blob|resolve)/", match["id"])[0]
+    name = re.split(r"/(?:tree|blob|resolve|raw|commits?|discussions)(?:/|$)", match["id"])[0]
     if not _ID.fullmatch(name):
         raise InvalidValue(f"{source[:200]!r} is no hub address; write hf:owner/name")
     return name

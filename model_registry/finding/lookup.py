@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
 from genz_core.errors import LONGEST_NAME, UnknownModel, UnknownPrecision
 from genz_core.precision import FORMATS, canonical
 from model_registry.finding.catalog import ShippedModel, shipped_models
+from model_registry.finding.libraries import library_name
+from model_registry.kinds import refuse_other_names
 
 Matched = Literal["name", "alias", "re-release", "fine-tune"]
 Tokens = tuple[str, ...]
@@ -268,15 +270,36 @@ def _match(
 def resolve_name(name: str) -> NameMatch:
     """The shipped model that `name` stands for.
 
-    name: a Hugging Face id or a name derived from one, in any case, with or without account.
+    name: a Hugging Face id or a name derived from one, in any case, with or without account, or
+    one of Ollama's and LM Studio's ("llama3.1:8b", "qwen2.5:7b-instruct-q4_K_M").
 
     Raises:
         UnknownModel: no shipped model has that size and series; near names are suggested.
+        NotADecoder: none has, and the name is known as one of another kind of model.
         UnknownPrecision: the name announces a quantisation that is not described.
     """
-    typed, name = name, name.strip().removesuffix(".gguf").strip("/")
-    if len(name) > LONGEST_NAME or not re.match(r"\w", name):
-        raise _unknown(typed)
+    plain = name.strip().removesuffix(".gguf").removesuffix(":latest").strip("/")
+    if len(plain) > LONGEST_NAME or not re.match(r"\w", plain):
+        raise _unknown(name)
+    match = _found(plain)
+    known = "" if match else library_name(plain)
+    if known and (meant := _found(known)):
+        note = _note(plain, shipped_models()[meant.id], "alias", _formats_of(meant))
+        return replace(meant, matched="alias", note=note)
+    if match:
+        return match
+    refuse_other_names(plain)
+    raise _unknown(name)
+
+
+def _formats_of(match: NameMatch) -> dict[str, str]:
+    """The formats that a name announced, by tensors."""
+    formats = {"weights": match.weights, "kv": match.kv, "activations": match.activations}
+    return {key: value for key, value in formats.items() if value}
+
+
+def _found(name: str) -> NameMatch | None:
+    """The model of a name: by its spelling, its series, or the base that a fine-tune names."""
     spelled = _index()[0]
     model = spelled.get(name.casefold())
     if model:
@@ -292,9 +315,13 @@ def resolve_name(name: str) -> NameMatch:
     model = _base_of(stripped)
     if model:
         return _match(name, model, "fine-tune", formats)
-    raise _unknown(typed)
+    return None
 
 
 def _unknown(name: str) -> UnknownModel:
-    hint = "Give a config.json, or a name that `ridgeline models` lists."
+    owned = re.fullmatch(r"[\w.-]{1,96}/[\w.-]{1,96}", name.strip())
+    hint = (
+        f"Give `{'hf:' + name.strip() if owned else 'hf:OWNER/NAME'}` to ask the Hugging Face hub, "
+        "a config.json (--trace follows one of any type), or a name that `ridgeline models` lists."
+    )
     return UnknownModel("model", name, list(shipped_models()), hint)

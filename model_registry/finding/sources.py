@@ -121,7 +121,10 @@ def _of_name(name: str) -> Checkpoint:
     Raises:
         UnknownModel: no such name, or the address of a model that only the hub has.
     """
-    if address := hub_id(name):
+    address = hub_id(name)
+    if address and shipped_page(name):
+        name = address
+    elif address:
         hint = f"{address} is on the hub, which a name does not ask; {_FROM_HUB}"
         raise UnknownModel("model", name, hint=hint)
     match = resolve_name(name)
@@ -132,6 +135,21 @@ def _of_name(name: str) -> Checkpoint:
         notes=(match.note,) if match.note else (),
         formats={key: value for key, value in formats.items() if value},
         origin=shipped_models()[match.id].source,
+    )
+
+
+def shipped_page(text: str) -> str:
+    """The name of the shipped model whose page on the hub `text` is the address of; "" for none.
+
+    A page's address names a model and asks nobody where that model ships; "hf:" always asks.
+
+    Raises:
+        InvalidValue: an address without an owner and a name.
+    """
+    name = None if text.strip().startswith("hf:") else hub_id(text)
+    known = shipped_models()
+    return (
+        name if name and (name in known or any(name in m.aliases for m in known.values())) else ""
     )
 
 

@@ -33,6 +33,7 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
         "top_k_experts",
         "experts_per_token",
         "moe_top_k",
+        "moe_k",
         "num_selected_experts",
     ),
     "num_shared_experts": ("n_shared_experts",),

@@ -27,13 +27,13 @@ from model_registry.tracing.building import default_config
 
 #: Types beyond those that ship, each traced at the default config of its class.
 FURTHER = (
-    "apertus", "arcee", "bitnet", "biogpt", "blenderbot-small", "codegen", "cohere2", "csm",
+    "apertus", "arcee", "bitnet", "biogpt", "codegen", "cohere2", "csm",
     "ctrl", "cwm", "deepseek_v2", "diffllama", "doge", "dots1", "ernie4_5", "ernie4_5_moe",
     "exaone4", "falcon_h1", "falcon_mamba", "flex_olmo", "fuyu", "glm", "glm4", "glm4_moe",
     "gpt_bigcode", "gpt_neo", "gpt_neox", "gpt_neox_japanese", "gptj", "granite", "granitemoe",
     "granitemoehybrid", "granitemoeshared", "helium", "hunyuan_v1_dense", "hunyuan_v1_moe",
     "hyperclovax", "jais2", "jamba", "jetmoe", "kimi_linear", "lfm2", "lfm2_moe",
-    "longcat_flash", "mamba", "mamba2", "minimax", "ministral", "modernbert-decoder", "moshi",
+    "longcat_flash", "mamba", "mamba2", "minimax", "ministral", "modernbert-decoder",
     "mpt", "nanochat", "nemotron", "olmo", "olmo3", "olmoe", "openai-gpt", "persimmon", "phi",
     "phimoe", "qwen3_next", "recurrent_gemma", "rwkv", "seed_oss", "smollm3", "stablelm",
     "starcoder2", "vaultgemma", "xglm", "xlstm", "youtu", "zamba", "zamba2",

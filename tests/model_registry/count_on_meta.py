@@ -49,7 +49,8 @@ def count(config: dict[str, Any]) -> int:
         }
     parsed = AutoConfig.for_model(SAME_MODULES.get(kind, kind), **facts)
     parsed._experts_implementation = "eager"
-    maker = AutoModelForImageTextToText if "vision_config" in facts else AutoModelForCausalLM
+    text_only = "vision_config" not in facts and type(parsed) in AutoModelForCausalLM._model_mapping
+    maker = AutoModelForCausalLM if text_only else AutoModelForImageTextToText
     with torch.device("meta"):
         model = maker.from_config(parsed, attn_implementation="eager")
     model.tie_weights()

@@ -7,6 +7,7 @@ import pytest
 import model_registry
 from genz_core.errors import NotADecoder, RidgelineError, UnsupportedModel
 from model_registry.finding.catalog import shipped_models
+from model_registry.finding.lookup import resolve_name
 from model_registry.kinds import other_kind, refuse_other_kinds
 
 LLAMA: dict[str, Any] = {
@@ -58,7 +59,9 @@ OTHERS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", OTHERS)
 def test_another_kind_is_refused_in_one_sentence(name: str) -> None:
     config, kind = OTHERS[name]
-    with pytest.raises(NotADecoder, match=f"belongs to an? {kind}, which .*only decoders") as told:
+    with pytest.raises(
+        NotADecoder, match=f"belongs to an? {kind}( model)?, which .*only decoders"
+    ) as told:
         model_registry.load(config)
     assert told.value.kind == kind and "\n" not in str(told.value) and len(str(told.value)) < 400
     assert isinstance(told.value, UnsupportedModel) and told.value.code == "not_a_decoder"
@@ -106,6 +109,26 @@ def test_a_damaged_config_is_read_or_refused_in_a_sentence(damage: dict[str, Any
         model_registry.load({**LLAMA, **damage})
     except RidgelineError as refusal:
         assert str(refusal) and "\n" not in str(refusal)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("openai/whisper-large-v3", "encoder-decoder"),
+        ("facebook/bart-large", "encoder-decoder"),
+        ("google/flan-t5-xxl", "encoder-decoder"),
+        ("google/t5gemma-9b-9b", "encoder-decoder"),
+        ("BAAI/bge-large-en-v1.5", "encoder-only"),
+        ("google-bert/bert-base-uncased", "encoder-only"),
+        ("FacebookAI/roberta-large", "encoder-only"),
+        ("GSAI-ML/LLaDA-8B-Instruct", "diffusion language model"),
+        ("Dream-org/Dream-v0-Instruct-7B", "diffusion language model"),
+    ],
+)
+def test_well_known_names_of_other_kinds_say_what_they_are(name: str, kind: str) -> None:
+    with pytest.raises(NotADecoder, match=name) as told:
+        resolve_name(name)
+    assert told.value.kind == kind
 
 
 def census() -> list[str]:

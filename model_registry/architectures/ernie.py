@@ -1,0 +1,41 @@
+"""ERNIE 4.5: Llama's attention, experts and shared ones between two layer numbers."""
+
+from __future__ import annotations
+
+from model_registry.architectures.registry import architecture
+from model_registry.graph.keys import Config
+from model_registry.graph.layer_plans import attention, decoder, feed_forward, layer_count, mixture
+from model_registry.spec import Layer, ModelSpec
+
+
+@architecture("ernie4_5")
+def ernie4_5(config: Config) -> ModelSpec:
+    """Llama's layer, with biases everywhere if switched on."""
+    bias = config.flag("use_bias")
+    mixer = attention(config, qkv_bias=bias, output_bias=bias)
+    layer = Layer((mixer, feed_forward(config, bias=bias)))
+    return decoder(config, [layer] * layer_count(config), tied=True)
+
+
+@architecture("ernie4_5_moe")
+def ernie4_5_moe(config: Config) -> ModelSpec:
+    """Experts from `moe_layer_start_index` to `moe_layer_end_index`, every n-th layer."""
+    config.ignore("moe_norm_min", "moe_use_aux_free", "moe_capacity", "moe_gate", "use_rmsnorm")
+    bias, count = config.flag("use_bias"), layer_count(config)
+    first = config.integer("moe_layer_start_index", 0)
+    last = config.value("moe_layer_end_index", -1)
+    last = count - 1 if last in (-1, None) else config.integer("moe_layer_end_index")
+    every = max(config.integer("moe_layer_interval", 1), 1)
+    mixer = attention(config, qkv_bias=bias, output_bias=bias)
+    experts = mixture(
+        config,
+        router_bias=True,
+        shared=config.integer("moe_num_shared_experts", 0)
+        * config.integer("moe_intermediate_size"),
+    )
+    dense = feed_forward(config, bias=bias)
+    layers = [
+        Layer((mixer, experts if first <= at <= last and (at + 1) % every == 0 else dense))
+        for at in range(count)
+    ]
+    return decoder(config, layers, tied=True)

@@ -1,0 +1,72 @@
+"""Names as people type them: of the hub's pages, of Ollama's library, and of what does not ship."""
+
+import pytest
+
+import model_registry
+from app.scenario.local_files import model_source
+from genz_core.errors import UnknownModel
+from model_registry.finding.catalog import shipped_models
+from model_registry.finding.hub import HubModel
+from model_registry.finding.libraries import _MODELS
+from model_registry.finding.lookup import resolve_name
+from model_registry.reports.names import answers
+
+#: What Ollama's library holds under a tag, and the format of its weights.
+LIBRARY = {
+    "llama3.1:8b": ("meta-llama/Llama-3.1-8B", ""),
+    "llama3.1:70b-instruct-q4_K_M": ("meta-llama/Llama-3.1-70B", "q4_k_m"),
+    "llama3.3": ("meta-llama/Llama-3.3-70B-Instruct", ""),
+    "qwen3:30b": ("Qwen/Qwen3-30B-A3B", ""),
+    "qwen3:30b-a3b-q8_0": ("Qwen/Qwen3-30B-A3B", "q8_0"),
+    "gpt-oss:20b": ("openai/gpt-oss-20b", ""),
+    "deepseek-r1:671b": ("deepseek-ai/DeepSeek-R1", ""),
+    "phi4:latest": ("microsoft/phi-4", ""),
+    "phi4:14b-q4_K_M": ("microsoft/phi-4", "q4_k_m"),
+    "mistral": ("mistralai/Mistral-7B-v0.3", ""),
+}
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_a_name_of_ollamas_library_is_the_model_that_it_holds(name: str) -> None:
+    match = resolve_name(name)
+    assert (match.id, match.weights) == LIBRARY[name]
+
+
+@pytest.mark.parametrize("name", _MODELS)
+def test_every_library_name_leads_to_a_shipped_model(name: str) -> None:
+    assert resolve_name(name).id in shipped_models()
+
+
+@pytest.mark.parametrize("name", ["mistral:12b", "phi4:70b", "qwen3:31b", "llama4:latest"])
+def test_a_size_that_the_library_does_not_have_is_unknown(name: str) -> None:
+    with pytest.raises(UnknownModel, match="hf:OWNER/NAME"):
+        resolve_name(name)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "https://huggingface.co/Qwen/Qwen3-8B",
+        "huggingface.co/Qwen/Qwen3-8B/",
+        "https://huggingface.co/Qwen/Qwen3-8B/blob/main/config.json",
+        "https://hf.co/Qwen/Qwen3-8B?library=transformers#usage",
+    ],
+)
+def test_the_page_of_a_shipped_model_is_its_name_and_asks_nobody(page: str) -> None:
+    assert model_source(page) == "Qwen/Qwen3-8B"
+    assert model_registry.load(page).name == "Qwen/Qwen3-8B"
+
+
+def test_other_pages_and_hf_ask_the_hub() -> None:
+    assert model_source("https://huggingface.co/someone/tiny") == HubModel("someone/tiny")
+    assert model_source("hf:Qwen/Qwen3-8B") == HubModel("Qwen/Qwen3-8B")
+
+
+def test_a_name_that_does_not_ship_says_how_to_get_it() -> None:
+    with pytest.raises(UnknownModel, match=r"`hf:someone/new-9B` to ask .*config.json .*--trace"):
+        resolve_name("someone/new-9B")
+
+
+def test_a_list_of_names_is_answered_name_by_name() -> None:
+    rows = answers(["Qwen/Qwen3-8B", "openai/whisper-large-v3", "someone/new-9B"])
+    assert [row[1] for row in rows] == ["resolved", "another kind", "unknown"]
