@@ -17,6 +17,7 @@ from genz_core.errors import LONGEST_NAME, UnknownSystem
 #: Words that no two devices differ by: vendors, brands and what every card is.
 NOISE: frozenset[str] = frozenset(
     {"nvidia", "amd", "intel", "google", "aws", "amazon", "apple", "corporation", "inc", "tm", "r"}
+    | {"furiosaai", "tenstorrent", "qualcomm", "meta", "huawei"}
     | {"geforce", "rtx", "rx", "instinct", "tesla", "quadro", "radeon", "xeon", "platinum", "epyc"}
     | {"gpu", "graphics", "card", "chip", "accelerator", "processor", "cpu", "silicon", "cloud"}
     | {"tensor", "core", "cores", "generation", "edition", "the", "c"}

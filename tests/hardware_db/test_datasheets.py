@@ -42,6 +42,16 @@ DATASHEETS = [
     ("tpu-v7", 2307, 4614, 192, 7380, None, "Cloud TPU documentation"),
     ("gaudi2", 432, 865, 96, 2450, 600, "Gaudi 2 white paper"),
     ("gaudi3", 1835, 1835, 128, 3700, 900, "Gaudi 3 white paper"),
+    ("mi300a", 980.6, 1961, 128, 5300, None, "MI300A data sheet"),
+    ("arc-pro-b70", 183.5, 367, 32, 608, 230, "Arc Pro B70: 367 int8 TOP/s"),
+    ("rx-9060-xt-16gb", 102.6, 205, 16, 320, 160, "RX 9060 XT: 821 sparse int4 TOP/s, an eighth"),
+    ("rtx-a2000-12gb", 31.95, 63.9, 12, 288, 70, "RTX A2000 datasheet, 63.9 sparse halved"),
+    ("rtx-pro-4000-sff", 95.84, 191.7, 24, 432, 70, "RTX PRO 4000 SFF: 770 sparse fp4 TOP/s"),
+    ("tpu-v3", 123, None, 32, 900, None, "Cloud TPU documentation"),
+    ("rngd", 256, 512, 48, 1500, 180, "FuriosaAI documentation"),
+    ("wormhole-n300", 131, 466, 24, 576, 300, "Tenstorrent documentation"),
+    ("cloud-ai100-ultra", 290, 870, 128, 548, 150, "Qualcomm Cloud AI SDK documentation"),
+    ("mtia-v2", 177, 354, 128, 204.8, 90, "MTIA v2: 354 and 708 sparse halved"),
     ("trainium2", 667, 1299, 96, 2900, None, "AWS Neuron documentation"),
 ]
 

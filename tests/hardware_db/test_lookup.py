@@ -127,7 +127,7 @@ def test_the_name_leads_to_the_system(name, slug):
         ("H1000", "h100"),
         ("RTX 6000", "rtx-a6000"),  # three cards are called that, none just so
         ("GeForce GTX 1080", "NVIDIA GeForce RTX 4080"),
-        ("M5 Max", "M4 Max"),
+        ("M7 Max", "M4 Max"),
     ],
 )
 def test_an_unknown_name_lists_the_near_ones(name, near):
