@@ -42,9 +42,10 @@ _RENTS = """
 ## Rents
 
 US dollars an hour of one device, with the day of the list; `hardware_db/rental` holds the figures
-and their sources. On demand is a provider's list price. A marketplace's is the lowest offer of
-that day: another host, another contract, and often a third of a list price. A plan counts the
-rent on demand, else the marketplace's; `--price` puts yours in its place.
+and their sources. On demand is a provider's list price, reserved the price from which a
+long contract starts. A marketplace's is the lowest offer of that day: another host, another
+contract, and often a third of a list price. A plan counts the rent on demand, else reserved, else
+the marketplace's; `--price` puts yours in its place.
 
 """
 

@@ -36,13 +36,13 @@ def test_every_price_has_a_day_and_a_list_that_can_be_followed(slug):
 def test_a_rent_is_that_of_an_hour_of_one_device(slug):
     rents = hardware_db.facts(slug).price.rents()
     assert all(0.03 <= price.value <= 20 for price in rents.values())
-    if {"on_demand", "marketplace"} <= set(rents):
-        assert rents["marketplace"].value <= rents["on_demand"].value
+    for market in {"reserved", "marketplace"} & set(rents):
+        assert "on_demand" not in rents or rents[market].value <= rents["on_demand"].value
 
 
 def test_the_rent_that_counts_is_on_demand_before_a_marketplaces():
     h100 = hardware_db.facts("h100")
-    assert list(h100.price.rents()) == ["on_demand", "marketplace"]
+    assert list(h100.price.rents()) == ["on_demand", "reserved", "marketplace"]
     assert hardware_db.load("h100").price_usd_per_hour == h100.price.rents()["on_demand"].value
 
 
