@@ -20,7 +20,7 @@ def test_an_owned_device_and_an_api_are_compared():
 
 
 def test_without_a_price_the_page_asks_for_one():
-    app = opened("economics", system="mi300x")
+    app = opened("economics", system="gaudi3")
     assert not app.exception and not app.error
     assert "State a rent" in app.info[0].value
 
