@@ -23,7 +23,10 @@ from profilers.schema import kernel_table
 
 TRACE = "trace.json.gz"
 #: Figures of `phase_rows` that metrics.json repeats beside the timings.
-_EFFICIENCY = ("bound_s", "predicted_s", "low_s", "high_s", "inside", "error", "mfu", "mbu")
+_EFFICIENCY = (
+    "bound_s", "predicted_s", "low_s", "high_s", "inside", "error", "mfu", "mbu",
+    "not_comparable",
+)  # fmt: skip
 
 
 def run_live(

@@ -28,6 +28,7 @@ from profilers.collect.agreement import Agreement, agreement
 from profilers.collect.building import RunSettings
 from profilers.collect.machine_document import ENGINE, SLUG
 from profilers.collect.model import ModelRun
+from profilers.comparable import BELOW_BOUND, REASON
 from profilers.compare import lies_inside
 from profilers.steps import MeasuredStep
 
@@ -196,7 +197,8 @@ def phase_rows(run: ModelRun, context: RunContext) -> list[dict[str, Any]]:
     """A row a phase: statistics of the repeats, the prediction beside them, MFU and MBU.
 
     phase, samples, mean_s, std_s, p50_s, p90_s, p99_s; where the run is predicted also bound_s,
-    predicted_s, low_s, high_s, inside, error (predicted / median - 1), mfu and mbu.
+    predicted_s, low_s, high_s, inside, error (predicted / median - 1), mfu and mbu, or in their
+    place not_comparable, why one of them would lie above one.
     """
     rows = []
     predicted = _predicted_steps(run, context)
@@ -247,14 +249,17 @@ def _prediction_figures(
     moved_bytes = float((plain.bytes[:, 0] * plain.runs).sum())
     peak = context.system.peak_flops_per_s.get(_compute_format(context), _UNKNOWN)
     predicted_s = float(as_engine.total_s[0])
-    return {
+    mfu = flops / (measured_s * peak)
+    mbu = moved_bytes / (measured_s * context.system.memory_bytes_per_s)
+    figures = {
         **interval_figures(
             phase, predicted_s, float(as_engine.bound_total_s[0]), measured_s, context
         ),
         "error": predicted_s / measured_s - 1.0,
-        "mfu": flops / (measured_s * peak),
-        "mbu": moved_bytes / (measured_s * context.system.memory_bytes_per_s),
     }
+    if max(mfu, mbu) * BELOW_BOUND > 1.0:
+        return {**figures, "mfu": None, "mbu": None, "not_comparable": REASON}
+    return {**figures, "mfu": mfu, "mbu": mbu}
 
 
 def interval_figures(

@@ -12,6 +12,7 @@ import hardware_db
 import profilers
 from app.measuring import run_store
 from app.measuring.outcome import settings_of
+from hardware_db.data_folder import data_folder
 from profilers.run_config import RunConfig, compose
 
 SYSTEMS = Path(hardware_db.__file__).parent / "systems"
@@ -36,6 +37,20 @@ def kept(tiny: str) -> Callable[..., tuple[RunConfig, Path]]:
 
 def figures(folder: Path, name: str) -> Any:
     return json.loads((folder / name).read_text(encoding="utf-8"))
+
+
+def test_a_run_faster_than_its_device_allows_is_not_comparable_and_has_no_mfu(kept) -> None:
+    own = data_folder() / "systems" / "slow.yaml"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    own.write_text(
+        "include: epyc-9654\nid: slow\nname: Slow\naliases: []\n"
+        "memory_gb_per_s: {value: 0.01, source: amd-9654, kind: assumed, note: far too little}\n",
+        encoding="utf-8",
+    )
+    _, folder = kept("osl=3", "repeats=2", "warmup=0", "system=slow")
+    decode = figures(folder, "metrics.json")["efficiency"]["decode"]
+    assert decode["mbu"] is None and decode["mfu"] is None
+    assert "MFU or MBU above one" in decode["not_comparable"]
 
 
 def test_a_run_leaves_every_artifact(kept) -> None:
