@@ -26,7 +26,7 @@ def try_sample(page, at: int = 0) -> None:
 def test_a_sample_is_drawn_with_at_most_two_thousand_bars(open_page):
     page = open_page("reports")
     try_sample(page)
-    page.wait_for_function(f"document.querySelectorAll('{BARS}').length > 500")
+    page.wait_for_function(f"() => document.querySelectorAll('{BARS}').length > 500")
     assert 1000 < page.locator(BARS).count() <= 2000
     assert page.locator('[data-testid="stMetricValue"]').first.inner_text() == "1,465"
 

@@ -34,7 +34,7 @@ def test_a_trace_is_played_and_fits_the_screen(open_page, width: int):
     page.set_viewport_size({"width": width, "height": 900})
     uploaded(page)
     simulate(page)
-    page.wait_for_function(f"document.querySelectorAll('{CHARTS} .main-svg').length >= 6")
+    page.wait_for_function(f"() => document.querySelectorAll('{CHARTS} .main-svg').length >= 6")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator("text=Latencies").count()
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from genz_core.engine import CONSTANTS, FIELDS, EngineProfile
-from genz_core.engine_calibration import calibrate_engine, first_token, map_step, moved, waited
+from genz_core.engine_calibration import calibrate_engine, map_step, moved
 from genz_core.errors import InvalidValue
 
 PRIOR = EngineProfile(host_step_s=1e-3)
@@ -164,18 +164,3 @@ def test_points_that_are_not_finite_and_parameters_of_no_width_say_nothing():
     logs = np.array([1e-3, np.nan, 1e-3])
     step = map_step(logs, design, np.ones(3), np.zeros(2), np.array([1.0, 0.0]))
     assert step[1] == 0.0 and step[0] == pytest.approx(-2.5e-3 / 3.5)
-
-
-@pytest.mark.parametrize("steps_waited", [0.2, 1.0, 4.0])
-def test_the_steps_that_requests_wait_are_found_from_where_waiting_weighs(steps_waited):
-    waiting = np.linspace(0.05, 0.9, 60)
-    logs = -waited(waiting, steps_waited)
-    steps, scale = first_token(logs, waiting)
-    assert steps == pytest.approx(steps_waited, rel=0.12)
-    assert scale == pytest.approx(1.0, abs=0.06)
-
-
-def test_few_requests_move_the_scale_part_of_the_way():
-    single = first_token(np.array([-np.log(2.0)]), np.array([0.0]))[1]
-    many = first_token(np.full(100, -np.log(2.0)), np.zeros(100))[1]
-    assert 1.0 < single < many < 2.0

@@ -121,13 +121,14 @@ def test_serve_takes_one_load(ridgeline):
 
 def test_a_measured_tpot_is_met_kept_and_forgotten(own_data, printed, answer):
     load = ("--concurrency", 8)
+    before = answer(*SMALL, *load)["step_scale"]
     fitted = answer(*SMALL, *load, "--measured-tpot", 0.02)
     assert fitted["tpot_mean_s"] == pytest.approx(0.02, rel=1e-3)
     later = answer(*SMALL, "--rate", 2, "--requests", 50)
     assert later["step_scale"] == pytest.approx(fitted["step_scale"])
     assert "your measured TPOT of 20 ms" in later["message"]
     assert printed(*SMALL, "--forget").strip() == "forgotten"
-    assert answer(*SMALL, *load)["step_scale"] == 1.0
+    assert answer(*SMALL, *load)["step_scale"] == before
 
 
 def test_a_fit_that_is_not_kept_leaves_no_file(own_data, printed):
