@@ -35,7 +35,7 @@ def test_a_session_opens_every_page_and_changes_a_control_of_its_own(server: Ser
         visitor.open("batch=4")
         for page in visitor.pages:
             visitor.turn_to(page)
-        visitor.turn_to("Roofline")
+        visitor.open("batch=4", page="roofline")
         slider = next(w for w in visitor.widgets if w.fragment and w.proto.label == "Batch")
         state = slider.other_state(random.Random(0), None)
         assert state is not None
