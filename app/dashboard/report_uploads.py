@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import streamlit as st
 import profilers
 from app.dashboard.byte_cache import ByteCache
 from app.dashboard.job_progress import show_progress, submitted
+from app.dashboard.uploads import digest, unlike
 from app.jobs import READING
 from app.measuring.report_reading import SentReport, read_sent, reads_quickly, size_of
 from app.wording.markdown import plain
@@ -59,12 +59,12 @@ def picker(key: str) -> dict[str, Report]:
     contents += [(name, SAMPLES[name], _sample(name)) for name in chosen]
     for file_id, name, content in contents:
         try:
-            report = _report(_digest(file_id, content), SentReport(name, content, patterns))
+            report = _report(digest(file_id, content), SentReport(name, content, patterns))
         except RidgelineError as error:
             st.error(plain(error), icon=":material/error:")
             continue
         if report is not None:
-            reports[_unlike(name, reports)] = report
+            reports[unlike(name, reports)] = report
     return reports
 
 
@@ -89,18 +89,6 @@ def pattern_box() -> None:
             st.error(plain(error))
             own = []
     st.session_state["phase_patterns"] = (*own, *profilers.DEFAULT_PHASES)
-
-
-def _unlike(name: str, taken: Mapping[str, Report]) -> str:
-    """The name, numbered where another upload has the same."""
-    numbered = (f"{name} ({number})" for number in range(2, len(taken) + 3))
-    return name if name not in taken else next(n for n in numbered if n not in taken)
-
-
-@st.cache_data(max_entries=64, show_spinner=False)
-def _digest(file_id: str, _content: bytes) -> str:
-    """Hash of a file's content, by the id that the browser's upload has."""
-    return hashlib.sha256(_content).hexdigest()
 
 
 def _report(digest: str, sent: SentReport) -> Report | None:

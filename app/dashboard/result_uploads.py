@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import streamlit as st
 from app.benchmarks.reading import SentResult, read_sent, size_of
 from app.dashboard.byte_cache import ByteCache
 from app.dashboard.job_progress import show_progress, submitted
+from app.dashboard.uploads import digest, unlike
 from app.jobs import READING
 from app.measuring.report_reading import reads_quickly
 from app.wording.markdown import plain
@@ -52,29 +52,17 @@ def picker() -> Files:
     found: Files = {}
     for file_id, one in sent:
         try:
-            measurements = _read(_digest(file_id, one.content), one)
+            measurements = _read(digest(file_id, one.content), one)
         except RidgelineError as error:
             st.error(plain(error), icon=":material/error:")
             continue
         if measurements is not None:
-            found[_unlike(one.name, found)] = one, measurements
+            found[unlike(one.name, found)] = one, measurements
     return found
 
 
 def _sample(name: str) -> bytes:
     return (_FOLDER / SAMPLES[name]).read_bytes()
-
-
-def _unlike(name: str, taken: Mapping[str, object]) -> str:
-    """The name, numbered where another upload has the same."""
-    numbered = (f"{name} ({number})" for number in range(2, len(taken) + 3))
-    return name if name not in taken else next(n for n in numbered if n not in taken)
-
-
-@st.cache_data(max_entries=64, show_spinner=False)
-def _digest(file_id: str, _content: bytes) -> str:
-    """Hash of a file's content, by the id that the browser's upload has."""
-    return hashlib.sha256(_content).hexdigest()
 
 
 def _read(digest: str, sent: SentResult) -> list[ServingMeasurement] | None:

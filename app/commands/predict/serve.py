@@ -60,12 +60,9 @@ def serve(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    import numpy as np
-
-    from app.scenario import served_rows
-    from app.scenario.drafting import drafted
-    from app.scenario.local_files import drafting_of, resolve_local
+    from app.scenario.local_files import drafting_of
     from app.scenario.scenario import Scenario
+    from app.scenario.served_rows import WAVES
     from genz_core.errors import InvalidValue
 
     degrees: dict[str, Any] = {"tp": tp, "pp": pp, "dp": dp, "ep": ep, "moe_tp": moe_tp}
@@ -98,22 +95,41 @@ def serve(
             raise InvalidValue("--burst-start and --stream-interval are not of a --trace")
         _simulate(scenario, trace, recv_interval, drafting, opt.table_format(format_, json))
         return
-    name, values = _loads(concurrency, rate)
     if not 0.0 < length_ratio <= 1.0:
         raise InvalidValue(f"--length-ratio {length_ratio:g} is not between 0 and 1")
-    known = served_rows.as_calibrated(resolve_local(scenario))
-    resolved, load = drafted(known, drafting), np.array(values)
-    result = served_rows.serve_resolved(
-        resolved,
-        concurrency=load if name == "concurrency" else None,
-        rate_per_s=load if name == "rate" else None,
+    rows = _served(
+        scenario,
+        drafting,
+        _loads(concurrency, rate),
         length_ratio=length_ratio,
-        waves=served_rows.WAVES if burst_start else 0.0,
+        waves=WAVES if burst_start else 0.0,
         stream_interval=stream_interval,
         recv_interval=recv_interval,
     )
-    rows = served_rows.rows(resolved, result, name, load)
     typer.echo(opt.rendered(rows, opt.table_format(format_, json)))
+
+
+def _served(
+    scenario: Scenario, drafting: Drafting, loads: tuple[str, list[float]], **traffic: Any
+) -> list[dict[str, Any]]:
+    """A row a load, of the deployment as it was calibrated.  traffic: see `serve_resolved`."""
+    import numpy as np
+
+    from app.scenario import served_rows
+    from app.scenario.drafting import drafted
+    from app.scenario.local_files import resolve_local
+
+    name, values = loads
+    resolved = drafted(served_rows.as_calibrated(resolve_local(scenario)), drafting)
+    load = np.array(values)
+    closed = name == "concurrency"
+    result = served_rows.serve_resolved(
+        resolved,
+        concurrency=load if closed else None,
+        rate_per_s=None if closed else load,
+        **traffic,
+    )
+    return served_rows.rows(resolved, result, name, load)
 
 
 def _simulate(
