@@ -11,7 +11,8 @@
     ├── OutOfMemory          a configuration that does not fit its devices
     ├── MissingSpec          a figure that the datasheet does not state and the estimate needs
     ├── UnsupportedModel     an architecture, or a key that changes its shape, without a builder
-    │   └── NotADecoder      an encoder, an encoder-decoder, a front end, a diffusion language model
+    │   ├── NotADecoder      a front end, a draft, an encoder that nobody has described
+    │   └── NoOutput         what only a model that generates has, asked of an encoder
     ├── ReportError          a profiler report that cannot be read
     └── MeasurementError     a run that could not be measured
 
@@ -112,8 +113,14 @@ class UnsupportedModel(RidgelineError):
     code = "unsupported_model"
 
 
+class NoOutput(UnsupportedModel):
+    """A figure of generation that is asked of a model without any."""
+
+    code = "no_output"
+
+
 class NotADecoder(UnsupportedModel):
-    """A checkpoint of another kind than a decoder: estimates would be of something else.
+    """A checkpoint of a kind that nobody has described: estimates would be of something else.
 
     kind: what it is instead ("encoder-only", "encoder-decoder").
     """

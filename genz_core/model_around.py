@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from genz_core.model_kinds import ModelKind, model_kind
 from genz_core.types import Model, Parallelism, Precision
 
 
@@ -17,6 +18,11 @@ class ModelAround:
     def name(self) -> str:
         """Name of the model inside; so are all below of that model."""
         return self.model.name
+
+    @property
+    def kind(self) -> ModelKind:
+        """What it does with its input."""
+        return model_kind(self.model)
 
     @property
     def precision(self) -> Precision:

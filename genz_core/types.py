@@ -39,6 +39,8 @@ class Group:
     cached_tokens: tokens that each already has in its cache.
     drafted: of the new tokens, those that a draft proposed.  sampled: those whose successor is
     sampled: the last one, or all of a draft that is verified.
+    prompt: tokens of each sequence's prompt, 0 where nobody says; a model with an encoder needs it
+    to tell its input from what was generated since.
     """
 
     sequences: Num
@@ -46,6 +48,7 @@ class Group:
     cached_tokens: Num
     drafted: Num = 0.0
     sampled: Num = 1.0
+    prompt: Num = 0.0
 
     @property
     def generates(self) -> Mask:
@@ -62,7 +65,7 @@ class Step:
     @classmethod
     def prefill(cls, batch: Num, isl: Num, cached: Num = 0.0) -> Step:
         """`batch` prompts of `isl` new tokens after `cached` tokens each."""
-        return cls((Group(batch, isl, cached),))
+        return cls((Group(batch, isl, cached, prompt=isl + cached),))
 
     @classmethod
     def decode(cls, batch: Num, context: Num) -> Step:

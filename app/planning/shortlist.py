@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from app.planning.candidates import Candidates
-from app.planning.percentiles import Simulated, simulate
+from app.planning.percentiles import Simulated, closed_form_holds, simulate
 from app.planning.probability import meets
 from app.planning.search import Found
 from app.planning.targets import Target
@@ -132,11 +132,11 @@ def _tried(
     if not all(t.met(np.array([outcome.figures[t.figure.column]]))[0] for t in targets):
         result.rejected[at] = outcome
         return None
-    if not _means_hold(found, at, outcome):
-        for name, value in outcome.means.items():
-            result.candidates.columns[name][at] = value
-        result.rejected[at] = outcome
-        return None
+    if not closed_form_holds(found.candidates.of(at)):
+        _take_means(result.candidates, at, outcome)
+        if not _means_hold(found, outcome):
+            result.rejected[at] = outcome
+            return None
     one = result.candidates.picked(np.array([at]))
     question = found.question
     probability = float(meets(one, question.targets, question.demand)[0])
@@ -146,11 +146,17 @@ def _tried(
     return Plan(at, probability, outcome)
 
 
-def _means_hold(found: Found, at: int, outcome: Simulated) -> bool:
-    """Whether simulated means meet their targets, asked where no measurement validates the kind."""
-    family = found.candidates.of(at)
-    if family.intervals["tpot_s"] is not None or family.kind == "aggregated":
-        return True
+def _take_means(candidates: Candidates, at: int, outcome: Simulated) -> None:
+    """Simulated means in place of those of the closed form."""
+    known = {name: value for name, value in outcome.means.items() if np.isfinite(value)}
+    for name, value in known.items():
+        candidates.columns[name][at] = value
+    if known.get("tpot_s"):
+        candidates.columns["interactivity"][at] = 1.0 / known["tpot_s"]
+
+
+def _means_hold(found: Found, outcome: Simulated) -> bool:
+    """Whether simulated means meet their targets, asked where these stand for the kind."""
     means = [t for t in found.ranking.targets if t.figure.column in outcome.means]
     return all(t.met(np.array([outcome.means[t.figure.column]]))[0] for t in means)
 

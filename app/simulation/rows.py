@@ -42,6 +42,7 @@ def document(run: Run) -> dict[str, Any]:
         "load": settings.load.described(run.drawn),
         "targets": dict(settings.targets),
         "step_scale": run.step_scale,
+        "ttft_correction": run.ttft_correction,
         **_pools(run),
         **figures(run),
         "not_validated": UNVALIDATED,

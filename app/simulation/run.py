@@ -30,6 +30,7 @@ ROUTERS: tuple[str, ...] = get_args(Routing)
 TARGETS = ("ttft_s", "tpot_s", "e2e_s")
 #: What every simulated latency is, for documents and captions.
 UNVALIDATED = "simulated latencies carry no interval: no measured percentiles have validated them"
+_ALIKE = 0.005  # a correction that is not worth a word
 _WAVES = (
     "a closed loop of equal lengths is served in waves, and TTFT is that of a wave: draw lengths "
     "with length_ratio 0.8, as public benchmarks do"
@@ -76,6 +77,7 @@ class Run:
     """What a simulation came to.
 
     step_scale: that was applied; kept_scale: the user's calibration it came from, if any.
+    ttft_correction: that was applied to simulated first tokens, see `measured_corrections`.
     speculation, prefill: what drafts and who reads the prompts, if anything does.
     prefill_scale: the user's calibration of these.  balance: of both pools.
     """
@@ -90,6 +92,7 @@ class Run:
     prefill: Prefill | None = None
     prefill_scale: StepScale | None = None
     balance: Balance | None = None
+    ttft_correction: float = 1.0
 
     @property
     def notes(self) -> list[str]:
@@ -99,6 +102,10 @@ class Run:
             notes.insert(0, _WAVES)
         if self.kept_scale:
             notes.append(self.kept_scale.sentence)
+        if abs(self.ttft_correction - 1.0) > _ALIKE:
+            notes.append(
+                f"measured runs near this load: simulated first tokens x {self.ttft_correction:.3g}"
+            )
         return [*notes, *self._pools, UNVALIDATED]
 
     @property
@@ -146,10 +153,11 @@ def run(
     speculation = settings.drafting.of(resolved.model)
     prefill = settings.prefill.beside(resolved, settings.replicas)
     drawn = drawn or settings.load.drawn(cancelled)
-    options, kept = _scaled(resolved, settings, drawn)
+    options, correction, kept = _scaled(resolved, settings, drawn)
     disaggregation = balance = theirs = None
     if prefill:
-        of_prompts, theirs = _scaled(prefill.resolved, settings, drawn)
+        of_prompts, _, theirs = _scaled(prefill.resolved, settings, drawn)
+        correction = 1.0  # no run with a pool of its own was measured
         disaggregation = prefill.disaggregation(of_prompts)
     simulation = simulate(
         resolved.model,
@@ -176,25 +184,34 @@ def run(
         )
     scale = cast(float, options.step_scale)
     return Run(
-        resolved, settings, drawn, simulation, scale, kept,
-        speculation, prefill, theirs, balance,
+        resolved, settings, drawn, simulation.with_first_tokens(correction), scale, kept,
+        speculation, prefill, theirs, balance, correction,
     )  # fmt: skip
 
 
 def _scaled(
     resolved: Resolved, settings: Settings, drawn: Trace
-) -> tuple[Options, StepScale | None]:
-    """The options with the scale of a deployment's steps, and the user's calibration of it."""
+) -> tuple[Options, float, StepScale | None]:
+    """The options with the scale of a deployment's steps, the correction of its first tokens, and
+    the user's calibration of the steps, which says nothing else of first tokens."""
     kept = None if settings.step_scale else kept_scale(resolved)
-    known = kept.scale if kept else measured_scale(resolved, settings, drawn)
-    scale = settings.step_scale or known
-    return replace(settings.options, step_scale=scale), kept
+    if settings.step_scale or kept:
+        scale, correction = settings.step_scale or (kept.scale if kept else 1.0), 1.0
+    else:
+        scale, correction = measured_corrections(resolved, settings, drawn)
+    return replace(settings.options, step_scale=scale), correction, kept
 
 
-def measured_scale(resolved: Resolved, settings: Settings, drawn: Trace) -> float:
-    """Measured over priced time of a step near this load, as the closed form has it."""
+def measured_corrections(
+    resolved: Resolved, settings: Settings, drawn: Trace
+) -> tuple[float, float]:
+    """What measured runs near this load say of its steps and first tokens, as in the closed form.
+
+    Measured over priced time of a step, and the factor on a TTFT whose steps have that scale.
+    """
+    recipe = resolved.engine.recipe
     if resolved.engine.neighbours is None:
-        return resolved.engine.recipe.tpot_scale
+        return recipe.tpot_scale, recipe.ttft_scale / recipe.tpot_scale
     requests, users = drawn.requests, settings.load.concurrency
     span = float(np.ptp(requests.arrival_s)) if len(requests) > 1 else 0.0
     open_loop = not users and span > 0
@@ -208,7 +225,7 @@ def measured_scale(resolved: Resolved, settings: Settings, drawn: Trace) -> floa
         isl=isl,
         osl=osl,
     )
-    return float(served.tpot_scale[0])
+    return float(served.tpot_scale[0]), float(served.ttft_correction[0])
 
 
 def run_setup(

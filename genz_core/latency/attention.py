@@ -374,7 +374,7 @@ def _decode_key(conditions: Conditions, op: Op) -> tuple[str, str]:
     return ("mla_decode" if _absorbed(op) else "decode_attention"), fmt
 
 
-_KINDS = ("attention", "mla_attention", "sparse_attention")
+_KINDS = ("attention", "mla_attention", "sparse_attention", "cross_attention")
 
 
 @prices(*_KINDS, phase="prefill", formula=prefill_attention_time, key=_prefill_key)

@@ -18,7 +18,9 @@ from genz_core.operators._attention import (
     Heads,
     attended_pairs,
     attention,
+    cross_attention,
     kept_tokens,
+    mutual_pairs,
     sparse_attention,
 )
 from genz_core.operators._collectives import (
@@ -69,6 +71,7 @@ __all__ = [
     "collective",
     "convolution",
     "copy",
+    "cross_attention",
     "einsum",
     "embedding",
     "gated_activation",
@@ -76,6 +79,7 @@ __all__ = [
     "kept_tokens",
     "linear_attention",
     "moe",
+    "mutual_pairs",
     "norm",
     "on_the_busiest_rank",
     "pointwise",

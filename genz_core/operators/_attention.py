@@ -25,6 +25,16 @@ def attended_pairs(new_tokens: Num, cached_tokens: Num, window: Num = 0.0) -> Nu
     return growing * c + growing * (growing + 1.0) / 2.0 + (n - growing) * w
 
 
+def mutual_pairs(tokens: Num, window: Num = 0.0) -> Num:
+    """(query, key) pairs of one sequence whose tokens see each other on both sides.
+
+    A token sees `window` tokens, itself in their middle, and fewer at the ends; 0: all, n * n.
+    """
+    n, w = np.asarray(tokens, dtype=float), np.asarray(window, dtype=float)
+    side = np.minimum((w - 1.0) / 2.0, np.maximum(n - 1.0, 0.0))
+    return np.where(w > 0, n + 2.0 * side * n - side * (side + 1.0), n * n)
+
+
 def kept_tokens(tokens: Num, window: Num = 0.0) -> Num:
     """Tokens whose keys and values are kept after a step: at most the window's, or all."""
     return np.where(np.asarray(window) > 0, np.minimum(tokens, window), tokens)
@@ -35,7 +45,8 @@ class Heads:
     """Shape of an attention on one device.
 
     query, kv: heads.  dim: of queries and keys.  value_dim: of values (0: as dim).
-    window: tokens a query sees, itself included (0: all).  causal: False in encoders.
+    window: tokens a query sees, itself included (0: all).  causal: False in encoders, whose
+    tokens see each other on both sides.
     shared_kv: values are read from the keys' own storage (latent attention).
     """
 
@@ -93,7 +104,7 @@ def attention(
     Source: Dao 2022, arXiv:2205.14135 (traffic of the fused form).
     """
     n, c = np.asarray(new_tokens, dtype=float), np.asarray(cached_tokens, dtype=float)
-    pairs = attended_pairs(n, c, heads.window) if heads.causal else n * (n + c)
+    pairs = _pairs(n, c, heads)
     kv_token = heads.kv_width * bytes_of(types.kv)
     reach = kept_tokens(n + c, np.where(np.asarray(heads.window) > 0, heads.window + n - 1.0, 0.0))
     keep = kept_tokens(n + c, heads.window)
@@ -143,6 +154,57 @@ def sparse_attention(
     )
 
 
+@operator_kind("cross_attention", "attention", _PAIRS)
+def cross_attention(
+    name: str,
+    sequences: Num,
+    new_tokens: Num,
+    encoded_tokens: Num,
+    heads: Heads,
+    types: Types = BF16,
+    *,
+    projected: Num = 0.0,
+    **where: Any,
+) -> Op:
+    """Attention of new tokens over the whole output of an encoder, kept since the first step.
+
+    q: [sequences, new, heads, dim], k, v: [sequences, encoded, kv heads, dim].
+    flops = 2 * new * encoded * heads * (dim + value_dim).
+
+    projected: encoded tokens whose keys and values this step makes: they come as input and are
+    written, the others are read from the cache.
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.3.
+    """
+    n, e = np.asarray(new_tokens, dtype=float), np.asarray(encoded_tokens, dtype=float)
+    kv_token, fresh = heads.kv_width * bytes_of(types.kv), np.asarray(projected, dtype=float)
+    queries = sequences * n * heads.query
+    return Op(
+        name,
+        "cross_attention",
+        flops=2.0 * sequences * n * e * heads.query * (heads.dim + heads.values),
+        input_bytes=queries * heads.dim * types.a + sequences * fresh * heads.kv_width * types.a,
+        output_bytes=queries * heads.values * types.a,
+        kv_read_bytes=sequences * (e - fresh) * kv_token,
+        kv_write_bytes=sequences * fresh * kv_token,
+        held_kv_bytes=sequences * e * kv_token,
+        dims=_attention_dims(
+            sequences, n, np.maximum(e - n, 0.0), replace(heads, causal=False), n * e
+        ),
+        **_attention_types(types),
+        **where,
+    )
+
+
+def _pairs(new: Num, cached: Num, heads: Heads) -> Num:
+    """(query, key) pairs of one sequence."""
+    if heads.causal:
+        return attended_pairs(new, cached, heads.window)
+    if np.any(np.asarray(heads.window) > 0):
+        return mutual_pairs(new, heads.window)
+    return new * (new + cached)
+
+
 def _attention_dims(
     sequences: Num, new_tokens: Num, cached_tokens: Num, heads: Heads, pairs: Num
 ) -> dict[str, Num]:
@@ -156,7 +218,8 @@ def _attention_dims(
         "head_dim": heads.dim,
         "value_dim": heads.values,
         "window": heads.window,
-        "causal": float(heads.causal),
+        # Blocks outside a window are skipped on either side: as many as of a causal window.
+        "causal": float(heads.causal or bool(np.any(np.asarray(heads.window) > 0))),
         "shared_kv": float(heads.shared_kv),
         "pairs": pairs,
     }

@@ -33,13 +33,15 @@ class Balance:
     """A load in balance, [configs].
 
     running: admitted requests.  ttft_s, ttft_median_s: of a request; cycle_s: between two of its
-    steps.  requests_per_s: completed.  utilisation: see `ServingEstimate`.
+    steps.  ttft_correction: mean TTFT over what it would be if first tokens were off by no more
+    than steps are.  requests_per_s: completed.  utilisation: see `ServingEstimate`.
     most_per_s: requests that the deployment sustains, infinite in a closed loop.
     """
 
     running: Array
     ttft_s: Array
     ttft_median_s: Array
+    ttft_correction: Array
     cycle_s: Array
     requests_per_s: Array
     utilisation: Array
@@ -83,11 +85,13 @@ def closed_loop(
     if batching.waves:
         first = np.maximum(batching.first_wave_s() * scales.ttft, mean)
         burst = (first - mean) / batching.waves
+    as_steps = (mean + burst) * scales.tpot / scales.ttft + waiting
     plain = batching.cycle_s(np.maximum(decodes, 1.0), np.zeros_like(decodes)) * scales.tpot
     return Balance(
         running=np.minimum(users, limit) * ranks,
         ttft_s=mean + burst + waiting,
         ttft_median_s=np.minimum(median, mean + burst) + waiting,
+        ttft_correction=(mean + burst + waiting) / as_steps,
         cycle_s=cycle,
         requests_per_s=served * ranks,
         utilisation=np.where(reader, 1.0, 1.0 - np.minimum(plain / cycle, 1.0)),
@@ -131,6 +135,7 @@ def open_loop(batching: Batching, rate: Array, ranks: Array, scales: Scales) -> 
         running=(decodes + each * np.where(full, 0.0, mean)) * ranks,
         ttft_s=np.where(full, np.inf, mean),
         ttft_median_s=np.where(full, np.inf, np.minimum(median, mean)),
+        ttft_correction=scales.ttft / scales.tpot,
         cycle_s=cycle,
         requests_per_s=rate,
         utilisation=utilisation,

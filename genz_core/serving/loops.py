@@ -308,6 +308,7 @@ class _ServedModel:
             bound_decode_step_s=masked(bound_decode),
             running=balance.running,
             tpot_scale=scales.tpot,
+            ttft_correction=balance.ttft_correction,
             capacity=self.capacity,
             utilisation=balance.utilisation,
             output_tokens_per_s=masked(served * self.osl),

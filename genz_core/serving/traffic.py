@@ -45,7 +45,8 @@ class ServingEstimate:
     """Serving figures, [configs] each; times in seconds.
 
     ttft_s, tpot_s: means; *_median_s: medians.  running: sequences in a steady step.  tpot_scale:
-    measured over priced time of a step, which is in the figures.
+    measured over priced time of a step, which is in the figures.  ttft_correction: the mean TTFT
+    over what it would be if first tokens were off by no more than steps are.
     capacity: sequences whose cache fits.  ranks: attention data parallel ranks they spread over.
     memory: with one sequence a rank.  utilisation: share of time spent on prompts (closed
     loop) or of the highest rate the deployment sustains (open loop).
@@ -65,6 +66,7 @@ class ServingEstimate:
     bound_decode_step_s: Array
     running: Array
     tpot_scale: Array
+    ttft_correction: Array
     capacity: Array
     utilisation: Array
     output_tokens_per_s: Array

@@ -1,0 +1,38 @@
+"""What a model does with its input: generate from it token by token, or something else."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from genz_core.errors import NoOutput
+from genz_core.types import Model
+
+#: decoder: a token a step out of a cache.  encoder: one pass over the input, no tokens out.
+#: encoder-decoder: a pass of an encoder, then a decoder that attends to it.  diffusion: whole
+#: blocks of tokens, refined in steps.
+ModelKind = Literal["decoder", "encoder", "encoder-decoder", "diffusion"]
+
+
+def model_kind(model: Model) -> ModelKind:
+    """The kind of a model; one that does not say is a decoder."""
+    kind: ModelKind = getattr(model, "kind", "decoder")
+    return kind
+
+
+def generates(model: Model) -> bool:
+    """Whether a model puts tokens out, so that its time between two of them can be asked for."""
+    return model_kind(model) != "encoder"
+
+
+def check_generates(model: Model, asked: str) -> None:
+    """Refuse what only a model that generates has.  asked: it, as the subject of a sentence.
+
+    Raises:
+        NoOutput: the model is an encoder.
+    """
+    if not generates(model):
+        raise NoOutput(
+            f"{model.name} reads its input at once and generates no tokens, and {asked} is about "
+            "generation; use estimate, sweep or serve, which give its latency and sequences a "
+            "second"
+        )

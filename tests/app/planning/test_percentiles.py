@@ -1,0 +1,54 @@
+"""Percentiles of a plan beside its mean: one distribution, whatever was measured near the load."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import ridgeline
+
+QWEN, LLAMA, R1 = "Qwen/Qwen3-32B", "meta-llama/Llama-3.1-8B", "deepseek-ai/DeepSeek-R1"
+_KEYS = ("model", "systems", "engine")
+SCENARIOS = {
+    "at a rate": (QWEN, "h100", "sglang", {"rate": 5, "osl": 128}),
+    "users": (QWEN, "h100", "sglang", {"concurrency": 64}),
+    "another engine": (QWEN, "h200", "vllm", {"rate": 5}),
+    "latent attention": (R1, "b200", "trtllm", {"concurrency": 64, "kind": "aggregated"}),
+    "long prompts": (R1, "h200", "sglang", {"rate": 2, "isl": 4096}),
+    "experts": ("openai/gpt-oss-120b", "h200", "vllm", {"concurrency": 128}),
+    "never measured there": ("google/gemma-3-27b-it", "mi300x", "vllm", {"rate": 3}),
+    "prompts read apart": (LLAMA, "h100", "sglang", {"rate": 9, "kind": "disaggregated"}),
+    "drafts": (LLAMA, "h100", "sglang", {"rate": 8, "speculation": "ngram", "acceptance": "0.6"}),
+}  # fmt: skip
+MARKS = ("p50", "p90", "p95", "p99")
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_no_mean_lies_above_its_95th_percentile(name):
+    *named, more = SCENARIOS[name]
+    asked = dict(zip(_KEYS, named, strict=True)) | more
+    found = ridgeline.plan(**asked, devices="1:16", top=2)
+    assert found.rows
+    for plan in found.rows:
+        assert plan["percentiles"].startswith("simulated"), plan["percentiles"]
+        for figure in ("ttft", "tpot", "e2e"):
+            marks = [plan[f"{figure}_{mark}_s"] for mark in MARKS]
+            assert marks == sorted(marks)
+            assert plan[f"{figure}_s"] <= plan[f"{figure}_p95_s"] * 1.0001, figure
+            assert plan[f"{figure}_s"] < 2.0 * plan[f"{figure}_p99_s"]
+
+
+def test_what_measured_runs_say_of_first_tokens_holds_for_simulated_ones_too():
+    asked = dict(system="h100", engine="sglang", tp=2, isl=1024, osl=128, concurrency=16)
+    closed = ridgeline.serve(QWEN, length_ratio=0.8, **asked)
+    asked |= {"length_ratio": 0.8, "requests": 800}
+    simulated = ridgeline.simulate(QWEN, **asked)
+    factor = simulated.run.ttft_correction
+    assert factor > 1.5
+    assert simulated.ttft_mean_s == pytest.approx(float(closed.ttft_s), rel=0.35)
+    alone = ridgeline.simulate(QWEN, step_scale=simulated.run.step_scale, **asked)
+    assert alone.run.ttft_correction == 1.0
+    for mark in ("mean", *MARKS):
+        was, now = getattr(alone, f"ttft_{mark}_s"), getattr(simulated, f"ttft_{mark}_s")
+        assert now == pytest.approx(was * factor)
+        assert math.isclose(getattr(alone, f"tpot_{mark}_s"), getattr(simulated, f"tpot_{mark}_s"))
