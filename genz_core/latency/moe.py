@@ -37,13 +37,15 @@ def moe_time(
     parameters: MoeParameters,
     floor_s: float | None = None,
     expert_s: float | None = None,
+    at_random: bool = False,
 ) -> KernelTime:
     """Time of the routed experts of one layer on one device [s].
 
     With A active experts, R rows and g = 3 (gated) or 2 projections, over row tiles BM::
 
-        tiles     = A ceil(R/A/BM) ceil((g-1) I / 128)
-        t_compute = A ceil(R/A/BM) BM 2 g H I / (compute_efficiency peak) wave(tiles / units)
+        rows_of_tiles = A ceil(R/A/BM), or what a token's choices at random are expected to fill
+        tiles     = rows_of_tiles ceil((g-1) I / 128)
+        t_compute = rows_of_tiles BM 2 g H I / (compute_efficiency peak) wave(tiles / units)
                     (1 + 32/BM) / 1.25
         t_memory  = A g H I bytes / (memory_efficiency bandwidth) / min(1, A columns / (ramp units))
         T         = launch + min p_norm(overlap, t_compute, t_memory) + k_step (H + I) / 64
@@ -59,8 +61,11 @@ def moe_time(
         weight_bytes: per element.  peak_flops_per_s: of the arithmetic type.
         device, parameters: the datasheet, and fitted constants of device and number format.
         floor_s, expert_s: replace `launch_s` and `expert_s` (kernels of an engine).
+        at_random: each token chooses its experts at random, as in a model; a benchmark deals the
+            rows out evenly.
 
-    Source: tile padding of grouped products, Gale et al., MegaBlocks (arXiv:2211.15841).
+    Source: tile padding of grouped products, Gale et al., MegaBlocks (arXiv:2211.15841); the
+    rows of an expert under random routing are binomial.
     """
     stages = partial(
         _experts_stages,
@@ -70,6 +75,7 @@ def moe_time(
         device=device,
         parameters=parameters,
         expert_s=parameters.expert_s if expert_s is None else expert_s,
+        at_random=at_random,
     )
     return KernelTime(
         stages,
@@ -94,6 +100,7 @@ def _experts_stages(
     device: Device,
     parameters: MoeParameters,
     expert_s: float,
+    at_random: bool,
 ) -> Stages:
     """Stages of the grouped products for each row tile, [tiles, shapes], and the passes around."""
     routed = np.maximum(routed, 1e-9)
@@ -101,9 +108,13 @@ def _experts_stages(
     size = matrices * hidden * intermediate
     columns = np.ceil((matrices - 1.0) * intermediate / _COLUMNS)
     rows = _ROWS[:, None]
-    tiles_m = active * np.ceil(routed / active / rows)
+    if at_random:
+        tiles_m = expected_tiles(routed, active, local, rows)
+    else:
+        tiles_m = active * np.ceil(routed / active / rows)
     waves = tiles_m * columns / device.compute_units
-    rounded = parameters.wave * np.ceil(waves) + (1.0 - parameters.wave) * np.maximum(waves, 1.0)
+    whole = np.maximum(waves + 0.5, 1.0) if at_random else np.ceil(waves)
+    rounded = parameters.wave * whole + (1.0 - parameters.wave) * np.maximum(waves, 1.0)
     peak_s = tiles_m * rows * 2.0 * size / (parameters.compute_efficiency * peak_flops_per_s)
     compute = peak_s * (rounded / waves) * (1.0 + 32.0 / rows) / 1.25
     filling = np.minimum(active * columns / device.compute_units / parameters.ramp, 1.0)
@@ -118,6 +129,39 @@ def _experts_stages(
         "experts": expert_s * local,
     }
     return Stages(stages, p_norm(parameters.overlap, *stages.values()), after=passes)
+
+
+_NEAR = 3  # tiles on either side of the mean beyond which an expert's rows hardly lie
+
+
+def expected_tiles(routed: Array, active: Array, local: Array, rows: Array) -> Array:
+    """Row tiles that random routing is expected to fill, all experts together, [tiles, shapes].
+
+    An expert of mean m = R/local rows fills ceil(r / BM) tiles: the sum over j of the probability
+    of more than j BM rows.  The first is that of any row, A / local; of the others those near the
+    mean decide, by the normal distribution of variance m (the binomial's is less by at most k/E);
+    where its width is a tile and more, m / BM + 1/2 remains.  Never fewer than the rows fill.
+
+    routed, active, local: rows, experts reached and held, [shapes].  rows: of a tile, [tiles, 1].
+    """
+    mean = routed / np.maximum(local, 1.0)
+    width = np.sqrt(mean)
+    first = np.maximum(np.floor(mean / rows) - _NEAR, 1.0)
+    more = np.maximum(first - 1.0, 0.0) * np.ones_like(mean)
+    for step in range(2 * _NEAR + 1):
+        more = more + _normal_share((mean - (first + step) * rows - 0.5) / width)
+    wide = np.maximum(mean / rows - 0.5, 0.0)  # beside the first tile
+    more = np.where(width > 0.8 * rows, wide, more)
+    return np.maximum(active + local * more, np.maximum(routed / rows, active))
+
+
+def _normal_share(deviations: Array) -> Array:
+    """Share of a normal distribution below so many standard deviations, to 2e-4.
+
+    Source: Page 1977, Approximations to the cumulative normal function, Applied Statistics 26.
+    """
+    z = np.clip(deviations, -8.0, 8.0)
+    return np.asarray(1.0 / (1.0 + np.exp(-z * (1.5976 + 0.070565 * z * z))))
 
 
 def busiest_rank_rows(rows: Num, expert_ranks: Num, skew: Num, all_rows: Num) -> Array:
@@ -154,4 +198,5 @@ def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
         "device": conditions.device_for(op),
         "floor_s": None if conditions.alone else conditions.engine.moe_floor_s,
         "expert_s": None if conditions.alone else conditions.engine.expert_s,
+        "at_random": not conditions.alone,
     }

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genz_core.latency.moe import busiest_rank_rows, moe_time
+from genz_core.latency.moe import busiest_rank_rows, expected_tiles, moe_time
 from genz_core.latency.parameters import MoeParameters
 
 PEAK = 989.4e12
@@ -79,3 +79,23 @@ def test_the_busiest_rank_gets_its_even_share_without_skew_and_never_more_than_e
 
 def test_no_tokens_cost_nothing(device):
     assert price(device, 0) == 0.0
+
+
+@pytest.mark.parametrize(("experts", "top_k"), [(128, 4), (256, 8), (8, 2)])
+def test_the_tiles_of_random_routing_are_those_of_drawn_choices(experts, top_k):
+    generator = np.random.default_rng(3)
+    rows = np.array([[16.0], [64.0], [256.0]])
+    for tokens in (1, 16, 256, 1000, 4096, 20_000):
+        drawn = generator.binomial(tokens, top_k / experts, size=20_000)
+        filled = np.ceil(drawn / rows).mean(axis=1) * experts
+        reached = experts * (1 - (1 - top_k / experts) ** tokens)
+        sizes = (np.array([float(size)]) for size in (tokens * top_k, reached, experts))
+        assert expected_tiles(*sizes, rows)[:, 0] == pytest.approx(filled, rel=0.025)
+
+
+@given(st.integers(1, 20_000), st.floats(1.0, 1.5))
+def test_random_routing_has_no_cliff_and_no_tokens_that_save_time(device, tokens, factor):
+    at = np.array([tokens, tokens + 1, np.ceil(tokens * factor)], float)
+    one, next_one, more = price(device, at, at_random=True)
+    assert one * (1 - 1e-9) <= next_one <= one * (1 + 1.2 / tokens + 0.006)
+    assert more >= one * (1 - 1e-9)
