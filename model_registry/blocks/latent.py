@@ -3,13 +3,15 @@
 Two forms of the same attention, each with its own cost.  Expanded: keys and values of all tokens
 in reach are made from the latents and attended head by head.  Absorbed: queries are carried into
 the latent space and attend to the one shared latent.  Every group takes the form with fewer FLOPs
-(one that generates, and a sparse attention that leaves tokens out, always the absorbed one); both
-are in the graph, the other without work.
+(one that generates always the absorbed one); both are in the graph, the other without work.  Of a
+prompt longer than a sparse attention keeps, the queries that see everything may be expanded and
+the later ones are absorbed, so that no length costs all of it another form.
 Source: arXiv:2405.04434, section 2.1; arXiv:2412.19437, section 2.1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -119,38 +121,49 @@ def _output_gate(mixer: LatentAttention, frame: DeviceFrame, heads: Num) -> Ops:
 
 @dataclass(frozen=True, slots=True)
 class _GroupForm:
-    """A group of the step and the form it takes: absorbed is 1 or 0 for each configuration."""
+    """A group of the step by the form that its tokens take: those before a position expanded, the
+    later ones absorbed; of either there may be none.
+
+    group: as it came.  expanded, absorbed: its parts, without sequences where they have no tokens.
+    """
 
     group: Group
-    absorbed: Num
+    expanded: Group
+    absorbed: Group
 
     @classmethod
     def of(cls, mixer: LatentAttention, group: Group) -> _GroupForm:
-        """The form with fewer FLOPs a head; the absorbed one where a sparse attention leaves tokens
-        out, which only it can."""
+        """The form with fewer FLOPs a head.
+
+        Where an indexer leaves tokens out only the absorbed form can: queries beyond its `top_k`
+        take that, those before, which see everything, the cheaper one.
+        """
         n, c = np.asarray(group.new_tokens, float), np.asarray(group.cached_tokens, float)
-        made, pairs = mixer.nope_dim + mixer.value_dim, attended_pairs(n, c)
-        expanded = (n + c) * mixer.kv_rank * made + pairs * (mixer.query_dim + mixer.value_dim)
-        absorbed = n * mixer.kv_rank * made + pairs * (mixer.cache_width + mixer.kv_rank)
-        chosen = group.generates | (absorbed < expanded)
-        if mixer.indexer:
-            chosen = chosen | (n + c > mixer.indexer.top_k)
-        return cls(group, chosen * 1.0)
-
-    def sequences(self, *, absorbed: bool) -> Num:
-        """Sequences of the group, if it takes this form; else 0."""
-        return self.group.sequences * (self.absorbed if absorbed else 1.0 - self.absorbed)
+        early = np.clip(mixer.indexer.top_k - c, 0.0, n) if mixer.indexer else n
+        made, pairs = mixer.nope_dim + mixer.value_dim, attended_pairs(early, c)
+        expanded = (early + c) * mixer.kv_rank * made + pairs * (mixer.query_dim + mixer.value_dim)
+        absorbed = early * mixer.kv_rank * made + pairs * (mixer.cache_width + mixer.kv_rank)
+        early = np.where(group.generates | (absorbed < expanded), 0.0, early)
+        return cls(group, _span(group, early, c), _span(group, n - early, c + early))
 
 
-def _tokens(
-    parts: list[_GroupForm], frame: DeviceFrame, *, absorbed: bool, cached: bool = False
-) -> Num:
-    """Tokens of the groups that take a form: the new ones, or the cached ones."""
+def _span(group: Group, tokens: Num, before: Num) -> Group:
+    """`tokens` of the group's new tokens, with `before` tokens in front of them."""
+    some = np.asarray(tokens) > 0
+    return replace(
+        group,
+        sequences=group.sequences * np.where(some, 1.0, 0.0),
+        new_tokens=np.where(some, tokens, group.new_tokens),
+        cached_tokens=np.where(some, before, group.cached_tokens),
+    )
+
+
+def _tokens(groups: Iterable[Group], frame: DeviceFrame, *, cached: bool = False) -> Num:
+    """New tokens of groups on this device, or those in front of them."""
     return sum(
         (
-            part.sequences(absorbed=absorbed)
-            * (part.group.cached_tokens / frame.par.cp if cached else frame.local(part.group))
-            for part in parts
+            group.sequences * (group.cached_tokens / frame.par.cp if cached else frame.local(group))
+            for group in groups
         ),
         start=np.float64(0.0),
     )
@@ -160,9 +173,8 @@ def _expanded(
     mixer: LatentAttention, frame: DeviceFrame, heads: Num, parts: list[_GroupForm]
 ) -> Ops:
     """kv_b_proj over every token in reach, then attention with as many key heads as queries."""
-    reach = _tokens(parts, frame, absorbed=False) + _tokens(
-        parts, frame, absorbed=False, cached=True
-    )
+    groups = [part.expanded for part in parts]
+    reach = _tokens(groups, frame) + _tokens(groups, frame, cached=True)
     where = frame.at("attention")
     up = gemm(
         "kv_b_proj",
@@ -184,19 +196,25 @@ def _group_expanded(
     name: str, part: _GroupForm, mixer: LatentAttention, shape: Heads, frame: DeviceFrame
 ) -> Op:
     """Cached tokens are read as latents, to be expanded; keys and values are not kept."""
-    group, sequences = part.group, part.sequences(absorbed=False)
+    group, sequences = part.expanded, part.expanded.sequences
     cached = np.asarray(group.cached_tokens, dtype=float)
     where = {"kind": "mla_attention", "drafted": group.drafted, **frame.at("attention")}
     op = attention(name, sequences, group.new_tokens, cached, shape, frame.plain, **where)
     op = _caching(mixer, context_part(op, group, frame), sequences, group, frame)
-    return replace(op, kv_read_bytes=_latent_bytes(mixer, sequences, frame) * cached)
+    alone = np.where(np.asarray(part.absorbed.sequences) > 0, 0.0, 1.0)  # else the later hold all
+    return replace(
+        op,
+        kv_read_bytes=_latent_bytes(mixer, sequences, frame) * cached,
+        held_kv_bytes=op.held_kv_bytes * alone,
+    )
 
 
 def _absorbed(
     mixer: LatentAttention, frame: DeviceFrame, heads: Num, parts: list[_GroupForm]
 ) -> Ops:
     """q_absorb, attention over the latents with one key head, value_up."""
-    tokens, where = _tokens(parts, frame, absorbed=True), frame.at("attention")
+    tokens = _tokens([part.absorbed for part in parts], frame)
+    where = frame.at("attention")
     types = frame.types("attention.kv_b")
     into = batched_gemm("q_absorb", heads, tokens, mixer.kv_rank, mixer.nope_dim, types, **where)
     out = batched_gemm("value_up", heads, tokens, mixer.value_dim, mixer.kv_rank, types, **where)
@@ -212,7 +230,7 @@ def _group_absorbed(
     name: str, part: _GroupForm, mixer: LatentAttention, shape: Heads, frame: DeviceFrame
 ) -> Op:
     """Attention over the latents, or over those that the indexer keeps."""
-    group, sequences = part.group, part.sequences(absorbed=True)
+    group, sequences = part.absorbed, part.absorbed.sequences
     new, cached = group.new_tokens, group.cached_tokens
     where = {"drafted": group.drafted, **frame.at("attention")}
     if mixer.indexer:
