@@ -125,12 +125,15 @@ def _second_half(first: Group, second: Group, size: int) -> Step:
 
 
 def prefill_chunk(workload: Workload, engine: EngineProfile) -> Step:
-    """The largest step that the engine forms of the prompts: whole, or cut to its chunk size."""
+    """The largest step that the engine forms of the prompts: whole, or cut to its chunk size.
+
+    Where several prompts share a chunk, the last may be in it with a part of its tokens.
+    """
     isl, batch = np.asarray(workload.isl, dtype=float), np.asarray(workload.batch, dtype=float)
     if not engine.chunk_tokens:
         return Step.prefill(batch, isl)
     chunk = float(engine.chunk_tokens)
-    return Step.prefill(np.minimum(batch, np.ceil(chunk / isl)), np.minimum(isl, chunk))
+    return Step.prefill(np.minimum(batch, np.maximum(chunk / isl, 1.0)), np.minimum(isl, chunk))
 
 
 def activations_bytes(graph: Graph, size: int) -> Array:

@@ -37,6 +37,7 @@ class NumberFormat:
 _OCP = "OCP Microscaling Formats v1.0 (2023): blocks of 32, one 8-bit scale"
 _NVFP4 = "NVIDIA NVFP4: blocks of 16, one fp8 scale (the scale per tensor is negligible)"
 _GPTQ = "GPTQ/AWQ checkpoints: groups of 128, one 16-bit scale and one 4-bit zero point"
+_W4A8 = "TensorRT-LLM W4A8_AWQ: weights as AWQ's, inputs quantised to fp8 at each product"
 _PACKED = "compressed-tensors checkpoints: groups of 32, one 16-bit scale (no zero points)"
 _GGML = "ggml block layouts, ggml-common.h: bytes of a block / elements of a block"
 _LLAMA_CPP = "llama.cpp tools/quantize README, Llama-3.1-8B: bits per weight of the mixture"
@@ -55,6 +56,7 @@ _FORMATS = (
     NumberFormat("mxfp8", 8 + 8 / 32, "fp8", _OCP),
     NumberFormat("int8", 8, "bf16", "one scale per channel"),
     NumberFormat("int4", 4 + (16 + 4) / 128, "bf16", _GPTQ),
+    NumberFormat("w4a8", 4 + (16 + 4) / 128, "fp8", _W4A8),
     NumberFormat("int4_g32", 4 + 16 / 32, "bf16", _PACKED),
     NumberFormat("mxfp4", 4 + 8 / 32, "bf16", _OCP),
     NumberFormat("nvfp4", 4 + 8 / 16, "fp4", _NVFP4, cache="fp8"),  # ModelOpt's default on export
@@ -100,6 +102,8 @@ _ALIASES: Mapping[str, str] = {
     "awq": "int4",
     "gptq": "int4",
     "fp4": "nvfp4",
+    "w4a8_awq": "w4a8",
+    "w16a16": "bf16",
     "q2_k_m": "q2_k",
     "q3_k": "q3_k_m",
     "q4_k": "q4_k_m",
@@ -108,7 +112,7 @@ _ALIASES: Mapping[str, str] = {
 
 #: Where a system has no peak for a type, its matrix products run in the next of these.
 _FALLBACK: Mapping[str, tuple[str, ...]] = {
-    "fp4": ("fp8", "bf16", "fp16", "fp32"),
+    "fp4": ("bf16", "fp16", "fp32"),  # engines keep nvfp4 as a storage format then
     "fp8": ("bf16", "fp16", "fp32"),
     "int8": ("bf16", "fp16", "fp32"),
     "int4": ("int8", "bf16", "fp16", "fp32"),

@@ -56,8 +56,17 @@ def arithmetic_of(op: Op, system: System) -> str:
 
     Where the hardware multiplies 4-bit blocks, engines run mxfp4 experts on 8-bit inputs, unless
     the arithmetic was forced.
+
+    Raises:
+        MissingSpec: an arithmetic was forced that the system lacks; the two of 16 bit stand in for
+            one another.
     """
     peaks = system.peak_flops_per_s
+    if op.forced and op.compute not in peaks and op.compute not in _VECTOR:
+        raise MissingSpec(
+            f"{system.name} cannot multiply in {op.compute} (it can in {', '.join(peaks)}): "
+            "force one of these, or leave the arithmetic to the number formats"
+        )
     if op.compute == "fp32":
         return next((name for name in _VECTOR if name in peaks), next(iter(peaks)))
     if op.kind == "moe" and op.weights == "mxfp4" and not op.forced:

@@ -11,6 +11,15 @@ from model_registry.quantization.roles import GROUPS
 _FP8 = frozenset({"fp8", "fp8_block", "mxfp8"})
 #: Formats that a user asks for by the name of the plainest among them.
 _FAMILIES = {"fp8": _FP8, "int4": frozenset({"int4", "int4_g32"})}
+#: Formats whose products run in 8 or 4 bit, so that 16-bit inputs make them a storage format.
+_NARROW = _FP8 | {"nvfp4", "w4a8"}
+#: Pairs that engines name in one word: (weights, inputs of the products).
+_PAIRS = {
+    "w16a16": ("bf16", "bf16"),
+    "w8a16": ("int8", "bf16"),
+    "w8a8": ("int8", "int8"),
+    "w4a16": ("int4", "bf16"),
+}
 _WIDE = frozenset({"bf16", "fp16", "fp32", "tf32"})
 
 
@@ -71,14 +80,28 @@ def _with_activations(precision: Precision, name: str) -> tuple[Precision, str]:
     """
     formats = quantised_formats(precision)
     if name in _WIDE:
-        forced = name if formats & {*_FP8, "nvfp4"} else precision.compute
+        forced = name if formats & _NARROW else precision.compute
         return replace(precision, activations=name, compute=forced), f"activations: {name}"
     if name == "int8" and "int8" in formats:
         return replace(precision, activations=name), "activations: int8"
     effect = "quantised at each product, 16 bit between operators"
-    if not formats & {*_FP8, "nvfp4"}:
+    if not formats & _NARROW:
         effect = "no product has weights of that type, so they compute as before"
     return precision, f"activations: {name}, {effect}"
+
+
+def _pair(weights: str, activations: str | None, precision: Precision) -> tuple[str, str | None]:
+    """(weights, activations) of a choice like "w8a8"; activations that were asked for stay.
+
+    Of a checkpoint in fp8, "w8a8" is what it has.
+    """
+    word = weights.strip().casefold().replace("-", "").replace("_", "")
+    if word not in _PAIRS:
+        return weights, activations
+    if word == "w8a8" and (formats := quantised_formats(precision)) & _FP8:
+        return sorted(formats & _FP8)[0], activations
+    chosen, inputs = _PAIRS[word]
+    return chosen, activations or inputs
 
 
 def _cache_source(weights: str) -> CacheSource:
@@ -97,9 +120,10 @@ def override_formats(
 ) -> tuple[Precision, tuple[str, ...]]:
     """A checkpoint's precision with a user's wishes on top, and a note on each.
 
-    weights: the checkpoint's own scheme keeps its map (fp8 wished of an fp8-block checkpoint);
-    another format goes to every linear layer, embedding, LM head, router and vision tower
-    staying 16 bit as engines keep them, except that GGUF types take all matrices.
+    weights: a format, or a pair with that of the inputs ("w8a8", "w4a16").  The checkpoint's own
+    scheme keeps its map (fp8 wished of an fp8-block checkpoint); another format goes to every
+    linear layer, embedding, LM head, router and vision tower staying 16 bit as engines keep them,
+    except that GGUF types take all matrices.
     moe_weights: routed experts, `weights` when empty.  Empty or None: the checkpoint's.
     `kv_source` of the result is "asked" with kv, "convention" with weights whose format implies
     no cache, else as it was.
@@ -111,6 +135,7 @@ def override_formats(
     base = base if base in _WIDE else "bf16"
     notes: list[str] = []
     if weights:
+        weights, activations = _pair(weights, activations, precision)
         precision, note = _with_weights(precision, canonical(weights), base)
         precision = replace(precision, kv_source=_cache_source(canonical(weights)))
         notes.append(note)

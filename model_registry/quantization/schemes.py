@@ -63,7 +63,7 @@ _ALGORITHMS: Mapping[str, str] = {
     "w4a8_mxfp4_fp8": "mxfp4",
     "w4a16": "int4",
     "w4a16_awq": "int4",
-    "w4a8_awq": "int4",
+    "w4a8_awq": "w4a8",
     "int4_awq": "int4",
     "w8a16": "int8",
     "int8": "int8",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import genz_core
 from genz_core.engine import EngineProfile
-from genz_core.memory import memory
+from genz_core.memory import memory, prefill_chunk
 from genz_core.types import Parallelism, Workload
 
 ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9, kv_block_tokens=16)
@@ -76,3 +76,10 @@ def test_the_longest_context_fits_and_one_block_more_does_not(model, system):
 def test_nothing_fits_where_the_weights_alone_are_too_large(model, system):
     tiny = replace(system, memory_bytes=1e9)
     assert genz_core.max_batch(model, tiny, Workload(), Parallelism(), ENGINE) == 0
+
+
+@given(st.integers(1, 300), st.integers(1, 40_000))
+def test_a_chunk_of_prompts_never_exceeds_the_tokens_of_a_step(batch, isl):
+    engine = EngineProfile(chunk_tokens=8192)
+    chunk = prefill_chunk(Workload(batch, isl, 1), engine)
+    assert float(chunk.tokens) == pytest.approx(min(batch * isl, 8192))

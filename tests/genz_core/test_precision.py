@@ -46,6 +46,6 @@ def test_eight_and_four_bit_floats_multiply_in_their_type_unless_told():
 
 
 def test_a_missing_peak_falls_back_towards_wider_types():
-    assert runnable("fp4", {"fp8": 1.0, "bf16": 1.0}) == "fp8"
+    assert runnable("fp4", {"fp8": 1.0, "bf16": 1.0}) == "bf16"
     assert runnable("fp8", {"fp16": 1.0}) == "fp16"
     assert runnable("bf16", {"bf16": 1.0}) == "bf16"

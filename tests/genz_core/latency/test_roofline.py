@@ -21,9 +21,17 @@ def test_a_large_product_is_bound_by_compute_and_a_thin_one_by_memory(system):
 
 def test_a_type_without_a_peak_runs_in_the_next_that_has_one(system):
     fp4 = op.gemm("x", 1, 8, 8, op.Types(weights="nvfp4"))
-    assert arithmetic_of(fp4, system) == "fp8"
+    assert arithmetic_of(fp4, system) == "bf16"  # engines keep nvfp4 as a storage format then
     old = replace(system, peak_flops_per_s={"fp16": 1e12})
     assert arithmetic_of(fp4, old) == "fp16"
+
+
+def test_an_arithmetic_that_the_system_lacks_is_refused_where_it_was_forced(system):
+    forced = op.gemm("x", 1, 8, 8, op.Types(compute="nvfp4"))
+    with pytest.raises(MissingSpec, match="cannot multiply in fp4"):
+        arithmetic_of(forced, system)
+    old = replace(system, peak_flops_per_s={"fp16": 1e12})
+    assert arithmetic_of(op.gemm("x", 1, 8, 8, op.Types(compute="bf16")), old) == "fp16"
 
 
 def test_a_ring_sends_twice_all_but_its_own_part(system):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import model_registry
 from genz_core.errors import UnknownPrecision
-from genz_core.precision import FORMATS
+from genz_core.precision import FORMATS, arithmetic
 from genz_core.types import Precision
 from model_registry.finding.catalog import shipped_models
 from model_registry.quantization.overrides import override_formats, quantised_formats
@@ -183,3 +183,21 @@ def test_a_wish_is_granted_or_already_true_and_asking_twice_changes_nothing(
     else:
         assert {once.weight(role) for role in LINEAR_ROLES} == {asked} and not once.by_layer
     assert override_formats(once, weights=asked)[0] == once
+
+
+@pytest.mark.parametrize(
+    ("pair", "arithmetic_type"),
+    [("w16a16", "bf16"), ("w8a16", "bf16"), ("w8a8", "int8"), ("w4a16", "bf16"), ("w4a8", "fp8")],
+)
+def test_a_pair_of_weights_and_inputs_is_one_wish(pair: str, arithmetic_type: str) -> None:
+    made, _ = override_formats(BF16, weights=pair)
+    weights = made.weight("mlp.up", 0)
+    assert arithmetic(weights, made.activations, made.compute) == arithmetic_type
+    bits = int(pair[1 : pair.index("a")])
+    assert bits <= FORMATS[weights].bits < bits + 1
+
+
+def test_w8a8_of_an_fp8_checkpoint_is_what_it_has() -> None:
+    held = checkpoint_precision("deepseek-ai/DeepSeek-V3")
+    made, _ = override_formats(held, weights="w8a8")
+    assert made.weights == held.weights and made.activations == held.activations
