@@ -1,11 +1,19 @@
-"""Command R and Command A: blocks side by side, norms without biases, one table for both ends."""
+"""Command R, A and A+: blocks side by side, norms without biases, one table for both ends."""
 
 from __future__ import annotations
 
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
-from model_registry.graph.layer_plans import attention, decoder, feed_forward, layer_count, windows
-from model_registry.spec import Layer, ModelSpec
+from model_registry.graph.layer_plans import (
+    attention,
+    decoder,
+    experts_at,
+    feed_forward,
+    layer_count,
+    mixture,
+    windows,
+)
+from model_registry.spec import FeedForward, Layer, ModelSpec, Norm
 
 
 @architecture("cohere")
@@ -29,3 +37,25 @@ def cohere2(config: Config) -> ModelSpec:
         for w in windows(config, every=every)
     ]
     return decoder(config, layers, norm="layer_without_bias", tied=True)
+
+
+@architecture("cohere2_moe")
+def cohere2_moe(config: Config) -> ModelSpec:
+    """Command A+: experts beside the attention, after the first layers; windows as in Command A."""
+    config.ignore("expert_selection_fn", "shared_expert_combination_strategy", "norm_topk_prob")
+    config.ignore("prefix_dense_sliding_window_pattern", "use_qk_norm", "use_parallel_block")
+    every = config.integer("sliding_window_pattern", 4)
+    dense = config.integer("prefix_dense_intermediate_size", 0)
+    narrow = FeedForward(dense) if dense else None
+    layers = [
+        Layer(
+            (
+                attention(config, window=w, rope=w > 0),
+                mixture(config) if on or not narrow else narrow,
+            ),
+            parallel=True,
+        )
+        for w, on in zip(windows(config, every=every), experts_at(config), strict=True)
+    ]
+    norm: Norm = "rms" if config.value("rms_norm_eps") else "layer_without_bias"
+    return decoder(config, layers, norm=norm, tied=True)

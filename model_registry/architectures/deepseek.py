@@ -96,3 +96,16 @@ def _decoder(config: Config, indexers: list[Indexer] | list[None]) -> ModelSpec:
     chooses = replace(indexers[-1], owner=True) if indexers[-1] else None
     predicts = Layer((latent_attention(config, chooses), layers[-1].blocks[1]))
     return decoder(config, layers, prediction=(predicts,))
+
+
+@architecture("axk1")
+def axk1(config: Config) -> ModelSpec:
+    """A.X K1: DeepSeek V3's layer with a norm behind the experts."""
+    layers = [
+        Layer(
+            (latent_attention(config), mixture(config) if on else feed_forward(config)),
+            extra_norms=int(on),
+        )
+        for on in experts_at(config, first_dense=1)
+    ]
+    return decoder(config, layers)

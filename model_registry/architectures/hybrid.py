@@ -52,6 +52,7 @@ def nemotron_h(config: Config) -> ModelSpec:
     config.ignore("expand", "mamba_hidden_act", "num_hidden_layers")
     config.ignore("moe_shared_expert_overlap", "sliding_window")
     config.ignore("layer_types", "moe_latent_size", "attention_bias")
+    config.ignore("mtp_hybrid_override_pattern", "mtp_layers_block_type")
     blocks = _nemotron_blocks(config)
     kinds = _nemotron_kinds(config, "hybrid_override_pattern", "layers_block_type")
     predicts: list[str] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import attention, decoder, feed_forward, layer_count, mixture
@@ -115,3 +117,23 @@ def seed_oss(config: Config) -> ModelSpec:
     )
     layer = Layer((mixer, feed_forward(config)))
     return decoder(config, [layer] * layer_count(config))
+
+
+@architecture("hyperclovax")
+def hyperclovax(config: Config) -> ModelSpec:
+    """Granite's multipliers, and norms behind the blocks as well."""
+    config.ignore("use_post_norm", "end_token_id")
+    norms: Literal["both", "before"] = "both" if config.flag("use_post_norm", True) else "before"
+    layer = Layer((attention(config), feed_forward(config)), norms=norms)
+    return decoder(config, [layer] * layer_count(config))
+
+
+@architecture("minicpm")
+def minicpm(config: Config) -> ModelSpec:
+    """MiniCPM and MiniCPM4: Llama's layer with scaled streams; sparse attention is left out."""
+    config.ignore("scale_emb", "scale_depth", "dim_model_base", "mup_denominator", "use_rope")
+    notes = ()
+    if config.value("sparse_config"):
+        notes = ("attention counts as dense: its sparse form is chosen when the engine starts",)
+    layer = Layer((attention(config), feed_forward(config)))
+    return decoder(config, [layer] * layer_count(config), tied=True, notes=notes)

@@ -1,4 +1,4 @@
-"""MiniMax M2 and M3: norms on queries and keys, many experts; block-sparse attention in M3."""
+"""MiniMax: lightning attention in Text-01 and M1, norms on queries and keys in M2 and M3."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from model_registry.graph.layer_plans import (
     layer_count,
     mixture,
 )
-from model_registry.spec import Indexer, Layer, ModelSpec
+from model_registry.spec import Indexer, Layer, LightningAttention, ModelSpec
 
 
 @architecture("minimax_m2")
@@ -54,3 +54,26 @@ def minimax_m3(config: Config) -> ModelSpec:
         for pick, on in zip(picks, experts_at(config), strict=True)
     ]
     return decoder(config, layers)
+
+
+@architecture("minimax", "minimax_m1", "minimax_text_01")
+def minimax_lightning(config: Config) -> ModelSpec:
+    """MiniMax-Text-01 and M1: seven lightning attentions to one full, experts in every layer."""
+    config.ignore("block_size", "full_attn_alpha_factor", "full_attn_beta_factor", "postnorm")
+    config.ignore("linear_attn_alpha_factor", "linear_attn_beta_factor", "mlp_alpha_factor")
+    config.ignore("layernorm_full_attention_alpha", "layernorm_linear_attention_alpha")
+    config.ignore(
+        "layernorm_mlp_alpha", "shared_intermediate_size", "shared_moe_mode", "mlp_beta_factor"
+    )
+    config.ignore(
+        "layernorm_full_attention_beta", "layernorm_linear_attention_beta", "layernorm_mlp_beta"
+    )
+    count, experts = layer_count(config), mixture(config)
+    full = attention(config)
+    linear = LightningAttention(heads=full.heads, head_dim=full.head_dim)
+    old = ["full_attention" if kind == 1 else "" for kind in config.sequence("attn_type_list")]
+    default = old or ["full_attention" if (at + 1) % 2 else "" for at in range(count)]
+    kinds = config.pattern("layer_types", count, default)
+    return decoder(
+        config, [Layer((full if kind == "full_attention" else linear, experts)) for kind in kinds]
+    )

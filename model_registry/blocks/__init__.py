@@ -7,9 +7,10 @@ from model_registry.blocks import (
     attention,
     compressed,
     feed_forward,
+    gated,
     latent,
     recurrence,
     shared,
 )
 
-__all__ = ["attention", "compressed", "feed_forward", "latent", "recurrence", "shared"]
+__all__ = ["attention", "compressed", "feed_forward", "gated", "latent", "recurrence", "shared"]

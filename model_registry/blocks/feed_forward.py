@@ -26,7 +26,7 @@ from model_registry.blocks.frame import (
     message_bytes,
     with_small_weights,
 )
-from model_registry.spec import FeedForward, LayerInput, Mixture
+from model_registry.spec import FeedForward, LayerInput, Mixture, ShortcutMixture
 
 
 @block_ops.register
@@ -42,11 +42,14 @@ def _dense(module: str, role: str, block: FeedForward, frame: DeviceFrame, prefi
     up_name = "gate_up_proj" if block.gated else "up_proj"
     act = gated_activation if block.gated else activation
     name = "act_mul" if block.gated else "act"
+    acted = act(f"{prefix}{name}", frame.tokens, width, frame.plain, **frame.at(module))
+    if block.activation_weights:
+        acted = with_small_weights(acted, float(block.activation_weights))
     return (
         frame.linear(
             f"{prefix}{up_name}", f"{role}.up", gated * width, hidden, module=module, bias=bias
         ),
-        act(f"{prefix}{name}", frame.tokens, width, frame.plain, **frame.at(module)),
+        acted,
         frame.linear(f"{prefix}down_proj", f"{role}.down", hidden, width, module=module, bias=bias),
     )
 
@@ -61,6 +64,12 @@ def layer_input_block(block: LayerInput, frame: DeviceFrame) -> Ops:
     )
     back = frame.linear("layer_input_proj", "mlp.down", hidden, block.width, module=module)
     return (gate, act, back, frame.norm("layer_input_norm", module))
+
+
+@block_ops.register
+def shortcut_block(block: ShortcutMixture, frame: DeviceFrame) -> Ops:
+    """The operators of the mixture, and their own sum over tp."""
+    return (*mixture_block(block.mixture, frame), *frame.summed("shortcut_all_reduce", "moe"))
 
 
 @block_ops.register
@@ -85,10 +94,11 @@ def mixture_block(block: Mixture, frame: DeviceFrame) -> Ops:
 def _router(block: Mixture, frame: DeviceFrame) -> Ops:
     """Router and choice of experts for the rank's tokens; copied on every device."""
     where, hidden = frame.at("moe"), frame.spec.hidden
-    logits = frame.linear("router", "router", block.experts, hidden, module="moe")
+    choices = block.experts + block.idle_choices
+    logits = frame.linear("router", "router", choices, hidden, module="moe")
     small = block.router_bias * block.experts + block.router_norm * hidden
     small += block.expert_scale * block.experts
-    choice = route("route", frame.tokens, block.experts, block.top_k, frame.plain, **where)
+    choice = route("route", frame.tokens, choices, block.top_k, frame.plain, **where)
     return (with_small_weights(logits, float(small)) if small else logits, choice)
 
 
@@ -120,7 +130,7 @@ def _experts(block: Mixture, frame: DeviceFrame) -> Op:
     bank = Experts(
         total=float(block.experts),
         local=block.experts / np.asarray(par.ep, dtype=float),
-        top_k=block.top_k,
+        top_k=block.reached,
         hidden=_width(block, frame),
         intermediate=block.intermediate / np.asarray(par.expert_tp, dtype=float),
         gated=block.gated,
@@ -149,7 +159,7 @@ def _exchange(block: Mixture, frame: DeviceFrame) -> tuple[Num, Num]:
     """
     par, width = frame.par, _width(block, frame)
     gathered = message_bytes(frame.tokens * par.dp, width)
-    copies = np.minimum(block.top_k, par.ep)
+    copies = np.minimum(block.reached, par.ep)
     scattered = message_bytes(frame.tokens / par.tp * copies, width)
     many = np.asarray(par.dp) > 1
     direct = (np.asarray(par.ep) > 1) & (scattered < gathered)

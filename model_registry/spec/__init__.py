@@ -7,7 +7,7 @@ which not every layer is equal.  Sizes are of the whole model, before any split.
 """
 
 from model_registry.spec.drafts import DraftInput
-from model_registry.spec.feed_forwards import FeedForward, LayerInput, Mixture
+from model_registry.spec.feed_forwards import FeedForward, LayerInput, Mixture, ShortcutMixture
 from model_registry.spec.limits import SplitLimit
 from model_registry.spec.mixers import (
     Attention,
@@ -19,8 +19,9 @@ from model_registry.spec.mixers import (
     Mamba2,
     SharedTransformer,
 )
-from model_registry.spec.model import Block, Layer, Mixer, ModelSpec
+from model_registry.spec.model import Block, Layer, Mixer, ModelSpec, SideBySide
 from model_registry.spec.norms import Norm
+from model_registry.spec.recurrences import GatedRecurrence, LightningAttention, ShortConvolution
 from model_registry.spec.towers import Projection, VisionTower
 
 __all__ = [
@@ -30,10 +31,12 @@ __all__ = [
     "DeltaNet",
     "DraftInput",
     "FeedForward",
+    "GatedRecurrence",
     "Indexer",
     "LatentAttention",
     "Layer",
     "LayerInput",
+    "LightningAttention",
     "Mamba",
     "Mamba2",
     "Mixer",
@@ -42,6 +45,9 @@ __all__ = [
     "Norm",
     "Projection",
     "SharedTransformer",
+    "ShortConvolution",
+    "ShortcutMixture",
+    "SideBySide",
     "SplitLimit",
     "VisionTower",
 ]

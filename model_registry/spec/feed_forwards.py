@@ -10,12 +10,16 @@ from model_registry.spec.limits import SplitLimit
 
 @dataclass(frozen=True, slots=True)
 class FeedForward:
-    """A dense feed-forward: up (and gate), activation, down."""
+    """A dense feed-forward: up (and gate), activation, down.
+
+    activation_weights: numbers that the activation learns (xIELU has two).
+    """
 
     module: ClassVar[str] = "mlp"
     intermediate: int
     gated: bool = True
     bias: bool = False
+    activation_weights: int = 0
 
     def limits(self) -> tuple[SplitLimit, ...]:
         """tp divides its columns."""
@@ -31,6 +35,7 @@ class Mixture:
     as a parameter.  latent: width that tokens are projected to before the routed experts and
     back from after them, 0 for none; latent_norm: a norm there.  router_norm: weights of the
     model's width in front of the router.  expert_scale: one weight an expert on its output.
+    idle_choices: further choices of the router that pass a token on as it is (LongCat-Flash).
     """
 
     module: ClassVar[str] = "moe"
@@ -47,6 +52,12 @@ class Mixture:
     latent_norm: bool = False
     router_norm: bool = False
     expert_scale: bool = False
+    idle_choices: int = 0
+
+    @property
+    def reached(self) -> float:
+        """Experts that a token is sent to, in the mean over an even choice."""
+        return self.top_k * self.experts / (self.experts + self.idle_choices)
 
     def limits(self) -> tuple[SplitLimit, ...]:
         """ep divides the experts by number, moe_tp each of them by columns."""
@@ -56,6 +67,19 @@ class Mixture:
             SplitLimit("ep", self.experts, "experts"),
             SplitLimit("moe_tp", self.intermediate, "columns of an expert"),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ShortcutMixture:
+    """Experts beside the blocks that follow them (LongCat-Flash): they read the normed input of
+    the next block, bring no norm of their own, and are summed over tp apart."""
+
+    module: ClassVar[str] = ""
+    mixture: Mixture
+
+    def limits(self) -> tuple[SplitLimit, ...]:
+        """Those of its experts."""
+        return self.mixture.limits()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ block that brings its norms and its sums over tp), and its `limits`, which degre
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from model_registry.spec.drafts import DraftInput
-from model_registry.spec.feed_forwards import FeedForward, LayerInput, Mixture
+from model_registry.spec.feed_forwards import FeedForward, LayerInput, Mixture, ShortcutMixture
+from model_registry.spec.limits import SplitLimit
 from model_registry.spec.mixers import (
     Attention,
     CompressedAttention,
@@ -21,6 +22,7 @@ from model_registry.spec.mixers import (
     SharedTransformer,
 )
 from model_registry.spec.norms import Norm
+from model_registry.spec.recurrences import GatedRecurrence, LightningAttention, ShortConvolution
 from model_registry.spec.towers import VisionTower
 
 Mixer = (
@@ -31,8 +33,25 @@ Mixer = (
     | Mamba
     | Mamba2
     | DeltaNet
+    | ShortConvolution
+    | LightningAttention
+    | GatedRecurrence
 )
-Block = Mixer | FeedForward | Mixture | LayerInput
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """Mixers that read one norm's output and are added together (Falcon-H1)."""
+
+    module: ClassVar[str] = "attention"
+    mixers: tuple[Mixer, ...]
+
+    def limits(self) -> tuple[SplitLimit, ...]:
+        """Those of all its mixers."""
+        return tuple(limit for mixer in self.mixers for limit in mixer.limits())
+
+
+Block = Mixer | SideBySide | FeedForward | Mixture | ShortcutMixture | LayerInput
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,8 @@ class Recorder:
         self, module: Any, query: Any, key: Any, value: Any, mask: Any = None, **options: Any
     ) -> tuple[Any, None]:
         """Stand-in for an attention kernel: q, k, v [batch, heads, tokens, dim]."""
-        window = options.get("sliding_window") or getattr(module, "sliding_window", None) or 0
+        own = getattr(module, "sliding_window", None)
+        window = options.get("sliding_window", own) or 0
         causal = options.get("is_causal")
         causal = getattr(module, "is_causal", True) if causal is None else causal
         result = query.new_empty(query.shape[0], query.shape[2], query.shape[1], value.shape[-1])

@@ -55,7 +55,7 @@ def test_a_visitors_config_of_a_type_without_a_builder_is_shown_as_its_trace(
     pytest.importorskip("torch")
     pytest.importorskip("transformers", minversion="5.0")
     monkeypatch.setenv("RIDGELINE_CACHE", str(tmp_path))
-    config = {**tiny("llama"), "model_type": "exaone4", "layer_types": ["full_attention"] * 2}
+    config = {**tiny("llama"), "model_type": "diffllama"}
     app = AppTest.from_file(str(MAIN), default_timeout=60)
     app.session_state["own_models"] = {"mine (yours)": json.dumps(config)}
     app.query_params["model"] = "mine (yours)"

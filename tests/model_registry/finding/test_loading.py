@@ -8,7 +8,7 @@ from genz_core.types import Model, Parallelism, Precision
 from model_registry.tracing import TracedModel
 from tests.model_registry.tracing_cases import STEPS, tiny
 
-EXAONE = {**tiny("llama"), "model_type": "exaone4", "layer_types": ["full_attention"] * 2}
+DIFF = {**tiny("llama"), "model_type": "diffllama"}
 
 
 def require_transformers() -> None:
@@ -18,12 +18,12 @@ def require_transformers() -> None:
 
 def test_a_type_that_no_builder_describes_loads_as_its_trace() -> None:
     require_transformers()
-    model = model_registry.load(EXAONE, weights="fp8", kv="fp8")
+    model = model_registry.load(DIFF, weights="fp8", kv="fp8")
     formats = {op.name: op.weights for op in model.graph(STEPS["decode"], Parallelism()).ops}
     assert formats["gate_up_proj"] == "fp8" and formats["lm_head"] == "bf16"
     assert model.precision.kv == "fp8"
     assert model.notes[0].startswith("weights: fp8")
-    assert "traced from Exaone4ForCausalLM" in model.notes
+    assert "traced from DiffLlamaForCausalLM" in model.notes
 
 
 def test_a_key_that_a_builder_refuses_is_not_traced_around() -> None:

@@ -74,7 +74,7 @@ ANOTHER_ARCHITECTURE = [
     "Llama-3.1-8B-4x",
     "Qwen3-9B",
     "Qwen/Qwen2.5-Omni-7B",
-    "Qwen/Qwen3-Embedding-8B",
+    "Qwen/Qwen3-Embedding-2B",
     "mistralai/Mistral-7B-v0.4",
     "mistralai/Mistral-Small-2501",
     "llava-hf/llava-v1.6-mistral-7b-hf",

@@ -14,14 +14,19 @@ from model_registry.spec import (
     CompressedAttention,
     DeltaNet,
     FeedForward,
+    GatedRecurrence,
     LatentAttention,
     Layer,
     LayerInput,
+    LightningAttention,
     Mamba,
     Mamba2,
     Mixture,
     ModelSpec,
     SharedTransformer,
+    ShortConvolution,
+    ShortcutMixture,
+    SideBySide,
     SplitLimit,
 )
 from tests.model_registry.shared_models import built
@@ -51,6 +56,20 @@ LIMITS: list[tuple[Block, set[str]]] = [
     ),
     (Mixture(8, 2, 14336), {"ep: 8 experts", "moe_tp: 14336 columns of an expert"}),
     (LayerInput(256), set()),
+    (ShortConvolution(2048, 3), {"tp: 2048 convolution channels"}),
+    (LightningAttention(64, 128), {"tp: 64 linear-attention heads"}),
+    (GatedRecurrence(2560, 10, 4), {"tp: 10 recurrence heads"}),
+    (
+        SideBySide((Attention(32, 8, 128), Mamba2(64, 64, 128, 8, 4))),
+        {
+            *("tp: 32 attention heads", "tp: 8 KV heads, copied"),
+            *("tp: 64 state-space heads", "tp: 8 state-space groups, copied"),
+        },
+    ),
+    (
+        ShortcutMixture(Mixture(512, 12, 2048, idle_choices=256)),
+        {"ep: 512 experts", "moe_tp: 2048 columns of an expert"},
+    ),
 ]
 
 

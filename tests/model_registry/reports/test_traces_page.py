@@ -12,12 +12,12 @@ from tests.model_registry.tracing_cases import tiny
 pytest.importorskip("torch")
 pytest.importorskip("transformers", minversion="5.0")
 PAGE = Path(__file__).parents[3] / "docs" / "tracing.md"
-EXAONE = {**tiny("llama"), "model_type": "exaone4", "layer_types": ["full_attention"] * 2}
+DIFF = {**tiny("llama"), "model_type": "diffllama"}
 
 
 def test_a_trace_is_compared_with_a_builder_and_never_with_itself() -> None:
     assert trace_result("built", tiny("llama")).builder == "0.000 %"
-    assert trace_result("traced", EXAONE).builder == ""
+    assert trace_result("traced", DIFF).builder == ""
 
 
 def test_the_table_has_a_row_for_each_config_and_a_line_of_counts() -> None:
