@@ -132,7 +132,7 @@ def hyperclovax(config: Config) -> ModelSpec:
 def minicpm(config: Config) -> ModelSpec:
     """MiniCPM and MiniCPM4: Llama's layer with scaled streams; sparse attention is left out."""
     config.ignore("scale_emb", "scale_depth", "dim_model_base", "mup_denominator", "use_rope")
-    notes = ()
+    notes: tuple[str, ...] = ()
     if config.value("sparse_config"):
         notes = ("attention counts as dense: its sparse form is chosen when the engine starts",)
     layer = Layer((attention(config), feed_forward(config)))
