@@ -106,7 +106,11 @@ def _summary(record: SystemRecord) -> Iterator[str]:
     yield f"{system.memory_bytes / 2**30:.4g} GiB"
     yield f"{system.memory_bytes_per_s / 1e9:.5g} GB/s"
     link = system.links[0] if system.links else None
-    yield "" if link is None else f"{link.name}, {link.bytes_per_s / 1e9:.4g} GB/s, {link.domain}"
+    yield (
+        ""
+        if link is None
+        else (f"{link.name}, {link.bytes_per_s / 1e9:.4g} GB/s, {link.domain}, {link.topology}")
+    )
     yield "" if system.tdp_w is None else f"{system.tdp_w:g} W"
 
 

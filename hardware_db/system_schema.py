@@ -9,13 +9,14 @@ device and per direction.
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from genz_core.errors import InvalidValue
-from genz_core.types import Link, System
+from genz_core.types import SWITCH, Link, System, Topology
 from hardware_db.schema_errors import sentence
 
 Kind = Literal["datasheet", "derived", "measured", "assumed"]
@@ -87,16 +88,63 @@ Microseconds = Annotated[Fact, _within(1e-3, 1e4)]
 Count = Annotated[Fact, _within(0, 1e6)]
 Megahertz = Annotated[Fact, _within(100, 1e4)]
 Watts = Annotated[Fact, _within(0.5, 1e5)]
+Share = Annotated[Fact, _within(0.01, 1.0)]
+
+
+class TopologyForm(_Form):
+    """How the devices of a tier are wired, see `genz_core.types.Topology`; one source for all."""
+
+    form: Literal["switch", "rails", "mesh", "ring", "torus", "dragonfly", "pcie"]
+    shape: tuple[int, ...] = ()
+    closes_at: int = Field(default=0, ge=0)
+    pod: int = Field(default=0, ge=0)
+    oversubscription: float = Field(default=1.0, ge=1.0, le=100.0)
+    nics: float = Field(default=0.0, ge=0.0, le=64.0)
+    source: str
+    kind: Kind
+    note: str | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> TopologyForm:
+        if (self.form == "torus") != bool(self.shape) or not all(d > 0 for d in self.shape):
+            raise ValueError("a torus, and nothing else, has a shape: devices by dimension")
+        if (self.form == "dragonfly" or self.oversubscription > 1.0) and not self.pod:
+            raise ValueError("give pod: the devices of a dragonfly's group or below one switch")
+        if self.kind in ("assumed", "derived") and not self.note:
+            raise ValueError(f"a topology of kind {self.kind} needs a note that says how")
+        return self
+
+    def topology(self) -> Topology:
+        """The same in the engine's types."""
+        return Topology(
+            self.form, self.shape, self.closes_at, self.pod, self.oversubscription, self.nics
+        )
 
 
 class LinkForm(_Form):
-    """A tier of interconnect.  domain: devices reached without leaving it, 0 for no limit."""
+    """A tier of interconnect.  domain: devices reached without leaving it, 0 for no limit.
+
+    topology: a switch where it is not stated.  reached: share of the rate that is left after the
+    protocol's overhead.
+    """
 
     name: str
     gb_per_s: GbPerS
     latency_us: Microseconds
     domain: Count
     in_network: bool = False
+    topology: TopologyForm | None = None
+    reached: Share | None = None
+
+    @model_validator(mode="after")
+    def _whole_domain(self) -> LinkForm:
+        shape = () if self.topology is None else self.topology.shape
+        if shape and math.prod(shape) != self.domain.value:
+            raise ValueError(
+                f"topology.shape {shape} has {math.prod(shape)} devices, "
+                f"domain {self.domain.value:g}; make them agree"
+            )
+        return self
 
 
 class Links(_Form):
@@ -194,6 +242,12 @@ class SystemRecord(_Form):
             if fact.source not in self.sources:
                 names = ", ".join(self.sources) or "none"
                 raise ValueError(f"{path}: source {fact.source!r} is not in sources ({names})")
+        for _, tier in self.tiers():
+            if tier.topology is not None and tier.topology.source not in self.sources:
+                raise ValueError(
+                    f"{tier.name}: source {tier.topology.source!r} of its topology is not in "
+                    f"sources ({', '.join(self.sources)})"
+                )
         return self
 
     @model_validator(mode="after")
@@ -211,6 +265,12 @@ class SystemRecord(_Form):
         """Every number with its path in the file ("links.scale_up.gb_per_s"), in order."""
         yield from _figures("", {key: getattr(self, key) for key in type(self).model_fields})
 
+    def tiers(self) -> list[tuple[str, LinkForm]]:
+        """The tiers of interconnect with their keys ("scale_up"), nearest first."""
+        names = ("scale_up", "node", "scale_out")
+        stated = ((name, getattr(self.links, name)) for name in names)
+        return [(name, tier) for name, tier in stated if tier is not None]
+
     def system(self) -> System:
         """The system in the engine's types, SI units; without latency constants."""
         return System(
@@ -227,7 +287,7 @@ class SystemRecord(_Form):
             compute_units=None if self.units is None else int(self.units.value),
             clock_hz=_si(self.clock_mhz, MEGA),
             tdp_w=_si(self.tdp_w, 1.0),
-            links=tuple(_link(tier) for tier in _tiers(self.links)),
+            links=tuple(_link(tier) for _, tier in self.tiers()),
             host_bytes_per_s=_si(self.host.gb_per_s, GIGA),
             host_memory_bytes=_si(self.host.memory_gib, GIBI),
             disk_bytes_per_s=_si(self.host.disk_gb_per_s, GIGA),
@@ -252,10 +312,6 @@ def _si(fact: Fact | None, unit: float) -> float | None:
     return None if fact is None else fact.value * unit
 
 
-def _tiers(links: Links) -> list[LinkForm]:
-    return [tier for tier in (links.scale_up, links.node, links.scale_out) if tier is not None]
-
-
 def _link(tier: LinkForm) -> Link:
     return Link(
         name=tier.name,
@@ -263,6 +319,8 @@ def _link(tier: LinkForm) -> Link:
         latency_s=tier.latency_us.value * MICRO,
         domain=int(tier.domain.value),
         in_network=tier.in_network,
+        topology=SWITCH if tier.topology is None else tier.topology.topology(),
+        reached=_si(tier.reached, 1.0),
     )
 
 

@@ -79,9 +79,20 @@ def system_row(name: str, system: System) -> dict[str, Any]:
         "ridge [FLOP/byte]": wide_peak(system) / system.memory_bytes_per_s,
         "link [GB/s]": link.bytes_per_s / GIGABYTE if link else None,
         "link domain": link.domain if link else None,
+        "topology": str(link.topology) if link else None,
         "TDP [W]": system.tdp_w,
         "price [$/h]": system.price_usd_per_hour,
     }
+
+
+def wiring_words(system: System) -> str:
+    """How the devices are wired, tier by tier: "NVLink 4: switch of 8; InfiniBand: rails"."""
+    words = []
+    for link in system.links:
+        reach = f" of {link.domain:,}" if link.domain else ""
+        rate = f", {link.bytes_per_s / GIGABYTE:.4g} GB/s"
+        words.append(f"{link.name}: {link.topology}{reach}{rate}")
+    return "; ".join(words)
 
 
 def system_facts(name: str) -> pd.DataFrame:
@@ -91,6 +102,17 @@ def system_facts(name: str) -> pd.DataFrame:
         RidgelineError: no such system, or its file does not fit the schema.
     """
     record = hardware_db.facts(name)
+    wiring = [
+        {
+            "figure": f"links.{key}.topology",
+            "kind": tier.topology.kind,
+            "source": record.sources[tier.topology.source].title,
+            "link": record.sources[tier.topology.source].url,
+            "note": f"{tier.topology.topology()}: {tier.topology.note}",
+        }
+        for key, tier in record.tiers()
+        if tier.topology is not None
+    ]
     return pd.DataFrame(
         [
             {
@@ -104,6 +126,7 @@ def system_facts(name: str) -> pd.DataFrame:
             }
             for path, fact in record.figures()
         ]
+        + wiring
     )
 
 

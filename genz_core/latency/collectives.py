@@ -18,7 +18,7 @@ from genz_core.latency.conditions import Conditions
 from genz_core.latency.kernel_time import KernelTime, Stages
 from genz_core.latency.models import prices
 from genz_core.latency.parameters import CollectiveParameters
-from genz_core.latency.topology import Tier, tiers, traffic
+from genz_core.latency.topology import Exchange, Tier, exchange_of, tiers
 from genz_core.registry import collective_kinds
 from genz_core.types import Array, Link, Num, Op
 
@@ -32,20 +32,23 @@ def collective_time(
     links: Sequence[Link],
     parameters: CollectiveParameters,
     upper: CollectiveParameters | None = None,
+    exchange: Sequence[Num] | None = None,
     floor_s: float | None = None,
     tree: bool = False,
 ) -> KernelTime:
     """Time of one collective over `group` devices that are `stride` apart [s].
 
-    Within one tier of bandwidth b, with w = traffic(g) message / (efficiency(g) b)::
+    Within one tier of bandwidth b, with w = load(g) message / (efficiency(g) b)::
 
-        packets = sent / (packet_efficiency b)
+        packets = sent load(g) / traffic(g) / (packet_efficiency b)
         T       = base + step (steps(g) - steps(2)) + min(packets, bulk + w + sqrt(ramp w))
 
-    steps is 2(g-1) for an all-reduce, g-1 for the others.  Small messages go as packets in one
-    shot (an all-reduce sends its g-1 peers everything), large ones by the algorithm that moves
+    load is what the wiring makes of the traffic (`genz_core.latency.wiring`), the same behind a
+    switch.  steps is 2(g-1) for an all-reduce, g-1 for the others.  Small messages go as packets in
+    one shot (an all-reduce sends its g-1 peers everything), large ones by the algorithm that moves
     least.  Over two tiers an all-reduce is a reduce-scatter inside, an all-reduce of the parts
-    outside and an all-gather inside; a gather or scatter exchanges first outside, then inside.
+    outside and an all-gather inside; a gather or scatter exchanges first outside, then inside; an
+    all-to-all hands on inside while more comes in, so that the slower tier counts.
     A chain of stages (send_recv) makes its group - 1 hops one after another, each a T of two.
 
     Args:
@@ -56,6 +59,7 @@ def collective_time(
         links: tiers, nearest first, as in `System.links`; domain 0 reaches everything.
         parameters: of the operation and algorithm on the first tier; `upper`: on the others
             (default: the same with each tier's own latency).
+        exchange: of an all-to-all of routed tokens, the fields of `topology.Exchange`.
         floor_s: replaces `base_s`.
         tree: an all-reduce up and down a binary tree, 2 log2(g) steps; rings otherwise.
 
@@ -67,7 +71,7 @@ def collective_time(
         tree=tree,
     )  # fmt: skip
     work = np.where(np.asarray(group) > 1, message_bytes, 0.0)
-    return KernelTime(stages, (message_bytes, group, stride), work=work)
+    return KernelTime(stages, (message_bytes, group, stride, *(exchange or ())), work=work)
 
 
 def _stages(
@@ -75,7 +79,7 @@ def _stages(
     message: Array,
     group: Array,
     stride: Array,
-    *,
+    *routed: Array,
     links: Sequence[Link],
     parameters: CollectiveParameters,
     upper: CollectiveParameters | None,
@@ -84,8 +88,10 @@ def _stages(
 ) -> Stages:
     """Starts and steps of all tiers, then the transfer, [shapes]."""
     chain = operation == "send_recv"
+    together = np.maximum if operation == "all_to_all" else np.add
+    exchange = Exchange(*routed) if routed else None
     latency, transfer = np.zeros(group.shape), np.zeros(group.shape)
-    for index, tier in enumerate(tiers(operation, message, group, stride, links)):
+    for index, tier in enumerate(tiers(operation, message, group, stride, links, exchange)):
         constants = parameters if index == 0 else (upper or parameters)
         base = floor_s if index == 0 and floor_s is not None else constants.base_s
         crossing = tier.link.latency_s if index else 0.0
@@ -93,7 +99,7 @@ def _stages(
         if chain:
             tier = replace(tier, group=np.where(tier.group > 1, 2.0, 1.0))
         steps, moved = _tier_s(operation, tier, constants, base + crossing, tree)
-        latency, transfer = latency + hops * steps, transfer + hops * moved
+        latency, transfer = latency + hops * steps, together(transfer, hops * moved)
     return Stages({"latency": latency}, latency, after={"transfer": transfer})
 
 
@@ -111,12 +117,13 @@ def _tier_s(
     fitted = [constants.efficiency_2, constants.efficiency_4, constants.efficiency_8]
     # Between the fitted group sizes in the logarithm of the group, flat beyond them.
     efficiency = np.exp(np.interp(octave, (1.0, 2.0, 3.0), np.log(fitted)))
-    wire = traffic(operation, group) * message / (efficiency * bytes_per_s)
+    several, load_s = group > 1, tier.load(operation) * message / bytes_per_s
+    wire = load_s / efficiency
     bulk = constants.bulk_s + wire + np.sqrt(constants.ramp_s * wire)
-    sent = (group - 1.0) * message if operation == "all_reduce" else wire * efficiency * bytes_per_s
-    packets = sent / (constants.packet_efficiency * bytes_per_s)
+    # An all-reduce in one shot sends g - 1 whole messages in place of 2 (g - 1) / g.
+    shot = group / 2.0 if operation == "all_reduce" else 1.0
+    packets = shot * load_s / constants.packet_efficiency
     latency = base_s + constants.step_s * np.maximum(steps, 0.0)
-    several = group > 1
     return np.where(several, latency, 0.0), np.where(several, _faster(packets, bulk), 0.0)
 
 
@@ -154,6 +161,7 @@ def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
         "group": op.group,
         "stride": op.stride,
         "links": conditions.system.links,
+        "exchange": exchange_of(op),
         "upper": None if conditions.alone else _upper(conditions, op),
         "tree": conditions.engine.all_reduce == "tree" and op.kind == "all_reduce",
     }

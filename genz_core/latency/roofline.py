@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from genz_core.errors import MissingSpec
-from genz_core.latency.topology import tiers, traffic
+from genz_core.latency.topology import Exchange, exchange_of, tiers
 from genz_core.precision import runnable
 from genz_core.types import Array, Num, Op, System
 
@@ -89,7 +89,9 @@ def peak_of(op: Op, system: System) -> float:
 
 
 def communication_s(op: Op, system: System) -> Array:
-    """Least time of a collective: the bytes of every tier at its link's bandwidth [s], [configs].
+    """Least time of a collective on its slowest tier, at the bandwidth of the links [s], [configs].
+
+    The tiers work at once on parts of a large message; a chain of stages passes one after another.
 
     Raises:
         MissingSpec: more than one device and no link stated.
@@ -100,7 +102,10 @@ def communication_s(op: Op, system: System) -> Array:
         return total
     if not system.links:
         raise MissingSpec(f"{system.name} states no link between devices; use one device")
-    for tier in tiers(op.kind, op.message_bytes, op.group, op.stride, system.links):
-        factor = traffic(op.kind, tier.group, tier.link.in_network) * tier.times
-        total = total + factor * tier.message_bytes / tier.link.bytes_per_s
+    routed = exchange_of(op)
+    exchange = Exchange(*map(np.asarray, routed)) if routed else None
+    together = np.add if op.kind == "send_recv" else np.maximum
+    for tier in tiers(op.kind, op.message_bytes, op.group, op.stride, system.links, exchange):
+        factor = tier.load(op.kind, in_network=tier.link.in_network) * tier.times
+        total = together(total, factor * tier.message_bytes / tier.link.bytes_per_s)
     return total

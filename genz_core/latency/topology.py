@@ -2,64 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from genz_core.types import Array, Link, Num
+from genz_core.latency.wiring import OPERATIONS, load, traffic
+from genz_core.operators import ROUTED, places_reached
+from genz_core.types import Array, Link, Num, Op
 
-#: Bytes that cross a device's link per byte of message, in a group of g.
-_TRAFFIC: Mapping[str, Callable[[Array], Array]] = {
-    "all_reduce": lambda g: 2.0 * (g - 1.0) / g,
-    "all_gather": lambda g: (g - 1.0) / g,
-    "reduce_scatter": lambda g: (g - 1.0) / g,
-    "all_to_all": lambda g: (g - 1.0) / g,
-    "send_recv": lambda g: g - 1.0,
-}
-OPERATIONS = tuple(_TRAFFIC)
+__all__ = ["OPERATIONS", "Exchange", "Tier", "exchange_of", "tiers", "traffic"]
 
 
-def traffic(operation: str, group: Num, in_network: bool = False) -> Array:
-    """Bytes that each device must send over its link, as a multiple of the message.
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What an all-to-all of routed tokens sends of its message once a place, not once a device.
 
-    Those of a ring, which no algorithm beats but a switch that reduces: an all-reduce then sends
-    its message once.  A chain of g stages passes it on g - 1 times.
-
-    Args:
-        operation: one of `OPERATIONS`.  group: devices, a number or array [configs].
-        in_network: whether the switches reduce.
+    merged_bytes: the part of the message that goes so.  choices, groups, chosen: of a token, see
+    `genz_core.operators.places_reached`.
     """
-    factor = np.asarray(_TRAFFIC[operation](np.asarray(group, np.float64)))
-    return np.minimum(factor, 1.0) if in_network and operation == "all_reduce" else factor
+
+    merged_bytes: Array
+    choices: Array
+    groups: Array
+    chosen: Array
+
+    def copies(self, places: Array) -> Array:
+        """Copies of a token for so many places."""
+        return places_reached(self.choices, places, self.groups, self.chosen)
+
+
+def exchange_of(op: Op) -> tuple[Num, Num, Num, Num] | None:
+    """The fields of the `Exchange` of an all-to-all; None of any other collective."""
+    if op.kind != "all_to_all":
+        return None
+    usual = {"choices": 1.0}
+    merged, choices, groups, chosen = (op.dims.get(n, usual.get(n, 0.0)) for n in ROUTED)
+    return merged, choices, groups, chosen
 
 
 @dataclass(frozen=True, slots=True)
 class Tier:
     """The part of a collective on one tier of links, [configs].
 
-    group: devices that take part on this tier.  message_bytes: message of each device on it.
+    inner: devices of the domain below.  group: devices that take part on this tier.
+    stride: devices between two of them.
+    message_bytes: message of each device on it.
     times: repetitions (a chain of stages runs through every inner group in turn).
     """
 
     link: Link
+    inner: int
     group: Array
+    stride: Array
     message_bytes: Array
     times: Array
 
+    def load(self, operation: str, *, in_network: bool = False) -> Array:
+        """Load on the tier's links [messages], see `genz_core.latency.wiring`; [configs]."""
+        return load(
+            operation, self.group, self.stride, self.link, inner=self.inner, in_network=in_network
+        )
+
 
 def tiers(
-    operation: str, message_bytes: Num, group: Num, stride: Num, links: Sequence[Link]
+    operation: str,
+    message_bytes: Num,
+    group: Num,
+    stride: Num,
+    links: Sequence[Link],
+    exchange: Exchange | None = None,
 ) -> tuple[Tier, ...]:
     """The tiers of a collective over `links`, nearest first.
 
     A group of g devices, `stride` apart, fits g0 = domain / stride members into the inner tier;
     the outer tier joins g / g0 of them.  A reduction or a gather works inside first (or last), so
-    the outer tier carries 1/g0 of the message per device; every token of an all-to-all may go
-    to any device.
+    the outer tier carries 1/g0 of the message per device.  Every token of an all-to-all may go
+    to any device: those for other places cross the inner tier too where the outer one is of rails,
+    or where one copy a place goes out and is handed on there.
 
     Args:
         message_bytes, group, stride: numbers or arrays [configs] that broadcast.
+        exchange: of an all-to-all; default: every device gets a message of its own.
     """
     message, group, stride = (
         np.asarray(value, np.float64) for value in (message_bytes, group, stride)
@@ -69,9 +93,28 @@ def tiers(
         endless = position == len(links) - 1 or link.domain == 0
         room = np.inf if endless else np.maximum(link.domain // stride, 1.0)
         members = np.maximum(np.minimum(group, room) / inner, 1.0)
-        whole = operation in ("all_to_all", "send_recv")
-        part = message if whole else message / inner
-        inner = inner * members
+        within, apart = inner * members, stride * inner
+        if operation == "all_to_all":
+            rails = not endless and links[position + 1].topology.form == "rails"
+            part = _exchanged(message, group, inner, 1.0 if rails else within / group, exchange)
+        else:
+            part = message if operation == "send_recv" else message / inner
+        inner = within
         times = group / inner if operation == "send_recv" else np.ones(())
-        parts.append(Tier(link, members, part, times))
+        below = max(links[position - 1].domain, 1) if position else 1
+        parts.append(Tier(link, below, members, apart, part, times))
     return tuple(parts)
+
+
+def _exchanged(
+    message: Array, group: Array, inner: Array, local: Num, exchange: Exchange | None
+) -> Array:
+    """Message of an all-to-all on a tier that joins places of `inner` devices.
+
+    local: share of what goes from device to device that crosses this tier.
+    """
+    if exchange is None:
+        return message * local
+    direct = message - exchange.merged_bytes
+    places = exchange.copies(group / inner) / exchange.copies(group)
+    return np.asarray(direct * local + exchange.merged_bytes * places)

@@ -24,10 +24,13 @@ from genz_core.operators._attention import (
     sparse_attention,
 )
 from genz_core.operators._collectives import (
+    ROUTED,
+    Routing,
     all_gather,
     all_reduce,
     all_to_all,
     collective,
+    places_reached,
     reduce_scatter,
     send_recv,
 )
@@ -57,8 +60,10 @@ from genz_core.operators._types import BF16, Types
 
 __all__ = [
     "BF16",
+    "ROUTED",
     "Experts",
     "Heads",
+    "Routing",
     "Types",
     "activated_experts",
     "activation",
@@ -82,6 +87,7 @@ __all__ = [
     "mutual_pairs",
     "norm",
     "on_the_busiest_rank",
+    "places_reached",
     "pointwise",
     "reduce_scatter",
     "residual",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from genz_core.registry import operator_kind
-from genz_core.types import Num, Op
+from genz_core.types import Array, Num, Op
 
 
 def collective(
@@ -49,10 +50,53 @@ def reduce_scatter(name: str, message_bytes: Num, group: Num, **where: Any) -> O
     return collective(name, "reduce_scatter", message_bytes, group, **where)
 
 
+#: Dimensions of an all-to-all of routed tokens, see `Routing`.
+ROUTED = ("merged_bytes", "choices", "groups", "chosen")
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """How the tokens of an all-to-all choose the devices they go to.
+
+    merged_bytes: the part of the message that travels once to a place of several devices (a node)
+    and is handed on there.  choices, groups, chosen: of a token, see `places_reached`.
+    """
+
+    merged_bytes: Num = 0.0
+    choices: Num = 1.0
+    groups: Num = 0.0
+    chosen: Num = 0.0
+
+
+UNROUTED = Routing()
+
+
+def places_reached(choices: Num, places: Num, groups: Num = 0.0, chosen: Num = 0.0) -> Array:
+    """Places among `places` that a token reaches, expected, [configs].
+
+    P (1 - (1 - 1/P)^k) for k choices at random among P places; where the places belong to `groups`
+    groups of which a token is sent to `chosen`, P is those of so many groups.
+
+    Source: node-limited routing, DeepSeek-V3 technical report (arXiv:2412.19437), sec. 2.1.2.
+    """
+    k, total, of, limit = np.broadcast_arrays(
+        *(np.asarray(value, np.float64) for value in (choices, places, groups, chosen))
+    )
+    limited = (of > 1) & (limit > 0)
+    open_to = np.where(limited, limit * np.maximum(total / np.where(limited, of, 1.0), 1.0), total)
+    among = np.maximum(np.minimum(open_to, total), 1.0)
+    return np.asarray(among * (1.0 - (1.0 - 1.0 / among) ** k))
+
+
 @operator_kind("all_to_all", "collective")
-def all_to_all(name: str, message_bytes: Num, group: Num, **where: Any) -> Op:
+def all_to_all(
+    name: str, message_bytes: Num, group: Num, routing: Routing = UNROUTED, **where: Any
+) -> Op:
     """Every device sends 1/g of its tensor to each other; (g-1)/g of it crosses links."""
-    return collective(name, "all_to_all", message_bytes, group, **where)
+    op = collective(name, "all_to_all", message_bytes, group, **where)
+    merged = np.where(np.asarray(group) > 1, routing.merged_bytes, 0.0)
+    routed = (merged, routing.choices, routing.groups, routing.chosen)
+    return replace(op, dims={**op.dims, **dict(zip(ROUTED, routed, strict=True))})
 
 
 @operator_kind("send_recv", "collective")

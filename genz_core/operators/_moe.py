@@ -111,5 +111,6 @@ def on_the_busiest_rank(op: Op, imbalance: Num) -> Op:
 
 def to_the_busiest_rank(op: Op, imbalance: Num) -> Op:
     """The exchange `op` (an `all_to_all`) on the busiest expert-parallel rank."""
-    ranks = np.maximum(op.group, 1.0)
-    return replace(op, message_bytes=op.message_bytes * np.clip(imbalance, 1.0, ranks))
+    busy = np.clip(imbalance, 1.0, np.maximum(op.group, 1.0))
+    scaled = {name: op.dims[name] * busy for name in ("message_bytes", "merged_bytes")}
+    return replace(op, message_bytes=op.message_bytes * busy, dims={**op.dims, **scaled})

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from genz_core.latency.device import Device
-from genz_core.latency.parameters import CLASSES, Parameters, describe
+from genz_core.latency.parameters import CLASSES, CollectiveParameters, Parameters, describe
 from genz_core.latency.profile import Fit
 from hardware_db.profile_schema import FittedProfile
 
@@ -55,6 +56,14 @@ def for_device(narrow: FittedProfile, wide: FittedProfile, device: Device) -> Fi
     fits: dict[tuple[str, str], Fit] = {}
     for key, low in narrow.parameters.items():
         share = share_of_wide(key[0], device)
-        parameters[key] = between(low, wide.parameters[key], share)
+        parameters[key] = _reaching(between(low, wide.parameters[key], share), device)
         fits[key] = (wide if share > 0.5 else narrow).fits[key]
     return FittedProfile("typical", "", (), parameters, fits)
+
+
+def _reaching(constants: Parameters, device: Device) -> Parameters:
+    """Constants of a collective at the share of the link's rate that is stated, if it is."""
+    reached = device.links[0].reached if device.links else None
+    if reached is None or not isinstance(constants, CollectiveParameters):
+        return constants
+    return replace(constants, efficiency_2=reached, efficiency_4=reached, efficiency_8=reached)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -100,6 +101,9 @@ def si_facts(slug: str) -> dict[str, Any]:
                 "bytes_per_s": link.bytes_per_s,
                 "latency_s": link.latency_s,
                 "domain": link.domain,
+                "in_network": link.in_network,
+                "reached": link.reached,
+                "topology": {**asdict(link.topology), "shape": list(link.topology.shape)},
             }
             for link in system.links
         ],
@@ -122,7 +126,13 @@ def sourced_facts(name: str) -> dict[str, Any]:
         for path, fact in record.figures()
     ]
     named = {"aliases": list(record.aliases), "instances": _instances(record)}
-    return {**si_facts(record.id), **named, "figures": figures}
+    facts = si_facts(record.id)
+    for link, (_, tier) in zip(facts["links"], record.tiers(), strict=True):
+        form = tier.topology
+        known = {} if form is None else {"kind": form.kind, "note": form.note or ""}
+        source = "" if form is None else record.sources[form.source].title
+        link["topology"] |= {"source": source, **known}
+    return {**facts, **named, "figures": figures}
 
 
 def _instances(record: SystemRecord) -> list[dict[str, Any]]:

@@ -71,6 +71,8 @@ with right:
         key="use_system",
         icon=":material/check:",
     )
+    if systems[name].links:
+        st.caption(f"Wired: {plain(library_tables.wiring_words(systems[name]))}.")
     notes = systems[name].assumptions
     if notes:
         st.caption("Assumed, where the datasheet says nothing:")
