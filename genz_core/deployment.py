@@ -126,9 +126,12 @@ def as_measured(engine: EngineProfile, model: Model, system: System) -> EnginePr
     if measured is None:
         return engine
     device = measured.devices.get(system.slug, {})
+    if engine.era:  # today's runs say nothing of one that ran otherwise
+        return tuned(engine, device, era=measured.eras.get(engine.era, {}))
     recipe = measured.recipes.get(recipe_key(engine, model, system))
-    runs = measured.runs.get(round(model.parameters))
-    return replace(tuned(engine, device, recipe), neighbours=runs)
+    return replace(
+        tuned(engine, device, recipe), neighbours=measured.runs.get(round(model.parameters))
+    )
 
 
 def run_facts(engine: EngineProfile, model: Model, system: System) -> RunFacts:
@@ -138,13 +141,16 @@ def run_facts(engine: EngineProfile, model: Model, system: System) -> RunFacts:
 
 
 def tuned(
-    engine: EngineProfile, device: Mapping[str, float], recipe: MeasuredRecipe | None = None
+    engine: EngineProfile,
+    device: Mapping[str, float],
+    recipe: MeasuredRecipe | None = None,
+    era: Mapping[str, float] | None = None,
 ) -> EngineProfile:
     """The engine with its constants multiplied by the factors of a device and of a recipe there.
 
-    device: {constant: factor}.  recipe: its factors come on top, its scales are kept.
+    device, era: {constant: factor}.  recipe: its factors come on top, its scales are kept.
     """
-    factors = (device, recipe.factors if recipe else {})
+    factors = (era or {}, device, recipe.factors if recipe else {})
     changes: dict[str, Any] = dict(_scaled(engine, factors))
     changes |= {"measured_on": "device" if device else "", "measurements": None}
     if recipe is not None:

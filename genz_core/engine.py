@@ -71,11 +71,13 @@ class EngineMeasurements:
     """Measured factors of one engine's constants by device, and its measured recipes.
 
     devices: {slug: {constant: factor}}.  runs: by parameters of their model.
+    eras: {era: {constant: factor}}, of releases that ran otherwise than today's.
     """
 
     devices: Mapping[str, Mapping[str, float]]
     recipes: Mapping[RecipeKey, MeasuredRecipe]
     runs: Mapping[int, MeasuredRuns] = field(default_factory=dict)
+    eras: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 # ------------------------------------------------------------------------------- the profile
@@ -144,7 +146,9 @@ class EngineProfile:
     under load, three at least) or "own_few", "recipe" (this model and format), "device", or "".
     recipe: measured over predicted of the figures under load, ones where none was measured.
     neighbours: measured runs of the model, by which figures under load are corrected.
-    version: release that runs, "" where it is not stated.
+    version: release, build or month (YYYY-MM) that runs, "" where it is not stated; era: of the
+    engine's history that it belongs to, "" for today's; unmeasured: no run of a release like it
+    was measured.
     """
 
     name: str = "generic"
@@ -153,6 +157,8 @@ class EngineProfile:
     recipe: Recipe = NO_RECIPE
     neighbours: MeasuredRuns | None = None
     version: str = ""
+    era: str = ""
+    unmeasured: bool = False
     measurements: EngineMeasurements | None = None
     kernel_floor_s: float = 2.5e-6
     launch_s: float = 0.0
@@ -200,7 +206,8 @@ class EngineProfile:
         return f"EngineProfile({listed([repr(clipped(self.name)), *measured, *figures], 500)})"
 
 
-_WORDS = ("name", "version", "versions", "measured_on", "source")  # of a profile; no figures
+#: Fields of a profile that are no figures.
+_WORDS = ("name", "version", "versions", "era", "unmeasured", "measured_on", "source")
 
 
 # ------------------------------------------------------------------------------- fitted constants
@@ -212,7 +219,8 @@ class EngineConstant:
 
     field: of `EngineProfile`.  engine, device, recipe: standard deviations of its logarithm
     between the assumed value and an engine; between the engine and one of its devices; between
-    that device and one model and format on it.  0: it does not differ there.
+    that device and one model and format on it; era: between the engine today and one of its eras.
+    0: it does not differ there.
     least: value from which a constant of zero starts.  most: how far its logarithm may rise in an
     engine; a rate cannot pass the hardware's.
     """
@@ -221,6 +229,7 @@ class EngineConstant:
     engine: float
     device: float = 0.0
     recipe: float = 0.0
+    era: float = 0.0
     least: float = 1e-9
     most: float = 3.0
 
@@ -228,16 +237,16 @@ class EngineConstant:
 #: The widths are judgement: round figures, chosen by what they gave on configurations, models and
 #: devices left out of hardware_db/measurements (docs/accuracy.md, "Limits").
 CONSTANTS = (
-    EngineConstant("kernel_floor_s", 0.06, 0.3, 0.4),
-    EngineConstant("host_step_s", 0.1, 0.4, 0.7),
-    EngineConstant("host_sequence_s", 0.1, 0.0, 0.7, least=0.5e-6),
-    EngineConstant("moe_floor_s", 0.1),
-    EngineConstant("expert_s", 0.1),
-    EngineConstant("compute_efficiency", 0.05, 0.3, 0.3, most=0.1),
-    EngineConstant("memory_efficiency", 0.02, 0.15, 0.15, most=0.1),
-    EngineConstant("attention_efficiency", 0.05, 0.2, 0.2, most=0.1),
-    EngineConstant("four_bit_efficiency", 0.5),
-    EngineConstant("expert_efficiency", 0.5),
+    EngineConstant("kernel_floor_s", 0.06, 0.3, 0.4, era=0.5),
+    EngineConstant("host_step_s", 0.1, 0.4, 0.7, era=0.7),
+    EngineConstant("host_sequence_s", 0.1, 0.0, 0.7, era=0.7, least=0.5e-6),
+    EngineConstant("moe_floor_s", 0.1, era=0.5),
+    EngineConstant("expert_s", 0.1, era=0.5),
+    EngineConstant("compute_efficiency", 0.05, 0.3, 0.3, era=0.3, most=0.1),
+    EngineConstant("memory_efficiency", 0.02, 0.15, 0.15, era=0.2, most=0.1),
+    EngineConstant("attention_efficiency", 0.05, 0.2, 0.2, era=0.3, most=0.1),
+    EngineConstant("four_bit_efficiency", 0.5, era=0.3),
+    EngineConstant("expert_efficiency", 0.5, era=0.3),
     EngineConstant("host_request_s", 1.0, least=1e-4),
     EngineConstant("queue_steps", 1.0, 0.0, 0.5, least=0.1),
     EngineConstant("balance_steps", 1.0, least=0.1),

@@ -26,7 +26,7 @@ from typing import Any
 
 from genz_core.types import System
 from hardware_db import mig, recipes, system_files, yaml_document
-from hardware_db.engine_files import engine_facts, engine_names, load_engine, own_engines
+from hardware_db.engine_files import engine_facts, engine_names, era_facts, load_engine, own_engines
 from hardware_db.engine_schema import EngineRecord
 from hardware_db.own_files import LeftOutWarning
 from hardware_db.profile_schema import fitted_profile
@@ -42,6 +42,7 @@ __all__ = [
     "SystemRecord",
     "engine_facts",
     "engine_names",
+    "era_facts",
     "facts",
     "is_hypothetical",
     "left_out",

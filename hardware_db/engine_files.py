@@ -10,9 +10,10 @@ from pathlib import Path
 
 from genz_core.engine import EngineProfile
 from genz_core.errors import LONGEST_NAME, InvalidValue, UnknownEngine
-from hardware_db import recipes, yaml_document
+from hardware_db import engine_versions, recipes, yaml_document
 from hardware_db.data_folder import data_folder
 from hardware_db.engine_schema import EngineRecord, engine_record
+from hardware_db.engine_versions import Era
 from hardware_db.own_files import OwnFiles, read_all, read_text
 
 GENERIC = "generic"
@@ -45,26 +46,45 @@ def engine_facts(name: str) -> EngineRecord:
         for record in records.values()
         for spelling in (record.id, record.name, *record.aliases)
     }
-    plain = re.sub(r"[(\[].*|\bv?\d+(\.\w+)+\b.*", "", name)
+    plain = re.sub(r"[(\[].*|[\s@-]b?\d[\w-]*$|\bv?\d+(\.\w+)+\b.*", "", name)
     for candidate in (name, plain, plain.partition("/")[0]):
         if _fold(candidate) in spellings:
             return spellings[_fold(candidate)]
     raise UnknownEngine("engine", name, [*records, *(r.name for r in records.values())])
 
 
-def load_engine(name: str = GENERIC, *, own: bool = True) -> EngineProfile:
+def load_engine(name: str = GENERIC, version: str = "", *, own: bool = True) -> EngineProfile:
     """The profile of an engine with its measurements; the generic one for an unknown name.
 
     Args:
         name: as for `engine_facts`.  The profile's `name` is the one that was used, so that a
             caller can tell the user.
+        version: release, build or month (`hardware_db.engine_versions`); that in the name unless
+            told.
         own: whether recipes that the user calibrated stand in for shipped ones.
     """
     try:
         record = engine_facts(name or GENERIC)
     except UnknownEngine:
         record = engine_facts(GENERIC)
-    return replace(record.profile(), measurements=recipes.engine_measurements(record.id, own=own))
+    measured = recipes.engine_measurements(record.id, own=own)
+    version = version.strip() or engine_versions.in_name(name)
+    era = engine_versions.era_of(record.eras, version)
+    known = (
+        era.id in measured.eras if era else not engine_versions.is_beyond(record.versions, version)
+    )
+    return replace(
+        record.profile(),
+        measurements=measured,
+        version=version.removeprefix("v"),
+        era=era.id if era else "",
+        unmeasured=not known,
+    )
+
+
+def era_facts(name: str, era: str) -> Era:
+    """An era of an engine by its id.  Raises `KeyError`."""
+    return {found.id: found for found in engine_facts(name).eras}[era]
 
 
 def prior_engine(name: str) -> EngineProfile:

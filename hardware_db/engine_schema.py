@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from genz_core.engine import EagerFacts, EngineProfile
 from genz_core.errors import InvalidValue
+from hardware_db.engine_versions import Era
 from hardware_db.schema_errors import sentence
 from hardware_db.system_schema import GIGA, MICRO, Fact, Source
 
@@ -48,7 +49,8 @@ _POLICIES = (
 class EngineRecord(BaseModel):
     """An engine as its YAML states it: every figure with its source and kind.
 
-    versions: range that the figures hold for.  extra: an eager engine's `EagerFacts`, SI units.
+    versions: range that was measured.  eras: older ones that ran otherwise, oldest first.
+    extra: an eager engine's `EagerFacts`, SI units.
     The other keys are those of `EngineProfile`, in the units of their names.
     """
 
@@ -89,6 +91,7 @@ class EngineRecord(BaseModel):
     products: Literal["", "int8"] = ""
     kv_cache: Literal["checkpoint", "model"] = "checkpoint"
     extra: dict[str, Fact] = {}
+    eras: tuple[Era, ...] = ()
 
     def profile(self) -> EngineProfile:
         """The engine in the engine's types, SI units; without measurements."""

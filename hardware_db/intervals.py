@@ -55,9 +55,11 @@ def load_interval(metric: str, tier: str, engine: EngineProfile) -> Interval | N
         metric: "prefill", "decode", "e2e" (static batches), "ttft_s" or "tpot_s" (serving).
         tier: of the latency profile ("measured", "sibling", "default").
         engine: with the measurements of the system applied (`genz_core.deploy`); `measured_on`
-            decides which held-out points count.
+            decides which held-out points count, and whether its release was among them.
     """
     points = (_OF_LOAD if metric in ("ttft_s", "tpot_s") else _OF_BATCH)[engine.measured_on]
+    if engine.unmeasured:
+        points = "release" if points == "recipe" else "none"
     intervals = _table()
     measured = {name for *_, name in intervals} - {GENERIC, _POOLED}
     stand_in = _POOLED if engine.name in measured else GENERIC

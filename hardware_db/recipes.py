@@ -70,14 +70,15 @@ def load_recipe(key: RecipeKey, *, own: bool = True) -> MeasuredRecipe | None:
 
 
 def engine_measurements(engine: str, *, own: bool = True) -> EngineMeasurements:
-    """Factors by device and recipes of an engine, by the name of its profile.
+    """Factors by device and era and recipes of an engine, by the name of its profile.
 
     own: whether calibrations of the user stand in for shipped recipes.
     """
     recipes = {**_shipped(), **(_own_recipes() if own else {})}
     recipes = {key: recipe for key, recipe in recipes.items() if key.engine == engine}
     devices = {slug: factors for (name, slug), factors in _devices().items() if name == engine}
-    return EngineMeasurements(devices, recipes, measured_runs.runs_of(engine))
+    eras = {era: factors for (name, era), factors in _eras().items() if name == engine}
+    return EngineMeasurements(devices, recipes, measured_runs.runs_of(engine), eras)
 
 
 # ------------------------------------------------------------------------------- the files
@@ -277,6 +278,12 @@ def _devices() -> Mapping[tuple[str, str], Mapping[str, float]]:
     """{(engine, system): {constant: factor}} of the devices that ship."""
     rows = table("engines", "devices")
     return {(row["engine"], row["system"]): _factors(row) for row in rows}
+
+
+@cache
+def _eras() -> Mapping[tuple[str, str], Mapping[str, float]]:
+    """{(engine, era): {constant: factor}} of the eras that were measured."""
+    return {(row["engine"], row["era"]): _factors(row) for row in table("engines", "eras")}
 
 
 def _by_key(rows: Iterable[Mapping[str, str]], *, own: bool) -> dict[RecipeKey, MeasuredRecipe]:

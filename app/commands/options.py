@@ -17,7 +17,10 @@ ModelName = Annotated[
     str, typer.Argument(help="Registry name, hf:owner/name, or path to a config.json.")
 ]
 SystemName = Annotated[str, typer.Option("--system", help="Slug, alias or path to a YAML.")]
-Engine = Annotated[str, typer.Option(help="trtllm, vllm, sglang, hf, hf-compile, llama.cpp ...")]
+Engine = Annotated[
+    str,
+    typer.Option(help='trtllm, vllm, sglang, hf, llama.cpp ..., or with a version: "vllm 0.9".'),
+]
 Weights = Annotated[str, typer.Option(help="Weight format; default: the checkpoint's.")]
 MoeWeights = Annotated[str, typer.Option(help="Format of the experts' weights.")]
 Kv = Annotated[str, typer.Option(help="KV cache format.")]

@@ -54,7 +54,8 @@ def model_of(name: str, config: str, precisions: tuple[tuple[str, str], ...]) ->
 def resolved(setup: Setup) -> Resolved:
     """Model, system and engine of a setup; see `app.scenario.setup.resolve_setup`."""
     s, formats = setup.scenario, cast(dict[str, Any], setup.scenario.precisions)
-    names = Scenario(model=s.model, system=s.system, engine=s.engine, **formats)
+    engine: Any = {"engine": s.engine, "engine_version": s.engine_version}
+    names = Scenario(model=s.model, system=s.system, **engine, **formats)
     return replace(_named(replace(setup, scenario=names)), scenario=s)
 
 

@@ -128,7 +128,8 @@ def _place(names: list[str], wanted: str) -> int:
 def _scenario(model: str, system: str) -> Scenario:
     degrees = _degrees()
     load = _workload()
-    engine = st.selectbox(
+    of_engine, of_version = st.columns((3, 2), gap="xxsmall")
+    engine = of_engine.selectbox(
         "Engine",
         hardware_db.engine_names(),
         index=_place(hardware_db.engine_names(), _DEFAULT.engine),
@@ -136,7 +137,17 @@ def _scenario(model: str, system: str) -> Scenario:
         bind="query-params",
         help="Serving software: its launch floors, host time, chunking and memory reserve.",
     )
-    return Scenario(model=model, system=system, engine=engine, **_precisions(), **degrees, **load)
+    version = of_version.text_input(
+        "Version",
+        key="engine_version",
+        bind="query-params",
+        placeholder="any",
+        max_chars=40,
+        help="A release (0.9.0), a build (b6918) or a month (2024-05). Eras that ran otherwise "
+        "have constants of their own; a release that nobody measured has wider intervals.",
+    )
+    of_software: dict[str, Any] = {"engine": engine, "engine_version": version.strip()}
+    return Scenario(model=model, system=system, **of_software, **_precisions(), **degrees, **load)
 
 
 def _degrees() -> dict[str, Any]:

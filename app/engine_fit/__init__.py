@@ -1,10 +1,11 @@
 """Fit the engine profiles on measured serving and batch points: ``python -m app.engine_fit``.
 
 An engine's constants (host time, kernel floors, rates, waiting) are fitted around the priors of
-`hardware_db/engines/priors` on ln(predicted / measured).  They move on two levels, the second kept
+`hardware_db/engines/priors` on ln(predicted / measured).  They move on levels, the lower ones kept
 near the first by a prior (`genz_core.engine.CONSTANTS`):
 
     engine   what holds for it on any device            hardware_db/engines/<engine>.yaml
+    era      what differed in one of its eras           hardware_db/engines/eras.csv
     device   what differs on one of its devices         hardware_db/engines/devices.csv
 
 so that a device or a model without measurements is priced with what holds for the others.  What

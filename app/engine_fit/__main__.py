@@ -26,6 +26,7 @@ from app.engine_fit.writing import (
     ENGINES,
     write_devices,
     write_engine,
+    write_eras,
     write_kernels,
     write_runs,
     write_table,
@@ -44,6 +45,7 @@ def main() -> None:
     for engine_fit in fitted:
         write_engine(engine_fit, day)
     print(write_devices(fitted, ENGINES / "devices.csv"), "devices")
+    print(write_eras(fitted, ENGINES / "eras.csv"), "eras")
     print(write_runs(fitted, ENGINES / "runs.csv"), "runs")
     kernels = fit_kernels([(engine_fit.data, engine_fit.logs) for engine_fit in fitted])
     write_kernels(kernels, ENGINES / "kernels.csv")

@@ -1,4 +1,4 @@
-"""The fit of one engine: its constants on the levels engine and device, together.
+"""The fit of one engine: its constants on the levels engine, era and device, together.
 
 A scale of TTFT and of TPOT of every recipe takes up what is its own, so that it moves no constant;
 the scales are not kept: measured runs correct what is left (`app.engine_fit.neighbours`).
@@ -27,8 +27,8 @@ _OF_TIER = {"measured": 0.5, "sibling": 0.7, "default": 1.0}
 class Design:
     """The parameters of a fit and the targets that each acts on.
 
-    levels, labels: of each parameter: "engine", "device" with its name, or "scale" with metric and
-    recipe.  constants: the constant it moves, -1 for a scale.  widths: of its prior.
+    levels, labels: of each parameter: "engine", "era" or "device" with its name, or "scale" with
+    metric and recipe.  constants: the constant it moves, -1 for a scale.  widths: of its prior.
     All [parameters].  acts: [targets, parameters].
     """
 
@@ -40,7 +40,8 @@ class Design:
 
     @classmethod
     def of_targets(cls, targets: Sequence[Target]) -> Design:
-        """Constants of the engine and each device, scales of each recipe that was served."""
+        """Constants of the engine, each era and device, scales of each recipe that was served."""
+        eras = np.array([t.facts["era"] for t in targets])
         systems = np.array([t.facts["system"] for t in targets])
         tiers = {t.facts["system"]: t.facts["tier"] for t in targets}
         recipes = np.array([t.facts["recipe"] for t in targets])
@@ -49,6 +50,9 @@ class Design:
         rows: list[tuple[str, str, int, float, Mask]] = []
         for at, constant in enumerate(CONSTANTS):
             rows.append(("engine", "", at, constant.engine, np.ones(len(targets), dtype=bool)))
+            if constant.era:
+                for name in np.unique(eras[eras != ""]):
+                    rows.append(("era", name, at, constant.era, eras == name))
             if constant.device:
                 for name in np.unique(systems):
                     width = constant.device * _OF_TIER[tiers[name]]

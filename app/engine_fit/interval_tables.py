@@ -3,6 +3,7 @@
 What was known when a figure was predicted decides which held-out points its interval comes from:
 
     recipe   this model and format were measured on the device (other loads, degrees, lengths)
+    release  the same of another release of the engine
     few      they were calibrated with three runs of the user's
     device   static batches: the engine was measured on the device, with other models
     none     nothing of it
@@ -34,6 +35,7 @@ _BATCH = tuple(metric for metric in SPREAD if metric not in SCALES)
 #: State of knowledge, the splits whose residuals stand for it, and the metrics of these.
 _KNOWN: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("recipe", ("configurations held out",), tuple(SCALES)),
+    ("release", ("one release left out",), tuple(SCALES)),
     ("few", (OWN,), tuple(SCALES)),
     ("none", ("one model left out", "one GPU left out"), tuple(SCALES)),
     ("device", ("configurations held out",), _BATCH),

@@ -91,7 +91,7 @@ def run_facts(data: EngineFitData, at: int) -> RunFacts:
         weights=target.facts["recipe"].split("|")[2],
         system=target.facts["system"],
         family=target.facts["family"],
-        version=point.engine_version,
+        version=point.scenario.engine_version.removeprefix("v"),
         drafts=str(point.mtp_tokens or ""),
     )
 

@@ -22,6 +22,7 @@ SPLITS: Mapping[str, str] = {
     "configurations held out": "configuration",
     "one model left out": "model",
     "one GPU left out": "system",
+    "one release left out": "release",
 }
 #: The fact that tells a subset of the rows, and its value; see `app.engine_fit.targets.Target`.
 SUBSETS: Mapping[str, tuple[str, str]] = {
@@ -64,7 +65,10 @@ def in_sample(fitted: Sequence[EngineFit]) -> Residuals:
 
 
 def left_out(fitted: Sequence[EngineFit], by: str) -> Residuals:
-    """Residuals of each point with all points that share its fact `by` left out of the fit."""
+    """Residuals of each point with all points that share its fact `by` left out of the fit.
+
+    Points of which that fact is not known are not judged.
+    """
 
     def priced(engine_fit: EngineFit) -> Array:
         logs = np.full(len(engine_fit.data.targets), np.nan)
@@ -72,7 +76,10 @@ def left_out(fitted: Sequence[EngineFit], by: str) -> Residuals:
             logs[mask] = engine_fit.priced(~mask)[mask]
         return logs
 
-    return _gather(fitted, priced)
+    residuals = _gather(fitted, priced)
+    known = np.array([target.facts[by] != "" for target in residuals.targets])
+    targets = [target for target, judged in zip(residuals.targets, known, strict=True) if judged]
+    return Residuals(targets, residuals.logs[known])
 
 
 def as_generic(fitted: Sequence[EngineFit]) -> Residuals:
@@ -100,7 +107,7 @@ def _folds(targets: Sequence[Target], by: str) -> Iterator[Mask]:
     labels = np.array([target.facts[by] for target in targets])
     serving = np.array([target.facts["set"] == "serving" for target in targets])
     dealt = serving & (by == "configuration")
-    for label in np.unique(labels[~dealt]):
+    for label in np.unique(labels[~dealt & (labels != "")]):
         yield labels == label
     unique = np.unique(labels[dealt])
     order = np.random.default_rng(0).permutation(unique.size)

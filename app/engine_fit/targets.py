@@ -31,9 +31,10 @@ class Target:
     run: id of the row.
 
     facts: model, system, configuration, set ("serving" or "published"), engine, recipe (the key
-    of `hardware_db.recipes.load_recipe`, joined by "|"), tier of the latency profile, named (the
-    model), load ("low" for one to four users, else "high", "" where nobody is served), possible
-    ("no" where a figure of its row lies below the bound of the load that it states).
+    of `hardware_db.recipes.load_recipe`, joined by "|"), era and release of the engine, tier of
+    the latency profile, named (the model), load ("low" for one to four users, else "high", "" where
+    nobody is served), possible ("no" where a figure of its row lies below the bound of the load
+    that it states).
     """
 
     row: int
@@ -137,6 +138,8 @@ def _add_group_facts(data: EngineFitData) -> None:
         facts = {
             "engine": data.engine,
             "system": system.slug,
+            "era": resolved.engine.era,
+            "release": resolved.engine.version,
             "family": system.family,
             "parameters": parameters,
             "recipe": "|".join((parameters, system.slug, bulk_format(resolved.model))),

@@ -33,6 +33,7 @@ _KEYS: Mapping[str, tuple[str, float]] = {
     **{name: (name, 1.0) for name in FIELDS if not name.endswith("_s")},
 }
 _DEVICE = tuple(c.field for c in CONSTANTS if c.device)
+_ERA = tuple(c.field for c in CONSTANTS if c.era)
 
 
 def write_engine(fitted: EngineFit, day: datetime.date) -> None:
@@ -73,6 +74,18 @@ def write_devices(fitted: Sequence[EngineFit], path: Path) -> int:
             }
             rows.append({**row, **factors})
     return _write(path, rows, ("engine", "system"))
+
+
+def write_eras(fitted: Sequence[EngineFit], path: Path) -> int:
+    """Write the factors of each engine's constants by era; returns the number of rows."""
+    rows = []
+    for engine_fit in fitted:
+        eras = [target.facts["era"] for target in engine_fit.data.targets]
+        for era in sorted(set(eras) - {""}):
+            factors = _factors(_level(engine_fit, "era", era), _ERA)
+            row = {"engine": engine_fit.data.engine, "era": era, "points": eras.count(era)}
+            rows.append({**row, **factors})
+    return _write(path, rows, ("engine", "era"))
 
 
 def write_runs(fitted: Sequence[EngineFit], path: Path) -> int:

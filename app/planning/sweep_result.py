@@ -79,7 +79,7 @@ def several(arguments: Mapping[str, Any]) -> bool:
     """Whether keywords of `ridgeline.sweep` ask for more than one model on one system."""
     if _is_file(arguments["model"]):
         return True
-    lists = any(isinstance(arguments[name], (list, tuple)) for name in NAMES)
+    lists = any(isinstance(arguments.get(name), (list, tuple)) for name in NAMES)
     axes = arguments["axes"]
     return lists or any(
         name not in _PLAIN or isinstance(values, Mapping) for name, values in axes.items()
@@ -109,7 +109,8 @@ def _axes(arguments: Mapping[str, Any]) -> SweepAxes:
         if arguments["axes"]:
             raise InvalidValue("a file of axes states them all: give no others beside it")
         return sweep_axes.read(Path(arguments["model"]))
-    named = {name: arguments[name] for name in NAMES if not _empty(arguments[name])}
+    given_names = {name: arguments.get(name, "") for name in NAMES}
+    named = {name: value for name, value in given_names.items() if not _empty(value)}
     given = {
         name: values.tolist() if isinstance(values, np.ndarray) else values
         for name, values in arguments["axes"].items()

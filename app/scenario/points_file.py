@@ -162,7 +162,6 @@ def group_of(point: Point) -> tuple[object, ...]:
         *(getattr(scenario, name) for name in NAMES),
         scenario.moe_tp is None,
         point.load,
-        point.engine_version,
         point.mtp_tokens,
         point.options.memory_fraction,
     )
@@ -197,8 +196,7 @@ def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
 
 def _as_told(resolved: Resolved, point: Point) -> Resolved:
     """The scenario of a row with its engine's part of the memory and what it drafts."""
-    engine = replace(point.options.with_memory(resolved.engine), version=point.engine_version)
-    resolved = replace(resolved, engine=engine)
+    resolved = replace(resolved, engine=point.options.with_memory(resolved.engine))
     if not point.mtp_tokens:
         return resolved
     return drafted(resolved, Drafting("mtp", draft_tokens=point.mtp_tokens))

@@ -13,12 +13,15 @@ from genz_core.errors import InvalidParallelism, InvalidValue
 from genz_core.limits import checked_size
 from genz_core.serving.options import Options
 
-NAMES = ("model", "system", "engine", "weights", "moe_weights", "kv", "activations", "compute")
+NAMES = (
+    "model", "system", "engine", "engine_version", "weights", "moe_weights", "kv", "activations",
+    "compute",
+)  # fmt: skip
 _DEGREES = ("tp", "pp", "dp")
 LOADS = ("batch", "concurrency", "rate")
 #: Columns of a points file.
 KNOWN = (
-    "id", *NAMES, "engine_version", *_DEGREES, "ep", "moe_tp", "isl", "osl", *LOADS, "length_ratio",
+    "id", *NAMES, *_DEGREES, "ep", "moe_tp", "isl", "osl", *LOADS, "length_ratio",
     "stream_interval", "recv_interval", "mtp_tokens", "max_num_seqs", "max_num_batched_tokens",
     "memory_fraction",
 )  # fmt: skip
@@ -30,7 +33,6 @@ class Point:
 
     concurrency: open requests, or rate: arrivals per second; neither: a static batch.
     stream_interval, recv_interval: see `genz_core.serving.Traffic`.
-    engine_version: release of the engine, "" where it is not stated.
     mtp_tokens: drafted in a step by the model's own module, 0 for none.
     options: what the engine was told, see `genz_core.serving.options`.
     """
@@ -42,7 +44,6 @@ class Point:
     length_ratio: float = 1.0
     stream_interval: int = 1
     recv_interval: int = 1
-    engine_version: str = ""
     mtp_tokens: int = 0
     options: Options = field(default_factory=Options)
     notes: tuple[str, ...] = ()
@@ -81,7 +82,6 @@ def parse(row: Mapping[str, str], default_id: str = "") -> Point:
         length_ratio(row),
         whole(row, "stream_interval", 1),
         whole(row, "recv_interval", 1),
-        row.get("engine_version", "").strip().removeprefix("v"),
         whole(row, "mtp_tokens", 0),
         Options(
             max_num_seqs=whole(row, "max_num_seqs", 0),

@@ -37,6 +37,7 @@ class Scenario:
     """One configuration by name.  Empty strings and None mean "as the checkpoint or engine says".
 
     model: registry name or Hugging Face id.  system: slug or alias.
+    engine_version: a release, a build or a month, see `hardware_db.engine_versions`.
     weights, moe_weights, kv, activations, compute: precisions.  moe_tp None: tp * dp / ep.
     expert_imbalance: routed rows of the busiest ep rank over the mean of all ranks.
 
@@ -47,6 +48,7 @@ class Scenario:
     model: str = "meta-llama/Llama-3.1-8B"
     system: str = "h100-sxm5-80gb"
     engine: str = "generic"
+    engine_version: str = ""
     weights: str = ""
     moe_weights: str = ""
     kv: str = ""
@@ -133,7 +135,8 @@ def resolve_objects(
     """
     formats = {name: fmt for name, fmt in formats.items() if fmt}
     if isinstance(model, str) and isinstance(system, str) and isinstance(engine, str):
-        kept = _kept(model, system, engine, tuple(formats.items()), data_folder.stamp())
+        named = model, system, engine, scenario.engine_version
+        kept = _kept(*named, tuple(formats.items()), data_folder.stamp())
         return replace(kept, scenario=scenario)
     loaded = find_model(model, formats)
     return combined(scenario, loaded, find_system(system), engine=engine)
@@ -144,12 +147,14 @@ def _kept(
     model: str,
     system: str,
     engine: str,
+    version: str,
     formats: tuple[tuple[str, str], ...],
     _stamp: frozenset[tuple[Path, int]],
 ) -> Resolved:
     """Names looked up; kept until a file of the user's own changes."""
     loaded = model_registry.load(model, **dict(formats))
-    return combined(Scenario(), loaded, hardware_db.load(system), engine=engine)
+    standard = Scenario(engine_version=version)
+    return combined(standard, loaded, hardware_db.load(system), engine=engine)
 
 
 def find_model(model: ModelSource | Model, formats: Mapping[str, str] | None = None) -> Model:
@@ -187,7 +192,8 @@ def combined(
     a system of that slug holds for it; not so for one that a visitor brought.
     """
     name = scenario.engine if engine is None else engine
-    profile = name if isinstance(name, EngineProfile) else hardware_db.load_engine(name)
+    version = scenario.engine_version
+    profile = name if isinstance(name, EngineProfile) else hardware_db.load_engine(name, version)
     if not measured:
         profile = replace(profile, measurements=None)
     deployed = deploy(model, system, profile)
@@ -214,10 +220,17 @@ _BASIS = {
 
 
 def engine_notes(name: str, engine: EngineProfile) -> tuple[str, ...]:
-    """A note if the engine of that name has no profile and is priced as the generic one."""
+    """What is to be said of an engine's name and version, where something is."""
     if name and engine.name == "generic" and name.strip().casefold() != "generic":
         return (f"engine {name!r} has no profile; priced as generic",)
-    return ()
+    spelled, said = f"{engine.name} {engine.version}", list[str]()
+    if engine.era:
+        era = hardware_db.era_facts(engine.name, engine.era)
+        said.append(f"{spelled} is of its era up to {era.until}: {era.changed}")
+    if engine.unmeasured:
+        span = engine.versions or "other releases"
+        said.append(f"no run of {spelled} was measured ({span} was): the intervals are wider")
+    return tuple(said)
 
 
 def estimate(scenario: Scenario, **arrays: Any) -> Estimate:

@@ -46,7 +46,8 @@ def estimate(
     Args:
         model: name, Hugging Face id, path to a config.json, its parsed content, or a `Model`.
         system: slug, alias, path to a YAML, or a `System`.
-        engine: trtllm, vllm, sglang, hf, llama.cpp ..., or an `EngineProfile`.
+        engine: trtllm, vllm, sglang, hf, llama.cpp ..., with a version if it matters ("vllm 0.6.3",
+            "llama.cpp b6918", "vllm 2024-05"), or an `EngineProfile`.
         batch: sequences at once.  isl, osl: prompt and output tokens of each.
         weights, moe_weights, kv, activations, compute: number formats; "" for the checkpoint's
             own or the engine's default.

@@ -10,7 +10,14 @@ import hardware_db
 from app.engine_fit.hierarchy import Design, fit
 from app.engine_fit.interval_tables import AS_GENERIC, OWN, coverage_table, interval_table
 from app.engine_fit.neighbours import by_model, fit_kernels
-from app.engine_fit.splits import Residuals, _folds, error_figures, left_out, with_own_runs
+from app.engine_fit.splits import (
+    SPLITS,
+    Residuals,
+    _folds,
+    error_figures,
+    left_out,
+    with_own_runs,
+)
 from app.engine_fit.targets import Target, load_measurements
 from app.engine_fit.writing import write_devices, write_kernels, write_runs
 from app.scenario.points_row import Point
@@ -60,13 +67,17 @@ class Synthetic:
         return seconds * np.where(ttft, recipe.ttft_scale, recipe.tpot_scale)
 
 
-def synthetic(slow=(), scale=1.0, serving=True):
-    """Figures of every system and model; the systems `slow` reach 70 % of the bandwidth."""
+def synthetic(slow=(), scale=1.0, serving=True, era=""):
+    """Figures of every system and model; the systems `slow` reach 70 % of the bandwidth.
+
+    era: that the runs of 7b belong to; its steps take 4 ms more.
+    """
     targets = []
     for system in SYSTEMS:
         for model in MODELS:
             for row, batch in enumerate(BATCH):
                 step = 5e-3 / (0.7 if system in slow else 1.0) + 2e-5 * batch + 1e-3
+                step += 4e-3 if era and model == "7b" else 0.0
                 for metric in ("tpot_s", "ttft_s") if serving else ("decode",):
                     time = step + (3e-3 if metric == "ttft_s" else 0.0)
                     facts = {
@@ -75,8 +86,8 @@ def synthetic(slow=(), scale=1.0, serving=True):
                         "recipe": f"{len(model)}|{system}|fp8", "named": model,
                         "parameters": str(len(model)), "family": system,
                         "configuration": f"{model}|{system}|{batch}", "batch": str(batch),
-                        "possible": "yes",
-                        "load": "high",
+                        "possible": "yes", "load": "high", "era": era if model == "7b" else "",
+                        "release": "1.0",
                     }  # fmt: skip
                     run = f"{model}|{system}|{batch}"
                     targets.append(Target(row, metric, time * scale, facts, run))
@@ -103,6 +114,13 @@ def test_each_target_is_moved_by_its_engine_and_its_device_and_scaled_by_its_rec
 def test_published_points_belong_to_devices_alone():
     design = Design.of_targets(synthetic(serving=False).targets)
     assert set(design.levels) == {"engine", "device"}
+
+
+def test_an_era_is_told_from_the_engine_of_today():
+    fitted = fit(synthetic(serving=False, era="old"))
+    host = level(fitted, "era", "old", "host_step_s"), level(fitted, "engine", "", "host_step_s")
+    assert host[0] > 2.0 > 1.3 > host[1]
+    assert np.median(np.abs(fitted.logs)) < 0.08
 
 
 def test_one_slow_device_is_told_from_the_engine():
@@ -198,7 +216,7 @@ def spread_out(sigma, metric="tpot_s", count=2000, draw=None):
     targets = []
     for at in range(count):
         facts = {"engine": "e", "tier": "measured", "possible": "yes", "load": "high"}
-        names = {name: f"{name}{at // 8}" for name in ("configuration", "model", "system")}
+        names = {name: f"{name}{at // 8}" for name in tuple(SPLITS.values())}
         targets.append(
             Target(
                 at,
@@ -208,7 +226,7 @@ def spread_out(sigma, metric="tpot_s", count=2000, draw=None):
             )
         )
     residuals = Residuals(targets, rng.normal(0.0, sigma, count) if draw is None else draw)
-    splits = ("configurations held out", "one model left out", "one GPU left out")
+    splits = tuple(SPLITS)
     return dict.fromkeys((*splits, OWN, AS_GENERIC), residuals)
 
 
@@ -230,7 +248,7 @@ def test_of_many_skewed_residuals_the_interval_leaves_out_the_longer_tail():
 
 def test_intervals_cover_what_drew_neither_them_nor_the_model():
     rows = coverage_table(spread_out(0.1))
-    assert {row["known"] for row in rows} == {"recipe", "few", "none"}
+    assert {row["known"] for row in rows} == {"recipe", "release", "few", "none"}
     assert all(75 <= row["coverage %"] <= 85 for row in rows)
 
 
@@ -244,7 +262,10 @@ def test_static_batches_know_devices_and_requests_know_recipes():
         metric: {row["known"] for row in interval_table(spread_out(0.1, metric))}
         for metric in ("tpot_s", "decode")
     }
-    assert known_of == {"tpot_s": {"recipe", "few", "none"}, "decode": {"device", "none"}}
+    assert known_of == {
+        "tpot_s": {"recipe", "release", "few", "none"},
+        "decode": {"device", "none"},
+    }
 
 
 # ------------------------------------------------------------------------------- files

@@ -1,0 +1,84 @@
+"""Versions of serving software: how they are written, which is older, and the eras of an engine.
+
+A version is a release ("0.9.0", "v1.0.0rc3"), a build ("b6918") or the month of a run ("2024-05",
+also the date inside "nightly-dev-20260402").  An engine's YAML lists its eras: stretches of its
+history in which it ran so differently that its measurements tell of them alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict
+
+_MONTH = re.compile(r"(?<!\d)(20\d\d)-?(0[1-9]|1[0-2])(?:-?[0-3]\d)?(?!\d)")
+_NUMBERS = re.compile(r"[vb]?(\d+(?:\.\d+)*)")
+#: The version at the end of an engine's name, as tables print it: "vLLM 0.6.3", "llama.cpp b6918".
+_IN_NAME = re.compile(r"[\s@-]v?(b?\d[\w.]*(?:-\d\d)?)\b[^\w]*(?:[(\[].*)?$")
+
+
+class Era(BaseModel):
+    """A stretch of an engine's history, up to a release and a month.
+
+    id: a word for it.  until: its last release or build.  until_month: its last month, YYYY-MM.
+    changed: what the next one does otherwise.  source: key of the file's sources.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str
+    until: str
+    until_month: str
+    changed: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version that can be placed: by its numbers or by its month, () for what it has not."""
+
+    numbers: tuple[int, ...] = ()
+    month: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, text: str) -> Version:
+        """The version of a text; one without number or month for a text that tells none."""
+        text = text.strip()
+        if dated := _MONTH.search(text):
+            return cls(month=(int(dated[1]), int(dated[2])))
+        if written := _NUMBERS.match(text):
+            return cls(numbers=tuple(map(int, written[1].split("."))))
+        return cls()
+
+
+def in_name(name: str) -> str:
+    """The version that an engine's name carries: "0.6.3" of "vLLM 0.6.3", "" where it has none."""
+    found = _IN_NAME.search(name.partition("/")[0].strip())
+    return found[1] if found else ""
+
+
+def era_of(eras: Sequence[Era], version: str) -> Era | None:
+    """The era of a version; None for today's and for a text that tells none.
+
+    eras: oldest first.
+    """
+    asked = Version.of(version)
+    for era in eras:
+        last = Version.of(era.until).numbers
+        if asked.numbers and asked.numbers[: len(last)] <= last:
+            return era
+        if asked.month and asked.month <= Version.of(era.until_month).month:
+            return era
+    return None
+
+
+def is_beyond(versions: str, version: str) -> bool:
+    """Whether a release lies outside a range "0.9 - 0.19"; no month and no unknown text does."""
+    asked = Version.of(version).numbers
+    first, _, last = versions.partition(" - ")
+    least, most = Version.of(first).numbers, Version.of(last).numbers
+    if not asked or not least or not most:
+        return False
+    return asked < least or asked[: len(most)] > most
