@@ -90,13 +90,13 @@ def validated_tier(profile: LatencyProfile | None) -> str:
 
 def _published(fit: Fit) -> bool:
     """Whether constants were fitted on the tables that the residuals were held out of."""
-    source = _residuals()[0]
-    return all(part.startswith(source) for part in fit.data_set.split("; "))
+    sources = _residuals()[0]
+    return all(part.startswith(sources) for part in fit.data_set.split("; "))
 
 
 @cache
-def _residuals() -> tuple[str, Mapping[tuple[str, str], Interval]]:
-    """Data set of the residuals, and {(operator class, tier): interval}."""
+def _residuals() -> tuple[tuple[str, ...], Mapping[tuple[str, str], Interval]]:
+    """Data sets of the residuals, and {(operator class, tier): interval}."""
     file = profiles.FOLDER / f"{profiles.RESIDUALS}.yaml"
     data = yaml.safe_load(file.read_text(encoding="utf-8"))
     tail = (1.0 - LEVEL) / 2.0
@@ -109,7 +109,7 @@ def _residuals() -> tuple[str, Mapping[tuple[str, str], Interval]]:
         for operator, tiers in data["classes"].items()
         for tier, entry in tiers.items()
     }
-    return data["data_set"], intervals
+    return tuple(data["data_sets"]), intervals
 
 
 @cache

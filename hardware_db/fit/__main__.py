@@ -1,7 +1,8 @@
 """Program that fits the latency profiles: `python -m hardware_db.fit` writes hardware_db/profiles.
 
 The same tables and the same date give the same files.  Takes a few minutes on one core; needs
-the extra `calibrate` (the tables).
+the extra `calibrate` (the tables).  `hardware_db.fit.other_devices` then adds the devices that
+other public benchmarks measured, and their rows.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ def _write_validation(table: pd.DataFrame, output: Path, heading: str, date: str
     (output / "README.md").write_text(page(shown), encoding="utf-8")
     data = {
         "note": "ln(measured / predicted) on points that fitted nothing; every series alike",
-        "data_set": f"{PACKAGE} {package_version()}",
+        "data_sets": [f"{PACKAGE} {package_version()}"],
         "date": date,
         "classes": residual_quantiles(table),
     }

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import csv
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from genz_core.latency.measured_operators import price_s, roofline_s
-from genz_core.latency.parameters import CLASSES
+from genz_core.latency.parameters import CLASSES, Parameters
 from hardware_db.fit.samples import SplitSeries, samples
 from hardware_db.fit.tables import DEVICES, PACKAGE, package_version
 from hardware_db.profiles import FOLDER, measured_profiles
@@ -28,13 +28,21 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def rows(sample: SplitSeries, count: int = PER_SERIES) -> Iterator[dict[str, Any]]:
-    """Rows of `COLUMNS` for `count` held-out points of a series, even in the ranks of latency."""
+def rows(sample: SplitSeries) -> Iterator[dict[str, Any]]:
+    """Rows of `COLUMNS` of a series, priced with the constants that ship."""
     own = [profile for profile in measured_profiles() if sample.slug in profile.systems]
-    if not own or sample.key not in own[0].parameters or sample.test.empty:
+    if own and sample.key in own[0].parameters:
+        yield from drawn(sample, own[0].parameters[sample.key])
+
+
+def drawn(
+    sample: SplitSeries, parameters: Parameters, count: int = PER_SERIES
+) -> Iterator[dict[str, Any]]:
+    """Rows of `COLUMNS` for `count` held-out points of a series, even in the ranks of latency."""
+    if sample.test.empty:
         return
     points = sample.points(sample.test)
-    predicted = price_s(points, sample.system, own[0].parameters[sample.key])
+    predicted = price_s(points, sample.system, parameters)
     least = np.broadcast_to(roofline_s(points, sample.system), predicted.shape)
     order = np.argsort(points.measured_s, kind="stable")
     for at in order[np.unique(np.linspace(0, len(order) - 1, count).round().astype(int))]:
@@ -56,9 +64,11 @@ def main() -> None:
         "data": f"{PACKAGE} {package_version()}",
         "date": datetime.date.today().isoformat(),
     }
-    drawn = [
-        row | facts for operator in CLASSES for s in samples(operator, DEVICES) for row in rows(s)
-    ]
+    write([row | facts for name in CLASSES for s in samples(name, DEVICES) for row in rows(s)])
+
+
+def write(drawn: Iterable[dict[str, Any]]) -> None:
+    """Write `FILE`."""
     with FILE.open("w", encoding="utf-8", newline="") as handle:
         writer = csv.DictWriter(handle, COLUMNS, lineterminator="\n")
         writer.writeheader()

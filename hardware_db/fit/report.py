@@ -15,7 +15,12 @@ the same tables: the operator measurements of {data}
 (NVIDIA, Apache-2.0; installed by the extra `calibrate`), those of TensorRT-LLM where it measured
 the format, else of vLLM or SGLang. Not used: decode with more than 32 query heads per key head,
 experts without gate or on the low-latency path, and fp8 products on the Arc Pro B60, which has no
-8-bit floating point units.
+8-bit floating point units. `python -m hardware_db.fit.other_devices` adds devices that other
+public benchmarks measured: AMD Instinct (ROCm/aiter e404860, MIT: the fastest kernel after
+tuning, operands cold), RTX 3090, 4090 and A6000 (casys-kaist/LLMServingSim 5daddb2, MIT), H800 and
+A800 (NetX-lab/Frontier a4b22df, MIT) and H20 (zksainx/pipeweave 55e0317, Apache-2.0). The MI308X
+is priced as an MI300X with 80 of its 304 units, and stands in for formats that the MI300X lacks.
+Constants are kept where they price held-out shapes better than those of the family.
 
 How well the models predict points that fitted nothing, as mean absolute error in percent; every
 series (device, operator, format) counts alike. `roofline` is the datasheet alone. Shapes are held

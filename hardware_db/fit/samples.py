@@ -64,11 +64,11 @@ def samples(operator: str, folders: Iterable[str]) -> list[SplitSeries]:
     splits = []
     for folder in folders:
         system = hardware_db.facts(folder).system()
-        splits += [_split(series, system) for series in read(folder, operator)]
+        splits += [split(series, system) for series in read(folder, operator)]
     return splits
 
 
-def _split(series: MeasuredSeries, system: System) -> SplitSeries:
+def split(series: MeasuredSeries, system: System) -> SplitSeries:
     """Hold out 40 % of the shape families; draw at most so many points of each side."""
     points = series.points()
     allowed = points.measured_s >= bound_s(points, system) / (1.0 + TOLERANCE)

@@ -55,6 +55,7 @@ class MeasuredSeries:
     """Points of one class and format on one device: dimensions, times and shape families.
 
     table: a row per point, columns as in the module's docstring.
+    warm_cache: small operands stayed in the last-level cache between runs.
     """
 
     device: str
@@ -62,6 +63,7 @@ class MeasuredSeries:
     fmt: str
     table: pd.DataFrame
     data_set: str
+    warm_cache: bool = True
 
     def points(self, rows: pd.DataFrame | None = None) -> OperatorPoints:
         """Rows of the table (default: all) as points."""
@@ -72,7 +74,7 @@ class MeasuredSeries:
             self.fmt,
             {name: rows[name].to_numpy(np.float64) for name in names},
             rows["latency_s"].to_numpy(np.float64),
-            warm_cache=True,
+            warm_cache=self.warm_cache,
             source=self.data_set,
         )
 

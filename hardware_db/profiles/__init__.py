@@ -23,7 +23,10 @@ from hardware_db.profiles.typical import for_device
 FOLDER = Path(__file__).parent
 NARROW, WIDE, RESIDUALS = "default_narrow", "default_wide", "residuals"
 
-__all__ = ["load_profile", "measured_profiles", "own_folder", "own_profiles", "residual_quantiles"]
+__all__ = [
+    "load_profile", "measured_profiles", "own_folder", "own_profiles", "residual_quantiles",
+    "typical_profile",
+]  # fmt: skip
 
 
 def load_profile(system: System, fitted: FittedProfile | None = None) -> LatencyProfile:
@@ -44,7 +47,7 @@ def load_profile(system: System, fitted: FittedProfile | None = None) -> Latency
         profile for profile in profiles if profile.family == system.family and profile not in own
     ]
     relatives = [_of_family(system.family, family)] if family else []
-    typical = for_device(_default(NARROW), _default(WIDE), Device.of(system))
+    typical = typical_profile(system)
     if own:
         note = f"fitted on measurements of this device ({own[0].name})"
     elif relatives:
@@ -54,7 +57,27 @@ def load_profile(system: System, fitted: FittedProfile | None = None) -> Latency
     layers = [*own, *relatives]
     if _over_host(system):
         layers = [_without(profile, "collective") for profile in layers]
-    return layered(system.slug, [*layers, typical], note)
+    profile = layered(system.slug, [*layers, typical], note)
+    return (
+        replace(profile, tier=_weakest(profile))
+        if own and own[0] in measured_profiles()
+        else profile
+    )
+
+
+def typical_profile(system: System) -> FittedProfile:
+    """The typical constants of a device of this width, as if no device of its family was known."""
+    return for_device(_default(NARROW), _default(WIDE), Device.of(system))
+
+
+#: Classes that take most of a step's time: a profile is no better known than they are.
+_MAIN = (("gemm", "bf16"), ("prefill_attention", "bf16/bf16"), ("decode_attention", "bf16/bf16"))
+_TIERS: tuple[Tier, ...] = ("measured", "sibling", "default")
+
+
+def _weakest(profile: LatencyProfile) -> Tier:
+    """The tier of the least known of the main classes: a device may be measured in part."""
+    return max((profile.fit(*key).tier for key in _MAIN), key=_TIERS.index)
 
 
 _FAMILIES: ByIdentity[FittedProfile] = ByIdentity(32)

@@ -35,7 +35,7 @@ def synthetic(name, family, parameters, shapes=60, seed=0):
     )
     series = tables.MeasuredSeries(name, "gemm", "bf16", table, "synthetic")
     table["latency_s"] = price_s(series.points(), SYSTEM, parameters)
-    return samples._split(series, replace(SYSTEM, family=family, slug=name))
+    return samples.split(series, replace(SYSTEM, family=family, slug=name))
 
 
 def test_no_shape_family_is_on_both_sides_and_the_split_is_the_same_every_time():
@@ -53,7 +53,7 @@ def test_points_that_beat_physics_are_dropped_and_counted():
     worst = np.argsort(limit)[-3:]
     table.loc[worst, "latency_s"] = 0.5 * limit[worst]
     series = tables.MeasuredSeries("a", "gemm", "bf16", table, "synthetic")
-    assert samples._split(series, SYSTEM).impossible == 3
+    assert samples.split(series, SYSTEM).impossible == 3
 
 
 def test_constants_that_made_the_points_are_found_again():

@@ -23,7 +23,7 @@ from hardware_db.intervals import Interval, load_interval, load_operator_interva
 ON_THREE_TIERS = {
     "measured": Scenario(),
     "sibling": Scenario(system="h100-pcie-80gb"),
-    "default": Scenario(system="mi300x"),
+    "default": Scenario(system="mi250x"),
 }
 UNLIKE = {
     "experts": Scenario(model="mistralai/Mixtral-8x7B-v0.1", tp=2, engine="vllm"),

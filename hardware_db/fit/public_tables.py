@@ -1,0 +1,104 @@
+"""Operator tables of other public benchmarks, brought into one form, as measured series.
+
+A folder holds one CSV (or CSV.gz) a class with the columns `source, device, operator, fmt,
+<dimensions>, latency_s, warm_cache, shape, kernel, note`: dimensions as in `OperatorPoints`,
+seconds, `warm_cache` 0 where the operands were cold and empty where that is not known, `shape`
+what a split keeps together.  `SOURCES` says where the figures come from and under which licence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from hardware_db.fit.tables import MeasuredSeries
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A public repository with measured operators: its name with the commit, and its licence."""
+
+    name: str
+    licence: str
+
+
+SOURCES: Mapping[str, Source] = {
+    "aiter": Source("ROCm/aiter e404860", "MIT"),
+    "frontier": Source("NetX-lab/Frontier a4b22df", "MIT"),
+    "llmservingsim": Source("casys-kaist/LLMServingSim 5daddb2", "MIT"),
+    "pipeweave": Source("zksainx/pipeweave 55e0317", "Apache-2.0"),
+}
+#: {class: file}, in the order of the fit.  Collectives hang on the host and are fitted apart.
+_FILES: Mapping[str, str] = {
+    "gemm": "gemm",
+    "prefill_attention": "attention",
+    "decode_attention": "attention",
+    "moe": "moe",
+    "pointwise": "pointwise",
+}
+#: Formats of the tables by the key of the constants that price them; others by their own name.
+_FORMATS: Mapping[str, str] = {"mxfp4_mxfp4": "nvfp4"}
+#: Formats that a device's other series already stand for.
+_LEFT_OUT = frozenset({"mxfp8"})
+#: Series (source, class, device) that hold launch gaps beside the kernels: timed by events.
+_WITH_GAPS = frozenset(
+    {
+        ("frontier", "gemm", "a800-sxm4-80gb"),
+        ("frontier", "moe", "a800-sxm4-80gb"),
+    }
+)
+#: Of two sources of one series the first counts: frontier's fp8 products quantise their inputs
+#: as engines do.
+_ORDER = ("frontier", "aiter", "llmservingsim", "pipeweave")
+_LEAST_POINTS, _LEAST_SHAPES = 24, 3
+_OF_NO_SHAPE = ["source", "device", "operator", "warm_cache", "kernel", "note"]
+
+
+def read_folder(folder: Path, devices: Collection[str]) -> list[MeasuredSeries]:
+    """The series of `devices` (slugs) in a folder of tables, by class, device and format.
+
+    Series of fewer than 24 points or three shapes are left out: nothing could be held out.
+    """
+    found: dict[tuple[str, str, str], MeasuredSeries] = {}
+    for operator, name in _FILES.items():
+        table = _table(folder, name)
+        rows = table[(table["operator"] == operator) & table["device"].isin(devices)]
+        for (device, source, fmt), part in rows.groupby(["device", "source", "fmt"], sort=True):
+            if (source, operator, device) not in _WITH_GAPS and _large_enough(part):
+                series = _series(operator, str(device), _FORMATS.get(str(fmt), str(fmt)), part)
+                key = (operator, series.device, series.fmt)
+                found[key] = min(found.get(key, series), series, key=_rank)
+    return list(found.values())
+
+
+def _rank(series: MeasuredSeries) -> int:
+    """Place of a series' source in `_ORDER`."""
+    return next(i for i, name in enumerate(_ORDER) if SOURCES[name].name == series.data_set)
+
+
+def _table(folder: Path, name: str) -> pd.DataFrame:
+    """A class's table, with the sources that `SOURCES` names."""
+    path = next(path for path in sorted(folder.glob(f"{name}.csv*")))
+    table = pd.read_csv(path)
+    table = table[table["source"].isin(SOURCES) & ~table["fmt"].isin(_LEFT_OUT)]
+    if "new_tokens" not in table:
+        return table
+    # A step of one token is priced as decode, whatever the kernel's name.
+    one = (table["new_tokens"] == 1) & (table["operator"] == "prefill_attention")
+    return table[~one]
+
+
+def _large_enough(part: pd.DataFrame) -> bool:
+    return len(part) >= _LEAST_POINTS and part["shape"].nunique() >= _LEAST_SHAPES
+
+
+def _series(operator: str, device: str, fmt: str, part: pd.DataFrame) -> MeasuredSeries:
+    """Rows of one source, device and format as a series."""
+    cited = SOURCES[str(part["source"].iloc[0])].name
+    tidy = part.drop(columns=_OF_NO_SHAPE).dropna(axis=1, how="all").reset_index(drop=True)
+    tidy = tidy.drop(columns="fmt").assign(shape=tidy.groupby("shape").ngroup())
+    warm = bool(part["warm_cache"].isna().all())
+    return MeasuredSeries(device, operator, fmt, tidy, cited, warm)
