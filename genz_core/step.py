@@ -22,10 +22,10 @@ from genz_core.types import (
     DEGREES,
     Array,
     Graph,
-    Mask,
     Num,
     Op,
     Parallelism,
+    Places,
     Step,
     System,
     picked,
@@ -41,7 +41,7 @@ _BUSIEST: Mapping[str, Callable[[Op, Num], Op]] = {
 }
 #: Fields of a `StepEstimate` that are arrays over configurations.
 BY_CONFIG = (
-    "compute_s", "memory_s", "communication_s", "expected_s", "stage_s", "bound_stage_s",
+    "compute_s", "memory_s", "communication_s", "expected_s", "stage_s", "wait_s", "least_s",
     "micro_batches", "host_s", "flops", "bytes",
 )  # fmt: skip
 
@@ -54,11 +54,14 @@ class StepEstimate:
     this step, None for all.
     runs: runs of each operator in the step, [ops].  compute_s, memory_s, communication_s: least
     time of one run per resource, expected_s: its expected time, [ops, configs].
-    stage_s, bound_stage_s: time of the slowest pipeline stage for one micro-batch, [configs].
-    micro_batches: runs of a stage; pipelined: see `price`.  host_s: host time, [configs].
+    stage_s: time of the slowest pipeline stage for the largest micro-batch, [configs].
+    wait_s: of the step beyond that one's way through all stages, [configs].
+    least_s: least time of the step under any schedule, [configs].
+    micro_batches: runs of a stage.  host_s: host time, [configs].
     flops, bytes: of one run, [ops, configs].
-    node_weights: of the contexts that a mean step averages; the graph's numbers lie node by node,
-    [nodes x configs].
+    node_weights: [nodes, configs], of the contexts that a mean step averages, or the number of
+    chunks that read the prompts (a run is then one in each chunk); the graph's numbers lie node by
+    node, [nodes x configs].  None: one node, once.
     """
 
     lanes: Graph
@@ -70,14 +73,14 @@ class StepEstimate:
     communication_s: Array
     expected_s: Array
     stage_s: Array
-    bound_stage_s: Array
+    wait_s: Array
+    least_s: Array
     micro_batches: Array
-    pipelined: bool
     host_s: Array
     flops: Array
     bytes: Array
-    node_weights: tuple[float, ...] = (1.0,)
-    lane: slice | None = None
+    node_weights: Array | None = None
+    lane: slice | Places | None = None
 
     @property
     def graph(self) -> Graph:
@@ -90,6 +93,16 @@ class StepEstimate:
         """The step of some columns of the priced configurations."""
         changes: dict[str, Any] = {name: getattr(self, name)[..., lane] for name in BY_CONFIG}
         return replace(self, **changes, lane=lane)
+
+    def of_columns(self, columns: Places) -> StepEstimate:
+        """The step of some configurations, which may repeat."""
+        changes: dict[str, Any] = {name: getattr(self, name)[..., columns] for name in BY_CONFIG}
+        nodes = 1 if self.node_weights is None else len(self.node_weights)
+        starts = np.arange(nodes)[:, None] * self.configs
+        places: Places = (starts + columns).ravel()
+        if self.node_weights is not None:
+            changes["node_weights"] = self.node_weights[:, columns]
+        return replace(self, **changes, lanes=self.graph, lane=places)
 
     def __repr__(self) -> str:
         figures = (("total_s", self.total_s), ("bound_total_s", self.bound_total_s))
@@ -113,7 +126,8 @@ class StepEstimate:
     def explain(self, row: int, config: int = 0) -> Explanation:
         """Price of one run of operator `row` in one configuration, taken apart into scalars."""
         pricer = Pricer(self.system, self.engine)
-        return pricer.explain(self.op(row, config)).mean(self.node_weights)
+        weights = (1.0,) if self.node_weights is None else tuple(self.node_weights[:, config])
+        return pricer.explain(self.op(row, config)).mean(weights)
 
     @property
     def bound_s(self) -> Array:
@@ -128,7 +142,7 @@ class StepEstimate:
     @property
     def pipeline_s(self) -> Array:
         """Time a micro-batch waits for the others, [configs]; 0 without a pipeline."""
-        return _wait_s(self.operators_s.sum(0), self.stage_s, self.micro_batches, self.pipelined)
+        return self.wait_s
 
     @property
     def total_s(self) -> Array:
@@ -137,10 +151,8 @@ class StepEstimate:
 
     @property
     def bound_total_s(self) -> Array:
-        """Least latency of the step, [configs]."""
-        operators = (self.bound_s * self.runs[:, None]).sum(0)
-        wait = _wait_s(operators, self.bound_stage_s, self.micro_batches, self.pipelined)
-        return operators + wait
+        """Least latency of the step under any schedule, [configs]."""
+        return self.least_s
 
     def parts(self) -> dict[str, Array]:
         """Parts of each operator's time by name, [ops, configs] each; they sum to `operators_s`.
@@ -196,22 +208,17 @@ def price(
     system: System,
     parallelism: Parallelism,
     engine: EngineProfile,
-    *,
-    micro_batches: Num = 1.0,
-    pipelined: bool = False,
 ) -> StepEstimate:
-    """Price the operators of one step.
+    """Price the operators of one step, one micro-batch; `genz_core.schedule` puts several together.
 
     Args:
-        graph: the operators of one micro-batch, as the engine executes them.
+        graph: the operators, as the engine executes them.
         step: its groups.  parallelism: degrees; numbers or arrays [configs], as in `graph`.
-        micro_batches: parts that the step's sequences were split into.
-        pipelined: micro-batches of consecutive steps follow each other without a gap (decode).
 
     Raises:
         MissingSpec: the system states no peak or link that an operator needs.
     """
-    size = _configurations(step, parallelism, micro_batches)
+    size = _configurations(step, parallelism)
     graph = of_busiest_rank(graph, parallelism)
     least = [roofline(op, system) for op in graph.ops]
     compute = stack((limit.compute_s for limit in least), size)
@@ -237,39 +244,13 @@ def price(
         communication_s=communication,
         expected_s=expected,
         stage_s=slowest_stage(graph, stages, expected),
-        bound_stage_s=slowest_stage(graph, stages, bound),
-        micro_batches=spread(np.asarray(micro_batches, dtype=float), size),
-        pipelined=pipelined,
+        wait_s=np.zeros(size),
+        least_s=runs @ bound,
+        micro_batches=np.ones(size),
         host_s=spread(np.asarray(host, dtype=float), size),
         flops=stack((op.flops for op in graph.ops), size),
         bytes=stack((op.memory_bytes for op in graph.ops), size),
     )
-
-
-def bound_total_s(
-    graph: Graph,
-    system: System,
-    parallelism: Parallelism,
-    micro_batches: Array,
-    pipelined: Mask,
-) -> Array:
-    """Least latency of steps [s], [configs], as `StepEstimate.bound_total_s`, without expectations.
-
-    Args:
-        graph, parallelism: as of `price`.  micro_batches, pipelined: of each configuration.
-
-    Raises:
-        MissingSpec: the system states no peak or link that an operator needs.
-    """
-    size = micro_batches.size
-    graph = of_busiest_rank(graph, parallelism)
-    bound = stack((roofline(op, system).bound_s for op in graph.ops), size)
-    runs = np.array([op.count for op in graph.ops], dtype=float)
-    stages = spread(np.asarray(parallelism.pp, dtype=float), size)
-    operators = runs @ bound
-    stage = slowest_stage(graph, stages, bound)
-    waits = (_wait_s(operators, stage, micro_batches, follows) for follows in (True, False))
-    return np.asarray(operators + np.where(pipelined, *waits))
 
 
 def _rank_sequences(step: Step, parallelism: Parallelism) -> Num:
@@ -324,22 +305,9 @@ def slowest_stage(graph: Graph, stages: Array, per_run: Array) -> Array:
     return result
 
 
-def _wait_s(operators: Array, stage: Array, micro_batches: Array, pipelined: bool) -> Array:
-    """Time of a step beyond one micro-batch's way through all stages [s], [configs].
-
-    Alone, the other micro-batches leave the slowest stage one after another.  Pipelined, the step
-    takes the longer of that way and of the slowest stage's work on all micro-batches.
-
-    operators: the way, a sum over operators.  stage: of the slowest stage for one micro-batch.
-    """
-    if pipelined:
-        return np.maximum(micro_batches * stage - operators, 0.0)
-    return (micro_batches - 1.0) * stage
-
-
-def _configurations(step: Step, parallelism: Parallelism, micro_batches: Num) -> int:
+def _configurations(step: Step, parallelism: Parallelism) -> int:
     """Number of configurations that sizes and degrees describe together."""
-    fields = [*(getattr(parallelism, name) for name in DEGREES), micro_batches]
+    fields = [getattr(parallelism, name) for name in DEGREES]
     fields += [parallelism.expert_imbalance]
     fields += [1.0 if parallelism.moe_tp is None else parallelism.moe_tp]
     for group in step.groups:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Places = NDArray[np.intp]
 Num = float | Array
 
 Bound = Literal["compute", "memory", "communication", "overhead"]
@@ -239,7 +240,7 @@ _NUMBERS = (
 )  # fmt: skip
 
 
-def picked(op: Op, columns: slice | Mask) -> Op:
+def picked(op: Op, columns: slice | Mask | Places) -> Op:
     """The operator in some of its configurations; scalars, equal in all of them, stay scalars."""
 
     def selected(value: Num) -> Num:

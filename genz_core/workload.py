@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genz_core.deployment import deploy
+from genz_core.deployment import Deployment, deploy
 from genz_core.engine import EngineProfile
 from genz_core.errors import OutOfMemory
+from genz_core.latency.roofline import roofline
 from genz_core.memory import Memory, memory
 from genz_core.offload import Offload, What, offload
+from genz_core.schedule import Batches, as_batches, exceeds, least_s, scheduled, summed
 from genz_core.short_repr import clipped, counts, spans
 from genz_core.speculative import steps_per_token
-from genz_core.step import BY_CONFIG, StepEstimate, bound_total_s, price
+from genz_core.step import StepEstimate, of_busiest_rank, price
 from genz_core.types import Array, Group, Model, Num, Parallelism, Step, System, Workload
 from genz_core.validity import OnError, check, raise_for_status, tiled
 
@@ -164,7 +165,7 @@ def estimate(
     moved = offload(weighed, system, spill) if spill else None
     fits = weighed.fits if moved is None else moved.fits
     status = np.where((checked.status == "ok") & ~fits, OUT_OF_MEMORY, checked.status)
-    first, later = _phases(model, system, load, split, engine)
+    first, later = _phases(replace(deployed, engine=engine), load, split)
     priced = Estimate(
         model=deployed.model,
         system=system,
@@ -201,14 +202,13 @@ def bounds(
     Raises:
         MissingSpec: the system states no peak or link that an operator needs.
     """
-    parallelism, deployed = parallelism or Parallelism(), deploy(model, system, engine)
-    sizes, lanes, new_tokens, cached = _lanes(workload, parallelism)
-    size = len(new_tokens) // (1 + len(_NODES))
-    parts = _parts(lanes, sizes["batch"])
-    step = Step((Group(np.ceil(sizes["batch"] / parts), new_tokens, cached),))
-    follows = np.arange(len(new_tokens)) >= size
-    graph = deployed.graph(step, lanes)
-    least = bound_total_s(graph, system, lanes, parts, follows)
+    deployed, split = deploy(model, system, engine), parallelism or Parallelism()
+    prompts, outputs = _prompts(workload, split), _outputs(workload, split)
+    if prompts.piped:
+        return least_s(deployed, prompts), least_s(deployed, outputs)
+    size, (group, lanes) = prompts.size, _side_by_side(workload, split)
+    graph = of_busiest_rank(deployed.graph(Step((group,)), lanes), lanes)
+    least = np.asarray(sum(roofline(op, system).bound_s * op.count for op in graph.ops))
     return least[:size], _WEIGHTS @ least[size:].reshape(len(_NODES), size)
 
 
@@ -229,8 +229,8 @@ def prefill(
         MissingSpec: the system states no peak or link that an operator needs; so do the
             functions below.
     """
-    fresh = np.asarray(workload.isl, dtype=float) - workload.cached
-    return _priced(model, system, workload.batch, fresh, workload.cached, parallelism, engine)
+    deployed = deploy(model, system, engine)
+    return scheduled(deployed, _prompts(workload, parallelism or Parallelism()))
 
 
 def decode_step(
@@ -242,7 +242,9 @@ def decode_step(
     engine: EngineProfile | None = None,
 ) -> StepEstimate:
     """Price one decode step of `batch` sequences with `context` cached tokens each."""
-    return _priced(model, system, batch, 1.0, context, parallelism, engine, pipelined=True)
+    split = parallelism or Parallelism()
+    batches = as_batches(batch, 1.0, context, split, follows=True)
+    return scheduled(deploy(model, system, engine), batches)
 
 
 def decode(
@@ -256,45 +258,48 @@ def decode(
 
     The context is one more array axis: three nodes of a Gauss-Legendre rule, averaged.
     """
-    parallelism = parallelism or Parallelism()
-    sizes, lanes = tiled(workload, parallelism, len(_NODES))
-    return _mean(decode_step(model, system, sizes["batch"], _contexts(sizes), lanes, engine))
+    deployed = deploy(model, system, engine)
+    return scheduled(deployed, _outputs(workload, parallelism or Parallelism()))
 
 
 def _phases(
-    model: Model,
-    system: System,
-    workload: Workload,
-    parallelism: Parallelism,
-    engine: EngineProfile,
+    deployed: Deployment, workload: Workload, parallelism: Parallelism
 ) -> tuple[StepEstimate, StepEstimate]:
-    """`prefill` and `decode` of a workload, priced side by side in one graph."""
-    sizes, lanes, new_tokens, cached = _lanes(workload, parallelism)
-    size = len(new_tokens) // (1 + len(_NODES))
-    first, nodes = slice(0, size), slice(size, None)
-    both = _priced(model, system, sizes["batch"], new_tokens, cached, lanes, engine)
-    return both.of_lane(first), _mean(replace(both.of_lane(nodes), pipelined=True))
+    """`prefill` and `decode` of a workload, side by side in one graph where nothing is split."""
+    prompts = _prompts(workload, parallelism)
+    whole = Group(prompts.sequences, prompts.new[0], prompts.cached[0])
+    if prompts.piped or exceeds(whole, prompts.split, deployed.engine):
+        return scheduled(deployed, prompts), scheduled(deployed, _outputs(workload, parallelism))
+    group, lanes = _side_by_side(workload, parallelism)
+    step = Step((group,))
+    both = price(deployed.graph(step, lanes), step, deployed.system, lanes, deployed.engine)
+    first, nodes = slice(0, prompts.size), slice(prompts.size, None)
+    weights = np.repeat(_WEIGHTS[:, None], prompts.size, axis=1)
+    return both.of_lane(first), summed(both.of_lane(nodes), weights)
 
 
-def _lanes(
-    workload: Workload, parallelism: Parallelism
-) -> tuple[dict[str, Array], Parallelism, Array, Array]:
-    """Prefill and decode at its nodes side by side: sizes, degrees, new and cached tokens of each,
-    [(1 + nodes) x configs]."""
+def _prompts(workload: Workload, parallelism: Parallelism) -> Batches:
+    """The prompts of a workload; cached ones lie in a prefix cache."""
+    fresh = np.asarray(workload.isl, dtype=float) - workload.cached
+    return as_batches(workload.batch, fresh, workload.cached, parallelism, follows=False)
+
+
+def _outputs(workload: Workload, parallelism: Parallelism) -> Batches:
+    """Decode steps at the nodes of the output, [nodes, configs]."""
+    sizes, split = tiled(workload, parallelism, 1)
+    cached = sizes["isl"] + _NODES[:, None] * np.maximum(sizes["osl"] - 2.0, 0.0)
+    return Batches(sizes["batch"], np.ones_like(cached), cached, split, _WEIGHTS, follows=True)
+
+
+def _side_by_side(workload: Workload, parallelism: Parallelism) -> tuple[Group, Parallelism]:
+    """Prefill, and decode at its nodes, side by side, [(1 + nodes) x configs]."""
+    prompts, outputs = _prompts(workload, parallelism), _outputs(workload, parallelism)
     sizes, lanes = tiled(workload, parallelism, 1 + len(_NODES))
-    size = len(sizes["batch"]) // (1 + len(_NODES))
-    first, nodes = slice(0, size), slice(size, None)
-    new_tokens = np.ones(len(sizes["batch"]))
-    new_tokens[first] = (sizes["isl"] - sizes["cached"])[first]
-    cached = sizes["cached"].copy()
-    cached[nodes] = _contexts({name: column[nodes] for name, column in sizes.items()})
-    return sizes, lanes, new_tokens, cached
-
-
-def _contexts(sizes: Mapping[str, Array]) -> Array:
-    """Cached tokens at each node of the output, [nodes x configs], of sizes tiled by node."""
-    nodes = np.repeat(_NODES, len(sizes["isl"]) // len(_NODES))
-    return sizes["isl"] + nodes * np.maximum(sizes["osl"] - 2.0, 0.0)
+    new, cached = (
+        np.concatenate([first, nodes]).ravel()
+        for first, nodes in ((prompts.new, outputs.new), (prompts.cached, outputs.cached))
+    )
+    return Group(sizes["batch"], new, cached), lanes
 
 
 def mixed(
@@ -314,41 +319,3 @@ def mixed(
 def _with_offload(step: StepEstimate, moved: Offload | None) -> StepEstimate:
     """Add the host-link time of offloaded weights or cache to the step's host time."""
     return step if moved is None else replace(step, host_s=step.host_s + moved.step_s)
-
-
-def _priced(
-    model: Model,
-    system: System,
-    batch: Num,
-    new_tokens: Num,
-    cached: Num,
-    parallelism: Parallelism | None,
-    engine: EngineProfile | None,
-    *,
-    pipelined: bool = False,
-) -> StepEstimate:
-    """Price a step of alike sequences, split into the micro-batches of the pipeline."""
-    parallelism, deployed = parallelism or Parallelism(), deploy(model, system, engine)
-    parts = _parts(parallelism, batch)
-    step = Step((Group(np.ceil(batch / parts), new_tokens, cached),))
-    graph = deployed.graph(step, parallelism)
-    return price(
-        graph, step, system, parallelism, deployed.engine, micro_batches=parts, pipelined=pipelined
-    )
-
-
-def _parts(parallelism: Parallelism, batch: Num) -> Array:
-    """Micro-batches of a step: as chosen, else one a stage, and no more than its sequences."""
-    chosen = np.asarray(parallelism.micro_batches, dtype=float)
-    return np.asarray(np.minimum(np.where(chosen > 0, chosen, parallelism.pp), batch))
-
-
-def _mean(nodes: StepEstimate) -> StepEstimate:
-    """Mean step of the three context nodes that lie side by side, [3 x configs] -> [configs]."""
-
-    def average(values: Array) -> Array:
-        split = values.reshape(*values.shape[:-1], 3, -1)
-        return np.einsum("...kc,k->...c", split, _WEIGHTS)
-
-    averaged: dict[str, Any] = {name: average(getattr(nodes, name)) for name in BY_CONFIG}
-    return replace(nodes, **averaged, node_weights=tuple(map(float, _WEIGHTS)))

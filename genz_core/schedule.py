@@ -1,0 +1,257 @@
+"""Schedules of a step: prompts read in chunks, sequences in the micro-batches of a pipeline.
+
+Chunks   a step takes at most the engine's tokens: the prompts of a batch are read in full steps and
+         one with the rest, each after the mean of what comes before (attention is linear in it).
+Pipeline whole sequences in m micro-batches, the larger ones first.  A prefill takes the best of m =
+         stages, four times as many, and one for each sequence; a decode step as many as stages.
+Least    of every schedule of whole sequences: the whole batch crosses some stage, one sequence the
+         others before and after it; of decodes that follow one another, the longer of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from genz_core.deployment import Deployment
+from genz_core.engine import EngineProfile
+from genz_core.latency.roofline import roofline
+from genz_core.step import BY_CONFIG, StepEstimate, of_busiest_rank, price, stage_runs
+from genz_core.types import Array, Group, Num, Parallelism, Step, Workload
+from genz_core.validity import stack, tiled
+
+_MORE_PARTS = 4.0  # micro-batches over stages of the schedule between few and one a sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Alike sequences of steps to schedule.
+
+    sequences, new, cached: sequences [configs], and tokens of each [nodes, configs]; several nodes
+    are averaged by `weights` [nodes].  split: degrees, numbers or [configs].
+    follows: steps follow one another without a gap (decode); else they read prompts.
+    """
+
+    sequences: Array
+    new: Array
+    cached: Array
+    split: Parallelism
+    weights: Array
+    follows: bool
+
+    @property
+    def size(self) -> int:
+        """Number of configurations."""
+        return self.sequences.size
+
+    @property
+    def piped(self) -> bool:
+        """Whether any configuration has more than one stage."""
+        return bool(np.any(np.asarray(self.split.pp) > 1))
+
+    def lanes(self, laid: Sequence[Array]) -> tuple[Group, Parallelism]:
+        """Numbers of sequences laid side by side, [nodes x laid x configs]."""
+        nodes, ways = len(self.new), len(laid)
+        sizes, split = tiled(Workload(self.sequences, 1.0, 1.0), self.split, nodes * ways)
+        tokens = (np.repeat(values, ways, axis=0).ravel() for values in (self.new, self.cached))
+        sequences = np.tile(np.concatenate(laid), nodes)
+        return Group(np.broadcast_to(sequences, sizes["batch"].shape), *tokens), split
+
+
+def scheduled(deployed: Deployment, batches: Batches) -> StepEstimate:
+    """Price steps as they are scheduled; its operators are those of the largest micro-batch.
+
+    Raises:
+        MissingSpec: the system states no peak or link that an operator needs.
+    """
+    ways = _ways(batches) if batches.piped else []
+    laid = [size for way in ways for size in (way.large, way.small)] or [batches.sequences]
+    group, split = batches.lanes(laid)
+    weights = np.repeat(batches.weights[:, None], len(laid) * batches.size, axis=1)
+    if not batches.follows and exceeds(group, split, deployed.engine):
+        group, weights = chunks(group, split, deployed.engine)
+        _, split = batches.lanes(2 * laid)
+    step = Step((group,))
+    priced = price(deployed.graph(step, split), step, deployed.system, split, deployed.engine)
+    whole = not ways and len(weights) == len(batches.new)
+    least = priced.least_s if whole else least_s(deployed, batches)
+    if whole and len(weights) > 1:
+        least = np.einsum("kc,kc->c", least.reshape(weights.shape), weights)
+    return _in_pipeline(summed(priced, weights), ways, least, batches)
+
+
+def exceeds(group: Group, split: Parallelism, engine: EngineProfile) -> bool:
+    """Whether the prompts of any configuration exceed the tokens that a step of a rank takes."""
+    tokens, most = _rank_tokens(group, split), _most_tokens(group, engine)
+    return bool(np.any(tokens > most))
+
+
+def chunks(group: Group, split: Parallelism, engine: EngineProfile) -> tuple[Group, Array]:
+    """Full steps that read the prompts of a group, and the one with the rest, side by side.
+
+    Returns the mean of the first and the last, [2 x configs], and how many there are of each,
+    [2, configs].  Tokens, and pairs of queries and keys, are in sum those of whole prompts.  An
+    engine that takes prompts whole (TensorRT-LLM) has one of them in a step at least.
+    """
+    sequences, new, cached = (
+        np.ravel(np.asarray(values, dtype=float))
+        for values in (group.sequences, group.new_tokens, group.cached_tokens)
+    )
+    total, most = _rank_tokens(group, split), _most_tokens(group, engine)
+    full = np.floor(total / most)
+    rest = total - full * most
+    # A rest of one token would be priced as one that generates: another joins it.
+    least = np.minimum(2.0 * np.asarray(split.cp, dtype=float), most / 2.0)
+    rest = np.where((rest > 0) & (full > 0), np.maximum(rest, least), rest)
+    tokens = np.where(full > 0, (total - rest) / np.maximum(full, 1.0), total)
+    each = np.stack([tokens, np.where(rest > 0, rest, tokens)])
+    taken = np.minimum(new, each)
+    chunk = replace(
+        group,
+        sequences=(each / taken * sequences * new / total).ravel(),
+        new_tokens=taken.ravel(),
+        cached_tokens=(cached + (new - taken) / 2.0).ravel(),
+    )
+    return chunk, np.stack([full, np.where(rest > 0, 1.0, 0.0)])
+
+
+def _rank_tokens(group: Group, split: Parallelism) -> Array:
+    """New tokens of the fullest rank, [configs]."""
+    ranks, sequences = np.asarray(split.dp, dtype=float), np.asarray(group.sequences, dtype=float)
+    fullest = np.where(ranks > 1, np.ceil(sequences / ranks), sequences)
+    return np.ravel(fullest * group.new_tokens)
+
+
+def _most_tokens(group: Group, engine: EngineProfile) -> Array:
+    """Tokens of a step of a rank at most, [configs]."""
+    new = np.ravel(np.asarray(group.new_tokens, dtype=float))
+    most = np.full(new.shape, float(engine.chunk_tokens) or np.inf)
+    return np.maximum(most, new) if engine.scheduler == "tensorrt_llm" else most
+
+
+def summed(step: StepEstimate, weights: Array) -> StepEstimate:
+    """Steps that lie side by side, [nodes x configs], added with weights [nodes, configs]."""
+    if len(weights) == 1:
+        return step
+
+    def added(values: Array) -> Array:
+        split = values.reshape(*values.shape[:-1], *weights.shape)
+        return np.einsum("...kc,kc->...c", split, weights)
+
+    changes: dict[str, Any] = {name: added(getattr(step, name)) for name in BY_CONFIG}
+    return replace(step, **changes, node_weights=weights)
+
+
+def least_s(deployed: Deployment, batches: Batches) -> Array:
+    """Least time of the steps under every schedule of whole sequences [s], [configs].
+
+    Raises:
+        MissingSpec: the system states no peak or link that an operator needs.
+    """
+    one = np.ones(batches.size)
+    laid = [batches.sequences, one] if batches.piped else [batches.sequences]
+    group, split = batches.lanes(laid)
+    graph = of_busiest_rank(deployed.graph(Step((group,)), split), split)
+    columns = batches.size * len(laid) * len(batches.new)
+    bound = stack((roofline(op, deployed.system).bound_s for op in graph.ops), columns)
+    bound = np.einsum("okc,k->oc", bound.reshape(len(bound), len(batches.new), -1), batches.weights)
+    runs = np.array([op.count for op in graph.ops], dtype=float)
+    if not batches.piped:
+        return np.asarray(runs @ bound)
+    whole, single = bound[:, : batches.size], bound[:, batches.size :]
+    stages = np.broadcast_to(np.asarray(batches.split.pp, dtype=float), (batches.size,))
+    least = np.empty(batches.size)
+    for degree in np.unique(stages):
+        chosen = stages == degree
+        on_stages = stage_runs(graph, int(degree))
+        slowest, way = on_stages @ whole[:, chosen], runs @ single[:, chosen]
+        alone = on_stages @ single[:, chosen]
+        if batches.follows:
+            least[chosen] = np.maximum(way, slowest.max(0))
+        else:
+            least[chosen] = alone.sum(0) + (slowest - alone).max(0)
+    return least
+
+
+# ------------------------------------------------------------------------------- the pipeline
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A split of whole sequences, [configs]: parts, of which `larger` have `large` sequences and
+    the others `small`, one fewer where they do not divide."""
+
+    parts: Array
+    larger: Array
+    large: Array
+    small: Array
+
+
+def _ways(batches: Batches) -> list[_Way]:
+    """Splits to choose among: as many parts as were chosen, else those of the module's text."""
+    sequences, size = batches.sequences, batches.size
+    chosen = np.broadcast_to(np.asarray(batches.split.micro_batches, dtype=float), (size,))
+    stages = np.broadcast_to(np.asarray(batches.split.pp, dtype=float), (size,))
+    wanted = [stages] if batches.follows else [stages, _MORE_PARTS * stages, sequences]
+    if np.all(chosen > 0):
+        wanted = wanted[:1]
+    ways = []
+    for parts in wanted:
+        parts = np.where(stages > 1, np.where(chosen > 0, chosen, parts), 1.0)
+        parts = np.minimum(parts, sequences)
+        small = np.floor(sequences / parts)
+        left = sequences - small * parts
+        ways.append(_Way(parts, np.where(left > 0, left, parts), small + (left > 0), small))
+    return ways
+
+
+def _in_pipeline(
+    step: StepEstimate, ways: Sequence[_Way], least: Array, batches: Batches
+) -> StepEstimate:
+    """The step with the schedule that takes least time; step: [ways x (large, small) x configs]."""
+    if not ways:
+        return replace(step, least_s=least, wait_s=np.maximum(least - step.operators_s.sum(0), 0.0))
+    shape = (len(ways), 2, batches.size)
+    through, stage = step.operators_s.sum(0).reshape(shape), step.stage_s.reshape(shape)
+    totals = np.stack(
+        [
+            _schedule_s(way, *whole, follows=batches.follows)
+            for way, whole in zip(ways, zip(through[:, 0], stage, strict=True), strict=True)
+        ]
+    )
+    best = np.argmin(totals, axis=0)
+    columns = 2 * best * batches.size + np.arange(batches.size)
+    parts = np.stack([way.parts for way in ways])
+    chosen = step.of_columns(columns)
+    total = np.maximum(totals.min(axis=0), least)
+    return replace(
+        chosen,
+        micro_batches=np.take_along_axis(parts, best[None], axis=0)[0],
+        least_s=least,
+        wait_s=np.maximum(total - chosen.operators_s.sum(0), 0.0),
+    )
+
+
+def _schedule_s(way: _Way, through: Array, stage: Array, *, follows: bool) -> Array:
+    """Time of all micro-batches [s], [configs].
+
+    Alone, the others leave the slowest stage one after another behind the first, a large one.
+    Where steps follow, the longer of its way and of the slowest stage's work on all.
+
+    through: the way of a large one over all stages.  stage: time of the slowest stage for a large
+    one and for a small one.
+    """
+    work = way.larger * stage[0] + (way.parts - way.larger) * stage[1]
+    return np.maximum(through, work) if follows else through + work - stage[0]
+
+
+def as_batches(
+    sequences: Num, new: Num, cached: Num, split: Parallelism, *, follows: bool
+) -> Batches:
+    """Batches of one node, of numbers or arrays [configs]."""
+    sizes, lanes = tiled(Workload(sequences, new, 1.0, cached), split, 1)
+    tokens = sizes["isl"][None], sizes["cached"][None]
+    return Batches(sizes["batch"], *tokens, lanes, np.ones(1), follows)
