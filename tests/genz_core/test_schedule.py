@@ -50,12 +50,15 @@ def test_an_engine_that_takes_prompts_whole_does_not_cut_them():
 
 @several
 @given(sizes)
-def test_chunks_cost_no_flops_and_no_less_time_than_whole_prompts(model, system, size):
+def test_chunks_have_the_flops_of_whole_prompts_and_no_less_time_than_their_bound(model, system, size):
     batch, isl, pp = size
     cut = prefill(model, system, batch, isl, pp, parts=1)
     whole = prefill(model, system, batch, isl, pp, parts=1, engine=UNCUT)
     inner = [at for at, op in enumerate(whole.graph.ops) if op.layers]  # the head runs each step
-    assert cut.flops[inner] == pytest.approx(whole.flops[inner], rel=1e-9)
+    busy = [at for at in inner if whole.flops[at, 0] > 0]
+    ratio = cut.flops[busy] / whole.flops[busy]
+    assert np.all(ratio >= 1 - 1e-9)
+    assert np.median(ratio) == pytest.approx(1.0)  # windows alone take more than the whole has
     assert cut.bound_total_s == pytest.approx(whole.bound_total_s, rel=1e-9)
     assert cut.total_s >= whole.bound_total_s * (1 - 1e-9)
 
