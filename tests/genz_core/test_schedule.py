@@ -50,7 +50,7 @@ def test_an_engine_that_takes_prompts_whole_does_not_cut_them():
 
 @several
 @given(sizes)
-def test_chunks_have_the_flops_of_whole_prompts_and_no_less_time_than_their_bound(model, system, size):
+def test_chunks_have_the_flops_of_whole_prompts_and_no_less_than_their_bound(model, system, size):
     batch, isl, pp = size
     cut = prefill(model, system, batch, isl, pp, parts=1)
     whole = prefill(model, system, batch, isl, pp, parts=1, engine=UNCUT)

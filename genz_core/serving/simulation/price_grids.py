@@ -105,11 +105,15 @@ class PricedShares:
         return seconds.reshape(self.stages, len(rows), len(columns))
 
     def expert_nodes(self, most: float) -> Array:
-        """Tokens of a step at which every expert gets one more tile of 16 rows."""
+        """Tokens of a step close enough that the expected tiles of experts bend little between."""
         ops = self._graph(Group(8.0, 1.0, 1000.0)).ops
         shapes = [op.dims for op in ops if op.operator_class == "moe" and "top_k" in op.dims]
         ratios = {float(np.max(np.asarray(d["experts_total"]) / d["top_k"])) for d in shapes}
-        parts = [edges(16.0 * ratio, 16.0 * ratio, min(most, 16384.0)) for ratio in ratios]
+        parts = [
+            np.round(np.arange(1.0, min(most, upto * ratio) / step / ratio) * step * ratio)
+            for ratio in ratios
+            for step, upto in ((4.0, 256.0), (16.0, 1024.0))  # rows of an expert
+        ]
         return _sorted(token_nodes(most), *parts)
 
     def _seconds(
