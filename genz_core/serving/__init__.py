@@ -5,7 +5,7 @@ sequences that run under a closed or an open loop.
 """
 
 from genz_core.engine import Recipe
-from genz_core.serving.loops import sequences_that_fit, serve
+from genz_core.serving.loops import run_sizes, sequences_that_fit, serve
 from genz_core.serving.traffic import ServingEstimate, Traffic
 
-__all__ = ["Recipe", "ServingEstimate", "Traffic", "sequences_that_fit", "serve"]
+__all__ = ["Recipe", "ServingEstimate", "Traffic", "run_sizes", "sequences_that_fit", "serve"]

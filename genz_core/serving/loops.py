@@ -55,15 +55,39 @@ def serve(
         InvalidParallelism: degrees that do not divide the model.
         OutOfMemory: not even one sequence fits.
     """
-    parallelism, deployed = parallelism or Parallelism(), deploy(model, system, engine)
-    _refuse(traffic)
-    users = np.ones_like(_rates(traffic)) if traffic.concurrency is None else traffic.concurrency
-    served = _ServedModel.of(deployed.model, system, deployed.engine, parallelism, traffic, users)
+    served = _served(model, system, traffic, parallelism, engine)
     scales = served.scales()
     estimate = served.estimate(served.balance(scales), scales)
     if on_error == "raise":
         raise_for_status(estimate.status, lambda at: estimate.messages.get(at, ""))
     return estimate
+
+
+def run_sizes(
+    model: Model,
+    system: System,
+    traffic: Traffic,
+    parallelism: Parallelism | None = None,
+    engine: EngineProfile | None = None,
+) -> Array:
+    """Where loads lie among measured runs: `measured_runs.SIZES` of each, [configs, sizes].
+
+    Arguments and errors as `serve`.
+    """
+    return _served(model, system, traffic, parallelism, engine).run_sizes()
+
+
+def _served(
+    model: Model,
+    system: System,
+    traffic: Traffic,
+    parallelism: Parallelism | None,
+    engine: EngineProfile | None,
+) -> _ServedModel:
+    parallelism, deployed = parallelism or Parallelism(), deploy(model, system, engine)
+    _refuse(traffic)
+    users = np.ones_like(_rates(traffic)) if traffic.concurrency is None else traffic.concurrency
+    return _ServedModel.of(deployed.model, system, deployed.engine, parallelism, traffic, users)
 
 
 def _refuse(traffic: Traffic) -> None:
@@ -170,28 +194,27 @@ class _ServedModel:
 
     def scales(self) -> Scales:
         """What was measured over what is priced: of the engine's recipe, or by measured runs."""
-        recipe, one = self.engine.recipe, np.ones(self.status.shape)
-        scales = Scales(one * recipe.tpot_scale, one * recipe.ttft_scale)
+        scales = self._of_recipe()
         if (runs := self.engine.neighbours) is None:
             return scales
-        facts = run_facts(self.engine, self.model, self.system)
-        users = self.load.batch if self.traffic.rate_per_s is None else self._open(scales)
-        users = np.minimum(users, self.limit)
-        split, everyone = self.parallelism, np.arange(one.size)
-        columns = (
-            self.traffic.isl,
-            self.traffic.osl,
-            users,
-            split.tp,
-            split.pp,
-            split.dp,
-            split.ep,
-        )
-        sizes = np.stack([self._chosen(column, everyone) for column in columns], axis=-1)
+        facts, sizes = run_facts(self.engine, self.model, self.system), self.run_sizes()
         tpot, ttft = (
             np.exp(runs.correction(figure, facts, sizes).log) for figure in ("tpot_s", "ttft_s")
         )
         return Scales(scales.tpot * tpot, scales.ttft * ttft)
+
+    def _of_recipe(self) -> Scales:
+        recipe, one = self.engine.recipe, np.ones(self.status.shape)
+        return Scales(one * recipe.tpot_scale, one * recipe.ttft_scale)
+
+    def run_sizes(self) -> Array:
+        """Lengths, open requests and degrees, as runs are compared by, [configs, sizes]."""
+        closed = self.traffic.rate_per_s is None
+        users = self.load.batch if closed else self._open(self._of_recipe())
+        split, everyone = self.parallelism, np.arange(self.status.size)
+        lengths = (self.traffic.isl, self.traffic.osl)
+        columns = (*lengths, np.minimum(users, self.limit), split.tp, split.pp, split.dp, split.ep)
+        return np.stack([self._chosen(column, everyone) for column in columns], axis=-1)
 
     def _open(self, scales: Scales) -> Array:
         """Requests that are open at a rate, by Little's law; of one too high, at the highest."""

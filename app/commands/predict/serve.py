@@ -57,6 +57,9 @@ def serve(
     draft_tokens: sim.DraftTokens = None,
     draft_model: sim.DraftModel = "",
     acceptance: sim.Acceptance = "",
+    explain: Annotated[
+        bool, typer.Option(help="Show the measured runs that each load was corrected by.")
+    ] = False,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
@@ -97,16 +100,27 @@ def serve(
         return
     if not 0.0 < length_ratio <= 1.0:
         raise InvalidValue(f"--length-ratio {length_ratio:g} is not between 0 and 1")
+    loads, chosen = _loads(concurrency, rate), opt.table_format(format_, json)
     rows = _served(
         scenario,
         drafting,
-        _loads(concurrency, rate),
+        loads,
         length_ratio=length_ratio,
         waves=WAVES if burst_start else 0.0,
         stream_interval=stream_interval,
         recv_interval=recv_interval,
     )
-    typer.echo(opt.rendered(rows, opt.table_format(format_, json)))
+    if not explain:
+        typer.echo(opt.rendered(rows, chosen))
+        return
+    behind = _runs_behind(scenario, drafting, loads, length_ratio)
+    if chosen is TableFormat.json:
+        typer.echo(opt.rendered(_with_runs(rows, behind), chosen))
+        return
+    typer.echo(opt.rendered(rows, chosen))
+    for value, runs in zip(loads[1], behind, strict=True):
+        typer.echo(f"\n{loads[0]} {value:g}: " + (_RUNS if runs else _NO_RUNS))
+        typer.echo(opt.rendered(runs, chosen) if runs else "")
 
 
 def _served(
@@ -130,6 +144,32 @@ def _served(
         **traffic,
     )
     return served_rows.rows(resolved, result, name, load)
+
+
+_RUNS = "measured runs by their weight (a power of measured over physics alone)"
+_NO_RUNS = "no measured run of this engine and model; the engine's profile alone speaks"
+
+
+def _runs_behind(
+    scenario: Scenario, drafting: Drafting, loads: tuple[str, list[float]], length_ratio: float
+) -> list[list[dict[str, Any]]]:
+    """The measured runs behind each load, see `app.scenario.runs_behind`."""
+    from app.scenario import served_rows
+    from app.scenario.drafting import drafted
+    from app.scenario.local_files import resolve_local
+    from app.scenario.runs_behind import runs_behind
+    from genz_core.serving import Traffic
+
+    resolved = drafted(served_rows.as_calibrated(resolve_local(scenario)), drafting)
+    name = "concurrency" if loads[0] == "concurrency" else "rate_per_s"
+    load: dict[str, Any] = {"isl": scenario.isl, "osl": scenario.osl, "length_ratio": length_ratio}
+    return [runs_behind(resolved, Traffic(**{**load, name: value})) for value in loads[1]]
+
+
+def _with_runs(
+    rows: list[dict[str, Any]], behind: list[list[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    return [{**row, "runs": runs} for row, runs in zip(rows, behind, strict=True)]
 
 
 def _simulate(

@@ -5,6 +5,7 @@ import streamlit as st
 
 from app.charts import serving
 from app.dashboard import export, load_curves, sidebar
+from app.dashboard.panels.runs_behind import runs_behind_list
 from app.dashboard.panels.simulation import simulation_panel
 from app.dashboard.widgets import card
 from app.scenario import intervals
@@ -119,6 +120,7 @@ st.caption(
     f"Numbers beside the scenario's points are its {what}. Up is cheaper, right is faster for each "
     "user; the circle is the load above. Loads at which requests wait are left out."
 )
+runs_behind_list(setup, load, float(row[load]), ratio)
 with st.expander("Table", icon=":material/table:"):
     st.dataframe(
         table, hide_index=True, key="serving_table", placeholder=quantities.NOT_VALIDATED,

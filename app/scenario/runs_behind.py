@@ -1,0 +1,68 @@
+"""The measured runs behind a figure under load, each with its weight in the correction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from app.scenario.scenario import Resolved
+from genz_core.deployment import run_facts
+from genz_core.measured_runs import SIZES, MeasuredRuns
+from genz_core.serving import Traffic, run_sizes
+from genz_core.types import Parallelism
+from hardware_db.tables import table
+
+MOST = 8
+FIGURES = ("tpot_s", "ttft_s")
+
+
+def runs_behind(
+    resolved: Resolved, traffic: Traffic, parallelism: Parallelism | None = None, most: int = MOST
+) -> list[dict[str, Any]]:
+    """The runs that weigh most in the TPOT of one load, heaviest first; none where nobody measured.
+
+    A row: the run's id, what ran, its load, `measured_*` [s], `of_physics_*` (measured over what
+    physics alone predicted for it) and `weight_*` (the power of that ratio in the prediction).
+
+    traffic: one load.  parallelism: in place of the scenario's.
+
+    Raises:
+        InvalidValue: see `genz_core.serve`.
+    """
+    runs = resolved.engine.neighbours
+    if runs is None:
+        return []
+    model, system, engine = resolved.model, resolved.system, resolved.engine
+    sizes = run_sizes(model, system, traffic, parallelism or resolved.scenario.parallelism, engine)
+    facts = run_facts(engine, model, system)
+    weights = {name: runs.correction(name, facts, sizes[:1]).weights[0] for name in FIGURES}
+    order = np.argsort(-np.abs(weights["tpot_s"]), kind="stable")[:most]
+    return [_row(runs, int(at), {name: weights[name][at] for name in FIGURES}) for at in order]
+
+
+def _row(runs: MeasuredRuns, at: int, weights: Mapping[str, float]) -> dict[str, Any]:
+    facts, name = runs.facts[at], runs.names[at]
+    sizes = map(round, np.exp(runs.sizes[at]).tolist())
+    measured = _measured().get(name, {})
+    row: dict[str, Any] = {
+        "run": name,
+        "system": facts.system,
+        "weights": facts.weights,
+        "version": facts.version,
+        "measured_on": measured.get("measured_on", ""),
+        **dict(zip(SIZES, sizes, strict=True)),
+    }
+    for figure in FIGURES:
+        row[f"measured_{figure}"] = float(measured.get(f"measured_{figure}") or "nan")
+        row[f"of_physics_{figure}"] = round(float(np.exp(runs.logs[figure][at])), 3)
+        row[f"weight_{figure}"] = round(float(weights[figure]), 3)
+    return row
+
+
+@cache
+def _measured() -> Mapping[str, Mapping[str, str]]:
+    """{id: row} of the measured runs that ship."""
+    return {row["id"]: row for row in table("measurements", "serving")}
