@@ -53,6 +53,10 @@ _MI308X_UNITS = 80
 #: Products of these devices were timed with some 16 us of the profiler in each small one.
 _TIMED_BY_PROFILER = frozenset({"rtx-3090", "rtx-a6000"})
 _PROFILER_S = 16e-6
+#: Devices whose thin products were timed in a kernel for large ones, which engines avoid: what
+#: decides the time of thin products stays as in their family.
+_THIN_AS_FAMILY = frozenset({"h20-96gb"})
+_OF_THIN = frozenset({"launch_s", "memory_efficiency", "k_step_s", "split_s"})
 _HELD_OUT = "held-out shapes"
 _HEADING = """Latency constants fitted by `python -m hardware_db.fit.other_devices`; do not edit.
 Data: {sources}.
@@ -70,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows: list[dict[str, object]] = []
     for series in read_folder(options.tables, DEVICES):
         sample = split(series, _system(series.device))
-        fitted = fit_own(sample, _starts(sample)).parameters
+        fitted = fit_own(sample, _starts(sample), _fixed(sample)).parameters
         rows += (row | {"date": options.date} for row in _validation(sample, fitted))
         errors, without = (_errors(sample, p) for p in (fitted, _stand_in(sample)))
         if errors.mape < without.mape:
@@ -122,13 +126,21 @@ def _without_own(sample: SplitSeries) -> LatencyProfile:
 def _starts(sample: SplitSeries) -> list[Parameters]:
     """First guesses: what stands in, typical constants, and the defaults."""
     starts = [_stand_in(sample), _typical(sample), defaults(sample.series.operator)]
-    starts = [start for start in starts if type(start) is type(starts[-1])]
+    if _fixed(sample):
+        return starts[:1]
     if sample.series.device not in _TIMED_BY_PROFILER:
         return starts
     return [
         replace(start, launch_s=_PROFILER_S) if isinstance(start, GemmParameters) else start
         for start in starts
     ]
+
+
+def _fixed(sample: SplitSeries) -> frozenset[str]:
+    """Constants that the series does not speak for."""
+    series = sample.series
+    thin = series.operator == "gemm" and series.device in _THIN_AS_FAMILY
+    return _OF_THIN if thin else frozenset()
 
 
 def _errors(sample: SplitSeries, parameters: Parameters) -> ErrorSummary:

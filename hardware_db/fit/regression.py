@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -34,11 +34,19 @@ def defaults(operator: str) -> Parameters:
     return kind(**{constant.name: constant.default for constant in describe(kind)})
 
 
-def fit_own(sample: SplitSeries, starts: Sequence[Parameters]) -> FittedParameters:
-    """Constants of one device, fitted to its training shapes; the best of several starts."""
+def fit_own(
+    sample: SplitSeries, starts: Sequence[Parameters], fixed: Collection[str] = ()
+) -> FittedParameters:
+    """Constants of one device, fitted to its training shapes; the best of several starts.
+
+    fixed: constants that stay as each start has them.
+    """
     points = sample.points(sample.train)
     spread = dict.fromkeys((c.name for c in describe(type(starts[0]))), _OWN_SPREAD)
-    fits = [fit(points, sample.system, start, spread=spread, prior=True) for start in starts]
+    fits = [
+        fit(points, sample.system, start, spread=spread, prior=True, fixed=fixed)
+        for start in starts
+    ]
     return min(fits, key=lambda solution: solution.cost)
 
 
