@@ -1,8 +1,13 @@
-"""Offload of weights or cache to host memory and disk, and the time to read it in every step.
+"""Offload of weights, cache or experts to host memory and disk, and what each step pays for it.
 
 Every step reads the offloaded bytes over the host link: weights once, the cache of all sequences
-once.  Bytes beyond the host's memory lie on disk.  Transfers do not hide behind the device's work,
-as in frameworks that stream layer by layer.
+once.  Of a mixture of experts the routed ones are moved first, and a step reads those that its
+tokens reach.  Bytes beyond the host's memory lie on disk.  Transfers do not hide behind the work
+of the device, as in frameworks that stream layer by layer.
+
+Experts on the host ("experts") are computed there, at the rate at which its memory is read, by
+steps of few tokens; larger steps carry them to the device, as llama.cpp does
+(https://github.com/ggml-org/llama.cpp/blob/master/ggml/src/ggml-cuda/ggml-cuda.cu, op_offload).
 """
 
 from __future__ import annotations
@@ -14,38 +19,70 @@ import numpy as np
 
 from genz_core.errors import MissingSpec
 from genz_core.memory import Memory
-from genz_core.types import Array, Mask, System
+from genz_core.step import StepEstimate
+from genz_core.types import Array, Mask, Op, System
 
-What = Literal["weights", "kv"]
+What = Literal["weights", "kv", "experts"]
+#: Tokens of a step from which llama.cpp carries weights to the device rather than work on the host.
+_CARRIED_TOKENS = 32.0
+#: Share of the memory's nominal bandwidth that a host's products reach; judgement.
+_HOST_SHARE = 0.75
 
 
 @dataclass(frozen=True, slots=True)
 class Offload:
     """Offloaded bytes of the fullest device and their cost, [configs].
 
-    host_bytes, disk_bytes: offloaded to each.  step_s: time to read them in a step.
-    fits: whether the rest fits the device.
+    what: was offloaded.  host_bytes, disk_bytes: offloaded to each.
+    expert_bytes: of routed experts among them; held_expert_bytes: of all that it would hold.
+    step_s: time to carry all of it to the device.  fits: whether the rest fits the device.
     """
 
+    what: What
+    system: System
     host_bytes: Array
     disk_bytes: Array
+    expert_bytes: Array
+    held_expert_bytes: Array
     step_s: Array
     fits: Mask
 
+    def seconds(self, step: StepEstimate) -> Array:
+        """Time that a step spends on what was offloaded [s], [configs]."""
+        moved = np.maximum(self.host_bytes + self.disk_bytes, 1.0)
+        experts = self.expert_bytes / moved
+        read, reads = _expert_reads(step, self.held_expert_bytes)
+        others = self.step_s * (1.0 - experts) * reads
+        carried = self.step_s * experts * read
+        if self.what != "experts":
+            return np.asarray(others + carried)
+        rate = _HOST_SHARE * (self.system.host_memory_bytes_per_s or np.inf)
+        worked = (self.expert_bytes - self.disk_bytes) * read / rate
+        from_disk = self.step_s * self.disk_bytes / moved * read
+        few = _tokens(step) < _CARRIED_TOKENS
+        return np.asarray(np.where(few, np.minimum(worked + from_disk, carried), carried))
 
-def offload(memory: Memory, system: System, what: What) -> Offload:
-    """Offload as much of the weights or of the KV cache as does not fit on the device.
+
+def offload(memory: Memory, system: System, what: What, step: StepEstimate) -> Offload:
+    """Offload as much of the weights, of the KV cache or of the experts as does not fit.
 
     Args:
-        memory: without offload.  what: "weights" or "kv".
+        memory: without offload.  what: "weights", "kv" or "experts".  step: any of the model's.
 
     Raises:
-        MissingSpec: the system states no host link, or no disk where host memory is too small.
+        MissingSpec: the system states no host link, no bandwidth of the host's memory where experts
+            are to be computed from it, or no disk where host memory is too small.
     """
     if system.host_bytes_per_s is None:
         raise MissingSpec(f"{system.name} states no host link, so nothing can be offloaded over it")
+    if what == "experts" and system.host_memory_bytes_per_s is None:
+        raise MissingSpec(
+            f"{system.name} states no bandwidth of its host's memory, which experts on the host "
+            "are read from; offload weights instead, or add host.memory_gb_per_s to its YAML"
+        )
     over = np.maximum(memory.total_bytes - memory.usable_bytes, 0.0)
-    movable = memory.weights_bytes if what == "weights" else memory.kv_bytes
+    held = np.minimum(_held_experts(step), memory.weights_bytes)
+    movable = {"weights": memory.weights_bytes, "kv": memory.kv_bytes, "experts": held}[what]
     moved = np.minimum(over, movable)
     room = np.inf if system.host_memory_bytes is None else system.host_memory_bytes
     host = np.minimum(moved, room)
@@ -58,4 +95,43 @@ def offload(memory: Memory, system: System, what: What) -> Offload:
                 "and it states no disk; use more devices or fewer bits a weight"
             )
         seconds = seconds + disk / min(system.disk_bytes_per_s, system.host_bytes_per_s)
-    return Offload(host, disk, seconds, over <= movable)
+    experts = np.zeros_like(moved) if what == "kv" else np.minimum(moved, held)
+    return Offload(what, system, host, disk, experts, held, seconds, over <= movable)
+
+
+# ------------------------------------------------------------------------------- of the graph
+
+
+def _banks(step: StepEstimate) -> list[tuple[Op, float]]:
+    """The routed experts of a step and how often each bank runs."""
+    return [(op, op.count) for op in step.graph.ops if op.kind == "moe"]
+
+
+def _held_experts(step: StepEstimate) -> Array:
+    """Bytes of routed experts that a device would hold, of an even share of the stages."""
+    total = np.zeros(step.configs)
+    for op, count in _banks(step):
+        total = total + _of_first_node(op.held_weight_bytes, step) * count
+    return total / step.stages
+
+
+def _expert_reads(step: StepEstimate, held: Array) -> tuple[Array, Array]:
+    """Times that a step reads its experts, as a share of all, and the number of passes it makes."""
+    weights = np.ones((1, step.configs)) if step.node_weights is None else step.node_weights
+    read = np.zeros(step.configs)
+    for op, count in _banks(step):
+        values = np.broadcast_to(np.asarray(op.weight_bytes, dtype=float), (weights.size,))
+        read = read + (values.reshape(weights.shape) * weights).sum(0) * count
+    return read / step.stages / np.maximum(held, 1.0), weights.sum(0)
+
+
+def _tokens(step: StepEstimate) -> Array:
+    """Tokens that the experts of a step route, [configs]."""
+    banks = _banks(step)
+    return _of_first_node(banks[0][0].dims["tokens"], step) if banks else np.zeros(step.configs)
+
+
+def _of_first_node(values: object, step: StepEstimate) -> Array:
+    """A number of an operator at the first of the step's nodes, [configs]."""
+    flat = np.ravel(np.asarray(values, dtype=float))
+    return flat[: step.configs] if flat.size >= step.configs else np.full(step.configs, flat[0])

@@ -42,7 +42,7 @@ _BUSIEST: Mapping[str, Callable[[Op, Num], Op]] = {
 #: Fields of a `StepEstimate` that are arrays over configurations.
 BY_CONFIG = (
     "compute_s", "memory_s", "communication_s", "expected_s", "stage_s", "wait_s", "least_s",
-    "micro_batches", "host_s", "flops", "bytes",
+    "stages", "micro_batches", "host_s", "flops", "bytes",
 )  # fmt: skip
 
 
@@ -57,7 +57,7 @@ class StepEstimate:
     stage_s: time of the slowest pipeline stage for the largest micro-batch, [configs].
     wait_s: of the step beyond that one's way through all stages, [configs].
     least_s: least time of the step under any schedule, [configs].
-    micro_batches: runs of a stage.  host_s: host time, [configs].
+    stages: pipeline stages; micro_batches: runs of one, [configs].  host_s: host time, [configs].
     flops, bytes: of one run, [ops, configs].
     node_weights: [nodes, configs], of the contexts that a mean step averages, or the number of
     chunks that read the prompts (a run is then one in each chunk); the graph's numbers lie node by
@@ -75,6 +75,7 @@ class StepEstimate:
     stage_s: Array
     wait_s: Array
     least_s: Array
+    stages: Array
     micro_batches: Array
     host_s: Array
     flops: Array
@@ -246,6 +247,7 @@ def price(
         stage_s=slowest_stage(graph, stages, expected),
         wait_s=np.zeros(size),
         least_s=runs @ bound,
+        stages=stages,
         micro_batches=np.ones(size),
         host_s=spread(np.asarray(host, dtype=float), size),
         flops=stack((op.flops for op in graph.ops), size),

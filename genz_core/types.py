@@ -403,6 +403,7 @@ class System:
     links: tuple[Link, ...] = ()
     host_bytes_per_s: float | None = None
     host_memory_bytes: float | None = None
+    host_memory_bytes_per_s: float | None = None
     disk_bytes_per_s: float | None = None
     price_usd_per_hour: float | None = None
     assumptions: tuple[str, ...] = ()

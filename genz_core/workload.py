@@ -147,7 +147,8 @@ def estimate(
     Args:
         workload, parallelism: numbers, or arrays of configurations side by side.
         engine: default: the generic one.
-        spill: move what does not fit to host memory or disk, "weights" or "kv", at its cost.
+        spill: move what does not fit to host memory or disk, "weights",
+            "kv" or "experts", at its cost.
         on_error: "raise" the error of the first configuration that cannot run, or give each a
             reason code in its "status"; one that does not fit then keeps its times.
 
@@ -162,10 +163,10 @@ def estimate(
     checked = check(model, workload, parallelism)
     load, split = checked.workload, checked.parallelism
     weighed = memory(model, system, load, split, engine)
-    moved = offload(weighed, system, spill) if spill else None
+    first, later = _phases(replace(deployed, engine=engine), load, split)
+    moved = offload(weighed, system, spill, later) if spill else None
     fits = weighed.fits if moved is None else moved.fits
     status = np.where((checked.status == "ok") & ~fits, OUT_OF_MEMORY, checked.status)
-    first, later = _phases(replace(deployed, engine=engine), load, split)
     priced = Estimate(
         model=deployed.model,
         system=system,
@@ -317,5 +318,5 @@ def mixed(
 
 
 def _with_offload(step: StepEstimate, moved: Offload | None) -> StepEstimate:
-    """Add the host-link time of offloaded weights or cache to the step's host time."""
-    return step if moved is None else replace(step, host_s=step.host_s + moved.step_s)
+    """Add the time of what was offloaded to the step's host time."""
+    return step if moved is None else replace(step, host_s=step.host_s + moved.seconds(step))

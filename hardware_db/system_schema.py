@@ -158,12 +158,14 @@ class Links(_Form):
 class Host(_Form):
     """Link to host memory, per direction, and a device's share of the reference node.
 
-    memory_gib and disk_gb_per_s are per device; a device that shares the host's memory has none.
+    memory_gib, memory_gb_per_s and disk_gb_per_s are per device; a device that shares the
+    host's memory has none.
     """
 
     name: str = ""
     gb_per_s: GbPerS | None = None
     memory_gib: Gigabytes | None = None
+    memory_gb_per_s: GbPerS | None = None
     disk_gb_per_s: GbPerS | None = None
 
 
@@ -290,6 +292,7 @@ class SystemRecord(_Form):
             links=tuple(_link(tier) for _, tier in self.tiers()),
             host_bytes_per_s=_si(self.host.gb_per_s, GIGA),
             host_memory_bytes=_si(self.host.memory_gib, GIBI),
+            host_memory_bytes_per_s=_si(self.host.memory_gb_per_s, GIGA),
             disk_bytes_per_s=_si(self.host.disk_gb_per_s, GIGA),
             price_usd_per_hour=_si(next(iter(self.price.rents().values()), None), 1.0),
             assumptions=tuple(_assumptions(self)),

@@ -238,10 +238,11 @@ def _precisions() -> dict[str, Any]:
             fields[name] = "" if choice == AUTO else str(choice)
         moved = st.selectbox(
             "Offload to host",
-            ("none", "weights", "kv"),
+            ("none", "weights", "kv", "experts"),
             key="offload",
             bind="query-params",
-            help="Keep what does not fit in host memory or on disk; each step reads it again.",
+            help="Keep what does not fit in host memory or on disk; each step reads it again. "
+            "Experts are computed there.",
         )
         fields["offload"] = "" if moved == "none" else str(moved)
     return fields

@@ -245,16 +245,16 @@ def estimate_resolved(resolved: Resolved, **arrays: Any) -> Estimate:
     does not fit keeps its times, and says so in its status.
 
     Raises:
-        InvalidValue: an offload other than weights or kv.
+        InvalidValue: an offload other than weights, kv or experts.
         InvalidParallelism: degrees that do not divide the model.
     """
     scenario = resolved.scenario
     load = {name: arrays.pop(name) for name in ("batch", "isl", "osl") if name in arrays}
     workload = replace(scenario.workload, **load)
     parallelism = replace(scenario.parallelism, **arrays)
-    if scenario.offload not in ("", "weights", "kv"):
+    if scenario.offload not in ("", "weights", "kv", "experts"):
         raise InvalidValue(
-            f"offload = {scenario.offload!r}: choose weights or kv, or leave it empty"
+            f"offload = {scenario.offload!r}: choose weights, kv or experts, or leave it empty"
         )
     priced = genz_core.estimate(
         resolved.model,

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 import genz_core
+import model_registry
 from genz_core.engine import EngineProfile
 from genz_core.errors import MissingSpec
 from genz_core.types import Workload
@@ -66,3 +67,37 @@ def test_what_fits_moves_nothing(model, small):
     roomy = replace(small, memory_bytes=10e9)
     moved = price(model, roomy, "weights")
     assert moved.offload.step_s[0] == 0 and moved.tpot_s == price(model, roomy).tpot_s
+
+
+EXPERTS = model_registry.load("openai/gpt-oss-20b")
+
+
+def experts(system, spill, batch=1, isl=64):
+    tight = replace(system, memory_bytes=9e9, host_bytes_per_s=10e9, host_memory_bytes_per_s=80e9)
+    load = Workload(batch, isl, 8)
+    return genz_core.estimate(EXPERTS, tight, load, engine=ENGINE, spill=spill)
+
+
+def test_a_step_reads_the_moved_experts_that_its_tokens_reach(system):
+    moved = experts(system, "weights").offload
+    assert moved.expert_bytes == pytest.approx(moved.host_bytes) and moved.host_bytes > 3e9
+    free = replace(system, memory_bytes=1e12)
+    plain = genz_core.estimate(EXPERTS, free, Workload(1, 64, 8), engine=ENGINE)
+    reached = experts(system, "weights").tpot_s - plain.tpot_s
+    assert reached == pytest.approx(moved.step_s * 4 / 32)  # 4 of 32 experts a token
+
+
+def test_the_host_computes_the_experts_of_few_tokens_and_carries_those_of_many(system):
+    carried, worked = (experts(system, spill) for spill in ("weights", "experts"))
+    assert worked.tpot_s < carried.tpot_s
+    assert worked.ttft_s == pytest.approx(carried.ttft_s)  # 64 tokens
+
+
+def test_without_the_bandwidth_of_the_host_no_experts_are_computed_there(model, small):
+    with pytest.raises(MissingSpec, match="bandwidth of its host"):
+        price(model, small, "experts")
+
+
+def test_a_dense_model_has_no_experts_to_move(model, small):
+    able = replace(small, host_memory_bytes_per_s=80e9)
+    assert price(model, able, "experts").status[0] == "out_of_memory"

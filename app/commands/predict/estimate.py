@@ -37,7 +37,7 @@ def estimate(
     expert_imbalance: opt.Imbalance = 1.0,
     parallel: opt.Parallel = "",
     offload: Annotated[
-        str, typer.Option(help="Move what does not fit to the host: weights or kv.")
+        str, typer.Option(help="Move what does not fit to the host: weights, kv or experts.")
     ] = "",
     batch: opt.Batch = 1,
     isl: opt.Isl = 1024,

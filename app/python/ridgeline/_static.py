@@ -54,7 +54,8 @@ def estimate(
         tp, pp, dp, cp: degrees of tensor, pipeline, attention-data and context parallelism.
         ep, moe_tp: how the experts are split, ep * moe_tp = tp * dp; either follows from the other.
         expert_imbalance: rows of the busiest ep rank over the mean of all.
-        offload: move what does not fit to the host, "weights" or "kv".
+        offload: move what does not fit to the host, "weights", "kv", or
+            "experts", which are computed there.
         on_error: "raise" the error of what cannot run, or give it a reason code ("status").
 
     Returns:
