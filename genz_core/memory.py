@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from genz_core.deployment import deploy
+from genz_core.diffusion import denoising
 from genz_core.engine import EngineProfile
 from genz_core.step import slowest_stage
 from genz_core.types import Array, Graph, Group, Mask, Model, Parallelism, Step, System, Workload
@@ -98,8 +99,12 @@ def memory(
     last, largest = slice(0, size), slice(size, None)
     block = float(engine.kv_block_tokens)
     tokens = np.ceil((sizes["isl"] + sizes["osl"]) / block) * block
-    end = Group(sizes["batch"], np.ones(2 * size), tokens - 1.0)
+    end = Group(sizes["batch"], np.ones(2 * size), tokens - 1.0, prompt=sizes["isl"])
     (chunk,) = prefill_chunk(workload, engine).groups
+    if denoising(model):
+        whole = sizes["isl"] + sizes["osl"]
+        end = Group(sizes["batch"], whole, np.zeros(2 * size), prompt=sizes["isl"])
+        chunk = Group(workload.batch, whole[largest], 0.0, prompt=workload.isl)
     graph = deployed.graph(_second_half(end, chunk, size), lanes)
     weights, cache = (
         _column(graph, name, 2 * size)[:, last] for name in ("held_weight_bytes", "held_kv_bytes")
@@ -116,12 +121,12 @@ def memory(
 
 def _second_half(first: Group, second: Group, size: int) -> Step:
     """A step [2 x size] of `first`, with `second` [size] in its second half of configurations."""
-    numbers = []
-    for name in ("sequences", "new_tokens", "cached_tokens"):
+    columns: dict[str, Array] = {}
+    for name in ("sequences", "new_tokens", "cached_tokens", "prompt"):
         column = np.array(getattr(first, name), dtype=float)
         column[size:] = getattr(second, name)
-        numbers.append(column)
-    return Step((Group(*numbers),))
+        columns[name] = column
+    return Step((Group(**columns),))
 
 
 def prefill_chunk(workload: Workload, engine: EngineProfile) -> Step:

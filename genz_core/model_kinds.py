@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from genz_core.errors import NoOutput
+from genz_core.errors import NoOutput, UnsupportedModel
 from genz_core.types import Model
 
 #: decoder: a token a step out of a cache.  encoder: one pass over the input, no tokens out.
@@ -35,4 +35,19 @@ def check_generates(model: Model, asked: str) -> None:
             f"{model.name} reads its input at once and generates no tokens, and {asked} is about "
             "generation; use estimate, sweep or serve, which give its latency and sequences a "
             "second"
+        )
+
+
+def check_one_by_one(model: Model) -> None:
+    """Refuse models whose requests a simulation of single requests cannot follow.
+
+    Raises:
+        NoOutput: the model is an encoder.
+        UnsupportedModel: its context is not all of one cache.
+    """
+    check_generates(model, "a simulation of requests")
+    if model_kind(model) != "decoder":
+        raise UnsupportedModel(
+            f"{model.name} is of the kind {model_kind(model)}; requests are simulated one by one "
+            "for decoders alone, so use estimate, sweep or serve"
         )

@@ -19,6 +19,7 @@ import numpy as np
 from genz_core.deployment import Deployment
 from genz_core.engine import EngineProfile
 from genz_core.latency.roofline import roofline
+from genz_core.model_kinds import model_kind
 from genz_core.step import BY_CONFIG, StepEstimate, of_busiest_rank, price, stage_runs
 from genz_core.types import Array, Group, Num, Parallelism, Step, Workload
 from genz_core.validity import stack, tiled
@@ -33,6 +34,7 @@ class Batches:
     sequences, new, cached: sequences [configs], and tokens of each [nodes, configs]; several nodes
     are averaged by `weights` [nodes].  split: degrees, numbers or [configs].
     follows: steps follow one another without a gap (decode); else they read prompts.
+    prompt: tokens of each sequence's prompt, number or [configs]; 0 where nobody says.
     """
 
     sequences: Array
@@ -41,6 +43,7 @@ class Batches:
     split: Parallelism
     weights: Array
     follows: bool
+    prompt: Num = 0.0
 
     @property
     def size(self) -> int:
@@ -58,7 +61,9 @@ class Batches:
         sizes, split = tiled(Workload(self.sequences, 1.0, 1.0), self.split, nodes * ways)
         tokens = (np.repeat(values, ways, axis=0).ravel() for values in (self.new, self.cached))
         sequences = np.tile(np.concatenate(laid), nodes)
-        return Group(np.broadcast_to(sequences, sizes["batch"].shape), *tokens), split
+        prompt = np.broadcast_to(np.asarray(self.prompt, dtype=float), (self.size,))
+        group = Group(np.broadcast_to(sequences, sizes["batch"].shape), *tokens)
+        return replace(group, prompt=np.tile(prompt, nodes * ways)), split
 
 
 def scheduled(deployed: Deployment, batches: Batches) -> StepEstimate:
@@ -71,8 +76,9 @@ def scheduled(deployed: Deployment, batches: Batches) -> StepEstimate:
     laid = [size for way in ways for size in (way.large, way.small)] or [batches.sequences]
     group, split = batches.lanes(laid)
     weights = np.repeat(batches.weights[:, None], len(laid) * batches.size, axis=1)
-    if not batches.follows and exceeds(group, split, deployed.engine):
-        group, weights = chunks(group, split, deployed.engine)
+    engine = reading_engine(deployed)
+    if not batches.follows and exceeds(group, split, engine):
+        group, weights = chunks(group, split, engine)
         _, split = batches.lanes(2 * laid)
     step = Step((group,))
     priced = price(deployed.graph(step, split), step, deployed.system, split, deployed.engine)
@@ -81,6 +87,13 @@ def scheduled(deployed: Deployment, batches: Batches) -> StepEstimate:
     if whole and len(weights) > 1:
         least = np.einsum("kc,kc->c", least.reshape(weights.shape), weights)
     return _in_pipeline(summed(priced, weights), ways, least, batches)
+
+
+def reading_engine(deployed: Deployment) -> EngineProfile:
+    """The engine as it reads prompts: whole ones where a pass over all of one is needed."""
+    if model_kind(deployed.model) == "decoder":
+        return deployed.engine
+    return replace(deployed.engine, scheduler="tensorrt_llm")
 
 
 def exceeds(group: Group, split: Parallelism, engine: EngineProfile) -> bool:
@@ -114,6 +127,7 @@ def chunks(group: Group, split: Parallelism, engine: EngineProfile) -> tuple[Gro
         sequences=(each / taken * sequences * new / total).ravel(),
         new_tokens=taken.ravel(),
         cached_tokens=(cached + (new - taken) / 2.0).ravel(),
+        prompt=np.tile(np.broadcast_to(np.ravel(group.prompt), new.shape), 2),
     )
     return chunk, np.stack([full, np.where(rest > 0, 1.0, 0.0)])
 
@@ -249,9 +263,15 @@ def _schedule_s(way: _Way, through: Array, stage: Array, *, follows: bool) -> Ar
 
 
 def as_batches(
-    sequences: Num, new: Num, cached: Num, split: Parallelism, *, follows: bool
+    sequences: Num,
+    new: Num,
+    cached: Num,
+    split: Parallelism,
+    *,
+    follows: bool,
+    prompt: Num = 0.0,
 ) -> Batches:
     """Batches of one node, of numbers or arrays [configs]."""
     sizes, lanes = tiled(Workload(sequences, new, 1.0, cached), split, 1)
     tokens = sizes["isl"][None], sizes["cached"][None]
-    return Batches(sizes["batch"], *tokens, lanes, np.ones(1), follows)
+    return Batches(sizes["batch"], *tokens, lanes, np.ones(1), follows, prompt)

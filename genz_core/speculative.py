@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 
 from genz_core.acceptance import Acceptance, expected_steps
+from genz_core.diffusion import denoising
 from genz_core.errors import InvalidValue
 from genz_core.memo import ByIdentity
 from genz_core.model_around import ModelAround
@@ -79,11 +80,10 @@ class Query:
     drafted: int = 0
     sampled: int = 1
 
-    def group(self, sequences: Array, cached: Array) -> Group:
-        """Sequences that generate."""
-        return Group(
-            sequences, float(self.tokens), cached, float(self.drafted), float(self.sampled)
-        )
+    def group(self, sequences: Array, cached: Array, prompt: Num = 0.0) -> Group:
+        """Sequences that generate; prompt: tokens of theirs, 0 where nobody says."""
+        sizes = (float(self.tokens), cached, float(self.drafted), float(self.sampled))
+        return Group(sequences, *sizes, prompt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +166,13 @@ def speculative_model(model: Model, speculation: Speculation) -> SpeculativeMode
 def steps_per_token(model: Model, osl: Num) -> Array:
     """Mean decode steps in which a sequence gains one of `osl` tokens; less than one with drafts.
 
-    The first token comes with the prompt, the others take the steps of `expected_steps`.
+    The first token comes with the prompt, the others take the steps of `expected_steps`.  Of a
+    diffusion model: its passes after the first block.
     """
     gaps = np.maximum(np.asarray(osl, dtype=float) - 1.0, 1.0)
+    if refined := denoising(model):
+        first, whole = refined.passes(osl)
+        return np.asarray((whole - first) / gaps)
     if not isinstance(model, SpeculativeModel):
         return np.ones_like(gaps)
     return np.asarray(expected_steps(gaps, model.speculation.acceptance) / gaps)

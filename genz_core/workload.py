@@ -3,6 +3,8 @@
 ttft_s   prefill of the batch, to the first token
 tpot_s   mean decode step over the output
 e2e_s    ttft + tpot * (osl - 1)
+
+An encoder has the first alone; a diffusion model's steps are passes over prompt and answer.
 """
 
 from __future__ import annotations
@@ -14,12 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genz_core.deployment import Deployment, deploy
+from genz_core.diffusion import denoising
 from genz_core.engine import EngineProfile
 from genz_core.errors import OutOfMemory
 from genz_core.latency.roofline import roofline
 from genz_core.memory import Memory, memory
+from genz_core.model_kinds import generates
 from genz_core.offload import Offload, What, offload
-from genz_core.schedule import Batches, as_batches, exceeds, least_s, scheduled, summed
+from genz_core.schedule import (
+    Batches,
+    as_batches,
+    exceeds,
+    least_s,
+    reading_engine,
+    scheduled,
+    summed,
+)
 from genz_core.short_repr import clipped, counts, spans
 from genz_core.speculative import steps_per_token
 from genz_core.step import StepEstimate, of_busiest_rank, price
@@ -78,22 +90,34 @@ class Estimate:
     @property
     def ttft_s(self) -> Array:
         """Prefill of the batch, to the first token [s]."""
-        return self._masked(self.prefill.total_s + self.engine.host_request_s)
+        first = self.prefill.total_s * self._first_passes
+        return self._masked(first + self.engine.host_request_s)
 
     @property
     def tpot_s(self) -> Array:
-        """Mean time of a token over the output: a decode step's, less where drafts are kept [s]."""
-        return self._masked(self.decode.total_s * self._steps_per_token)
+        """Mean time of a token over the output: a decode step's, less where drafts are kept [s].
+
+        NaN of an encoder, which puts none out.
+        """
+        return self._masked(self.decode.total_s * self._steps_per_token, generated=True)
 
     @property
     def e2e_s(self) -> Array:
-        """Time of the whole batch, ttft + tpot * (osl - 1) [s]."""
+        """Time of the whole batch, ttft + tpot * (osl - 1) [s]; of an encoder its one pass."""
+        if not generates(self.model):
+            return self.ttft_s
         return self.ttft_s + self.tpot_s * (np.asarray(self.workload.osl) - 1.0)
 
     @property
     def output_tokens_per_s(self) -> Array:
-        """Of the whole deployment: batch * osl tokens in e2e seconds."""
-        return np.asarray(self.workload.batch) * self.workload.osl / self.e2e_s
+        """Of the whole deployment: batch * osl tokens in e2e seconds; NaN of an encoder."""
+        tokens = np.asarray(self.workload.batch) * self.workload.osl / self.e2e_s
+        return tokens if generates(self.model) else np.full_like(tokens, np.nan)
+
+    @property
+    def sequences_per_s(self) -> Array:
+        """Of the whole deployment: batch sequences in e2e seconds."""
+        return np.asarray(self.workload.batch, dtype=float) / self.e2e_s
 
     @property
     def devices(self) -> Num:
@@ -103,12 +127,12 @@ class Estimate:
     @property
     def bound_ttft_s(self) -> Array:
         """Least time of the prefill [s]."""
-        return self._masked(self.prefill.bound_total_s)
+        return self._masked(self.prefill.bound_total_s * self._first_passes)
 
     @property
     def bound_tpot_s(self) -> Array:
-        """Least mean time of a token [s]."""
-        return self._masked(self.decode.bound_total_s * self._steps_per_token)
+        """Least mean time of a token [s]; NaN of an encoder."""
+        return self._masked(self.decode.bound_total_s * self._steps_per_token, generated=True)
 
     def __repr__(self) -> str:
         figures = (
@@ -125,11 +149,18 @@ class Estimate:
         )
 
     @property
+    def _first_passes(self) -> Array:
+        refined, osl = denoising(self.model), np.asarray(self.workload.osl, dtype=float)
+        return np.ones_like(osl) if refined is None else refined.passes(osl)[0]
+
+    @property
     def _steps_per_token(self) -> Array:
         return steps_per_token(self.model, self.workload.osl)
 
-    def _masked(self, values: Array) -> Array:
-        return np.where(self.valid, values, np.nan)
+    def _masked(self, values: Array, *, generated: bool = False) -> Array:
+        """Values of configurations that have any; generated: figures of tokens put out."""
+        has = self.valid if not generated or generates(self.model) else np.zeros_like(self.valid)
+        return np.where(has, values, np.nan)
 
 
 def estimate(
@@ -158,6 +189,8 @@ def estimate(
         OutOfMemory: a configuration that does not fit.
     """
     workload, parallelism = workload or Workload(), parallelism or Parallelism()
+    if not generates(model):
+        workload = replace(workload, osl=1)
     deployed = deploy(model, system, engine)
     model, engine = deployed.model, deployed.engine
     checked = check(model, workload, parallelism)
@@ -204,10 +237,10 @@ def bounds(
         MissingSpec: the system states no peak or link that an operator needs.
     """
     deployed, split = deploy(model, system, engine), parallelism or Parallelism()
-    prompts, outputs = _prompts(workload, split), _outputs(workload, split)
+    prompts, outputs = _prompts(model, workload, split), _outputs(model, workload, split)
     if prompts.piped:
         return least_s(deployed, prompts), least_s(deployed, outputs)
-    size, (group, lanes) = prompts.size, _side_by_side(workload, split)
+    size, (group, lanes) = prompts.size, _side_by_side(model, workload, split)
     graph = of_busiest_rank(deployed.graph(Step((group,)), lanes), lanes)
     least = np.asarray(sum(roofline(op, system).bound_s * op.count for op in graph.ops))
     return least[:size], _WEIGHTS @ least[size:].reshape(len(_NODES), size)
@@ -231,7 +264,7 @@ def prefill(
             functions below.
     """
     deployed = deploy(model, system, engine)
-    return scheduled(deployed, _prompts(workload, parallelism or Parallelism()))
+    return scheduled(deployed, _prompts(model, workload, parallelism or Parallelism()))
 
 
 def decode_step(
@@ -260,18 +293,19 @@ def decode(
     The context is one more array axis: three nodes of a Gauss-Legendre rule, averaged.
     """
     deployed = deploy(model, system, engine)
-    return scheduled(deployed, _outputs(workload, parallelism or Parallelism()))
+    return scheduled(deployed, _outputs(model, workload, parallelism or Parallelism()))
 
 
 def _phases(
     deployed: Deployment, workload: Workload, parallelism: Parallelism
 ) -> tuple[StepEstimate, StepEstimate]:
     """`prefill` and `decode` of a workload, side by side in one graph where nothing is split."""
-    prompts = _prompts(workload, parallelism)
+    prompts = _prompts(deployed.model, workload, parallelism)
+    outputs = _outputs(deployed.model, workload, parallelism)
     whole = Group(prompts.sequences, prompts.new[0], prompts.cached[0])
-    if prompts.piped or exceeds(whole, prompts.split, deployed.engine):
-        return scheduled(deployed, prompts), scheduled(deployed, _outputs(workload, parallelism))
-    group, lanes = _side_by_side(workload, parallelism)
+    if prompts.piped or exceeds(whole, prompts.split, reading_engine(deployed)):
+        return scheduled(deployed, prompts), scheduled(deployed, outputs)
+    group, lanes = _side_by_side(deployed.model, workload, parallelism)
     step = Step((group,))
     both = price(deployed.graph(step, lanes), step, deployed.system, lanes, deployed.engine)
     first, nodes = slice(0, prompts.size), slice(prompts.size, None)
@@ -279,28 +313,41 @@ def _phases(
     return both.of_lane(first), summed(both.of_lane(nodes), weights)
 
 
-def _prompts(workload: Workload, parallelism: Parallelism) -> Batches:
-    """The prompts of a workload; cached ones lie in a prefix cache."""
-    fresh = np.asarray(workload.isl, dtype=float) - workload.cached
-    return as_batches(workload.batch, fresh, workload.cached, parallelism, follows=False)
+def _prompts(model: Model, workload: Workload, parallelism: Parallelism) -> Batches:
+    """The prompts of a workload; cached ones lie in a prefix cache.
+
+    Of a diffusion model a pass over prompt and answer.
+    """
+    isl, cached = np.asarray(workload.isl, dtype=float), workload.cached
+    fresh = isl - cached
+    if denoising(model):
+        fresh, cached = isl + workload.osl, 0.0
+    return as_batches(workload.batch, fresh, cached, parallelism, follows=False, prompt=isl)
 
 
-def _outputs(workload: Workload, parallelism: Parallelism) -> Batches:
-    """Decode steps at the nodes of the output, [nodes, configs]."""
+def _outputs(model: Model, workload: Workload, parallelism: Parallelism) -> Batches:
+    """Decode steps at the nodes of the output, [nodes, configs]; passes of a diffusion model."""
     sizes, split = tiled(workload, parallelism, 1)
-    cached = sizes["isl"] + _NODES[:, None] * np.maximum(sizes["osl"] - 2.0, 0.0)
-    return Batches(sizes["batch"], np.ones_like(cached), cached, split, _WEIGHTS, follows=True)
+    isl, osl = sizes["isl"], sizes["osl"]
+    cached = isl + _NODES[:, None] * np.maximum(osl - 2.0, 0.0)
+    new = np.ones_like(cached)
+    if denoising(model):
+        new, cached = np.broadcast_to(isl + osl, cached.shape), np.zeros_like(cached)
+    return Batches(sizes["batch"], new, cached, split, _WEIGHTS, follows=True, prompt=isl)
 
 
-def _side_by_side(workload: Workload, parallelism: Parallelism) -> tuple[Group, Parallelism]:
+def _side_by_side(
+    model: Model, workload: Workload, parallelism: Parallelism
+) -> tuple[Group, Parallelism]:
     """Prefill, and decode at its nodes, side by side, [(1 + nodes) x configs]."""
-    prompts, outputs = _prompts(workload, parallelism), _outputs(workload, parallelism)
+    prompts = _prompts(model, workload, parallelism)
+    outputs = _outputs(model, workload, parallelism)
     sizes, lanes = tiled(workload, parallelism, 1 + len(_NODES))
     new, cached = (
         np.concatenate([first, nodes]).ravel()
         for first, nodes in ((prompts.new, outputs.new), (prompts.cached, outputs.cached))
     )
-    return Group(sizes["batch"], new, cached), lanes
+    return Group(sizes["batch"], new, cached, prompt=sizes["isl"]), lanes
 
 
 def mixed(

@@ -17,7 +17,7 @@ from genz_core.acceptance import Acceptance
 from genz_core.errors import UnsupportedModel
 from genz_core.speculative import Method, Speculation
 from genz_core.types import Model, Precision
-from model_registry.graph.model import DecoderModel
+from model_registry.graph.model import DescribedModel
 from model_registry.quantization.roles import KEPT
 from model_registry.spec import (
     Attention,
@@ -64,7 +64,7 @@ def speculation(
     return Speculation(method, acceptance, draft)
 
 
-def prediction_module(model: Model) -> DecoderModel:
+def prediction_module(model: Model) -> DescribedModel:
     """The multi-token-prediction module of a model, one of `modules(model)` equal ones.
 
     It holds its norms, the projection of state and embedding, and its layers.
@@ -80,12 +80,12 @@ def prediction_module(model: Model) -> DecoderModel:
             "EAGLE head, a draft model or n-grams"
         )
     head = _headed(spec, "prediction module", spec.prediction, DraftInput())
-    return DecoderModel(head, _module_precision(model.precision), source=model.source)
+    return DescribedModel(head, _module_precision(model.precision), source=model.source)
 
 
 def modules(model: Model) -> int:
     """Multi-token-prediction modules that a model has, 0 for none."""
-    return model.spec.mtp_layers if isinstance(model, DecoderModel) else 0
+    return model.spec.mtp_layers if isinstance(model, DescribedModel) else 0
 
 
 def mtp_parameters(model: Model) -> float:
@@ -93,7 +93,7 @@ def mtp_parameters(model: Model) -> float:
     return modules(model) * prediction_module(model).parameters if modules(model) else 0.0
 
 
-def eagle(model: Model, version: EagleVersion = 3) -> DecoderModel:
+def eagle(model: Model, version: EagleVersion = 3) -> DescribedModel:
     """An EAGLE head for a model: one dense layer of its width, 16 bit.
 
     Versions 1 and 2 have the same head (2 drafts a tree): the last hidden state and the embedding
@@ -118,14 +118,14 @@ def eagle(model: Model, version: EagleVersion = 3) -> DecoderModel:
     head = _headed(spec, f"EAGLE-{version}", (Layer((mixer, FeedForward(width))),), taken)
     cache = model.precision
     precision = Precision(kv=cache.kv, kv_source=cache.kv_source, source="16 bit, as heads are")
-    return DecoderModel(head, precision, (assumed,))
+    return DescribedModel(head, precision, (assumed,))
 
 
 # ------------------------------------------------------------------------------- shapes
 
 
-def _described(model: Model) -> DecoderModel:
-    if isinstance(model, DecoderModel):
+def _described(model: Model) -> DescribedModel:
+    if isinstance(model, DescribedModel):
         return model
     raise UnsupportedModel(
         f"{model.name} is traced, so its layers are not described and no head can be derived "

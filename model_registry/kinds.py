@@ -1,9 +1,9 @@
 """What a checkpoint is: a decoder, which generates token by token, or something else.
 
-Every estimate is of a decoder: prefill of a prompt, then one token a step from a cache.  An
-encoder, an encoder-decoder, a front end of images or speech, or a diffusion language model has
-modules of the same shapes and would be priced as what it is not, so it is refused by the type, the
-class and the switches of its config, before anything is built.
+An encoder, an encoder-decoder, a front end of images or speech, or a diffusion language model has
+modules of the same shapes as a decoder and would be priced as what it is not.  So the type, the
+class and the switches of a config say what it is before anything is built: a kind that a builder
+describes is priced as that, any other is refused in a sentence.
 
 Types are those of transformers' auto classes (src/transformers/models/auto/modeling_auto.py) and
 of the publishers' own code.
@@ -153,6 +153,8 @@ _TEXT_SECTIONS = ("text_config", "language_config", "llm_config")
 def refuse_other_kinds(config: Mapping[str, Any], name: str = "") -> None:
     """Let the config of a decoder pass, whatever else it holds; types that nobody knows pass too.
 
+    For configs that no builder describes.
+
     Raises:
         NotADecoder: the type, class or switches of the config are those of another kind.
     """
@@ -168,7 +170,7 @@ def not_a_decoder(kind: Kind, mark: str, name: str = "") -> NotADecoder:
     what = f"{kind} model" if kind == "encoder-only" else kind
     return NotADecoder(
         f"{label}{mark[:120]} belongs to {article} {what}, which {_INSTEAD[kind]}; "
-        f"only decoders are priced, so {remedy}",
+        f"this one is not described, so {remedy}",
         kind,
     )
 
@@ -191,6 +193,13 @@ def _by_type(section: Mapping[str, Any]) -> tuple[Kind, str] | None:
     if kind == "encoder-only" and _generates(section):
         return None
     return (kind, f"model_type {model_type!r}") if kind else None
+
+
+def runs_as_decoder(config: Mapping[str, Any]) -> bool:
+    """Whether a config sets the modules of an encoder to run as a decoder."""
+    model_type = config.get("model_type")
+    known = isinstance(model_type, str) and _TYPES.get(model_type.casefold()) == "encoder-only"
+    return known and _generates(config)
 
 
 def _generates(section: Mapping[str, Any]) -> bool:

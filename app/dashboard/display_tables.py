@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import nan
 from typing import Any
 
@@ -19,6 +20,7 @@ from app.wording import quantities
 from app.wording.quantities import GIGABYTE, MICROSECOND, MILLISECOND
 from genz_core import Estimate, economics
 from genz_core.cells import spreadsheet_cell
+from genz_core.model_kinds import generates
 from profilers.store import KeptRun
 
 _TRUST = "Four of five held-out measurements of such operators lie between low and high"
@@ -27,6 +29,7 @@ _WRITERS: Mapping[str, Callable[[float], str]] = {
     "s": quantities.seconds,
     "bytes": quantities.size,
     "tok/s": quantities.tokens_rate,
+    "seq/s": partial(quantities.rate, unit="sequences/s"),
     "USD": quantities.dollars,
     "": quantities.count,
 }
@@ -135,22 +138,34 @@ def estimate_figures(estimate: Estimate) -> dict[str, Quantity]:
     rate, devices = float(estimate.output_tokens_per_s[0]), float(estimate.devices)
     memory = estimate.memory
     figures = {
-        "TTFT": Quantity.from_latency(intervals.latency(estimate, "ttft_s")),
-        "TTFT, bound": Quantity(float(estimate.bound_ttft_s[0]), "s"),
-        "TPOT": Quantity.from_latency(intervals.latency(estimate, "tpot_s")),
-        "TPOT, bound": Quantity(float(estimate.bound_tpot_s[0]), "s"),
-        "End to end": Quantity.from_latency(intervals.latency(estimate, "e2e_s")),
-        "Output throughput": Quantity(rate, "tok/s"),
-        "Output throughput per device": Quantity(rate / devices, "tok/s"),
+        **_latency_figures(estimate, rate / devices),
         "Devices": Quantity(devices, ""),
         "Memory per device": Quantity(float(memory.total_bytes[0]), "bytes"),
         "Weights per device": Quantity(float(memory.weights_bytes[0]), "bytes"),
         "KV cache per device": Quantity(float(memory.kv_bytes[0]), "bytes"),
     }
     cost = economics.usd_per_million_tokens(estimate.system, devices, rate)
-    if cost is not None:
+    if cost is not None and generates(estimate.model):
         figures["Cost per million output tokens"] = Quantity(float(cost), "USD")
     return figures
+
+
+def _latency_figures(estimate: Estimate, rate_per_device: float) -> dict[str, Quantity]:
+    """Latencies, bounds and throughput: those of generation, or of an encoder's one pass."""
+    first = Quantity.from_latency(intervals.latency(estimate, "ttft_s"))
+    least = Quantity(float(estimate.bound_ttft_s[0]), "s")
+    if not generates(estimate.model):
+        sequences = Quantity(float(estimate.sequences_per_s[0]), "seq/s")
+        return {"Latency": first, "Latency, bound": least, "Sequences per second": sequences}
+    return {
+        "TTFT": first,
+        "TTFT, bound": least,
+        "TPOT": Quantity.from_latency(intervals.latency(estimate, "tpot_s")),
+        "TPOT, bound": Quantity(float(estimate.bound_tpot_s[0]), "s"),
+        "End to end": Quantity.from_latency(intervals.latency(estimate, "e2e_s")),
+        "Output throughput": Quantity(rate_per_device * float(estimate.devices), "tok/s"),
+        "Output throughput per device": Quantity(rate_per_device, "tok/s"),
+    }
 
 
 def figure_table(estimate: Estimate) -> pd.DataFrame:

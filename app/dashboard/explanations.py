@@ -13,6 +13,7 @@ from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core import Estimate
+from genz_core.model_kinds import generates
 from genz_core.types import System
 
 _LATENCIES = ("ttft_s", "tpot_s", "e2e_s")
@@ -34,6 +35,9 @@ def configuration(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
         f"engine {plain(resolved.engine.name)}",
         f"batch {s.batch}, {quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out",
     ]
+    if not generates(resolved.model):
+        words[1] = f"weights {plain(' + '.join(kinds))}"
+        words[3] = f"batch {s.batch}, {quantities.tokens(s.isl)} tokens in"
     return " · ".join(words)
 
 
@@ -49,7 +53,7 @@ def rent_words(system: System) -> str:
 
 def formulas(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
     """The formulas of the cards' figures with numbers put in, as Markdown."""
-    s, m = setup.scenario, estimate.memory
+    m = estimate.memory
     memory = " + ".join(
         f"{words} {quantities.size(float(size[0]))}"
         for words, size in (
@@ -59,16 +63,10 @@ def formulas(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
             ("reserve", m.reserve_bytes),
         )
     )
-    seconds = {name: quantities.seconds(float(getattr(estimate, name)[0])) for name in _LATENCIES}
-    rate = quantities.tokens_rate(float(estimate.output_tokens_per_s[0]))
     fraction = quantities.percent(resolved.engine.memory_fraction)
+    latencies = _latency_formulas(setup, resolved, estimate)
     lines = [
-        f"**TTFT** = {_sum(estimate, 'prefill')} + request "
-        f"{quantities.seconds(resolved.engine.host_request_s)} = {seconds['ttft_s']}",
-        f"**TPOT** = {_sum(estimate, 'decode')} = {seconds['tpot_s']}, "
-        f"the mean over contexts {s.isl:,} to {s.isl + max(s.osl - 2, 0):,}",
-        f"**E2E** = TTFT + TPOT × ({s.osl:,} − 1) = {seconds['e2e_s']}",
-        f"**Throughput** = batch {s.batch:,} × {s.osl:,} tokens / E2E = {rate}",
+        *latencies,
         f"**Memory per device** = {memory} = {quantities.size(float(m.total_bytes[0]))}; "
         f"the engine may take {fraction} of {quantities.size(m.capacity_bytes)}",
         "**Bound** of an operator = max(FLOPs / dense peak, bytes / memory bandwidth, "
@@ -76,6 +74,28 @@ def formulas(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
         "**Predicted** adds what kernels reach, launches and the host.",
     ]
     return "\n\n".join(lines)
+
+
+def _latency_formulas(setup: Setup, resolved: Resolved, estimate: Estimate) -> list[str]:
+    """The formulas of latencies and throughput."""
+    s = setup.scenario
+    seconds = {name: quantities.seconds(float(getattr(estimate, name)[0])) for name in _LATENCIES}
+    first = (
+        f"{_sum(estimate, 'prefill')} + request "
+        f"{quantities.seconds(resolved.engine.host_request_s)} = {seconds['ttft_s']}"
+    )
+    if not generates(resolved.model):
+        rate = quantities.rate(float(estimate.sequences_per_s[0]), "sequences/s")
+        through = f"**Throughput** = batch {s.batch:,} / latency = {rate}"
+        return [f"**Latency** = {first}", through]
+    rate = quantities.tokens_rate(float(estimate.output_tokens_per_s[0]))
+    return [
+        f"**TTFT** = {first}",
+        f"**TPOT** = {_sum(estimate, 'decode')} = {seconds['tpot_s']}, "
+        f"the mean over contexts {s.isl:,} to {s.isl + max(s.osl - 2, 0):,}",
+        f"**E2E** = TTFT + TPOT × ({s.osl:,} − 1) = {seconds['e2e_s']}",
+        f"**Throughput** = batch {s.batch:,} × {s.osl:,} tokens / E2E = {rate}",
+    ]
 
 
 def command(setup: Setup) -> str:
@@ -108,10 +128,13 @@ def show_assumptions(resolved: Resolved) -> None:
 
 
 def trust(estimate: Estimate) -> str:
-    """The 80 % intervals of TTFT and TPOT, and whose constants priced the operators."""
+    """The 80 % intervals of the latencies, and whose constants priced the operators."""
     of_figure = intervals.of_batch(estimate)
     words = []
-    for name, label in (("ttft_s", "TTFT"), ("tpot_s", "TPOT")):
+    labels = {"ttft_s": "TTFT", "tpot_s": "TPOT"}
+    if not generates(estimate.model):
+        labels = {"ttft_s": "latency"}
+    for name, label in labels.items():
         points = f" ({interval.points:,} held-out points)" if (interval := of_figure[name]) else ""
         words.append(f"{label} {intervals.latency(estimate, name).trust}{points}")
     profile = plain(summary.profile_words(estimate))

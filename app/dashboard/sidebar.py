@@ -16,6 +16,7 @@ from app.wording.markdown import plain
 from genz_core import Estimate
 from genz_core.errors import RidgelineError
 from genz_core.limits import LIMITS, checked_size
+from genz_core.model_kinds import check_generates
 from model_registry.finding.loading import names as model_names
 
 AUTO = "as checkpoint"
@@ -69,17 +70,22 @@ def chosen_setup() -> Setup:
     return setup
 
 
-def priced_setup() -> tuple[Setup, Resolved, Estimate]:
+def priced_setup(generation: str = "") -> tuple[Setup, Resolved, Estimate]:
     """The setup of the sidebar with its model, system and engine, and its estimate.
 
     Where it cannot be priced, the page stops with a sentence; where its model is yet to be traced,
     with the progress of that.
+    generation: what of the page is about generation alone, as the subject of a sentence; it stops
+    at a model that generates nothing.
     """
     setup = chosen_setup()
     try:
         if not tracing.is_trace_ready(setup, described=False):
             st.stop()
-        return setup, cached.resolved(setup), cached.priced(setup)
+        resolved = cached.resolved(setup)
+        if generation:
+            check_generates(resolved.model, generation)
+        return setup, resolved, cached.priced(setup)
     except RidgelineError as error:
         stop(error)
 

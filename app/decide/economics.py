@@ -16,6 +16,7 @@ from app.scenario.served_rows import serve_resolved
 from genz_core import Workload, economics
 from genz_core.economics import Ownership, PowerModel
 from genz_core.errors import InvalidValue
+from genz_core.model_kinds import check_generates
 from genz_core.types import Array
 
 #: What each input is unless said, and what that rests on.  Prices of devices, of an API and of
@@ -117,6 +118,7 @@ def operation(resolved: Resolved, cached: float = 0.5) -> Operation:
         RidgelineError: a scenario that cannot be priced.
     """
     s = resolved.scenario
+    check_generates(resolved.model, "an account of output tokens")
     served = serve_resolved(resolved, concurrency=float(s.batch))
     osl = float(served.osl[0])
     rate = float(served.output_tokens_per_s[0]) / osl

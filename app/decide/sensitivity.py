@@ -14,6 +14,7 @@ from app.planning.targets import Target
 from app.scenario.scenario import Resolved, estimate_resolved
 from app.scenario.served_rows import serve_resolved
 from genz_core.errors import InvalidValue
+from genz_core.model_kinds import check_generates
 from genz_core.sensitivity import crossing, elasticity, least_factor
 from genz_core.step import StepEstimate
 from genz_core.types import Array
@@ -84,6 +85,7 @@ def figures(resolved: Resolved, load: str = "static") -> Figures:
     Raises:
         RidgelineError: a scenario that cannot be priced.
     """
+    check_generates(resolved.model, "a sensitivity of TTFT and TPOT")
     if load == "load":
         s = resolved.scenario
         served = serve_resolved(resolved, concurrency=float(s.batch))

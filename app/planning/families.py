@@ -19,6 +19,7 @@ from app.scenario.scenario import (
 )
 from genz_core.deployment import bulk_format
 from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.model_kinds import check_generates
 from genz_core.speculative import Speculation
 from genz_core.types import Model, System
 from hardware_db.intervals import Interval
@@ -103,6 +104,7 @@ def families(
             label = f"{_named(system)}, {engine}, {weights or 'checkpoint'} weights"
             try:
                 resolved = _resolved(model, system, engine, {"weights": weights, "kv": kv}, space)
+                check_generates(resolved.model, "a plan")
             except LookupError:
                 raise
             except RidgelineError as error:

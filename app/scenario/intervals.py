@@ -18,6 +18,7 @@ from app.wording import quantities
 from genz_core import Estimate
 from genz_core.engine import EngineProfile
 from genz_core.latency import Pricer
+from genz_core.model_kinds import model_kind
 from genz_core.serving import ServingEstimate
 from genz_core.speculative import SpeculativeModel
 from genz_core.step import StepEstimate
@@ -91,10 +92,11 @@ def _ends(seconds: Any, interval: Interval | None, bound_s: Any = 0.0) -> tuple[
 def of_batch(estimate: Estimate) -> dict[str, Interval | None]:
     """The intervals of a static batch's latencies.
 
-    None where weights or cache were moved off the device, or tokens are drafted.
+    None where weights or cache were moved off the device, tokens are drafted, or the model is no
+    decoder.
     """
     moved = estimate.offload is not None and np.any(estimate.offload.step_s > 0)
-    if moved or isinstance(estimate.model, SpeculativeModel):
+    if moved or _unmeasured(estimate.model):
         return dict.fromkeys(OF_BATCH)
     return _known(OF_BATCH, estimate.system, estimate.engine)
 
@@ -104,12 +106,17 @@ def of_load(
 ) -> dict[str, Interval | None]:
     """The intervals of latencies under load, and of one prompt or step alone.
 
-    None for a model that drafts: no measured run says how far off those are.
+    None for a model that drafts or is no decoder: no measured run says how far off those are.
     """
     figures = {**_STEPS, **OF_LOAD}
-    if isinstance(model, SpeculativeModel):
+    if model is not None and _unmeasured(model):
         return dict.fromkeys(figures)
     return _known(figures, system, engine)
+
+
+def _unmeasured(model: Model) -> bool:
+    """Whether whole steps of such a model were measured by nobody."""
+    return isinstance(model, SpeculativeModel) or model_kind(model) != "decoder"
 
 
 def _known(

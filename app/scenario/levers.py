@@ -9,6 +9,7 @@ from app.scenario.scenario import Resolved, estimate_resolved
 from app.scenario.setup import Setup
 from genz_core import Estimate
 from genz_core.engine import EngineProfile
+from genz_core.model_kinds import generates
 
 PHASES = ("prefill", "decode")
 _HOST_TIMES = (
@@ -41,10 +42,11 @@ def levers(
     changes.append(("half the launch and host time", lighter))
     if in_eight_bits is not None:
         changes.append(("fp8 weights", in_eight_bits))
-    saved: dict[str, list[tuple[str, float]]] = {phase: [] for phase in PHASES}
+    phases = PHASES if generates(base.model) else PHASES[:1]
+    saved: dict[str, list[tuple[str, float]]] = {phase: [] for phase in phases}
     for words, changed in changes:
         after = estimate_resolved(changed)
-        for phase in PHASES:
+        for phase in phases:
             share = 1.0 - _latency_s(after, phase) / _latency_s(base, phase)
             saved[phase].append((words, share))
     return {phase: sorted(rows, key=lambda row: -row[1]) for phase, rows in saved.items()}

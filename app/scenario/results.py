@@ -136,22 +136,34 @@ class Estimate(ResultTable):
 
     def __repr__(self) -> str:
         if not self.scalar:
-            return preview(self.rows, ("status", *self.varied, "ttft_s", "tpot_s"))
+            names = ("status", *self.varied, "ttft_s", "tpot_s", "latency_s", "sequences_per_s")
+            return preview(self.rows, names)
         row = self.to_dict()
         lines = {
             "model": f"{row['model']}, {_formats(self.resolved)}",
             "system": f"{row['devices']} x {row['system']}, engine {row['engine']}",
-            "batch": f"{row['batch']:,} x {row['isl']:,} tokens in, {row['osl']:,} out",
-            "TTFT": _latency(row, "ttft_s"),
-            "TPOT": _latency(row, "tpot_s"),
-            "E2E": _latency(row, "e2e_s"),
-            "throughput": quantities.tokens_rate(row["output_tokens_per_s"]),
+            **_figures(row),
             "memory": f"{quantities.size(row['memory_bytes_per_device'])} a device of "
             f"{quantities.size(row['usable_bytes'])}",
             "cost": _cost(row),
             "status": row["status"],
         }
         return "\n".join(f"{name:<11}{words}" for name, words in lines.items())
+
+
+def _figures(row: Mapping[str, Any]) -> dict[str, str]:
+    """Load, latencies and throughput of a row, in words."""
+    read = f"{row['batch']:,} x {row['isl']:,} tokens in"
+    if "latency_s" in row:
+        rate = f"{row['sequences_per_s']:,.4g} sequences/s"
+        return {"batch": read, "latency": _latency(row, "latency_s"), "throughput": rate}
+    return {
+        "batch": f"{read}, {row['osl']:,} out",
+        "TTFT": _latency(row, "ttft_s"),
+        "TPOT": _latency(row, "tpot_s"),
+        "E2E": _latency(row, "e2e_s"),
+        "throughput": quantities.tokens_rate(row["output_tokens_per_s"]),
+    }
 
 
 def _formats(resolved: Resolved) -> str:
@@ -263,7 +275,8 @@ class Served(ResultTable):
         return served_rows.rows(self.resolved, self.engine_estimate, self.load, self.values)
 
     def __repr__(self) -> str:
-        names = (self.load, "status", "ttft_s", "tpot_s", "output_tokens_per_s", "running")
+        names = (self.load, "status", "ttft_s", "tpot_s", "output_tokens_per_s", "latency_s",
+                 "sequences_per_s", "running")  # fmt: skip
         return preview(self.rows, names)
 
 
@@ -340,7 +353,8 @@ class Sweep(ResultTable):
         return pd.DataFrame(sweep_rows.frontier(self.rows))
 
     def __repr__(self) -> str:
-        names = (*self.axes, "status", "ttft_s", "tpot_s", "output_tokens_per_s_per_device")
+        names = (*self.axes, "status", "ttft_s", "tpot_s", "output_tokens_per_s_per_device",
+                 "latency_s", "sequences_per_s_per_device")  # fmt: skip
         return preview(self.rows, names)
 
 

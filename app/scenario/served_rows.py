@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from app.scenario import intervals
+from app.scenario.reading import of_kind
 from app.scenario.scenario import Resolved, basis
 from genz_core.deployment import recipe_key
 from genz_core.serving import ServingEstimate, Traffic, serve
@@ -112,7 +113,7 @@ def rows(
     """
     table = columns(resolved, result)
     notes = [*resolved.notes, basis(resolved)]
-    return [
+    priced = [
         {
             load: float(value),
             **{name: _at(column, at) for name, column in table.items()},
@@ -120,6 +121,7 @@ def rows(
         }
         for at, value in enumerate(values)
     ]
+    return [of_kind(resolved.model, row) for row in priced]
 
 
 def _column(result: ServingEstimate, name: str) -> Array:

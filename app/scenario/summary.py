@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 
 from app.scenario import intervals
+from app.scenario.reading import of_kind
 from app.scenario.scenario import Resolved
 from genz_core import Estimate
 from genz_core.economics import joules_per_token, usd_per_million_tokens
+from genz_core.model_kinds import generates, model_kind
 from genz_core.step import StepEstimate
 from genz_core.types import Num
 
 
 def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, Any]:
     """The figures of one configuration, SI units, as `ridgeline estimate --json` gives them."""
-    rate = float(result.output_tokens_per_s[config])
+    rate, sequences = _rates(result, config)
     devices = at(result.devices, config)
     cost = usd_per_million_tokens(result.system, devices, rate)
     energy = joules_per_token(result.system, devices, rate)
@@ -25,8 +27,9 @@ def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, An
         name: float(getattr(result, name)[config]) for name in ("ttft_s", "tpot_s", "e2e_s")
     }
     bounds = {name: float(b[config]) for name, b in intervals.bounds_of(result).items()}
-    return {
+    figures = {
         "model": resolved.model.name,
+        "kind": model_kind(result.model),
         "system": result.system.slug,
         "engine": result.engine.name,
         "devices": int(devices),
@@ -55,6 +58,15 @@ def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, An
         else float(result.offload.host_bytes[config] + result.offload.disk_bytes[config]),
         "usable_bytes": float(memory.usable_bytes),
     }
+    return of_kind(result.model, figures, sequences)
+
+
+def _rates(result: Estimate, config: int) -> tuple[float, float]:
+    """(tokens a second that are paid for, sequences a second): an encoder's are its input's."""
+    sequences = float(result.sequences_per_s[config])
+    if generates(result.model):
+        return float(result.output_tokens_per_s[config]), sequences
+    return sequences * at(result.workload.isl, config), sequences
 
 
 def at(value: Num, config: int) -> float:

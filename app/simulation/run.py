@@ -17,6 +17,7 @@ from app.simulation.offered_load import OfferedLoad
 from app.simulation.trace_file import Trace
 from genz_core.deployment import recipe_key
 from genz_core.errors import InvalidValue, UnknownName
+from genz_core.model_kinds import check_one_by_one
 from genz_core.serving.disaggregation import Balance
 from genz_core.serving.simulation import SCHEDULERS, Options, Simulation, simulate
 from genz_core.speculative import Speculation
@@ -150,6 +151,7 @@ def run(
             `genz_core.serving.simulation.simulate`.
         Cancelled: `cancelled` said so before every request had ended.
     """
+    check_one_by_one(resolved.model)
     speculation = settings.drafting.of(resolved.model)
     prefill = settings.prefill.beside(resolved, settings.replicas)
     drawn = drawn or settings.load.drawn(cancelled)

@@ -94,6 +94,11 @@ def tokens_rate(value: float) -> str:
     return f"{digits(value)} tok/s"
 
 
+def rate(value: float, unit: str) -> str:
+    """Things a second: "1,520 sequences/s"."""
+    return f"{digits(value)} {unit}"
+
+
 def count(value: float) -> str:
     """A whole number with thousands separated."""
     return f"{value:,.0f}" if math.isfinite(value) else "–"

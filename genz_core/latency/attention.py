@@ -382,6 +382,8 @@ def _prefill_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
     """Arguments of `prefill_attention_time`; sparse attention has a window of its top_k."""
     d = op.dims
     cached = np.asarray(d["cached_tokens"], dtype=float)
+    if op.kind == "cross_attention":
+        cached = _other_blocks(np.asarray(d["new_tokens"], dtype=float), cached)
     return {
         "sequences": d["sequences"],
         "new_tokens": d["new_tokens"],
@@ -396,6 +398,13 @@ def _prefill_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
         "peak_flops_per_s": conditions.peak(op) * conditions.engine.attention_efficiency,
         "device": conditions.device,
     }
+
+
+def _other_blocks(new: Array, others: Array) -> Array:
+    """Keys beside as many as there are queries, so that both fill the blocks of all keys."""
+    block = np.where(new < _ROWS, 16.0, _ROWS)
+    whole = np.ceil((new + others) / block) - np.ceil(new / block)
+    return np.asarray(np.maximum(whole, 0.0) * block)
 
 
 @prices(*_KINDS, phase="decode", formula=decode_attention_time, key=_decode_key)

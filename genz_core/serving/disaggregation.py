@@ -172,7 +172,7 @@ def _reading(pool: ServingPool, isl: float, together: float) -> tuple[Array, Arr
     starts = np.arange(0.0, isl, chunk)
     new = np.minimum(chunk, isl - starts)
     sequences = np.full_like(new, together * _ranks(pool))
-    pieces = [Group(sequences, new, starts)]
+    pieces = [Group(sequences, new, starts, prompt=isl)]
     step = mixed(deployed.model, deployed.system, pieces, pool.parallelism, deployed.engine)
     return _under_load(step, pool)
 

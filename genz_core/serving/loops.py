@@ -6,7 +6,7 @@ steps are priced at their mean.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from genz_core.deployment import deploy, run_facts
 from genz_core.engine import EngineProfile
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidValue, UnsupportedModel
 from genz_core.memory import Memory, memory
+from genz_core.model_kinds import generates, model_kind
 from genz_core.serving.balance import Balance, Scales, closed_loop, open_loop
 from genz_core.serving.model_times import Sizes
 from genz_core.serving.queueing import Batching
@@ -85,9 +86,24 @@ def _served(
     engine: EngineProfile | None,
 ) -> _ServedModel:
     parallelism, deployed = parallelism or Parallelism(), deploy(model, system, engine)
+    traffic = _of_kind(model, traffic)
     _refuse(traffic)
     users = np.ones_like(_rates(traffic)) if traffic.concurrency is None else traffic.concurrency
     return _ServedModel.of(deployed.model, system, deployed.engine, parallelism, traffic, users)
+
+
+def _of_kind(model: Model, traffic: Traffic) -> Traffic:
+    """The load as the kind of model has it: an encoder's requests end with their one pass.
+
+    Raises:
+        UnsupportedModel: a diffusion model, whose requests nobody has described under load.
+    """
+    if model_kind(model) == "diffusion":
+        raise UnsupportedModel(
+            f"{model.name} refines whole blocks in passes; how engines batch those under load is "
+            "not described, so price a static batch with estimate or sweep"
+        )
+    return traffic if generates(model) else replace(traffic, osl=1)
 
 
 def _refuse(traffic: Traffic) -> None:
@@ -319,6 +335,8 @@ class _ServedModel:
         each = steps_per_token(self.model, self.osl)
         bound_prefill, bound_decode = alone.bound_total_s, steady.bound_total_s * each
         tpot = masked(balance.cycle_s * each, bound_decode)
+        if not generates(self.model):
+            tpot = np.full_like(tpot, np.nan)
         served = np.minimum(balance.requests_per_s, balance.most_per_s)
         return ServingEstimate(
             ttft_s=masked(balance.ttft_s, bound_prefill),

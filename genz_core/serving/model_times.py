@@ -90,8 +90,8 @@ class ModelTimes:
         laid = [
             *(Group(*(size * one for size in probe)) for probe in _PROBES),
             *(Group(node, one, one) for node in nodes),
-            *(query.group(node, context) for node in some for context in contexts),
-            Group(one, sizes.piece, (sizes.isl - sizes.piece) / 2.0),
+            *(query.group(node, context, sizes.isl) for node in some for context in contexts),
+            Group(one, sizes.piece, (sizes.isl - sizes.piece) / 2.0, prompt=sizes.isl),
         ]
         priced = _Laid.of(deployed, parallelism, laid, without)
         tokens = slice(len(_PROBES), len(_PROBES) + len(nodes))
@@ -263,6 +263,8 @@ def _share(op: Op, size: int) -> Share:
     )
     if op.operator_class in _OF_GROUPS or not _alike(apart, later):
         return "groups"
+    if not np.any(apart.flops) and np.any(together.flops):
+        return "groups"  # what only prompts run: an encoder of text, sound or images
     if op.operator_class == "moe" or op.name.startswith("moe_"):
         return "experts"
     return "tokens" if _alike(apart, together) else "rows"

@@ -95,7 +95,8 @@ def _reading(
     size, times = sequences.size, starts.size
     lanes = _tiled(split, times)
     new = np.repeat(np.minimum(chunk, isl - starts), size)
-    group = Group(np.tile(sequences, times), new, np.repeat(starts, size))
+    cached = np.repeat(starts, size)
+    group = Group(np.tile(sequences, times), new, cached, prompt=isl)
     step = mixed(deployed.model, deployed.system, [group], lanes, deployed.engine)
     share, scale = deployed.engine.prefill_share, deployed.engine.recipe.tpot_scale
     latency = ((step.total_s - step.host_s) * share + step.host_s) * scale

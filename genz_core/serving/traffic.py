@@ -93,7 +93,8 @@ class ServingEstimate:
     @property
     def e2e_s(self) -> Array:
         """Mean time of a request, TTFT and the gaps of its output [s]."""
-        return self.ttft_s + self.tpot_s * (self.osl - 1.0)
+        gaps = self.osl - 1.0
+        return self.ttft_s + np.where(gaps > 0, self.tpot_s * gaps, 0.0)
 
     @property
     def memory_bytes(self) -> Array:

@@ -6,6 +6,7 @@ Importing the package registers the operators of every kind of block.
 from model_registry.blocks import (
     attention,
     compressed,
+    cross,
     feed_forward,
     gated,
     latent,
@@ -13,4 +14,13 @@ from model_registry.blocks import (
     shared,
 )
 
-__all__ = ["attention", "compressed", "feed_forward", "gated", "latent", "recurrence", "shared"]
+__all__ = [
+    "attention",
+    "compressed",
+    "cross",
+    "feed_forward",
+    "gated",
+    "latent",
+    "recurrence",
+    "shared",
+]

@@ -38,8 +38,16 @@ def attention_block(mixer: Attention, frame: DeviceFrame) -> Ops:
         *_block_indexer(mixer.indexer, frame),
         *attention_over_groups(mixer, heads, frame),
         *_gate(mixer, frame),
+        *_inner_norm(mixer, heads, frame),
         out,
     )
+
+
+def _inner_norm(mixer: Attention, heads: Heads, frame: DeviceFrame) -> Ops:
+    if not mixer.inner_norm:
+        return ()
+    width = heads.query * mixer.values
+    return (frame.small_norm("attention_inner_norm", frame.tokens, width, "attention"),)
 
 
 def _projected(mixer: Attention, heads: Heads) -> Num:
@@ -58,6 +66,7 @@ def device_heads(mixer: Attention, frame: DeviceFrame) -> Heads:
         dim=mixer.head_dim,
         value_dim=mixer.value_dim,
         window=mixer.window,
+        causal=mixer.causal,
     )
 
 
@@ -107,7 +116,8 @@ def attention_over_groups(mixer: Attention, heads: Heads, frame: DeviceFrame) ->
         op = context_part(_group_attention(name, mixer, heads, group, frame), group, frame)
         if mixer.shares_kv:
             op = replace(op, kv_write_bytes=0.0, held_kv_bytes=0.0)
-        ops.append(with_small_weights(op, heads.query) if mixer.sinks and not ops else op)
+        small = heads.query * (mixer.sinks + mixer.distances)
+        ops.append(with_small_weights(op, small) if np.any(small) and not ops else op)
     return (*ops, *context_exchange(heads.kv_width, heads.query * heads.values, frame))
 
 
@@ -143,6 +153,7 @@ def _group_attention(
             **where,
         )
     inside = np.mod(cached, float(mixer.chunk)) if mixer.chunk else cached
+    where["cached"] = mixer.causal
     op = attention(name, group.sequences, group.new_tokens, inside, heads, frame.plain, **where)
     return _chunked(op, group, heads, frame, mixer.chunk) if mixer.chunk else op
 

@@ -9,6 +9,7 @@ import numpy as np
 from genz_core.operators import all_gather, embedding, gemm, sampling, send_recv
 from genz_core.speculative import TARGET_STATES
 from genz_core.types import Num, Op
+from model_registry.blocks.encoder_ends import encoder_head_ops, sound_ops
 from model_registry.blocks.frame import DeviceFrame, Ops, message_bytes, with_small_weights
 from model_registry.spec import LayerInput
 
@@ -16,6 +17,8 @@ from model_registry.spec import LayerInput
 def entry_ops(frame: DeviceFrame) -> Ops:
     """Operators from tokens to vectors, complete on every device, learned positions included."""
     first = replace(frame, stage="first")
+    if frame.spec.sound:
+        return sound_ops(first, frame.spec.sound)
     ops = [*_table(first), *first.summed("embedding_all_reduce", "embedding")]
     ops += _layer_inputs(first)
     if frame.spec.embedding_norm:
@@ -57,6 +60,9 @@ def _table(frame: DeviceFrame) -> Ops:
     if spec.positions:
         rows, plain = spec.positions, frame.plain
         ops.append(embedding("position_embedding", frame.tokens, rows, spec.hidden, plain, **where))
+    if spec.token_types:
+        rows, plain = spec.token_types, frame.plain
+        ops.append(embedding("type_embedding", frame.tokens, rows, width, plain, **where))
     if spec.embedding_dim:
         ops.append(gemm("embedding_proj", frame.tokens, spec.hidden, width, types, **where))
     return tuple(ops)
@@ -88,6 +94,8 @@ def pipeline_op(frame: DeviceFrame) -> Op:
 def exit_ops(frame: DeviceFrame) -> Ops:
     """Operators from the stream to a token: final norm, LM head on the last token of each sequence
     or on all that it verifies, logits gathered, sampling."""
+    if frame.spec.kind == "encoder":
+        return encoder_head_ops(frame)
     rows, vocabulary = frame.sampled, frame.spec.vocabulary
     logits = message_bytes(rows, vocabulary)
     return (

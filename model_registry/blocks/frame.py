@@ -23,6 +23,17 @@ _MESSAGE_BYTES = 2.0  # partial sums are exchanged in 16 bit whatever the weight
 
 
 @dataclass(frozen=True, slots=True)
+class EncodedInput:
+    """What each sequence of a group attends to beside its own tokens: an encoder's output.
+
+    tokens: all of it.  fresh: what this step encodes.
+    """
+
+    tokens: Num
+    fresh: Num
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceFrame:
     """One device's part of a step, for a set of equal layers.
 
@@ -31,6 +42,7 @@ class DeviceFrame:
     sampled: tokens of all sequences whose successor is sampled.
     layers: indices of the equal layers; empty at the ends of the model, of which stage says the
     pipeline's.
+    encoded: of each group, where an encoder runs in front.
     """
 
     spec: ModelSpec
@@ -42,6 +54,7 @@ class DeviceFrame:
     sampled: Num
     layers: tuple[int, ...] = ()
     stage: Literal["first", "last"] = "last"
+    encoded: tuple[EncodedInput, ...] = ()
 
     @classmethod
     def for_step(
@@ -64,6 +77,12 @@ class DeviceFrame:
     def stream_tokens(self) -> Num:
         """Tokens of the norms and residuals: split over tp when sequence parallel."""
         return self.tokens / self.par.tp if self.par.sequence_parallel else self.tokens
+
+    @property
+    def newly_encoded(self) -> Num:
+        """Tokens of an encoder's output that this step makes, over all groups."""
+        pairs = zip(self.groups, self.encoded, strict=True)
+        return sum((g.sequences * source.fresh for g, source in pairs), start=np.zeros(()))
 
     @property
     def prompt_tokens(self) -> Num:

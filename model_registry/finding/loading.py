@@ -16,11 +16,13 @@ from model_registry.drafts import mtp_parameters
 from model_registry.finding.catalog import shipped_models
 from model_registry.finding.lookup import resolve_name
 from model_registry.finding.sources import Checkpoint, ModelSource, find_checkpoint
-from model_registry.graph.model import DecoderModel
-from model_registry.kinds import refuse_other_kinds
+from model_registry.graph.model import DescribedModel
+from model_registry.graph.other_kinds import as_kind
+from model_registry.kinds import other_kind, refuse_other_kinds, runs_as_decoder
 from model_registry.quantization.overrides import override_formats, quantised_formats
 from model_registry.quantization.published import published_precision
 from model_registry.quantization.resolve import resolve_precision
+from model_registry.spec import ModelSpec
 
 
 def load(
@@ -52,7 +54,7 @@ def load(
         UnknownPrecision, InvalidValue: bad formats or sizes.
         MissingSpec: only a trace would do, and torch or transformers is not installed.
     """
-    checkpoint = _decoder(source, quant_config)
+    checkpoint = _priced(source, quant_config)
     precision, notes = _in_formats(
         checkpoint,
         weights=weights,
@@ -61,8 +63,8 @@ def load(
         activations=activations,
         compute=compute,
     )
-    if checkpoint.keys.model_type in model_types():
-        return DecoderModel(read_spec(checkpoint.keys), precision, notes, checkpoint.origin)
+    if _is_described(checkpoint):
+        return DescribedModel(_spec_of(checkpoint), precision, notes, checkpoint.origin)
     return _traced_instead(checkpoint, precision, notes)
 
 
@@ -101,12 +103,42 @@ def is_trace_missing(source: ModelSource, *, described: bool = True) -> bool:
     Raises:
         RidgelineError: as `load`.
     """
-    checkpoint = _decoder(source)
-    if not described and checkpoint.keys.model_type in model_types():
+    checkpoint = _priced(source)
+    if not described and _is_described(checkpoint):
         return False
+    refuse_other_kinds(checkpoint.config, checkpoint.name)
     from model_registry.tracing import is_kept
 
     return not is_kept(checkpoint.config)
+
+
+def _is_described(checkpoint: Checkpoint) -> bool:
+    """Whether a builder describes a checkpoint; encoders' layers set to generate are traced."""
+    return checkpoint.keys.model_type in model_types() and not runs_as_decoder(checkpoint.config)
+
+
+def _spec_of(checkpoint: Checkpoint) -> ModelSpec:
+    """The spec of a described checkpoint, as the kind of model that its config says.
+
+    Raises:
+        RidgelineError: as `read_spec` and `as_kind`.
+    """
+    keys = checkpoint.keys
+    spec, found = read_spec(keys), other_kind(checkpoint.config)
+    return as_kind(spec, *found, keys) if found else spec
+
+
+def _priced(source: ModelSource, quant: str | Path | Mapping[str, Any] | None = None) -> Checkpoint:
+    """The checkpoint of a source that a builder describes, whatever its kind, or a decoder.
+
+    Raises:
+        RidgelineError: as `find_checkpoint`.
+        NotADecoder: it is of a kind that nobody has described.
+    """
+    checkpoint = find_checkpoint(source, quant)
+    if not _is_described(checkpoint):
+        refuse_other_kinds(checkpoint.config, checkpoint.name)
+    return checkpoint
 
 
 def _decoder(
@@ -189,7 +221,7 @@ def describe(name: str) -> Mapping[str, Any]:
         UnknownModel: no such name; near names are listed.
     """
     shipped = shipped_models()[resolve_name(name).id]
-    model = DecoderModel(read_spec(find_checkpoint(shipped.id).keys))
+    model = DescribedModel(_spec_of(find_checkpoint(shipped.id)))
     return {
         "name": shipped.id,
         "model_type": shipped.model_type,

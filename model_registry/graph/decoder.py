@@ -66,7 +66,7 @@ def layer_ops(layer: Layer, frame: DeviceFrame) -> Ops:
             parts.append(block_ops(block, frame))
             continue
         parts.append(_streams(module, frame))
-        if layer.norms != "after":
+        if layer.norms != "after" and not (layer.bare and at == 0):
             parts.append(_norm("input_norm" if at == 0 else "post_attention_norm", module, frame))
         parts.append(block_ops(block, frame))
         parts.append(frame.summed(f"{module}_all_reduce", module))

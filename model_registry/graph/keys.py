@@ -188,6 +188,12 @@ class Config:
                 return Config(own, f"{self.name} layer {layer}")
         return Config({}, self.name)
 
+    def renamed(self, spellings: Mapping[str, str]) -> Config:
+        """The same config with keys of this family's own under their canonical names."""
+        self.ignore(*self._keys)
+        own = {spellings.get(key, key): value for key, value in self._keys.items()}
+        return Config(own, self.name)
+
     def ignore(self, *keys: str) -> None:
         """Mark keys as understood: they repeat others, or leave the graph's shape alone."""
         for key in keys:

@@ -1,4 +1,4 @@
-"""`DecoderModel`: a spec in number formats, with the engine's `Model` interface."""
+"""`DescribedModel`: a spec in number formats, with the engine's `Model` interface."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from functools import cached_property
 import numpy as np
 
 from genz_core.errors import UnsupportedModel
+from genz_core.model_kinds import ModelKind
 from genz_core.types import Graph, Num, Op, Parallelism, Precision, Step
 from model_registry.graph.decoder import decoder_graph, equal_layers
 from model_registry.graph.encoder import encoder_graph
+from model_registry.graph.encoder_decoder import Layers, encoder_decoder_graph
 from model_registry.graph.parallel_limits import invalid_reason
-from model_registry.spec import Layer, ModelSpec, VisionTower
+from model_registry.spec import ModelSpec, VisionTower
 
 _SIXTEEN_BIT = Precision(source="16 bit")
 
 
 @dataclass(frozen=True)
-class DecoderModel:
-    """A decoder described by a builder, in given number formats.
+class DescribedModel:
+    """A model described by a builder, in given number formats.
 
     notes: what was resolved or assumed on the way from its name, in words.  source: who published
     the configuration.
@@ -29,15 +31,15 @@ class DecoderModel:
     precision: Precision = _SIXTEEN_BIT
     notes: tuple[str, ...] = ()
     source: str = ""
-    _equal: list[tuple[Layer, tuple[int, ...]]] = field(init=False, repr=False, compare=False)
+    _equal: tuple[Layers, Layers] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_equal", equal_layers(self.spec, self.precision))
+        object.__setattr__(self, "_equal", _equal(self.spec, self.precision))
 
     def __repr__(self) -> str:
         weights = " and ".join(sorted(set(self.precision.weights.values())))
         return (
-            f"DecoderModel({self.name[:80]!r}: {len(self.spec.layers)} layers, "
+            f"DescribedModel({self.name[:80]!r}: {len(self.spec.layers)} layers, "
             f"hidden {self.spec.hidden}, weights {weights}, cache {self.precision.kv})"
         )
 
@@ -47,13 +49,18 @@ class DecoderModel:
         return self.spec.name
 
     @property
+    def kind(self) -> ModelKind:
+        """What it does with its input."""
+        return self.spec.kind
+
+    @property
     def max_context(self) -> int | None:
         """Tokens the positions are made for, None where nothing limits them."""
         return self.spec.max_context
 
     @property
     def parameters(self) -> float:
-        """Parameters of the decoder, tied embeddings once; no vision, no prediction layers."""
+        """Parameters, tied embeddings once; without image encoder and prediction layers."""
         return self._counts[0]
 
     @property
@@ -64,10 +71,7 @@ class DecoderModel:
     @cached_property
     def _counts(self) -> tuple[float, float]:
         """(all, active) parameters, counted on the 16-bit graph of a single device."""
-        equal = equal_layers(self.spec, _SIXTEEN_BIT)
-        ops = decoder_graph(
-            self.spec, _SIXTEEN_BIT, equal, Step.decode(1.0, 1.0), Parallelism()
-        ).ops
+        ops = replace(self, precision=_SIXTEEN_BIT).graph(Step.decode(1.0, 1.0), Parallelism()).ops
         active = sum(_parameters(op) * _active_share(op) for op in ops)
         return sum(_parameters(op) for op in ops), active
 
@@ -96,17 +100,30 @@ class DecoderModel:
             raise UnsupportedModel(f"{self.name} has no image encoder that is described")
         return self.spec.vision
 
-    def with_precision(self, precision: Precision) -> DecoderModel:
-        """The same decoder in other number formats; its notes stay as they are."""
+    def with_precision(self, precision: Precision) -> DescribedModel:
+        """The same model in other number formats; its notes stay as they are."""
         return replace(self, precision=precision)
 
     def graph(self, step: Step, parallelism: Parallelism) -> Graph:
         """The operators of one step on one device of the split."""
-        return decoder_graph(self.spec, self.precision, self._equal, step, parallelism)
+        encoder, own = self._equal
+        if self.spec.encoder is not None:
+            layers = (encoder, own)
+            return encoder_decoder_graph(self.spec, self.precision, layers, step, parallelism)
+        if self.kind == "diffusion":
+            step = Step(tuple(replace(g, sampled=g.new_tokens) for g in step.groups))
+        return decoder_graph(self.spec, self.precision, own, step, parallelism)
 
     def invalid(self, parallelism: Parallelism) -> str | None:
         """Why these (scalar) degrees cannot split the model, with the nearest that can."""
         return invalid_reason(self.spec, parallelism)
+
+
+def _equal(spec: ModelSpec, precision: Precision) -> tuple[Layers, Layers]:
+    """Equal layers of the encoder, none where there is none, and of the model's own layers."""
+    inner = spec.encoder
+    apart = replace(precision, by_layer={})
+    return equal_layers(inner, apart) if inner else [], equal_layers(spec, precision)
 
 
 def _parameters(op: Op) -> float:

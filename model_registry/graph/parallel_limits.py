@@ -27,10 +27,24 @@ def invalid_reason(spec: ModelSpec, par: Parallelism) -> str | None:
             return f"{name} {degree:g} is no degree of parallelism; use a whole number from 1"
     if degrees["pp"] > len(spec.layers):
         return f"pp {degrees['pp']:g} exceeds the {len(spec.layers)} layers of {spec.name}"
+    if spec.kind != "decoder" and (reason := _undivided(spec, degrees)):
+        return reason
     limits = split_limits(spec)
     return _exceeded(spec, limits, "tp", int(degrees["tp"])) or _experts_reason(
         spec, limits, degrees, _scalar(par.expert_tp)
     )
+
+
+def _undivided(spec: ModelSpec, degrees: Mapping[str, float]) -> str | None:
+    """Why an encoder or what runs one is split by pipelines or contexts, which no engine does."""
+    for name in ("pp", "cp"):
+        if degrees[name] > 1:
+            kind = f"{spec.kind} model"
+            return (
+                f"{name} {degrees[name]:g} splits {spec.name}, of the kind {kind}, whose passes no "
+                "engine divides that way; use tp or dp"
+            )
+    return None
 
 
 def split_limits(spec: ModelSpec) -> list[SplitLimit]:
@@ -39,7 +53,8 @@ def split_limits(spec: ModelSpec) -> list[SplitLimit]:
 
 
 def _limits_of(spec: ModelSpec) -> list[SplitLimit]:
-    blocks = dict.fromkeys(block for layer in spec.layers for block in layer.blocks)
+    layers = (*(spec.encoder.layers if spec.encoder else ()), *spec.layers)
+    blocks = dict.fromkeys(block for layer in layers for block in layer.blocks)
     return list(dict.fromkeys(limit for block in blocks for limit in block.limits()))
 
 

@@ -18,7 +18,7 @@ from genz_core.precision import bytes_of
 from genz_core.types import Graph, Group, Model, Op, Parallelism, Precision, Step
 from model_registry.finding.loading import load, traced
 from model_registry.finding.sources import ModelSource, find_checkpoint
-from model_registry.graph.model import DecoderModel
+from model_registry.graph.model import DescribedModel
 from model_registry.modules.polynomial import Polynomial, fit_grid
 from model_registry.reports.static_table import checked_count
 
@@ -54,7 +54,7 @@ def open_model(
     if trace or without:
         return traced(source, without=without, **formats), "trace"
     model = load(source, **formats)
-    return model, "builder" if isinstance(model, DecoderModel) else "trace"
+    return model, "builder" if isinstance(model, DescribedModel) else "trace"
 
 
 def structure(

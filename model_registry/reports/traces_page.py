@@ -20,7 +20,7 @@ from genz_core.errors import RidgelineError
 from genz_core.types import Model, Parallelism, Step
 from model_registry.finding.catalog import shipped_models
 from model_registry.finding.loading import load
-from model_registry.graph.model import DecoderModel
+from model_registry.graph.model import DescribedModel
 from model_registry.reports.symbolic import graph_total
 from model_registry.tracing import trace
 from model_registry.tracing.building import default_config
@@ -91,7 +91,7 @@ def _beside_builder(config: Mapping[str, Any], traced: Model) -> str:
         built = load(config)
     except RidgelineError:
         return ""
-    if not isinstance(built, DecoderModel):
+    if not isinstance(built, DescribedModel):
         return ""
     worst = abs(built.parameters / traced.parameters - 1.0)
     for step in _STEPS.values():

@@ -7,11 +7,13 @@ which not every layer is equal.  Sizes are of the whole model, before any split.
 """
 
 from model_registry.spec.drafts import DraftInput
+from model_registry.spec.ends import HeadProjection, SoundInput
 from model_registry.spec.feed_forwards import FeedForward, LayerInput, Mixture, ShortcutMixture
 from model_registry.spec.limits import SplitLimit
 from model_registry.spec.mixers import (
     Attention,
     CompressedAttention,
+    CrossAttention,
     DeltaNet,
     Indexer,
     LatentAttention,
@@ -28,10 +30,12 @@ __all__ = [
     "Attention",
     "Block",
     "CompressedAttention",
+    "CrossAttention",
     "DeltaNet",
     "DraftInput",
     "FeedForward",
     "GatedRecurrence",
+    "HeadProjection",
     "Indexer",
     "LatentAttention",
     "Layer",
@@ -48,6 +52,7 @@ __all__ = [
     "ShortConvolution",
     "ShortcutMixture",
     "SideBySide",
+    "SoundInput",
     "SplitLimit",
     "VisionTower",
 ]

@@ -37,6 +37,9 @@ class Attention:
     keys_are_values: one projection makes both.
     inputs: width of what its projections read, 0 for the model's.
     indexer: chooses the tokens that a query sees (block-sparse attention), None for all.
+    causal: False where tokens see each other on both sides; nothing is cached then, and a window
+    lies around its token.  distances: rows of a table of biases by distance, one a head.
+    inner_norm: a norm of all heads' output, in front of the output projection.
     """
 
     module: ClassVar[str] = "attention"
@@ -57,6 +60,9 @@ class Attention:
     keys_are_values: bool = False
     inputs: int = 0
     indexer: Indexer | None = None
+    causal: bool = True
+    distances: int = 0
+    inner_norm: bool = False
 
     @property
     def values(self) -> int:
@@ -67,6 +73,32 @@ class Attention:
     def gate_width(self) -> int:
         """Columns of the output gate in the query projection, all heads together."""
         return {"": 0, "element": self.heads * self.values, "head": self.heads}[self.output_gate]
+
+    def limits(self) -> tuple[SplitLimit, ...]:
+        """tp divides its heads; key-value heads are copied where tp exceeds them."""
+        return _attention_limits(self.heads, self.kv_heads)
+
+
+@dataclass(frozen=True, slots=True)
+class CrossAttention:
+    """Attention of a decoder over the output of an encoder.
+
+    Keys and values are made of the encoder's output once, and kept for the steps that follow.
+    inputs: width of the encoder's output, 0 for the model's.  qkv_bias, key_bias: of queries and
+    values, and of keys.  norm: of queries and keys, over one head's width.  gates: learned scalars
+    on what a layer adds to the stream.
+    """
+
+    module: ClassVar[str] = "cross_attention"
+    heads: int
+    kv_heads: int
+    head_dim: int
+    inputs: int = 0
+    qkv_bias: bool = False
+    key_bias: bool = False
+    output_bias: bool = False
+    norm: bool = False
+    gates: int = 0
 
     def limits(self) -> tuple[SplitLimit, ...]:
         """tp divides its heads; key-value heads are copied where tp exceeds them."""

@@ -9,12 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from genz_core.model_kinds import ModelKind
 from model_registry.spec.drafts import DraftInput
+from model_registry.spec.ends import HeadProjection, SoundInput
 from model_registry.spec.feed_forwards import FeedForward, LayerInput, Mixture, ShortcutMixture
 from model_registry.spec.limits import SplitLimit
 from model_registry.spec.mixers import (
     Attention,
     CompressedAttention,
+    CrossAttention,
     DeltaNet,
     LatentAttention,
     Mamba,
@@ -27,6 +30,7 @@ from model_registry.spec.towers import VisionTower
 
 Mixer = (
     Attention
+    | CrossAttention
     | LatentAttention
     | CompressedAttention
     | SharedTransformer
@@ -61,7 +65,7 @@ class Layer:
     parallel: all blocks read one norm's output and are added together (one all-reduce).
     norms: in front of every block ("before"), behind it ("after"), or "both";
     parallel_norms: how many norms a parallel layer has in front.
-    extra_norms: further norms of the model's width.
+    extra_norms: further norms of the model's width.  bare: no norm in front of the first block.
     """
 
     blocks: tuple[Block, ...]
@@ -69,11 +73,12 @@ class Layer:
     norms: Literal["before", "after", "both"] = "before"
     parallel_norms: int = 1
     extra_norms: int = 0
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """A decoder, in terms that no family's config has to itself.
+    """A model, in terms that no family's config has to itself; a decoder unless `kind` differs.
 
     positions: rows of a learned position table, 0 for none.  embedding_dim: width of the token
     table where a projection follows it (OPT-350M), 0 for the model's.  embedding_norm: a norm
@@ -86,6 +91,10 @@ class ModelSpec:
     draft: input of a draft head, None for a model of its own.
     max_context: tokens the positions are made for, None where nothing limits them.  notes: what
     the family's reader assumed, in words.
+    kind: what it does with its input.  token_types: rows of a table of segments.  heads: what an
+    encoder ends in.  sound: what stands in place of the token table.
+    encoder: of an encoder-decoder, whose own layers then are the decoder's; shared_table: both read
+    one token table.  start_tokens: that its decoder starts from.
     """
 
     name: str
@@ -108,3 +117,10 @@ class ModelSpec:
     streams: int = 0
     vision: VisionTower | None = None
     notes: tuple[str, ...] = ()
+    kind: ModelKind = "decoder"
+    token_types: int = 0
+    heads: tuple[HeadProjection, ...] = ()
+    sound: SoundInput | None = None
+    encoder: ModelSpec | None = None
+    shared_table: bool = False
+    start_tokens: int = 1

@@ -30,7 +30,8 @@ SYSTEM = System(
 )
 
 #: Kinds whose operators have sequences with new tokens: prefill and decode are priced apart.
-OF_SEQUENCES = ("attention", "mla_attention", "sparse_attention", "ssm", "linear_attention")
+OF_SEQUENCES = ("attention", "mla_attention", "sparse_attention", "cross_attention", "ssm",
+                "linear_attention")  # fmt: skip
 PHASES = ("prefill", "decode")
 CASES = [
     (kind, phase) for kind in KINDS for phase in (PHASES if kind in OF_SEQUENCES else PHASES[:1])
@@ -51,6 +52,12 @@ SIZES: Mapping[str, Mapping[str, st.SearchStrategy[int]]] = {
     "attention": {**_CONTEXT, "kv_heads": heads, "heads_per_kv": st.sampled_from([1, 4, 8])},
     "mla_attention": {**_CONTEXT, "heads": heads},
     "sparse_attention": {**_CONTEXT, "heads": heads, "top_k": st.sampled_from([64, 2048])},
+    "cross_attention": {
+        "sequences": few,
+        "new_tokens": tokens,
+        "encoded_tokens": tokens,
+        "heads": heads,
+    },
     "moe": {"tokens": tokens, "hidden": width, "intermediate": width, "top_k": st.integers(1, 8)},
     "ssm": {"sequences": few, "new_tokens": tokens, "channels": width},
     "linear_attention": {"sequences": few, "new_tokens": tokens, "heads": heads},
@@ -89,6 +96,11 @@ def _sparse(d: Mapping[str, Num]) -> Op:
     return op.sparse_attention("x", *lengths, _latent(d), d["top_k"])
 
 
+def _cross(d: Mapping[str, Num]) -> Op:
+    lengths = (d["sequences"], d["new_tokens"], d["encoded_tokens"])
+    return op.cross_attention("x", *lengths, op.Heads(d["heads"], d["heads"], 64))
+
+
 def _moe(d: Mapping[str, Num]) -> Op:
     bank = op.Experts(64, 16, d["top_k"], d["hidden"], d["intermediate"])
     return op.moe("x", d["tokens"], bank)
@@ -116,6 +128,7 @@ BUILDERS: Mapping[str, Callable[[Mapping[str, Any]], Op]] = {
     "attention": _attention,
     "mla_attention": _mla,
     "sparse_attention": _sparse,
+    "cross_attention": _cross,
     "moe": _moe,
     "ssm": lambda d: op.ssm_scan("x", d["sequences"], d["new_tokens"], d["channels"], 128),
     "linear_attention": lambda d: op.linear_attention(

@@ -5,6 +5,7 @@
 Each configuration builds transformers' own model on PyTorch's meta device; the counts go to
 tests/golden/meta_parameters.json with the version that made them.  Text models only: vision
 towers and their projectors are left out, multi-token-prediction layers are not built there.
+Encoders and encoder-decoders are built as the class that their configuration names.
 A type that transformers does not know is left out of the file.
 """
 
@@ -49,10 +50,15 @@ def count(config: dict[str, Any]) -> int:
         }
     parsed = AutoConfig.for_model(SAME_MODULES.get(kind, kind), **facts)
     parsed._experts_implementation = "eager"
+    named_class = _class_of_no_decoder({**facts, "model_type": kind})
     text_only = "vision_config" not in facts and type(parsed) in AutoModelForCausalLM._model_mapping
     maker = AutoModelForCausalLM if text_only else AutoModelForImageTextToText
     with torch.device("meta"):
-        model = maker.from_config(parsed, attn_implementation="eager")
+        if named_class:
+            parsed._attn_implementation = "eager"
+            model = named_class(parsed)
+        else:
+            model = maker.from_config(parsed, attn_implementation="eager")
     model.tie_weights()
     named = dict(model.named_parameters(remove_duplicate=True))
     return sum(
@@ -60,6 +66,16 @@ def count(config: dict[str, Any]) -> int:
         for name, parameter in named.items()
         if not any(part in name for part in NOT_TEXT)
     )
+
+
+def _class_of_no_decoder(facts: dict[str, Any]) -> Any:
+    """transformers' class that a config of another kind than a decoder names, else None."""
+    import transformers
+
+    from model_registry.kinds import other_kind
+
+    names = facts.get("architectures") or [""]
+    return getattr(transformers, names[0], None) if other_kind(facts) else None
 
 
 def main() -> None:

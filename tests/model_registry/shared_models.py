@@ -5,7 +5,7 @@ from functools import cache
 import model_registry
 from genz_core.types import Precision
 from model_registry.finding.catalog import shipped_models
-from model_registry.graph.model import DecoderModel
+from model_registry.graph.model import DescribedModel
 from model_registry.modules import derive_model
 from model_registry.modules.entry import ModuleEntry
 from model_registry.quantization.resolve import resolve_precision
@@ -14,10 +14,10 @@ from tests.model_registry.tracing_cases import tiny
 
 
 @cache
-def built(name: str, weights: str = "", kv: str = "") -> DecoderModel:
+def built(name: str, weights: str = "", kv: str = "") -> DescribedModel:
     """A shipped model as its builder describes it."""
     model = model_registry.load(name, weights=weights, kv=kv)
-    assert isinstance(model, DecoderModel)
+    assert isinstance(model, DescribedModel)
     return model
 
 

@@ -134,6 +134,7 @@ def _print(scenario: Scenario, chosen: TableFormat) -> None:
     """Print the figures and operators of a scenario."""
     from app.scenario import intervals
     from app.scenario.local_files import resolve_local
+    from app.scenario.reading import phases_of
     from app.scenario.scenario import estimate_resolved
     from app.scenario.summary import facts, operator_rows
     from app.wording.tables import render, to_json
@@ -141,7 +142,8 @@ def _print(scenario: Scenario, chosen: TableFormat) -> None:
     resolved = resolve_local(scenario)
     result = estimate_resolved(resolved)
     summary = facts(resolved, result)
-    operators = {phase: operator_rows(getattr(result, phase)) for phase in ("prefill", "decode")}
+    phases = phases_of(result.model)
+    operators = {phase: operator_rows(getattr(result, phase)) for phase in phases}
     if chosen is TableFormat.json:
         typer.echo(to_json({**summary, "operators": operators}))
         return

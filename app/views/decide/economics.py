@@ -8,7 +8,7 @@ from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 
-setup, resolved, _ = sidebar.priced_setup()
+setup, resolved, _ = sidebar.priced_setup("page Economics")
 s = setup.scenario
 st.title("Economics", anchor=False)
 st.caption(

@@ -7,7 +7,7 @@ from app.dashboard.panels import chip, sensitivity
 from app.wording import quantities
 from app.wording.markdown import plain
 
-setup, resolved, _ = sidebar.priced_setup()
+setup, resolved, _ = sidebar.priced_setup("page Sensitivity")
 s = setup.scenario
 st.title("Sensitivity", anchor=False)
 st.caption(

@@ -14,7 +14,7 @@ from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 from genz_core.step import StepEstimate
-from model_registry.graph.model import DecoderModel
+from model_registry.graph.model import DescribedModel
 
 setup, resolved, _ = sidebar.priced_setup()
 look = export.look()
@@ -31,7 +31,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         "Phase", PHASES, default="decode", required=True,
         key="inside_phase", bind="query-params", label_visibility="collapsed",
     )  # fmt: skip
-    described = isinstance(resolved.model, DecoderModel)
+    described = isinstance(resolved.model, DescribedModel)
     with_trace = described and st.toggle(
         "Trace beside it", key="with_trace",
         help="Run transformers' own code of this model on the meta device, from its config alone: "

@@ -5,13 +5,16 @@ import streamlit as st
 from app.charts import breakdown
 from app.dashboard import display_tables, export, sidebar
 from app.scenario import intervals
-from app.scenario.levers import PHASES
+from app.scenario.reading import phases_of
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
 
 setup, resolved, estimate = sidebar.priced_setup()
 look = export.look()
+PHASES = phases_of(estimate.model)
 NAMES = {"prefill": "Prefill step", "decode": "Decode step"}
+if len(PHASES) == 1:
+    NAMES = {"prefill": "The pass"}
 EXPLANATION = """
 The resource that binds an operator gets its **bound**: FLOPs / dense peak, bytes / memory
 bandwidth, or message / link bandwidth. What the prediction adds is **launch and inefficiency**:
@@ -32,11 +35,14 @@ parts = {phase: parts_of(step) for phase, step in steps.items()}
 totals = {NAMES[p]: intervals.step_latency(estimate, p) for p in steps}
 by_class = {NAMES[p]: intervals.by_class(step) for p, step in steps.items()}
 classes = breakdown.time_by_class(by_class, totals, look)
-export.chart(classes, "classes", "Share of prefill and decode by operator class")
+export.chart(classes, "classes", f"Share of {' and '.join(totals)} by operator class")
 request = quantities.seconds(resolved.engine.host_request_s)
+first = f"TTFT is the prefill step and {request} of host time for the request; TPOT is the mean"
 st.caption(
-    f"TTFT is the prefill step and {request} of host time for the request; TPOT is the mean decode "
-    "step over the output. A class's interval is under the pointer."
+    f"{first} decode step over the output. A class's interval is under the pointer."
+    if len(PHASES) > 1
+    else f"Latency is the pass and {request} of host time for the request. A class's interval is "
+    "under the pointer."
 )
 
 
@@ -44,8 +50,9 @@ st.caption(
 def one_phase() -> None:
     """Draw the choice of a phase, its causes, its layer groups and its operators."""
     phase = st.segmented_control(
-        "Phase", PHASES, default="decode", required=True,
-        key="phase", bind="query-params", label_visibility="collapsed",
+        "Phase", PHASES, default=PHASES[-1], required=True,
+        key="phase" if len(PHASES) > 1 else "pass", label_visibility="collapsed",
+        bind="query-params" if len(PHASES) > 1 else None,
     )  # fmt: skip
     table = intervals.operator_table(steps[phase])
     whole = totals[NAMES[phase]]

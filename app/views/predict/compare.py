@@ -7,7 +7,7 @@ from app.charts import comparison
 from app.dashboard import cached, display_tables, export, own_definitions, pinned, sidebar
 from app.dashboard.panels import compare_by
 from app.scenario import intervals
-from app.scenario.levers import PHASES
+from app.scenario.reading import phases_of
 from app.scenario.setup import setup_from
 from app.scenario.summary import step_of
 from app.wording.markdown import plain
@@ -75,19 +75,22 @@ for phase, title in (
     ("prefill", "Prefill step by operator class"),
     ("decode", "Decode step by operator class"),
 ):
-    totals = {n: intervals.step_latency(e, phase) for n, e in zip(names, estimates, strict=True)}
-    classes = [intervals.by_class(step_of(e, phase)) for e in estimates]
+    having = [(n, e) for n, e in zip(names, estimates, strict=True) if phase in phases_of(e.model)]
+    if not having:
+        continue
+    totals = {n: intervals.step_latency(e, phase) for n, e in having}
+    classes = [intervals.by_class(step_of(e, phase)) for _, e in having]
     figures[phase] = comparison.stacked_by_class(totals, classes, title, look)
     export.chart(figures[phase], f"compare-{phase}", title)
 changes = {
     name: {
         figure: value
-        for phase in PHASES
-        for figure, value in display_tables.class_times_by_scenario(names, estimates, phase)[
+        for phase in phases_of(estimate.model)
+        for figure, value in display_tables.class_times_by_scenario([name], [estimate], phase)[
             name
         ].items()
     }
-    for name in names
+    for name, estimate in zip(names, estimates, strict=True)
 }
 st.subheader("Per operator class", anchor=False)
 st.dataframe(

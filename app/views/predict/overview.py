@@ -7,11 +7,12 @@ from app.dashboard import cached, display_tables, explanations, export, pinned, 
 from app.dashboard.widgets import card
 from app.scenario import intervals
 from app.scenario.intervals import Latency
-from app.scenario.levers import PHASES
+from app.scenario.reading import phases_of
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core import economics
+from genz_core.model_kinds import generates
 
 setup, resolved, estimate = sidebar.priced_setup()
 s = setup.scenario
@@ -21,28 +22,41 @@ st.caption(explanations.configuration(setup, resolved, estimate))
 if estimate.status[0] != "ok":
     st.warning(f"Does not fit: {plain(estimate.message())}.", icon=":material/memory:")
 
-memory = estimate.memory
-rate = float(estimate.output_tokens_per_s[0])
+memory, reads = estimate.memory, not generates(estimate.model)
+phases = phases_of(estimate.model)
+METRICS = {"prefill": "Latency" if reads else "TTFT", "decode": "TPOT"}
+sequences = float(estimate.sequences_per_s[0])
+rate = sequences * s.isl if reads else float(estimate.output_tokens_per_s[0])
 cost = economics.usd_per_million_tokens(resolved.system, estimate.devices, rate)
-with st.grid(5, min_column_width=150):
+with st.grid(4 if reads else 5, min_column_width=150):
     card(
-        "TTFT",
+        METRICS["prefill"],
         quantities.seconds(float(estimate.ttft_s[0])),
         f"bound {quantities.seconds(float(estimate.bound_ttft_s[0]))}",
-        "Time to first token: one prefill of the whole batch.",
+        "Time of the whole batch: one pass over its input."
+        if reads
+        else "Time to first token: one prefill of the whole batch.",
     )
-    card(
-        "TPOT",
-        quantities.seconds(float(estimate.tpot_s[0])),
-        f"bound {quantities.seconds(float(estimate.bound_tpot_s[0]))}",
-        "Time per output token after the first: the mean decode step.",
-    )
-    card(
-        "Output throughput",
-        quantities.tokens_rate(rate),
-        f"{quantities.tokens_rate(rate / float(estimate.devices))} per device",
-        "Output tokens of the whole deployment per second, prefill included.",
-    )
+    if reads:
+        card(
+            "Throughput",
+            quantities.rate(sequences, "sequences/s"),
+            f"{quantities.tokens_rate(rate)} read",
+            "Sequences of the whole deployment per second.",
+        )
+    else:
+        card(
+            "TPOT",
+            quantities.seconds(float(estimate.tpot_s[0])),
+            f"bound {quantities.seconds(float(estimate.bound_tpot_s[0]))}",
+            "Time per output token after the first: the mean decode step.",
+        )
+        card(
+            "Output throughput",
+            quantities.tokens_rate(rate),
+            f"{quantities.tokens_rate(rate / float(estimate.devices))} per device",
+            "Output tokens of the whole deployment per second, prefill included.",
+        )
     card(
         "Memory per device",
         quantities.size(float(memory.total_bytes[0])),
@@ -54,35 +68,36 @@ with st.grid(5, min_column_width=150):
         "Cost per 1M tokens",
         quantities.dollars(float(cost)) if cost is not None else "no price",
         explanations.rent_words(resolved.system),
-        "Rent of all devices over the output tokens they produce in that time.",
+        f"Rent of all devices over the {'input' if reads else 'output'} tokens in that time.",
     )
 
 st.caption(explanations.trust(estimate))
 
 levers = cached.levers(setup)
-for phase, metric in (("prefill", "TTFT"), ("decode", "TPOT")):
+NAMES = {phase: "The pass" if reads else f"{phase.capitalize()} step" for phase in phases}
+for phase in phases:
     step = step_of(estimate, phase)
-    limit = quantities.limits(phase.capitalize(), parts_of(step))
-    st.markdown(f"{limit}; {quantities.advice(metric, levers[phase])}.")
+    limit = quantities.limits("The pass" if reads else phase.capitalize(), parts_of(step))
+    st.markdown(f"{limit}; {quantities.advice(METRICS[phase], levers[phase])}.")
 
 look = export.look()
-steps = {f"{phase.capitalize()} step": phase for phase in PHASES}
+steps = {NAMES[phase]: phase for phase in phases}
 parts = {name: parts_of(step_of(estimate, p)) for name, p in steps.items()}
 totals = {name: intervals.step_latency(estimate, p) for name, p in steps.items()}
 latencies = {
-    name.upper(): {
+    METRICS[phase]: {
         "bound": Latency(float(getattr(estimate, f"bound_{name}_s")[0])),
         "predicted": intervals.latency(estimate, f"{name}_s"),
     }
-    for name in ("ttft", "tpot")
+    for phase, name in zip(phases, ("ttft", "tpot"), strict=False)
 }
 bars = breakdown.bound_and_predicted(latencies, look)
 causes = breakdown.time_by_cause(parts, totals, look)
 left, right = st.columns([2, 3], gap="medium")
 with left:
-    export.chart(bars, "bound-predicted", "Bound and predicted time of TTFT and TPOT")
+    export.chart(bars, "bound-predicted", f"Bound and predicted time of {' and '.join(latencies)}")
 with right:
-    export.chart(causes, "causes", "Share of prefill and decode by cause")
+    export.chart(causes, "causes", f"Share of {' and '.join(steps)} by cause")
 
 with st.container(horizontal=True):
     with st.popover("How these numbers come about", icon=":material/function:"):

@@ -8,12 +8,13 @@ import streamlit as st
 from app.charts import roofline
 from app.dashboard import cached, display_tables, export, sidebar
 from app.scenario import intervals
-from app.scenario.levers import PHASES
+from app.scenario.reading import phases_of
 from app.scenario.summary import step_of
 from app.wording import quantities
 from app.wording.markdown import plain
 
 setup, resolved, estimate = sidebar.priced_setup()
+PHASES = phases_of(estimate.model)
 AXES = {"batch": "batch", "input length": "isl"}
 POWERS = {"batch": range(0, 11), "isl": range(7, 18)}
 EXPLANATION = """
@@ -32,11 +33,13 @@ right and up the diagonal, its attention stays.
 
 def controls() -> tuple[list[str], str, tuple[int, ...], int]:
     """Draw the controls; returns phases, the slider's axis, its values, and the chosen index."""
+    phases: list[str] = []
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        phases = st.segmented_control(
-            "Phases", PHASES, selection_mode="multi", default=PHASES,
-            key="roofline_phases", bind="query-params",
-        )  # fmt: skip
+        if len(PHASES) > 1:
+            phases = st.segmented_control(
+                "Phases", PHASES, selection_mode="multi", default=PHASES,
+                key="roofline_phases", bind="query-params",
+            )  # fmt: skip
         title = st.segmented_control(
             "Slider moves", list(AXES), default="batch", required=True,
             key="roofline_axis", bind="query-params",

@@ -32,7 +32,7 @@ lengths, load and degrees lie; far from all of them the figures come from the en
 Page Accuracy says how far off either is.
 """
 
-setup, resolved, _ = sidebar.priced_setup()
+setup, resolved, _ = sidebar.priced_setup("page Serving")
 s = setup.scenario
 look = export.look()
 st.title("Serving", anchor=False)

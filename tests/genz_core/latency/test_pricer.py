@@ -32,6 +32,7 @@ OF_TOKENS = {
     "attention": lambda n, b=1: op.attention("x", b, n, 100, HEADS),
     "mla_attention": lambda n, b=1: op.attention("x", b, n, 100, LATENT, kind="mla_attention"),
     "sparse_attention": lambda n, b=1: op.sparse_attention("x", b, n, 100, LATENT, 64),
+    "cross_attention": lambda n, b=1: op.cross_attention("x", b, n, 1500, HEADS),
     "moe": lambda n: op.moe("x", n, BANK),
     "ssm": lambda n, b=1: op.ssm_scan("x", b, n, 4096, 128),
     "linear_attention": lambda n, b=1: op.linear_attention("x", b, n, 32, 128, 128),

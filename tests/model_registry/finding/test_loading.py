@@ -100,7 +100,7 @@ def test_a_builder_prints_as_one_line_with_its_shape_and_formats() -> None:
     model = model_registry.load("deepseek-ai/DeepSeek-V3", weights="fp8", kv="bf16")
     text = repr(model)
     assert len(text) < 200 and "\n" not in text
-    assert text.startswith("DecoderModel('deepseek-ai/DeepSeek-V3': 61 layers, hidden 7168")
+    assert text.startswith("DescribedModel('deepseek-ai/DeepSeek-V3': 61 layers, hidden 7168")
     assert "weights bf16 and fp8_block, cache bf16" in text
 
 

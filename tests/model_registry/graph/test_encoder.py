@@ -9,7 +9,7 @@ import model_registry
 from genz_core.errors import UnsupportedModel
 from genz_core.types import Graph, Parallelism
 from model_registry.finding.catalog import shipped_models
-from model_registry.graph.model import DecoderModel
+from model_registry.graph.model import DescribedModel
 from tests.model_registry.shared_models import built
 
 ONE = Parallelism()
@@ -115,4 +115,4 @@ def test_vision_parameters_are_those_of_transformers_model(
         if any(part in name for part in ("visual", "vision", "projector", "mm_"))
     )
     written = model_registry.load(json.loads(config.to_json_string(use_diff=False)))
-    assert isinstance(written, DecoderModel) and written.vision_parameters == counted
+    assert isinstance(written, DescribedModel) and written.vision_parameters == counted

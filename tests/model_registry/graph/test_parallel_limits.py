@@ -12,6 +12,7 @@ from model_registry.spec import (
     Attention,
     Block,
     CompressedAttention,
+    CrossAttention,
     DeltaNet,
     FeedForward,
     GatedRecurrence,
@@ -34,6 +35,7 @@ from tests.model_registry.shared_models import built
 #: A block of every type, with the sizes that each degree must divide.
 LIMITS: list[tuple[Block, set[str]]] = [
     (Attention(32, 8, 128), {"tp: 32 attention heads", "tp: 8 KV heads, copied"}),
+    (CrossAttention(20, 20, 64), {"tp: 20 attention heads", "tp: 20 KV heads, copied"}),
     (LatentAttention(128, 1536, 512, 128, 64, 128), {"tp: 128 attention heads"}),
     (
         CompressedAttention(64, 512, 1024, 64, 128, 4, 8, 1024),
