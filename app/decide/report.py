@@ -127,10 +127,18 @@ def script(named: Named) -> str:
         mark = "" if at == 1 else "# "
         lines += ["", f"# plan {at}: {headline(plan)}"]
         lines += [f"# {note}" for note in plan["launch_notes"]]
+        lines += [mark + line for line in _written(plan["launch_files"])]
         lines += [f"{mark}{line} &" for line in plan["launch"].splitlines()]
     if named["plans"]:
         lines += ["wait", "", "# check it:", f"# {named['plans'][0]['benchmark']}"]
     return "\n".join(" ".join(line.splitlines()) for line in lines) + "\n"
+
+
+def _written(files: Mapping[str, str]) -> Iterable[str]:
+    """Shell commands that write the files which launch lines name, a line of one each."""
+    for name, text in files.items():
+        lines = " ".join(shlex.quote(line) for line in text.splitlines())
+        yield f"printf '%s\\n' {lines} > {name}"
 
 
 def html(named: Named, answer: Answer) -> str:
@@ -194,7 +202,9 @@ def _commands(named: Named) -> list[tuple[str, str]]:
     if named["plans"]:
         best = named["plans"][0]
         version = f"{best['engine']} {best['launch_version']}".strip()
-        found += [(f"Start it ({version})", best["launch"]), ("Check it", best["benchmark"])]
+        written = "\n".join(_written(best["launch_files"]))
+        start = f"{written}\n{best['launch']}".strip()
+        found += [(f"Start it ({version})", start), ("Check it", best["benchmark"])]
     if named["measurement"]:
         found.append(("Narrow its interval", named["measurement"]["command"]))
     return [(name, text) for name, text in found if text]

@@ -5,11 +5,10 @@ Options are data (`engine_flags.yaml`), each read in the documentation or the so
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import yaml
 
 from app.planning.demand import Demand
 from app.planning.families import Family
+from app.planning.launch_options import filled, in_front
 from genz_core.deployment import bulk_format
 from genz_core.types import System
 
@@ -33,16 +33,19 @@ _PER_USER = 10
 class Launch:
     """How a plan is started and checked.
 
-    lines: commands, one a replica or worker.  notes: what they leave open.  benchmark: the
-    command that measures what was predicted.  version: of the engine whose options these are.
-    sources: where they were read.
+    lines: commands, one a replica or worker, and what stands in front where a program brings it.
+    notes: what they leave open.  benchmark: the command that measures what was predicted.
+    version: of the engine whose options these are.  checked: how they were read.  sources: where.
+    files: texts that the lines name, by file name.
     """
 
     lines: tuple[str, ...]
     notes: tuple[str, ...] = ()
     benchmark: str = ""
     version: str = ""
+    checked: str = ""
     sources: tuple[Mapping[str, str], ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 @cache
@@ -65,21 +68,26 @@ def launch(model: str, family: Family, row: Mapping[str, float], demand: Demand)
         return Launch((), (f"no launch lines are kept for {engine}",))
     lines: list[str] = []
     notes: list[str] = []
-    for pool in _pools(family, row):
-        words, said = _words(flags, family, pool, demand)
+    files: dict[str, str] = {}
+    pools = _pools(family, row)
+    first = _PORT + (sum(pool.count for pool in pools) > 1)
+    ports: dict[str, list[int]] = {}
+    for pool in pools:
+        words, said, written = _words(flags, family, pool, demand)
         notes += said
+        files |= written
         command = " ".join([flags["command"].format(model=shlex.quote(model)), *words])
-        lines += _numbered(command, flags, pool, len(lines))
-    if family.prefill is not None:
-        notes.append(f"in front: {flags['router']}")
-    elif len(lines) > 1:
-        notes.append("in front: a router that sends each request to the least loaded replica")
+        ports[pool.role] = [first + len(lines) + at for at in range(pool.count)]
+        lines += [f"{command} {flags['port'].format(value=port)}" for port in ports[pool.role]]
+    line, said, written = in_front(flags, ports)
     return Launch(
-        tuple(lines),
-        tuple(dict.fromkeys([*_formats(model, family, flags), *notes])),
+        tuple([*lines, *line]),
+        tuple(dict.fromkeys([*_formats(model, family, flags), *notes, *said])),
         benchmark(model, demand, row),
         str(flags["version"]),
+        str(flags["checked"]),
         tuple(flags["sources"]),
+        files | written,
     )
 
 
@@ -118,10 +126,35 @@ def _pools(family: Family, row: Mapping[str, float]) -> list[_Pool]:
 
 def _words(
     flags: Mapping[str, Any], family: Family, pool: _Pool, demand: Demand
-) -> tuple[list[str], list[str]]:
-    """The options of a server, and notes on what they cannot say."""
-    options, engine = flags["options"], family.resolved.engine
-    ranks = pool.tp * pool.dp
+) -> tuple[list[str], list[str], dict[str, str]]:
+    """The options of a server, notes on what they cannot say, and the file that they name."""
+    options, kept = flags["options"], flags.get("settings", {})
+    asked = _asked(family, pool, demand)
+    values = _values(family, demand)
+    merged: dict[str, Any] = {}
+    for name, value in asked.items():
+        if name in kept:
+            merged |= filled(kept[name], {**values, "value": value})
+    words = [
+        options[name].format(**{**values, "value": value})
+        for name, value in asked.items()
+        if name in options
+    ]
+    notes = [str(said) for name, said in flags.get("notes", {}).items() if name in asked]
+    if pool.nodes > 1:
+        notes.insert(0, f"a {pool.role or 'replica'} spans {pool.nodes} nodes")
+    if "DRAFT" in values["draft"] and any("DRAFT" in text for text in (*words, str(merged))):
+        notes.append("DRAFT stands for the checkpoint of the draft head")
+    if not merged:
+        return words, notes, {}
+    name = f"{pool.role or 'serve'}.yaml"
+    words.append(options["settings"].format(value=name))
+    return words, notes, {name: yaml.safe_dump(merged, sort_keys=False)}
+
+
+def _asked(family: Family, pool: _Pool, demand: Demand) -> dict[str, Any]:
+    """What a server is told, by the words of the data file; what goes without saying left out."""
+    engine, ranks = family.resolved.engine, pool.tp * pool.dp
     asked: dict[str, Any] = {
         "ranks": ranks if ranks > 1 else None,
         "tp": pool.tp if pool.tp > 1 else None,
@@ -140,32 +173,18 @@ def _words(
     }
     if family.speculation is not None:
         asked[family.speculation.method] = family.speculation.draft_tokens
-    settings = _settings(flags, asked)
-    words = [
-        options[name].format(value=value)
-        for name, value in asked.items()
-        if value is not None and name in options
-    ]
-    notes = []
-    if settings:
-        words.append(options["settings"].format(value=f"{pool.role or 'serve'}.yaml"))
-        notes.append(f"{pool.role or 'serve'}.yaml: {json.dumps(settings)}")
-    if pool.nodes > 1:
-        notes.append(f"a {pool.role or 'replica'} spans {pool.nodes} nodes")
-    method = family.speculation.method if family.speculation else ""
-    if method and method not in options and method not in flags.get("settings", {}):
-        notes.append(f"this version has no option kept here for {method}: see its documentation")
-    return words, notes
+    return {name: value for name, value in asked.items() if value is not None}
 
 
-def _settings(flags: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What this engine reads from a file instead of options."""
-    kept = flags.get("settings", {})
-    merged: dict[str, Any] = {}
-    for name, value in asked.items():
-        if value is not None and name in kept:
-            merged |= kept[name]
-    return merged
+def _values(family: Family, demand: Demand) -> dict[str, Any]:
+    """What options may name beside their own value."""
+    drafting = family.speculation
+    named = drafting is not None and drafting.method == "draft_model" and drafting.draft
+    return {
+        "context": _context(demand),
+        "verified": drafting.draft_tokens + 1 if drafting else 1,
+        "draft": named.name if named else "DRAFT",
+    }
 
 
 def _format_words(family: Family) -> dict[str, Any]:
@@ -196,18 +215,11 @@ def _context(demand: Demand) -> int:
     return math.ceil(longest / _CONTEXT_STEP) * _CONTEXT_STEP
 
 
-def _numbered(command: str, flags: Mapping[str, Any], pool: _Pool, start: int) -> list[str]:
-    """The command once for each server, each with a port of its own."""
-    port = flags["port"]
-    lines = [f"{command} {port.format(value=_PORT + start + at)}" for at in range(pool.count)]
-    return lines
-
-
 def benchmark(model: str, demand: Demand, row: Mapping[str, float]) -> str:
     """vLLM's benchmark client under the demand, for any server with OpenAI's interface.
 
     Its range is symmetrical around the mean, [1 - r, 1 + r].
-    Source: https://docs.vllm.ai/en/v0.11.2/cli/bench/serve/
+    Source: https://github.com/vllm-project/vllm/blob/v0.33.0/vllm/benchmarks/serve.py
     """
     ratio = demand.length_ratio
     spread = (1.0 - ratio) / (1.0 + ratio)

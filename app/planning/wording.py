@@ -34,6 +34,9 @@ def _best(named: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield f"start it ({best['engine']} {best['launch_version']}):"
     yield from (f"  {line}" for line in best["launch"].splitlines())
+    for name, text in best["launch_files"].items():
+        yield f"  {name}:"
+        yield from (f"    {line}" for line in text.splitlines())
     yield from (f"  note: {note}" for note in best["launch_notes"])
     yield f"check it:\n  {best['benchmark']}"
 

@@ -179,7 +179,11 @@ def _launch(named: Named) -> None:
     plan = named["plans"][names.index(chosen)]
     if plan["launch"]:
         st.code(plan["launch"], language="bash", wrap_lines=True)
-        st.caption(f"Options of {plan['engine']} {plan['launch_version']}.")
+        checked = f", read in {plan['launch_checked']}"
+        st.caption(f"Options of {plan['engine']} {plan['launch_version']}{checked}.")
+    for name, text in plan["launch_files"].items():
+        st.caption(f"{name}:")
+        st.code(text, language="yaml")
     for note in plan["launch_notes"]:
         st.markdown(f"- {plain(note)}")
 

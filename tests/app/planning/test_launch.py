@@ -1,0 +1,142 @@
+"""Launch lines: every option is one that its program knows, by the table and by its parser."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import pytest
+import ridgeline
+import yaml
+
+from app.planning.launch import engine_flags
+from app.planning.launch_options import faults, filled, known_options, program_of
+from tests.app.planning.engine_parsers import of_sglang, of_vllm
+
+DENSE, EXPERTS, MTP = "Qwen/Qwen3-32B", "Qwen/Qwen3-235B-A22B", "deepseek-ai/DeepSeek-V3"
+ENGINES = ("vllm", "sglang", "trtllm")
+ASKED: Mapping[str, dict[str, Any]] = {
+    "degrees": dict(model=DENSE, devices=8, tp=4, pp=2, rate=4),
+    "replicas": dict(model=DENSE, devices=8, tp=2, pp=1, rate=10, kind="aggregated", rank="tpot"),
+    "experts": dict(model=EXPERTS, devices=8, tp=1, dp=8, ep=8, rate=4),
+    "formats": dict(model=DENSE, devices=2, tp=2, rate=1, weights="fp8", kv="fp8"),
+    "nodes": dict(model=DENSE, devices=16, tp=8, pp=2, rate=1),
+    "pools": dict(model=DENSE, devices=8, rate=4, kind="disaggregated", tp=2, pp=1),
+    "lengths": dict(model=DENSE, devices=2, tp=2, concurrency=8, length_ratio=0.5),
+    "ngram": dict(model=DENSE, devices=4, tp=4, concurrency=2, speculation="ngram",
+                  kind="aggregated", draft_tokens=3, acceptance="0.9", rank="tpot"),
+    "draft": dict(model=DENSE, devices=4, tp=4, concurrency=2, speculation="draft_model",
+                  draft_model="Qwen/Qwen3-0.6B", kind="aggregated", draft_tokens=3,
+                  acceptance="0.9", rank="tpot"),
+    "eagle": dict(model=DENSE, devices=4, tp=4, concurrency=2, speculation="eagle",
+                  kind="aggregated", draft_tokens=3, acceptance="0.9", rank="tpot"),
+    "mtp": dict(model=MTP, systems="h200", devices=8, tp=8, concurrency=2, speculation="mtp",
+                kind="aggregated", draft_tokens=1, acceptance="0.9", rank="tpot"),
+}  # fmt: skip
+CASES = [(engine, case) for engine in ENGINES for case in ASKED]
+
+
+@cache
+def best(engine: str, case: str) -> dict[str, Any]:
+    given = {"systems": "h100", "simulate": False, **ASKED[case], "engine": engine, "top": 1}
+    found = ridgeline.plan(given.pop("model"), **given).best
+    if found is None:
+        pytest.skip("nothing runs so")
+    return found
+
+
+def lines(engine: str, case: str) -> list[str]:
+    found = best(engine, case)
+    return [*found["launch"].splitlines(), found["benchmark"]]
+
+
+@cache
+def parser(program: str) -> Any:
+    made: Mapping[str, Callable[[], Any]] = {
+        "vllm serve": lambda: of_vllm("serve"),
+        "vllm bench serve": lambda: of_vllm("bench"),
+        "python3 -m sglang.launch_server": lambda: of_sglang("server"),
+        "python3 -m sglang_router.launch_router": lambda: of_sglang("router"),
+    }
+    if program not in made:
+        return None
+    try:
+        return made[program]()
+    except ImportError:
+        return None
+
+
+@pytest.mark.parametrize(("engine", "case"), CASES)
+def test_a_launch_line_says_what_its_program_knows(engine, case):
+    for line in lines(engine, case):
+        assert faults(line) == [], line
+
+
+@pytest.mark.parametrize(("engine", "case"), CASES)
+def test_the_engines_own_parser_reads_a_launch_line(engine, case):
+    read = 0
+    for line in lines(engine, case):
+        own = parser(program_of(line))
+        if own is not None:
+            own.parse_args(shlex.split(line.removeprefix(program_of(line))))
+            read += 1
+    if not read:
+        pytest.skip("no engine's package is installed")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_option_of_an_engine_stands_in_the_table(engine):
+    flags = engine_flags()[engine]
+    known = known_options()[flags["command"].format(model="").strip().removesuffix(
+        " --model-path")]  # fmt: skip
+    words = [word for option in flags["options"].values() for word in option.split()]
+    assert {word for word in words if word.startswith("--")} <= set(known)
+    assert all(option.version in str(flags["version"]) for option in known.values())
+    assert all(option.source.startswith("https://") for option in known.values())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "vllm serve M --tensor-parallel 2",
+        "vllm serve M --tensor-parallel-size two",
+        "vllm serve M --speculative-config {method:ngram}",
+        "python3 -m sglang.launch_server --model-path M --disaggregation-mode both",
+        "trtllm-serve M --port",
+        "abacus M",
+    ],
+)
+def test_a_line_with_a_fault_is_told_apart(line):
+    assert len(faults(line)) == 1
+
+
+def test_drafts_are_counted_as_each_engine_counts_them():
+    """vLLM names the drafted tokens, SGLang the verified ones: one more."""
+    line = lines("vllm", "ngram")[0]
+    config = shlex.split(line)[shlex.split(line).index("--speculative-config") + 1]
+    assert json.loads(config)["num_speculative_tokens"] == 3
+    assert "--speculative-num-draft-tokens 4" in lines("sglang", "ngram")[0]
+    settings = yaml.safe_load(best("trtllm", "ngram")["launch_files"]["serve.yaml"])
+    assert settings["speculative_config"]["max_draft_len"] == 3
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_draft_model_is_named(engine):
+    found = best(engine, "draft")
+    assert "Qwen/Qwen3-0.6B" in found["launch"] + str(found["launch_files"])
+
+
+def test_pools_of_tensorrt_llm_name_every_server_once():
+    found = best("trtllm", "pools")
+    front = yaml.safe_load(found["launch_files"]["disagg.yaml"])
+    urls = front["context_servers"]["urls"] + front["generation_servers"]["urls"]
+    servers = found["launch"].splitlines()[:-1]
+    assert [f"localhost:{line.split()[-1]}" for line in servers] == urls
+    assert front["port"] == 8000 and "localhost:8000" in found["benchmark"]
+
+
+def test_settings_are_filled_in_at_any_depth():
+    assert filled({"a": {"b": "{value}", "c": "x"}}, {"value": 3}) == {"a": {"b": 3, "c": "x"}}
