@@ -49,7 +49,9 @@ def deepseek_moe(config: Config) -> ModelSpec:
     return decoder(config, layers)
 
 
-@architecture("deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite", "mistral4")
+@architecture(
+    "deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite", "mistral4", "mistral_large_3"
+)
 def deepseek(config: Config) -> ModelSpec:
     """Latent attention, dense layers before the experts; GLM-4.7 Flash and Mistral Small 4 too."""
     return _decoder(config, [None] * layer_count(config))
@@ -109,3 +111,11 @@ def axk1(config: Config) -> ModelSpec:
         for on in experts_at(config, first_dense=1)
     ]
     return decoder(config, layers)
+
+
+@architecture("youtu")
+def youtu(config: Config) -> ModelSpec:
+    """Youtu-LLM: latent attention and a dense feed-forward in every layer."""
+    config.ignore("embedding_initializer_range")
+    layer = Layer((latent_attention(config), feed_forward(config)))
+    return decoder(config, [layer] * layer_count(config), tied=True)

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
-from model_registry.graph.layer_plans import attention, decoder, feed_forward, layer_count, mixture
-from model_registry.spec import Layer, ModelSpec
+from model_registry.graph.layer_plans import (
+    attention,
+    decoder,
+    experts_at,
+    feed_forward,
+    layer_count,
+    mixture,
+)
+from model_registry.spec import Layer, Mixture, ModelSpec
 
 
 @architecture("ernie4_5")
@@ -39,3 +46,26 @@ def ernie4_5_moe(config: Config) -> ModelSpec:
         for at in range(count)
     ]
     return decoder(config, layers, tied=True)
+
+
+@architecture("ernie4_5_vl_moe_text")
+def ernie4_5_vl(config: Config) -> ModelSpec:
+    """The experts that text tokens use; those of image tokens are left out."""
+    config.ignore(
+        "moe_norm_min", "moe_layer_start_index", "moe_layer_end_index", "moe_layer_interval"
+    )
+    bias, width = config.flag("use_bias"), config.first_integer("moe_intermediate_size")
+    shared = config.integer("moe_num_shared_experts", 0) * width
+    text = Mixture(
+        experts=config.first_integer("moe_num_experts"),
+        top_k=config.integer("moe_k"),
+        intermediate=width,
+        shared=shared,
+        router_bias=True,
+    )
+    first = config.first_integer("moe_layer_start_index", 1)
+    mixer = attention(config, qkv_bias=bias, output_bias=bias)
+    dense = feed_forward(config, bias=bias)
+    layers = [Layer((mixer, text if on else dense)) for on in experts_at(config, first_dense=first)]
+    notes = ("experts that only image tokens use are left out",)
+    return decoder(config, layers, tied=True, notes=notes)

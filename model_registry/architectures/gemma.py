@@ -35,3 +35,13 @@ def gemma3(config: Config) -> ModelSpec:
         for window in windows(config, every=every)
     ]
     return decoder(config, layers, tied=True)
+
+
+@architecture("vaultgemma")
+def vaultgemma(config: Config) -> ModelSpec:
+    """Gemma 2 without the norms behind its blocks."""
+    layers = [
+        Layer((attention(config, window=window), feed_forward(config)))
+        for window in windows(config, every=2)
+    ]
+    return decoder(config, layers, tied=True)

@@ -8,7 +8,7 @@ from model_registry.graph.layer_plans import attention, decoder, layer_count, mi
 from model_registry.spec import Attention, Block, FeedForward, Layer, LayerInput, ModelSpec
 
 
-@architecture("gemma4_text")
+@architecture("gemma4_text", "gemma4_unified_text")
 def gemma4(config: Config) -> ModelSpec:
     """The last layers may read the caches of earlier ones; in small models each token has an input
     to every layer."""

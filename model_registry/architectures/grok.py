@@ -1,4 +1,4 @@
-"""Grok-1: eight wide experts, norms in front and behind, one table for both ends."""
+"""Grok: eight wide experts, norms in front and behind."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ from model_registry.spec import Layer, ModelSpec
 
 @architecture("grok-1")
 def grok(config: Config) -> ModelSpec:
-    """Attention and experts, each between two norms."""
+    """Attention and experts, each between two norms; one table for both ends."""
     layer = Layer((attention(config), mixture(config)), norms="both")
     return decoder(config, [layer] * layer_count(config), tied=True)
+
+
+@architecture("grok-2")
+def grok2(config: Config) -> ModelSpec:
+    """Grok-1's layer with a dense feed-forward beside the experts, apart tables at the ends."""
+    config.ignore("residual_moe", "router_logit_softcapping", "final_logit_softcapping")
+    config.ignore("attn_temperature_len", "original_max_position_embeddings", "rope_type")
+    experts = mixture(config, shared=config.integer("intermediate_size"))
+    layer = Layer((attention(config), experts), norms="both")
+    return decoder(config, [layer] * layer_count(config))

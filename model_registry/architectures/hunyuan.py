@@ -45,20 +45,37 @@ def hunyuan_v1(config: Config) -> ModelSpec:
     experts = config.integer("num_experts", 1)
     block: Block = feed_forward(config)
     if config.model_type == "hunyuan_v1_moe" and experts > 1:
-        width = _first(config, "moe_intermediate_size") or config.integer("intermediate_size")
+        width = config.first_integer("moe_intermediate_size") or config.integer("intermediate_size")
         block = Mixture(
             experts=experts,
-            top_k=_first(config, "moe_topk") or 1,
+            top_k=config.first_integer("moe_topk") or 1,
             intermediate=width,
-            shared=(_first(config, "num_shared_expert") or 1) * width,
+            shared=(config.first_integer("num_shared_expert") or 1) * width,
         )
     return decoder(config, [Layer((mixer, block))] * layer_count(config))
 
 
-def _first(config: Config, key: str) -> int:
-    """A whole number, or the first of a list of them; 0 without either."""
-    return (
-        (config.integers(key) or [0])[0]
-        if isinstance(config.value(key), list)
-        else config.integer(key, 0)
+@architecture("hunyuan")
+def hunyuan_large(config: Config) -> ModelSpec:
+    """Hunyuan-Large: every other layer reads its neighbour's cache (arXiv:2411.02265)."""
+    config.ignore(
+        "use_cla", "cla_share_factor", "moe_topk", "num_shared_expert", "use_mixed_mlp_moe"
     )
+    config.ignore(
+        "use_rotary_pos_emb", "capacity_factor", "moe_drop_tokens", "moe_layer_num_skipped"
+    )
+    config.ignore("moe_random_routing_dropped_token", "norm_type", "pad_id", "org_vocab_size")
+    norm = "head" if config.flag("use_qk_norm", True) else ""
+    width, shares = config.integer("intermediate_size"), config.flag("use_cla")
+    every = max(config.integer("cla_share_factor", 2), 1)
+    experts = Mixture(
+        experts=config.integer("num_experts"),
+        top_k=config.first_integer("moe_topk") or 1,
+        intermediate=width,
+        shared=(config.first_integer("num_shared_expert") or 1) * width,
+    )
+    layers = [
+        Layer((attention(config, norm=norm, shares_kv=shares and at % every > 0), experts))
+        for at in range(layer_count(config))
+    ]
+    return decoder(config, layers, tied=True)

@@ -8,14 +8,14 @@ from model_registry.graph.layer_plans import attention, decoder, feed_forward, l
 from model_registry.spec import Layer, ModelSpec
 
 
-@architecture("llama")
+@architecture("llama", "iquestcoder", "helium")
 def llama(config: Config) -> ModelSpec:
     """Llama 1 to 3, Yi, TinyLlama, DeepSeek-LLM, SmolLM: one kind of layer."""
     layer = Layer((attention(config), feed_forward(config)))
     return decoder(config, [layer] * layer_count(config))
 
 
-@architecture("mistral", "ministral", "ministral3")
+@architecture("mistral", "ministral", "ministral3", "cwm")
 def mistral(config: Config) -> ModelSpec:
     """Mistral: Llama's layer, in the first releases with a sliding window everywhere."""
     window = config.integer("sliding_window", 0)

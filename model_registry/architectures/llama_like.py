@@ -137,3 +137,10 @@ def minicpm(config: Config) -> ModelSpec:
         notes = ("attention counts as dense: its sparse form is chosen when the engine starts",)
     layer = Layer((attention(config), feed_forward(config)))
     return decoder(config, [layer] * layer_count(config), tied=True, notes=notes)
+
+
+@architecture("jais2")
+def jais2(config: Config) -> ModelSpec:
+    """Layer norms and biases everywhere, a plain feed-forward with squared ReLU."""
+    layer = Layer((attention(config), feed_forward(config, gated=False)))
+    return decoder(config, [layer] * layer_count(config), norm="layer")

@@ -6,10 +6,10 @@ from model_registry.architectures.deepseek import latent_attention
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import decoder, feed_forward, layer_count
-from model_registry.spec import Layer, Mixture, ModelSpec, ShortcutMixture
+from model_registry.spec import Layer, Mixture, ModelSpec, SequenceTables, ShortcutMixture
 
 
-@architecture("longcat_flash")
+@architecture("longcat_flash", "longcat_flash_ngram")
 def longcat_flash(config: Config) -> ModelSpec:
     """The experts read what the first feed-forward reads and are added at the end of the layer;
     some choices of their router do nothing (arXiv:2509.01322, section 2)."""
@@ -26,4 +26,15 @@ def longcat_flash(config: Config) -> ModelSpec:
     )
     layer = Layer((mixer, dense, ShortcutMixture(experts), mixer, dense))
     note = f"a token reaches {experts.reached:g} of its {experts.top_k} choices in the mean"
-    return decoder(config, [layer] * layer_count(config), notes=(note,))
+    tables = _sequence_tables(config)
+    return decoder(config, [layer] * layer_count(config), notes=(note,), sequence_tables=tables)
+
+
+def _sequence_tables(config: Config) -> SequenceTables | None:
+    """Tables for two to `emb_neighbor_num` tokens, each split in `emb_split_num` (Lite)."""
+    ratio, split = config.integer("ngram_vocab_size_ratio", 0), config.integer("emb_split_num", 4)
+    tables = split * (config.integer("emb_neighbor_num", 4) - 1)
+    if not ratio:
+        return None
+    width = config.integer("hidden_size") // tables
+    return SequenceTables(tables, ratio * config.integer("vocab_size"), width)

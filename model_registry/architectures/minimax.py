@@ -77,3 +77,28 @@ def minimax_lightning(config: Config) -> ModelSpec:
     return decoder(
         config, [Layer((full if kind == "full_attention" else linear, experts)) for kind in kinds]
     )
+
+
+@architecture("minicpm_sala")
+def minicpm_sala(config: Config) -> ModelSpec:
+    """MiniCPM-SALA: a quarter of the layers attend, the others are lightning attention."""
+    config.ignore("scale_emb", "scale_depth", "dim_model_base", "mup_denominator", "sparse_config")
+    config.ignore(
+        "lightning_nkv", "lightning_use_rope", "qk_norm", "use_output_norm", "use_output_gate"
+    )
+    config.ignore("attn_use_output_gate", "attn_use_rope", "lightning_scale", "lightning_nh")
+    full = attention(config, output_gate="element", rope=False)
+    linear = LightningAttention(
+        heads=config.integer("lightning_nh", full.heads),
+        head_dim=config.integer("lightning_head_dim", full.head_dim),
+        norm=True,
+        rope=True,
+    )
+    count = layer_count(config)
+    kinds = config.pattern("mixer_types", count, ["minicpm4"] * count)
+    layers = [
+        Layer((linear if "lightning" in str(kind) else full, feed_forward(config)))
+        for kind in kinds
+    ]
+    notes = ("attention counts as dense: its sparse form is chosen when the engine starts",)
+    return decoder(config, layers, notes=notes)

@@ -18,9 +18,10 @@ def phi(config: Config) -> ModelSpec:
     return decoder(config, layers, norm="layer", head_bias=True)
 
 
-@architecture("phi3")
+@architecture("phi3", "phi4_multimodal")
 def phi3(config: Config) -> ModelSpec:
     """Phi-3 and Phi-4: fused projections without biases, a window over all layers."""
+    config.ignore("speech_lora", "vision_lora", "embd_layer", "img_processor", "audio_processor")
     window = config.integer("sliding_window", 0)
     layer = Layer((attention(config, window=window), feed_forward(config)))
     return decoder(config, [layer] * layer_count(config))

@@ -69,7 +69,7 @@ def qwen3(config: Config) -> ModelSpec:
     return decoder(config, layers)
 
 
-@architecture("qwen3_moe", "qwen3_vl_moe_text")
+@architecture("qwen3_moe", "qwen3_vl_moe_text", "qwen3_omni_moe_text")
 def qwen3_moe(config: Config) -> ModelSpec:
     """Qwen3's attention; experts in the layers that `decoder_sparse_step` picks."""
     layers = [

@@ -20,7 +20,9 @@ def entry_ops(frame: DeviceFrame) -> Ops:
     if frame.spec.sound:
         return sound_ops(first, frame.spec.sound)
     ops = [*_table(first), *first.summed("embedding_all_reduce", "embedding")]
+    ops += _sequence_tables(first)
     ops += _layer_inputs(first)
+    ops += _copies(first, "copies_proj")
     if frame.spec.embedding_norm:
         ops.append(first.norm("embedding_norm", "embedding", first=True))
     ops += _target_states(first)
@@ -68,6 +70,29 @@ def _table(frame: DeviceFrame) -> Ops:
     return tuple(ops)
 
 
+def _sequence_tables(frame: DeviceFrame) -> Ops:
+    """Look-ups by several tokens, each table's row projected to the model's width and added."""
+    spec, tables = frame.spec, frame.spec.sequence_tables
+    if tables is None:
+        return ()
+    where, types = frame.at("embedding"), frame.types("embedding")
+    width = tables.tables * tables.width
+    return (
+        embedding("sequence_tables", frame.tokens, tables.rows, width, types, **where),
+        gemm("sequence_tables_proj", frame.tokens, spec.hidden, width, types, **where),
+    )
+
+
+def _copies(frame: DeviceFrame, name: str) -> Ops:
+    """Projections of the stream into its copies, or of the copies back."""
+    spec, others = frame.spec, frame.spec.copies - 1
+    if others < 1:
+        return ()
+    where = frame.at("embedding" if name == "copies_proj" else "head")
+    types = frame.types("embedding")
+    return (gemm(name, frame.tokens, others * spec.hidden, spec.hidden, types, **where),)
+
+
 def _layer_inputs(frame: DeviceFrame) -> Ops:
     """Inputs of each token to each layer: a table's row and a projection of the embedding."""
     spec, tokens, types = frame.spec, frame.tokens, frame.types("embedding")
@@ -108,7 +133,7 @@ def exit_ops(frame: DeviceFrame) -> Ops:
 
 def _before_head(frame: DeviceFrame) -> Ops:
     """Streams joined into one, the final norm, and the projection to a narrower table."""
-    spec, ops = frame.spec, []
+    spec, ops = frame.spec, [*_copies(frame, "copies_joined")]
     if spec.streams:
         width = spec.streams * spec.hidden
         joined = gemm("stream_head", frame.tokens, spec.streams, width, frame.plain, module="head")

@@ -26,7 +26,7 @@ from model_registry.blocks.frame import (
     message_bytes,
     with_small_weights,
 )
-from model_registry.spec import FeedForward, LayerInput, Mixture, ShortcutMixture
+from model_registry.spec import AlternatingUpdate, FeedForward, LayerInput, Mixture, ShortcutMixture
 
 
 @block_ops.register
@@ -64,6 +64,37 @@ def layer_input_block(block: LayerInput, frame: DeviceFrame) -> Ops:
     )
     back = frame.linear("layer_input_proj", "mlp.down", hidden, block.width, module=module)
     return (gate, act, back, frame.norm("layer_input_norm", module))
+
+
+@block_ops.register
+def alternating_block(block: AlternatingUpdate, frame: DeviceFrame) -> Ops:
+    """Operators: router of the copies with its norm, prediction, low-rank addition, correction."""
+    module, hidden = "streams", frame.spec.hidden
+    count, rank = block.streams, block.rank
+
+    def linear(name: str, n: float, k: float) -> Op:
+        return frame.linear(name, "router", n, k, module=module)
+
+    mixed = pointwise(
+        "stream_mix",
+        "residual",
+        frame.stream_tokens * hidden * count,
+        2.0 * (count + 1),
+        frame.plain,
+        reads=2.0 + 1.0 / count,
+        writes=2.0,
+        **frame.at(module),
+    )
+    return (
+        frame.norm("stream_norm", module, first=True),
+        linear("stream_router", count, hidden),
+        linear("stream_prediction", count * count, count),
+        linear("stream_correction", count, count),
+        linear("laurel_down_proj", rank, hidden),
+        linear("laurel_up_proj", hidden, rank),
+        frame.norm("laurel_norm", module, first=True),
+        with_small_weights(mixed, float(hidden)),
+    )
 
 
 @block_ops.register

@@ -16,7 +16,7 @@ from typing import Any
 from genz_core.errors import InvalidValue, UnsupportedModel
 
 #: Where a multi-modal config keeps its text model.
-_NESTED = ("text_config", "language_config", "llm_config")
+_NESTED = ("text_config", "language_config", "llm_config", "thinker_config")
 #: Other spellings of a canonical key, most usual first.
 _ALIASES: Mapping[str, tuple[str, ...]] = {
     "hidden_size": ("n_embd", "d_model", "model_dim", "emb_size"),
@@ -84,8 +84,7 @@ class Config:
         if not isinstance(raw, Mapping):
             raise InvalidValue(f"{name}: a config is a JSON object, not a {type(raw).__name__}")
         self.name, self.raw = name, raw
-        nested = next((raw[key] for key in _NESTED if isinstance(raw.get(key), Mapping)), None)
-        self._keys: dict[str, Any] = dict(raw if nested is None else _joined(raw, nested))
+        self._keys: dict[str, Any] = _text_model(raw)
         self._read: set[str] = set()
 
     @property
@@ -159,6 +158,16 @@ class Config:
             raise InvalidValue(f"{self.name}: {key} is {numbers!r}, not a list of whole numbers")
         return numbers
 
+    def first_integer(self, key: str, default: int = 0) -> int:
+        """A whole number, or the first of a list of them (one entry a layer, or a kind of token).
+
+        Raises:
+            InvalidValue: anything else.
+        """
+        if isinstance(self.value(key), list):
+            return (self.integers(key) or [default])[0]
+        return self.integer(key, default)
+
     def section(self, key: str) -> Config:
         """The reader of a nested mapping; of an empty one where there is none.
 
@@ -220,6 +229,16 @@ def _off(value: Any) -> bool:
     return value is None or (
         isinstance(value, bool | int | float | str | list | dict) and not value
     )
+
+
+def _text_model(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of the text model, however deep it lies inside other models (three at most)."""
+    for _ in range(3):
+        nested = next((raw[key] for key in _NESTED if isinstance(raw.get(key), Mapping)), None)
+        if nested is None:
+            break
+        raw = _joined(raw, nested)
+    return dict(raw)
 
 
 def _joined(raw: Mapping[str, Any], nested: Mapping[str, Any]) -> dict[str, Any]:

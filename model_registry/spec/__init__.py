@@ -6,8 +6,10 @@ nothing and head counts that differ from layer to layer are all the same thing h
 which not every layer is equal.  Sizes are of the whole model, before any split.
 """
 
+from model_registry.spec.alternating import AlternatingUpdate, SequenceTables
 from model_registry.spec.drafts import DraftInput
 from model_registry.spec.ends import HeadProjection, SoundInput
+from model_registry.spec.factorised import FactorisedAttention
 from model_registry.spec.feed_forwards import FeedForward, LayerInput, Mixture, ShortcutMixture
 from model_registry.spec.limits import SplitLimit
 from model_registry.spec.mixers import (
@@ -27,12 +29,14 @@ from model_registry.spec.recurrences import GatedRecurrence, LightningAttention,
 from model_registry.spec.towers import Projection, VisionTower
 
 __all__ = [
+    "AlternatingUpdate",
     "Attention",
     "Block",
     "CompressedAttention",
     "CrossAttention",
     "DeltaNet",
     "DraftInput",
+    "FactorisedAttention",
     "FeedForward",
     "GatedRecurrence",
     "HeadProjection",
@@ -48,6 +52,7 @@ __all__ = [
     "ModelSpec",
     "Norm",
     "Projection",
+    "SequenceTables",
     "SharedTransformer",
     "ShortConvolution",
     "ShortcutMixture",

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from genz_core.model_kinds import ModelKind
+from model_registry.spec.alternating import AlternatingUpdate, SequenceTables
 from model_registry.spec.drafts import DraftInput
 from model_registry.spec.ends import HeadProjection, SoundInput
+from model_registry.spec.factorised import FactorisedAttention
 from model_registry.spec.feed_forwards import FeedForward, LayerInput, Mixture, ShortcutMixture
 from model_registry.spec.limits import SplitLimit
 from model_registry.spec.mixers import (
@@ -40,6 +42,7 @@ Mixer = (
     | ShortConvolution
     | LightningAttention
     | GatedRecurrence
+    | FactorisedAttention
 )
 
 
@@ -55,7 +58,9 @@ class SideBySide:
         return tuple(limit for mixer in self.mixers for limit in mixer.limits())
 
 
-Block = Mixer | SideBySide | FeedForward | Mixture | ShortcutMixture | LayerInput
+Block = (
+    Mixer | SideBySide | FeedForward | Mixture | ShortcutMixture | LayerInput | AlternatingUpdate
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,9 @@ class ModelSpec:
     layer_input_rows: rows of the table of layer inputs (see `LayerInput`), 0 for none.
     vision: the image encoder, None where there is none or it is not described.
     streams: residual streams side by side (hyper-connections, arXiv:2409.19606), 0 for one.
+    copies: of the stream that layers predict (see `AlternatingUpdate`), 0 for none; each is made
+    from the embedding and brought back by a projection of its own.  sequence_tables: tables
+    looked up by several tokens, None without them.
     draft: input of a draft head, None for a model of its own.
     max_context: tokens the positions are made for, None where nothing limits them.  notes: what
     the family's reader assumed, in words.
@@ -115,6 +123,8 @@ class ModelSpec:
     draft: DraftInput | None = None
     layer_input_rows: int = 0
     streams: int = 0
+    copies: int = 0
+    sequence_tables: SequenceTables | None = None
     vision: VisionTower | None = None
     notes: tuple[str, ...] = ()
     kind: ModelKind = "decoder"

@@ -9,11 +9,13 @@ import pytest
 from genz_core.types import Parallelism
 from model_registry.graph.parallel_limits import invalid_reason, split_limits
 from model_registry.spec import (
+    AlternatingUpdate,
     Attention,
     Block,
     CompressedAttention,
     CrossAttention,
     DeltaNet,
+    FactorisedAttention,
     FeedForward,
     GatedRecurrence,
     LatentAttention,
@@ -58,6 +60,8 @@ LIMITS: list[tuple[Block, set[str]]] = [
     ),
     (Mixture(8, 2, 14336), {"ep: 8 experts", "moe_tp: 14336 columns of an expert"}),
     (LayerInput(256), set()),
+    (AlternatingUpdate(4, 64), set()),
+    (FactorisedAttention(64, 256, 2048), {"tp: 64 attention heads", "tp: 1 KV heads, copied"}),
     (ShortConvolution(2048, 3), {"tp: 2048 convolution channels"}),
     (LightningAttention(64, 128), {"tp: 64 linear-attention heads"}),
     (GatedRecurrence(2560, 10, 4), {"tp: 10 recurrence heads"}),

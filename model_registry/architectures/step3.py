@@ -1,0 +1,38 @@
+"""Step-3: multi-matrix factorised attention, experts in most layers."""
+
+from __future__ import annotations
+
+from model_registry.architectures.registry import architecture
+from model_registry.graph.keys import Config
+from model_registry.graph.layer_plans import decoder, feed_forward, layer_count, mixture
+from model_registry.spec import FactorisedAttention, Layer, ModelSpec
+
+
+@architecture("step3_text")
+def step3(config: Config) -> ModelSpec:
+    """Queries through a narrow space, one head of keys and values (arXiv:2507.19427)."""
+    config.ignore(
+        "norm_expert_weight",
+        "moe_dynamic_exp_p",
+        "enable_moe",
+        "allgather_dtype",
+        "model_max_length",
+    )
+    config.ignore("share_expert_dims", "max_seq_len", "use_moe")
+    mixer = FactorisedAttention(
+        heads=config.integer("num_attention_heads"),
+        head_dim=config.integer("head_dim"),
+        query_rank=config.integer("share_q_dim"),
+        kv_heads=config.integer("num_attention_groups", 1),
+    )
+    named = config.value("moe_layers_enum", "")
+    sparse = (
+        {int(at) for at in named.split(",") if at.strip()} if isinstance(named, str) else set(named)
+    )
+    experts = mixture(config, shared=config.integer("share_expert_dim", 0))
+    dense = feed_forward(config)
+    layers = [
+        Layer((mixer, experts if not sparse or at in sparse else dense))
+        for at in range(layer_count(config))
+    ]
+    return decoder(config, layers)
