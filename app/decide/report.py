@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -17,6 +18,7 @@ from app.planning.answer import Answer
 from app.wording import quantities
 from app.wording.tables import to_json
 from genz_core.cells import markdown_cell
+from genz_core.errors import InvalidValue
 
 Named = Mapping[str, Any]
 _STYLE = (
@@ -29,6 +31,8 @@ _STYLE = (
 )
 _CHARTS = (("interactivity", "usd_per_mtok"), ("interactivity", "per_device"))
 _MOST_OTHERS = 12
+#: Ends of the names of files to take along.
+KINDS = (".html", ".md", ".yaml", ".json", ".sh")
 
 
 # ------------------------------------------------------------------------------- words
@@ -112,6 +116,28 @@ def _systems(named: Named) -> list[str]:
 
 
 # ------------------------------------------------------------------------------- documents
+
+
+def check_kind(path: Path) -> None:
+    """Refuse a file to take along whose name ends in nothing that can be written.
+
+    Raises:
+        InvalidValue: it does not end in one of `KINDS`.
+    """
+    if path.suffix not in KINDS:
+        raise InvalidValue(f"{path.name}: give a file that ends in {', '.join(KINDS)}")
+
+
+def taken_along(path: Path, named: Named, answer: Answer) -> str:
+    """The answer as the text of a file, by the end of its name."""
+    write = {
+        ".html": lambda: html(named, answer),
+        ".md": lambda: markdown(named),
+        ".yaml": lambda: to_yaml(named),
+        ".json": lambda: to_json(named) + "\n",
+        ".sh": lambda: script(named),
+    }
+    return write[path.suffix]()
 
 
 def to_yaml(named: Named) -> str:

@@ -16,14 +16,16 @@ from typing import Any
 import numpy as np
 
 from app.planning import sweep_block
-from app.planning.sweep_axes import Block, SweepAxes
+from app.planning.sweep_axes import SweepAxes
 from app.planning.sweep_block import Columns
+from app.planning.sweep_workers import Part, Where, priced
 from genz_core.cells import spreadsheet_cell
 from genz_core.errors import InvalidValue
 from hardware_db.whole_file import write_whole
 
 ROWS_A_PART = 50_000
 _NOTHING = ("", False)
+_HERE = Where()
 KINDS = (".parquet", ".csv")
 Progress = Callable[[float, str], None]
 
@@ -41,16 +43,6 @@ class Swept:
     kept: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Rows of a block that are priced and written together."""
-
-    number: int
-    block: Block
-    start: int
-    stop: int
-
-
 def sweep(
     axes: SweepAxes,
     target: Path,
@@ -58,11 +50,13 @@ def sweep(
     cancelled: Callable[[], bool] = lambda: False,
     *,
     bounds_only: bool = False,
+    where: Where = _HERE,
 ) -> Swept | None:
     """Price every row and write the table; None where it was cancelled, its parts are kept.
 
     Raises:
-        InvalidValue: a target that is neither Parquet nor CSV.
+        InvalidValue: a target that is neither Parquet nor CSV, or Dask is not installed.
+        MeasurementError: a worker died, or no cluster answers; what was priced is kept.
         RidgelineError: a name that nobody knows.
     """
     if target.suffix not in KINDS:
@@ -70,23 +64,15 @@ def sweep(
     kind = "bounds" if bounds_only else "figures"
     folder = target.parent / f".{target.name}.{axes.digest}.{kind}"
     folder.mkdir(parents=True, exist_ok=True)
-    total, done, kept = len(axes), 0, 0
-    found: dict[int, Any] = {}
-    for part in _parts(axes):
-        if cancelled():
-            return None
-        rows = part.stop - part.start
-        path = _path(folder, part)
-        if path.exists():
-            kept += rows
-        else:
-            names = found.get(id(part.block))
-            if names is None:
-                names = found[id(part.block)] = sweep_block.resolve(part.block)
-            columns = sweep_block.price(part.block, names, part.start, part.stop, bounds_only)
-            _write_part(columns, path)
-        done += rows
+    left = [part for part in _parts(axes) if not _path(folder, part).exists()]
+    total, missing = len(axes), sum(part.stop - part.start for part in left)
+    kept = done = total - missing
+    for part, columns in priced(left, bounds_only, where, cancelled):
+        _write_part(columns, _path(folder, part))
+        done += part.stop - part.start
         progress(done / max(total, 1), f"{done:,} of {total:,} rows")
+    if done < total:
+        return None
     good = _together(axes, folder, target)
     shutil.rmtree(folder)
     return Swept(target, total, good, kept)
@@ -121,15 +107,15 @@ def rows(columns: Columns) -> list[dict[str, Any]]:
     return [dict(zip(said, cells, strict=True)) for cells in zip(*said.values(), strict=True)]
 
 
-def _parts(axes: SweepAxes) -> Iterator[_Part]:
+def _parts(axes: SweepAxes) -> Iterator[Part]:
     number = 0
     for block in axes.blocks:
         for start in range(0, len(block), ROWS_A_PART):
-            yield _Part(number, block, start, min(start + ROWS_A_PART, len(block)))
+            yield Part(number, block, start, min(start + ROWS_A_PART, len(block)))
             number += 1
 
 
-def _path(folder: Path, part: _Part) -> Path:
+def _path(folder: Path, part: Part) -> Path:
     return folder / f"{part.number:06d}.parquet"
 
 

@@ -6,25 +6,20 @@ The file of answers is written whole, again and again; a row that it holds alrea
 from __future__ import annotations
 
 import csv
-import multiprocessing
 import os
-import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
-    Executor,
     Future,
-    ProcessPoolExecutor,
     wait,
 )
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from app.scenario import points_file
+from app.simulation.executor import executor
 from app.simulation.points import COLUMNS, Row, digest, simulate_row
 from genz_core.errors import InvalidValue, MeasurementError
 from hardware_db.whole_file import write_whole
@@ -77,7 +72,7 @@ def run_file(
     kept = len(answers)
     left = [at for at in range(len(named)) if at not in answers]
     if left:
-        with _executor(min(workers or os.cpu_count() or 1, len(left)), cluster) as pool:
+        with executor(min(workers or os.cpu_count() or 1, len(left)), cluster) as pool:
             futures = {pool.submit(simulate_row, named[at], digests[at]): at for at in left}
             try:
                 _gather(futures, answers, target, len(named), progress, cancelled)
@@ -114,37 +109,6 @@ def _gather(
         if done and time.monotonic() - written > _WRITE_EVERY_S:
             _write(target, answers)
             written = time.monotonic()
-
-
-@contextmanager
-def _executor(workers: int, cluster: str) -> Iterator[Executor]:
-    """Processes of this machine, or the workers of a cluster.
-
-    Raises:
-        InvalidValue: Dask is not installed.
-        MeasurementError: no scheduler answers at the address.
-    """
-    if not cluster:
-        context = multiprocessing.get_context("spawn")
-        yield ProcessPoolExecutor(workers, context, _end_with_interrupt)
-        return
-    try:
-        from distributed import Client
-    except ImportError:
-        raise InvalidValue(
-            "a cluster needs Dask, which is not installed: pip install 'ridgeline[cluster]'"
-        ) from None
-    try:
-        client: Any = Client(cluster, timeout=10)
-    except (OSError, ValueError) as error:
-        raise MeasurementError(f"no Dask scheduler answers at {cluster}: {error}") from None
-    with client:
-        yield client.get_executor(pure=False)
-
-
-def _end_with_interrupt() -> None:
-    """A worker ends at once when Ctrl-C is pressed, and says nothing."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 # ------------------------------------------------------------------------------- the answers

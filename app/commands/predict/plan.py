@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -69,21 +70,36 @@ def plan(
     ] = "",
     top: Annotated[int, typer.Option(help="Plans to show.")] = 5,
     simulate: Annotated[bool, typer.Option(help="Simulate the best for their percentiles.")] = True,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write the answer to take along: .html or .md with charts, .yaml, .json, or "
+            ".sh with the launch lines.",
+            callback=opt.writable_file,
+        ),
+    ] = None,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
     given: dict[str, Any] = dict(locals())
+    report = given.pop("report")
     chosen = opt.table_format(given.pop("format_"), given.pop("json"))
 
     from app.commands.progress_bar import running
+    from app.decide.report import check_kind, taken_along
     from app.planning import result
     from app.planning.document import document
     from app.planning.wording import sentences
     from app.wording.tables import render, to_json
 
+    if report is not None:
+        check_kind(report)
     with running("planning") as job:
         found = result.plan(given.pop("model"), progress=job.progress, **given)
     named = document(found.answer)
+    if report is not None:
+        opt.write_text(report, taken_along(report, named, found.answer))
+        typer.echo(f"-> {report}", err=True)
     if chosen is TableFormat.json:
         typer.echo(to_json(named))
         return

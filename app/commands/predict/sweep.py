@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,11 +46,18 @@ def sweep(
     bounds_only: Annotated[
         bool, typer.Option("--bounds-only", help="Of a YAML of axes, the least times alone.")
     ] = False,
+    workers: Annotated[
+        int, typer.Option(help="Of a YAML of axes: processes, 0 for one a core.", min=0, max=1024)
+    ] = 1,
+    cluster: Annotated[
+        str, typer.Option(help="Of a YAML of axes: a Dask scheduler: tcp://host:8786.")
+    ] = "",
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
     if model.endswith((".yaml", ".yml")):
-        _sweep_file(Path(model), output, bounds_only, opt.table_format(format_, json))
+        asked = _Asked(Path(model), output, bounds_only, workers, cluster)
+        _sweep_file(asked, opt.table_format(format_, json))
         return
     from app.scenario import sweep_rows
     from app.scenario.axis_values import parse_values
@@ -58,8 +66,8 @@ def sweep(
     from genz_core.errors import InvalidValue
     from genz_core.search import sweep as price
 
-    if output is not None or bounds_only:
-        raise InvalidValue("--output and --bounds-only are of a YAML of axes")
+    if output is not None or bounds_only or cluster or workers != 1:
+        raise InvalidValue("--output, --bounds-only, --workers and --cluster are of a YAML of axes")
     scenario = Scenario(model=model, system=system, engine=engine, weights=weights, kv=kv)
     resolved = resolve_local(scenario)
     texts = {"batch": batch, "isl": isl, "osl": osl, "tp": tp, "pp": pp, "ep": ep}
@@ -71,17 +79,36 @@ def sweep(
     typer.echo(opt.rendered(rows, opt.table_format(format_, json)))
 
 
-def _sweep_file(path: Path, output: Path | None, bounds_only: bool, chosen: TableFormat) -> None:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A sweep of a file: its options."""
+
+    source: Path
+    output: Path | None
+    bounds_only: bool
+    workers: int
+    cluster: str
+
+
+def _sweep_file(asked: _Asked, chosen: TableFormat) -> None:
     """Sweep a YAML of axes into a file, or print its rows."""
     from app.commands.progress_bar import INTERRUPTED, running
     from app.planning import sweep_axes, sweep_file
+    from app.planning.sweep_workers import Where
+    from genz_core.errors import InvalidValue
 
-    axes = sweep_axes.read(path)
-    if output is None:
-        typer.echo(opt.rendered(_rows(axes, bounds_only), chosen))
+    axes = sweep_axes.read(asked.source)
+    where = Where(asked.workers, asked.cluster)
+    if asked.output is None:
+        if where != Where():
+            raise InvalidValue("--workers and --cluster need the file of the table: --output")
+        typer.echo(opt.rendered(_rows(axes, asked.bounds_only), chosen))
         return
     with running("sweeping") as job:
-        swept = sweep_file.sweep(axes, output, job.progress, job.cancelled, bounds_only=bounds_only)
+        swept = sweep_file.sweep(
+            axes, asked.output, job.progress, job.cancelled,
+            bounds_only=asked.bounds_only, where=where,
+        )  # fmt: skip
     if swept is None:
         typer.echo("stopped; the same command goes on from here", err=True)
         raise typer.Exit(INTERRUPTED)

@@ -11,9 +11,13 @@ from typing import Any
 import pytest
 import ridgeline
 import yaml
+from typer.testing import CliRunner
 
+from app.cli import cli
+from app.decide.report import KINDS
 from app.planning.launch import engine_flags
 from app.planning.launch_options import faults, filled, known_options, program_of
+from genz_core.errors import InvalidValue
 from tests.app.planning.engine_parsers import of_sglang, of_vllm
 
 DENSE, EXPERTS, MTP = "Qwen/Qwen3-32B", "Qwen/Qwen3-235B-A22B", "deepseek-ai/DeepSeek-V3"
@@ -140,3 +144,24 @@ def test_pools_of_tensorrt_llm_name_every_server_once():
 
 def test_settings_are_filled_in_at_any_depth():
     assert filled({"a": {"b": "{value}", "c": "x"}}, {"value": 3}) == {"a": {"b": 3, "c": "x"}}
+
+
+@pytest.mark.parametrize("end", KINDS)
+def test_a_plan_is_taken_along_as_a_file(end, tmp_path):
+    path = tmp_path / f"plan{end}"
+    ran = CliRunner().invoke(cli, [
+        "plan", DENSE, "--systems", "h100", "--devices", "1:4", "--engine", "vllm", "--rate", "2",
+        "--target", "tpot < 60ms", "--top", "2", "--report", str(path),
+    ])  # fmt: skip
+    assert ran.exit_code == 0, ran.output
+    text = path.read_text(encoding="utf-8")
+    assert "vllm serve" in text and "vllm bench serve" in text
+    if end in (".html", ".md"):
+        assert all(word in text for word in ("TTFT [80 %]", "margin", "Start it", "Check it"))
+        assert ("<svg" if end == ".html" else "mermaid") in text
+
+
+def test_a_report_of_another_kind_is_refused_before_anything_is_priced(tmp_path):
+    ran = CliRunner().invoke(cli, ["plan", DENSE, "--rate", "2", "--report",
+                                   str(tmp_path / "plan.pdf")])  # fmt: skip
+    assert isinstance(ran.exception, InvalidValue) and "plan.pdf" in str(ran.exception)

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from app.cli import cli
 from app.planning import sweep_block, sweep_file
 from app.planning.sweep_axes import KNOWN, SIZES, sweep_axes
+from app.planning.sweep_workers import Where
 from app.scenario import points_file, points_row
 from genz_core.errors import InvalidValue
 
@@ -194,3 +195,43 @@ def test_the_command_and_python_sweep_a_file_alike(tmp_path):
     assert 0 < len(table.frontier()) <= 4
     wrong = CliRunner().invoke(cli, ["sweep", str(file), "--output", str(tmp_path / "o.txt")])
     assert wrong.exit_code != 0 and isinstance(wrong.exception, InvalidValue)
+
+
+def swept(tmp_path, monkeypatch, name, **where):
+    monkeypatch.setattr(sweep_file, "ROWS_A_PART", 4)
+    target = tmp_path / name
+    done = sweep_file.sweep(sweep_axes(STATIC), target, where=Where(**where))
+    return done, pd.read_parquet(target)
+
+
+def test_two_workers_of_a_cluster_price_as_this_machine_does(tmp_path, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as cluster:
+        address = cluster.scheduler_address
+        done, there = swept(tmp_path, monkeypatch, "there.parquet", cluster=address)
+    assert done.rows == 24 == len(there) and done.kept == 0
+    pd.testing.assert_frame_equal(there, swept(tmp_path, monkeypatch, "here.parquet")[1])
+
+
+def test_two_processes_price_as_one_does(tmp_path, monkeypatch):
+    there = swept(tmp_path, monkeypatch, "there.parquet", workers=2)[1]
+    pd.testing.assert_frame_equal(there, swept(tmp_path, monkeypatch, "here.parquet")[1])
+
+
+def test_a_sweep_that_a_cluster_left_goes_on_here(tmp_path, monkeypatch):
+    monkeypatch.setattr(sweep_file, "ROWS_A_PART", 4)
+    target, asked = tmp_path / "o.parquet", itertools.count()
+    axes = sweep_axes(STATIC)
+    assert sweep_file.sweep(axes, target, cancelled=lambda: next(asked) > 2) is None
+    done = sweep_file.sweep(axes, target, where=Where(workers=2))
+    assert 0 < done.kept < done.rows == len(pd.read_parquet(target))
+
+
+def test_a_cluster_needs_a_file_of_axes_and_of_answers(tmp_path):
+    file = tmp_path / "sweep.yaml"
+    file.write_text(f"model: {MODEL}\nsystem: h100\nrate: 1\n")
+    for wrong in (["sweep", MODEL, "--cluster", "tcp://a:1"], ["sweep", str(file), "--workers=2"]):
+        ran = CliRunner().invoke(cli, wrong)
+        assert isinstance(ran.exception, InvalidValue)

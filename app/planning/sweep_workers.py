@@ -1,0 +1,101 @@
+"""Parts of a sweep, priced here, over the cores of this machine, or over a Dask cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from dataclasses import dataclass
+from typing import Any
+
+from app.planning import sweep_block
+from app.planning.sweep_axes import Block
+from app.planning.sweep_block import Columns
+from app.simulation.executor import executor
+from genz_core.errors import MeasurementError
+
+_ASK_EVERY_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of a block that are priced and written together."""
+
+    number: int
+    block: Block
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where a sweep is priced.
+
+    workers: processes, 1 for this one, 0 for one a core.  cluster: address of a Dask scheduler
+    that takes their place.
+    """
+
+    workers: int = 1
+    cluster: str = ""
+
+
+def priced(
+    parts: Sequence[Part], bounds_only: bool, where: Where, cancelled: Callable[[], bool]
+) -> Iterator[tuple[Part, Columns]]:
+    """Each part with its columns, as they come; none after a cancellation.
+
+    Raises:
+        InvalidValue: Dask is not installed.
+        MeasurementError: a worker died, or no cluster answers.
+        RidgelineError: a name that nobody knows.
+    """
+    workers = min(where.workers or os.cpu_count() or 1, max(len(parts), 1))
+    if not parts:
+        return
+    if workers == 1 and not where.cluster:
+        yield from _here(parts, bounds_only, cancelled)
+        return
+    with executor(workers, where.cluster) as pool:
+        futures = {pool.submit(_price, part, bounds_only): part for part in parts}
+        try:
+            yield from _gathered(futures, cancelled)
+        finally:
+            for future in futures:
+                future.cancel()
+            pool.shutdown()
+
+
+def _here(
+    parts: Sequence[Part], bounds_only: bool, cancelled: Callable[[], bool]
+) -> Iterator[tuple[Part, Columns]]:
+    found: dict[int, Any] = {}
+    for part in parts:
+        if cancelled():
+            return
+        names = found.get(id(part.block))
+        if names is None:
+            names = found[id(part.block)] = sweep_block.resolve(part.block)
+        yield part, sweep_block.price(part.block, names, part.start, part.stop, bounds_only)
+
+
+def _price(part: Part, bounds_only: bool) -> Columns:
+    """A part's columns; what a worker runs."""
+    names = sweep_block.resolve(part.block)
+    return sweep_block.price(part.block, names, part.start, part.stop, bounds_only)
+
+
+def _gathered(
+    futures: Mapping[Future[Columns], Part], cancelled: Callable[[], bool]
+) -> Iterator[tuple[Part, Columns]]:
+    waiting = set(futures)
+    while waiting and not cancelled():
+        done, waiting = wait(waiting, _ASK_EVERY_S, FIRST_COMPLETED)
+        for future in done:
+            try:
+                columns = future.result()
+            except BrokenExecutor:
+                raise MeasurementError(
+                    "a worker died, perhaps for want of memory: run again with fewer workers; "
+                    "what was priced is kept"
+                ) from None
+            yield futures[future], columns
