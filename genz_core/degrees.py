@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
 from genz_core.errors import InvalidParallelism
-from genz_core.types import DEGREES
+from genz_core.types import DEGREES, Num, Parallelism
 
 _ENTRY = re.compile(r"([a-z]+)\{?(\d+)\}?", re.IGNORECASE)
 
@@ -27,3 +28,55 @@ def parse_degrees(text: str) -> dict[str, int]:
             )
         degrees[name] = int(match.group(2))
     return degrees
+
+
+#: Degrees as devices are numbered unless another order is asked for, inner first.
+ORDER = ("tp", "ep", "cp", "dp", "pp")
+
+
+def placed(names: Sequence[str]) -> tuple[str, ...]:
+    """All degrees in the order of `names`, inner first; () where that is the usual order.
+
+    Those that are not named follow as usual.
+    """
+    usual = [name for name in ORDER if name in names]
+    if list(names) == usual:
+        return ()
+    return (*names, *(name for name in ORDER if name not in names))
+
+
+def stride_of(name: str, parallelism: Parallelism) -> Num:
+    """Devices between two neighbours of the group of a degree: the product of those inside it.
+
+    Experts share the devices of tp and dp: where one of these lies inside ep, the parts of an
+    expert do.
+    """
+    order = parallelism.order or ORDER
+    inside = [other for other in order[: order.index(name)] if other != "ep"]
+    if name == "ep":
+        planes = [other for other in inside if other not in ("tp", "dp")]
+        parts = parallelism.expert_tp if len(planes) < len(inside) else 1.0
+        return _product(planes, parallelism) * parts
+    return _product(inside, parallelism)
+
+
+def _product(names: Sequence[str], parallelism: Parallelism) -> Num:
+    stride: Num = 1.0
+    for name in names:
+        stride = stride * getattr(parallelism, name)
+    return stride
+
+
+def other_count(degrees: Mapping[str, int]) -> str:
+    """Sentence where GenZ means another number of devices by the same degrees; "" where not.
+
+    GenZ multiplies ep with the others; here the experts share the devices of tp and dp.
+    """
+    tp, pp, dp, ep, cp = (degrees.get(name, 1) for name in DEGREES)
+    here, there = tp * pp * dp * cp, tp * pp * ep * dp * cp
+    if here == there:
+        return ""
+    return (
+        f"tp {tp} x ep {ep} x pp {pp}: GenZ runs it on {there} devices, here it is {here}, for ep "
+        f"splits the experts over the tp x dp devices; dp {dp * ep} gives {there} devices"
+    )

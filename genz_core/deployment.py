@@ -92,7 +92,10 @@ def _numbers(step: Step, parallelism: Parallelism) -> tuple[bytes, ...] | None:
     if sum(map(np.size, values)) > _FEW:
         return None
     return tuple(
-        np.asarray(np.nan if value is None else value, float).tobytes() for value in values
+        repr(value).encode()
+        if isinstance(value, str | tuple)
+        else np.asarray(np.nan if value is None else value, float).tobytes()
+        for value in values
     )
 
 

@@ -18,11 +18,11 @@ import numpy as np
 
 from genz_core.deployment import Deployment
 from genz_core.engine import EngineProfile
-from genz_core.latency.roofline import roofline
 from genz_core.model_kinds import model_kind
+from genz_core.overlap import bound_s
 from genz_core.step import BY_CONFIG, StepEstimate, of_busiest_rank, price, stage_runs
 from genz_core.types import Array, Group, Num, Parallelism, Step, Workload
-from genz_core.validity import stack, tiled
+from genz_core.validity import tiled
 
 _MORE_PARTS = 4.0  # micro-batches over stages of the schedule between few and one a sequence
 
@@ -170,7 +170,7 @@ def least_s(deployed: Deployment, batches: Batches) -> Array:
     group, split = batches.lanes(laid)
     graph = of_busiest_rank(deployed.graph(Step((group,)), split), split)
     columns = batches.size * len(laid) * len(batches.new)
-    bound = stack((roofline(op, deployed.system).bound_s for op in graph.ops), columns)
+    bound = bound_s(graph, deployed.system, split, columns)
     bound = np.einsum("okc,k->oc", bound.reshape(len(bound), len(batches.new), -1), batches.weights)
     runs = np.array([op.count for op in graph.ops], dtype=float)
     if not batches.piped:

@@ -17,6 +17,7 @@ from genz_core.engine import EngineProfile
 from genz_core.latency import Explanation, Pricer
 from genz_core.latency.roofline import arithmetic_of, roofline
 from genz_core.operators import on_the_busiest_rank, to_the_busiest_rank
+from genz_core.overlap import overlap
 from genz_core.short_repr import clipped, spans
 from genz_core.types import (
     DEGREES,
@@ -225,9 +226,10 @@ def price(
     compute = stack((limit.compute_s for limit in least), size)
     memory = stack((limit.memory_s for limit in least), size)
     communication = stack((limit.communication_s for limit in least), size)
-    bound = np.maximum(np.maximum(compute, memory), communication)
     pricer = Pricer(system, engine)
     expected = stack(pricer.expected_of(graph.ops, least), size)
+    overlap(graph, parallelism, system, compute, memory, communication, expected)
+    bound = np.maximum(np.maximum(compute, memory), communication)
     runs = np.array([op.count for op in graph.ops], dtype=float)
     stages = spread(np.asarray(parallelism.pp, dtype=float), size)
     host = (
@@ -310,7 +312,7 @@ def slowest_stage(graph: Graph, stages: Array, per_run: Array) -> Array:
 def _configurations(step: Step, parallelism: Parallelism) -> int:
     """Number of configurations that sizes and degrees describe together."""
     fields = [getattr(parallelism, name) for name in DEGREES]
-    fields += [parallelism.expert_imbalance]
+    fields += [parallelism.expert_imbalance, parallelism.redundant_experts]
     fields += [1.0 if parallelism.moe_tp is None else parallelism.moe_tp]
     for group in step.groups:
         fields += [group.sequences, group.new_tokens, group.cached_tokens]

@@ -97,7 +97,10 @@ class Parallelism:
     request split over devices).  sequence_parallel: norms and residuals split over tp, the
     all-reduce done as reduce-scatter and all-gather.  micro_batches: of a pipelined step;
     0 means one per stage.  expert_imbalance: routed rows of the busiest ep rank over the mean of
-    all ranks (1: even); the others wait for it.
+    all ranks (1: even), as balanced; the others wait for it.  redundant_experts: copies of busy
+    experts beside the model's own, so that ep divides all of them.
+    overlap: what runs beside the exchange of tokens with the experts, see `genz_core.overlap`.
+    order: degrees as devices are numbered, inner first, see `genz_core.degrees.stride_of`.
     """
 
     tp: Num = 1
@@ -109,6 +112,9 @@ class Parallelism:
     sequence_parallel: bool = False
     micro_batches: Num = 0
     expert_imbalance: Num = 1.0
+    redundant_experts: Num = 0
+    overlap: Literal["none", "shared_experts", "two_batch"] = "none"
+    order: tuple[str, ...] = ()
 
     @property
     def devices(self) -> Num:

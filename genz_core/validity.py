@@ -13,8 +13,8 @@ from genz_core.errors import InvalidParallelism, InvalidValue, OutOfMemory, Ridg
 from genz_core.types import DEGREES, Array, Mask, Model, Num, Parallelism, Workload
 
 _SIZES = ("batch", "isl", "osl", "cached")
-_SPLIT = (*DEGREES, "micro_batches", "expert_imbalance")
-_MAY_BE_ZERO = ("cached", "micro_batches")
+_SPLIT = (*DEGREES, "micro_batches", "expert_imbalance", "redundant_experts")
+_MAY_BE_ZERO = ("cached", "micro_batches", "redundant_experts")
 #: Treatment of a configuration that cannot run: raise its error, or a reason code in its row.
 OnError = Literal["raise", "status"]
 
@@ -133,7 +133,7 @@ def check(
         status[wrong] = InvalidParallelism.code
         safe = {name: column.copy() for name, column in numbers.items()}
         for name, column in safe.items():
-            column[wrong] = 0.0 if name == "cached" else 1.0
+            column[wrong] = 0.0 if name in ("cached", "redundant_experts") else 1.0
     cached = np.minimum(safe["cached"], safe["isl"] - 1.0)
     load = Workload(safe["batch"], safe["isl"], safe["osl"], cached)
     degrees = {name: _alike(safe[name]) for name in safe if name not in _SIZES}
@@ -194,7 +194,7 @@ def _split_complaints(
 
     Each distinct combination of degrees is checked once.
     """
-    names = [name for name in (*DEGREES, "moe_tp") if name in numbers]
+    names = [name for name in (*DEGREES, "moe_tp", "redundant_experts") if name in numbers]
     size = len(numbers[names[0]])
     if all(np.ndim(_alike(numbers[name])) == 0 for name in names):
         same: dict[str, Any] = {name: int(numbers[name][0]) for name in names}

@@ -98,17 +98,23 @@ def _stages(
         hops = (tier.group - 1.0) * tier.times if chain else 1.0
         if chain:
             tier = replace(tier, group=np.where(tier.group > 1, 2.0, 1.0))
-        steps, moved = _tier_s(operation, tier, constants, base + crossing, tree)
+        steps, moved = _tier_s(operation, tier, constants, base + crossing, tree, index > 0)
         latency, transfer = latency + hops * steps, together(transfer, hops * moved)
     return Stages({"latency": latency}, latency, after={"transfer": transfer})
 
 
 def _tier_s(
-    operation: str, tier: Tier, constants: CollectiveParameters, base_s: float, tree: bool
+    operation: str,
+    tier: Tier,
+    constants: CollectiveParameters,
+    base_s: float,
+    tree: bool,
+    outer: bool,
 ) -> tuple[Array, Array]:
     """Equation of `collective_time` for one tier: its starts and steps, and its transfer [s].
 
-    Zero where a group has one device on the tier.
+    Zero where a group has one device on the tier.  Constants are fitted on the first tier; `outer`
+    ones reach the share of their rate that their system states, if it does.
     """
     group, message, bytes_per_s = tier.group, tier.message_bytes, tier.link.bytes_per_s
     octave = np.log2(np.maximum(group, 2.0))
@@ -117,6 +123,8 @@ def _tier_s(
     fitted = [constants.efficiency_2, constants.efficiency_4, constants.efficiency_8]
     # Between the fitted group sizes in the logarithm of the group, flat beyond them.
     efficiency = np.exp(np.interp(octave, (1.0, 2.0, 3.0), np.log(fitted)))
+    if outer and tier.link.reached is not None:
+        efficiency = np.full(octave.shape, tier.link.reached)
     several, load_s = group > 1, tier.load(operation) * message / bytes_per_s
     wire = load_s / efficiency
     bulk = constants.bulk_s + wire + np.sqrt(constants.ramp_s * wire)

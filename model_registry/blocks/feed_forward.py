@@ -6,20 +6,24 @@ from dataclasses import replace
 
 import numpy as np
 
+from genz_core.degrees import stride_of
 from genz_core.operators import (
     Experts,
+    Routing,
     activation,
     all_gather,
     all_to_all,
     gated_activation,
     gemm,
     moe,
+    places_reached,
     pointwise,
     reduce_scatter,
     route,
 )
-from genz_core.types import Num, Op
+from genz_core.types import Mask, Num, Op
 from model_registry.blocks.frame import (
+    MESSAGE_BYTES,
     DeviceFrame,
     Ops,
     block_ops,
@@ -27,6 +31,9 @@ from model_registry.blocks.frame import (
     with_small_weights,
 )
 from model_registry.spec import AlternatingUpdate, FeedForward, LayerInput, Mixture, ShortcutMixture
+
+#: Bytes of an element that is dispatched to experts, with its block scales, by their arithmetic.
+_SENT_BYTES = {"fp8": 1.0 + 4.0 / 128.0, "int8": 1.0 + 4.0 / 128.0, "fp4": 0.5 + 1.0 / 16.0}
 
 
 @block_ops.register
@@ -158,9 +165,10 @@ def _latent(block: Mixture, frame: DeviceFrame, name: str) -> Ops:
 def _experts(block: Mixture, frame: DeviceFrame) -> Op:
     """The device's part of the bank, for the tokens of all ranks."""
     par = frame.par
+    held = block.experts + np.asarray(par.redundant_experts, dtype=float)
     bank = Experts(
-        total=float(block.experts),
-        local=block.experts / np.asarray(par.ep, dtype=float),
+        total=held,
+        local=held / np.asarray(par.ep, dtype=float),
         top_k=block.reached,
         hidden=_width(block, frame),
         intermediate=block.intermediate / np.asarray(par.expert_tp, dtype=float),
@@ -182,42 +190,60 @@ def _with_other_down(op: Op, bank: Experts, up: float, down: float) -> Op:
     )
 
 
-def _exchange(block: Mixture, frame: DeviceFrame) -> tuple[Num, Num]:
-    """Message bytes a device hands in: (all-gather over dp, all-to-all over ep), one is zero.
+def _gathers(block: Mixture, frame: DeviceFrame) -> Mask:
+    """Whether every rank's tokens are gathered over dp, in place of an all-to-all over ep.
 
-    An all-gather brings dp ranks' tokens everywhere.  An all-to-all, for which a rank's tokens
-    are spread over its tp devices, sends each token to its top_k experts' devices at most.
+    Whichever moves fewer bytes: a gather brings dp ranks' tokens everywhere, an all-to-all, for
+    which a rank's tokens are spread over its tp devices, sends them to top_k devices at most.
     """
-    par, width = frame.par, _width(block, frame)
-    gathered = message_bytes(frame.tokens * par.dp, width)
-    copies = np.minimum(block.reached, par.ep)
-    scattered = message_bytes(frame.tokens / par.tp * copies, width)
-    many = np.asarray(par.dp) > 1
-    direct = (np.asarray(par.ep) > 1) & (scattered < gathered)
-    return np.where(many & ~direct, gathered, 0.0), np.where(many & direct, scattered, 0.0)
+    par = frame.par
+    scattered = frame.tokens / par.tp * np.minimum(block.reached, par.ep)
+    return np.asarray(~((np.asarray(par.ep) > 1) & (scattered < frame.tokens * par.dp)))
+
+
+def _gathered(block: Mixture, frame: DeviceFrame) -> Num:
+    """Message of the all-gather over dp, and of the reduce-scatter back [bytes]."""
+    message = message_bytes(frame.tokens * frame.par.dp, _width(block, frame))
+    return np.where((np.asarray(frame.par.dp) > 1) & _gathers(block, frame), message, 0.0)
+
+
+def _exchange(name: str, element_bytes: float, block: Mixture, frame: DeviceFrame) -> Op:
+    """The all-to-all to the experts' devices, or back from them.
+
+    Tokens of prompts travel once to each node that they are routed to and once to each device
+    there; tokens that are generated go straight to each of their experts, which takes less time
+    for few.
+
+    element_bytes: of an element on the way.
+    Source: DeepEP's normal and low-latency kernels (https://github.com/deepseek-ai/DeepEP, docs/legacy.md).
+    """
+    par, groups = frame.par, (block.groups, block.chosen_groups)
+    sends = (np.asarray(par.dp) > 1) & ~_gathers(block, frame)
+    row = np.where(sends, _width(block, frame) * element_bytes / par.tp, 0.0)
+    merged = row * (frame.tokens - frame.query_tokens)
+    merged = merged * places_reached(block.reached, par.ep, *groups)
+    direct = row * frame.query_tokens * np.minimum(block.reached, par.ep)
+    where = {"stride": stride_of("ep", par), **frame.at("moe")}
+    routing = Routing(merged, block.reached, *groups)
+    return all_to_all(name, merged + direct, par.ep, routing, **where)
 
 
 def _dispatch(block: Mixture, frame: DeviceFrame) -> Ops:
-    gathered, scattered = _exchange(block, frame)
-    where = frame.at("moe")
+    """Tokens to their experts; an all-to-all sends them in the format that these multiply in."""
+    sent = _SENT_BYTES.get(frame.types("experts.up").arithmetic, MESSAGE_BYTES)
+    where = {"stride": frame.dp_stride, **frame.at("moe")}
     return (
-        all_gather("moe_all_gather", gathered, frame.par.dp, stride=frame.dp_stride, **where),
-        all_to_all(
-            "moe_dispatch", scattered, frame.par.ep, stride=frame.par.expert_tp * 1.0, **where
-        ),
+        all_gather("moe_all_gather", _gathered(block, frame), frame.par.dp, **where),
+        _exchange("moe_dispatch", sent, block, frame),
     )
 
 
 def _combine(block: Mixture, frame: DeviceFrame) -> Ops:
-    gathered, scattered = _exchange(block, frame)
-    where = frame.at("moe")
+    """The experts' results back, in 16 bit."""
+    where = {"stride": frame.dp_stride, **frame.at("moe")}
     return (
-        all_to_all(
-            "moe_combine", scattered, frame.par.ep, stride=frame.par.expert_tp * 1.0, **where
-        ),
-        reduce_scatter(
-            "moe_reduce_scatter", gathered, frame.par.dp, stride=frame.dp_stride, **where
-        ),
+        _exchange("moe_combine", MESSAGE_BYTES, block, frame),
+        reduce_scatter("moe_reduce_scatter", _gathered(block, frame), frame.par.dp, **where),
     )
 
 

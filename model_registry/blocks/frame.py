@@ -1,7 +1,8 @@
 """The step and the split from the point of one device, which each block's operators are made for.
 
-Devices are numbered with tp innermost, then cp, dp and pp.  Attention data parallelism gives each
-rank its own sequences; context parallelism splits the new tokens of every sequence, and its cache.
+Devices are numbered with tp innermost, then cp, dp and pp, unless another order is asked for.
+Attention data parallelism gives each rank its own sequences; context parallelism splits the new
+tokens of every sequence, and its cache.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from genz_core.degrees import stride_of
 from genz_core.operators import Types, all_gather, all_reduce, gemm, norm, pointwise, reduce_scatter
 from genz_core.operators import residual_norm as fused_norm
 from genz_core.types import Group, Num, Op, Parallelism, Precision, Step
 from model_registry.spec import Block, ModelSpec
 
 Ops = tuple[Op, ...]
-_MESSAGE_BYTES = 2.0  # partial sums are exchanged in 16 bit whatever the weights are
+MESSAGE_BYTES = 2.0  # partial sums are exchanged in 16 bit whatever the weights are
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +121,17 @@ class DeviceFrame:
     @property
     def cp_stride(self) -> Num:
         """Devices between neighbours of a context-parallel group."""
-        return self.par.tp * 1.0
+        return stride_of("cp", self.par)
 
     @property
     def dp_stride(self) -> Num:
         """Devices between neighbours of a data-parallel group."""
-        return self.par.tp * self.par.cp * 1.0
+        return stride_of("dp", self.par)
 
     @property
     def pp_stride(self) -> Num:
         """Devices between neighbouring pipeline stages."""
-        return self.dp_stride * self.par.dp
+        return stride_of("pp", self.par)
 
     # --------------------------------------------------------------------------- operators
 
@@ -175,8 +177,8 @@ class DeviceFrame:
 
     def summed(self, name: str, module: str) -> Ops:
         """Partial sums of the residual stream over tp: an all-reduce, or its two halves."""
-        message = self.tokens * self.spec.hidden * _MESSAGE_BYTES
-        where = {"stride": 1.0, **self.at(module)}
+        message = self.tokens * self.spec.hidden * MESSAGE_BYTES
+        where = {"stride": stride_of("tp", self.par), **self.at(module)}
         if not self.par.sequence_parallel:
             return (all_reduce(name, message, self.par.tp, **where),)
         stem = name.removesuffix("_all_reduce")
@@ -212,7 +214,7 @@ def block_ops(block: Block, frame: DeviceFrame) -> Ops:
 
 def message_bytes(tokens: Num, width: Num) -> Num:
     """Bytes of [tokens, width] partial sums on a link."""
-    return tokens * width * _MESSAGE_BYTES
+    return tokens * width * MESSAGE_BYTES
 
 
 def flatten(parts: Sequence[Ops]) -> Ops:

@@ -75,6 +75,8 @@ def mixture(config: Config, **more: Any) -> Mixture:
         "top_k": config.integer("num_experts_per_tok"),
         "intermediate": width,
         "shared": shared or config.integer("num_shared_experts", 0) * width,
+        "groups": config.integer("n_group", 0),
+        "chosen_groups": config.integer("topk_group", 0),
         **more,
     }
     if fields["top_k"] > fields["experts"]:

@@ -21,8 +21,8 @@ _LIMITS: ByIdentity[list[SplitLimit]] = ByIdentity()
 
 def invalid_reason(spec: ModelSpec, par: Parallelism) -> str | None:
     """Why scalar degrees cannot split `spec`, in a sentence with the nearest that can; or None."""
-    degrees = {name: _scalar(getattr(par, name)) for name in DEGREES}
-    for name, degree in degrees.items():
+    degrees = {name: _scalar(getattr(par, name)) for name in (*DEGREES, "redundant_experts")}
+    for name, degree in list(degrees.items())[: len(DEGREES)]:
         if degree < 1 or degree != int(degree):
             return f"{name} {degree:g} is no degree of parallelism; use a whole number from 1"
     if degrees["pp"] > len(spec.layers):
@@ -89,4 +89,22 @@ def _experts_reason(
             f"moe_tp {moe_tp:g} x ep {ep} is not tp x dp = {devices} devices; "
             f"ep must divide {devices}"
         )
-    return _exceeded(spec, limits, "ep", ep) or _exceeded(spec, limits, "moe_tp", int(moe_tp))
+    return _uneven_experts(spec, limits, ep, int(degrees["redundant_experts"])) or _exceeded(
+        spec, limits, "moe_tp", int(moe_tp)
+    )
+
+
+def _uneven_experts(
+    spec: ModelSpec, limits: list[SplitLimit], ep: int, redundant: int
+) -> str | None:
+    """Why ep does not divide the experts with their redundant copies, and what would."""
+    sizes = [limit.size for limit in limits if limit.degree == "ep"]
+    if all((size + redundant) % ep == 0 for size in sizes):
+        return None
+    if redundant:
+        size = next(size for size in sizes if (size + redundant) % ep)
+        held = f"the {size} experts and {redundant} redundant ones of {spec.name}"
+        return f"ep {ep} does not divide {held}; {-size % ep} redundant ones make it so"
+    refused = _exceeded(spec, limits, "ep", ep) or ""
+    more = -sizes[0] % ep
+    return f"{refused}; or {more} redundant experts" if ep < sizes[0] else refused

@@ -36,6 +36,7 @@ class Mixture:
     back from after them, 0 for none; latent_norm: a norm there.  router_norm: weights of the
     model's width in front of the router.  expert_scale: one weight an expert on its output.
     idle_choices: further choices of the router that pass a token on as it is (LongCat-Flash).
+    groups: of experts, of which a token is routed to chosen_groups; 0 where all are open to it.
     """
 
     module: ClassVar[str] = "moe"
@@ -53,6 +54,8 @@ class Mixture:
     router_norm: bool = False
     expert_scale: bool = False
     idle_choices: int = 0
+    groups: int = 0
+    chosen_groups: int = 0
 
     @property
     def reached(self) -> float:
