@@ -38,7 +38,16 @@ def placed(names: Sequence[str]) -> tuple[str, ...]:
     """All degrees in the order of `names`, inner first; () where that is the usual order.
 
     Those that are not named follow as usual.
+
+    Raises:
+        InvalidParallelism: a name that is no degree, or one twice.
     """
+    for name in names:
+        if name not in ORDER or list(names).count(name) > 1:
+            raise InvalidParallelism(
+                f"{' '.join(names)!r}: cannot place {name!r}; name each of {', '.join(ORDER)} at "
+                "most once, inner first"
+            )
     usual = [name for name in ORDER if name in names]
     if list(names) == usual:
         return ()

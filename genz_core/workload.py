@@ -23,6 +23,7 @@ from genz_core.latency.roofline import roofline
 from genz_core.memory import Memory, memory
 from genz_core.model_kinds import generates
 from genz_core.offload import Offload, What, offload
+from genz_core.overlap import bound_s
 from genz_core.schedule import (
     Batches,
     as_batches,
@@ -242,7 +243,11 @@ def bounds(
         return least_s(deployed, prompts), least_s(deployed, outputs)
     size, (group, lanes) = prompts.size, _side_by_side(model, workload, split)
     graph = of_busiest_rank(deployed.graph(Step((group,)), lanes), lanes)
-    least = np.asarray(sum(roofline(op, system).bound_s * op.count for op in graph.ops))
+    if lanes.overlap == "none":
+        least = np.asarray(sum(roofline(op, system).bound_s * op.count for op in graph.ops))
+    else:
+        runs = np.array([op.count for op in graph.ops])
+        least = runs @ bound_s(graph, system, lanes, np.size(group.new_tokens))
     return least[:size], _WEIGHTS @ least[size:].reshape(len(_NODES), size)
 
 

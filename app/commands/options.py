@@ -36,7 +36,15 @@ Imbalance = Annotated[
     float,
     typer.Option("--expert-imbalance", help="Rows of the busiest ep rank over the mean of all."),
 ]
-Parallel = Annotated[str, typer.Option(help='All degrees at once: "TP{4}_EP{2}_PP{1}".')]
+Redundant = Annotated[
+    int, typer.Option("--redundant-experts", help="Copies of busy experts; ep divides all of them.")
+]
+Overlap = Annotated[
+    str, typer.Option(help="Beside the exchange of tokens: none, shared_experts or two_batch.")
+]
+Parallel = Annotated[
+    str, typer.Option(help='All degrees at once, placed in this order, inner first: "TP{4}_PP{2}".')
+]
 Batch = Annotated[int, typer.Option(help="Sequences in a step.")]
 Isl = Annotated[int, typer.Option(help="Prompt tokens.")]
 Osl = Annotated[int, typer.Option(help="Output tokens.")]

@@ -17,9 +17,11 @@ import genz_core
 import hardware_db
 import model_registry
 from genz_core import EngineProfile, Estimate, Parallelism, System, Workload
+from genz_core.degrees import placed
 from genz_core.deployment import deploy
 from genz_core.errors import InvalidValue
 from genz_core.limits import checked_size
+from genz_core.overlap import OVERLAPS
 from genz_core.types import Model
 from genz_core.workload import OUT_OF_MEMORY
 from hardware_db import data_folder
@@ -40,6 +42,9 @@ class Scenario:
     engine_version: a release, a build or a month, see `hardware_db.engine_versions`.
     weights, moe_weights, kv, activations, compute: precisions.  moe_tp None: tp * dp / ep.
     expert_imbalance: routed rows of the busiest ep rank over the mean of all ranks.
+    redundant_experts: copies of busy experts.  overlap: "shared_experts" or "two_batch", what runs
+    beside the exchange of tokens.  placement: degrees as devices are numbered, inner first
+    ("pp tp").
 
     Raises:
         InvalidValue: a size or a degree beyond `genz_core.limits`.
@@ -61,6 +66,9 @@ class Scenario:
     cp: int = 1
     moe_tp: int | None = None
     expert_imbalance: float = 1.0
+    redundant_experts: int = 0
+    overlap: str = "none"
+    placement: str = ""
     offload: str = ""
     batch: int = 1
     isl: int = 1024
@@ -71,6 +79,8 @@ class Scenario:
             value = getattr(self, name)
             if value is not None:
                 checked_size(name, value)
+        if self.overlap not in OVERLAPS:
+            raise InvalidValue(f"overlap = {self.overlap!r}: choose one of {', '.join(OVERLAPS)}")
 
     @property
     def workload(self) -> Workload:
@@ -78,8 +88,12 @@ class Scenario:
 
     @property
     def parallelism(self) -> Parallelism:
-        names = ("tp", "pp", "dp", "ep", "cp", "moe_tp", "expert_imbalance")
-        return Parallelism(**{name: getattr(self, name) for name in names})
+        names = ("tp", "pp", "dp", "ep", "cp", "moe_tp", "expert_imbalance", "redundant_experts")
+        return Parallelism(
+            **{name: getattr(self, name) for name in names},
+            overlap=cast(Any, self.overlap),
+            order=placed(self.placement.split()),
+        )
 
     @property
     def precisions(self) -> dict[str, str]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _OPTIONS = Options.__slots__
 _DEGREES = ("tp", "pp", "dp", "ep", "moe_tp")
+_EXPERTS = ("expert_imbalance", "redundant_experts", "overlap")
 _SCALARS = (*_DEGREES, "concurrency", "rate", "isl", "osl", "requests", "expert_imbalance")
 
 
@@ -129,7 +130,8 @@ def simulate(
     words = (*DRAFTING, *local_settings.PREFILL)
     pools = local_settings.pools({name: keywords.pop(name) for name in words})
     degrees = with_experts({name: keywords.pop(name) for name in _DEGREES})
-    scenario = Scenario(expert_imbalance=keywords.pop("expert_imbalance"), **degrees)
+    experts = {name: keywords.pop(name) for name in _EXPERTS}
+    scenario = Scenario(**experts, **degrees)
     given = {name: value for name, value in keywords.items() if value is not None}
     sources = model_source(model), system_source(system)
     resolved = resolve_objects(scenario, *sources, engine, formats)

@@ -215,7 +215,8 @@ def _exchange(name: str, element_bytes: float, block: Mixture, frame: DeviceFram
     for few.
 
     element_bytes: of an element on the way.
-    Source: DeepEP's normal and low-latency kernels (https://github.com/deepseek-ai/DeepEP, docs/legacy.md).
+    Source: DeepEP's normal and low-latency kernels (docs/legacy.md of
+    https://github.com/deepseek-ai/DeepEP).
     """
     par, groups = frame.par, (block.groups, block.chosen_groups)
     sends = (np.asarray(par.dp) > 1) & ~_gathers(block, frame)

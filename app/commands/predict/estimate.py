@@ -35,6 +35,8 @@ def estimate(
     cp: opt.Cp = 1,
     moe_tp: opt.MoeTp = None,
     expert_imbalance: opt.Imbalance = 1.0,
+    redundant_experts: opt.Redundant = 0,
+    overlap: opt.Overlap = "none",
     parallel: opt.Parallel = "",
     offload: Annotated[
         str, typer.Option(help="Move what does not fit to the host: weights, kv or experts.")
@@ -57,7 +59,7 @@ def estimate(
     format_: opt.Form = TableFormat.text,
 ) -> None:
     from app.scenario.scenario import Scenario
-    from genz_core.degrees import parse_degrees
+    from genz_core.degrees import other_count, parse_degrees, placed
     from genz_core.errors import InvalidValue
 
     if points is not None:
@@ -65,6 +67,9 @@ def estimate(
         return
     if not model:
         raise InvalidValue("name a model, or give a file with --points")
+    asked = parse_degrees(parallel)
+    if differs := other_count(asked):
+        typer.echo(f"note: {differs}", err=True)
     degrees: dict[str, Any] = {"tp": tp, "pp": pp, "dp": dp, "ep": ep, "cp": cp, "moe_tp": moe_tp}
     scenario = Scenario(
         model=model,
@@ -74,13 +79,16 @@ def estimate(
         moe_weights=moe_weights,
         kv=kv,
         expert_imbalance=expert_imbalance,
+        redundant_experts=redundant_experts,
+        overlap=overlap,
+        placement=" ".join(asked) if placed(tuple(asked)) else "",
         activations=activations,
         compute=compute,
         offload=offload,
         batch=batch,
         isl=isl,
         osl=osl,
-        **(degrees | parse_degrees(parallel)),
+        **(degrees | asked),
     )
     if prefill or decode:
         _print_mixed(scenario, prefill, decode, opt.table_format(format_, json))

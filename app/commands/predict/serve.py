@@ -39,6 +39,8 @@ def serve(
     ep: opt.Ep = 1,
     moe_tp: opt.MoeTp = None,
     expert_imbalance: opt.Imbalance = 1.0,
+    redundant_experts: opt.Redundant = 0,
+    overlap: opt.Overlap = "none",
     isl: opt.Isl = 1024,
     osl: opt.Osl = 1024,
     length_ratio: Annotated[
@@ -79,6 +81,8 @@ def serve(
         activations=activations,
         compute=compute,
         expert_imbalance=expert_imbalance,
+        redundant_experts=redundant_experts,
+        overlap=overlap,
         isl=isl,
         osl=osl,
         **degrees,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _HELP = "Serve requests one by one: percentiles, queues and preemptions of a load or a trace."
 _NAMES = (
     "model", "system", "engine", "weights", "moe_weights", "kv", "activations", "compute", "tp",
-    "pp", "dp", "ep", "moe_tp", "expert_imbalance",
+    "pp", "dp", "ep", "moe_tp", "expert_imbalance", "redundant_experts", "overlap",
 )  # fmt: skip
 _OPTIONS = (
     "max_num_seqs", "max_num_batched_tokens", "memory_fraction", "kv_tokens", "prefix_caching",
@@ -47,6 +47,8 @@ def simulate(
     ep: opt.Ep = 1,
     moe_tp: opt.MoeTp = None,
     expert_imbalance: opt.Imbalance = 1.0,
+    redundant_experts: opt.Redundant = 0,
+    overlap: opt.Overlap = "none",
     concurrency: sim.Concurrency = 0,
     rate: sim.Rate = 0.0,
     trace: sim.Trace = "",

@@ -40,7 +40,7 @@ def serve(
     tp: Numbers = 1, pp: Numbers = 1, dp: Numbers = 1,
     ep: Numbers | None = None,
     moe_tp: Numbers | None = None,
-    expert_imbalance: Numbers = 1.0,
+    expert_imbalance: Numbers = 1.0, redundant_experts: Numbers = 0, overlap: str = "none",
     on_error: OnError = "raise",
 ) -> Served | Simulated:  # fmt: skip
     """Estimate a deployment under load: TTFT, TPOT and throughput by continuous batching.
@@ -106,7 +106,7 @@ def simulate(
     weights: str = "", moe_weights: str = "", kv: str = "", activations: str = "",
     compute: str = "",
     tp: int = 1, pp: int = 1, dp: int = 1, ep: int | None = None, moe_tp: int | None = None,
-    expert_imbalance: float = 1.0,
+    expert_imbalance: float = 1.0, redundant_experts: int = 0, overlap: str = "none",
 ) -> Simulated:  # fmt: skip
     """Serve requests one by one under the engine's scheduler: percentiles, queues, preemptions.
 

@@ -38,6 +38,8 @@ def estimate(
     moe_tp: Numbers | None = None,
     cp: Numbers = 1,
     expert_imbalance: Numbers = 1.0,
+    redundant_experts: Numbers = 0,
+    overlap: str = "none",
     offload: str = "",
     on_error: OnError = "raise",
 ) -> Estimate:
@@ -54,6 +56,8 @@ def estimate(
         tp, pp, dp, cp: degrees of tensor, pipeline, attention-data and context parallelism.
         ep, moe_tp: how the experts are split, ep * moe_tp = tp * dp; either follows from the other.
         expert_imbalance: rows of the busiest ep rank over the mean of all.
+        redundant_experts: copies of busy experts, so that ep divides all of them.
+        overlap: what runs beside the exchange of tokens, "shared_experts" or "two_batch".
         offload: move what does not fit to the host, "weights", "kv", or
             "experts", which are computed there.
         on_error: "raise" the error of what cannot run, or give it a reason code ("status").
