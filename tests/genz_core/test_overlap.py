@@ -182,7 +182,8 @@ def test_stages_inside_a_node_drive_sums_out_of_it():
         for order in ((), placed(["pp", "tp"]))
     )
     rows = [at for at, o in enumerate(usual.graph.ops) if o.kind == "all_reduce"]
-    assert np.all(inner.bound_s[rows] > usual.bound_s[rows])
+    assert np.all(inner.bound_s[rows] >= usual.bound_s[rows])
+    assert np.any(inner.bound_s[rows] > 2 * usual.bound_s[rows])
     hops = [at for at, o in enumerate(usual.graph.ops) if o.kind == "send_recv"]
     assert np.all(inner.bound_s[hops] < usual.bound_s[hops])
 
