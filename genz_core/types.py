@@ -388,6 +388,8 @@ class System:
 
     peak_flops_per_s: dense, by arithmetic type (fp64 fp32 tf32 bf16 fp16 fp8 int8 fp4 int4).
     compute_units: streaming multiprocessors, compute units or cores.
+    boost_factor: highest clock over that of the peaks, 1 where none is known (they are rated ones);
+    bounds use it, expectations do not.
     links: scale-up first, scale-out last.  family: silicon that shares fitted efficiencies
     ("hopper").  assumptions: figures of kind `assumed`, in words.  latency: fitted constants of
     its operators; None for the engine's defaults.
@@ -405,6 +407,7 @@ class System:
     l2_bytes_per_s: float | None = None
     compute_units: int | None = None
     clock_hz: float | None = None
+    boost_factor: float = 1.0
     tdp_w: float | None = None
     links: tuple[Link, ...] = ()
     host_bytes_per_s: float | None = None

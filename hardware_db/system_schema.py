@@ -89,6 +89,7 @@ Count = Annotated[Fact, _within(0, 1e6)]
 Megahertz = Annotated[Fact, _within(100, 1e4)]
 Watts = Annotated[Fact, _within(0.5, 1e5)]
 Share = Annotated[Fact, _within(0.01, 1.0)]
+Factor = Annotated[Fact, _within(1.0, 2.0)]
 
 
 class TopologyForm(_Form):
@@ -203,7 +204,11 @@ class Instance(_Form):
 
 
 class SystemRecord(_Form):
-    """A system as its YAML states it: every figure with its source and kind."""
+    """A system as its YAML states it: every figure with its source and kind.
+
+    boost_factor: the highest clock, stated or measured, over that of the peaks; absent, the peaks
+    are the rated ones.
+    """
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")
     name: str = Field(min_length=2, max_length=120)
@@ -224,6 +229,7 @@ class SystemRecord(_Form):
     unit_name: str | None = None
     units: Count | None = None
     clock_mhz: Megahertz | None = None
+    boost_factor: Factor | None = None
     tdp_w: Watts | None = None
     links: Links = Links()
     host: Host = Host()
@@ -288,6 +294,7 @@ class SystemRecord(_Form):
             l2_bytes_per_s=_si(self.l2_gb_per_s, GIGA),
             compute_units=None if self.units is None else int(self.units.value),
             clock_hz=_si(self.clock_mhz, MEGA),
+            boost_factor=_si(self.boost_factor, 1.0) or 1.0,
             tdp_w=_si(self.tdp_w, 1.0),
             links=tuple(_link(tier) for _, tier in self.tiers()),
             host_bytes_per_s=_si(self.host.gb_per_s, GIGA),

@@ -1,7 +1,7 @@
 """Roofline of an operator on a system: its least time per resource.
 
-compute_s = flops / dense peak of its arithmetic type;  memory_s = bytes / bandwidth, every operand
-once and cold;  communication_s = what must cross the slowest link / its bandwidth per direction.
+compute_s = flops / (dense peak of its arithmetic type x boost factor)
+memory_s = bytes / bandwidth, every operand once and cold;  communication_s = what must cross the slowest link / its bandwidth per direction.
 The bound of an operator is the largest of the three.
 Source: Williams et al. 2009, doi:10.1145/1498765.1498785; scaling book, ch. 1.
 """
@@ -80,12 +80,12 @@ def multiplies_four_bits(op: Op, system: System) -> bool:
 
 
 def peak_of(op: Op, system: System) -> float:
-    """Dense peak that bounds `op` [FLOP/s].
+    """Dense peak that bounds `op`, at the highest clock that is known [FLOP/s].
 
     Raises:
         MissingSpec: the system states none for its arithmetic type.
     """
-    return system.peak(arithmetic_of(op, system))
+    return system.peak(arithmetic_of(op, system)) * system.boost_factor
 
 
 def communication_s(op: Op, system: System) -> Array:
