@@ -1,7 +1,8 @@
 """Roofline of an operator on a system: its least time per resource.
 
 compute_s = flops / (dense peak of its arithmetic type x boost factor)
-memory_s = bytes / bandwidth, every operand once and cold;  communication_s = what must cross the slowest link / its bandwidth per direction.
+memory_s = bytes / bandwidth, every operand once and cold
+communication_s = what must cross the slowest link / its bandwidth per direction
 The bound of an operator is the largest of the three.
 Source: Williams et al. 2009, doi:10.1145/1498765.1498785; scaling book, ch. 1.
 """
