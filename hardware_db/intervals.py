@@ -21,7 +21,10 @@ from hardware_db.engine_files import GENERIC
 from hardware_db.tables import table
 
 LEVEL = 0.8
+#: High end beyond which an interval says nothing; such a figure is not validated.
+WIDEST = 2.5
 #: {`EngineProfile.measured_on`: kind of the held-out points that an interval rests on}.
+_UNDER_LOAD = ("ttft_s", "tpot_s", "e2e_s")
 _OF_LOAD = {"recipe": "recipe", "own": "few", "own_few": "none", "device": "none", "": "none"}
 _OF_BATCH = {"recipe": "device", "own": "none", "own_few": "none", "device": "device", "": "none"}
 _POOLED = "*"
@@ -46,25 +49,28 @@ class Interval:
 
 
 def load_interval(metric: str, tier: str, engine: EngineProfile) -> Interval | None:
-    """The interval of a step's or a request's figure; None where too few points were measured.
+    """The interval of a step's or a request's figure.
+
+    None where too few points were measured, or where they lie so far off that it tells nothing.
 
     Where the held-out points of the engine are too few those of all measured engines are pooled;
     an engine without any measurement has the interval of the generic one.
 
     Args:
-        metric: "prefill", "decode", "e2e" (static batches), "ttft_s" or "tpot_s" (serving).
+        metric: "prefill", "decode", "e2e" (static batches), "ttft_s", "tpot_s", "e2e_s" (serving).
         tier: of the latency profile ("measured", "sibling", "default").
         engine: with the measurements of the system applied (`genz_core.deploy`); `measured_on`
             decides which held-out points count, and whether its release was among them.
     """
-    points = (_OF_LOAD if metric in ("ttft_s", "tpot_s") else _OF_BATCH)[engine.measured_on]
+    points = (_OF_LOAD if metric in _UNDER_LOAD else _OF_BATCH)[engine.measured_on]
     if engine.unmeasured:
         points = "release" if points == "recipe" else "none"
     intervals = _table()
     measured = {name for *_, name in intervals} - {GENERIC, _POOLED}
     stand_in = _POOLED if engine.name in measured else GENERIC
     rows = (intervals.get((metric, tier, points, name)) for name in (engine.name, stand_in))
-    return next(filter(None, rows), None)
+    found = next(filter(None, rows), None)
+    return found if found and found.high <= WIDEST else None
 
 
 def load_operator_interval(operator: str, fit: Fit, engine: str) -> Interval | None:

@@ -67,9 +67,8 @@ def _curves(
         loads = highest[:, None] * _RATE_SHARES
     result = _served(resolved, load, loads, length_ratio, degrees)
     messages = [result.messages.get(at, "") for at in range(loads.size)]
-    table = pd.DataFrame(
-        {load: loads.reshape(-1), **columns(resolved, result), "message": messages}
-    )
+    figures = columns(resolved, result, closed=load == "concurrency")
+    table = pd.DataFrame({load: loads.reshape(-1), **figures, "message": messages})
     each = np.split(np.arange(loads.size), len(degrees))
     return {
         degree: table.iloc[rows].reset_index(drop=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.scenario import served_rows
-from app.scenario.intervals import Latency, ends
+from app.scenario.intervals import THROUGHPUT_ENDS, Latency, ends
 from app.scenario.scenario import Resolved
 from app.scenario.served_rows import serve_resolved
 from app.scenario.setup import Setup
@@ -93,7 +93,7 @@ def figures(resolved: Resolved) -> dict[str, Latency]:
     status = str(served.status[0])
     if status not in ("ok", OUT_OF_MEMORY):
         raise InvalidValue(served.messages.get(0, status))
-    columns = served_rows.columns(resolved, served)
+    columns = served_rows.columns(resolved, served, closed=True)
     fits = status == "ok"
     found = {}
     for name in ("ttft_s", "tpot_s"):
@@ -102,8 +102,11 @@ def figures(resolved: Resolved) -> dict[str, Latency]:
     rate = float(served.output_tokens_per_s[0])
     devices = s.tp * s.pp * s.dp
     cost = economics.usd_per_million_tokens(resolved.system, devices, rate)
-    found["output_tokens_per_s_per_device"] = Latency(rate / devices)
-    found["usd_per_mtok"] = Latency(math.nan if cost is None else float(cost))
+    least, most = (float(columns[end][0]) for end in THROUGHPUT_ENDS)
+    per_device = (value / devices for value in (rate, least, most))
+    found["output_tokens_per_s_per_device"] = Latency(*per_device)
+    price = math.nan if cost is None else float(cost)
+    found["usd_per_mtok"] = Latency(price, price * rate / most, price * rate / least)
     if not fits:
         found = {name: Latency(math.nan) for name in found}
     found["memory_bytes"] = Latency(float(served.memory_bytes[0]))

@@ -20,6 +20,7 @@ from app.engine_fit.splits import (
     own_runs_table,
     split_errors,
     with_own_runs,
+    with_requests,
 )
 from app.engine_fit.targets import load_measurements
 from app.engine_fit.writing import (
@@ -51,11 +52,12 @@ def main() -> None:
     write_kernels(kernels, ENGINES / "kernels.csv")
     table.cache_clear()
     measured_runs.kernels.cache_clear()
-    residuals = {label: left_out(fitted, by) for label, by in SPLITS.items()}
+    residuals = {label: with_requests(left_out(fitted, by)) for label, by in SPLITS.items()}
     own = {count: with_own_runs(fitted, count) for count in OWN_RUNS}
-    spread = {**residuals, OWN: own[TRIED_RUNS], AS_GENERIC: as_generic(fitted)}
+    beside = {OWN: own[TRIED_RUNS], AS_GENERIC: as_generic(fitted)}
+    spread = {**residuals, **{label: with_requests(found) for label, found in beside.items()}}
     tables = {
-        "fit_errors": split_errors({"in sample": in_sample(fitted), **residuals}),
+        "fit_errors": split_errors({"in sample": with_requests(in_sample(fitted)), **residuals}),
         "own_runs": own_runs_table(own),
         "intervals": interval_table(spread),
         "coverage": coverage_table(spread),

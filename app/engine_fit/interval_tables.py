@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from app.engine_fit.splits import SPLITS, Residuals
+from app.engine_fit.splits import REQUEST, SPLITS, Residuals
 from app.engine_fit.targets import Target
 from genz_core.engine_calibration import SCALES, SPREAD
 from genz_core.types import Array
 from hardware_db.engine_files import GENERIC
-from hardware_db.intervals import LEVEL
+from hardware_db.intervals import LEVEL, WIDEST
 
 #: Splits beside those of `splits.SPLITS`.
 OWN, AS_GENERIC = "three runs of the user's", "the generic engine"
@@ -31,13 +31,14 @@ _LEAST_POINTS = 10
 _MANY = 100.0  # residuals worth counting from which on the shortest interval is looked for
 _STARTS = 201
 _FOLDS = 5
+_LOAD = (*SCALES, REQUEST)
 _BATCH = tuple(metric for metric in SPREAD if metric not in SCALES)
 #: State of knowledge, the splits whose residuals stand for it, and the metrics of these.
 _KNOWN: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
-    ("recipe", ("configurations held out",), tuple(SCALES)),
-    ("release", ("one release left out",), tuple(SCALES)),
-    ("few", (OWN,), tuple(SCALES)),
-    ("none", ("one model left out", "one GPU left out"), tuple(SCALES)),
+    ("recipe", ("configurations held out",), _LOAD),
+    ("release", ("one release left out",), _LOAD),
+    ("few", (OWN,), _LOAD),
+    ("none", ("one model left out", "one GPU left out"), _LOAD),
     ("device", ("configurations held out",), _BATCH),
     ("none", ("one GPU left out",), _BATCH),
 )
@@ -84,12 +85,15 @@ def interval_table(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
 def coverage_table(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
     """Share of points inside intervals drawn from the residuals of other points.
 
+    "refused" counts the points without one: too few others, or an interval wider than `WIDEST`.
+
     Points that were left out together stay in one fold, so neither the constants nor the interval
     of a point rest on it.  residuals: as `interval_table`.
     """
     rows = []
     for metric, tier, known, samples in _cells(residuals):
-        judged = [(s, ends) for s, ends in _judged(samples) if ends is not None]
+        stated = [(s, ends) for s, ends in _judged(samples) if ends is not None]
+        judged = [(s, ends) for s, ends in stated if ends[1] <= WIDEST]
         if not judged:
             continue
         inside = [low <= np.exp(s.log) <= high for s, (low, high) in judged]
@@ -101,6 +105,7 @@ def coverage_table(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
                 "tier": tier,
                 "known": known,
                 "points": len(judged),
+                "refused": len(samples) - len(judged),
                 "coverage %": round(100 * float(np.mean(inside)), 1),
                 "median half-width %": round(100 * float(np.median(width)), 1),
                 "median error %": round(100 * float(np.median(errors)), 1),

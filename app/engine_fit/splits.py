@@ -30,6 +30,7 @@ SUBSETS: Mapping[str, tuple[str, str]] = {
     "concurrency 1-4": ("load", "low"),
 }
 OWN_RUNS = (0, 1, 3, 5)
+REQUEST = "e2e_s"  # a whole request under load
 _FOLDS = 5
 _DRAWS = 2  # of own runs, from every recipe
 _LEAST_RUNS = 8  # that a recipe needs for some to be drawn and others to be judged
@@ -83,14 +84,33 @@ def left_out(fitted: Sequence[EngineFit], by: str) -> Residuals:
 
 
 def as_generic(fitted: Sequence[EngineFit]) -> Residuals:
-    """Residuals under the generic engine, which no point fitted.
+    """Residuals of today's engines under the generic one, which no point fitted.
 
     It stands for all engines without measurements.
     """
     engine = hardware_db.load_engine(GENERIC)
     residuals = _gather(fitted, lambda engine_fit: engine_fit.data.logs_of(engine))
-    targets = [replace(t, facts={**t.facts, "engine": GENERIC}) for t in residuals.targets]
-    return Residuals(targets, residuals.logs)
+    pairs = zip(residuals.targets, residuals.logs, strict=True)
+    today = [(target, log) for target, log in pairs if not target.facts["era"]]
+    targets = [replace(t, facts={**t.facts, "engine": GENERIC}) for t, _ in today]
+    return Residuals(targets, np.array([log for _, log in today]))
+
+
+def with_requests(residuals: Residuals) -> Residuals:
+    """The residuals, and those of the whole requests that follow from a run's TTFT and TPOT."""
+    targets, logs = list(residuals.targets), residuals.logs.tolist()
+    pairs = zip(residuals.targets, residuals.targets[1:], logs, logs[1:], strict=False)
+    for one, other, one_log, other_log in pairs:
+        if one.run != other.run or {one.metric, other.metric} != set(SCALES):
+            continue
+        parts = {one.metric: (one.measured_s, one_log), other.metric: (other.measured_s, other_log)}
+        gaps = float(one.facts["output"]) - 1.0
+        (first, first_log), (gap, gap_log) = parts["ttft_s"], parts["tpot_s"]
+        measured = first + gaps * gap
+        predicted = first * np.exp(first_log) + gaps * gap * np.exp(gap_log)
+        targets.append(replace(one, metric=REQUEST, measured_s=measured))
+        logs.append(float(np.log(predicted / measured)))
+    return Residuals(targets, np.array(logs))
 
 
 def _gather(fitted: Sequence[EngineFit], priced: Callable[[EngineFit], Array]) -> Residuals:
@@ -119,7 +139,7 @@ def split_errors(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
     """Number of points and errors [%] by split and metric."""
     rows = []
     for label, of_split in residuals.items():
-        logs = {metric: of_split.of_metric(metric) for metric in SPREAD}
+        logs = {metric: of_split.of_metric(metric) for metric in (*SPREAD, REQUEST)}
         logs |= {
             f"{metric}, {subset}": of_split.of_metric(metric, subset)
             for subset in SUBSETS

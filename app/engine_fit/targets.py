@@ -33,7 +33,8 @@ class Target:
     facts: model, system, configuration, set ("serving" or "published"), engine, recipe (the key
     of `hardware_db.recipes.load_recipe`, joined by "|"), era and release of the engine, tier of
     the latency profile, named (the model), load ("low" for one to four users, else "high", "" where
-    nobody is served), possible ("no" where a figure of its row lies below the bound of the load
+    nobody is served), output (mean tokens of a served request), possible ("no" where a figure of
+    its row lies below the bound of the load
     that it states).
     """
 
@@ -193,6 +194,7 @@ def _facts(row: Mapping[str, str]) -> dict[str, str]:
     split = "/".join(row.get(k, "") for k in ("tp", "pp", "dp", "ep", "moe_tp", "isl", "osl"))
     return {
         "set": "serving",
+        "output": str(float(row["osl"]) * (1.0 + float(row.get("length_ratio") or 1.0)) / 2.0),
         "load": "low" if float(row["concurrency"]) <= _LOW else "high",
         "model": model,
         "configuration": f"{model}|{system}|{row['weights']}|{split}",

@@ -176,7 +176,9 @@ def _static(resolved: Resolved, split: Parallelism, table: Columns) -> Columns:
         "e2e_s": result.e2e_s,
     }
     bound = intervals.bounds_of(result)
-    figures = intervals.beside(seconds, intervals.of_batch(result), bound)
+    known = intervals.of_batch(result)
+    figures = intervals.beside(seconds, known, bound)
+    figures |= intervals.of_throughput(result.output_tokens_per_s, known["e2e_s"])
     messages = _text(table["batch"].size, "")
     for at in np.flatnonzero(result.status != "ok"):
         messages[at] = result.message(int(at))
@@ -207,7 +209,8 @@ def _served(
         rate_per_s=numbers["rate"] if block.load == "rate" else None,
         **traffic,
     )
-    figures = served_columns(resolved, result, _LATENCIES, ())
+    closed = block.load == "concurrency"
+    figures = served_columns(resolved, result, _LATENCIES, (), closed=closed)
     status = figures.pop("status")
     valid = status != InvalidParallelism.code
     messages = _text(status.size, "")

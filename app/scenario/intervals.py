@@ -37,13 +37,12 @@ OF_BATCH: Mapping[str, tuple[str, ...]] = {
     "tpot_s": ("decode", "e2e"),
     "e2e_s": ("e2e",),
 }
-#: Under load nobody measured whole requests.
 OF_LOAD: Mapping[str, tuple[str, ...]] = {
     "ttft_s": ("ttft_s",),
     "ttft_median_s": ("ttft_s",),
     "tpot_s": ("tpot_s",),
     "tpot_median_s": ("tpot_s",),
-    "e2e_s": (),
+    "e2e_s": ("e2e_s",),
 }
 
 Known = Mapping[str, Interval | None]
@@ -169,6 +168,20 @@ def beside(
         columns |= {name: value, **dict(zip(ends(name), pair, strict=True))}
     missing = [name for name in latencies if known[name] is None]
     return columns | {"not_validated": " ".join(missing)}
+
+
+THROUGHPUT_ENDS = ("output_tokens_per_s_low", "output_tokens_per_s_high")
+#: Of a throughput that is that of the arrivals.
+EXACT = Interval(1.0, 1.0, 0)
+
+
+def of_throughput(tokens_per_s: Any, of_request: Interval | None) -> dict[str, Any]:
+    """The ends of a throughput's interval [tokens/s]: requests in flight over the time of each.
+
+    of_request: interval of the time that a whole request takes.
+    """
+    low, high = (1.0 / of_request.high, 1.0 / of_request.low) if of_request else (math.nan,) * 2
+    return dict(zip(THROUGHPUT_ENDS, (tokens_per_s * low, tokens_per_s * high), strict=True))
 
 
 def ends(name: str) -> tuple[str, str]:

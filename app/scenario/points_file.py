@@ -59,6 +59,7 @@ COLUMNS = (
     "bound_prefill_s",
     "bound_decode_step_s",
     *(end for name in _LATENCIES for end in intervals.ends(name)),
+    *intervals.THROUGHPUT_ENDS,
     "not_validated",
 )
 
@@ -233,7 +234,8 @@ def _static(resolved: Resolved, points: Sequence[Point]) -> _Figures:
         "e2e_s": result.e2e_s,
     }
     bounds = {**intervals.bounds_of(result), "decode_step_s": step.bound_total_s * each}
-    columns = intervals.beside(latencies, intervals.of_batch(result), bounds)
+    known, rate = intervals.of_batch(result), result.output_tokens_per_s
+    columns = intervals.beside(latencies, known, bounds)
     return _Figures(
         status=result.status,
         message=result.message,
@@ -241,7 +243,8 @@ def _static(resolved: Resolved, points: Sequence[Point]) -> _Figures:
         not_validated=columns.pop("not_validated"),
         columns={
             **columns,
-            "output_tokens_per_s": result.output_tokens_per_s,
+            "output_tokens_per_s": rate,
+            **intervals.of_throughput(rate, known["e2e_s"]),
             "memory_bytes_per_device": result.memory.total_bytes,
             "bound_prefill_s": result.prefill.bound_total_s,
             "bound_decode_step_s": step.bound_total_s * each,
@@ -275,7 +278,7 @@ def _served(resolved: Resolved, points: Sequence[Point]) -> _Figures:
         max_num_seqs=np.array([point.options.max_num_seqs for point in points]),
         max_num_batched_tokens=np.array([point.options.max_num_batched_tokens for point in points]),
     )
-    table = served_columns(resolved, result, _LATENCIES, ("output_tokens_per_s",))
+    table = served_columns(resolved, result, _LATENCIES, ("output_tokens_per_s",), closed=closed)
     return _Figures(
         status=table.pop("status"),
         message=lambda at: result.messages.get(at, ""),

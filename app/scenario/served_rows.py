@@ -89,11 +89,15 @@ def columns(
     result: ServingEstimate,
     latencies: Sequence[str] = LATENCIES,
     others: Sequence[str] = OTHERS,
+    *,
+    closed: bool,
 ) -> dict[str, Any]:
     """Figures of every load as columns [loads].
 
     "status", each latency followed by the ends of its 80 % interval, "not_validated" (the names
-    of those without one), the other figures.
+    of those without one), the other figures, throughput with its interval.
+
+    closed: whether the loads are numbers of open requests.
     """
     known = intervals.of_load(resolved.system, resolved.engine, resolved.model)
     seconds = {name: _column(result, name) for name in latencies}
@@ -101,6 +105,9 @@ def columns(
         "status": result.status,
         **intervals.beside(seconds, known, intervals.bounds_of_load(result)),
         **{name: _column(result, name) for name in others},
+        **intervals.of_throughput(
+            _column(result, "output_tokens_per_s"), known["e2e_s"] if closed else intervals.EXACT
+        ),
     }
 
 
@@ -111,7 +118,7 @@ def rows(
 
     load: "concurrency" or "rate".  values: of the load, [loads].
     """
-    table = columns(resolved, result)
+    table = columns(resolved, result, closed=load == "concurrency")
     notes = [*resolved.notes, basis(resolved)]
     priced = [
         {

@@ -30,7 +30,7 @@ def price(*rows: dict[str, str]) -> list[dict[str, str]]:
 
 
 def test_a_good_row_gets_every_figure():
-    (row,) = price({"id": "a", **GOOD})
+    (row,) = price({"id": "a", **GOOD, "engine": "vllm"})
     assert row["id"] == "a" and row["status"] == "ok" and row["fits"] == "true"
     words = ("fits", "not_validated")
     figures = {name: float(row[name]) for name in points_file.COLUMNS[3:] if name not in words}
