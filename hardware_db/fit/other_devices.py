@@ -57,6 +57,10 @@ _PROFILER_S = 16e-6
 #: decides the time of thin products stays as in their family.
 _THIN_AS_FAMILY = frozenset({"h20-96gb"})
 _OF_THIN = frozenset({"launch_s", "memory_efficiency", "k_step_s", "split_s"})
+#: Devices whose collectives were timed by events, with launch gaps: small ones stay as in their
+#: family.
+_TIMED_BY_EVENTS = frozenset({"a800-sxm4-80gb"})
+_OF_SMALL = frozenset({"base_s", "step_s"})
 _HELD_OUT = "held-out shapes"
 _HEADING = """Latency constants fitted by `python -m hardware_db.fit.other_devices`; do not edit.
 Data: {sources}.
@@ -139,8 +143,11 @@ def _starts(sample: SplitSeries) -> list[Parameters]:
 def _fixed(sample: SplitSeries) -> frozenset[str]:
     """Constants that the series does not speak for."""
     series = sample.series
-    thin = series.operator == "gemm" and series.device in _THIN_AS_FAMILY
-    return _OF_THIN if thin else frozenset()
+    if series.operator == "gemm" and series.device in _THIN_AS_FAMILY:
+        return _OF_THIN
+    if series.operator == "collective" and series.device in _TIMED_BY_EVENTS:
+        return _OF_SMALL
+    return frozenset()
 
 
 def _errors(sample: SplitSeries, parameters: Parameters) -> ErrorSummary:

@@ -31,14 +31,17 @@ SOURCES: Mapping[str, Source] = {
     "llmservingsim": Source("casys-kaist/LLMServingSim 5daddb2", "MIT"),
     "pipeweave": Source("zksainx/pipeweave 55e0317", "Apache-2.0"),
 }
-#: {class: file}, in the order of the fit.  Collectives hang on the host and are fitted apart.
+#: {class: file}, in the order of the fit.  Collectives over PCIe hang on the host and are left out.
 _FILES: Mapping[str, str] = {
     "gemm": "gemm",
     "prefill_attention": "attention",
     "decode_attention": "attention",
     "moe": "moe",
     "pointwise": "pointwise",
+    "collective": "collective",
 }
+#: Devices whose collectives run behind switches of their own machine, as in any other.
+_SWITCHED = frozenset({"a800-sxm4-80gb", "h20-96gb", "h800-sxm5-80gb"})
 #: Formats of the tables by the key of the constants that price them; others by their own name.
 _FORMATS: Mapping[str, str] = {"mxfp4_mxfp4": "nvfp4"}
 #: Formats that a device's other series already stand for.
@@ -84,6 +87,9 @@ def _table(folder: Path, name: str) -> pd.DataFrame:
     path = next(path for path in sorted(folder.glob(f"{name}.csv*")))
     table = pd.read_csv(path)
     table = table[table["source"].isin(SOURCES) & ~table["fmt"].isin(_LEFT_OUT)]
+    if "group_per_node" in table:
+        inside = (table["group_per_node"] == table["group"]) & table["device"].isin(_SWITCHED)
+        return table[inside].drop(columns="group_per_node")
     if "new_tokens" not in table:
         return table
     # A step of one token is priced as decode, whatever the kernel's name.
