@@ -24,9 +24,9 @@ from genz_core.types import Array, Mask, Op, System
 
 What = Literal["weights", "kv", "experts"]
 #: Tokens of a step from which llama.cpp carries weights to the device rather than work on the host.
-_CARRIED_TOKENS = 32.0
+CARRIED_TOKENS = 32.0
 #: Share of the memory's nominal bandwidth that a host's products reach; judgement.
-_HOST_SHARE = 0.75
+HOST_SHARE = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ class Offload:
         carried = self.step_s * experts * read
         if self.what != "experts":
             return np.asarray(others + carried)
-        rate = _HOST_SHARE * (self.system.host_memory_bytes_per_s or np.inf)
+        rate = HOST_SHARE * (self.system.host_memory_bytes_per_s or np.inf)
         worked = (self.expert_bytes - self.disk_bytes) * read / rate
         from_disk = self.step_s * self.disk_bytes / moved * read
-        few = _tokens(step) < _CARRIED_TOKENS
+        few = _tokens(step) < CARRIED_TOKENS
         return np.asarray(np.where(few, np.minimum(worked + from_disk, carried), carried))
 
 

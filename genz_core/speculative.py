@@ -74,16 +74,21 @@ class Speculation:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """New tokens of a sequence that generates: all, those of a draft, and those sampled."""
+    """New tokens of a request that generates: all, those of a draft, and those sampled.
+
+    branches: sequences of its own that write them, each as many.
+    """
 
     tokens: int = 1
     drafted: int = 0
     sampled: int = 1
+    branches: int = 1
 
     def group(self, sequences: Array, cached: Array, prompt: Num = 0.0) -> Group:
-        """Sequences that generate; prompt: tokens of theirs, 0 where nobody says."""
-        sizes = (float(self.tokens), cached, float(self.drafted), float(self.sampled))
-        return Group(sequences, *sizes, prompt)
+        """Requests that generate; prompt: tokens of theirs, 0 where nobody says."""
+        each, sampled = self.tokens / self.branches, self.sampled / self.branches
+        sizes = (each, cached, float(self.drafted), sampled)
+        return Group(sequences * self.branches, *sizes, prompt)
 
 
 @dataclass(frozen=True, slots=True)

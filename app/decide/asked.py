@@ -9,12 +9,14 @@ import hardware_db
 from app.planning import answer as answers
 from app.planning import changes, search
 from app.planning.answer import Answer
+from app.planning.ask import adapters
 from app.planning.changes import Change
 from app.planning.demand import Demand
 from app.planning.search import Priced, Question
 from app.planning.space import ENGINES, Space
 from app.planning.targets import parse_targets
 from app.scenario.drafting import Drafting
+from app.scenario.request_shape import PLAIN, RequestShape
 from app.scenario.scenario import SystemSource
 from app.scenario.setup import source_of
 from genz_core.limits import checked_size
@@ -35,7 +37,8 @@ class Asked:
     text of its YAML or "".  load: "rate" or "concurrency", amount: of it.  target, rank,
     confidence: see `ridgeline.plan`.  simulate: whether the best are simulated though no target is
     on a percentile.  engines, weights, kinds, speculation: empty for all, the
-    checkpoint's, or none.  prices: rent of a device [USD per hour] by system.
+    checkpoint's, or none.  shape: what requests share.  lora: rank and number of adapters, 0 for
+    none.  offload: what the host may hold.  prices: rent of a device [USD per hour] by system.
     own_folder, own_edition: the visitor's files, which tell apart what is cached.
     """
 
@@ -56,6 +59,9 @@ class Asked:
     kv: tuple[str, ...] = ("",)
     kinds: tuple[str, ...] = ("aggregated",)
     speculation: tuple[str, ...] = ()
+    shape: RequestShape = PLAIN
+    lora: tuple[int, int] = (0, 1)
+    offload: tuple[str, ...] = ()
     prices: tuple[tuple[str, float], ...] = ()
     model_config: str = ""
     own_folder: str = ""
@@ -72,7 +78,7 @@ class Asked:
         systems = [_system(*named) for named in self.systems]
         engines = [len(self.engines or ENGINES.get(_vendor(s), ("generic",))) for s in systems]
         formats = len(self.weights) * len(self.kv)
-        plain = self.kinds == ("aggregated",) and not self.speculation
+        plain = self.kinds == ("aggregated",) and not (self.speculation or self.offload)
         return plain and self.devices[1] <= _FEW_DEVICES and sum(engines) * formats <= _AT_ONCE
 
     def question(self) -> Question:
@@ -86,12 +92,13 @@ class Asked:
             engines=self.engines, weights=self.weights, kv=self.kv, devices=self.devices,
             kinds=self.kinds, prices=dict(self.prices),
             drafting=tuple(Drafting(method, None, "", "") for method in self.speculation),
+            adapters=adapters(*self.lora), offload=self.offload,
         )  # fmt: skip
         closed = self.load == "concurrency"
         demand = Demand(
             concurrency=checked_size("concurrency", int(self.amount)) if closed else 0,
             rate=0.0 if closed else self.amount,
-            isl=self.isl, osl=self.osl, length_ratio=self.length_ratio,
+            isl=self.isl, osl=self.osl, length_ratio=self.length_ratio, shape=self.shape,
         )  # fmt: skip
         model = source_of(self.model, self.model_config)
         targets = parse_targets(self.target)

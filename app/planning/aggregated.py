@@ -18,7 +18,7 @@ from app.planning.candidates import (
 )
 from app.planning.demand import Demand
 from app.planning.families import Family
-from app.planning.space import Space, replicated, shapes
+from app.planning.space import Space, batch_limits, replicated, shapes
 from app.scenario.served_rows import serve_resolved
 from genz_core.serving import ServingEstimate
 from genz_core.types import Array, Mask, Parallelism
@@ -36,7 +36,8 @@ def price(family: Family, space: Space, demand: Demand) -> Candidates:
     """
     resolved = family.resolved
     degrees = shapes(resolved.model, resolved.system, space, resolved.engine.name)
-    table = replicated(degrees, space, demand)
+    limits = batch_limits(space, demand, spills=bool(family.spill))
+    table = replicated(degrees, space, demand, limits)
     if not table.shape[1]:
         return empty(family)
     firsts = np.unique(table[:4], axis=1, return_index=True)[1]
@@ -65,15 +66,18 @@ def of_table(family: Family, table: Array, demand: Demand) -> Candidates:
     rows = np.stack([tp, pp, dp, ep, load, limit])
     one, of = np.unique(rows, axis=1, return_inverse=True)
     degrees: dict[str, Any] = dict(zip(("tp", "pp", "dp", "ep"), one[:4], strict=True))
+    isl, sharing = demand.prompt
     served = serve_resolved(
         family.resolved,
-        isl=demand.isl,
+        isl=isl,
         osl=demand.osl,
         parallelism=Parallelism(**degrees),
         length_ratio=demand.length_ratio,
         concurrency=one[4] if demand.closed else None,
         rate_per_s=None if demand.closed else one[4],
         max_num_seqs=one[5],
+        sharing=sharing,
+        spill=family.spill,
     )
     return _columns(family, table, demand, _Served.of(served, of.ravel()), each * replicas)
 
@@ -94,6 +98,7 @@ class _Served:
     memory_bytes: Array
     bound_prefill_s: Array
     bound_decode_step_s: Array
+    offloaded: Array
     status: Any
     usable_bytes: float
     messages: Mapping[int, str]
@@ -119,7 +124,8 @@ def _columns(
     size = table.shape[1]
     users = np.ceil(demand.concurrency / replicas)
     share = demand.concurrency / (users * replicas) if demand.closed else 1.0
-    rate = served.output_tokens_per_s / served.osl * replicas * share
+    each = served.osl * demand.shape.samples
+    rate = served.output_tokens_per_s / each * replicas * share
     columns: dict[str, Array] = {name: np.full(size, np.nan) for name in COLUMNS}
     columns |= {name: np.zeros(size) for name in CHOICES}
     columns |= {"replicas": replicas, "tp": tp, "pp": pp, "dp": dp, "ep": ep}
@@ -134,6 +140,7 @@ def _columns(
         "capacity": served.capacity * replicas,
         "memory_bytes": served.memory_bytes,
         "usable_bytes": np.full(size, served.usable_bytes),
+        "offloaded_bytes": served.offloaded,
         "bound_ttft_s": served.bound_prefill_s,
         "bound_tpot_s": served.bound_decode_step_s,
     }

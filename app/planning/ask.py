@@ -11,7 +11,9 @@ from app.planning.search import Question
 from app.planning.space import KINDS, Space
 from app.planning.targets import parse_targets
 from app.scenario.drafting import Drafting
+from app.scenario.request_shape import FIELDS, RequestShape
 from app.simulation import trace_file
+from genz_core.adapters import Adapters
 from genz_core.errors import InvalidValue
 from genz_core.limits import checked_size
 from genz_core.types import System
@@ -43,6 +45,8 @@ def question(model: Any, **given: Any) -> Question:
         max_num_seqs=degrees("batch", given["max_num_seqs"]),
         kinds=_kinds(given["kind"]),
         drafting=_drafting(given),
+        adapters=adapters(int(given["lora_rank"]), int(given["lora_adapters"])),
+        offload=words(given["offload"]),
         prices=prices(given["price"]),
         cross_systems=bool(given["cross_systems"]),
     )
@@ -68,7 +72,10 @@ def _demand(given: Mapping[str, Any]) -> Demand:
     rate, concurrency, trace = (given[name] for name in ("rate", "concurrency", "trace"))
     if sum(bool(value) for value in (rate, concurrency, trace)) != 1:
         raise InvalidValue("give a rate, a concurrency or a trace, one of them")
+    shape = RequestShape(**{name: given[name] for name in FIELDS})
     if trace:
+        if shape:
+            raise InvalidValue("a trace has prompts of its own: leave out what requests share")
         read = trace_file.read(Path(trace)) if isinstance(trace, (str, Path)) else trace
         return Demand.of_trace(read)
     return Demand(
@@ -77,7 +84,24 @@ def _demand(given: Mapping[str, Any]) -> Demand:
         isl=checked_size("isl", given["isl"]),
         osl=checked_size("osl", given["osl"]),
         length_ratio=float(given["length_ratio"]),
+        shape=shape,
     )
+
+
+def adapters(rank: int, active: int) -> Adapters | None:
+    """LoRA adapters; None for a rank of 0.
+
+    Raises:
+        InvalidValue: a number outside of its range.
+    """
+    if not rank:
+        if active != 1:
+            raise InvalidValue(f"lora_adapters = {active} without a rank: give lora_rank")
+        return None
+    for name, value, most in (("lora_rank", rank, 4096), ("lora_adapters", active, 10_000)):
+        if not 1 <= value <= most:
+            raise InvalidValue(f"{name} = {value}: give a whole number from 1 to {most:,}")
+    return Adapters(rank, active)
 
 
 def words(given: str | Sequence[str]) -> tuple[str, ...]:

@@ -21,8 +21,8 @@ CHOICES = (
 )  # fmt: skip
 #: What is known of one beside its figures.
 FACTS = (
-    "utilisation", "running", "capacity", "memory_bytes", "usable_bytes", "bound_ttft_s",
-    "bound_tpot_s",
+    "utilisation", "running", "capacity", "memory_bytes", "usable_bytes", "offloaded_bytes",
+    "bound_ttft_s", "bound_tpot_s",
 )  # fmt: skip
 COLUMNS = (*CHOICES, *(figure.column for figure in FIGURES.values()), *FACTS)
 #: Share of the mean by which a request's TPOT at the 95th percentile lies above it: judgement, to
@@ -134,7 +134,7 @@ def economy_columns(
     """
     pairs = list(devices.items()) if isinstance(devices, Mapping) else list(devices)
     total = np.sum([count for _, count in pairs], axis=0)
-    tokens = requests_per_s * demand.mean_osl
+    tokens = requests_per_s * demand.wanted_tokens
     hourly = np.sum([(s.price_usd_per_hour or np.nan) * count for s, count in pairs], axis=0)
     power = np.sum([(s.tdp_w or np.nan) * count for s, count in pairs], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):

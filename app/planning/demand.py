@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from app.scenario.request_shape import PLAIN, RequestShape
 from app.simulation.trace_file import Trace
 from genz_core.errors import InvalidValue
 from genz_core.limits import checked_size
+from genz_core.serving.sharing import Sharing
 
 _MOST_RATE = 1e9
 
@@ -19,7 +21,7 @@ class Demand:
 
     concurrency: open requests, or rate: arrivals per second; one of them.  isl, osl: tokens,
     uniform in [length_ratio, 1] of them.  trace: requests that rate and lengths are the means of;
-    what is simulated then.
+    what is simulated then.  shape: what requests share.
 
     Raises:
         InvalidValue: neither or both of concurrency and rate, or a number outside of its range.
@@ -31,6 +33,7 @@ class Demand:
     osl: int = 256
     length_ratio: float = 1.0
     trace: Trace | None = None
+    shape: RequestShape = PLAIN
 
     def __post_init__(self) -> None:
         if bool(self.concurrency) == bool(self.rate):
@@ -45,6 +48,8 @@ class Demand:
             checked_size(name, getattr(self, name))
         if not 0.0 < self.length_ratio <= 1.0:
             raise InvalidValue(f"length_ratio = {self.length_ratio:g} is not between 0 and 1")
+        if self.trace and self.shape:
+            raise InvalidValue("a trace has prompts of its own: leave out what requests share")
 
     @classmethod
     def of_trace(cls, trace: Trace) -> Demand:
@@ -68,6 +73,27 @@ class Demand:
         )
 
     @property
+    def prompt(self) -> tuple[float, Sharing]:
+        """Mean prompt of nominal lengths, and what its requests share, as the closed form asks."""
+        return self.shape.nominal(self.isl, self.osl, self.length_ratio)
+
+    @property
+    def mean_isl(self) -> float:
+        """Mean prompt of a request, what is found in the cache included."""
+        return max(round(self.prompt[0] * (1.0 + self.length_ratio) / 2.0), 1.0)
+
+    @property
+    def cached(self) -> float:
+        """Mean tokens of a prompt that need not be read."""
+        scaled = self.prompt[1].scaled((1.0 + self.length_ratio) / 2.0, self.mean_isl)
+        return float(np.asarray(scaled.cached_tokens))
+
+    @property
+    def wanted_tokens(self) -> float:
+        """Mean output tokens that a user gets of a request."""
+        return self.mean_osl * self.shape.samples
+
+    @property
     def closed(self) -> bool:
         """Whether users send their next request when the last one completes."""
         return bool(self.concurrency)
@@ -89,4 +115,5 @@ class Demand:
             if self.closed
             else f"{self.rate:.4g} requests/s{' of a trace' if self.trace else ''}"
         )
-        return f"{load}, {self.isl:,} tokens in, {self.osl:,} out"
+        said = [load, f"{self.isl:,} tokens in, {self.osl:,} out", *self.shape.words]
+        return ", ".join(said)

@@ -19,7 +19,7 @@ from app.simulation.disaggregation import stated_link
 from genz_core.deployment import Deployment
 from genz_core.errors import InvalidValue, MissingSpec
 from genz_core.limits import LIMITS
-from genz_core.serving.loops import OVERLOADED, sequences_that_fit
+from genz_core.serving.loops import OVERLOADED
 from genz_core.serving.pools import (
     Combinations,
     DecodeWorkers,
@@ -29,6 +29,7 @@ from genz_core.serving.pools import (
     pooled_load,
     prefill_workers,
 )
+from genz_core.serving.room import sequences_that_fit
 from genz_core.types import Array, Parallelism, System, Workload
 from genz_core.workload import OUT_OF_MEMORY
 
@@ -40,7 +41,7 @@ def pairs(found: Sequence[Family], space: Space) -> Iterator[Family]:
 
     Both are of one system unless `cross_systems` is asked for.
     """
-    plain = [family for family in found if family.speculation is None]
+    plain = [family for family in found if family.speculation is None and not family.spill]
     for first, second in product(plain, plain):
         same_engine = first.resolved.engine.name == second.resolved.engine.name
         same_cache = first.resolved.model.precision.kv == second.resolved.model.precision.kv
@@ -77,9 +78,9 @@ def _held(resolved: Resolved, degrees: Array, demand: Demand) -> Array:
     """Shapes whose workers hold the weights and one sequence."""
     if not degrees.shape[1]:
         return degrees
-    load = Workload(1.0, _mean(demand.isl, demand), demand.mean_osl)
+    load = Workload(1.0, demand.mean_isl, demand.mean_osl)
     deployed = (resolved.model, resolved.system, load, _split(degrees), resolved.engine)
-    return degrees[:, sequences_that_fit(*deployed)[1] >= 1.0]
+    return degrees[:, sequences_that_fit(*deployed, demand.prompt[1])[1] >= 1.0]
 
 
 def _one_stage(degrees: Array, space: Space) -> Array:
@@ -134,10 +135,10 @@ def of_table(
     prefill, decode: degrees of the shapes, [4, shapes].
     """
     assert family.prefill is not None
-    isl, osl = _mean(demand.isl, demand), demand.mean_osl
+    isl, osl, sharing = demand.mean_isl, demand.mean_osl, demand.prompt[1]
     reader, writer = _deployment(family.prefill), _deployment(family.resolved)
-    readers = prefill_workers(reader, _split(prefill), isl)
-    writers = decode_workers(writer, _split(decode), isl, osl, osl - 1.0)
+    readers = prefill_workers(reader, _split(prefill), isl, demand.cached)
+    writers = decode_workers(writer, _split(decode), isl, osl, osl - 1.0, sharing)
     first, second = table[0].astype(np.intp), table[1].astype(np.intp)
     each = [d[0] * d[1] * d[2] for d in (prefill, decode)]
     counts = (table[2] * each[0][first], table[3] * each[1][second])
@@ -150,10 +151,6 @@ def of_table(
         concurrency=float(demand.concurrency),
     )  # fmt: skip
     return _candidates(family, (prefill, decode), which, (readers, writers), load, demand, counts)
-
-
-def _mean(tokens: int, demand: Demand) -> float:
-    return max(round(tokens * (1.0 + demand.length_ratio) / 2.0), 1.0)
 
 
 def _deployment(resolved: Resolved) -> Deployment:
@@ -211,6 +208,7 @@ def _candidates(
         "capacity": writers.most_running[which.decode] * which.decode_workers,
         "memory_bytes": writers.memory_bytes[which.decode],
         "usable_bytes": np.full(size, family.system.memory_bytes * engine.memory_fraction),
+        "offloaded_bytes": np.zeros(size),
         "bound_ttft_s": readers.bound_s[which.prefill],
         "bound_tpot_s": load.bound_tpot_s,
     }

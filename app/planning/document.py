@@ -48,7 +48,7 @@ def _demand(answer: Answer) -> dict[str, Any]:
     load = {"concurrency": demand.concurrency} if demand.closed else {"rate": demand.rate}
     trace = {"trace": demand.trace.name} if demand.trace else {}
     lengths = {"isl": demand.isl, "osl": demand.osl, "length_ratio": demand.length_ratio}
-    return {**load, **lengths, **trace}
+    return {**load, **lengths, **demand.shape.document(), **trace}
 
 
 def plan_row(answer: Answer, plan: Plan) -> dict[str, Any]:
@@ -99,6 +99,8 @@ def deployment_row(candidates: Candidates, at: int) -> dict[str, Any]:
         "max_num_batched_tokens": int(family.resolved.engine.chunk_tokens),
         "prefill": _prefill(family, row),
         "speculation": str(family.speculation) if family.speculation else None,
+        "offload": family.spill,
+        "beyond_measurements": list(family.beyond),
         **{name: value for name, value in figures.items() if name != "devices"},
         **spans,
         "not_validated": " ".join(name for name, interval in known.items() if interval is None),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 from app.planning.space import ENGINES, Space
 from app.scenario.drafting import Drafting, drafted
@@ -17,9 +18,11 @@ from app.scenario.scenario import (
     find_system,
     resolve_objects,
 )
+from genz_core.adapters import Adapters, adapted_model
 from genz_core.deployment import bulk_format
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.model_kinds import check_generates
+from genz_core.offload import What
 from genz_core.speculative import Speculation
 from genz_core.types import Model, System
 from hardware_db.intervals import Interval
@@ -33,7 +36,8 @@ class Family:
     kind: "aggregated" or "disaggregated".  resolved: what runs, of the decode workers where
     prompts have workers of their own.  prefill: these.  plain: without what drafts.  drafting,
     speculation: what does, as asked and as found.  weights, kv, prefill_weights: as asked, "" for
-    the checkpoint's.
+    the checkpoint's.  spill: what the host may hold, None for nothing.  beyond: what of the load or
+    the deployment no measured run had, in words.
     """
 
     kind: str
@@ -45,6 +49,8 @@ class Family:
     plain: Resolved | None = None
     drafting: Drafting | None = None
     speculation: Speculation | None = None
+    spill: What | None = None
+    beyond: tuple[str, ...] = ()
 
     @property
     def system(self) -> System:
@@ -54,7 +60,7 @@ class Family:
     @property
     def intervals(self) -> Mapping[str, Interval | None]:
         """Intervals of "ttft_s" and "tpot_s"; none where nothing measured validates the kind."""
-        if self.prefill is not None or self.speculation is not None:
+        if self.prefill is not None or self.speculation is not None or self.beyond:
             return {"ttft_s": None, "tpot_s": None}
         known = of_load(self.resolved.system, self.resolved.engine)
         return {name: known[name] for name in ("ttft_s", "tpot_s")}
@@ -78,6 +84,8 @@ class Family:
             parts.append(f"disaggregated, prompts on {self.prefill.system.name}")
         if self.speculation is not None:
             parts.append(f"speculative ({self.speculation.method})")
+        if self.spill:
+            parts.append(f"{self.spill} offloaded to the host")
         return ", ".join(parts)
 
 
@@ -110,12 +118,30 @@ def families(
             except RidgelineError as error:
                 left.append(LeftOut(label, str(error)))
                 continue
-            found.append(Family("aggregated", resolved, weights, kv))
-            for family in _drafting(found[-1], space, left):
-                found.append(family)
+            plain = Family("aggregated", resolved, weights, kv)
+            found += [plain, *_drafting(plain, space, left), *_spilling(plain, space)]
     if not found:
         raise InvalidValue("; ".join(f"{entry.what}: {entry.why}" for entry in left))
     return tuple(found), tuple(left)
+
+
+def _spilling(family: Family, space: Space) -> Iterator[Family]:
+    """The family with what the host may hold."""
+    for what in dict.fromkeys(space.offload):
+        spill = cast(What, what)
+        yield replace(family, spill=spill, beyond=(*family.beyond, f"{what} on the host"))
+
+
+def adapted(family: Family, adapters: Adapters | None, left: list[LeftOut]) -> Iterator[Family]:
+    """The family with the adapters of its requests; drafts of such models are left out."""
+    if adapters is None:
+        yield family
+    elif family.speculation is not None:
+        left.append(LeftOut(str(family), "drafts of a model with LoRA adapters are not priced"))
+    else:
+        model = adapted_model(family.resolved.model, adapters)
+        resolved = replace(family.resolved, model=model)
+        yield replace(family, resolved=resolved, beyond=(*family.beyond, str(adapters)))
 
 
 def _drafting(family: Family, space: Space, left: list[LeftOut]) -> Iterator[Family]:

@@ -18,6 +18,7 @@ import yaml
 from app.planning.demand import Demand
 from app.planning.families import Family
 from app.planning.launch_options import filled, in_front
+from genz_core.adapters import AdaptedModel
 from genz_core.deployment import bulk_format
 from genz_core.types import System
 
@@ -27,6 +28,14 @@ _NODE = 8  # devices of a node where a system states no domain
 _CONTEXT_STEP = 1024
 _SIXTEEN_BITS = ("bf16", "fp16", "fp32")
 _PER_USER = 10
+#: What an engine may have no option for, by the word of its option.
+_UNSAID: Mapping[str, str] = {
+    "lora_adapters": "LoRA adapters",
+    "weights_offload_gb": "weights on the host",
+    "experts_offload_gb": "experts on the host",
+    "kv_offload_gb": "caches of running sequences on the host",
+    "host_prefixes": "a prefix cache on the host",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +82,7 @@ def launch(model: str, family: Family, row: Mapping[str, float], demand: Demand)
     first = _PORT + (sum(pool.count for pool in pools) > 1)
     ports: dict[str, list[int]] = {}
     for pool in pools:
-        words, said, written = _words(flags, family, pool, demand)
+        words, said, written = _words(flags, family, pool, demand, row)
         notes += said
         files |= written
         command = " ".join([flags["command"].format(model=shlex.quote(model)), *words])
@@ -125,11 +134,15 @@ def _pools(family: Family, row: Mapping[str, float]) -> list[_Pool]:
 
 
 def _words(
-    flags: Mapping[str, Any], family: Family, pool: _Pool, demand: Demand
+    flags: Mapping[str, Any],
+    family: Family,
+    pool: _Pool,
+    demand: Demand,
+    row: Mapping[str, float],
 ) -> tuple[list[str], list[str], dict[str, str]]:
     """The options of a server, notes on what they cannot say, and the file that they name."""
     options, kept = flags["options"], flags.get("settings", {})
-    asked = _asked(family, pool, demand)
+    asked = {**_asked(family, pool, demand), **_shared(family, demand, row)}
     values = _values(family, demand)
     merged: dict[str, Any] = {}
     for name, value in asked.items():
@@ -141,6 +154,8 @@ def _words(
         if name in options
     ]
     notes = [str(said) for name, said in flags.get("notes", {}).items() if name in asked]
+    unsaid = [said for name, said in _UNSAID.items() if name in asked and name not in options]
+    notes += [f"no option is kept here for {said}: see its documentation" for said in unsaid]
     if pool.nodes > 1:
         notes.insert(0, f"a {pool.role or 'replica'} spans {pool.nodes} nodes")
     if "DRAFT" in values["draft"] and any("DRAFT" in text for text in (*words, str(merged))):
@@ -176,6 +191,20 @@ def _asked(family: Family, pool: _Pool, demand: Demand) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value is not None}
 
 
+def _shared(family: Family, demand: Demand, row: Mapping[str, float]) -> dict[str, Any]:
+    """What a server is told of adapters, of what the host holds and of prefixes there."""
+    model = family.resolved.model
+    adapters = model.adapters if isinstance(model, AdaptedModel) else None
+    gigabytes = math.ceil(row["offloaded_bytes"] / 2**30)
+    asked = {
+        "lora_adapters": adapters.active if adapters else None,
+        "lora_rank": adapters.rank if adapters else None,
+        f"{family.spill}_offload_gb": gigabytes or None,
+        "host_prefixes": demand.shape.prefix_tier == "host" or None,
+    }
+    return {name: value for name, value in asked.items() if value is not None}
+
+
 def _values(family: Family, demand: Demand) -> dict[str, Any]:
     """What options may name beside their own value."""
     drafting = family.speculation
@@ -208,7 +237,8 @@ def _formats(model: str, family: Family, flags: Mapping[str, Any]) -> list[str]:
 
 
 def _context(demand: Demand) -> int:
-    longest = demand.isl + demand.osl
+    shape = demand.shape
+    longest = shape.shared_tokens + shape.turns * (demand.isl + demand.osl)
     if demand.trace is not None:
         requests = demand.trace.requests
         longest = int((requests.input_tokens + requests.output_tokens).max())
@@ -229,6 +259,8 @@ def benchmark(model: str, demand: Demand, row: Mapping[str, float]) -> str:
         f"--model {shlex.quote(model)} --dataset-name random",
         f"--random-input-len {isl} --random-output-len {osl}",
     ]
+    if demand.shape.shared_tokens:
+        words.append(f"--random-prefix-len {demand.shape.shared_tokens}")
     if spread:
         words.append(f"--random-range-ratio {spread:.3g}")
     if demand.closed:

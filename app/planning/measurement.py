@@ -67,7 +67,7 @@ def _words(family: Family, row: Mapping[str, float], loads: int) -> str:
     each = int(row["tp"] * row["pp"] * row["dp"])
     device = family.system.name
     what = f"{loads} closed loops of users on one replica ({each} x {device})"
-    if family.prefill is not None or family.speculation is not None:
+    if family.prefill is not None or family.speculation is not None or family.beyond:
         return f"{what}: nothing measured validates deployments of this kind, this run would"
     if not family.resolved.engine.measured_on:
         return f"{what} calibrate {family.resolved.engine.name} there, where it was not measured"

@@ -23,6 +23,7 @@ from app.scenario.scenario import Resolved
 from app.simulation.disaggregation import PrefillPool
 from app.simulation.offered_load import OfferedLoad
 from app.simulation.run import Run, Settings, run
+from genz_core.errors import InvalidValue
 from genz_core.serving.options import Options
 from profilers.collect.progress import Cancelled
 
@@ -56,6 +57,7 @@ def simulate(candidates: Candidates, at: int, demand: Demand) -> Simulated:
         RidgelineError: the deployment cannot be simulated.
     """
     family, row = candidates.of(at), candidates.row(at)
+    _refuse(family, demand)
     lifetime = row["e2e_s"]
     requests = _requests(demand, lifetime)
     replicas = int(row["replicas"])
@@ -69,11 +71,28 @@ def simulate(candidates: Candidates, at: int, demand: Demand) -> Simulated:
         replicas=kept,
         drafting=family.drafting or Drafting(),
         prefill=_pool(family, row),
+        router="prefix" if demand.shape.turns > 1 else "least_loaded",
     )
     outcome = run(_resolved(family, row), settings)
     held = ("ttft", "tpot") if closed_form_holds(family) else ()
     means = {name: row[f"{name}_s"] for name in held}
     return _figures(outcome, lifetime * _WARM, share, means)
+
+
+def _refuse(family: Family, demand: Demand) -> None:
+    """Refuse what the simulation does not know.
+
+    Raises:
+        InvalidValue: several answers to a prompt, a cache or weights on the host.
+    """
+    unknown = {
+        "several answers to a prompt": demand.shape.branches > 1,
+        "a prefix cache on the host": demand.shape.prefix_tier == "host",
+        "weights or caches on the host": bool(family.spill),
+    }
+    for what, asked in unknown.items():
+        if asked:
+            raise InvalidValue(f"{what}: not simulated")
 
 
 def closed_form_holds(family: Family) -> bool:
@@ -131,17 +150,20 @@ def _offered(demand: Demand, share: float, requests: int) -> OfferedLoad:
     if demand.trace:
         return OfferedLoad(trace=demand.trace)
     ratio, isl, osl = demand.length_ratio, demand.isl, demand.osl
+    shape = demand.shape
+    found = round(shape.prefix_hits * isl)
+    alike: dict[str, Any] = {"shared_tokens": shape.shared_tokens + found, "turns": shape.turns}
+    isl = max(isl - found, 1)
     if demand.closed:
         if ratio == 1.0:
             ratio = _SPREAD
             isl, osl = (max(round(n * 2.0 / (1.0 + ratio)), 1) for n in (isl, osl))
         users = max(round(demand.concurrency * share), 1)
         return OfferedLoad(
-            concurrency=users, requests=requests, isl=isl, osl=osl, length_ratio=ratio
+            concurrency=users, requests=requests, isl=isl, osl=osl, length_ratio=ratio, **alike
         )
-    return OfferedLoad(
-        rate=demand.rate * share, requests=requests, isl=isl, osl=osl, length_ratio=ratio
-    )
+    rate = demand.rate * share / shape.turns  # of sessions
+    return OfferedLoad(rate=rate, requests=requests, isl=isl, osl=osl, length_ratio=ratio, **alike)
 
 
 def _limit(family: Family, row: Mapping[str, float]) -> int:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from app.planning import aggregated, disaggregated
 from app.planning.candidates import Candidates, joined
 from app.planning.demand import Demand
-from app.planning.families import Family, LeftOut, families
+from app.planning.families import Family, LeftOut, adapted, families
 from app.planning.probability import meets
 from app.planning.ranking import Order, Ranking, ranking
 from app.planning.space import Space
@@ -82,8 +82,13 @@ def price(question: Question) -> Priced:
         RidgelineError: as `search`.
     """
     space, demand = question.space, question.demand
-    found, left = families(question.model, space)
+    plain, left = families(question.model, space)
     missing = list(left)
+    found = [
+        replace(family, beyond=(*family.beyond, *demand.shape.words))
+        for one in plain
+        for family in adapted(one, space.adapters, missing)
+    ]
     parts: list[Candidates] = []
     for family in _of_kinds(found, space):
         of_kind = disaggregated if family.prefill is not None else aggregated

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from app.planning.demand import Demand
 from app.scenario.drafting import Drafting
 from app.scenario.scenario import SystemSource
+from genz_core.adapters import Adapters
 from genz_core.errors import InvalidValue
 from genz_core.limits import LIMITS, checked_size
 from genz_core.types import Array, Model, Parallelism, Step, System
@@ -22,6 +23,7 @@ _MOST_DEVICES = 4096
 #: Limits of a batch that are tried where users wait for their answers.
 _LIMITS = (4, 16, 64, 256, 1024)
 KINDS = ("aggregated", "disaggregated")
+OFFLOADS = ("weights", "kv", "experts")
 #: Engines that are tried unless said, by the vendor of a system; others have the generic one.
 ENGINES: Mapping[str, tuple[str, ...]] = {
     "nvidia": ("vllm", "sglang", "trtllm"),
@@ -37,7 +39,9 @@ class Space:
     weights, kv: number formats, "" for the checkpoint's.  devices: least and most of the whole
     deployment.  tp, pp, dp, ep: degrees of a replica.  max_num_seqs: sequences of a rank's batch
     at most, 0 for the engine's own limit.  kinds: of `KINDS`.  drafting: ways to speculate, beside
-    none.  prices: rent of a device [USD per hour] by the name in `systems`.
+    none.  adapters: LoRA adapters of the requests.  offload: what the host may hold, "weights",
+    "kv" or "experts", tried beside nothing.  prices: rent of a device [USD per hour] by the name in
+    `systems`.
     cross_systems: whether the pools of a disaggregated deployment may be of two systems.
 
     Raises:
@@ -56,6 +60,8 @@ class Space:
     max_num_seqs: tuple[int, ...] = ()
     kinds: tuple[str, ...] = KINDS
     drafting: tuple[Drafting, ...] = ()
+    adapters: Adapters | None = None
+    offload: tuple[str, ...] = ()
     prices: Mapping[str, float] = field(default_factory=dict)
     cross_systems: bool = False
 
@@ -77,6 +83,9 @@ class Space:
         wrong = [kind for kind in self.kinds if kind not in KINDS]
         if wrong or not self.kinds:
             raise InvalidValue(f"kind {wrong[0] if wrong else ''!r}: choose {' or '.join(KINDS)}")
+        for what in self.offload:
+            if what not in OFFLOADS:
+                raise InvalidValue(f"offload {what!r}: choose {', '.join(OFFLOADS)}")
         for name, price in self.prices.items():
             if not 0.0 < price < math.inf:
                 raise InvalidValue(f"price of {name}: give US dollars per hour above 0")
@@ -144,25 +153,28 @@ def _doublings(most: int) -> tuple[int, ...]:
     return tuple(2**at for at in range(max(most, 1).bit_length()))
 
 
-def batch_limits(space: Space, demand: Demand) -> tuple[int, ...]:
+def batch_limits(space: Space, demand: Demand, *, spills: bool = False) -> tuple[int, ...]:
     """Limits of a rank's batch to try, 0 for the engine's own.
 
     At a rate as many run as keep up with it, so that a limit only refuses; where users wait for
-    their answer, fewer at once are faster.
+    their answer, fewer at once are faster.  spills: a limit decides what has to lie on the host.
     """
     if space.max_num_seqs:
         return tuple(dict.fromkeys(space.max_num_seqs))
     if not demand.closed:
-        return (0,)
+        return (0, *_LIMITS) if spills else (0,)
     return (0, *(limit for limit in _doublings(demand.concurrency) if limit >= 4))
 
 
-def replicated(degrees: Array, space: Space, demand: Demand) -> Array:
+def replicated(
+    degrees: Array, space: Space, demand: Demand, limits: Sequence[int] | None = None
+) -> Array:
     """Every shape at every number of replicas, [7, deployments].
 
     Rows: tp, pp, dp, ep, devices of a replica, replicas, max_num_seqs.  No replica is without a
-    user.
+    user.  limits: of a batch, by default those of `batch_limits`.
     """
+    limits = batch_limits(space, demand) if limits is None else limits
     each = degrees[0] * degrees[1] * degrees[2]
     least, most = space.devices
     columns = []
@@ -171,7 +183,7 @@ def replicated(degrees: Array, space: Space, demand: Demand) -> Array:
         if demand.closed:
             last = min(last, demand.concurrency)
         replicas = np.arange(max(first, 1), last + 1, dtype=float)
-        for limit in batch_limits(space, demand):
+        for limit in limits:
             users = np.ceil(demand.concurrency / np.maximum(replicas, 1.0)) / degrees[2, at]
             kept = replicas if not limit or not demand.closed else replicas[users > limit]
             block = np.repeat([[*degrees[:, at], size, 0.0, limit]], len(kept), axis=0).T

@@ -12,7 +12,9 @@ from app.scenario import intervals
 from app.scenario.reading import of_kind
 from app.scenario.scenario import Resolved, basis
 from genz_core.deployment import recipe_key
+from genz_core.offload import What
 from genz_core.serving import ServingEstimate, Traffic, serve
+from genz_core.serving.sharing import ALONE, Sharing
 from genz_core.types import Array, Num, Parallelism
 from hardware_db import recipes
 
@@ -55,6 +57,8 @@ def serve_resolved(
     as_benchmarked: bool = False,
     max_num_seqs: Num = 0.0,
     max_num_batched_tokens: Num = 0.0,
+    sharing: Sharing = ALONE,
+    spill: What | None = None,
 ) -> ServingEstimate:
     """Serve a scenario under loads, [loads]; one that cannot be served has a reason code.
 
@@ -77,6 +81,8 @@ def serve_resolved(
         as_benchmarked=as_benchmarked,
         max_num_seqs=max_num_seqs,
         max_num_batched_tokens=max_num_batched_tokens,
+        sharing=sharing,
+        spill=spill,
     )
     split = parallelism or s.parallelism
     return serve(

@@ -5,7 +5,8 @@ sequences that run under a closed or an open loop.
 """
 
 from genz_core.engine import Recipe
-from genz_core.serving.loops import run_sizes, sequences_that_fit, serve
+from genz_core.serving.loops import run_sizes, serve
+from genz_core.serving.room import sequences_that_fit
 from genz_core.serving.traffic import ServingEstimate, Traffic
 
 __all__ = ["Recipe", "ServingEstimate", "Traffic", "run_sizes", "sequences_that_fit", "serve"]

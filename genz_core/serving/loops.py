@@ -20,10 +20,12 @@ from genz_core.model_kinds import generates, model_kind
 from genz_core.serving.balance import Balance, Scales, closed_loop, open_loop
 from genz_core.serving.model_times import Sizes
 from genz_core.serving.queueing import Batching
+from genz_core.serving.room import sequences_that_fit
+from genz_core.serving.spilled import Banks, Spilled
 from genz_core.serving.step_times import StepTimes
 from genz_core.serving.traffic import ServingEstimate, Traffic
 from genz_core.speculative import steps_per_token
-from genz_core.types import Array, Model, Num, Parallelism, System, Workload
+from genz_core.types import Array, Mask, Model, Num, Parallelism, System, Workload
 from genz_core.validity import OnError, check, columns, raise_for_status, split_of
 from genz_core.workload import OUT_OF_MEMORY, decode, prefill
 
@@ -132,21 +134,6 @@ def _rates(traffic: Traffic) -> Array:
     return np.atleast_1d(np.asarray(traffic.rate_per_s, dtype=float))
 
 
-def sequences_that_fit(
-    model: Model, system: System, load: Workload, par: Parallelism, engine: EngineProfile
-) -> tuple[Memory, Array]:
-    """Memory with one sequence a rank, and number of sequences whose cache fits, [configs].
-
-    A sequence takes its prompt and the part of its output that the engine reserves.
-    """
-    output = np.maximum(np.asarray(load.osl) * engine.reserve_output, 1.0)
-    ranks = np.asarray(par.dp, dtype=float)
-    single = memory(model, system, Workload(ranks, load.isl, output), par, engine)
-    free = single.free_bytes * engine.free_share
-    fit = np.floor(free / np.maximum(single.kv_bytes, 1.0)) * ranks
-    return single, np.where(free > 0, fit, 0.0)
-
-
 @dataclass(frozen=True, slots=True)
 class _ServedModel:
     """A model that an engine serves on a system under some loads, [configs].
@@ -181,7 +168,11 @@ class _ServedModel:
         nominal = Workload(users, traffic.isl, traffic.osl)
         checked = check(model, nominal, parallelism, batch_is="concurrency")
         load = _real_lengths(checked.workload, traffic.length_ratio)
-        single, capacity = sequences_that_fit(model, system, load, checked.parallelism, engine)
+        share = (1.0 + np.asarray(traffic.length_ratio, dtype=float)) / 2.0
+        traffic = replace(traffic, sharing=traffic.sharing.scaled(share, load.isl))
+        single, capacity = sequences_that_fit(
+            model, system, load, checked.parallelism, engine, traffic.sharing, traffic.spill
+        )
         status, messages = checked.status, dict(checked.complaints)
         full = (status == "ok") & (capacity < 1.0)
         for at in np.flatnonzero(full):
@@ -201,12 +192,30 @@ class _ServedModel:
         return cast(Array, self.parallelism.dp)
 
     @property
+    def cached(self) -> Num:
+        """Tokens of a prompt that need not be read, a number or [configs]."""
+        return self.traffic.sharing.cached_tokens
+
+    @property
     def limit(self) -> Array:
         """Sequences that run at most; 1 where none fits, so that times stay finite."""
         asked = np.asarray(self.traffic.max_num_seqs, dtype=float)
         sequences = np.where(asked > 0, asked, self.engine.max_sequences)
-        most = np.minimum(self.capacity, sequences * self.ranks)
+        requests = np.floor(sequences / self.traffic.sharing.branches)
+        most = np.minimum(self._room(asked > 0), requests * self.ranks)
         return np.maximum(most, 1.0)
+
+    def _room(self, told: Mask) -> Array:
+        """Requests whose cache has room, [configs].
+
+        Weights move to the host for as many as were told, or as there are users; where neither is
+        known, only where not one request fits.  told: whether the engine was told a limit.
+        """
+        if self.traffic.spill in (None, "kv") or self.traffic.rate_per_s is None:
+            return self.capacity
+        free = self.memory.free_bytes * self.engine.free_share
+        beside = np.floor(np.maximum(free, 0.0) / np.maximum(self.memory.kv_bytes, 1.0))
+        return np.where(told, self.capacity, np.minimum(self.capacity, beside * self.ranks))
 
     def scales(self) -> Scales:
         """What was measured over what is priced: of the engine's recipe, or by measured runs."""
@@ -214,9 +223,11 @@ class _ServedModel:
         if (runs := self.engine.neighbours) is None:
             return scales
         facts, sizes = run_facts(self.engine, self.model, self.system), self.run_sizes()
-        tpot, ttft = (
-            np.exp(runs.correction(figure, facts, sizes).log) for figure in ("tpot_s", "ttft_s")
-        )
+        tpot = np.exp(runs.correction("tpot_s", facts, sizes).log)
+        if self.traffic.sharing:
+            cached = self._chosen(self.cached, np.arange(len(sizes)))
+            sizes[:, 0] = np.maximum(sizes[:, 0] - cached, 1.0)
+        ttft = np.exp(runs.correction("ttft_s", facts, sizes).log)
         return Scales(scales.tpot * tpot, scales.ttft * ttft)
 
     def _of_recipe(self) -> Scales:
@@ -264,13 +275,17 @@ class _ServedModel:
     def _batching(self, chosen: NDArray[np.intp], stages: int, admitted: Array) -> Batching:
         """What the engine does with some of the loads; admitted: sequences of a rank at most."""
         numbers = {name: v[chosen] for name, v in columns(self.load, self.parallelism).items()}
-        isl, engine = numbers["isl"], self.engine
+        sharing, engine = self.traffic.sharing, self.engine
+        cached = self._chosen(self.cached, chosen) if sharing else 0.0
+        isl = numbers["isl"] - cached
         whole = engine.scheduler == "tensorrt_llm"
         told = self._chosen(self.traffic.max_num_batched_tokens, chosen)
         budget, room, piece = _rooms(engine, told, isl, admitted, whole=whole)
-        sizes = Sizes(np.maximum(admitted / stages, 1.0), room, piece, isl, numbers["osl"])
+        running = np.maximum(admitted / stages, 1.0)
+        sizes = Sizes(running, room, piece, isl, numbers["osl"], cached, sharing.branches)
         split = split_of(self.parallelism, {**numbers, "pp": float(stages)})
         times = StepTimes.of(self.model, self.system, split, engine, sizes)
+        times = replace(times, spilled=self._spilled(chosen, stages, admitted))
         together = np.maximum(admitted * times.ranks, 1.0)
         closed = self.traffic.rate_per_s is None
         steps = 1.0 + (numbers["osl"] - 1.0) * steps_per_token(self.model, numbers["osl"])
@@ -290,8 +305,55 @@ class _ServedModel:
             closed=closed,
             mixed=engine.mixed_steps,
             whole=whole,
-            host_s=engine.host_request_s,
+            host_s=engine.host_request_s + self._fetch_s(chosen),
         )
+
+    def _fetch_s(self, chosen: NDArray[np.intp]) -> Array | float:
+        """Time in which a request's cached tokens come from the host [s], of some of the loads."""
+        sharing = self.traffic.sharing
+        if not sharing.from_host:
+            return 0.0
+
+        def weigh(tokens: Num) -> Memory:
+            load = Workload(self.ranks, tokens, 0.0)
+            return memory(self.model, self.system, load, self.parallelism, self.engine)
+
+        return self._chosen(sharing.fetch_s(self.system, weigh), chosen)
+
+    def _admitted(self, running: Array) -> Array:
+        """Requests of a rank that room is made for: beside weights all that may run."""
+        most = self.limit
+        if self.traffic.rate_per_s is None:
+            most = np.minimum(self.load.batch, most)
+        return np.asarray((running if self.traffic.spill == "kv" else most) / self.ranks)
+
+    def _offloaded(self, requests: Array) -> Array | float:
+        """Bytes on the host where a rank has so many requests, [configs]."""
+        if not self.traffic.spill:
+            return 0.0
+        over = requests * self.memory.kv_bytes - self.memory.free_bytes * self.engine.free_share
+        return np.maximum(over, 0.0)
+
+    def _spilled(self, chosen: NDArray[np.intp], stages: int, admitted: Array) -> Spilled | None:
+        """What the steps of some of the loads read from the host, None where nothing may be."""
+        if not self.traffic.spill or not self.system.host_bytes_per_s:
+            return None
+        size, kv = self.status.size, self.traffic.spill == "kv"
+        everyone, none = np.ones(size), np.zeros(size)
+        everyone[chosen] = admitted
+        free = np.maximum(self.memory.free_bytes * self.engine.free_share, 0.0)
+        model, system, split = self.model, self.system, self.parallelism
+        whole = Spilled(
+            system=system,
+            banks=Banks.of(model, system, self.engine, split, size),
+            moved_bytes=none if kv else np.asarray(self._offloaded(everyone)),
+            free_bytes=free if kv else none,
+            request_bytes=self.memory.kv_bytes if kv else none,
+            lanes=stages,
+            ranks=self._chosen(self.ranks, np.arange(size)),
+            worked=self.traffic.spill == "experts",
+        )
+        return whole.picked(chosen)
 
     def _late_steps(self, chosen: NDArray[np.intp]) -> Array:
         """Steps between a first token and its delivery, see `Traffic.stream_interval`."""
@@ -313,10 +375,12 @@ class _ServedModel:
         A TPOT averages over many steps: its median is its mean.
         """
         deployed = (self.model, self.system)
-        sequences = np.maximum(np.round(balance.running), 1.0)
+        branches = self.traffic.sharing.branches
+        sequences = np.maximum(np.round(balance.running), 1.0) * branches
         split, engine = self.parallelism, self.engine
         steady = decode(*deployed, Workload(sequences, self.load.isl, self.osl), split, engine)
-        alone = prefill(*deployed, Workload(1.0, self.load.isl, 1.0), split, engine)
+        first = Workload(1.0, self.load.isl, 1.0, self.cached)
+        alone = prefill(*deployed, first, split, engine)
         over = (
             (balance.utilisation >= 1.0) & (self.status == "ok") & np.isfinite(balance.most_per_s)
         )
@@ -352,13 +416,15 @@ class _ServedModel:
             ttft_correction=balance.ttft_correction,
             capacity=self.capacity,
             utilisation=balance.utilisation,
-            output_tokens_per_s=masked(served * self.osl),
+            output_tokens_per_s=masked(served * self.osl * self.traffic.sharing.kept),
             osl=self.osl,
             devices=cast(Array, self.parallelism.devices),
             ranks=self.ranks,
             memory=self.memory,
             status=status,
             messages=messages,
+            branches=branches,
+            offloaded=self._offloaded(self._admitted(balance.running)),
         )
 
 

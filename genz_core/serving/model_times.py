@@ -19,7 +19,7 @@ from genz_core.deployment import Deployment
 from genz_core.latency import Pricer
 from genz_core.speculative import Query
 from genz_core.step import of_busiest_rank, stage_runs
-from genz_core.types import Array, Graph, Group, Op, Parallelism, Step, Workload, picked
+from genz_core.types import Array, Graph, Group, Num, Op, Parallelism, Step, Workload, picked
 from genz_core.validity import columns, split_of, stack
 
 #: What the time of an operator follows: tokens of the rank, tokens of all ranks, sequences that
@@ -37,7 +37,8 @@ class Sizes:
     """What the steps of a load hold at most, and of what length, [configs].
 
     decodes: sequences that decode in a step of a rank.  tokens: prompt tokens of one.
-    piece: tokens of a prompt that a step takes.  isl, osl: mean lengths of a request.
+    piece: tokens of a prompt that a step takes.  isl, osl: mean lengths of a request; cached:
+    tokens before its prompt that need not be read.  branches: sequences that a request decodes.
     """
 
     decodes: Array
@@ -45,6 +46,8 @@ class Sizes:
     piece: Array
     isl: Array
     osl: Array
+    cached: Num = 0.0
+    branches: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +89,14 @@ class ModelTimes:
         """
         one = np.ones_like(sizes.isl)
         some, nodes = _nodes(sizes, query.tokens)
-        contexts = sizes.isl + (_NODES[:, None] + 1.0) / 2.0 * np.maximum(sizes.osl - 2.0, 0.0)
+        prompt = sizes.cached + sizes.isl
+        contexts = prompt + (_NODES[:, None] + 1.0) / 2.0 * np.maximum(sizes.osl - 2.0, 0.0)
+        read = sizes.cached + (sizes.isl - sizes.piece) / 2.0
         laid = [
             *(Group(*(size * one for size in probe)) for probe in _PROBES),
             *(Group(node, one, one) for node in nodes),
-            *(query.group(node, context, sizes.isl) for node in some for context in contexts),
-            Group(one, sizes.piece, (sizes.isl - sizes.piece) / 2.0, prompt=sizes.isl),
+            *(query.group(node, context, prompt) for node in some for context in contexts),
+            Group(one, sizes.piece, read, prompt=prompt),
         ]
         priced = _Laid.of(deployed, parallelism, laid, without)
         tokens = slice(len(_PROBES), len(_PROBES) + len(nodes))

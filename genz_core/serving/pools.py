@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from genz_core.deployment import Deployment
 from genz_core.serving.disaggregation import queue_s
-from genz_core.serving.loops import sequences_that_fit
+from genz_core.serving.room import sequences_that_fit
+from genz_core.serving.sharing import ALONE, Sharing
 from genz_core.types import Array, Group, Mask, Parallelism, Workload
 from genz_core.validity import columns, split_of
 from genz_core.workload import decode_step, mixed
@@ -57,15 +58,20 @@ class DecodeWorkers:
     fits: Mask
 
 
-def prefill_workers(deployed: Deployment, split: Parallelism, isl: float) -> PrefillWorkers:
-    """Price workers of every shape; degrees of `split` are arrays [shapes]."""
+def prefill_workers(
+    deployed: Deployment, split: Parallelism, isl: float, cached: float = 0.0
+) -> PrefillWorkers:
+    """Price workers of every shape; degrees of `split` are arrays [shapes].
+
+    cached: tokens of a prompt that a worker finds in its cache and does not read.
+    """
     numbers = columns(Workload(), split)
     ranks, stages = numbers["dp"], numbers["pp"]
     engine = deployed.engine
     chunk = float(engine.chunk_tokens or isl)
-    together = max(np.floor(chunk / isl), 1.0)
-    one, one_least = _read_s(deployed, split, ranks, chunk, isl)
-    _, gaps, _ = _reading(deployed, split, together * ranks, chunk, isl)
+    together = max(np.floor(chunk / (isl - cached)), 1.0)
+    one, _, one_least = _reading(deployed, split, ranks, chunk, (cached, isl))
+    _, gaps, _ = _reading(deployed, split, together * ranks, chunk, (cached, isl))
     single, fit = sequences_that_fit(
         deployed.model, deployed.system, Workload(1.0, isl, 1.0), split, engine
     )
@@ -79,24 +85,22 @@ def prefill_workers(deployed: Deployment, split: Parallelism, isl: float) -> Pre
     )
 
 
-def _read_s(
-    deployed: Deployment, split: Parallelism, sequences: Array, chunk: float, isl: float
-) -> tuple[Array, Array]:
-    latency, _, bound = _reading(deployed, split, sequences, chunk, isl)
-    return latency, bound
-
-
 def _reading(
-    deployed: Deployment, split: Parallelism, sequences: Array, chunk: float, isl: float
+    deployed: Deployment,
+    split: Parallelism,
+    sequences: Array,
+    chunk: float,
+    part: tuple[float, float],
 ) -> tuple[Array, tuple[Array, Array], Array]:
-    """Time of the chunks of `sequences` prompts [s], that until the next may start where stages
-    follow one another not and where they do, and the least time, [shapes]."""
-    starts = np.arange(0.0, isl, chunk)
+    """Time of the chunks of a part of `sequences` prompts, from one token to another [s], that
+    until the next may start where stages follow one another not and where they do, and the least
+    time, [shapes]."""
+    starts = np.arange(*part, chunk)
     size, times = sequences.size, starts.size
     lanes = _tiled(split, times)
-    new = np.repeat(np.minimum(chunk, isl - starts), size)
+    new = np.repeat(np.minimum(chunk, part[1] - starts), size)
     cached = np.repeat(starts, size)
-    group = Group(np.tile(sequences, times), new, cached, prompt=isl)
+    group = Group(np.tile(sequences, times), new, cached, prompt=part[1])
     step = mixed(deployed.model, deployed.system, [group], lanes, deployed.engine)
     share, scale = deployed.engine.prefill_share, deployed.engine.recipe.tpot_scale
     latency = ((step.total_s - step.host_s) * share + step.host_s) * scale
@@ -110,23 +114,29 @@ def _reading(
 
 
 def decode_workers(
-    deployed: Deployment, split: Parallelism, isl: float, osl: float, steps: float
+    deployed: Deployment,
+    split: Parallelism,
+    isl: float,
+    osl: float,
+    steps: float,
+    sharing: Sharing = ALONE,
 ) -> DecodeWorkers:
-    """Price workers of every shape at every number of sequences up to the most that run.
+    """Price workers of every shape at every number of requests up to the most that run.
 
-    steps: mean decode steps of an answer after its first token.
+    steps: mean decode steps of an answer after its first token.  sharing: of a request's sequences.
     """
     numbers = columns(Workload(), split)
     ranks, engine = numbers["dp"], deployed.engine
     load = Workload(1.0, isl, osl)
-    single, fit = sequences_that_fit(deployed.model, deployed.system, load, split, engine)
-    most = np.maximum(np.minimum(fit, engine.max_sequences * ranks), ranks)
+    site = (deployed.model, deployed.system)
+    single, fit = sequences_that_fit(*site, load, split, engine, sharing)
+    limit = engine.max_sequences // sharing.branches
+    most = np.maximum(np.minimum(fit, limit * ranks), ranks)
     running = np.geomspace(np.ones_like(most), np.maximum(most, 2.0), _RUNNING)
     size = most.size
     step = decode_step(
-        deployed.model,
-        deployed.system,
-        running.ravel(),
+        *site,
+        running.ravel() * sharing.branches,
         isl + osl / 2.0,
         _tiled(split, _RUNNING),
         engine,

@@ -62,7 +62,7 @@ class Batching:
     closed: bool
     mixed: bool
     whole: bool
-    host_s: float
+    host_s: Array | float
 
     # --------------------------------------------------------------------------- a step
 

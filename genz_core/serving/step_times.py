@@ -11,7 +11,9 @@ import numpy as np
 
 from genz_core.deployment import Deployment, deploy
 from genz_core.engine import EngineProfile
+from genz_core.errors import InvalidValue
 from genz_core.serving.model_times import ModelTimes, Sizes
+from genz_core.serving.spilled import Spilled
 from genz_core.speculative import (
     TARGET_STATES,
     Query,
@@ -65,12 +67,13 @@ class StepTimes:
     """Times of the steps of configurations with the same number of pipeline stages.
 
     model: device time of the model whose tokens are kept.  drafting: what drafts them, on the last
-    stage.  engine: its host times and its share of prompts.
+    stage.  engine: its host times and its share of prompts.  spilled: what the host holds of it.
     """
 
     model: ModelTimes
     drafting: Drafting | None
     engine: EngineProfile
+    spilled: Spilled | None = None
 
     @classmethod
     def of(
@@ -89,7 +92,13 @@ class StepTimes:
         deployed = deploy(model, system, engine)
         engine = deployed.engine
         if not isinstance(deployed.model, SpeculativeModel):
-            return cls(ModelTimes.of(deployed, parallelism, sizes, Query()), None, engine)
+            many = sizes.branches
+            query = Query(many, 0, many, many)
+            return cls(ModelTimes.of(deployed, parallelism, sizes, query), None, engine)
+        if sizes.branches > 1:
+            raise InvalidValue(
+                "drafts of several answers to one prompt are not priced: leave out one"
+            )
         speculation, target = deployed.model.speculation, deployed.model.model
         drafted = speculation.draft_tokens
         verified = Query(1 + drafted, drafted, 1 + drafted)
@@ -121,7 +130,9 @@ class StepTimes:
         if np.any(tokens > 0):
             added = self._device_s(decodes, tokens, elsewhere) - least
             device = least + added * self.engine.prefill_share
-        sequences = decodes + tokens / self.sizes.isl
+        if self.spilled:
+            device = device + self.spilled(decodes, tokens, elsewhere)
+        sequences = decodes * self.sizes.branches + tokens / self.sizes.isl
         step = self.engine.host_step_s + self.engine.sampling_s
         host = np.where(decodes + tokens > 0, step + self.engine.host_sequence_s * sequences, 0.0)
         latency = device.sum(0) + host

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genz_core.memory import Memory
+from genz_core.offload import What
+from genz_core.serving.sharing import ALONE, Sharing
 from genz_core.short_repr import counts, spans
 from genz_core.types import Array, Num
 
@@ -23,7 +25,8 @@ class Traffic:
     steps between two looks of the engine at new requests.  as_benchmarked: first tokens wait for
     the steps that the engine's published measurements show (`EngineProfile.queue_steps`).
     max_num_seqs, max_num_batched_tokens: sequences and tokens of a step and rank at most, 0 for the
-    engine's default.
+    engine's default.  sharing: what prompts and answers have in common.  spill: what the host holds
+    where it does not fit the device, "weights" or "kv".
     Numbers, or arrays [configs] of loads side by side.
     """
 
@@ -38,6 +41,8 @@ class Traffic:
     as_benchmarked: bool = False
     max_num_seqs: Num = 0.0
     max_num_batched_tokens: Num = 0.0
+    sharing: Sharing = ALONE
+    spill: What | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +57,9 @@ class ServingEstimate:
     loop) or of the highest rate the deployment sustains (open loop).
     prefill_s: one prompt alone; decode_step_s: the steady step, by the tokens that a sequence gains
     in it (one, more with drafts); bound_*: the least of each.
-    osl: mean output tokens of a request.  status: "ok" or a reason code; messages: the sentence
-    behind each code, by configuration.
+    osl: mean output tokens of a sequence; branches: of which a request writes so many.  offloaded:
+    bytes of a device's weights or caches that lie on the host.
+    status: "ok" or a reason code; messages: the sentence behind each code, by configuration.
     """
 
     ttft_s: Array
@@ -76,6 +82,8 @@ class ServingEstimate:
     memory: Memory
     status: NDArray[np.str_]
     messages: dict[int, str]
+    branches: int = 1
+    offloaded: Array | float = 0.0
 
     def __repr__(self) -> str:
         figures = (
@@ -100,7 +108,8 @@ class ServingEstimate:
     def memory_bytes(self) -> Array:
         """Memory of the fullest device with the caches of all running sequences [bytes]."""
         alone = self.memory.total_bytes - self.memory.kv_bytes
-        return alone + self.memory.kv_bytes * np.ceil(self.running / self.ranks)
+        caches = self.memory.kv_bytes * np.ceil(self.running / self.ranks)
+        return np.asarray(alone + caches - self.offloaded)
 
     @property
     def output_tokens_per_s_per_device(self) -> Array:

@@ -65,6 +65,26 @@ def plan(
     acceptance: Annotated[
         str, typer.Option(help='Share of drafted tokens that is accepted: "0.8", or by position.')
     ] = "",
+    prefix_hits: Annotated[
+        float, typer.Option(help="Share of every prompt that is found in the cache: 0.6.")
+    ] = 0.0,
+    shared_tokens: Annotated[
+        int,
+        typer.Option("--shared-prompt", help="Tokens that all requests start with, on top of isl."),
+    ] = 0,
+    turns: Annotated[
+        int, typer.Option(help="Turns of a session; each prompt repeats what was said.")
+    ] = 1,
+    prefix_tier: Annotated[
+        str, typer.Option(help="Where found prefixes lie: device or host.")
+    ] = "device",
+    samples: Annotated[int, typer.Option(help="Answers to each prompt, all wanted.")] = 1,
+    beams: Annotated[int, typer.Option(help="Beams of a search, one answer wanted.")] = 1,
+    lora_rank: Annotated[int, typer.Option(help="Rank of LoRA adapters; 0: none.")] = 0,
+    lora_adapters: Annotated[int, typer.Option(help="Adapters that requests name, evenly.")] = 1,
+    offload: Annotated[
+        str, typer.Option(help='Also with this on the host: "weights,kv,experts".')
+    ] = "",
     price: Annotated[
         str, typer.Option(help='Rent of a device in US dollars per hour: "h200=3.5,mi300x=2".')
     ] = "",

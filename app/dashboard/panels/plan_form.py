@@ -10,8 +10,9 @@ import hardware_db
 from app.dashboard import own_definitions
 from app.decide.asked import Asked
 from app.planning.ask import device_range
-from app.planning.space import KINDS
+from app.planning.space import KINDS, OFFLOADS
 from app.planning.targets import FIGURES
+from app.scenario.request_shape import TIERS, RequestShape
 from app.scenario.setup import Setup
 from genz_core.errors import InvalidValue, RidgelineError
 
@@ -152,6 +153,7 @@ def _more(targets: str) -> Asked:
             "Shortest length", 0.05, 1.0, 1.0, 0.05, key="plan_ratio", bind="query-params",
             help="Lengths are uniform between this share of the sidebar's and all of them.",
         )  # fmt: skip
+    shape, lora, offload = _sharing()
     simulate = st.toggle(
         "Simulate the best", key="plan_simulate", bind="query-params",
         help="Request by request, for percentiles; always where a target is on one.",
@@ -167,7 +169,55 @@ def _more(targets: str) -> Asked:
         length_ratio=ratio, devices=_range(devices), engines=tuple(engines),
         weights=tuple("" if w == FORMATS[0] else w for w in weights) or ("",),
         kinds=tuple(kinds) or ("aggregated",), speculation=tuple(drafts),
+        shape=shape, lora=lora, offload=offload,
     )  # fmt: skip
+
+
+def _sharing() -> tuple[RequestShape, tuple[int, int], tuple[str, ...]]:
+    """Draw what requests share, their adapters, and what the host may hold.
+
+    Raises:
+        InvalidValue: what contradicts each other.
+    """
+    with st.grid(4, min_column_width=190):
+        hits = st.number_input(
+            "Prefix hits [%]", 0.0, 99.0, 0.0, 5.0, key="plan_hits", bind="query-params",
+            help="Share of every prompt that is found in the cache and not read again.",
+        )  # fmt: skip
+        shared = st.number_input(
+            "Shared prompt [tokens]", 0, 10_000_000, 0, key="plan_shared", bind="query-params",
+            help="All requests start with it, on top of the sidebar's input.",
+        )  # fmt: skip
+        turns = st.number_input(
+            "Turns of a session", 1, 1000, 1, key="plan_turns", bind="query-params",
+            help="Each prompt repeats what was said, which is found in the cache.",
+        )  # fmt: skip
+        tier = st.selectbox(
+            "Prefixes lie on the", TIERS, key="plan_tier", bind="query-params",
+            help="Those on the host come over its link before the rest of a prompt is read.",
+        )  # fmt: skip
+        samples = st.number_input(
+            "Answers to a prompt", 1, 1024, 1, key="plan_samples", bind="query-params",
+            help="Parallel sampling: all are wanted, and share the prompt's cache.",
+        )  # fmt: skip
+        beams = st.number_input(
+            "Beams", 1, 1024, 1, key="plan_beams", bind="query-params",
+            help="Of a beam search: one answer is wanted, as many are written.",
+        )  # fmt: skip
+        rank = st.number_input(
+            "LoRA rank", 0, 4096, 0, key="plan_lora_rank", bind="query-params", help="0: none."
+        )
+        adapters = st.number_input(
+            "LoRA adapters", 1, 10_000, 1, key="plan_lora_adapters", bind="query-params",
+            help="That requests name, evenly, unmerged and in one batch.",
+        )  # fmt: skip
+        offload = st.multiselect(
+            "Offload", OFFLOADS, key="plan_offload", bind="query-params", placeholder="nothing",
+            help="To the host where a device is full; tried beside nothing there.",
+        )  # fmt: skip
+    shape = RequestShape(hits / 100.0, int(shared), int(turns), str(tier), int(samples), int(beams))
+    lora = (int(rank), int(adapters)) if rank else (0, 1)
+    return shape, lora, tuple(offload)
 
 
 def _range(text: str) -> tuple[int, int]:

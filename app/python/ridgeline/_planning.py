@@ -35,6 +35,10 @@ def plan(
     speculation: str | Sequence[str] = "", draft_tokens: int | None = None,
     draft_model: str | Path | Model | Mapping[str, Any] = "",
     acceptance: str | float | Sequence[float] = "",
+    prefix_hits: float = 0.0, shared_tokens: int = 0, turns: int = 1, prefix_tier: str = "device",
+    samples: int = 1, beams: int = 1,
+    lora_rank: int = 0, lora_adapters: int = 1,
+    offload: str | Sequence[str] = "",
     price: str | Mapping[str, float] = "",
     top: int = 5,
     simulate: bool = True,
@@ -58,6 +62,14 @@ def plan(
         cross_systems: whether prompts may be read on another system than answers are written on.
         speculation, draft_tokens, draft_model, acceptance: ways to draft, tried beside none; see
             `simulate`.
+        prefix_hits: share of every prompt that is found in the cache, or
+        shared_tokens: of a prompt that all requests start with, on top of isl, and
+        turns: of a session, each with isl new tokens after all that was said before.
+        prefix_tier: where found prefixes lie, "device" or "host".
+        samples: answers to each prompt, all wanted; beams: of a search, one answer wanted.
+        lora_rank, lora_adapters: rank and number of the LoRA adapters that requests name, evenly.
+        offload: "weights", "kv" or "experts" on the host where the device is full, tried beside
+            nothing there.
         price: rent of a device by system [USD per hour], "h200=3.5".
         top: plans to show.  simulate: whether these are simulated for their percentiles.
 

@@ -1,0 +1,42 @@
+"""Requests that a deployment has room for, with what they share and what the host may hold."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from genz_core.engine import EngineProfile
+from genz_core.memory import Memory, memory
+from genz_core.offload import What
+from genz_core.serving.sharing import ALONE, Sharing
+from genz_core.serving.spilled import Banks, movable
+from genz_core.types import Array, Model, Num, Parallelism, System, Workload
+
+
+def sequences_that_fit(
+    model: Model,
+    system: System,
+    load: Workload,
+    par: Parallelism,
+    engine: EngineProfile,
+    sharing: Sharing = ALONE,
+    spill: What | None = None,
+) -> tuple[Memory, Array]:
+    """Memory with one request a rank, and number of requests whose cache fits, [configs].
+
+    A sequence takes its prompt and the part of its output that the engine reserves.
+    """
+    output = np.maximum(np.asarray(load.osl) * engine.reserve_output, 1.0)
+    ranks = np.asarray(par.dp, dtype=float)
+
+    def weigh(prompt: Num, tokens: Num = 0.0) -> Memory:
+        return memory(model, system, Workload(ranks, prompt, tokens), par, engine)
+
+    single = sharing.held(weigh(load.isl, output), load.isl, weigh)
+    free = single.free_bytes * engine.free_share
+    if spill:
+        size = single.weights_bytes.size
+        experts = Banks.of(model, system, engine, par, size).held_bytes if spill != "kv" else 0.0
+        beside = movable(single, system, spill, experts)
+        free = free + np.where((free > 0) | (spill != "kv"), beside, 0.0)
+    fit = np.floor(free / np.maximum(single.kv_bytes, 1.0)) * ranks
+    return single, np.where(free > 0, fit, 0.0)

@@ -1,0 +1,88 @@
+"""What the sequences of a load share: prompts found in the cache, several answers to one prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from genz_core.errors import InvalidValue, MissingSpec
+from genz_core.memory import Memory
+from genz_core.types import Array, Num, System
+
+#: Cache of one sequence on the fullest device, with all else there, by its tokens [configs].
+Weigh = Callable[[Num], Memory]
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """What sequences share, numbers or arrays [configs].
+
+    cached_tokens: of the start of each prompt, found in the cache and not read again.
+    shared_tokens: of these, those that are alike in all requests, so that a rank holds them once.
+    branches: sequences that a request writes after one prompt, which they share: parallel samples,
+    or the beams of a search.  kept: of these, those that the user gets; 1 of a beam search.
+    from_host: cached tokens lie in the host's memory, and are read over its link before the rest of
+    a prompt (nothing hides the transfer).
+
+    Raises:
+        InvalidValue: fewer than one branch, or more kept than there are.
+    """
+
+    cached_tokens: Num = 0.0
+    shared_tokens: Num = 0.0
+    branches: int = 1
+    kept: int = 1
+    from_host: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.kept <= self.branches:
+            raise InvalidValue(f"{self.branches} branches, {self.kept} kept: give at least one")
+
+    def __bool__(self) -> bool:
+        return self.branches > 1 or bool(np.any(np.asarray(self.cached_tokens) > 0))
+
+    def scaled(self, share: Num, isl: Num) -> Sharing:
+        """The same with cached tokens times `share`, at most all of a prompt but its last token."""
+        if not self:
+            return self
+        most = np.maximum(np.asarray(isl, dtype=float) - 1.0, 0.0)
+        cached = np.minimum(np.round(np.asarray(self.cached_tokens) * share), most)
+        return replace(
+            self, cached_tokens=cached, shared_tokens=np.minimum(self.shared_tokens, cached)
+        )
+
+    def held(self, whole: Memory, isl: Num, weigh: Weigh) -> Memory:
+        """The memory of a rank with one request: its cache is what a further request adds.
+
+        whole: with one sequence of prompt and output.  A state that is not made of tokens (of a
+        recurrence, a part of a block) is held by every sequence; what all share is in the reserve.
+        """
+        if not self:
+            return whole
+        state = weigh(1.0).kv_bytes
+        one = whole.kv_bytes
+        common = np.zeros_like(one)
+        if np.any(np.asarray(self.shared_tokens) > 0):
+            common = np.maximum(weigh(np.maximum(self.shared_tokens, 1.0)).kv_bytes - state, 0.0)
+        later = np.maximum(one - weigh(isl).kv_bytes, 0.0) + state if self.branches > 1 else 0.0
+        each = np.maximum(one - common, 0.0) + (self.branches - 1) * later
+        return replace(whole, kv_bytes=each, reserve_bytes=whole.reserve_bytes + common)
+
+    def fetch_s(self, system: System, weigh: Weigh) -> Any:
+        """Time in which a request's cached tokens come from the host [s], 0 where they need not.
+
+        Raises:
+            MissingSpec: the system states no host link.
+        """
+        if not self.from_host or not np.any(np.asarray(self.cached_tokens) > 0):
+            return 0.0
+        if system.host_bytes_per_s is None:
+            raise MissingSpec(f"{system.name} states no host link to read a cache over")
+        cached: Array = weigh(np.maximum(self.cached_tokens, 1.0)).kv_bytes
+        return np.where(np.asarray(self.cached_tokens) > 0, cached / system.host_bytes_per_s, 0.0)
+
+
+ALONE = Sharing()
