@@ -67,6 +67,15 @@ _FORMATS = (
     NumberFormat("q8_0", 8.5, "fp16", _GGML),
     NumberFormat("iq4_nl", 4.5, "fp16", _GGML),
     NumberFormat("iq4_xs", 4.25, "fp16", _GGML),
+    *(
+        NumberFormat(name, bits, "fp16", _GGML)
+        for name, bits in (
+            *(("ggml_q2_k", 2.625), ("ggml_q3_k", 3.4375), ("ggml_q4_k", 4.5), ("ggml_q5_k", 5.5)),
+            *(("iq1_s", 1.5625), ("iq1_m", 1.75), ("iq2_xxs", 2.0625), ("iq2_xs", 2.3125)),
+            *(("iq2_s", 2.5625), ("iq3_xxs", 3.0625), ("iq3_s", 3.4375)),
+            *(("tq1_0", 1.6875), ("tq2_0", 2.0625)),
+        )
+    ),
     NumberFormat("q2_k", 3.1593, "fp16", _LLAMA_CPP),
     NumberFormat("q3_k_s", 3.6429, "fp16", _LLAMA_CPP),
     NumberFormat("q3_k_m", 3.9960, "fp16", _LLAMA_CPP),

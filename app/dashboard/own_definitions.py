@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from io import BytesIO
 from typing import Any, Literal
 
 import streamlit as st
@@ -17,11 +18,15 @@ from app.dashboard import visitor
 from app.scenario.setup import Setup, parse_config
 from app.wording.markdown import plain
 from genz_core.errors import InvalidValue, RidgelineError
+from model_registry.finding.gguf import MAGIC
+from model_registry.finding.gguf_config import gguf_config
 from model_registry.finding.hub import hub_id
 from model_registry.finding.sources import cached_config
 
 Kind = Literal["models", "systems"]
 MAX_UPLOAD_MB = 5
+#: Of a GGUF file, whose vocabulary stands in front of what is read.
+MAX_GGUF_MB = 32
 _SUFFIX = " (yours)"
 
 
@@ -66,13 +71,14 @@ def uploader() -> None:
     """Draw the sidebar's box for a file, with links to the forms."""
     with st.expander("Your own model or system", icon=":material/upload_file:", key="own_open"):
         file = st.file_uploader(
-            "config.json or system YAML",
-            type=["json", "yaml", "yml"],
-            max_upload_size=MAX_UPLOAD_MB,
+            "config.json, GGUF or system YAML",
+            type=["json", "gguf", "yaml", "yml"],
+            max_upload_size=MAX_GGUF_MB,
+            help="Of a GGUF file its header alone is read; the first 20 MB of the file are enough.",
             key="own_file",
         )
         if file is not None:
-            kind: Kind = "models" if file.name.endswith(".json") else "systems"
+            kind: Kind = "systems" if file.name.endswith((".yaml", ".yml")) else "models"
             _keep_file(kind, file)
         st.page_link(
             "views/library/models.py", label="Paste a config.json", icon=":material/article:"
@@ -128,6 +134,11 @@ def add(kind: Kind, name: str, content: bytes | str) -> str:
 
 
 def _decoded(name: str, content: bytes | str) -> str:
+    """The text of an upload; of a GGUF file the config.json that its header amounts to."""
+    if isinstance(content, bytes) and content.startswith(MAGIC):
+        return json.dumps(gguf_config(BytesIO(content)))
+    if len(content) > MAX_UPLOAD_MB * 2**20:
+        raise InvalidValue(f"{name} is larger than {MAX_UPLOAD_MB} MiB, which no config.json is")
     try:
         return content if isinstance(content, str) else content.decode("utf-8")
     except UnicodeDecodeError:

@@ -143,7 +143,8 @@ def _download(name: str, file: str) -> Path | None:
         raise UnknownModel(
             "hub model",
             name,
-            hint="Install the extra 'profile' to ask the hub, or paste its config.json",
+            hint="Install the extra 'hub' to ask the hub (pip install 'ridgeline[hub]'), or paste "
+            "its config.json",
         ) from None
     set_verbosity_error()  # its retries would be told beside the one sentence
     try:

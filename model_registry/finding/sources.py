@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 from genz_core.errors import InvalidValue, UnknownModel
 from model_registry.finding.catalog import shipped_models
+from model_registry.finding.gguf import MAGIC
+from model_registry.finding.gguf_config import gguf_config
 from model_registry.finding.hub import HubModel, cached, fetch, hub_id
 from model_registry.finding.lookup import resolve_name
 from model_registry.graph.keys import Config
@@ -108,11 +110,24 @@ def _of_config(raw: Mapping[str, Any], fallback: str) -> Checkpoint:
 
 
 def _of_file(path: Path, name: str = "") -> Checkpoint:
-    """The checkpoint of a config.json, with the hf_quant_config.json in the same folder."""
+    """The checkpoint of a config.json, with the hf_quant_config.json in the same folder, or of a
+    GGUF file."""
+    if _is_gguf(path):
+        with path.open("rb") as stream:
+            return _of_config(gguf_config(stream), path.stem)
     label = {"_id": name} if name else {}
     checkpoint = _of_config({**json_object(path), **label}, path.stem)
     beside = path.with_name(_QUANT)
     return replace(checkpoint, quant=json_object(beside)) if beside.is_file() else checkpoint
+
+
+def _is_gguf(path: Path) -> bool:
+    """Whether a file starts as GGUF files do, whatever its name."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
 
 
 def _of_name(name: str) -> Checkpoint:
@@ -192,5 +207,7 @@ def _config_file(path: Path) -> Path:
     """
     file = path / _CONFIG if path.is_dir() else path
     if not file.is_file():
-        raise UnknownModel("model file", str(path), hint="Give the path of a config.json")
+        raise UnknownModel(
+            "model file", str(path), hint="Give the path of a config.json or a GGUF file"
+        )
     return file

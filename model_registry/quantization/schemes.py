@@ -189,9 +189,24 @@ def _plain(config: RawConfig, method: str) -> Scheme:
     return Scheme(base=base, kept=ModulePatterns.parse(kept))
 
 
+def _gguf(config: RawConfig) -> Scheme:
+    """The scheme of a GGUF file: modules by format (`model_registry.finding.gguf_config`)."""
+    tensors = checked_mapping(config.get("tensors"), "tensors")
+    unknown = [str(form) for form in tensors if form not in FORMATS]
+    if unknown:
+        raise UnknownPrecision("GGUF format", unknown[0], FORMATS)
+    named = (
+        (ModulePatterns.parse(_paths(paths, "tensors")), str(form))
+        for form, paths in tensors.items()
+    )
+    return Scheme(named=tuple(named), label="GGUF")
+
+
 def _embedded(config: RawConfig) -> Scheme:
     """The scheme of a `quantization_config` block."""
     method = str(config.get("quant_method") or "").casefold()
+    if method == "gguf":
+        return _gguf(config)
     if method in ("fp8", "fbgemm_fp8"):
         # ModelOpt writes its experts into an fp8 checkpoint: its list is of those alone.
         return replace(_plain(config, method), named=_modelopt(config).named, label="fp8")

@@ -12,7 +12,12 @@ _HEAD = """# Models that ship
 
 {count} models, each a small file in `model_registry/configs` that holds the facts of its
 published configuration and names its source. Any other Hugging Face `config.json` of a known
-`model_type` can be given by path or pasted.
+`model_type` can be given by path or pasted, and so can a GGUF file: its header holds the sizes and
+the format of each tensor, and nothing else of it is read. `hf:OWNER/NAME`, or the address of a
+model's page, asks the Hugging Face hub for a config.json once, for five seconds at most, unless its
+cache holds one; `pip install 'ridgeline[hub]'` is enough for that, PyTorch is not needed. Names of
+Ollama's and LM Studio's libraries (`llama3.1:8b`, `qwen2.5-coder:32b-instruct-q4_K_M`) work as
+they are.
 
 Parameters are those of the text model: vision towers and multi-token-prediction layers are
 counted apart. *Active* ones are what a token passes, the input embedding included. *Checked*

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -44,6 +45,24 @@ def test_an_uploaded_config_can_be_chosen_and_priced():
     assert not app.exception
     assert not app.error
     assert app.selectbox("model").value == "tiny (yours)"
+
+
+def test_an_uploaded_gguf_file_is_priced_in_the_formats_of_its_tensors():
+    data = (Path(__file__).parents[2] / "fixtures" / "gguf" / "tiny-llama.gguf").read_bytes()
+    app = opened()
+    app.file_uploader("own_file").upload("tiny.gguf", data).run()
+    app.button("use_uploaded").click().run()
+    assert not app.exception
+    assert not app.error
+    assert '"quant_method": "gguf"' in setup_of(app).model_config
+    assert app.selectbox("model").value == "tiny (yours)"
+
+
+def test_a_gguf_file_that_ends_in_its_header_is_a_sentence():
+    app = opened()
+    app.file_uploader("own_file").upload("cut.gguf", b"GGUF" + bytes(9)).run()
+    assert not app.exception
+    assert "GGUF" in app.error[0].value
 
 
 def test_an_uploaded_system_can_be_chosen_and_priced():

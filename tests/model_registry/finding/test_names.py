@@ -22,6 +22,8 @@ LIBRARY = {
     "deepseek-r1:671b": ("deepseek-ai/DeepSeek-R1", ""),
     "phi4:latest": ("microsoft/phi-4", ""),
     "phi4:14b-q4_K_M": ("microsoft/phi-4", "q4_k_m"),
+    "qwen2.5-coder:32b-instruct-q4_K_M": ("Qwen/Qwen2.5-Coder-32B", "q4_k_m"),
+    "granite4:tiny-h": ("ibm-granite/granite-4.0-h-tiny", ""),
     "mistral": ("mistralai/Mistral-7B-v0.3", ""),
 }
 
