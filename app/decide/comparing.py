@@ -29,7 +29,8 @@ USE_CASES: Mapping[str, tuple[int, int]] = {
 }
 #: What differs, in words.
 AXES: Mapping[str, str] = {
-    "model": "Models", "system": "Systems", "engine": "Engines", "use": "Use cases",
+    "model": "Models", "system": "Systems", "engine": "Engines", "engine_version": "Versions",
+    "use": "Use cases",
 }  # fmt: skip
 
 
@@ -60,7 +61,8 @@ Figures = Mapping[str, Latency]
 def setups(base: Setup, axis: str, names: Sequence[str]) -> dict[str, Setup]:
     """The setup with one thing changed, by name.
 
-    axis: of `AXES`.  names: of models, systems, engines or `USE_CASES`.
+    axis: of `AXES`.  names: of models, systems, engines, versions of the setup's engine, or
+    `USE_CASES`.
 
     Raises:
         InvalidValue: another axis, or an unknown use case.
@@ -71,6 +73,8 @@ def setups(base: Setup, axis: str, names: Sequence[str]) -> dict[str, Setup]:
     for name in dict.fromkeys(names):
         if axis != "use":
             changed: dict[str, Any] = {axis: name}
+            if axis == "engine":
+                changed["engine_version"] = ""  # one engine's release is none of another's
             found[name] = replace(base, scenario=replace(base.scenario, **changed))
             continue
         if name not in USE_CASES:

@@ -1,4 +1,4 @@
-"""Page Compare by models, systems, engines or use cases: the sidebar's with one thing changed."""
+"""Page Compare by models, systems, engines, versions or use cases: one thing changed."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from app.decide.asked import Asked
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.comparing import AXES, HEADLINES, USE_CASES
 from app.decide.frontiers import Curve
+from app.decide.measured_versions import measured_of, measured_versions, usual_versions
 from app.scenario import intervals
 from app.scenario.intervals import Latency
 from app.scenario.setup import Setup
@@ -53,6 +54,10 @@ def chosen_axis() -> str:
 def show(axis: str, base: Setup) -> None:
     """Draw the comparison of the sidebar's scenario over an axis."""
     names = _chosen(axis, base)
+    if not names:
+        st.info(f"No version of {plain(base.scenario.engine)} was measured: name some above.",
+                icon=":material/info:")  # fmt: skip
+        return
     found = {}
     for name, setup in model.setups(base, axis, names).items():
         try:
@@ -76,6 +81,8 @@ def show(axis: str, base: Setup) -> None:
     if _heads.open:
         with _heads:
             _figures_tab({name: _figures(setup) for name, setup in found.items()}, base)
+            if axis == "engine_version":
+                _versions(base, list(found))
     if _front.open:
         with _front:
             _frontier_tab(found)
@@ -93,17 +100,20 @@ def _chosen(axis: str, base: Setup) -> list[str]:
         "model": [*own_definitions.own_texts("models"), *model_names()],
         "system": [*own_definitions.own_texts("systems"), *hardware_db.names()],
         "engine": hardware_db.engine_names(),
+        "engine_version": measured_versions(s.engine),
         "use": list(USE_CASES),
     }[axis]
     lengths = {name: f"{name} ({quantities.tokens(i)} / {quantities.tokens(o)})"
                for name, (i, o) in USE_CASES.items()}  # fmt: skip
+    versions = axis == "engine_version"
+    usual = usual_versions(cached.resolved(base)) if versions else list(_USUAL[axis])
     picked = st.multiselect(
         AXES[axis], options, key=f"compare_{axis}", bind="query-params", max_selections=_MOST,
-        format_func=lambda name: lengths.get(name, name), placeholder=", ".join(_USUAL[axis]),
-        label_visibility="collapsed",
+        format_func=lambda name: lengths.get(name, name), placeholder=", ".join(usual),
+        label_visibility="collapsed", accept_new_options=versions,
     )  # fmt: skip
     own = {"model": [s.model], "system": [s.system]}.get(axis, [])
-    return [str(name) for name in picked] or list(dict.fromkeys([*own, *_USUAL[axis]]))
+    return [str(name) for name in picked] or list(dict.fromkeys([*own, *usual]))
 
 
 @cached.by_setup(128)
@@ -136,6 +146,21 @@ def _figures_tab(table: Table, base: Setup) -> None:
     export.downloads("compare-by", figures, numbers, base)
 
 
+def _versions(base: Setup, names: Sequence[str]) -> None:
+    """What was measured of each version, and what is said of its era."""
+    resolved = cached.resolved(base)
+    st.subheader(f"Measured of {plain(resolved.engine.name)}", anchor=False)
+    table = pd.DataFrame(measured_of(resolved, names))
+    ratio = st.column_config.NumberColumn(format="%.2f")
+    st.dataframe(table, hide_index=True, height="content", key="compare_versions", placeholder="–",
+                 column_config={name: ratio for name in table if " / " in name})  # fmt: skip
+    st.caption(
+        "Runs of each version, of the sidebar's model, and on its system; the ratios are their "
+        "medians before any run corrects the prediction. Versions of one era share their "
+        "constants: what tells them apart is the runs near the scenario, or wider intervals."
+    )
+
+
 def _cell(table: Table, name: str, label: str) -> str | None:
     value = table[label][name]
     if value.seconds != value.seconds:
@@ -166,8 +191,8 @@ def _asked(setup: Setup) -> Asked:
     return Asked(
         model=s.model, model_config=setup.model_config, systems=((s.system, setup.system_yaml),),
         load="concurrency", isl=s.isl, osl=s.osl, length_ratio=0.8, devices=(1, 8),
-        engines=(s.engine,), weights=(s.weights,), kv=(s.kv,), own_folder=setup.own_folder,
-        own_edition=setup.own_edition,
+        engines=(f"{s.engine} {s.engine_version}".strip(),), weights=(s.weights,), kv=(s.kv,),
+        own_folder=setup.own_folder, own_edition=setup.own_edition,
     )  # fmt: skip
 
 

@@ -33,6 +33,7 @@ def table_of(**values: float) -> dict[str, dict[str, Latency]]:
 
 @pytest.mark.parametrize(("axis", "names"), [
     ("system", ("h100", "h200")), ("engine", ("vllm", "sglang")),
+    ("engine_version", ("0.6.3", "0.19.0")),
     ("model", ("Qwen/Qwen3-8B",)), ("use", tuple(USE_CASES)),
 ])  # fmt: skip
 def test_only_what_is_compared_differs(axis: str, names: tuple[str, ...]):

@@ -10,7 +10,7 @@ from tests.app.pages import charts, opened, shown
 
 @pytest.mark.parametrize("words", AXES.values())
 def test_every_axis_opens_with_figures_the_best_marked_and_a_verdict(words: str):
-    app = shown("compare", compare_by=words)
+    app = shown("compare", compare_by=words, engine="vllm", model="openai/gpt-oss-120b", tp=4)
     assert not app.exception and not app.error
     assert len(charts(app)) == 5
     cells = " ".join(str(value) for value in app.dataframe[0].value.to_numpy().ravel())
@@ -33,3 +33,10 @@ def test_one_that_cannot_be_priced_is_a_sentence_beside_the_others():
     assert not app.exception
     assert "Qwen/Qwen2.5-0.5B" in app.error[0].value
     assert charts(app)
+
+
+def test_versions_say_what_was_measured_of_each():
+    app = opened("compare", compare_by="Versions", engine="vllm", model="openai/gpt-oss-120b", tp=4)
+    assert not app.exception and not app.error
+    table = app.dataframe[1].value
+    assert (table["of this model"] > 0).all() and len(table) > 1
