@@ -28,6 +28,8 @@ _NODE = 8  # devices of a node where a system states no domain
 _CONTEXT_STEP = 1024
 _SIXTEEN_BITS = ("bf16", "fp16", "fp32")
 _PER_USER = 10
+#: Ranks that vLLM makes room for, see `launch_options.csv`.
+_LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 #: What an engine may have no option for, by the word of its option.
 _UNSAID: Mapping[str, str] = {
     "lora_adapters": "LoRA adapters",
@@ -198,11 +200,16 @@ def _shared(family: Family, demand: Demand, row: Mapping[str, float]) -> dict[st
     gigabytes = math.ceil(row["offloaded_bytes"] / 2**30)
     asked = {
         "lora_adapters": adapters.active if adapters else None,
-        "lora_rank": adapters.rank if adapters else None,
+        "lora_rank": _lora_rank(adapters.rank) if adapters else None,
         f"{family.spill}_offload_gb": gigabytes or None,
         "host_prefixes": demand.shape.prefix_tier == "host" or None,
     }
     return {name: value for name, value in asked.items() if value is not None}
+
+
+def _lora_rank(rank: int) -> int:
+    """The least rank that servers are started for and that holds adapters of `rank`."""
+    return next((most for most in _LORA_RANKS if most >= rank), rank)
 
 
 def _values(family: Family, demand: Demand) -> dict[str, Any]:
