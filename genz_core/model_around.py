@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from genz_core.model_kinds import ModelKind, model_kind
-from genz_core.types import Model, Parallelism, Precision
+from genz_core.model_kinds import ModelKind, model_kind, prompt_tokens
+from genz_core.types import Model, Num, Parallelism, Precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,10 @@ class ModelAround:
     def source(self) -> str:
         """Origin of its shape."""
         return self.model.source
+
+    def prompt_tokens(self, isl: Num) -> Num:
+        """Tokens of a prompt with `isl` tokens of text."""
+        return prompt_tokens(self.model, isl)
 
     def invalid(self, parallelism: Parallelism) -> str | None:
         """Sentence on degrees that cannot split it, else None."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from genz_core.errors import NoOutput, UnsupportedModel
-from genz_core.types import Model
+from genz_core.types import Model, Num
 
 #: decoder: a token a step out of a cache.  encoder: one pass over the input, no tokens out.
 #: encoder-decoder: a pass of an encoder, then a decoder that attends to it.  diffusion: whole
@@ -22,6 +23,15 @@ def model_kind(model: Model) -> ModelKind:
 def generates(model: Model) -> bool:
     """Whether a model puts tokens out, so that its time between two of them can be asked for."""
     return model_kind(model) != "encoder"
+
+
+def prompt_tokens(model: Model, isl: Num) -> Num:
+    """Tokens of a prompt with `isl` tokens of text as a model reads it: with its images, its sound.
+
+    A model that does not say reads text alone.
+    """
+    counted: Callable[[Num], Num] | None = getattr(model, "prompt_tokens", None)
+    return isl if counted is None else counted(isl)
 
 
 def check_generates(model: Model, asked: str) -> None:

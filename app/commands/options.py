@@ -48,6 +48,16 @@ Parallel = Annotated[
 Batch = Annotated[int, typer.Option(help="Sequences in a step.")]
 Isl = Annotated[int, typer.Option(help="Prompt tokens.")]
 Osl = Annotated[int, typer.Option(help="Output tokens.")]
+Images = Annotated[int, typer.Option(help="Images of each request; their tokens add to the isl.")]
+ImageSize = Annotated[str, typer.Option(help='Their width and height in pixels: "1024x768".')]
+Audio = Annotated[float, typer.Option("--audio-seconds", help="Seconds of sound of each request.")]
+Steps = Annotated[
+    int,
+    typer.Option("--diffusion-steps", help="Passes of a diffusion model; default: one a token."),
+]
+Block = Annotated[
+    int, typer.Option("--block-length", help="Tokens that a diffusion model refines together.")
+]
 
 
 def typed(ctx: typer.Context) -> frozenset[str]:

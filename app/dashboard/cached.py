@@ -19,7 +19,7 @@ from app.model_inside import builder_and_trace
 from app.scenario import setup as setups
 from app.scenario.levers import levers as levers_of
 from app.scenario.levers import with_eight_bits
-from app.scenario.scenario import Resolved, Scenario, estimate_resolved
+from app.scenario.scenario import Resolved, Scenario, asking, estimate_resolved
 from app.scenario.setup import Setup
 from genz_core import Estimate, max_batch, max_context
 from genz_core.types import Model
@@ -56,7 +56,7 @@ def resolved(setup: Setup) -> Resolved:
     s, formats = setup.scenario, cast(dict[str, Any], setup.scenario.precisions)
     engine: Any = {"engine": s.engine, "engine_version": s.engine_version}
     names = Scenario(model=s.model, system=s.system, **engine, **formats)
-    return replace(_named(replace(setup, scenario=names)), scenario=s)
+    return asking(_named(replace(setup, scenario=names)), s)
 
 
 @by_setup(64)

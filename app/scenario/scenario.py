@@ -16,11 +16,13 @@ from typing import Any, cast
 import genz_core
 import hardware_db
 import model_registry
+from app.scenario.inputs import input_notes, inputs_of, reading
 from genz_core import EngineProfile, Estimate, Parallelism, System, Workload
 from genz_core.degrees import placed
 from genz_core.deployment import deploy
 from genz_core.errors import InvalidValue
 from genz_core.limits import checked_size
+from genz_core.model_kinds import prompt_tokens
 from genz_core.overlap import OVERLAPS
 from genz_core.types import Model
 from genz_core.workload import OUT_OF_MEMORY
@@ -45,6 +47,9 @@ class Scenario:
     redundant_experts: copies of busy experts.  overlap: "shared_experts" or "two_batch", what runs
     beside the exchange of tokens.  placement: degrees as devices are numbered, inner first
     ("pp tp").
+    images, image_size: of each request, and their width x height in pixels.  audio_seconds: of
+    sound.  diffusion_steps, block_length: passes for an answer, and tokens refined together; 0 for
+    the usual.
 
     Raises:
         InvalidValue: a size or a degree beyond `genz_core.limits`.
@@ -73,6 +78,11 @@ class Scenario:
     batch: int = 1
     isl: int = 1024
     osl: int = 128
+    images: int = 0
+    image_size: str = ""
+    audio_seconds: float = 0.0
+    diffusion_steps: int = 0
+    block_length: int = 0
 
     def __post_init__(self) -> None:
         for name in _SIZES:
@@ -81,6 +91,7 @@ class Scenario:
                 checked_size(name, value)
         if self.overlap not in OVERLAPS:
             raise InvalidValue(f"overlap = {self.overlap!r}: choose one of {', '.join(OVERLAPS)}")
+        inputs_of(self)
 
     @property
     def workload(self) -> Workload:
@@ -151,7 +162,7 @@ def resolve_objects(
     if isinstance(model, str) and isinstance(system, str) and isinstance(engine, str):
         named = model, system, engine, scenario.engine_version
         kept = _kept(*named, tuple(formats.items()), data_folder.stamp())
-        return replace(kept, scenario=scenario)
+        return asking(kept, scenario)
     loaded = find_model(model, formats)
     return combined(scenario, loaded, find_system(system), engine=engine)
 
@@ -213,7 +224,22 @@ def combined(
     deployed = deploy(model, system, profile)
     unknown = engine_notes(name, profile) if isinstance(name, str) else ()
     notes = (*model.notes, *deployed.notes, *unknown)
-    return Resolved(scenario, deployed.model, system, deployed.engine, profile, notes)
+    whole = Resolved(scenario, deployed.model, system, deployed.engine, profile, notes)
+    return asking(whole, scenario)
+
+
+def asking(resolved: Resolved, scenario: Scenario) -> Resolved:
+    """What was looked up under another scenario of the same names: its sizes, degrees and inputs.
+
+    Raises:
+        InvalidValue: inputs that the model cannot read.
+    """
+    model = reading(resolved.model, scenario)
+    before = input_notes(resolved.model, resolved.scenario)
+    notes = tuple(note for note in resolved.notes if note not in before)
+    return replace(
+        resolved, scenario=scenario, model=model, notes=(*notes, *input_notes(model, scenario))
+    )
 
 
 def basis(resolved: Resolved) -> str:
@@ -265,6 +291,7 @@ def estimate_resolved(resolved: Resolved, **arrays: Any) -> Estimate:
     scenario = resolved.scenario
     load = {name: arrays.pop(name) for name in ("batch", "isl", "osl") if name in arrays}
     workload = replace(scenario.workload, **load)
+    workload = replace(workload, isl=prompt_tokens(resolved.model, workload.isl))
     parallelism = replace(scenario.parallelism, **arrays)
     if scenario.offload not in ("", "weights", "kv", "experts"):
         raise InvalidValue(

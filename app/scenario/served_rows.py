@@ -12,6 +12,7 @@ from app.scenario import intervals
 from app.scenario.reading import of_kind
 from app.scenario.scenario import Resolved, basis
 from genz_core.deployment import recipe_key
+from genz_core.model_kinds import prompt_tokens
 from genz_core.offload import What
 from genz_core.serving import ServingEstimate, Traffic, serve
 from genz_core.serving.sharing import ALONE, Sharing
@@ -70,7 +71,7 @@ def serve_resolved(
     """
     s = resolved.scenario
     traffic = Traffic(
-        isl=s.isl if isl is None else isl,
+        isl=prompt_tokens(resolved.model, s.isl if isl is None else isl),
         osl=s.osl if osl is None else osl,
         concurrency=concurrency,
         rate_per_s=rate_per_s,

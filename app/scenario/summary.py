@@ -7,13 +7,17 @@ from typing import Any
 import numpy as np
 
 from app.scenario import intervals
+from app.scenario.inputs import sound_seconds
 from app.scenario.reading import of_kind
 from app.scenario.scenario import Resolved
 from genz_core import Estimate
 from genz_core.economics import joules_per_token, usd_per_million_tokens
-from genz_core.model_kinds import generates, model_kind
+from genz_core.model_kinds import generates, model_kind, prompt_tokens
 from genz_core.step import StepEstimate
 from genz_core.types import Num
+
+#: Places in the module tree of what encodes a prompt in front of a decoder.
+ENCODERS = ("encoder.", "vision.")
 
 
 def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, Any]:
@@ -60,7 +64,28 @@ def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, An
         else float(result.offload.host_bytes[config] + result.offload.disk_bytes[config]),
         "usable_bytes": float(memory.usable_bytes),
     }
-    return of_kind(result.model, figures, sequences)
+    return of_kind(result.model, figures, sequences) | _encoded(resolved, result, config)
+
+
+def _encoded(resolved: Resolved, result: Estimate, config: int) -> dict[str, Any]:
+    """What images and sound come to, and the encoder's time in the first token's."""
+    scenario, step = resolved.scenario, result.prefill
+    rows = [op.module.startswith(ENCODERS) for op in step.lanes.ops]
+    if not any(rows):
+        return {}
+    seconds = float(step.operators_s[np.array(rows), config].sum())
+    figures: dict[str, Any] = {"encoder_s": seconds}
+    if heard := sound_seconds(result.model, scenario):
+        batch = at(result.workload.batch, config)
+        rate = batch * heard / float(result.e2e_s[config])
+        figures |= {"audio_seconds": heard, "audio_seconds_per_s": rate}
+    if scenario.images:
+        whole = int(at(result.workload.isl, config))
+        each = int(prompt_tokens(result.model, 0)) // scenario.images
+        text = whole - each * scenario.images
+        figures |= {"isl": text, "images": scenario.images, "image_tokens": each}
+        figures |= {"prompt_tokens": whole}
+    return figures
 
 
 def _rates(result: Estimate, config: int) -> tuple[float, float]:

@@ -29,7 +29,10 @@ def attention_block(mixer: Attention, frame: DeviceFrame) -> Ops:
     made = heads.query * mixer.values
     where = "attention"
     read = mixer.inputs or hidden
-    qkv = frame.linear("qkv_proj", "attention.qkv", width, read, module=where, bias=mixer.qkv_bias)
+    whole = mixer.qkv_bias and mixer.key_bias
+    qkv = frame.linear("qkv_proj", "attention.qkv", width, read, module=where, bias=whole)
+    if mixer.qkv_bias and not whole:
+        qkv = with_small_weights(qkv, width - heads.kv * mixer.head_dim)
     out = frame.linear("o_proj", "attention.o", hidden, made, module=where, bias=mixer.output_bias)
     return (
         qkv,

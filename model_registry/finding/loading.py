@@ -113,8 +113,14 @@ def is_trace_missing(source: ModelSource, *, described: bool = True) -> bool:
 
 
 def _is_described(checkpoint: Checkpoint) -> bool:
-    """Whether a builder describes a checkpoint; encoders' layers set to generate are traced."""
-    return checkpoint.keys.model_type in model_types() and not runs_as_decoder(checkpoint.config)
+    """Whether a builder describes a checkpoint; encoders' layers set to generate are traced.
+
+    An encoder or encoder-decoder inside a model of another type is no model of its own.
+    """
+    model_type, whole = checkpoint.keys.model_type, checkpoint.config.get("model_type")
+    if model_type not in model_types() or runs_as_decoder(checkpoint.config):
+        return False
+    return model_type == whole or not other_kind(checkpoint.config)
 
 
 def _spec_of(checkpoint: Checkpoint) -> ModelSpec:

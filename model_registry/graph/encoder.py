@@ -25,15 +25,19 @@ def encoder_graph(
 ) -> Graph:
     """The operators of one pass over `images` of `patches` patches each, on one of tp devices.
 
-    Layers are split over tp as the decoder's are; a patch sees all patches of its image.
+    Layers are split over tp as the decoder's are, images over dp; a patch sees all patches of its
+    image, or of its window.
     """
     body = ModelSpec("vision", "vision", tower.hidden, 1, (), norm=tower.norm)
     step = Step((Group(images, patches, 0.0),))
-    frame = DeviceFrame.for_step(body, precision, step, Parallelism(tp=par.tp))
-    stack = replace(frame, layers=tuple(range(tower.layers)))
+    frame = DeviceFrame.for_step(body, precision, step, Parallelism(tp=par.tp, dp=par.dp))
+    full = tower.full_layers if tower.window else tower.layers
+    stacks = [(replace(frame, layers=tuple(range(full))), 0)] if full else []
+    if tower.window:
+        stacks.append((replace(frame, layers=tuple(range(full, tower.layers))), tower.window))
     ops = (
         *_patches(tower, frame),
-        *_layer(tower, stack),
+        *flatten([_layer(tower, stack, window) for stack, window in stacks]),
         *_ends(tower, frame),
         *flatten([_projection(part, at, frame) for at, part in enumerate(tower.projections)]),
     )
@@ -75,11 +79,12 @@ def _ends(tower: VisionTower, frame: DeviceFrame) -> Ops:
     )
 
 
-def _layer(tower: VisionTower, frame: DeviceFrame) -> Ops:
+def _layer(tower: VisionTower, frame: DeviceFrame, window: int) -> Ops:
+    """Equal layers; window: patches that see each other, 0 for all of an image."""
     after = tower.norms == "both"
     return (
         frame.norm("input_norm", "vision.attention"),
-        *_attention(tower, frame),
+        *_attention(tower, frame, window),
         *frame.summed("attention_all_reduce", "vision.attention"),
         *((frame.norm("attention_output_norm", "vision.attention", first=True),) if after else ()),
         frame.norm("post_attention_norm", "vision.mlp"),
@@ -89,11 +94,14 @@ def _layer(tower: VisionTower, frame: DeviceFrame) -> Ops:
     )
 
 
-def _attention(tower: VisionTower, frame: DeviceFrame) -> Ops:
+def _attention(tower: VisionTower, frame: DeviceFrame, window: int) -> Ops:
     heads, module = tower.heads / np.asarray(frame.par.tp, float), "vision.attention"
     width, where = heads * tower.head_dim, frame.at(module)
     shape = Heads(heads, heads, tower.head_dim, causal=False)
     (group,) = frame.groups
+    sequences, tokens = group.sequences, group.new_tokens
+    if window:
+        sequences, tokens = sequences * tokens / window, float(window)
     rows = frame.tokens * heads
     normed = [frame.small_norm(name, rows, tower.head_dim, module) for name in ("q_norm", "k_norm")]
     return (
@@ -101,11 +109,15 @@ def _attention(tower: VisionTower, frame: DeviceFrame) -> Ops:
             "qkv_proj", "vision", 3.0 * width, tower.hidden, module=module, bias=tower.bias
         ),
         *(normed if tower.head_norms else ()),
-        rope("rope", frame.tokens, heads, heads, tower.head_dim, frame.plain, **where),
+        *(
+            (rope("rope", frame.tokens, heads, heads, tower.head_dim, frame.plain, **where),)
+            if tower.rope
+            else ()
+        ),
         attention(
             "attention",
-            group.sequences,
-            group.new_tokens,
+            sequences,
+            tokens,
             0.0,
             shape,
             frame.plain,

@@ -7,14 +7,17 @@ from functools import cached_property
 
 import numpy as np
 
+from genz_core.diffusion import Denoising
 from genz_core.errors import UnsupportedModel
 from genz_core.model_kinds import ModelKind
 from genz_core.types import Graph, Num, Op, Parallelism, Precision, Step
 from model_registry.graph.decoder import decoder_graph, equal_layers
 from model_registry.graph.encoder import encoder_graph
 from model_registry.graph.encoder_decoder import Layers, encoder_decoder_graph
+from model_registry.graph.images import vision_ops
+from model_registry.graph.input_checks import check_inputs
 from model_registry.graph.parallel_limits import invalid_reason
-from model_registry.spec import ModelSpec, VisionTower
+from model_registry.spec import ModelInputs, ModelSpec, VisionTower
 
 _SIXTEEN_BIT = Precision(source="16 bit")
 
@@ -24,13 +27,14 @@ class DescribedModel:
     """A model described by a builder, in given number formats.
 
     notes: what was resolved or assumed on the way from its name, in words.  source: who published
-    the configuration.
+    the configuration.  inputs: what its requests bring beside text.
     """
 
     spec: ModelSpec
     precision: Precision = _SIXTEEN_BIT
     notes: tuple[str, ...] = ()
     source: str = ""
+    inputs: ModelInputs = field(default_factory=ModelInputs)
     _equal: tuple[Layers, Layers] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -71,7 +75,8 @@ class DescribedModel:
     @cached_property
     def _counts(self) -> tuple[float, float]:
         """(all, active) parameters, counted on the 16-bit graph of a single device."""
-        ops = replace(self, precision=_SIXTEEN_BIT).graph(Step.decode(1.0, 1.0), Parallelism()).ops
+        plain = replace(self, precision=_SIXTEEN_BIT, inputs=ModelInputs())
+        ops = plain.graph(Step.decode(1.0, 1.0), Parallelism()).ops
         active = sum(_parameters(op) * _active_share(op) for op in ops)
         return sum(_parameters(op) for op in ops), active
 
@@ -90,6 +95,33 @@ class DescribedModel:
             UnsupportedModel: the model has no image encoder, or none that is described.
         """
         return encoder_graph(self._tower(), self.precision, images, patches, parallelism)
+
+    @property
+    def denoising(self) -> Denoising | None:
+        """How a diffusion model refines its answers; None for the usual way."""
+        return self.inputs.denoising
+
+    def with_inputs(self, inputs: ModelInputs) -> DescribedModel:
+        """The same model, whose requests bring such inputs.
+
+        Raises:
+            InvalidValue: inputs that it cannot read.
+        """
+        check_inputs(self.spec, inputs)
+        return replace(self, inputs=inputs)
+
+    def prompt_tokens(self, isl: Num) -> Num:
+        """Tokens of a prompt with `isl` tokens of text: images add theirs, sound takes its place.
+
+        Sound is heard by the window.
+        """
+        encoder = self.spec.encoder
+        if encoder is not None and encoder.sound is not None:
+            return np.full_like(np.asarray(isl, dtype=float), encoder.sound.window_tokens)
+        if not self.inputs.images or self.spec.vision is None or self.spec.vision.grid is None:
+            return isl
+        cut = self.spec.vision.grid.cut(self.inputs.width, self.inputs.height)
+        return np.asarray(isl, dtype=float) + self.inputs.images * cut.tokens
 
     def image_tokens(self, patches: Num) -> Num:
         """Tokens of the prompt that an image of `patches` patches becomes."""
@@ -112,7 +144,11 @@ class DescribedModel:
             return encoder_decoder_graph(self.spec, self.precision, layers, step, parallelism)
         if self.kind == "diffusion":
             step = Step(tuple(replace(g, sampled=g.new_tokens) for g in step.groups))
-        return decoder_graph(self.spec, self.precision, own, step, parallelism)
+        graph = decoder_graph(self.spec, self.precision, own, step, parallelism)
+        if not self.inputs.images:
+            return graph
+        seen = vision_ops(self._tower(), self.precision, self.inputs, step, parallelism)
+        return replace(graph, ops=(*seen, *graph.ops))
 
     def invalid(self, parallelism: Parallelism) -> str | None:
         """Why these (scalar) degrees cannot split the model, with the nearest that can."""

@@ -11,6 +11,8 @@ from model_registry.spec.drafts import DraftInput
 from model_registry.spec.ends import HeadProjection, SoundInput
 from model_registry.spec.factorised import FactorisedAttention
 from model_registry.spec.feed_forwards import FeedForward, LayerInput, Mixture, ShortcutMixture
+from model_registry.spec.image_grids import ImageCut, ImageGrid
+from model_registry.spec.inputs import ModelInputs
 from model_registry.spec.limits import SplitLimit
 from model_registry.spec.mixers import (
     Attention,
@@ -40,6 +42,8 @@ __all__ = [
     "FeedForward",
     "GatedRecurrence",
     "HeadProjection",
+    "ImageCut",
+    "ImageGrid",
     "Indexer",
     "LatentAttention",
     "Layer",
@@ -49,6 +53,7 @@ __all__ = [
     "Mamba2",
     "Mixer",
     "Mixture",
+    "ModelInputs",
     "ModelSpec",
     "Norm",
     "Projection",

@@ -39,7 +39,8 @@ class Attention:
     indexer: chooses the tokens that a query sees (block-sparse attention), None for all.
     causal: False where tokens see each other on both sides; nothing is cached then, and a window
     lies around its token.  distances: rows of a table of biases by distance, one a head.
-    inner_norm: a norm of all heads' output, in front of the output projection.
+    inner_norm: a norm of all heads' output, in front of the output projection.  key_bias: whether
+    keys have a bias where queries and values do.
     """
 
     module: ClassVar[str] = "attention"
@@ -63,6 +64,7 @@ class Attention:
     causal: bool = True
     distances: int = 0
     inner_norm: bool = False
+    key_bias: bool = True
 
     @property
     def values(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from model_registry.spec.image_grids import ImageGrid
 from model_registry.spec.norms import Norm
 
 
@@ -32,6 +33,9 @@ class VisionTower:
     position tables.  norms: around a layer's blocks, as in `Layer`.  bias: of all its linear
     layers.  extra_norms: norms before and after the stack.  patches_per_token: patches that the
     language model takes for a token.
+    grid: how images are cut, None where nobody described it.  window: patches that see each other
+    in all but `full_layers` of the layers, 0 for all.  class_tokens: learned vectors in
+    front of the patches.
     """
 
     layers: int
@@ -50,3 +54,8 @@ class VisionTower:
     norms: Literal["before", "both"] = "before"
     head_norms: bool = False
     extra_norms: int = 0
+    grid: ImageGrid | None = None
+    window: int = 0
+    full_layers: int = 0
+    rope: bool = True
+    class_tokens: int = 0

@@ -44,6 +44,11 @@ def estimate(
     batch: opt.Batch = 1,
     isl: opt.Isl = 1024,
     osl: opt.Osl = 128,
+    images: opt.Images = 0,
+    image_size: opt.ImageSize = "",
+    audio_seconds: opt.Audio = 0.0,
+    diffusion_steps: opt.Steps = 0,
+    block_length: opt.Block = 0,
     points: Annotated[Path | None, typer.Option(help="A points file (CSV) to price.")] = None,
     output: Annotated[
         Path | None,
@@ -88,6 +93,11 @@ def estimate(
         batch=batch,
         isl=isl,
         osl=osl,
+        images=images,
+        image_size=image_size,
+        audio_seconds=audio_seconds,
+        diffusion_steps=diffusion_steps,
+        block_length=block_length,
         **(degrees | asked),
     )
     if prefill or decode:

@@ -43,6 +43,9 @@ def serve(
     overlap: opt.Overlap = "none",
     isl: opt.Isl = 1024,
     osl: opt.Osl = 1024,
+    images: opt.Images = 0,
+    image_size: opt.ImageSize = "",
+    audio_seconds: opt.Audio = 0.0,
     length_ratio: Annotated[
         float, typer.Option(help="Real lengths are uniform in [ratio, 1] of nominal.")
     ] = 1.0,
@@ -85,6 +88,9 @@ def serve(
         overlap=overlap,
         isl=isl,
         osl=osl,
+        images=images,
+        image_size=image_size,
+        audio_seconds=audio_seconds,
         **degrees,
     )
     drafting = drafting_of(

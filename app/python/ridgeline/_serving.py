@@ -28,6 +28,7 @@ def serve(
     rate: Numbers | None = None,
     trace: str | Path | Requests | None = None,
     isl: Numbers = 1024, osl: Numbers = 1024,
+    images: int = 0, image_size: str = "", audio_seconds: float = 0.0,
     length_ratio: float = 1.0,
     burst_start: bool = False,
     stream_interval: Numbers = 1,

@@ -26,6 +26,11 @@ def estimate(
     batch: Numbers = 1,
     isl: Numbers = 1024,
     osl: Numbers = 128,
+    images: int = 0,
+    image_size: str = "",
+    audio_seconds: float = 0.0,
+    diffusion_steps: int = 0,
+    block_length: int = 0,
     weights: str = "",
     moe_weights: str = "",
     kv: str = "",
@@ -51,6 +56,10 @@ def estimate(
         engine: trtllm, vllm, sglang, hf, llama.cpp ..., with a version if it matters ("vllm 0.6.3",
             "llama.cpp b6918", "vllm 2024-05"), or an `EngineProfile`.
         batch: sequences at once.  isl, osl: prompt and output tokens of each.
+        images, image_size: images of each prompt, whose tokens add to the isl, and their width and
+            height in pixels ("1024x768").  audio_seconds: of sound, for a model that hears.
+        diffusion_steps, block_length: passes of a diffusion model over an answer, and tokens that
+            it refines together.
         weights, moe_weights, kv, activations, compute: number formats; "" for the checkpoint's
             own or the engine's default.
         tp, pp, dp, cp: degrees of tensor, pipeline, attention-data and context parallelism.

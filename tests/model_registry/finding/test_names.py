@@ -70,5 +70,5 @@ def test_a_name_that_does_not_ship_says_how_to_get_it() -> None:
 
 
 def test_a_list_of_names_is_answered_name_by_name() -> None:
-    rows = answers(["Qwen/Qwen3-8B", "openai/whisper-large-v3", "someone/new-9B"])
+    rows = answers(["Qwen/Qwen3-8B", "google/t5gemma-9b-9b", "someone/new-9B"])
     assert [row[1] for row in rows] == ["resolved", "another kind", "unknown"]

@@ -1,0 +1,124 @@
+"""What requests bring beside text, from a scenario's fields to the model that reads it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from genz_core.diffusion import Denoising, denoising
+from genz_core.errors import InvalidValue
+from genz_core.memo import ByIdentity
+from genz_core.model_kinds import prompt_tokens
+from genz_core.types import Model
+from model_registry.graph.model import DescribedModel
+from model_registry.spec import ModelInputs, SoundInput
+
+#: Fields of a scenario that say it.
+FIELDS = ("images", "image_size", "audio_seconds", "diffusion_steps", "block_length")
+#: Side of an image where none is stated [pixels].
+SIZE = "1024x1024"
+_BOUND: ByIdentity[Model] = ByIdentity()
+
+
+class Request(Protocol):
+    """The fields of a scenario that are read here."""
+
+    @property
+    def isl(self) -> int: ...
+    @property
+    def osl(self) -> int: ...
+    @property
+    def images(self) -> int: ...
+    @property
+    def image_size(self) -> str: ...
+    @property
+    def audio_seconds(self) -> float: ...
+    @property
+    def diffusion_steps(self) -> int: ...
+    @property
+    def block_length(self) -> int: ...
+
+
+def inputs_of(scenario: Request) -> ModelInputs:
+    """The inputs that a scenario's fields say.
+
+    Raises:
+        InvalidValue: a size that cannot be read, or a number that no request has.
+    """
+    width, height = parse_size(scenario.image_size)
+    refined = None
+    if scenario.diffusion_steps or scenario.block_length:
+        refined = Denoising(scenario.diffusion_steps, scenario.block_length or Denoising().block)
+    return ModelInputs(scenario.images, width, height, scenario.audio_seconds, refined)
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """(width, height) in pixels of "1024x768"; "1024" is a square, "" the usual one.
+
+    Raises:
+        InvalidValue: anything else.
+    """
+    sides = (text or SIZE).casefold().replace("×", "x").split("x")
+    if len(sides) > 2 or not all(side.strip().isdigit() for side in sides):
+        raise InvalidValue(
+            f'image_size = {text[:40]!r}: give width and height in pixels, such as "{SIZE}"'
+        )
+    width, height = int(sides[0]), int(sides[-1])
+    return width, height
+
+
+def reading(model: Model, scenario: Request) -> Model:
+    """The model whose requests bring what a scenario says; the same object each time.
+
+    Raises:
+        InvalidValue: inputs that it cannot read.
+    """
+    inputs = inputs_of(scenario)
+    if not isinstance(model, DescribedModel):
+        if inputs != ModelInputs(0, inputs.width, inputs.height):
+            raise InvalidValue(
+                f"{model.name} is known from a trace alone, which reads text; leave out "
+                f"{', '.join(FIELDS)}"
+            )
+        return model
+    if not inputs.images:
+        inputs = ModelInputs(0, audio_s=inputs.audio_s, denoising=inputs.denoising)
+    if inputs == model.inputs:
+        return model
+    return _BOUND.get(lambda: model.with_inputs(inputs), model, values=inputs)
+
+
+def input_notes(model: Model, scenario: Request) -> tuple[str, ...]:
+    """What the inputs beside text come to, in words."""
+    said: list[str] = []
+    tokens = prompt_tokens(model, scenario.isl)
+    if scenario.images:
+        each = (float(tokens) - scenario.isl) / scenario.images
+        plural = "s" if scenario.images > 1 else ""
+        said.append(
+            f"{scenario.images} image{plural} of {scenario.image_size or SIZE} pixels: {each:,.0f} "
+            f"tokens each beside {scenario.isl:,} of text, {float(tokens):,.0f} in all"
+        )
+    if sound := _sound(model):
+        heard = sound_seconds(model, scenario)
+        said.append(
+            f"{heard:g} s of sound fill a window of {sound.window_s:g} s, {float(tokens):,.0f} "
+            "tokens of the encoder; isl is not read"
+        )
+    if refined := denoising(model):
+        first, whole = (float(number) for number in refined.passes(scenario.osl))
+        said.append(
+            f"{whole:,.0f} passes over prompt and answer, {first:,.0f} for each block of "
+            f"{min(refined.block, scenario.osl):,} tokens; nothing is cached between them"
+        )
+    return tuple(said)
+
+
+def sound_seconds(model: Model, scenario: Request) -> float:
+    """Seconds of sound of a request: what is asked, else a whole window; 0 without sound."""
+    sound = _sound(model)
+    return (scenario.audio_seconds or sound.window_s) if sound else 0.0
+
+
+def _sound(model: Model) -> SoundInput | None:
+    encoder = model.spec.encoder if isinstance(model, DescribedModel) else None
+    return encoder.sound if encoder else None

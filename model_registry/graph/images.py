@@ -1,0 +1,40 @@
+"""The images of a step's prompts: the encoder's operators in front of a decoder's."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from genz_core.types import Num, Parallelism, Precision, Step
+from model_registry.blocks.frame import Ops
+from model_registry.graph.encoder import encoder_graph
+from model_registry.graph.encoder_decoder import on_first_stage
+from model_registry.spec import ModelInputs, VisionTower
+
+#: Place of an image encoder's operators in the module tree.
+VISION = "vision"
+
+
+def vision_ops(
+    tower: VisionTower, precision: Precision, inputs: ModelInputs, step: Step, par: Parallelism
+) -> Ops:
+    """The operators of a step's images on the first stage.
+
+    A step that reads a part of a prompt encodes that part of its images; sequences that generate
+    have none.
+    """
+    assert tower.grid is not None
+    cut = tower.grid.cut(inputs.width, inputs.height)
+    views = images_of(step) * inputs.images * cut.views
+    graph = encoder_graph(tower, precision, views, float(cut.patches), par)
+    return tuple(on_first_stage(op, VISION) for op in graph.ops)
+
+
+def images_of(step: Step) -> Num:
+    """Prompts that a step reads, parts of one counting as parts."""
+    total: Num = np.float64(0.0)
+    for group in step.groups:
+        new = np.asarray(group.new_tokens, dtype=float)
+        prompt = np.asarray(group.prompt, dtype=float)
+        whole = np.where(prompt > 0, prompt, new + group.cached_tokens)
+        total = total + np.where(group.generates, 0.0, group.sequences * new / np.maximum(whole, 1))
+    return total

@@ -1,0 +1,86 @@
+"""How an image is cut: the views that an encoder sees, their patches, the tokens they become."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class ImageCut:
+    """An image as an encoder sees it: views of as many patches each, and tokens of the prompt."""
+
+    views: int
+    patches: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ImageGrid:
+    """Rules of an image processor.
+
+    kind: "native": the image keeps its shape, its sides rounded to `factor` pixels, its area
+    between `least` and `most` tokens.  "longest": likewise, the longer side at most `side` pixels.
+    "fixed": one view of `side` x `side`.  "tiles": as many views of `side` x `side` as fit its
+    shape best, up to `most`, and with `thumbnail` one of the whole where there are several.
+    factor: pixels of a token's side.  merge: patches a token.
+    class_patches: further ones of each view.  row_tokens, image_tokens: further tokens of the
+    prompt, a row of tokens and an image.
+    """
+
+    kind: Literal["native", "longest", "fixed", "tiles"]
+    factor: int
+    merge: int
+    side: int = 0
+    least: int = 1
+    most: int = 1
+    thumbnail: bool = False
+    class_patches: int = 0
+    row_tokens: int = 0
+    image_tokens: int = 0
+
+    def cut(self, width: int, height: int) -> ImageCut:
+        """The cut of an image of that size in pixels."""
+        if self.kind in ("fixed", "tiles"):
+            return self._tiled(width, height)
+        rows, columns = self._sides(width, height)
+        tokens = rows * columns
+        more = rows * self.row_tokens + self.image_tokens
+        return ImageCut(1, tokens * self.merge + self.class_patches, tokens + more)
+
+    def _sides(self, width: int, height: int) -> tuple[int, int]:
+        """(rows, columns) of tokens of an image that keeps its shape."""
+        f = self.factor
+        if self.kind == "longest":
+            scale = min(1.0, self.side / max(width, height))
+            sides = (math.ceil(height * scale / f), math.ceil(width * scale / f))
+            return max(sides[0], 1), max(sides[1], 1)
+        rows, columns = max(round(height / f), 1), max(round(width / f), 1)
+        area = width * height / f**2
+        if rows * columns > self.most:
+            shrink = math.sqrt(area / self.most)
+            rows = max(math.floor(height / shrink / f), 1)
+            columns = max(math.floor(width / shrink / f), 1)
+        elif rows * columns < self.least:
+            grow = math.sqrt(self.least / area)
+            rows, columns = math.ceil(height * grow / f), math.ceil(width * grow / f)
+        return rows, columns
+
+    def _tiled(self, width: int, height: int) -> ImageCut:
+        across, down = self._tiles(width, height) if self.kind == "tiles" else (1, 1)
+        views = across * down
+        views += int(self.thumbnail and views > 1)
+        each = (self.side // self.factor) ** 2
+        patches = each * self.merge + self.class_patches
+        return ImageCut(views, patches, views * each + self.image_tokens)
+
+    def _tiles(self, width: int, height: int) -> tuple[int, int]:
+        """(across, down): of the shapes nearest to the image's, the largest that it fills half."""
+        shapes = [(a, d) for a in range(1, self.most + 1) for d in range(1, self.most // a + 1)]
+        ratio = width / height
+        gaps = {shape: abs(ratio - shape[0] / shape[1]) for shape in shapes}
+        nearest = min(gaps.values())
+        best = sorted((s for s in shapes if gaps[s] == nearest), key=lambda s: s[0] * s[1])
+        filled = [s for s in best if width * height > 0.5 * self.side**2 * s[0] * s[1]]
+        return (filled or best[:1])[-1]
