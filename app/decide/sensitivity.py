@@ -226,7 +226,10 @@ def requirement(
 def _least(
     resolved: Resolved, limits: Mapping[str, float]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """What each resource has to be at the least, were all others without limit, and what it is."""
+    """What each resource has to be at the least, were all others without limit, and what it is.
+
+    Peaks are rated ones, though bounds are taken at the highest clock.
+    """
     priced, system = estimate_resolved(resolved), resolved.system
     steps = {"ttft_s": priced.prefill, "tpot_s": priced.decode}
     link = system.links[0].bytes_per_s if system.links else math.nan
@@ -246,11 +249,11 @@ def _least(
         }
         amounts = {
             "bytes_per_s": busy["memory_s"] * system.memory_bytes_per_s,
-            "flops_per_s": busy["flops"],
+            "flops_per_s": busy["flops"] / system.boost_factor,
             "link_bytes_per_s": busy["communication_s"] * link,
         }
         for name, amount in amounts.items():
             needed[name] = float(np.fmax(needed[name], amount / limits[column]))
         peak = busy["flops"] / busy["compute_s"] if busy["compute_s"] else math.nan
-        has["flops_per_s"] = float(np.fmax(has["flops_per_s"], peak))
+        has["flops_per_s"] = float(np.fmax(has["flops_per_s"], peak / system.boost_factor))
     return needed, has
