@@ -32,6 +32,14 @@ unless its driver reports less. The tensor cores of GeForce cards run at half ra
 accumulate in fp32, which is what language models do; their fp16, bf16 and fp8 peaks are those. A
 CPU's peak is taken at its base clock. This page is written by `python -m hardware_db.report`.
 
+A tier of links says how its devices are wired (`topology`), which decides what a group of them has
+of a device's bandwidth: `switch` all of it; `rails` a switch for each place in a node, other places
+are reached through the node; `mesh` the links to the group's own members; `ring` and `torus` (with
+its `shape`, and `closes_at`, of which a slice's dimension is a multiple where it closes to a ring)
+those inside the group's slice; `dragonfly`, or a switch with `oversubscription`, the uplinks of
+each `pod` of devices; `pcie` the slots of one host. `nics` are adapters or ports a device. A tier
+without a topology is a switch. `reached` is the share of the rate that the protocol leaves.
+
 A new system is one new file: state what you know, leave out what you do not. `include:` names a
 shipped system to start from; what follows then says what differs, and `null` takes a key away.
 Files of your own go to `systems/` in the data folder (`$RIDGELINE_DATA`, else the usual place of

@@ -26,6 +26,7 @@ def configuration(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
     degrees = ", ".join(f"{name} {degree}" for name, degree in named.items() if degree > 1)
     if s.ep > 1 and s.expert_imbalance > 1:
         degrees += f", busiest expert rank ×{s.expert_imbalance:g}"
+    degrees += f", {s.redundant_experts} redundant experts" if s.redundant_experts else ""
     precision = resolved.model.precision
     kinds = dict.fromkeys([precision.weight("default"), *precision.weights.values()])
     plural = "s" if devices > 1 else ""

@@ -17,6 +17,7 @@ from genz_core import Estimate
 from genz_core.errors import RidgelineError
 from genz_core.limits import LIMITS, checked_size
 from genz_core.model_kinds import check_generates
+from genz_core.overlap import OVERLAPS
 from model_registry.finding.loading import names as model_names
 
 AUTO = "as checkpoint"
@@ -156,8 +157,12 @@ def _scenario(model: str, system: str) -> Scenario:
     return Scenario(model=model, system=system, **of_software, **_precisions(), **degrees, **load)
 
 
+#: What runs beside the exchange of tokens, in words.
+_BESIDE = {"none": "nothing", "shared_experts": "shared experts", "two_batch": "two halves"}
+
+
 def _degrees() -> dict[str, Any]:
-    """Draw the parallel degrees; returns them with the expert imbalance.
+    """Draw the parallel degrees, and what experts on several ranks bring.
 
     Raises:
         InvalidValue: a typed degree is no whole number.
@@ -170,13 +175,33 @@ def _degrees() -> dict[str, Any]:
         degrees[name] = checked_size(name, typed, name.upper())
     devices = degrees["tp"] * degrees["pp"] * degrees["dp"]
     st.caption(f"{devices} device{'s' if devices > 1 else ''} = TP × PP × DP", help=DEGREES_HELP)
-    return {**degrees, "expert_imbalance": _imbalance(degrees["ep"])}
+    return {**degrees, **(_of_experts() if degrees["ep"] > 1 else {})}
 
 
-def _imbalance(ep: int) -> float:
-    """Draw the box of the busiest expert rank's load over the mean; 1.0 where there is one rank."""
-    if ep == 1:
-        return 1.0
+def _of_experts() -> dict[str, Any]:
+    """Draw what experts on several ranks bring: the busiest rank, copies, what runs beside."""
+    beside = st.selectbox(
+        "Beside the exchange of tokens",
+        OVERLAPS,
+        key="overlap",
+        bind="query-params",
+        help="Two halves of a step: one computes while the other is exchanged, each reads the "
+        "weights.",
+    )
+    copies = st.number_input(
+        "Redundant experts",
+        0,
+        4096,
+        0,
+        key="redundant_experts",
+        bind="query-params",
+        help="Copies of busy experts; EP divides the model's experts and these.",
+    )
+    return {"expert_imbalance": _imbalance(), "redundant_experts": copies, "overlap": beside}
+
+
+def _imbalance() -> float:
+    """Draw the box of the busiest expert rank's load over the mean."""
     return st.number_input(
         "Busiest expert rank ×",
         1.0,
@@ -292,6 +317,10 @@ def describe(setup: Setup) -> str:
     changed = [f"{name} ×{getattr(setup, name):g}" for name in FACTORS if getattr(setup, name) != 1]
     if s.ep > 1 and s.expert_imbalance > 1:
         changed.append(f"busiest rank ×{s.expert_imbalance:g}")
+    if s.redundant_experts:
+        changed.append(f"{s.redundant_experts} redundant experts")
+    if s.overlap != "none":
+        changed.append(f"{_BESIDE[s.overlap]} beside the exchange")
     load = f"batch {s.batch}, {quantities.tokens(s.isl)}/{quantities.tokens(s.osl)}"
     parts = [s.model.rpartition("/")[2], s.system, degrees, bits, load, *changed]
     return " · ".join(plain(part) for part in parts if part)

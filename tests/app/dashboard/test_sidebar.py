@@ -34,6 +34,16 @@ def test_the_busiest_rank_stands_in_the_line_of_a_setup():
     assert "busiest" not in sidebar.describe(Setup(Scenario(tp=4, ep=4)))
 
 
+def test_experts_on_several_ranks_may_have_copies_and_work_beside_their_exchange():
+    query = {
+        "model": "deepseek-ai/DeepSeek-V3", "dp": 72, "ep": 72, "redundant_experts": 32,
+        "overlap": "two_batch",
+    }  # fmt: skip
+    setup = setup_of(opened(**query))
+    assert setup.changed() == query
+    assert sidebar.describe(setup).endswith("32 redundant experts · two halves beside the exchange")
+
+
 @pytest.fixture(scope="module")
 def visited() -> AppTest:
     """A session in which one preset follows another."""
