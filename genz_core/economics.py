@@ -184,6 +184,15 @@ class PowerModel:
         busy = np.asarray(busy + self.links * np.asarray(links), dtype=float)
         return np.asarray(tdp_w * (self.idle + (1.0 - self.idle) * np.clip(busy, 0.0, 1.0)))
 
+    def parts_w(
+        self, tdp_w: float, compute: float, memory: float, links: float = 0.0
+    ) -> dict[str, float]:
+        """The same power by what draws it [W]: idle, compute, memory, links; they add up to it."""
+        used = {"compute": compute, "memory": memory, "links": links}
+        busy = {name: getattr(self, name) * use for name, use in used.items()}
+        scale = tdp_w * (1.0 - self.idle) / max(sum(busy.values()), 1.0)
+        return {"idle": tdp_w * self.idle, **{name: scale * w for name, w in busy.items()}}
+
 
 def carbon_g_per_mtok(joules_per_token: Num, pue: float, g_per_kwh: float) -> Array:
     """Carbon of a million tokens [g of CO2]: energy at the site times the grid's intensity."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -71,7 +72,9 @@ def against_api(
             font={"size": 12, "color": look.alarm},
         )  # fmt: skip
     figure.update_xaxes(title_text="Arrivals [requests/s]", type="log", tickformat="~g")
-    figure.update_yaxes(title_text="A million tokens, in and out [$]", type="log", tickformat="~g")
+    figure.update_yaxes(
+        title_text="A million tokens, in and out [$]", type="log", tickformat="~g", dtick="D2"
+    )
     figure.update_layout(margin={"t": 44, "b": 90})
     return figure
 
@@ -79,6 +82,7 @@ def against_api(
 def day(rates: Sequence[float], replicas: Mapping[str, Sequence[float]], look: Look) -> Figure:
     """Arrivals by hour, and the replicas that serve them by way of running them."""
     figure = blank(look, "A day", 360)
+    most = max(max(counts) for counts in replicas.values())
     hours = list(range(len(rates)))
     figure.add_trace(
         bar(
@@ -100,10 +104,36 @@ def day(rates: Sequence[float], replicas: Mapping[str, Sequence[float]], look: L
     figure.update_layout(
         yaxis2={
             "overlaying": "y", "side": "right", "rangemode": "tozero", "showgrid": False,
-            "title": {"text": "Replicas"}, "tickformat": "d",
+            "title": {"text": "Replicas"}, "tickformat": "d", "dtick": max(math.ceil(most / 5), 1),
         },
         margin={"t": 44, "b": 90, "r": 60},
     )  # fmt: skip
+    return figure
+
+
+def power_parts(parts: Mapping[str, float], tdp_w: float, look: Look) -> Figure:
+    """Power of a device by what draws it [W], under its design power."""
+    figure = blank(look, "Power of a device [W]", 220)
+    for at, (name, watts) in enumerate(parts.items()):
+        figure.add_trace(
+            bar(
+                x=[watts], y=["power"], orientation="h", name=name,
+                marker={"color": look.rest if name == "idle" else look.classes[at - 1]},
+                hovertemplate=f"{name}: %{{x:,.0f}} W<extra></extra>",
+            )
+        )  # fmt: skip
+    figure.add_trace(
+        {
+            "type": "scatter", "mode": "markers", "x": [tdp_w], "y": ["power"],
+            "name": "design power",
+            "marker": {"symbol": "line-ns-open", "size": 34, "color": look.alarm,
+                       "line": {"width": 2}},
+            "hovertemplate": "design power: %{x:,.0f} W<extra></extra>",
+        }
+    )  # fmt: skip
+    figure.update_xaxes(rangemode="tozero", tickformat="~g")
+    figure.update_yaxes(showticklabels=False, showgrid=False)
+    figure.update_layout(barmode="stack", margin={"t": 44, "b": 80})
     return figure
 
 

@@ -53,7 +53,7 @@ class Terms:
     tokens that are cached, for their price.  api_in, api_out: of an API [USD per million tokens],
     0 for none.  peak_rate: arrivals in the busiest hour [1/s], 0 for what one replica sustains.
     day: shares of that by hour.  carbon_g_per_kwh: of the grid, 0 where not stated.
-    power_w: measured of a device, 0 for the model.
+    power_w: measured of a device, 0 for the model.  measured_by: the run that did, "" for the user.
     """
 
     rent_usd_per_hour: float = 0.0
@@ -70,6 +70,7 @@ class Terms:
     day: tuple[float, ...] = DAY
     carbon_g_per_kwh: float = 0.0
     power_w: float = 0.0
+    measured_by: str = ""
     power: PowerModel = field(default_factory=PowerModel)
 
     def __post_init__(self) -> None:
@@ -213,7 +214,7 @@ def document(resolved: Resolved, terms: Terms) -> dict[str, Any]:
         "terms": asdict(terms) | {"day": list(terms.day)},
         "assumed": dict(ASSUMED),
         "operation": asdict(running),
-        "energy": _energy(running, terms),
+        "energy": _energy(running, terms) | {"caps": _caps(resolved, terms)},
         "ways": {way: _way(way, usd, running, terms) for way, usd in hourly.items()},
     }
 
@@ -226,10 +227,29 @@ def _energy(running: Operation, terms: Terms) -> dict[str, Any]:
     return {
         "power_w": _known(watts),
         "measured": bool(terms.power_w),
+        "measured_by": terms.measured_by,
+        "by_part_w": _parts(running, terms),
         "joules_per_token": _known(joules),
         "site_joules_per_token": _known(joules * terms.pue),
         "carbon_g_per_mtok": _known(float(carbon)) if terms.carbon_g_per_kwh else None,
     }
+
+
+def _parts(running: Operation, terms: Terms) -> dict[str, float] | None:
+    """Modelled power of a device by what draws it [W]; None where no design power is stated.
+
+    Under a measured power they are scaled to it.
+    """
+    if not math.isfinite(running.tdp_w):
+        return None
+    parts = terms.power.parts_w(running.tdp_w, running.compute, running.memory, running.links)
+    scale = terms.power_w / sum(parts.values()) if terms.power_w else 1.0
+    return {name: watts * scale for name, watts in parts.items()}
+
+
+def _caps(resolved: Resolved, terms: Terms) -> dict[str, list[float]] | None:
+    """As `power_caps`; None where the system states no power."""
+    return power_caps(resolved, terms) if resolved.system.tdp_w else None
 
 
 def _way(way: str, usd_per_hour: float, running: Operation, terms: Terms) -> dict[str, Any]:
@@ -304,9 +324,8 @@ def power_caps(resolved: Resolved, terms: Terms) -> dict[str, list[float]]:
     columns: dict[str, list[float]] = {
         name: [] for name in ("cap_w", "output_tokens_per_s", "joules_per_token", "power_w")
     }
-    model = replace(terms, power_w=0.0)
     free = operation(resolved, 0.0)
-    draw = power_w(free, model)
+    draw = min(power_w(free, terms), tdp)
     for share in _CAPS:
         cap = float(share) * tdp
         running = free

@@ -42,6 +42,17 @@ def sentences(named: Mapping[str, Any]) -> Iterator[str]:
             f"energy: {energy['power_w']:,.0f} W a device, {energy['joules_per_token']:.3g} J a "
             f"token, {energy['site_joules_per_token']:.3g} J at the site"
         )
+        measured = f"measured ({energy['measured_by'] or 'as stated'}), " * energy["measured"]
+        shares = ", ".join(f"{name} {w:,.0f} W" for name, w in (energy["by_part_w"] or {}).items())
+        yield f"  {measured}modelled share of {shares}" if shares else f"  {measured.strip(', ')}"
+        if caps := energy["caps"]:
+            at = min(range(len(caps["cap_w"])), key=lambda i: caps["joules_per_token"][i])
+            output = caps["output_tokens_per_s"][at] / caps["output_tokens_per_s"][-1]
+            least = f"{caps['joules_per_token'][at]:.3g} J, at {quantities.percent(output)}"
+            yield (
+                f"  under a cap of {caps['cap_w'][at]:,.0f} W a token takes the least, "
+                f"{least} of the output"
+            )
     if energy["carbon_g_per_mtok"]:
         yield f"carbon: {energy['carbon_g_per_mtok']:,.3g} g a million tokens"
     for name, words in named["assumed"].items():

@@ -42,10 +42,15 @@ def economics(
     peak_rate: Annotated[float, typer.Option(help="Requests/s in the busiest hour.")] = 0.0,
     carbon: Annotated[float, typer.Option(help="Grams of CO2 a kWh of your grid.")] = 0.0,
     power: Annotated[float, typer.Option(help="Measured power of a device [W].")] = 0.0,
+    kept_runs: Annotated[
+        bool, typer.Option(help="Take the power that a kept run near this load measured.")
+    ] = True,
     json: opt.Json = False,
 ) -> None:
     from app.decide.economics import Terms, document
     from app.decide.economics_words import sentences
+    from app.decide.measured_power import with_measured
+    from app.measuring import run_store
     from app.scenario.local_files import resolve_local
     from app.scenario.scenario import Scenario
     from app.wording.tables import to_json
@@ -59,5 +64,8 @@ def economics(
         electricity_usd_per_kwh=electricity, api_in=api_in, api_out=api_out,
         peak_rate=peak_rate, carbon_g_per_kwh=carbon, power_w=power,
     )  # fmt: skip
-    named = document(resolve_local(scenario), terms)
+    resolved = resolve_local(scenario)
+    if kept_runs:
+        terms = with_measured(terms, resolved, run_store.stores())
+    named = document(resolved, terms)
     typer.echo(to_json(named) if json else "\n".join(sentences(named)))

@@ -10,15 +10,17 @@ import pandas as pd
 import streamlit as st
 
 from app.charts import economics as charts
-from app.dashboard import cached, export
+from app.dashboard import cached, export, visitor
 from app.dashboard.widgets import card
 from app.decide import economics as model
 from app.decide.economics import ASSUMED, DAY, Operation, Terms
+from app.decide.measured_power import with_measured
+from app.measuring import run_store
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.economics import PowerModel
-from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.errors import InvalidValue
 
 Named = Mapping[str, Any]
 
@@ -27,11 +29,6 @@ Named = Mapping[str, Any]
 def answered(setup: Setup, terms: Terms) -> Named:
     """As `app.decide.economics.document`."""
     return model.document(cached.resolved(setup), terms)
-
-
-@cached.by_setup(32)
-def _caps(setup: Setup, terms: Terms) -> dict[str, list[float]]:
-    return model.power_caps(cached.resolved(setup), terms)
 
 
 # ------------------------------------------------------------------------------- inputs
@@ -58,7 +55,7 @@ def terms_form(setup: Setup) -> Terms:
                        "0: what one replica serves.")  # fmt: skip
     with st.expander("Ownership, energy, day", icon=":material/tune:", key="economics_more"):
         with st.grid(5, min_column_width=150):
-            more = {
+            more: dict[str, Any] = {
                 "lifetime_years": _number("Lifetime [years]", "life", 4.0, 0.5, ASSUMED["lifetime"],
                                           0.1),
                 "interest": _number("Interest [% a year]", "interest", 0.0, 0.5, "") / 100.0,
@@ -108,6 +105,14 @@ def _shares(text: str) -> tuple[float, ...]:
         raise InvalidValue(f"the day {text[:60]!r}: give 24 numbers apart by commas") from None
 
 
+def with_kept_runs(setup: Setup, terms: Terms) -> Terms:
+    """Terms with the power that a kept run near the load measured, where the visitor may see it."""
+    may = visitor.rights().may_measure
+    own, *servers = run_store.stores()
+    stores = [own, *servers] if may or not servers else servers
+    return with_measured(terms, cached.resolved(setup), stores)
+
+
 # ------------------------------------------------------------------------------- answers
 
 
@@ -150,12 +155,13 @@ def _cards(named: Named, running: Operation) -> None:
              f"{quantities.percent(running.prefill_share)} on prompts",
              "By one replica; below, the share of its time that prompts take.")  # fmt: skip
         watts = energy["power_w"]
-        use = "measured" if energy["measured"] else (
-            f"{quantities.percent(running.compute)} / {quantities.percent(running.memory)}"
-        )  # fmt: skip
+        used = (running.compute, running.memory, running.links)
+        use = " / ".join(map(quantities.percent, used))
+        if energy["measured"]:
+            use = plain(f"measured: {energy['measured_by']}") if energy["measured_by"] else "stated"
         card("Power of a device", f"{watts:,.0f} W" if watts else "not stated", use,
-             "Between idle and the design power by utilisation of arithmetic / memory, unless "
-             "measured.")  # fmt: skip
+             "Between idle and the design power by utilisation of arithmetic / memory / links, "
+             "unless you state it or a kept run near this load measured it.")  # fmt: skip
         joules = energy["joules_per_token"]
         card("Energy of a token", f"{joules:.3g} J" if joules else "–",
              f"{energy['site_joules_per_token']:.3g} J at the site" if joules else "")  # fmt: skip
@@ -178,13 +184,16 @@ def _charts(setup: Setup, terms: Terms, named: Named, running: Operation) -> dic
         rates = [float(rate) for rate in model.day_rates(running, terms)]
         counts = {name: found["replicas"] for name, found in first["day"].items()}
         figures["day"] = charts.day(rates, counts, look)
-    try:
-        figures["caps"] = charts.power_caps(_caps(setup, terms), look)
-    except RidgelineError as error:
-        st.caption(plain(error))
+    energy = named["energy"]
+    if energy["caps"]:
+        figures["caps"] = charts.power_caps(energy["caps"], look)
+        figures["power"] = charts.power_parts(energy["by_part_w"], running.tdp_w, look)
+    else:
+        st.caption("This system states no power: energy and power caps are not known.")
     words = {
         "prices": "Cost of a million tokens", "api": "Self-hosted against an API",
         "day": "Arrivals and replicas over a day", "caps": "Output under a power cap",
+        "power": "Power of a device by what draws it",
     }  # fmt: skip
     with st.grid(2, min_column_width=380):
         for name, figure in figures.items():

@@ -18,7 +18,7 @@ st.caption(
     f"{quantities.tokens(s.osl)} out."
 )
 try:
-    terms = economics.terms_form(setup)
+    terms = economics.with_kept_runs(setup, economics.terms_form(setup))
     named = economics.answered(setup, terms)
 except RidgelineError as error:
     sidebar.stop(error)

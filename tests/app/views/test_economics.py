@@ -9,7 +9,7 @@ def test_a_rented_system_has_prices_a_day_and_energy():
     app = shown("economics", batch=32, engine="vllm")
     assert not app.exception and not app.error
     assert {"Rented, out", "Served", "Power of a device", "Energy of a token"} <= set(cards(app))
-    assert len(charts(app)) == 4
+    assert len(charts(app)) == 5
 
 
 def test_an_owned_device_and_an_api_are_compared():
