@@ -97,6 +97,7 @@ def calibrate(
         tier="measured",
         parameters=parameters,
         fits=fits,
+        residual=None,
         note=f"calibrated with {sum(p.measured_s.size for p in points)} points; prior: "
         f"{profile.note or profile.name}",
     )

@@ -8,7 +8,9 @@ from typing import Any
 from app.charts.figure import Figure, scatter
 from app.charts.style import Look, blank
 
-_MARKS = ("x", "circle-open", "circle", "diamond", "square", "triangle-up", "triangle-down")
+_MARKS = (
+    "x", "circle-open", "circle", "star", "diamond", "square", "triangle-up", "triangle-down",
+)  # fmt: skip
 
 
 def errors_by_split(

@@ -84,15 +84,23 @@ class OperatorPoints:
         return Pricer(inner, engine, alone=True, warm_cache=self.warm_cache)
 
 
-def price_s(points: OperatorPoints, system: System, parameters: Parameters) -> Array:
+def price_s(points: OperatorPoints, system: System, parameters: Parameters | None = None) -> Array:
     """Predicted time of measured points [s], [points].
 
-    system: the device that was measured.  parameters: constants of the points' class.
+    system: the device that was measured.  parameters: constants of the points' class; by default
+    those of the system's profile, with the residual of measured kernels.
     """
+    pricer = points.pricer(system)
+    known = parameters or pricer.profile.constants(points.operator, points.fmt)
+    return pricer.expected_s(as_routed(points, known), parameters)
+
+
+def as_routed(points: OperatorPoints, parameters: Parameters) -> Op:
+    """The measured operator, experts routed as the benchmark did; parameters: of its class."""
     op = points.op()
-    if isinstance(parameters, MoeParameters):
-        op = _as_routed(op, points.arrays()["routing"], parameters)
-    return points.pricer(system).expected_s(op, parameters)
+    if not isinstance(parameters, MoeParameters):
+        return op
+    return _as_routed(op, points.arrays()["routing"], parameters)
 
 
 def roofline_s(points: OperatorPoints, system: System) -> Array:

@@ -20,6 +20,7 @@ from genz_core.latency.kernel_time import KernelTime, seconds_of
 from genz_core.latency.models import LatencyModel, Phase, depends_on_phase, latency_model
 from genz_core.latency.parameters import Parameters
 from genz_core.latency.profile import Fit, LatencyProfile
+from genz_core.latency.residual import Shapes, has_features
 from genz_core.latency.roofline import Roofline, roofline
 from genz_core.types import Array, Mask, Op, System, picked
 
@@ -118,7 +119,7 @@ class Pricer:
         Raises:
             MissingSpec: the system states no peak or link that the operator needs.
         """
-        time = _by_phase(op, lambda model, part: self._kernel(model, part, parameters).seconds())
+        time = _by_phase(op, lambda model, part: self._kernel_s(model, part, parameters))
         return self._launched(time, least or roofline(op, self.system))
 
     def expected_of(self, ops: Sequence[Op], least: Sequence[Roofline]) -> list[Array]:
@@ -129,6 +130,8 @@ class Pricer:
 
         least: `roofline(op, system)` of each.
         """
+        if self.alone:
+            return [self.expected_s(op, least=of_op) for op, of_op in zip(ops, least, strict=True)]
         times = [np.zeros(np.shape(op.message_bytes)) for op in ops]
         kernels: dict[int, KernelTime] = {}
         for at, op in enumerate(ops):
@@ -162,7 +165,10 @@ class Pricer:
         model, constants = latency_model(op.kind, phases_of(op)[0]), self.constants(op)
         arguments = model.arguments(self.conditions, op)
         parts = model.formula(**arguments, parameters=constants.parameters).terms()
-        kernel, least = parts.total_s, roofline(op, self.system)
+        least = roofline(op, self.system)
+        kernel = self._as_measured(model, op, parts.total_s)
+        if self.alone:
+            parts = parts.plus(measured_kernels=kernel - parts.total_s)
         waited = np.where(kernel > 0, np.maximum(kernel, self.engine.launch_s), 0.0)
         seconds = waited if self.alone else np.maximum(waited, least.bound_s)
         parts = parts.plus(host_launch=waited - kernel, to_the_bound=seconds - waited)
@@ -185,6 +191,26 @@ class Pricer:
         if parameters is None:
             parameters = self.profile.constants(*model.key(self.conditions, op))
         return model.formula(**model.arguments(self.conditions, op), parameters=parameters)
+
+    def _kernel_s(self, model: LatencyModel, op: Op, parameters: Parameters | None) -> Array:
+        """Time of the kernel that prices `op` [s], as measured where the profile's own price it."""
+        seconds = self._kernel(model, op, parameters).seconds()
+        return seconds if parameters is not None else self._as_measured(model, op, seconds)
+
+    def _as_measured(self, model: LatencyModel, op: Op, seconds: Array) -> Array:
+        """The time of a kernel that runs alone with the residual of measured ones [s], [configs].
+
+        Never below its bound, but where the equation is: a warm cache may hold the operands.
+        """
+        residual = self.profile.residual if self.alone else None
+        trees = residual(*model.key(self.conditions, op)) if residual else None
+        if trees is None or not has_features(op.kind):
+            return seconds
+        least = roofline(op, self.system)
+        bound = least.compute_s if self.warm_cache else least.bound_s
+        shapes = Shapes(op.kind, op.dims, self.conditions.device.compute_units)
+        corrected = trees.corrected_s(seconds, shapes)
+        return np.asarray(np.maximum(corrected, np.minimum(seconds, bound)))
 
     def _launched(self, time: Array, least: Roofline) -> Array:
         """The time of a kernel [s] that the engine launches: no shorter than that, or its bound."""

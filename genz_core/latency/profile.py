@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from genz_core.errors import MissingSpec
 from genz_core.latency.parameters import Parameters
+from genz_core.latency.residual import Residual
 from genz_core.precision import format_of
 
 Tier = Literal["measured", "sibling", "default"]
@@ -81,6 +82,8 @@ class LatencyProfile:
     for attention ("bf16/fp8"), the phase for `scan`, "default" for `pointwise`, and
     "algorithm.operation" for `collective` ("nccl.all_reduce").
     tier: of the profile as a whole; each entry of `fits` (keyed "class.format") states its own.
+    residual: (class, format) -> what trees add to kernels that run alone, None where nothing was
+    fitted; None for constants that no trees were fitted beside.
     """
 
     name: str
@@ -88,6 +91,7 @@ class LatencyProfile:
     parameters: Mapping[str, Mapping[str, Parameters]]
     fits: Mapping[str, Fit] = field(default_factory=dict)
     note: str = ""
+    residual: Callable[[str, str], Residual | None] | None = None
 
     def fit(self, operator: str, fmt: str) -> Fit:
         """The record behind `constants(operator, fmt)`."""

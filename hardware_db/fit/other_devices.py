@@ -37,7 +37,7 @@ from hardware_db.profile_schema import FittedProfile, combine, layered, write
 from hardware_db.profiles import FOLDER, RESIDUALS, measured_profiles, typical_profile
 from hardware_db.profiles.validation import FILE
 
-#: Devices to fit, by slug; the MI308X is an MI300X with fewer units, see `_system`.
+#: Devices to fit, by slug; the MI308X is an MI300X with fewer units, see `system_of`.
 DEVICES = (
     "a800-sxm4-80gb",
     "h20-96gb",
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kept: dict[str, _Kept] = defaultdict(dict)
     rows: list[dict[str, object]] = []
     for series in read_folder(options.tables, DEVICES):
-        sample = split(series, _system(series.device))
+        sample = split(series, system_of(series.device))
         fitted = fit_own(sample, _starts(sample), _fixed(sample)).parameters
         rows += (row | {"date": options.date} for row in _validation(sample, fitted))
         errors, without = (_errors(sample, p) for p in (fitted, _stand_in(sample)))
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _system(device: str) -> System:
+def system_of(device: str) -> System:
     """The device's datasheet; the MI308X as an MI300X with 80 of its 304 units."""
     if device != "mi308x":
         return hardware_db.facts(device).system()
@@ -168,7 +168,7 @@ def _write(device: str, entries: _Kept) -> None:
     """Write a device's profile."""
     cited = {fit.data_set for _, _, fit in entries.values()}
     sources = "; ".join(f"{s.name} ({s.licence})" for s in SOURCES.values() if s.name in cited)
-    system = _system(device)
+    system = system_of(device)
     profile = FittedProfile(
         device,
         system.family,

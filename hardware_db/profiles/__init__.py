@@ -18,6 +18,7 @@ from hardware_db import yaml_document
 from hardware_db.data_folder import data_folder
 from hardware_db.own_files import OwnFiles, read_all, read_text
 from hardware_db.profile_schema import FittedProfile, combine, fitted_profile, layered, read
+from hardware_db.profiles.trees import MeasuredTrees
 from hardware_db.profiles.typical import for_device
 
 FOLDER = Path(__file__).parent
@@ -58,11 +59,9 @@ def load_profile(system: System, fitted: FittedProfile | None = None) -> Latency
     if _over_host(system):
         layers = [_without(profile, "collective") for profile in layers]
     profile = layered(system.slug, [*layers, typical], note)
-    return (
-        replace(profile, tier=_weakest(profile))
-        if own and own[0] in measured_profiles()
-        else profile
-    )
+    if not own or all(own[0] is not other for other in measured_profiles()):
+        return profile
+    return replace(profile, tier=_weakest(profile), residual=MeasuredTrees(own[0].name))
 
 
 def typical_profile(system: System) -> FittedProfile:
