@@ -97,3 +97,11 @@ def _merge(place: dict[str, Any], properties: Mapping[str, Any]) -> None:
             _merge(place.setdefault(name, {}), value)
         else:
             place[name] = value
+
+
+def faded(figure: Figure, words: str) -> None:
+    """Take the colour out of a figure whose values are a condition; `words` follow its title."""
+    for trace in figure.data:
+        trace["opacity"] = 0.35
+    title = figure.layout.get("title", {})
+    figure.update_layout(title_text=f"{title.get('text', '')}, {words}")

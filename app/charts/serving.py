@@ -105,6 +105,15 @@ def throughput_over_interactivity(
     return figure
 
 
+def mark_load(figure: Figure, value: float, words: str, look: Look) -> None:
+    """Draw a line at the load that is asked, named at its foot, over a chart of loads."""
+    figure.add_vline(x=value, line={"color": look.ink, "width": 1, "dash": "dash"})
+    figure.add_annotation(
+        x=math.log10(value), y=0, yref="paper", yanchor="bottom", xanchor="left", xshift=4,
+        text=words, showarrow=False, font={"size": 12, "color": look.ink},
+    )  # fmt: skip
+
+
 def _spaced(table: Table, words: Sequence[str]) -> list[str]:
     """The words, "" for points too near the last one with words."""
     xs, ys = table["interactivity"], table["output_tokens_per_s_per_device"]

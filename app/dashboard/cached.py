@@ -17,12 +17,13 @@ import streamlit as st
 import hardware_db
 from app.model_inside import builder_and_trace
 from app.scenario import setup as setups
+from app.scenario.fewest_devices import fewest_devices
 from app.scenario.levers import levers as levers_of
 from app.scenario.levers import with_eight_bits
 from app.scenario.scenario import Resolved, Scenario, asking, estimate_resolved
 from app.scenario.setup import Setup
 from genz_core import Estimate, max_batch, max_context
-from genz_core.types import Model
+from genz_core.types import Model, Parallelism
 from hardware_db import data_folder
 
 Arguments = ParamSpec("Arguments")
@@ -89,6 +90,12 @@ def largest(setup: Setup) -> tuple[int, int]:
     r, s = resolved(setup), setup.scenario
     case = (r.model, r.system, s.workload, s.parallelism, r.engine)
     return max_batch(*case), max_context(*case)
+
+
+@by_setup(64)
+def fewest(setup: Setup, batch: int) -> Parallelism | None:
+    """As `app.scenario.fewest_devices.fewest_devices`."""
+    return fewest_devices(resolved(setup), batch)
 
 
 @by_setup(256)

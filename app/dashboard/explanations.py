@@ -6,6 +6,7 @@ import shlex
 
 import streamlit as st
 
+from app.dashboard.load import Load
 from app.scenario import intervals, summary
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
@@ -16,11 +17,32 @@ from genz_core import Estimate
 from genz_core.model_kinds import generates
 from genz_core.types import System
 
+UNDER_LOAD = """
+**Closed loop**: a fixed number of users; each sends a request when the last one is answered.
+**Open loop**: requests arrive at a rate, whoever is still waiting.
+
+**TPOT** = decode step of the requests that run + what others' prompts add to it:
+t(D) + W (D − 1) / OSL.
+**TTFT** = request + steps waited for + own prefill + a queue + waiting for cache once it is full.
+A benchmark whose users all start at once waits longer: `ridgeline serve --burst-start`.
+**D** is the smallest of the users, what the cache holds and what the engine runs at once. The
+cache may hold more here than on page Memory: an engine sets aside a share of the output only.
+**Interactivity** = 1 / TPOT: tokens a second that one user sees.
+
+**Measured runs** of this engine and model correct TTFT and TPOT, each by how near its GPU, format,
+lengths, load and degrees lie; far from all of them the figures come from the engine's profile.
+Page Accuracy says how far off either is.
+"""
 _LATENCIES = ("ttft_s", "tpot_s", "e2e_s")
 
 
-def configuration(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
-    """Devices, degrees, precision, engine and workload in one line."""
+def configuration(
+    setup: Setup, resolved: Resolved, estimate: Estimate, *, static: bool = True
+) -> str:
+    """Devices, degrees, precision, engine and workload in one line.
+
+    static: whether the batch is told.
+    """
     s, devices = setup.scenario, int(estimate.devices)
     named = {name.upper(): getattr(s, name) for name in ("tp", "pp", "dp", "ep")}
     degrees = ", ".join(f"{name} {degree}" for name, degree in named.items() if degree > 1)
@@ -33,13 +55,19 @@ def configuration(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
     words = [
         f"{devices} device{plural}" + (f" ({degrees})" if degrees else ""),
         f"weights {plain(' + '.join(kinds))}, KV cache {plain(precision.kv)}",
-        f"engine {plain(resolved.engine.name)}",
-        f"batch {s.batch}, {quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out",
+        f"engine {plain(engine_words(resolved))}",
+        (f"batch {s.batch}, " if static else "")
+        + f"{quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out",
     ]
     if not generates(resolved.model):
         words[1] = f"weights {plain(' + '.join(kinds))}"
         words[3] = f"batch {s.batch}, {quantities.tokens(s.isl)} tokens in"
     return " · ".join(words)
+
+
+def engine_words(resolved: Resolved) -> str:
+    """The engine, and the release of it that is asked for."""
+    return " ".join(filter(None, (resolved.engine.name, resolved.scenario.engine_version)))
 
 
 def rent_words(system: System) -> str:
@@ -99,19 +127,32 @@ def _latency_formulas(setup: Setup, resolved: Resolved, estimate: Estimate) -> l
     ]
 
 
-def command(setup: Setup) -> str:
-    """The command that prints the same estimate.
+def command(setup: Setup, load: Load | None = None) -> str:
+    """The command that prints the same figures; "" where none does.
 
     Uploaded definitions and factors on the hardware have no option: see `Setup.changed`.
+    load: None for the static batch.
     """
     s = setup.scenario
+    if setup.model_config or setup.system_yaml or setup.changed() != s.changed():
+        return ""
+    given = s.changed()
+    version = given.pop("engine_version", "")
+    if version or load:
+        given["engine"] = f"{s.engine} {version}".strip()
+    if load:
+        if s.offload:
+            return ""
+        given = {k: v for k, v in given.items() if k != "batch"} | {"isl": s.isl, "osl": s.osl}
+        given[load.name.removesuffix("_per_s")] = f"{load.value:.12g}"
+        given |= {"length_ratio": load.length_ratio} if load.length_ratio != 1.0 else {}
     options = [
         text
-        for name, value in s.changed().items()
+        for name, value in given.items()
         if name != "model"
         for text in (f"--{name.replace('_', '-')}", str(value))
     ]
-    return shlex.join(["ridgeline", "estimate", s.model, *options])
+    return shlex.join(["ridgeline", "serve" if load else "estimate", s.model, *options])
 
 
 def _sum(estimate: Estimate, phase: str) -> str:

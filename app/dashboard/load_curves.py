@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -43,6 +44,41 @@ def curve(setup: Setup, load: str, length_ratio: float) -> pd.DataFrame:
     return _curves(resolved, load, length_ratio, (degree,))[degree]
 
 
+@cached.by_setup(128)
+def one_load(setup: Setup, load: str, value: float, length_ratio: float) -> Mapping[str, Any]:
+    """The figures of one load as `ridgeline serve` gives them, its message beside them.
+
+    load: "concurrency" or "rate_per_s", at `value`.  length_ratio: as in `curve`.
+
+    Raises:
+        RidgelineError: as `cached.resolved`.
+    """
+    resolved = as_calibrated(cached.resolved(setup))
+    result = _served(resolved, load, np.array([[value]]), length_ratio, (setup.scenario.tp,))
+    found = columns(resolved, result)
+    row = {name: c if isinstance(c, str) else np.asarray(c).item() for name, c in found.items()}
+    return {load: value, **row, "message": result.messages.get(0, "")}
+
+
+@cached.by_setup(64)
+def highest_rate(setup: Setup, length_ratio: float) -> float:
+    """The highest arrival rate that a setup sustains [requests/s].
+
+    Raises:
+        RidgelineError: as `cached.resolved`.
+    """
+    resolved, degree = as_calibrated(cached.resolved(setup)), (setup.scenario.tp,)
+    return float(_highest_rates(resolved, length_ratio, degree)[0])
+
+
+def with_load(table: pd.DataFrame, row: Mapping[str, Any], load: str) -> tuple[pd.DataFrame, int]:
+    """A curve with one load's row in its place, and that place."""
+    if not (table[load] == row[load]).any():
+        table = pd.concat([table, pd.DataFrame([dict(row)])], ignore_index=True)
+        table = table.sort_values(load, ignore_index=True)
+    return table, int((table[load] == row[load]).to_numpy().argmax())
+
+
 @cached.by_setup(32)
 def curves_at(
     setup: Setup, load: str, length_ratio: float, degrees: tuple[int, ...]
@@ -61,10 +97,7 @@ def _curves(
     if load == "concurrency":
         loads = np.tile(_CONCURRENCIES, (len(degrees), 1))
     else:
-        probes = np.tile([1e-6, 1e9], (len(degrees), 1))
-        probe = _served(resolved, load, probes, length_ratio, degrees)
-        highest = 1e9 / np.maximum(probe.utilisation[1::2], 1e-300)
-        loads = highest[:, None] * _RATE_SHARES
+        loads = _highest_rates(resolved, length_ratio, degrees)[:, None] * _RATE_SHARES
     result = _served(resolved, load, loads, length_ratio, degrees)
     messages = [result.messages.get(at, "") for at in range(loads.size)]
     figures = columns(resolved, result, closed=load == "concurrency")
@@ -74,6 +107,14 @@ def _curves(
         degree: table.iloc[rows].reset_index(drop=True)
         for degree, rows in zip(degrees, each, strict=True)
     }
+
+
+def _highest_rates(resolved: Resolved, length_ratio: float, degrees: Sequence[int]) -> Array:
+    """The highest sustained rate [requests/s] at each degree, [degrees]."""
+    probes = np.tile([1e-6, 1e9], (len(degrees), 1))
+    probe = _served(resolved, "rate_per_s", probes, length_ratio, degrees)
+    highest: Array = 1e9 / np.maximum(probe.utilisation[1::2], 1e-300)
+    return highest
 
 
 def _served(

@@ -7,6 +7,8 @@ and three engines, with formats, degrees and recipes that the engine fills in.
 from __future__ import annotations
 
 import json
+import math
+import shlex
 from typing import Any
 
 import pytest
@@ -54,6 +56,12 @@ def named(scenario: dict[str, Any]) -> str:
     return f"{scenario['model'].split('/')[1]}-{scenario['engine']}"
 
 
+def span_of(row: dict[str, Any], name: str) -> str:
+    """The 80 % interval of "TTFT" in a row, as pages write it."""
+    low, high = (row[f"{name.lower()}_{end}_s"] for end in ("low", "high"))
+    return quantities.span(*(math.nan if end is None else end for end in (low, high)))
+
+
 def options(keywords: dict[str, Any]) -> list[str]:
     pairs = [(f"--{name.replace('_', '-')}", str(value)) for name, value in keywords.items()]
     return [word for pair in pairs for word in pair]
@@ -72,8 +80,14 @@ def test_a_static_batch_has_one_answer(scenario: dict[str, Any]):
     page = opened("overview", **scenario)
     assert not page.exception and not page.error
     shown = cards(page)
-    assert shown["TTFT"] == quantities.seconds(module["ttft_s"])
-    assert shown["TPOT"] == quantities.seconds(module["tpot_s"])
+    trust = next(text.value for text in page.caption if text.value.startswith("80 % intervals"))
+    for name in ("TTFT", "TPOT"):
+        assert shown[name] == quantities.seconds(module[f"{name.lower()}_s"])
+        assert f"{name} {span_of(module, name)}" in trust
+    compared = opened("compare", **scenario).dataframe[0].value.set_index("figure")["A"]
+    for name, figure in (("TTFT", "TTFT"), ("TPOT", "TPOT"), ("End to end", "E2E")):
+        value = quantities.seconds(module[f"{figure.lower()}_s"])
+        assert compared[name].startswith(f"{value} [{span_of(module, figure)}]")
     assert shown["Output throughput"] == quantities.tokens_rate(module["output_tokens_per_s"])
     assert shown["Memory per device"] == quantities.size(module["memory_bytes_per_device"])
 
@@ -89,12 +103,29 @@ def test_a_load_has_one_answer(scenario: dict[str, Any]):
 
     page = opened("serving", **scenario)
     assert not page.exception and not page.error
-    table = next(shown.value for shown in page.dataframe if "ttft_s" in shown.value)
+    table = next(frame.value for frame in page.dataframe if "utilisation" in frame.value)
     row = table[table["concurrency"] == scenario["batch"]].iloc[0]
     figures = [name for name in module if isinstance(module[name], float)]
     assert {"ttft_s", "tpot_s", "output_tokens_per_s", "running"} <= set(figures)
     for name in figures:
         assert row[name] == pytest.approx(module[name], rel=1e-9, nan_ok=True), name
-    shown = cards(page)
-    assert shown["TTFT"] == quantities.seconds(module["ttft_s"])
-    assert shown["TPOT"] == quantities.seconds(module["tpot_s"])
+    overview = opened("overview", **scenario, asked="Under load")
+    assert not overview.exception and not overview.error
+    for shown in (page, overview):
+        for name in ("TTFT", "TPOT"):
+            (card,) = (metric for metric in shown.metric if metric.label == name)
+            assert card.value == quantities.seconds(module[f"{name.lower()}_s"])
+            assert card.delta == f"80 %: {span_of(module, name)}"
+    rate = quantities.tokens_rate(module["output_tokens_per_s"])
+    assert cards(overview)["Output throughput"] == rate
+
+
+@pytest.mark.parametrize("scenario", SERVED[:3], ids=named)
+def test_the_command_that_the_overview_shows_prints_its_figures(scenario: dict[str, Any]):
+    page = opened("overview", **scenario, asked="Under load", serving_users=48)
+    name, *words = shlex.split(page.code[0].value)
+    assert name == "ridgeline"
+    (row,) = json.loads(run(*words, "--json"))
+    assert row["concurrency"] == 48
+    assert cards(page)["TTFT"] == quantities.seconds(row["ttft_s"])
+    assert cards(page)["TPOT"] == quantities.seconds(row["tpot_s"])

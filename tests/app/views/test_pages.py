@@ -6,10 +6,12 @@ import sys
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from app.scenario import scenario
-from app.scenario.scenario import Scenario
+from app.scenario.fewest_devices import fewest_devices
+from app.scenario.scenario import Scenario, estimate_resolved, resolve
 from app.scenario.setup import Setup
 from app.wording import quantities
 from tests.app.pages import MAIN, ROOT, cards, charts, opened, path_of, setup_of, shown
@@ -104,11 +106,39 @@ def test_sizes_out_of_range_in_a_link_fall_back_to_ones_that_can_be():
     assert (app.number_input("batch").value, app.number_input("isl").value) == (1, 1024)
 
 
-def test_a_model_that_does_not_fit_is_priced_and_said_not_to_fit():
+def test_what_does_not_fit_has_figures_in_grey_and_the_fewest_devices_that_hold_it():
     app = opened(model="meta-llama/Llama-3.1-70B", system="l4")
     assert app.warning[0].value.startswith("Does not fit: ")
     assert "weights" in app.warning[0].value
-    assert cards(app)["TTFT"].endswith(" s") and cards(app)["TPOT"].endswith(" ms")
+    figures = {metric.label: metric for metric in app.metric}
+    for name in ("TTFT", "TPOT", "Output throughput", "Cost per 1M tokens"):
+        assert figures[name].value == "–"
+    assert figures["TTFT"].delta == "1.72 s if it fitted"
+    assert all(trace["opacity"] < 0.5 for chart in charts(app) for trace in chart["data"])
+    assert any("hold it: **8** (TP8)" in text.value for text in app.markdown)
+    app = app.button("take_devices").click().run()
+    assert not app.warning and cards(app)["TTFT"].endswith(" s")
+
+
+@pytest.mark.parametrize(
+    ("query", "devices"),
+    [
+        ({"model": "meta-llama/Llama-3.1-70B", "system": "l4"}, 8),
+        ({"model": "deepseek-ai/DeepSeek-V3", "system": "h100"}, None),
+        ({"model": "meta-llama/Llama-3.1-405B", "system": "h100", "batch": 64}, None),
+    ],
+    ids=["dense", "experts", "large"],
+)
+def test_no_fewer_devices_than_those_named_hold_the_scenario(query: dict, devices: int | None):
+    asked = resolve(Scenario(**query))
+    held = fewest_devices(asked, asked.scenario.batch)
+    assert held is not None
+    count = int(held.tp * held.pp)
+    assert devices in (None, count)
+    for tp, pp in product((1, 2, 4, 8, 16, 32), repeat=2):
+        if tp * pp < count:
+            tried = estimate_resolved(asked, tp=np.array([tp, tp]), pp=np.array([pp, pp]))
+            assert "ok" not in tried.status
 
 
 def test_the_overview_names_what_limits_each_phase_and_what_would_help():

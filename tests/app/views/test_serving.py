@@ -1,12 +1,14 @@
 """Page Serving: curves drawn and carded, overload and waiting in words."""
 
 import pytest
+import ridgeline
 from streamlit.testing.v1 import AppTest
 
 from app.dashboard import load_curves
 from app.scenario.scenario import Scenario, resolve
 from app.scenario.setup import Setup
-from tests.app.pages import cards, charts, opened, shown
+from app.wording import quantities
+from tests.app.pages import cards, charts, opened, setup_of, shown
 
 OPEN = "open loop (arrival rate)"
 
@@ -26,11 +28,10 @@ def captions(app: AppTest) -> str:
         ARRIVALS,
         {"model": "mistralai/Mixtral-8x7B-v0.1", "tp": 2, "ep": 2, "engine": "vllm", "batch": 64},
         {"osl": 1},
-        {"isl": 10_000_000, "osl": 1},
         {"system": "xeon-6767p", "weights": "q4_k_m", "serving_loop": OPEN},
         {"bandwidth": 2.0, "engine": "vllm"},
     ],
-    ids=["default", "open", "experts", "one token", "ten million", "cpu", "what if"],
+    ids=["default", "open", "experts", "one token", "cpu", "what if"],
 )
 def test_the_page_opens_on_scenarios_plain_and_awkward(query: dict):
     app = shown("serving", **query)
@@ -45,7 +46,8 @@ def test_overload_is_a_sentence_and_a_shade_beyond_the_last_stable_rate():
     assert "the queue grows without end" in app.warning[0].value
     table = load_curves.curve(Setup(Scenario()), "rate_per_s", 1.0)
     stable = table.loc[table["status"] == "ok", "rate_per_s"].max()
-    (shade,) = charts(app)[0]["layout"]["shapes"]
+    shapes = charts(app)[0]["layout"]["shapes"]
+    (shade,) = (shape for shape in shapes if shape["type"] == "rect")
     assert shade["x0"] == pytest.approx(stable) and shade["x1"] > table["rate_per_s"].max()
 
 
@@ -55,10 +57,45 @@ def test_waiting_for_cache_is_a_sentence_with_the_number_that_runs():
     assert f"At most {table['running'].max():,.0f} requests run at once" in app.warning[0].value
 
 
-def test_what_does_not_fit_is_the_first_sentence():
+def test_what_does_not_fit_names_the_fewest_devices_and_has_no_curves():
     app = opened("serving", model="meta-llama/Llama-3.1-70B", system="l4")
-    assert "Out of memory" in app.warning[0].value
-    assert "if the memory were there" in captions(app)
+    assert app.warning[0].value.startswith("Does not fit: ")
+    assert set(cards(app).values()) == {"–"}
+    assert [chart["layout"]["title"]["text"] for chart in charts(app)] == [
+        "Throughput against interactivity"
+    ]
+    held = next(m.value for m in app.markdown if "fewest" in m.value)
+    assert "**8** (TP8)" in held
+    app = app.button("take_devices").click().run()
+    assert setup_of(app).scenario.tp == 8
+    assert not app.warning and len(charts(app)) == 3
+
+
+def test_ten_million_tokens_open_the_page_and_fit_nowhere():
+    app = opened("serving", isl=10_000_000, osl=1)
+    assert not app.exception and not app.error
+    assert not charts(app) and set(cards(app).values()) == {"–"}
+
+
+@pytest.mark.parametrize("users", [96, 100])
+def test_the_number_of_users_that_is_typed_is_the_number_that_is_priced(users: int):
+    app = opened("serving", engine="vllm", serving_users=users)
+    (alone,) = ridgeline.serve(
+        Scenario().model, system=Scenario().system, engine="vllm", concurrency=users, osl=128
+    ).rows
+    assert any(f"At **{users} users**" in text.value for text in app.markdown)
+    assert cards(app)["TTFT"] == quantities.seconds(alone["ttft_s"])
+    assert cards(app)["TPOT"] == quantities.seconds(alone["tpot_s"])
+
+
+def test_a_rate_that_is_typed_is_priced_and_none_is_seven_tenths_of_the_most():
+    app = opened("serving", **ARRIVALS, serving_rate=2)
+    (alone,) = ridgeline.serve(
+        Scenario().model, system=Scenario().system, engine="generic", rate=2, osl=128
+    ).rows
+    assert cards(app)["TTFT"] == quantities.seconds(alone["ttft_s"])
+    usual = shown("serving", **ARRIVALS)
+    assert any("requests/s**" in text.value for text in usual.markdown)
 
 
 def test_a_measured_recipe_is_named_with_its_points():

@@ -1,0 +1,104 @@
+"""A load on page Overview: the figures of page Serving at the users or the rate that are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app.charts import serving
+from app.charts.figure import Figure
+from app.dashboard import export, load_curves
+from app.dashboard.load import Load
+from app.dashboard.panels.asked_load import asked_load
+from app.dashboard.panels.does_not_fit import does_not_fit, figure_card
+from app.dashboard.panels.static_answer import Answer, cost_card
+from app.scenario import intervals
+from app.scenario.scenario import Resolved
+from app.scenario.setup import Setup
+from app.wording import quantities
+from app.wording.markdown import plain
+
+#: Latencies under load by label, with what each is.
+LATENCIES: Mapping[str, str] = {
+    "TTFT": "Time to first token: mean, queueing included.",
+    "TPOT": "Time per output token after the first: mean gap between tokens.",
+}
+_SERVED = ("ok", "overloaded")
+
+
+def load_answer(setup: Setup, resolved: Resolved) -> tuple[Load, Answer]:
+    """Draw the figures of a load and latency over loads; returns the load, charts and table.
+
+    Raises:
+        RidgelineError: the scenario cannot be priced.
+    """
+    load = asked_load(setup)
+    row = load_curves.one_load(setup, load.name, load.value, load.length_ratio)
+    fits = str(row["status"]) in _SERVED
+    if not fits:
+        does_not_fit(setup, str(row["message"]), 1)
+    elif row["message"]:
+        message = str(row["message"])
+        st.warning(f"{plain(message[0].upper() + message[1:])}.", icon=":material/warning:")
+    if setup.scenario.offload:
+        st.info("Under load nothing is moved to the host: the offload of the sidebar is left out.")
+    with st.grid(5, min_column_width=150):
+        latency_cards(row, fits=fits)
+        _other_cards(resolved, row, fits)
+    st.caption(f"80 % intervals under the figures. {_trust(setup)}")
+    figures = _curve(setup, load, row) if fits else {}
+    return load, (figures, pd.DataFrame([dict(row)]))
+
+
+def latency_cards(row: Mapping[str, Any], *, fits: bool) -> None:
+    """Draw TTFT and TPOT of a load with their intervals."""
+    for name, meaning in LATENCIES.items():
+        figure = f"{name.lower()}_s"
+        trust = quantities.span(*(row[end] for end in intervals.ends(figure)))
+        figure_card(name, quantities.seconds(row[figure]), f"80 %: {trust}", meaning, fits=fits)
+
+
+def _other_cards(resolved: Resolved, row: Mapping[str, Any], fits: bool) -> None:
+    rate, each = row["output_tokens_per_s"], row["output_tokens_per_s_per_device"]
+    figure_card(
+        "Output throughput",
+        quantities.tokens_rate(rate),
+        f"{quantities.tokens_rate(each)} per device",
+        "Output tokens of the whole deployment per second.",
+        fits=fits,
+    )
+    figure_card(
+        "Requests running",
+        quantities.digits(row["running"]),
+        f"{row['capacity']:,.0f} fit",
+        "Mean number that runs at once; the others wait.",
+        fits=fits,
+    )
+    cost_card(resolved, rate / each if each else 1.0, rate, fits=fits and rate > 0)
+
+
+def _trust(setup: Setup) -> str:
+    basis = plain(load_curves.basis(setup))
+    return f"{basis[0].upper()}{basis[1:]}."
+
+
+def _curve(setup: Setup, load: Load, row: Mapping[str, Any]) -> dict[str, Figure]:
+    """Draw latency and throughput over the load, the load that is asked among them."""
+    table = load_curves.curve(setup, load.name, load.length_ratio)
+    table, at = load_curves.with_load(table, row, load.name)
+    look = export.look()
+    figures = {
+        "latency": serving.latencies(table, load.name, "Latency over the load", look),
+        "throughput": serving.throughput(table, load.name, "Throughput over the load", look),
+    }
+    for figure in figures.values():
+        serving.mark_load(figure, table[load.name][at], load.words, look)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        export.chart(figures["latency"], "load-latency", "TTFT and TPOT over the load")
+    with right:
+        export.chart(figures["throughput"], "load-throughput", "Throughput over the load")
+    return figures

@@ -1,0 +1,138 @@
+"""A static batch on page Overview: figures, what limits each phase, what would help."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from app.charts import breakdown
+from app.charts.figure import Figure, faded
+from app.dashboard import cached, display_tables, explanations, export
+from app.dashboard.panels.does_not_fit import NONE, does_not_fit, figure_card
+from app.dashboard.widgets import card
+from app.scenario import intervals
+from app.scenario.intervals import Latency
+from app.scenario.reading import phases_of
+from app.scenario.scenario import Resolved
+from app.scenario.setup import Setup
+from app.scenario.summary import parts_of, step_of
+from app.wording import quantities
+from genz_core import Estimate, economics
+from genz_core.model_kinds import generates
+
+_LATENCIES = (
+    ("ttft", "Time to first token: one prefill of the whole batch."),
+    ("tpot", "Time per output token after the first: the mean decode step."),
+)
+Answer = tuple[dict[str, Figure], pd.DataFrame]
+
+
+def static_answer(setup: Setup, resolved: Resolved, estimate: Estimate) -> Answer:
+    """Draw the figures, sentences and charts of a static batch; returns charts and table."""
+    fits = str(estimate.status[0]) == "ok"
+    if not fits:
+        does_not_fit(setup, estimate.message(), setup.scenario.batch)
+    with st.grid(5 if generates(estimate.model) else 4, min_column_width=150):
+        _cards(setup, resolved, estimate, fits)
+    st.caption(explanations.trust(estimate))
+    if fits:
+        _limits(setup, estimate)
+    figures = _charts(estimate)
+    for figure in figures.values() if not fits else ():
+        faded(figure, "if it fitted")
+    metrics = " and ".join(_metrics(estimate).values())
+    steps = " and ".join(_steps(estimate))
+    left, right = st.columns([2, 3], gap="medium")
+    with left:
+        figure = figures["bound and predicted"]
+        export.chart(figure, "bound-predicted", f"Bound and predicted time of {metrics}")
+    with right:
+        export.chart(figures["causes"], "causes", f"Share of {steps} by cause")
+    return figures, display_tables.figure_table(estimate)
+
+
+def _metrics(estimate: Estimate) -> dict[str, str]:
+    """What the time of each phase is called: {"prefill": "TTFT", ...}."""
+    names = ("TTFT", "TPOT") if generates(estimate.model) else ("Latency",)
+    return dict(zip(phases_of(estimate.model), names, strict=True))
+
+
+def _steps(estimate: Estimate) -> dict[str, str]:
+    """The phase of each step by the step's name."""
+    if not generates(estimate.model):
+        return {"The pass": "prefill"}
+    return {f"{phase.capitalize()} step": phase for phase in phases_of(estimate.model)}
+
+
+def _cards(setup: Setup, resolved: Resolved, estimate: Estimate, fits: bool) -> None:
+    memory, devices = estimate.memory, float(estimate.devices)
+    reads, sequences = not generates(estimate.model), float(estimate.sequences_per_s[0])
+    for name, meaning in _LATENCIES[: len(_metrics(estimate))]:
+        label = "Latency" if reads else name.upper()
+        value = quantities.seconds(float(getattr(estimate, f"{name}_s")[0]))
+        bound = quantities.seconds(float(getattr(estimate, f"bound_{name}_s")[0]))
+        meaning = "Time of the whole batch: one pass over its input." if reads else meaning
+        figure_card(label, value, f"bound {bound}", meaning, fits=fits)
+    rate = sequences * setup.scenario.isl if reads else float(estimate.output_tokens_per_s[0])
+    each = quantities.tokens_rate(rate / devices)
+    if reads:
+        shown = quantities.rate(sequences, "sequences/s")
+        words = f"{quantities.tokens_rate(rate)} read"
+        meaning = "Sequences of the whole deployment per second."
+        figure_card("Throughput", shown, words, meaning, fits=fits)
+    else:
+        meaning = "Output tokens of the whole deployment per second, prefill included."
+        shown = quantities.tokens_rate(rate)
+        figure_card("Output throughput", shown, f"{each} per device", meaning, fits=fits)
+    card(
+        "Memory per device",
+        quantities.size(float(memory.total_bytes[0])),
+        f"{'fits in' if memory.fits[0] else 'exceeds'} {quantities.size(memory.usable_bytes)}",
+        "Weights, KV cache, activations and runtime reserve of the fullest device.",
+        alarming=not memory.fits[0],
+    )
+    cost_card(resolved, devices, rate, fits=fits, of="input" if reads else "output")
+
+
+def cost_card(
+    resolved: Resolved, devices: float, rate: float, *, fits: bool, of: str = "output"
+) -> None:
+    """Draw the cost of a million tokens at a throughput [tok/s] of all devices.
+
+    of: "input" or "output", the tokens that are counted.
+    """
+    cost = economics.usd_per_million_tokens(resolved.system, devices, rate)
+    card(
+        "Cost per 1M tokens",
+        NONE if not fits else quantities.dollars(float(cost)) if cost is not None else "no price",
+        explanations.rent_words(resolved.system),
+        f"Rent of all devices over the {of} tokens in that time.",
+    )
+
+
+def _limits(setup: Setup, estimate: Estimate) -> None:
+    """Draw what limits each phase, and the single changes that would shorten it most."""
+    levers = cached.levers(setup)
+    for phase, metric in _metrics(estimate).items():
+        name = phase.capitalize() if generates(estimate.model) else "The pass"
+        limit = quantities.limits(name, parts_of(step_of(estimate, phase)))
+        st.markdown(f"{limit}; {quantities.advice(metric, levers[phase])}.")
+
+
+def _charts(estimate: Estimate) -> dict[str, Figure]:
+    """Bound beside prediction, and both steps by cause."""
+    look = export.look()
+    steps = _steps(estimate)
+    parts = {name: parts_of(step_of(estimate, p)) for name, p in steps.items()}
+    totals = {name: intervals.step_latency(estimate, p) for name, p in steps.items()}
+    latencies = {
+        label: {
+            "bound": Latency(float(getattr(estimate, f"bound_{name}_s")[0])),
+            "predicted": intervals.latency(estimate, f"{name}_s"),
+        }
+        for label, name in zip(_metrics(estimate).values(), ("ttft", "tpot"), strict=False)
+    }
+    return {
+        "bound and predicted": breakdown.bound_and_predicted(latencies, look),
+        "causes": breakdown.time_by_cause(parts, totals, look),
+    }
