@@ -55,7 +55,7 @@ def one_load(setup: Setup, load: str, value: float, length_ratio: float) -> Mapp
     """
     resolved = as_calibrated(cached.resolved(setup))
     result = _served(resolved, load, np.array([[value]]), length_ratio, (setup.scenario.tp,))
-    found = columns(resolved, result)
+    found = columns(resolved, result, closed=load == "concurrency")
     row = {name: c if isinstance(c, str) else np.asarray(c).item() for name, c in found.items()}
     return {load: value, **row, "message": result.messages.get(0, "")}
 

@@ -68,7 +68,7 @@ def test_what_does_not_fit_names_the_fewest_devices_and_has_no_curves():
     assert "**8** (TP8)" in held
     app = app.button("take_devices").click().run()
     assert setup_of(app).scenario.tp == 8
-    assert not app.warning and len(charts(app)) == 3
+    assert not app.error and len(charts(app)) == 3
 
 
 def test_ten_million_tokens_open_the_page_and_fit_nowhere():
