@@ -84,6 +84,8 @@ Tflops = Annotated[Fact, _within(1e-3, 1e6)]
 Gigabytes = Annotated[Fact, _within(0.1, 1e5)]
 Megabytes = Annotated[Fact, _within(0.01, 1e5)]
 GbPerS = Annotated[Fact, _within(0.01, 1e6)]
+#: Of a device's own memory, which may be SRAM all over a wafer.
+OwnGbPerS = Annotated[Fact, _within(0.01, 1e8)]
 Microseconds = Annotated[Fact, _within(1e-3, 1e4)]
 Count = Annotated[Fact, _within(0, 1e6)]
 Megahertz = Annotated[Fact, _within(100, 1e4)]
@@ -222,7 +224,7 @@ class SystemRecord(_Form):
     memory_type: str | None = None
     memory_gb: Gigabytes | None = None
     memory_gib: Gigabytes | None = None
-    memory_gb_per_s: GbPerS
+    memory_gb_per_s: OwnGbPerS
     l2_mb: Megabytes | None = None
     l2_mib: Megabytes | None = None
     l2_gb_per_s: GbPerS | None = None

@@ -65,11 +65,16 @@ def test_what_nobody_states_is_said_to_be_assumed(slug):
     assert len(assumptions) == sum(fact.kind == "assumed" for _, fact in form.figures())
 
 
+#: Memory of SRAM alone is faster than the arithmetic needs; a device for prompts has little of it.
+RIDGES = {"groq-3-lpu": (1, 15), "cerebras-wse-3": (0.1, 15), "rubin-cpx": (1000, 3000)}
+
+
 @pytest.mark.parametrize("slug", SYSTEMS)
 def test_the_ridge_point_is_that_of_a_real_machine(slug):
     system = hardware_db.load(slug)
     peak = max(system.peak_flops_per_s.get(kind, 0.0) for kind in ("fp16", "bf16", "fp32"))
-    assert 15 < peak / system.memory_bytes_per_s < 1000
+    least, most = RIDGES.get(slug, (15, 1000))
+    assert least < peak / system.memory_bytes_per_s < most
 
 
 @pytest.mark.parametrize("slug", SYSTEMS)
