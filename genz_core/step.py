@@ -34,7 +34,9 @@ from genz_core.types import (
 from genz_core.validity import length, spread, stack
 
 #: The parts that an operator's expected latency falls into, in the order they are drawn.
-PARTS = ("compute", "memory", "communication", "overhead")
+PARTS = ("compute", "tiles", "memory", "bandwidth", "communication", "links", "launch")
+#: {resource that binds an operator: name of what it takes beyond}, in the order that ties go.
+_BEYOND: Mapping[str, str] = {"communication": "links", "compute": "tiles", "memory": "bandwidth"}
 #: {kind: operator -> the same on the busiest expert-parallel rank}.
 _BUSIEST: Mapping[str, Callable[[Op, Num], Op]] = {
     "moe": on_the_busiest_rank,
@@ -159,20 +161,37 @@ class StepEstimate:
     def parts(self) -> dict[str, Array]:
         """Parts of each operator's time by name, [ops, configs] each; they sum to `operators_s`.
 
-        The resource that binds an operator gets its bound; the rest is overhead: launch, tiles
-        that do not fill, bandwidth that is not reached.
+        The resource that binds an operator gets its bound.  Of the rest, "launch" is the time
+        before a kernel works, or that the host takes to launch it; what remains is named after the
+        resource: "tiles" (they do not fill, or reach, the peak), "bandwidth" that is not reached,
+        "links" (a collective beyond its bytes).
         """
         bound = self.bound_s
         binding = np.argmax(np.stack([self.communication_s, self.compute_s, self.memory_s]), axis=0)
-        chosen = {"communication": 0, "compute": 1, "memory": 2}
-        split = {name: np.where(binding == at, bound, 0.0) for name, at in chosen.items()}
-        split["overhead"] = self.expected_s - bound
+        over = self.expected_s - bound
+        launch = np.minimum(over, self._launch_s())
+        split = {"launch": launch}
+        for at, (resource, beyond) in enumerate(_BEYOND.items()):
+            split[resource] = np.where(binding == at, bound, 0.0)
+            split[beyond] = np.where(binding == at, over - launch, 0.0)
         return {name: split[name] * self.runs[:, None] for name in PARTS}
 
+    def _launch_s(self) -> Array:
+        """Time of launches in one run, [ops, configs]."""
+        pricer, weights = Pricer(self.system, self.engine), self.node_weights
+        nodes = 1 if weights is None else len(weights)
+        each = stack((pricer.launch_s(op) for op in self.graph.ops), nodes * self.configs)
+        if weights is None:
+            return each
+        return np.einsum("okc,kc->oc", each.reshape(len(each), nodes, -1), weights)
+
     def bounds(self, config: int = 0) -> list[str]:
-        """Name of the largest part of each operator's time in one configuration, [ops]."""
-        parts = np.stack([part[:, config] for part in self.parts().values()])
-        return [PARTS[at] for at in np.argmax(parts, axis=0)]
+        """What most of each operator's time goes to in one configuration, [ops]: a resource, with
+        what is not reached of it, or "overhead", its launch."""
+        parts = {name: part[:, config] for name, part in self.parts().items()}
+        names = (*_BEYOND, "overhead")
+        shares = [parts[resource] + parts[beyond] for resource, beyond in _BEYOND.items()]
+        return [names[at] for at in np.argmax(np.stack([*shares, parts["launch"]]), axis=0)]
 
     def table(self, config: int = 0) -> dict[str, list[object]]:
         """Table of the operators in one configuration: {column: values [ops]}.

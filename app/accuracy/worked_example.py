@@ -20,7 +20,7 @@ from genz_core import Estimate
 from genz_core.latency import Explanation, Pricer
 from genz_core.latency.parameters import describe
 from genz_core.step import StepEstimate
-from genz_core.types import Op
+from genz_core.types import Array, Op
 from hardware_db.intervals import Interval
 
 _TIER_WORDS = {
@@ -72,6 +72,11 @@ class WorkedExample:
         return float(self.price.bound.compute_s)
 
     @property
+    def bound_flops_per_s(self) -> float:
+        """The peak of the bound [FLOP/s], at the highest clock that is known."""
+        return self.flops / self.compute_s if self.compute_s else self.peak_flops_per_s
+
+    @property
     def memory_s(self) -> float:
         """Bytes over the memory bandwidth [s]."""
         return float(self.price.bound.memory_s)
@@ -102,7 +107,7 @@ def work_through(step: StepEstimate, row: int, config: int = 0) -> WorkedExample
     price = step.explain(row, config)
     return WorkedExample(
         op=op,
-        dims={name: _mean(value) for name, value in op.dims.items()},
+        dims=_sizes(op, step.node_weights, config),
         price=price,
         flops=float(step.flops[row, config]),
         bytes=float(step.bytes[row, config]),
@@ -113,6 +118,17 @@ def work_through(step: StepEstimate, row: int, config: int = 0) -> WorkedExample
         runs=float(step.runs[row]),
         interval=intervals.of_operator(pricer, op),
     )
+
+
+def _sizes(op: Op, weights: Array | None, config: int) -> dict[str, float]:
+    """Mean sizes of an operator over the contexts of a decode or the chunks of prompts; the rows of
+    a product are those of all chunks."""
+    each = np.ones(1) if weights is None else weights[:, config]
+    sizes = {
+        name: float((np.broadcast_to(np.ravel(value), each.shape) * each).sum() / each.sum())
+        for name, value in op.dims.items()
+    }
+    return sizes | ({"m": sizes["m"] * float(each.sum())} if "m" in sizes else {})
 
 
 def _mean(value: Any) -> float:
@@ -177,7 +193,7 @@ def _bound(work: WorkedExample) -> str:
     resources = (work.compute_s, work.memory_s, work.communication_s)
     return (
         f"**3. Bound** = max(FLOPs / peak, bytes / bandwidth, message / link) = max("
-        f"{quantities.flops(work.flops)} / {quantities.flops_rate(work.peak_flops_per_s)}, "
+        f"{quantities.flops(work.flops)} / {quantities.flops_rate(work.bound_flops_per_s)}, "
         f"{quantities.size(work.bytes)} / {quantities.bandwidth(work.memory_bytes_per_s)}, …) = "
         f"max({', '.join(quantities.seconds(time) for time in resources)}) = "
         f"**{quantities.seconds(work.bound_s)}**"

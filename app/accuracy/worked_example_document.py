@@ -73,11 +73,12 @@ def _counted(work: WorkedExample) -> str:
 
 
 def _bounded(prefill: WorkedExample, decode: WorkedExample) -> str:
-    ridge = prefill.peak_flops_per_s / prefill.memory_bytes_per_s
+    ridge = prefill.bound_flops_per_s / prefill.memory_bytes_per_s
     return (
         "## 2. From work to the bound\n\n"
         "The bound is what physics allows: the slower of arithmetic and memory.\n\n"
-        f"- {prefill.flops:,.0f} FLOP / {prefill.peak_flops_per_s / 1e12:.1f} TFLOP/s = "
+        f"- {prefill.flops:,.0f} FLOP / {prefill.bound_flops_per_s / 1e12:.1f} TFLOP/s (the peak "
+        f"of {prefill.peak_flops_per_s / 1e12:.1f} at the highest clock) = "
         f"{_us(prefill.compute_s)}\n"
         f"- {prefill.bytes:,.0f} B / {prefill.memory_bytes_per_s / 1e9:.0f} GB/s = "
         f"{_us(prefill.memory_s)}\n"

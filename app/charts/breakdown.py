@@ -15,7 +15,10 @@ from app.wording.quantities import MILLISECOND
 Table = Mapping[str, Sequence[Any]]
 Latencies = Mapping[str, Latency]
 _ENDS = "ends of the model"
-PARTS = ("compute", "memory", "communication", "overhead", "host", "pipeline")
+PARTS = (
+    "compute", "tiles", "memory", "bandwidth", "communication", "links", "launch", "host",
+    "pipeline",
+)  # fmt: skip
 
 
 def time_by_class(steps: Mapping[str, Latencies], totals: Latencies, look: Look) -> Figure:

@@ -106,7 +106,10 @@ PART_COLORS: Mapping[str, int] = {
     "compute": 0,
     "memory": 1,
     "communication": 2,
-    "overhead": 6,
+    "tiles": 3,
+    "bandwidth": 5,
+    "links": 7,
+    "launch": 6,
     "host": 4,
     "pipeline": 8,
 }
@@ -114,7 +117,10 @@ PART_NAMES: Mapping[str, str] = {
     "compute": "Compute",
     "memory": "Memory traffic",
     "communication": "Communication",
-    "overhead": "Launch and inefficiency",
+    "tiles": "Peak not reached",
+    "bandwidth": "Bandwidth not reached",
+    "links": "Links not reached",
+    "launch": "Launches",
     "host": "Host and scheduler",
     "pipeline": "Pipeline wait",
 }

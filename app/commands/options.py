@@ -21,7 +21,9 @@ Engine = Annotated[
     str,
     typer.Option(help='trtllm, vllm, sglang, hf, llama.cpp ..., or with a version: "vllm 0.9".'),
 ]
-Weights = Annotated[str, typer.Option(help="Weight format; default: the checkpoint's.")]
+Weights = Annotated[
+    str, typer.Option(help="Weight format, or a pair (w8a8); default: the checkpoint's.")
+]
 MoeWeights = Annotated[str, typer.Option(help="Format of the experts' weights.")]
 Kv = Annotated[str, typer.Option(help="KV cache format.")]
 Activations = Annotated[str, typer.Option(help="Activation format.")]

@@ -21,6 +21,7 @@ from genz_core.overlap import OVERLAPS
 from model_registry.finding.loading import names as model_names
 
 AUTO = "as checkpoint"
+_TYPED = "GGUF types such as q5_k_m and pairs such as w8a8 can be typed."
 PRECISIONS = ("bf16", "fp8", "fp8_block", "int8", "int4", "mxfp4", "nvfp4", "q8_0", "q4_k_m")
 DEGREES = (1, 2, 4, 8, 16, 32, 64)
 CUSTOM = "Custom"
@@ -264,7 +265,9 @@ def _precisions() -> dict[str, Any]:
                 key=name,
                 bind="query-params",
                 accept_new_options=True,
-                help="GGUF types such as q5_k_m can be typed." if name == "weights" else None,
+                help="GGUF types such as q5_k_m and pairs such as w8a8 can be typed."
+                if name == "weights"
+                else None,
             )
             fields[name] = "" if choice == AUTO else str(choice)
         moved = st.selectbox(

@@ -17,7 +17,11 @@ BOUND_WORDS: Mapping[str, str] = {
     "compute": "arithmetic",
     "memory": "memory traffic",
     "communication": "links between devices",
-    "overhead": "launch and inefficiency",
+    "tiles": "a peak that is not reached",
+    "bandwidth": "a bandwidth that is not reached",
+    "links": "links that are not reached",
+    "launch": "launches",
+    "overhead": "launches",
     "host": "host and scheduler",
     "pipeline": "pipeline wait",
 }

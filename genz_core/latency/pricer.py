@@ -145,6 +145,21 @@ class Pricer:
             times[at] = self._launched(time, least[at])
         return times
 
+    def launch_s(self, op: Op) -> Array:
+        """Time of one run of `op` before its kernel works, or that the host takes to launch it [s].
+
+        In the shape of its configurations; zero where there is no work.
+        """
+        if op.operator_class == "collective" and not np.any(op.message_bytes):
+            return np.zeros(np.shape(op.message_bytes))
+
+        def of_phase(model: LatencyModel, part: Op) -> Array:
+            kernel = self._kernel(model, part)
+            launch = np.maximum(kernel.launch_s, self.engine.launch_s)
+            return np.broadcast_to(np.where(np.asarray(kernel.work) > 0, launch, 0.0), kernel.shape)
+
+        return _by_phase(op, of_phase)
+
     def constants(self, op: Op) -> ConstantsUsed:
         """The constants that price `op`; those of prefill where an array mixes both phases."""
         operator, fmt = latency_model(op.kind, phases_of(op)[0]).key(self.conditions, op)

@@ -28,7 +28,7 @@ LATENCIES = {
     "TPOT": {"bound": Latency(0.001), "predicted": Latency(0.002)},
 }
 #: Seconds by cause that sum to `WHOLE`.
-CAUSES = {"compute": 0.002, "memory": 0.004, "overhead": 0.001, "host": 0.0005, "pipeline": 0.0}
+CAUSES = {"compute": 0.002, "memory": 0.004, "launch": 0.001, "host": 0.0005, "pipeline": 0.0}
 NAMES = (
     "bound", "by cause", "by class", "comparison", "hardware", "icicle", "memory now",
     "memory over", "roofline", "waterfall",

@@ -29,7 +29,7 @@ WRONG = {
     "estimate gpt2 --expert-imbalance nan": "expert_imbalance",
     "estimate gpt2 --expert-imbalance inf": "expert_imbalance",
     "estimate gpt2 --parallel TP{x}": "TP{x}",
-    "estimate gpt2 --offload disk": "choose weights or kv",
+    "estimate gpt2 --offload disk": "choose weights, kv or experts",
     "estimate gpt2 --engine x --weights fp7": "unknown precision 'fp7'",
     "estimate gpt2 --system /nowhere/x.yaml": "/nowhere/x.yaml cannot be read",
     "estimate /nowhere/config.json": "unknown model file '/nowhere/config.json'",

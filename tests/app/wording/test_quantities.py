@@ -73,10 +73,10 @@ def test_a_change_says_its_direction(before: float, after: float, words: str):
 
 
 def test_what_limits_a_phase_names_the_largest_part_and_a_close_second():
-    sentence = quantities.limits("Decode", {"memory": 0.006, "overhead": 0.003, "host": 0.001})
+    sentence = quantities.limits("Decode", {"memory": 0.006, "bandwidth": 0.003, "host": 0.001})
     assert sentence == (
         "Decode is limited by **memory traffic** (60 % of 10.0 ms), "
-        "then launch and inefficiency (30 %)"
+        "then a bandwidth that is not reached (30 %)"
     )
 
 
