@@ -180,6 +180,13 @@ def recipe_key(engine: EngineProfile, model: Model, system: System) -> RecipeKey
 
 def bulk_format(model: Model) -> str:
     """Number format of the operator with the most weight bytes: that of the bulk of a model."""
+    return _FORMATS.get(lambda: _bulk_format(model), model)
+
+
+_FORMATS: ByIdentity[str] = ByIdentity()
+
+
+def _bulk_format(model: Model) -> str:
     graph = model.graph(Step.decode(1.0, 1.0), Parallelism())
     largest = max(graph.ops, key=lambda op: float(np.max(op.held_weight_bytes)) * op.count)
     return largest.weights

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,16 +13,16 @@ from app.planning.candidates import (
     COLUMNS,
     Candidates,
     economy_columns,
-    joined,
     latency_columns,
 )
 from app.planning.demand import Demand
 from app.planning.families import Family
 from app.planning.space import Space, batch_limits, replicated, shapes
 from app.scenario.served_rows import serve_resolved
+from genz_core.deployment import deploy
 from genz_core.serving import ServingEstimate
-from genz_core.types import Array, Mask, Parallelism
-from genz_core.workload import OUT_OF_MEMORY
+from genz_core.serving.room import sequences_that_fit
+from genz_core.types import Array, Mask, Parallelism, Workload
 
 
 def price(family: Family, space: Space, demand: Demand) -> Candidates:
@@ -41,14 +41,22 @@ def price(family: Family, space: Space, demand: Demand) -> Candidates:
     if not table.shape[1]:
         return empty(family)
     firsts = np.unique(table[:4], axis=1, return_index=True)[1]
-    once = of_table(family, table[:, firsts], demand)
-    small = firsts[once.status == OUT_OF_MEMORY]
+    small = firsts[~_hold(family, table[:4, firsts], demand)]
     held = ~_among(table[:4], table[:4, small])
-    if not held.any():
-        return once
-    parts = (of_table(family, table[:, held], demand), once.picked(once.status == OUT_OF_MEMORY))
-    together = joined(parts)
-    return replace(together, families=(family,), family=np.zeros(len(together), dtype=np.intp))
+    return of_table(family, np.concatenate([table[:, held], table[:, small]], axis=1), demand)
+
+
+def _hold(family: Family, degrees: Array, demand: Demand) -> Mask:
+    """Whether replicas hold the weights and one request, [shapes]; degrees: as `space.shapes`."""
+    resolved = family.resolved
+    named: dict[str, Any] = dict(zip(("tp", "pp", "dp", "ep"), degrees, strict=True))
+    deployed = deploy(resolved.model, resolved.system, resolved.engine)
+    load = Workload(1.0, demand.mean_isl, demand.mean_osl)
+    fit = sequences_that_fit(
+        deployed.model, deployed.system, load, Parallelism(**named), deployed.engine,
+        demand.sharing, family.spill,
+    )[1]  # fmt: skip
+    return np.asarray(fit >= 1.0)
 
 
 def _among(columns: Array, some: Array) -> Mask:

@@ -83,10 +83,14 @@ class Demand:
         return max(round(self.prompt[0] * (1.0 + self.length_ratio) / 2.0), 1.0)
 
     @property
+    def sharing(self) -> Sharing:
+        """What its requests share at their mean lengths."""
+        return self.prompt[1].scaled((1.0 + self.length_ratio) / 2.0, self.mean_isl)
+
+    @property
     def cached(self) -> float:
         """Mean tokens of a prompt that need not be read."""
-        scaled = self.prompt[1].scaled((1.0 + self.length_ratio) / 2.0, self.mean_isl)
-        return float(np.asarray(scaled.cached_tokens))
+        return float(np.asarray(self.sharing.cached_tokens))
 
     @property
     def wanted_tokens(self) -> float:

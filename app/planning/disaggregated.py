@@ -80,7 +80,7 @@ def _held(resolved: Resolved, degrees: Array, demand: Demand) -> Array:
         return degrees
     load = Workload(1.0, demand.mean_isl, demand.mean_osl)
     deployed = (resolved.model, resolved.system, load, _split(degrees), resolved.engine)
-    return degrees[:, sequences_that_fit(*deployed, demand.prompt[1])[1] >= 1.0]
+    return degrees[:, sequences_that_fit(*deployed, demand.sharing)[1] >= 1.0]
 
 
 def _one_stage(degrees: Array, space: Space) -> Array:
@@ -135,7 +135,7 @@ def of_table(
     prefill, decode: degrees of the shapes, [4, shapes].
     """
     assert family.prefill is not None
-    isl, osl, sharing = demand.mean_isl, demand.mean_osl, demand.prompt[1]
+    isl, osl, sharing = demand.mean_isl, demand.mean_osl, demand.sharing
     reader, writer = _deployment(family.prefill), _deployment(family.resolved)
     readers = prefill_workers(reader, _split(prefill), isl, demand.cached)
     writers = decode_workers(writer, _split(decode), isl, osl, osl - 1.0, sharing)

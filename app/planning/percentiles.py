@@ -29,6 +29,7 @@ from profilers.collect.progress import Cancelled
 
 _LEAST, _MOST = 400, 1600  # requests of a simulation
 _WARM = 1.5  # lifetimes of a request before arrivals count
+_LIVES = 4  # requests of each user of a closed loop
 _SPREAD = 0.8  # lengths of a closed loop, drawn apart so that its users do not stay in step
 _LATENCIES = ("ttft", "tpot", "e2e")
 
@@ -141,7 +142,8 @@ def _requests(demand: Demand, lifetime_s: float) -> int:
     if demand.trace:
         return len(demand.trace.requests)
     if demand.closed:
-        return int(np.clip(demand.concurrency * 6, _LEAST, max(_MOST, demand.concurrency * 3)))
+        most = max(_MOST, demand.concurrency * 3)
+        return int(np.clip(demand.concurrency * _LIVES, _LEAST, most))
     return int(np.clip(demand.rate * (2.0 * _WARM * lifetime_s + 10.0), _LEAST, 1e6))
 
 

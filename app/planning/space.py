@@ -14,6 +14,7 @@ from app.scenario.scenario import SystemSource
 from genz_core.adapters import Adapters
 from genz_core.errors import InvalidValue
 from genz_core.limits import LIMITS, checked_size
+from genz_core.memo import ByIdentity
 from genz_core.types import Array, Model, Parallelism, Step, System
 
 _DEGREES = ("tp", "pp", "dp", "ep")
@@ -93,6 +94,13 @@ class Space:
 
 def has_experts(model: Model) -> bool:
     """Whether a model's experts can be spread over attention ranks."""
+    return _EXPERTS.get(lambda: _has_experts(model), model)
+
+
+_EXPERTS: ByIdentity[bool] = ByIdentity()
+
+
+def _has_experts(model: Model) -> bool:
     graph = model.graph(Step.decode(1.0, 1.0), Parallelism())
     return any(op.operator_class == "moe" for op in graph.ops)
 

@@ -20,7 +20,7 @@ from genz_core.model_kinds import generates, model_kind
 from genz_core.serving.balance import Balance, Scales, closed_loop, open_loop
 from genz_core.serving.model_times import Sizes
 from genz_core.serving.queueing import Batching
-from genz_core.serving.room import sequences_that_fit
+from genz_core.serving.room import sequences_that_fit, step_rooms
 from genz_core.serving.spilled import Banks, Spilled
 from genz_core.serving.step_times import StepTimes
 from genz_core.serving.traffic import ServingEstimate, Traffic
@@ -140,7 +140,7 @@ class _ServedModel:
 
     load: open requests as its batch, and the mean of the real lengths.  memory: with one sequence
     a rank.  capacity: sequences whose cache fits.  status, messages: reason codes of loads that
-    cannot be served, and the sentence behind each.
+    cannot be served, and the sentence behind each.  kept: what was priced, by pipeline stages.
     """
 
     model: Model
@@ -153,6 +153,7 @@ class _ServedModel:
     capacity: Array
     status: NDArray[np.str_]
     messages: dict[int, str]
+    kept: dict[int, Batching]
 
     @classmethod
     def of(
@@ -179,7 +180,9 @@ class _ServedModel:
             messages[int(at)] = single.reason(int(at)) or _NO_ROOM
         status = np.where(full, OUT_OF_MEMORY, status)
         split = checked.parallelism
-        return cls(model, system, engine, split, traffic, load, single, capacity, status, messages)
+        return cls(
+            model, system, engine, split, traffic, load, single, capacity, status, messages, {}
+        )
 
     @property
     def osl(self) -> Array:
@@ -267,7 +270,10 @@ class _ServedModel:
         ranks = self._chosen(self.ranks, chosen)
         limit, users = (self._chosen(x, chosen) / ranks for x in (self.limit, self.load.batch))
         closed = self.traffic.rate_per_s is None
-        batching = self._batching(chosen, stages, np.minimum(users, limit) if closed else limit)
+        admitted = np.minimum(users, limit) if closed else limit
+        if stages not in self.kept:
+            self.kept[stages] = self._batching(chosen, stages, admitted)
+        batching = self.kept[stages]
         if closed:
             return closed_loop(batching, users, limit, ranks, scales)
         return open_loop(batching, self._chosen(_rates(self.traffic), chosen), ranks, scales)
@@ -280,7 +286,7 @@ class _ServedModel:
         isl = numbers["isl"] - cached
         whole = engine.scheduler == "tensorrt_llm"
         told = self._chosen(self.traffic.max_num_batched_tokens, chosen)
-        budget, room, piece = _rooms(engine, told, isl, admitted, whole=whole)
+        budget, room, piece = step_rooms(engine, told, isl, admitted, whole=whole)
         running = np.maximum(admitted / stages, 1.0)
         sizes = Sizes(running, room, piece, isl, numbers["osl"], cached, sharing.branches)
         split = split_of(self.parallelism, {**numbers, "pp": float(stages)})
@@ -426,20 +432,6 @@ class _ServedModel:
             branches=branches,
             offloaded=self._offloaded(self._admitted(balance.running)),
         )
-
-
-def _rooms(
-    engine: EngineProfile, told: Array, isl: Array, admitted: Array, *, whole: bool
-) -> tuple[Array, Array, Array]:
-    """Prompt tokens that a step may take, that it ever does, and of one prompt, [configs].
-
-    told: tokens of a step that the engine was told, 0 for its default.
-    """
-    usual = float(engine.chunk_tokens) or np.maximum(isl, 8192.0)
-    budget = np.where(told > 0, told, usual)
-    room = np.maximum(np.floor(budget / isl), 1.0) * isl if whole else budget
-    room = np.minimum(room, np.ceil(np.maximum(admitted, 1.0)) * isl)
-    return budget, room, isl if whole else isl / np.ceil(isl / budget)
 
 
 def _real_lengths(load: Workload, ratio: Num) -> Workload:

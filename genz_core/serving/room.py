@@ -40,3 +40,17 @@ def sequences_that_fit(
         free = free + np.where((free > 0) | (spill != "kv"), beside, 0.0)
     fit = np.floor(free / np.maximum(single.kv_bytes, 1.0)) * ranks
     return single, np.where(free > 0, fit, 0.0)
+
+
+def step_rooms(
+    engine: EngineProfile, told: Array, isl: Array, admitted: Array, *, whole: bool
+) -> tuple[Array, Array, Array]:
+    """Prompt tokens that a step may take, that it ever does, and of one prompt, [configs].
+
+    told: tokens of a step that the engine was told, 0 for its default.
+    """
+    usual = float(engine.chunk_tokens) or np.maximum(isl, 8192.0)
+    budget = np.where(told > 0, told, usual)
+    room = np.maximum(np.floor(budget / isl), 1.0) * isl if whole else budget
+    room = np.minimum(room, np.ceil(np.maximum(admitted, 1.0)) * isl)
+    return budget, room, isl if whole else isl / np.ceil(isl / budget)

@@ -64,12 +64,26 @@ def test_a_million_configurations_over_ten_systems(benchmark, bounds_only, most_
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 < 2e9
 
 
-@pytest.mark.parametrize("model", ["Qwen/Qwen3-32B", "deepseek-ai/DeepSeek-V3"])
-def test_a_plan_over_three_systems_and_64_devices_of_both_kinds(benchmark, model):
+DENSE, LATENT, EXPERTS = "Qwen/Qwen3-32B", "deepseek-ai/DeepSeek-V3", "Qwen/Qwen3-235B-A22B"
+ENGINES = "vllm,sglang,trtllm"
+USERS = {"concurrency": 256}
+
+
+@pytest.mark.parametrize(
+    ("model", "load", "engine"),
+    [
+        *((model, {"rate": 10}, engine)
+          for model in (DENSE, LATENT, EXPERTS) for engine in ("vllm", ENGINES)),
+        (DENSE, USERS, ENGINES),
+        pytest.param(LATENT, USERS, "vllm", marks=pytest.mark.xfail(
+            reason="a search over limits of a batch, too: twice the seconds", strict=False)),
+    ],
+)  # fmt: skip
+def test_a_plan_over_three_systems_and_64_devices_of_both_kinds(benchmark, model, load, engine):
     def plan() -> int:
         found = ridgeline.plan(
-            model, systems="h200,b200,mi300x", devices="1:64", engine="vllm", rate=10,
-            isl=1024, osl=256, target="ttft_p95 < 1500ms, tpot < 50ms",
+            model, systems="h200,b200,mi300x", devices="1:64", engine=engine, isl=1024, osl=256,
+            target="ttft_p95 < 1500ms, tpot < 50ms", **load,
         )  # fmt: skip
         return len(found.rows)
 

@@ -1,0 +1,113 @@
+"""The search beside brute force: some 20,000 deployments written out and ranked one by one.
+
+What is tried here is written out by plain loops, priced by `genz_core.serve` a shape at a time, and
+ranked by a loop over rows, without a line of the planner.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import hardware_db
+import model_registry
+from app.planning.demand import Demand
+from app.planning.search import Question, search
+from app.planning.space import Space
+from app.planning.targets import parse_targets
+from genz_core.serving import Traffic, serve
+from genz_core.types import Parallelism
+
+MODEL = "Qwen/Qwen3-30B-A3B"
+SYSTEMS = ("h100", "h200", "b200")
+MOST, ISL, OSL = 96, 1024, 256
+
+
+def shapes(model, system):
+    """(tp, pp, dp, ep) that vLLM can be told, of at most `MOST` devices."""
+    nearest = system.links[0].domain or MOST
+    for tp in (1, 2, 4, 8, 16, 32, 64):
+        for pp in (1, 2, 4):
+            for dp in (1, 2, 4, 8, 16, 32, 64):
+                for ep in sorted({1, tp * dp}):
+                    split = Parallelism(tp, pp, dp, ep)
+                    if tp <= nearest and tp * pp * dp <= MOST and model.invalid(split) is None:
+                        yield tp, pp, dp, ep
+
+
+def rows_of(system_name, demand):
+    """Every deployment on a system: a dictionary each, out of memory ones without figures."""
+    model, system = model_registry.load(MODEL), hardware_db.load(system_name)
+    engine = hardware_db.load_engine("vllm")
+    for tp, pp, dp, ep in shapes(model, system):
+        each = tp * pp * dp
+        made = []
+        for replicas in range(1, MOST // each + 1):
+            if demand.closed and replicas > demand.concurrency:
+                continue
+            users = math.ceil(demand.concurrency / replicas) if demand.closed else 0
+            made.append((replicas, 0, users))
+            limit = 4
+            while demand.closed and limit <= demand.concurrency:
+                if users / dp > limit:
+                    made.append((replicas, limit, users))
+                limit *= 2
+        replicas, limits, users = (
+            np.array(column, dtype=float) for column in zip(*made, strict=True)
+        )
+        load = {"concurrency": users} if demand.closed else {"rate_per_s": demand.rate / replicas}
+        traffic = Traffic(ISL, OSL, max_num_seqs=limits, **load)
+        one = np.ones(len(made))
+        split = Parallelism(tp * one, pp * one, dp * one, ep * one)
+        served = serve(model, system, traffic, split, engine, on_error="status")
+        for at in range(len(made)):
+            open_share = demand.concurrency / (users[at] * replicas[at]) if demand.closed else 1.0
+            tokens = float(served.output_tokens_per_s[at]) * replicas[at] * open_share
+            hourly = system.price_usd_per_hour * each * replicas[at]
+            yield {
+                "what": (system.slug, tp, pp, dp, ep, int(replicas[at])),
+                "limit": int(limits[at]) or engine.max_sequences,
+                "ok": served.status[at] == "ok",
+                "devices": each * int(replicas[at]),
+                "ttft_s": float(served.ttft_s[at]),
+                "tpot_s": float(served.tpot_s[at]),
+                "usd_per_mtok": hourly / 3600.0 / tokens * 1e6 if tokens > 0 else math.nan,
+            }
+
+
+@pytest.mark.parametrize(
+    ("demand", "least", "ttft_s", "tpot_s"),
+    [(Demand(concurrency=1500, isl=ISL, osl=OSL), 15_000, 2.0, 0.03),
+     (Demand(rate=40.0, isl=ISL, osl=OSL), 2_000, 0.5, 0.02)],
+    ids=["users", "rate"],
+)  # fmt: skip
+def test_the_search_finds_what_looking_at_twenty_thousand_deployments_finds(
+    demand, least, ttft_s, tpot_s
+):
+    targets = parse_targets(f"ttft < {ttft_s}s, tpot < {tpot_s}s")
+    space = Space(SYSTEMS, ("vllm",), devices=(1, MOST), kinds=("aggregated",))
+    found = search(Question(MODEL, space, demand, targets, simulate=False))
+    written_out = [row for system in SYSTEMS for row in rows_of(system, demand)]
+    assert len(written_out) >= least
+    good = [row for row in written_out
+            if row["ok"] and row["ttft_s"] < ttft_s and row["tpot_s"] < tpot_s]  # fmt: skip
+    best: dict[tuple, dict] = {}
+    for row in good:  # of a deployment the limit with the least cost stands for it
+        key = (round(row["usd_per_mtok"], 9), row["tpot_s"])
+        held = best.get(row["what"])
+        if held is None or key < (round(held["usd_per_mtok"], 9), held["tpot_s"]):
+            best[row["what"]] = row
+    ranked = sorted(best.values(), key=lambda row: (row["usd_per_mtok"], row["devices"]))
+
+    def named(at):
+        row, slug = found.candidates.row(int(at)), found.candidates.of(int(at)).system.slug
+        return (slug, *(int(row[name]) for name in ("tp", "pp", "dp", "ep", "replicas")))
+
+    order = [named(at) for at in found.order]
+    assert ranked and set(order) == set(best) and len(order) == len(best)
+    costs = [float(found.candidates.columns["usd_per_mtok"][at]) for at in found.order]
+    assert costs == pytest.approx([row["usd_per_mtok"] for row in ranked], rel=1e-6)
+    assert best[order[0]]["usd_per_mtok"] == pytest.approx(ranked[0]["usd_per_mtok"], rel=1e-9)
+    assert int(found.feasible.sum()) == len(good)
