@@ -42,6 +42,8 @@ from genz_core.validity import OnError, check, raise_for_status, tiled
 #: Gauss-Legendre nodes and weights on [0, 1]: exact for costs up to degree five in the context.
 _NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(3)[0] + 1) / 2, np.array([5, 8, 5]) / 18
 OUT_OF_MEMORY = OutOfMemory.code
+#: Places in the module tree of what encodes a prompt in front of a decoder.
+ENCODERS = ("encoder.", "vision.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,12 @@ class Estimate:
     def sequences_per_s(self) -> Array:
         """Of the whole deployment: batch sequences in e2e seconds."""
         return np.asarray(self.workload.batch, dtype=float) / self.e2e_s
+
+    @property
+    def encoder_s(self) -> Array:
+        """Time of what encodes a prompt in front of a decoder, in TTFT [s]; 0 without any."""
+        rows = np.array([op.module.startswith(ENCODERS) for op in self.prefill.lanes.ops])
+        return self._masked(self.prefill.operators_s[rows].sum(0))
 
     @property
     def devices(self) -> Num:

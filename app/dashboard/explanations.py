@@ -8,6 +8,7 @@ import streamlit as st
 
 from app.dashboard.load import Load
 from app.scenario import intervals, summary
+from app.scenario.inputs import SIZE
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.scenario.summary import parts_of, step_of
@@ -62,6 +63,10 @@ def configuration(
     if not generates(resolved.model):
         words[1] = f"weights {plain(' + '.join(kinds))}"
         words[3] = f"batch {s.batch}, {quantities.tokens(s.isl)} tokens in"
+    if s.images:
+        words.append(f"{s.images} images of {s.image_size or SIZE} pixels in each")
+    if estimate.encoder_s[0] > 0:
+        words.append(f"encoder {quantities.seconds(float(estimate.encoder_s[0]))} of TTFT")
     return " · ".join(words)
 
 

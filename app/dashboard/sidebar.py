@@ -9,6 +9,7 @@ import streamlit as st
 
 import hardware_db
 from app.dashboard import cached, hub_button, own_definitions, pinned, tracing
+from app.scenario.inputs import SIZE
 from app.scenario.scenario import Resolved, Scenario
 from app.scenario.setup import FACTORS, Setup
 from app.wording import quantities
@@ -216,7 +217,7 @@ def _imbalance() -> float:
 
 
 def _workload() -> dict[str, Any]:
-    """Draw the preset and the numbers of the workload; returns batch, isl and osl."""
+    """Draw the preset, the numbers and the other inputs of the workload; returns their fields."""
     place = st.container()
     labels = {"batch": "Batch", "isl": "Input", "osl": "Output"}
     workload: dict[str, int] = {}
@@ -229,6 +230,7 @@ def _workload() -> dict[str, Any]:
         "sequences, tokens each",
         help="Batch: sequences that run together. Input and output (ISL, OSL): tokens of each.",
     )
+    inputs = _inputs()
     numbers = (workload["batch"], workload["isl"], workload["osl"])
     st.session_state["preset"] = next((n for n, p in PRESETS.items() if p == numbers), CUSTOM)
     place.selectbox(
@@ -238,7 +240,36 @@ def _workload() -> dict[str, Any]:
         on_change=_apply_preset,
         help="Prompt and output length in tokens; sets the three numbers below.",
     )
-    return workload
+    return {**workload, **inputs}
+
+
+def _inputs() -> dict[str, Any]:
+    """Draw what requests bring beside text, and passes of a diffusion model; returns the fields."""
+    with st.expander("Images, sound, passes", icon=":material/image:", key="inputs_open"):
+        images = st.number_input(
+            "Images of a request", 0, 10_000, 0, key="images", bind="query-params",
+            help="For models that see: their tokens add to the input, the encoder's time to TTFT.",
+        )  # fmt: skip
+        size = st.text_input(
+            "Their size [pixels]", SIZE, key="image_size", bind="query-params",
+            help="Width x height.",
+        )  # fmt: skip
+        seconds = st.number_input(
+            "Sound of a request [s]", 0.0, 1e6, 0.0, key="audio_seconds", bind="query-params",
+            help="For models that hear; 0: a whole window.",
+        )  # fmt: skip
+        steps = st.number_input(
+            "Diffusion steps", 0, 1_000_000, 0, key="diffusion_steps", bind="query-params",
+            help="Passes of a diffusion model for an answer; 0: one a token.",
+        )  # fmt: skip
+        block = st.number_input(
+            "Block length", 0, 1_000_000, 0, key="block_length", bind="query-params",
+            help="Tokens that a diffusion model refines together; 0: 32.",
+        )  # fmt: skip
+    return {
+        "images": images, "image_size": "" if size == SIZE else size, "audio_seconds": seconds,
+        "diffusion_steps": steps, "block_length": block,
+    }  # fmt: skip
 
 
 def _apply_preset() -> None:

@@ -16,9 +16,6 @@ from genz_core.model_kinds import generates, model_kind, prompt_tokens
 from genz_core.step import StepEstimate
 from genz_core.types import Num
 
-#: Places in the module tree of what encodes a prompt in front of a decoder.
-ENCODERS = ("encoder.", "vision.")
-
 
 def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, Any]:
     """The figures of one configuration, SI units, as `ridgeline estimate --json` gives them."""
@@ -69,11 +66,9 @@ def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, An
 
 def _encoded(resolved: Resolved, result: Estimate, config: int) -> dict[str, Any]:
     """What images and sound come to, and the encoder's time in the first token's."""
-    scenario, step = resolved.scenario, result.prefill
-    rows = [op.module.startswith(ENCODERS) for op in step.lanes.ops]
-    if not any(rows):
+    scenario, seconds = resolved.scenario, float(result.encoder_s[config])
+    if not seconds > 0.0:
         return {}
-    seconds = float(step.operators_s[np.array(rows), config].sum())
     figures: dict[str, Any] = {"encoder_s": seconds}
     if heard := sound_seconds(result.model, scenario):
         batch = at(result.workload.batch, config)

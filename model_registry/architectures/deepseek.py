@@ -49,6 +49,17 @@ def deepseek_moe(config: Config) -> ModelSpec:
     return decoder(config, layers)
 
 
+@architecture("deepseek_vl_v2")
+def deepseek_vl(config: Config) -> ModelSpec:
+    """DeepSeek-VL2 and DeepSeek-OCR: DeepSeek V2's experts, with latent attention or without."""
+    config.ignore("lm_head", "rm_head", "projector_config", "candidate_resolutions", "tile_tag")
+    config.ignore("global_view_pos", "kv_lora_rank", "q_lora_rank", "v_head_dim")
+    config.ignore("qk_nope_head_dim", "qk_rope_head_dim", "language_config")
+    if config.flag("use_mla", True):
+        return _decoder(config, [None] * layer_count(config))
+    return deepseek_moe(config)
+
+
 @architecture(
     "deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite", "mistral4", "mistral_large_3"
 )

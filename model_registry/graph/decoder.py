@@ -13,12 +13,13 @@ from genz_core.types import Graph, Parallelism, Precision, Step
 from model_registry.blocks.ends import entry_ops, exit_ops, pipeline_op
 from model_registry.blocks.frame import (
     DeviceFrame,
+    EncodedInput,
     Ops,
     block_ops,
     flatten,
     with_small_weights,
 )
-from model_registry.spec import Layer, ModelSpec
+from model_registry.spec import CrossAttention, Layer, ModelSpec
 
 
 def equal_layers(spec: ModelSpec, precision: Precision) -> list[tuple[Layer, tuple[int, ...]]]:
@@ -38,15 +39,35 @@ def decoder_graph(
     groups: list[tuple[Layer, tuple[int, ...]]],
     step: Step,
     par: Parallelism,
+    encoded: tuple[EncodedInput, ...] = (),
 ) -> Graph:
     """The operators of one step on one device.
 
-    groups: `equal_layers` of the spec in this precision.
+    groups: `equal_layers` of the spec in this precision.  encoded: of each group of the step, what
+    stands beside its prompts; without any, layers that attend to it alone are skipped.
     """
     frame = DeviceFrame.for_step(spec, precision, step, par)
-    layers = flatten([layer_ops(layer, replace(frame, layers=at)) for layer, at in groups])
+    frame = replace(frame, encoded=encoded)
+    layers = flatten([layer_ops(layer, _of_layer(layer, frame, at)) for layer, at in groups])
     ops = (*entry_ops(frame), *layers, pipeline_op(frame), *exit_ops(frame))
     return Graph(ops, len(spec.layers), spec.notes)
+
+
+def _of_layer(layer: Layer, frame: DeviceFrame, at: tuple[int, ...]) -> DeviceFrame:
+    """The frame of equal layers; without a token where they have nothing to attend to."""
+    frame = replace(frame, layers=at)
+    across = any(isinstance(block, CrossAttention) for block in layer.blocks)
+    if frame.encoded or not across:
+        return frame
+    groups = tuple(replace(group, sequences=group.sequences * 0.0) for group in frame.groups)
+    none = EncodedInput(0.0, 0.0)
+    return replace(
+        frame,
+        groups=groups,
+        tokens=frame.tokens * 0.0,
+        sequences=frame.sequences * 0.0,
+        encoded=(none,) * len(groups),
+    )
 
 
 # ------------------------------------------------------------------------------- a layer

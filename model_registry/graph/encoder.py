@@ -17,7 +17,11 @@ from genz_core.operators import (
 )
 from genz_core.types import Graph, Group, Num, Op, Parallelism, Precision, Step
 from model_registry.blocks.frame import DeviceFrame, Ops, flatten, with_small_weights
+from model_registry.graph.sam import sam_ops
 from model_registry.spec import ModelSpec, Projection, VisionTower
+
+#: Patches that the stage in front joins to one.
+_JOINED = 16.0
 
 
 def encoder_graph(
@@ -31,15 +35,23 @@ def encoder_graph(
     body = ModelSpec("vision", "vision", tower.hidden, 1, (), norm=tower.norm)
     step = Step((Group(images, patches, 0.0),))
     frame = DeviceFrame.for_step(body, precision, step, Parallelism(tp=par.tp, dp=par.dp))
+    before: Ops = ()
+    if tower.before:
+        before = sam_ops(tower.before, frame, float(np.max(patches)))
+        joined = patches / _JOINED + tower.class_tokens
+        step = Step((Group(images, joined, 0.0),))
+        frame = DeviceFrame.for_step(body, precision, step, Parallelism(tp=par.tp, dp=par.dp))
     full = tower.full_layers if tower.window else tower.layers
     stacks = [(replace(frame, layers=tuple(range(full))), 0)] if full else []
     if tower.window:
         stacks.append((replace(frame, layers=tuple(range(full, tower.layers))), tower.window))
+    behind = replace(frame, tokens=frame.tokens - frame.sequences * tower.class_tokens)
     ops = (
+        *before,
         *_patches(tower, frame),
         *flatten([_layer(tower, stack, window) for stack, window in stacks]),
         *_ends(tower, frame),
-        *flatten([_projection(part, at, frame) for at, part in enumerate(tower.projections)]),
+        *flatten([_projection(part, at, behind) for at, part in enumerate(tower.projections)]),
     )
     return Graph(ops, tower.layers)
 
@@ -56,7 +68,7 @@ def _patches(tower: VisionTower, frame: DeviceFrame) -> Ops:
         bias=tower.patch_bias,
         **where,
     )
-    ops: list[Op] = [replace(patch, kind="convolution")]
+    ops: list[Op] = [replace(patch, kind="convolution")] if tower.patch else []
     if tower.positions:
         added = pointwise(
             "position_embedding",
@@ -67,7 +79,8 @@ def _patches(tower: VisionTower, frame: DeviceFrame) -> Ops:
             reads=2.0,
             **where,
         )
-        ops.append(with_small_weights(added, tower.positions))
+        small = tower.positions + tower.class_tokens * tower.hidden + tower.separators
+        ops.append(with_small_weights(added, small))
     return tuple(ops)
 
 
@@ -82,8 +95,9 @@ def _ends(tower: VisionTower, frame: DeviceFrame) -> Ops:
 def _layer(tower: VisionTower, frame: DeviceFrame, window: int) -> Ops:
     """Equal layers; window: patches that see each other, 0 for all of an image."""
     after = tower.norms == "both"
+    first = frame.norm("input_norm", "vision.attention")
     return (
-        frame.norm("input_norm", "vision.attention"),
+        with_small_weights(first, tower.scales * tower.hidden) if tower.scales else first,
         *_attention(tower, frame, window),
         *frame.summed("attention_all_reduce", "vision.attention"),
         *((frame.norm("attention_output_norm", "vision.attention", first=True),) if after else ()),
@@ -103,10 +117,19 @@ def _attention(tower: VisionTower, frame: DeviceFrame, window: int) -> Ops:
     if window:
         sequences, tokens = sequences * tokens / window, float(window)
     rows = frame.tokens * heads
-    normed = [frame.small_norm(name, rows, tower.head_dim, module) for name in ("q_norm", "k_norm")]
+    own = width if tower.wide_norms else tower.head_dim
+    normed = [
+        frame.small_norm(name, rows, tower.head_dim, module, weights=own)
+        for name in ("q_norm", "k_norm")
+    ]
     return (
         frame.linear(
-            "qkv_proj", "vision", 3.0 * width, tower.hidden, module=module, bias=tower.bias
+            "qkv_proj",
+            "vision",
+            3.0 * width,
+            tower.hidden,
+            module=module,
+            bias=tower.bias and tower.qkv_bias,
         ),
         *(normed if tower.head_norms else ()),
         *(
@@ -152,9 +175,8 @@ def _projection(part: Projection, at: int, frame: DeviceFrame) -> Ops:
         )
     last = part.hidden or part.inputs
     if part.hidden:
-        ops.append(
-            gemm(f"{name}_in", rows, part.hidden, part.inputs, types, bias=part.bias, **where)
-        )
+        columns = part.hidden * (2.0 if part.gated else 1.0)
+        ops.append(gemm(f"{name}_in", rows, columns, part.inputs, types, bias=part.bias, **where))
         ops.append(activation(f"{name}_act", rows, part.hidden, frame.plain, **where))
     ops.append(gemm(f"{name}_out", rows, part.outputs, last, types, bias=part.bias, **where))
     return tuple(ops)

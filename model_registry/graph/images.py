@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from genz_core.types import Num, Parallelism, Precision, Step
-from model_registry.blocks.frame import Ops
+from genz_core.types import Group, Num, Parallelism, Precision, Step
+from model_registry.blocks.frame import EncodedInput, Ops
 from model_registry.graph.encoder import encoder_graph
 from model_registry.graph.encoder_decoder import on_first_stage
 from model_registry.spec import ModelInputs, VisionTower
@@ -31,10 +31,22 @@ def vision_ops(
 
 def images_of(step: Step) -> Num:
     """Prompts that a step reads, parts of one counting as parts."""
-    total: Num = np.float64(0.0)
-    for group in step.groups:
-        new = np.asarray(group.new_tokens, dtype=float)
-        prompt = np.asarray(group.prompt, dtype=float)
-        whole = np.where(prompt > 0, prompt, new + group.cached_tokens)
-        total = total + np.where(group.generates, 0.0, group.sequences * new / np.maximum(whole, 1))
-    return total
+    return sum((g.sequences * _read(g) for g in step.groups), start=np.float64(0.0))
+
+
+def beside_prompts(tower: VisionTower, inputs: ModelInputs, step: Step) -> tuple[EncodedInput, ...]:
+    """What cross-attention finds beside the prompts of each group; nothing where images become
+    tokens of the prompt."""
+    assert tower.grid is not None
+    tokens = float(inputs.images * tower.grid.cut(inputs.width, inputs.height).beside)
+    if not tokens:
+        return ()
+    return tuple(EncodedInput(tokens, tokens * _read(group)) for group in step.groups)
+
+
+def _read(group: Group) -> Num:
+    """The part of its prompts that a group reads in this step; 0 of one that generates."""
+    new = np.asarray(group.new_tokens, dtype=float)
+    prompt = np.asarray(group.prompt, dtype=float)
+    whole = np.where(prompt > 0, prompt, new + group.cached_tokens)
+    return np.where(group.generates, 0.0, new / np.maximum(whole, 1.0))

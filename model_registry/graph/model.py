@@ -14,7 +14,7 @@ from genz_core.types import Graph, Num, Op, Parallelism, Precision, Step
 from model_registry.graph.decoder import decoder_graph, equal_layers
 from model_registry.graph.encoder import encoder_graph
 from model_registry.graph.encoder_decoder import Layers, encoder_decoder_graph
-from model_registry.graph.images import vision_ops
+from model_registry.graph.images import beside_prompts, vision_ops
 from model_registry.graph.input_checks import check_inputs
 from model_registry.graph.parallel_limits import invalid_reason
 from model_registry.spec import ModelInputs, ModelSpec, VisionTower
@@ -144,8 +144,10 @@ class DescribedModel:
             return encoder_decoder_graph(self.spec, self.precision, layers, step, parallelism)
         if self.kind == "diffusion":
             step = Step(tuple(replace(g, sampled=g.new_tokens) for g in step.groups))
-        graph = decoder_graph(self.spec, self.precision, own, step, parallelism)
-        if not self.inputs.images:
+        images = bool(self.inputs.images)
+        beside = beside_prompts(self._tower(), self.inputs, step) if images else ()
+        graph = decoder_graph(self.spec, self.precision, own, step, parallelism, beside)
+        if not images:
             return graph
         seen = vision_ops(self._tower(), self.precision, self.inputs, step, parallelism)
         return replace(graph, ops=(*seen, *graph.ops))

@@ -7,7 +7,16 @@ from dataclasses import replace
 
 from genz_core.errors import InvalidValue
 from model_registry.graph.keys import Config
-from model_registry.spec import ModelSpec, Projection, VisionTower
+from model_registry.graph.vision_towers import (
+    deepseek_ocr,
+    glm4v,
+    internvl,
+    llama4,
+    mllama,
+    qwen2_5_vl,
+    qwen2_vl,
+)
+from model_registry.spec import ImageGrid, ModelSpec, Projection, VisionTower
 
 #: Keys of the encoder that stand beside `vision_config`.
 _OUTER = ("spatial_merge_size", "multimodal_projector_bias")
@@ -46,6 +55,7 @@ def _qwen3_vl(config: Config, text_hidden: int) -> VisionTower:
         projections=(last, *[early] * len(config.sequence("deepstack_visual_indexes"))),
         patches_per_token=merge,
         positions=config.integer("num_position_embeddings") * hidden,
+        grid=ImageGrid("native", config.integer("patch_size") * 2, merge, least=64, most=16384),
     )
 
 
@@ -102,6 +112,7 @@ def _gemma4(config: Config, text_hidden: int) -> VisionTower:
         norm="rms",
         norms="both",
         head_norms=True,
+        grid=ImageGrid("native", config.integer("patch_size") * 3, merge, least=280, most=280),
     )
 
 
@@ -145,6 +156,12 @@ def _gemma3(config: Config, text_hidden: int) -> VisionTower:
         patches_per_token=merge,
         positions=side * side * hidden,
         extra_norms=1,
+        grid=ImageGrid(
+            "fixed",
+            config.integer("image_size", 896) // 16,
+            merge,
+            side=config.integer("image_size", 896),
+        ),
     )
 
 
@@ -169,6 +186,13 @@ def _pixtral(config: Config, text_hidden: int) -> VisionTower:
         patch_bias=False,
         norm="rms",
         extra_norms=1,
+        grid=ImageGrid(
+            "longest",
+            config.integer("patch_size") * config.integer("spatial_merge_size", 2),
+            merge,
+            side=config.integer("image_size", 1540),
+            row_tokens=1,
+        ),
     )
 
 
@@ -182,4 +206,14 @@ _TOWERS: Mapping[str, Tower] = {
     "gemma4": _gemma4,
     "minimax_m3_vl": _minimax_m3,
     "mistral3": _pixtral,
+    "qwen2_vl": qwen2_vl,
+    "qwen2_5_vl": qwen2_5_vl,
+    "llama4": llama4,
+    "internvl": internvl,
+    "internvl_chat": internvl,
+    "glm4v": glm4v,
+    "glm4v_moe": glm4v,
+    "glm46v": glm4v,
+    "mllama": mllama,
+    "deepseek_vl_v2": deepseek_ocr,
 }

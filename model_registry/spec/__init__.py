@@ -28,7 +28,7 @@ from model_registry.spec.mixers import (
 from model_registry.spec.model import Block, Layer, Mixer, ModelSpec, SideBySide
 from model_registry.spec.norms import Norm
 from model_registry.spec.recurrences import GatedRecurrence, LightningAttention, ShortConvolution
-from model_registry.spec.towers import Projection, VisionTower
+from model_registry.spec.towers import Projection, SamStage, VisionTower
 
 __all__ = [
     "AlternatingUpdate",
@@ -57,6 +57,7 @@ __all__ = [
     "ModelSpec",
     "Norm",
     "Projection",
+    "SamStage",
     "SequenceTables",
     "SharedTransformer",
     "ShortConvolution",

@@ -9,11 +9,15 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class ImageCut:
-    """An image as an encoder sees it: views of as many patches each, and tokens of the prompt."""
+    """An image as an encoder sees it: views of as many patches each, and tokens of the prompt.
+
+    beside: tokens that stand beside the prompt, for cross-attention.
+    """
 
     views: int
     patches: int
     tokens: int
+    beside: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,8 @@ class ImageGrid:
     shape best, up to `most`, and with `thumbnail` one of the whole where there are several.
     factor: pixels of a token's side.  merge: patches a token.
     class_patches: further ones of each view.  row_tokens, image_tokens: further tokens of the
-    prompt, a row of tokens and an image.
+    prompt, a row of tokens and an image.  across: views that are padded to `most` and stand beside
+    the prompt, of which they take `image_tokens` alone.  padding: patches that pad a view.
     """
 
     kind: Literal["native", "longest", "fixed", "tiles"]
@@ -39,6 +44,8 @@ class ImageGrid:
     class_patches: int = 0
     row_tokens: int = 0
     image_tokens: int = 0
+    across: bool = False
+    padding: int = 0
 
     def cut(self, width: int, height: int) -> ImageCut:
         """The cut of an image of that size in pixels."""
@@ -60,20 +67,26 @@ class ImageGrid:
         area = width * height / f**2
         if rows * columns > self.most:
             shrink = math.sqrt(area / self.most)
-            rows = max(math.floor(height / shrink / f), 1)
-            columns = max(math.floor(width / shrink / f), 1)
+            rows = max(math.floor(height / shrink / f + 1e-9), 1)
+            columns = max(math.floor(width / shrink / f + 1e-9), 1)
         elif rows * columns < self.least:
             grow = math.sqrt(self.least / area)
             rows, columns = math.ceil(height * grow / f), math.ceil(width * grow / f)
         return rows, columns
 
     def _tiled(self, width: int, height: int) -> ImageCut:
+        each = (self.side // self.factor) ** 2
+        if self.across:
+            whole = each * self.merge + self.class_patches
+            return ImageCut(
+                1, self.most * (whole + self.padding), self.image_tokens, self.most * whole
+            )
         across, down = self._tiles(width, height) if self.kind == "tiles" else (1, 1)
         views = across * down
         views += int(self.thumbnail and views > 1)
-        each = (self.side // self.factor) ** 2
         patches = each * self.merge + self.class_patches
-        return ImageCut(views, patches, views * each + self.image_tokens)
+        rows = views * self.row_tokens * (self.side // self.factor)
+        return ImageCut(views, patches, views * each + rows + self.image_tokens)
 
     def _tiles(self, width: int, height: int) -> tuple[int, int]:
         """(across, down): of the shapes nearest to the image's, the largest that it fills half."""

@@ -14,7 +14,7 @@ class Projection:
     """Two linear layers, or one, that carry patches into the language model's width.
 
     patches: joined into one row (of `inputs` columns).  hidden: between the layers, 0 for one
-    layer.  norm: elements of a norm in front, 0 for none.
+    layer.  norm: elements of a norm in front, 0 for none.  gated: a gate beside the first layer.
     """
 
     patches: int
@@ -23,6 +23,28 @@ class Projection:
     outputs: int
     bias: bool = True
     norm: int = 0
+    gated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SamStage:
+    """Layers in front of an encoder, most of them inside windows, and the convolutions behind them.
+
+    patch: pixels of a patch over all channels.  side, window: patches.  global_layers: that see the
+    whole view.  neck, downsample: channels of the convolutions, of which the last two halve a side
+    each.
+    """
+
+    layers: int
+    hidden: int
+    heads: int
+    intermediate: int
+    patch: int
+    side: int
+    window: int
+    global_layers: int
+    neck: int
+    downsample: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +53,14 @@ class VisionTower:
 
     patch: pixels of a patch over all channels and frames.  positions: elements of learned
     position tables.  norms: around a layer's blocks, as in `Layer`.  bias: of all its linear
-    layers.  extra_norms: norms before and after the stack.  patches_per_token: patches that the
+    layers; qkv_bias: False where queries, keys and values have none.
+     extra_norms: norms before and after the stack.  patches_per_token: patches that the
     language model takes for a token.
     grid: how images are cut, None where nobody described it.  window: patches that see each other
     in all but `full_layers` of the layers, 0 for all.  class_tokens: learned vectors in
-    front of the patches.
+    front of the patches.  scales: learned vectors of a layer on its branches.  wide_norms: norms of
+    queries and keys over all heads.  before: a stage whose output takes the place of patches,
+    sixteen of which it joins; separators: learned elements between rows and views.
     """
 
     layers: int
@@ -59,3 +84,8 @@ class VisionTower:
     full_layers: int = 0
     rope: bool = True
     class_tokens: int = 0
+    scales: int = 0
+    qkv_bias: bool = True
+    before: SamStage | None = None
+    separators: int = 0
+    wide_norms: bool = False

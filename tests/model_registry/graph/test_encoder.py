@@ -99,6 +99,11 @@ def test_a_model_without_eyes_says_so() -> None:
         ("gemma4", {"vision_config": {"use_clipped_linears": False}}),
         ("minimax_m3_vl", {}),
         ("kimi_k25", {}),
+        ("qwen2_vl", {}),
+        ("qwen2_5_vl", {}),
+        ("llama4", {}),
+        ("internvl", {}),
+        ("glm4v_moe", {}),
     ],
 )
 def test_vision_parameters_are_those_of_transformers_model(
