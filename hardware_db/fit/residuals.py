@@ -2,8 +2,9 @@
 
 Beside the constants that ship, trees are fitted to what they miss of the training shapes of every
 series, of the tables' package and, with ``--tables FOLDER``, of other public benchmarks (see
-`hardware_db.fit.other_devices`).  Trees are monotone in every size of a load.  Series on whose
-held-out shapes they do not help have none.  Needs the extra `calibrate`.
+`hardware_db.fit.other_devices`).  Trees are monotone in every size of a load.  How large they are,
+and whether there are any, three folds of the training shapes decide; held-out shapes decide
+nothing.  Needs the extra `calibrate`.
 """
 
 from __future__ import annotations
@@ -39,9 +40,32 @@ from hardware_db.profiles.trees import Arrays, unpacked
 from hardware_db.profiles.validation import FILE
 
 SPLIT = "held-out, alone"
-_BACKBONE = 0.2
-_TREES, _LEAVES, _RATE, _BINS = 30, 63, 0.3, 63
-_LEAST_POINTS, _MOST_POINTS = 100, 12000
+_BINS, _MOST_LEAVES = 63, 63
+_LEAST_POINTS, _MOST_POINTS = 60, 12000
+_FOLDS, _SEEN = 3, 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """How trees are boosted: their number and leaves, the rate, and the least rows of a leaf.
+
+    ridge: penalty of large leaves.  backbone: least slope of ln t over that of the constants.
+    """
+
+    trees: int
+    leaves: int
+    rate: float
+    rows: int
+    ridge: float
+    backbone: float
+
+
+#: Of many shapes, of fewer, and of few; each series takes the one that suits its training shapes.
+_SETTINGS = (
+    _Setting(30, _MOST_LEAVES, 0.3, 4, 1.0, 0.2),
+    _Setting(40, 15, 0.2, 20, 5.0, 0.5),
+    _Setting(40, 7, 0.2, 10, 5.0, 0.8),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,21 +105,19 @@ def _series(folder: Path | None) -> Iterator[tuple[MeasuredSeries, System, Fitte
 
 
 def _fitted(sample: SplitSeries, parameters: Parameters) -> tuple[dict[str, object], Arrays]:
-    """Row of the validation, and the arrays of the trees; none where they do not help."""
+    """Row of the validation, and the arrays of the trees; none where they would not help."""
     held_out = sample.points(sample.test)
-    constants_s = price_s(held_out, sample.system, parameters)
-    before = error_summary(constants_s, held_out.measured_s)
-    errors, arrays = before, {}
-    train = _all_training_rows(sample)
+    predicted = price_s(held_out, sample.system, parameters)
+    train, arrays = _all_training_rows(sample), {}
     if len(train.index) >= _LEAST_POINTS and has_features(held_out.op().kind):
-        x, predicted, grows = _features(sample, train, parameters)
-        measured = train["latency_s"].to_numpy(np.float64)
-        trees = _boosted(x, np.log(measured) - _BACKBONE * np.log(predicted), grows)
-        arrays = trees.arrays((_BACKBONE, predicted.min(), predicted.max()))
-        corrected = _corrected(arrays, sample, constants_s, parameters)
-        errors = error_summary(corrected, held_out.measured_s)
-        if errors.mape >= before.mape:
-            errors, arrays = before, {}
+        data = _features(sample, train, parameters)
+        setting = _best(data, train["shape"].to_numpy())
+        if setting:
+            arrays = _boosted(data, setting)
+            predicted = unpacked(arrays).corrected_s(
+                predicted, _shapes(sample, sample.test, parameters)
+            )
+    errors = error_summary(predicted, held_out.measured_s)
     row = {
         "operator": sample.series.operator, "system": sample.slug, "family": sample.family,
         "fmt": sample.series.fmt, "split": SPLIT, "draw": 0, "points": errors.points,
@@ -103,6 +125,52 @@ def _fitted(sample: SplitSeries, parameters: Parameters) -> tuple[dict[str, obje
         "p90": errors.p90, "bias": errors.bias,
     }  # fmt: skip
     return row, arrays
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Training rows: features [rows, features], times [s] of the constants and as measured.
+
+    grows: whether each feature grows with the sizes of a load.
+    """
+
+    x: Array
+    predicted_s: Array
+    measured_s: Array
+    grows: Sequence[int]
+
+    def at(self, chosen: NDArray[np.bool_]) -> _Rows:
+        """Some of the rows."""
+        return _Rows(self.x[chosen], self.predicted_s[chosen], self.measured_s[chosen], self.grows)
+
+    def target(self, backbone: float) -> Array:
+        """What the trees are to sum to."""
+        return np.log(self.measured_s) - backbone * np.log(self.predicted_s)
+
+
+def _best(data: _Rows, shape: NDArray[Any]) -> _Setting | None:
+    """The setting that misses training shapes least which it did not see; None for no trees.
+
+    The constants saw all of them, so trees have to come near the constants' error only.
+    """
+    fold = np.unique(shape, return_inverse=True)[1] % _FOLDS
+    if len(np.unique(fold)) < _FOLDS:
+        return None
+    errors: dict[_Setting | None, float] = {
+        None: error_summary(data.predicted_s, data.measured_s).mape
+    }
+    for setting in _SETTINGS:
+        predicted = np.empty(len(data.x))
+        for held_out in range(_FOLDS):
+            booster = _booster(data.at(fold != held_out), setting)
+            left = data.at(fold == held_out)
+            leaves = np.asarray(booster.predict(left.x))
+            predicted[fold == held_out] = np.exp(
+                leaves + setting.backbone * np.log(left.predicted_s)
+            )
+        errors[setting] = error_summary(predicted, data.measured_s).mape
+    trees = min(_SETTINGS, key=lambda setting: errors[setting])
+    return trees if errors[trees] < _SEEN * errors[None] else None
 
 
 def _all_training_rows(sample: SplitSeries) -> pd.DataFrame:
@@ -113,24 +181,14 @@ def _all_training_rows(sample: SplitSeries) -> pd.DataFrame:
     return table.sample(min(len(table), _MOST_POINTS), random_state=0).reset_index(drop=True)
 
 
-def _features(
-    sample: SplitSeries, table: pd.DataFrame, parameters: Parameters
-) -> tuple[Array, Array, list[int]]:
-    """Features [rows, features], the time of the constants [s], and which features may not fall."""
+def _features(sample: SplitSeries, table: pd.DataFrame, parameters: Parameters) -> _Rows:
+    """Rows of a table as the trees see them."""
     points = sample.points(table)
     predicted = price_s(points, sample.system, parameters)
     found = features(_shapes(sample, table, parameters))
     columns = [np.broadcast_to(feature.values, predicted.shape) for feature in found]
     x = np.stack([np.log(predicted), *columns], axis=1)
-    return x, predicted, [1, *(int(feature.grows) for feature in found)]
-
-
-def _corrected(
-    arrays: Arrays, sample: SplitSeries, constants_s: Array, parameters: Parameters
-) -> Array:
-    """Times of the held-out shapes with the trees, as they ship [s]."""
-    shapes = _shapes(sample, sample.test, parameters)
-    return unpacked(arrays).corrected_s(constants_s, shapes)
+    return _Rows(x, predicted, points.measured_s, [1, *(int(f.grows) for f in found)])
 
 
 def _shapes(sample: SplitSeries, table: pd.DataFrame, parameters: Parameters) -> Shapes:
@@ -140,15 +198,16 @@ def _shapes(sample: SplitSeries, table: pd.DataFrame, parameters: Parameters) ->
 
 
 @dataclass(frozen=True, slots=True)
-class _Boosted:
-    """Trees of LightGBM's dump, and the thresholds of each feature."""
+class _Dump:
+    """Trees of LightGBM's dump, the thresholds of each feature, and the most nodes of a tree."""
 
     trees: Sequence[Any]
     thresholds: Sequence[Array]
+    nodes: int
 
     def arrays(self, span: tuple[float, float, float]) -> dict[str, NDArray[Any]]:
         """The arrays that ship, see `hardware_db.profiles.trees`."""
-        shape = (len(self.trees), 2 * _LEAVES - 1)
+        shape = (len(self.trees), self.nodes)
         parts = {name: np.zeros(shape, np.uint8) for name in ("feature", "bin", "left", "right")}
         value = np.zeros(shape, np.float32)
         for at, tree in enumerate(self.trees):
@@ -180,23 +239,31 @@ class _Boosted:
             used += 2
 
 
-def _boosted(x: Array, target: Array, grows: Sequence[int]) -> _Boosted:
-    """Boosted trees of the target, none of which falls where a growing feature rises."""
+def _booster(data: _Rows, setting: _Setting) -> Any:
+    """Boosted trees of LightGBM, none of which falls where a growing feature rises."""
     import lightgbm
 
     options = {
-        "objective": "l2", "learning_rate": _RATE, "num_leaves": _LEAVES, "verbose": -1,
-        "min_data_in_leaf": int(np.clip(len(x) // 100, 2, 4)), "lambda_l2": 1.0, "num_threads": 1,
-        "max_bin_by_feature": [255] + [_BINS] * (x.shape[1] - 1), "seed": 0, "deterministic": True,
-        "monotone_constraints": list(grows), "monotone_constraints_method": "advanced",
+        "objective": "l2", "learning_rate": setting.rate, "num_leaves": setting.leaves,
+        "verbose": -1, "min_data_in_leaf": setting.rows, "lambda_l2": setting.ridge,
+        "num_threads": 1, "max_bin_by_feature": [255] + [_BINS] * (data.x.shape[1] - 1),
+        "seed": 0, "deterministic": True, "monotone_constraints": list(data.grows),
+        "monotone_constraints_method": "advanced",
     }  # fmt: skip
-    data = lightgbm.Dataset(x, target, params=options)
-    dump = lightgbm.train(options, data, _TREES).dump_model()
+    rows = lightgbm.Dataset(data.x, data.target(setting.backbone), params=options)
+    return lightgbm.train(options, rows, setting.trees)
+
+
+def _boosted(data: _Rows, setting: _Setting) -> dict[str, NDArray[Any]]:
+    """The arrays of trees of all rows."""
+    dump = _booster(data, setting).dump_model()
     trees = [tree["tree_structure"] for tree in dump["tree_info"]]
-    thresholds: list[set[float]] = [set() for _ in grows]
+    thresholds: list[set[float]] = [set() for _ in data.grows]
     for tree in trees:
         _collect(tree, thresholds)
-    return _Boosted(trees, [np.array(sorted(of_feature) or [0.0]) for of_feature in thresholds])
+    sorted_edges = [np.array(sorted(of_feature) or [0.0]) for of_feature in thresholds]
+    span = (setting.backbone, float(data.predicted_s.min()), float(data.predicted_s.max()))
+    return _Dump(trees, sorted_edges, 2 * setting.leaves - 1).arrays(span)
 
 
 def _collect(node: Any, thresholds: Sequence[set[float]]) -> None:
