@@ -16,7 +16,7 @@ from typing import Any
 from genz_core.errors import InvalidValue, UnsupportedModel
 
 #: Where a multi-modal config keeps its text model.
-_NESTED = ("text_config", "language_config", "llm_config", "thinker_config")
+NESTED = ("text_config", "language_config", "llm_config", "thinker_config")
 #: Other spellings of a canonical key, most usual first.
 _ALIASES: Mapping[str, tuple[str, ...]] = {
     "hidden_size": ("n_embd", "d_model", "model_dim", "emb_size"),
@@ -203,6 +203,10 @@ class Config:
         own = {spellings.get(key, key): value for key, value in self._keys.items()}
         return Config(own, self.name)
 
+    def was_read(self, key: str) -> bool:
+        """Whether a reader asked for this key, by this spelling or another."""
+        return key in self._read
+
     def ignore(self, *keys: str) -> None:
         """Mark keys as understood: they repeat others, or leave the graph's shape alone."""
         for key in keys:
@@ -234,7 +238,7 @@ def _off(value: Any) -> bool:
 def _text_model(raw: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of the text model, however deep it lies inside other models (three at most)."""
     for _ in range(3):
-        nested = next((raw[key] for key in _NESTED if isinstance(raw.get(key), Mapping)), None)
+        nested = next((raw[key] for key in NESTED if isinstance(raw.get(key), Mapping)), None)
         if nested is None:
             break
         raw = _joined(raw, nested)

@@ -6,7 +6,13 @@ batch, new tokens and context at that model's sizes, with its children and their
 
 from model_registry.modules.derivation import derive_class, derive_model, module_classes
 from model_registry.modules.lookup import class_entry, missing_classes, model_entries
-from model_registry.modules.store import entry_names, model_key, read_entry, save_entry
+from model_registry.modules.store import (
+    entry_names,
+    model_key,
+    read_entry,
+    save_entry,
+    validate_entry,
+)
 
 __all__ = [
     "class_entry",
@@ -19,4 +25,5 @@ __all__ = [
     "module_classes",
     "read_entry",
     "save_entry",
+    "validate_entry",
 ]

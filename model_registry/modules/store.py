@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +117,16 @@ def save_entry(entry: ModuleEntry, folder: Path | None = None) -> Path:
     target.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(entry.to_json(), indent=1) + "\n", encoding="utf-8")
     return path
+
+
+def validate_entry(name: str, by: str, on: date, model: str = "") -> Path:
+    """Say in the user's copy of an entry who compared its formulas with the source, and when.
+
+    Raises:
+        UnknownName: no such entry.
+        InvalidValue: nobody is named, or the file was damaged.
+    """
+    if not by.strip():
+        raise InvalidValue("say who compared the formulas with the source: --by NAME")
+    validated = {"by": by.strip(), "on": on.isoformat()}
+    return save_entry(replace(read_entry(name, model), validated=validated))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,18 +14,28 @@ _COLUMNS = ("name", "model_type", "parameters", "active_parameters", "source")
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command("models", help="List the models that ship, or show one.")(models)
+    help_ = "List the models that ship, show one, or write the file of a new one (add)."
+    cli.command("models", help=help_)(models)
 
 
 def models(
-    name: Annotated[str, typer.Argument(help="A model to show; empty: all.")] = "",
+    name: Annotated[str, typer.Argument(help="A model to show; empty: all; or: add.")] = "",
+    source: Annotated[
+        str, typer.Argument(help="To add: hf:OWNER/NAME, a config.json or its folder.")
+    ] = "",
     find: Annotated[str, typer.Option(help="Only names that contain this text.")] = "",
+    to: Annotated[Path, typer.Option(help="To add: the folder of the new file.")] = Path(
+        "model_registry/configs"
+    ),
     json: Json = False,
     format_: Form = TableFormat.text,
 ) -> None:
     import model_registry
     from app.wording.tables import render, to_json
 
+    if name == "add":
+        _add(source, to)
+        return
     chosen = table_format(format_, json)
     if name:
         facts = dict(model_registry.describe(name))
@@ -33,6 +44,26 @@ def models(
     names = [entry for entry in model_registry.names() if find.casefold() in entry.casefold()]
     described = [model_registry.describe(entry) for entry in names]
     typer.echo(render([{key: facts[key] for key in _COLUMNS} for facts in described], chosen))
+
+
+def _add(source: str, folder: Path) -> None:
+    """Write the file that would ship a model, and say what it still lacks."""
+    from app.scenario.local_files import model_source
+    from genz_core.errors import InvalidValue
+    from model_registry.finding.contribution import contribution
+
+    if not source:
+        raise InvalidValue("name what to add: hf:OWNER/NAME, or the path of a config.json")
+    if not folder.is_dir():
+        raise InvalidValue(f"{folder} is no folder; name one with --to")
+    new = contribution(model_source(source))
+    path = folder / new.file
+    if path.exists():
+        raise InvalidValue(f"{path} exists; remove it first, or name another folder with --to")
+    path.write_text(new.text, encoding="utf-8")
+    typer.echo(f"{path}: {new.parameters:,.0f} parameters, {new.active_parameters:,.0f} active")
+    for remark in new.remarks:
+        typer.echo(f"- {remark}")
 
 
 def _lines(facts: dict[str, Any]) -> str:

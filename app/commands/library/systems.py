@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command("systems", help="List the hardware that ships, or show one with its sources.")(
-        systems
-    )
+    help_ = "List the hardware that ships, show one with its sources, or check a file (check)."
+    cli.command("systems", help=help_)(systems)
 
 
 def systems(
-    name: Annotated[str, typer.Argument(help="A system to show; empty: all.")] = "",
+    name: Annotated[str, typer.Argument(help="A system to show; empty: all; or: check.")] = "",
+    file: Annotated[str, typer.Argument(help="To check: a YAML file.")] = "",
     vendor: Annotated[str, typer.Option(help="Only this vendor.")] = "",
     kind: Annotated[str, typer.Option(help="Only gpu, cpu, tpu, npu or igpu.")] = "",
     find: Annotated[str, typer.Option(help="Only names that contain this text.")] = "",
@@ -32,6 +32,9 @@ def systems(
     from app.wording.tables import render, to_json
 
     chosen = table_format(format_, json)
+    if name == "check":
+        _check_file(file, chosen)
+        return
     if name:
         record = sourced_facts(name)
         figures = record.pop("figures")
@@ -54,6 +57,28 @@ def systems(
     typer.echo(
         render(wanted if chosen is TableFormat.json else [_short(row) for row in wanted], chosen)
     )
+
+
+def _check_file(path: str, chosen: TableFormat) -> None:
+    """What a system's YAML says, figure by figure, and what is missing or assumed in it.
+
+    Raises:
+        RidgelineError: no such file, or one that does not fit the schema, in a sentence.
+    """
+    from app.scenario.local_files import system_source
+    from app.wording.tables import render, to_json
+    from genz_core.errors import InvalidValue
+    from hardware_db import contribution
+
+    source = system_source(path)
+    if isinstance(source, str):
+        raise InvalidValue(f"{path[:120]!r} is no YAML file; give the path of one")
+    report = contribution.check(source)
+    if chosen is TableFormat.json:
+        typer.echo(to_json({"figures": report.figures, "remarks": report.remarks}))
+        return
+    typer.echo(render(report.figures, chosen))
+    typer.echo("\n".join(["", *(f"- {remark}" for remark in report.remarks)]))
 
 
 def _check(column: str, wanted: str, rows: list[dict[str, Any]]) -> None:

@@ -15,6 +15,7 @@ def register(cli: typer.Typer) -> None:
     group.command("list", help="The classes that have formulas.")(list_)
     group.command("show", help="The formulas of one class.")(show)
     group.command("derive", help="Derive the formulas of a class, or of a model's.")(derive)
+    group.command("validate", help="Say who compared formulas with the source.")(validate)
     cli.add_typer(group, name="modules")
 
 
@@ -37,6 +38,21 @@ def show(
     from model_registry.modules import model_key, read_entry
 
     _print(read_entry(name, model_key(_config(model)) if model else ""), json)
+
+
+def validate(
+    name: Annotated[str, typer.Argument(help="Full path or bare name of a class.")],
+    by: Annotated[str, typer.Option(help="Who compared them.")],
+    model: Model = "",
+    json: opt.Json = False,
+) -> None:
+    from datetime import date
+
+    from model_registry import modules
+
+    key = modules.model_key(_config(model)) if model else ""
+    modules.validate_entry(name, by, date.today(), key)
+    _print(modules.read_entry(name, key), json)
 
 
 def derive(

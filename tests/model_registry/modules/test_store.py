@@ -1,6 +1,7 @@
 """The module database on disk: kept, found again, renewed, and refused where damaged."""
 
 from dataclasses import replace
+from datetime import date
 from functools import cache
 
 import pytest
@@ -16,6 +17,7 @@ from model_registry.modules import (
     read_entry,
     save_entry,
     store,
+    validate_entry,
 )
 from model_registry.modules.entry import ModuleEntry
 from tests.model_registry.shared_models import derived
@@ -128,3 +130,11 @@ def test_classes_that_the_database_lacks_are_named() -> None:
     for entry in others:
         save_entry(entry)
     assert missing_classes(tiny("llama")) == []
+
+
+def test_who_compared_the_formulas_is_written_beside_them() -> None:
+    save_entry(relu())
+    validate_entry("ReLU", "A. Reader", date(2026, 11, 22))
+    assert read_entry(RELU).validated == {"by": "A. Reader", "on": "2026-11-22"}
+    with pytest.raises(InvalidValue, match="say who"):
+        validate_entry("ReLU", " ", date(2026, 11, 22))
