@@ -20,7 +20,7 @@ from genz_core.types import Array
 #: Line of a stretch by how well measurements reach it.
 DASHES: Mapping[str, str] = {
     "measured": "solid",
-    "interpolated": "solid",
+    "interpolated": "dashdot",
     "extrapolated": "dash",
     "not measured": "dot",
 }

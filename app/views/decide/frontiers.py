@@ -96,7 +96,8 @@ else:
     done = st.session_state.get("frontier_opened")
     st.caption(
         (f"Opened as the scenario: **{plain(done)}**. " if done else "")
-        + "Beside a point: its degrees and open requests. Diamonds are measured loads of the "
+        + f"{sum(map(len, curves)):,} points that run without waiting, and their frontiers. "
+        "Beside a point: its degrees and open requests. Diamonds are measured loads of the "
         "same lengths, their bars the 80 % interval predicted there; their throughput follows "
         "from the measured latencies. Lines: measured or between measurements, beyond them, or "
         "never measured. A click opens a point as the sidebar's scenario."

@@ -1,0 +1,249 @@
+"""How long the pages that decide take in a browser: until the first result, and after a change.
+
+    python -m tests.benchmarks.page_timings --write docs/planning.md
+
+A real server and a real Chromium, which both take their share of the machine.  The first result:
+from the address of a scenario that nobody asked before, in a session of its own, until its chart is
+drawn; the browser has the dashboard's scripts.  A change: from the key that ends an input until
+what the page says has changed and it rests.  Beside the clock, which others on the machine slow
+down, stand the seconds of a processor that the server and the browser took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import psutil
+
+from tests.browser.conftest import QUIET, SETTLED, chromium
+from tests.dashboards import Served, served
+
+#: What a quiet machine needs at most, by the clock.
+MOST_FIRST_S, MOST_CHANGE_S = 2.0, 0.5
+_MARK = "<!-- python -m tests.benchmarks.page_timings --write docs/planning.md -->"
+_DRAWN = ".js-plotly-plot .main-svg"
+_INPUTS = itertools.count(1100, 7)
+_SAID = """() => {
+    const state = document.querySelector('[data-testid="stApp"]');
+    const charts = [...document.querySelectorAll('.js-plotly-plot')].map(
+        c => c.data.map(t => [t.name, (t.x || []).length, (t.x || [])[0], (t.y || [])[0]]));
+    const shapes = [...document.querySelectorAll('.js-plotly-plot')].map(
+        c => (c.layout.shapes || []).map(s => [s.x0, s.y0]));
+    const words = document.querySelector('[data-testid="stMain"]').innerText;
+    return [state.dataset.testScriptState, JSON.stringify([charts, shapes, words])];
+}"""
+_CHANGED = f"before => {{ const [s, w] = ({_SAID})(); return s === 'notRunning' && w !== before; }}"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of an input.  label: of the box.  values: to type, in turn.  prices: whether what
+    the page shows is priced anew."""
+
+    words: str
+    label: str
+    values: Sequence[str]
+    prices: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A page with its inputs, and what is changed on it."""
+
+    page: str
+    inputs: Mapping[str, Any]
+    changes: Sequence[Change]
+    points: str = ""  # words that follow the number of points on the page
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Seconds by the clock, and of the processors that the server and the browser took."""
+
+    wall_s: float
+    server_s: float
+    browser_s: float
+
+
+@dataclass(slots=True)
+class Timing:
+    """What the first result and each change of a page took."""
+
+    page: str
+    points: int
+    first: list[Spent] = field(default_factory=list)
+    changes: dict[str, list[Spent]] = field(default_factory=dict)
+
+
+class Clock:
+    """What passes inside a `with` block: by the clock, of the server, of the browser."""
+
+    def __init__(self, server: Served) -> None:
+        self._server = server
+
+    def _now(self) -> tuple[float, float, float]:
+        return time.perf_counter(), self._server.processor_s, self._browser_s()
+
+    def _browser_s(self) -> float:
+        total = 0.0
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if "chrom" in process.name():
+                    times = process.cpu_times()
+                    total += times.user + times.system
+        return total
+
+    def __enter__(self) -> Clock:
+        self._then = self._now()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.spent = Spent(*(b - a for a, b in zip(self._then, self._now(), strict=True)))
+
+
+_SYSTEMS = ("h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "mi300x-192gb")
+_BATCH = Change("batch (sidebar)", "Batch", ("17", "18", "19"), True)
+CASES = (
+    Case(
+        "plan",
+        {"model": "Qwen/Qwen3-235B-A22B", "plan_systems": ("h200-sxm-141gb",), "plan_rate": 40.0,
+         "plan_engines": ("vllm", "sglang", "trtllm"), "plan_weights": ("fp8", "checkpoint")},
+        (Change("TPOT target", "TPOT below [ms]", ("25", "20", "35"), False),),
+        "deployments priced",
+    ),
+    Case(
+        "frontiers",
+        {"model": "Qwen/Qwen3-235B-A22B", "compare": _SYSTEMS, "frontier_devices": 64,
+         "engine": "vllm"},
+        (Change("target as a guide", "Targets as guides",
+                ("tpot < 20ms", "tpot < 30ms", "tpot < 40ms"), False),),
+        "points that run",
+    ),
+    Case("sensitivity", {"model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm"}, (_BATCH,)),
+    Case(
+        "economics",
+        {"model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm", "batch": 16},
+        (Change("rent", "Rent [$/h a device]", ("2", "3", "4"), False), _BATCH),
+    ),
+    Case(
+        "compare",
+        {"model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm", "compare_by": "Systems"},
+        (_BATCH,),
+    ),
+)  # fmt: skip
+
+
+def time_page(browser: Any, server: Served, case: Case, repeats: int = 3) -> Timing:
+    """Open a page as often with a scenario of its own, then change its inputs."""
+    context = browser.new_context(viewport={"width": 1400, "height": 1100})
+    context.set_default_timeout(60_000)
+    tab = context.new_page()
+    _open(tab, server, case)  # the browser compiles the dashboard's scripts
+    timing = Timing(case.page, 0)
+    for _ in range(repeats):
+        timing.first.append(_open(tab, server, case))
+        tab.wait_for_selector(SETTLED)
+    timing.points = _points(tab, case)
+    for change in case.changes:
+        timing.changes[change.words] = [
+            _change(tab, server, change.label, value) for value in change.values
+        ]
+    context.close()
+    return timing
+
+
+def _open(tab: Any, server: Served, case: Case) -> Spent:
+    """Open a scenario that nobody asked before, until its chart is drawn."""
+    tab.goto("about:blank")
+    query = urlencode({**case.inputs, "isl": next(_INPUTS)}, doseq=True)
+    with Clock(server) as clock:
+        tab.goto(f"{server.url}/{case.page}?{query}", wait_until="commit")
+        tab.wait_for_selector(_DRAWN)
+    return clock.spent
+
+
+def _change(tab: Any, server: Served, label: str, value: str) -> Spent:
+    """Type a value into a box, until what the page says has changed and it rests."""
+    box = tab.get_by_label(label, exact=True).first
+    before = tab.evaluate(_SAID)[1]
+    box.fill(value)
+    with Clock(server) as clock:
+        box.press("Enter")
+        tab.wait_for_function(_CHANGED, arg=before)
+    return clock.spent
+
+
+def _points(tab: Any, case: Case) -> int:
+    if not case.points:
+        return 0
+    text = tab.get_by_text(case.points).first.inner_text()
+    return int(text.split(case.points)[0].split()[-1].replace(",", ""))
+
+
+def run(cases: Sequence[Case] = CASES) -> list[Timing]:
+    """Time pages against a server and a browser of their own."""
+    from playwright.sync_api import sync_playwright
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served(Path(folder)) as server,
+        sync_playwright() as playwright,
+    ):
+        browser = playwright.chromium.launch(executable_path=chromium(), args=list(QUIET))
+        found = [time_page(browser, server, case) for case in cases]
+        browser.close()
+    return found
+
+
+def table(timings: Sequence[Timing]) -> str:
+    """Medians as a Markdown table."""
+    lines = [
+        "| page | points | what | by the clock [s] | server [s] | browser [s] |",
+        "|---|---|---|---|---|---|",
+    ]
+    for timing in timings:
+        points = f"{timing.points:,}" if timing.points else "one scenario"
+        rows = {"first result": timing.first, **timing.changes}
+        for at, (words, spent) in enumerate(rows.items()):
+            head = f"{timing.page} | {points}" if not at else " | "
+            lines.append(f"| {head} | {words} | {_medians(spent)} |")
+    return "\n".join(lines)
+
+
+def _medians(spent: Sequence[Spent]) -> str:
+    names = ("wall_s", "server_s", "browser_s")
+    return " | ".join(
+        f"{statistics.median(getattr(one, name) for one in spent):.2f}" for name in names
+    )
+
+
+def write(path: Path, text: str) -> None:
+    """Put the table after its mark in a page of the documentation."""
+    page = path.read_text(encoding="utf-8")
+    head, rest = page.split(_MARK, 1)
+    after = rest.lstrip("\n").partition("\n\n")[2]
+    path.write_text(f"{head}{_MARK}\n{text}\n\n{after}", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", type=Path, help="page of the documentation with the mark")
+    given = parser.parse_args()
+    text = table(run())
+    print(text)
+    if given.write:
+        write(given.write, text)
+
+
+if __name__ == "__main__":
+    main()
