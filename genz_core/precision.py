@@ -39,6 +39,9 @@ _NVFP4 = "NVIDIA NVFP4: blocks of 16, one fp8 scale (the scale per tensor is neg
 _GPTQ = "GPTQ/AWQ checkpoints: groups of 128, one 16-bit scale and one 4-bit zero point"
 _W4A8 = "TensorRT-LLM W4A8_AWQ: weights as AWQ's, inputs quantised to fp8 at each product"
 _PACKED = "compressed-tensors checkpoints: groups of 32, one 16-bit scale (no zero points)"
+_GPTQ3 = "GPTQ checkpoints of 2 and 3 bits: groups of 128, one 16-bit scale, one zero point"
+_TERNARY = "BitNet b1.58 (arXiv:2504.12285): four weights packed in a byte, a scale per tensor"
+_FP6 = "FP6-LLM (arXiv:2401.14112): e3m2, one 16-bit scale a channel; products in 16 bit"
 _GGML = "ggml block layouts, ggml-common.h: bytes of a block / elements of a block"
 _LLAMA_CPP = "llama.cpp tools/quantize README, Llama-3.1-8B: bits per weight of the mixture"
 
@@ -57,6 +60,13 @@ _FORMATS = (
     NumberFormat("int8", 8, "bf16", "one scale per channel"),
     NumberFormat("int4", 4 + (16 + 4) / 128, "bf16", _GPTQ),
     NumberFormat("w4a8", 4 + (16 + 4) / 128, "fp8", _W4A8),
+    NumberFormat("int3", 3 + (16 + 3) / 128, "bf16", _GPTQ3),
+    NumberFormat("int2", 2 + (16 + 2) / 128, "bf16", _GPTQ3),
+    NumberFormat("ternary", 2, "bf16", _TERNARY),
+    NumberFormat("fp6", 6, "bf16", _FP6),
+    NumberFormat("mxfp6", 6 + 8 / 32, "fp8", _OCP),
+    NumberFormat("tq1_0", 54 * 8 / 256, "fp16", _GGML),
+    NumberFormat("tq2_0", 66 * 8 / 256, "fp16", _GGML),
     NumberFormat("int4_g32", 4 + 16 / 32, "bf16", _PACKED),
     NumberFormat("mxfp4", 4 + 8 / 32, "bf16", _OCP),
     NumberFormat("nvfp4", 4 + 8 / 16, "fp4", _NVFP4, cache="fp8"),  # ModelOpt's default on export
@@ -89,6 +99,15 @@ _FORMATS = (
 FORMATS: Mapping[str, NumberFormat] = {fmt.name: fmt for fmt in _FORMATS}
 
 _ALIASES: Mapping[str, str] = {
+    "bitnet": "ternary",
+    "b1.58": "ternary",
+    "1.58bit": "ternary",
+    "i2_s": "ternary",
+    "w2a16": "int2",
+    "w3a16": "int3",
+    "fp6_e3m2": "fp6",
+    "mxfp6_e3m2": "mxfp6",
+    "mxfp6_e2m3": "mxfp6",
     "bfloat16": "bf16",
     "float16": "fp16",
     "half": "fp16",

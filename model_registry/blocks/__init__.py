@@ -12,6 +12,7 @@ from model_registry.blocks import (
     gated,
     latent,
     recurrence,
+    rwkv,
     shared,
 )
 
@@ -24,5 +25,6 @@ __all__ = [
     "gated",
     "latent",
     "recurrence",
+    "rwkv",
     "shared",
 ]

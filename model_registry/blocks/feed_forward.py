@@ -50,6 +50,9 @@ def _dense(module: str, role: str, block: FeedForward, frame: DeviceFrame, prefi
     act = gated_activation if block.gated else activation
     name = "act_mul" if block.gated else "act"
     acted = act(f"{prefix}{name}", frame.tokens, width, frame.plain, **frame.at(module))
+    normed: Ops = ()
+    if block.inner_norm:
+        normed = (frame.small_norm(f"{prefix}inner_norm", frame.tokens, width, module),)
     if block.activation_weights:
         acted = with_small_weights(acted, float(block.activation_weights))
     return (
@@ -57,6 +60,7 @@ def _dense(module: str, role: str, block: FeedForward, frame: DeviceFrame, prefi
             f"{prefix}{up_name}", f"{role}.up", gated * width, hidden, module=module, bias=bias
         ),
         acted,
+        *normed,
         frame.linear(f"{prefix}down_proj", f"{role}.down", hidden, width, module=module, bias=bias),
     )
 

@@ -72,7 +72,8 @@ _ALGORITHMS: Mapping[str, str] = {
 }
 
 
-_METHODS = ("fp8", "mxfp4", "awq", "gptq", "bitsandbytes", "compressed-tensors", "modelopt")
+_METHODS = ("fp8", "mxfp4", "awq", "gptq", "bitsandbytes", "compressed-tensors", "modelopt",
+            "bitnet")  # fmt: skip
 
 
 def _algorithm(name: object) -> str:
@@ -126,7 +127,9 @@ def _grid(weights: RawConfig) -> str:
         return "fp8_block" if weights.get("strategy") == "block" else "fp8"
     if kind == "float" and bits == 4:
         return "mxfp4" if group == 32 else "nvfp4"
-    if kind == "int" and bits in (4, 8):
+    if kind == "float" and bits == 6:
+        return "mxfp6" if group == 32 else "fp6"
+    if kind == "int" and bits in (2, 3, 4, 8):
         return "int4_g32" if (bits, group) == (4, 32) else f"int{bits}"
     raise UnknownPrecision("quantisation", f"{bits}-bit {kind}", FORMATS)
 
@@ -182,6 +185,8 @@ def _plain(config: RawConfig, method: str) -> Scheme:
         base = "mxfp4"
     elif method == "bitsandbytes":
         base = "int8" if config.get("load_in_8bit") else "int4"
+    elif method == "bitnet":
+        base = "ternary"
     elif method in ("awq", "gptq", "auto-round", "autoround"):
         base = _grid({**config, "num_bits": bits, "type": "int"})
     else:

@@ -27,7 +27,12 @@ from model_registry.spec.mixers import (
 )
 from model_registry.spec.model import Block, Layer, Mixer, ModelSpec, SideBySide
 from model_registry.spec.norms import Norm
-from model_registry.spec.recurrences import GatedRecurrence, LightningAttention, ShortConvolution
+from model_registry.spec.recurrences import (
+    GatedRecurrence,
+    LightningAttention,
+    RwkvMixer,
+    ShortConvolution,
+)
 from model_registry.spec.towers import Projection, SamStage, VisionTower
 
 __all__ = [
@@ -57,6 +62,7 @@ __all__ = [
     "ModelSpec",
     "Norm",
     "Projection",
+    "RwkvMixer",
     "SamStage",
     "SequenceTables",
     "SharedTransformer",

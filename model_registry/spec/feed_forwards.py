@@ -13,6 +13,7 @@ class FeedForward:
     """A dense feed-forward: up (and gate), activation, down.
 
     activation_weights: numbers that the activation learns (xIELU has two).
+    inner_norm: a norm in front of the last product.
     """
 
     module: ClassVar[str] = "mlp"
@@ -20,6 +21,7 @@ class FeedForward:
     gated: bool = True
     bias: bool = False
     activation_weights: int = 0
+    inner_norm: bool = False
 
     def limits(self) -> tuple[SplitLimit, ...]:
         """tp divides its columns."""

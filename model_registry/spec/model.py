@@ -27,12 +27,18 @@ from model_registry.spec.mixers import (
     SharedTransformer,
 )
 from model_registry.spec.norms import Norm
-from model_registry.spec.recurrences import GatedRecurrence, LightningAttention, ShortConvolution
+from model_registry.spec.recurrences import (
+    GatedRecurrence,
+    LightningAttention,
+    RwkvMixer,
+    ShortConvolution,
+)
 from model_registry.spec.towers import VisionTower
 
 Mixer = (
     Attention
     | CrossAttention
+    | RwkvMixer
     | LatentAttention
     | CompressedAttention
     | SharedTransformer

@@ -64,3 +64,25 @@ class GatedRecurrence:
     def limits(self) -> tuple[SplitLimit, ...]:
         """tp divides the blocks of its gates."""
         return (SplitLimit("tp", self.heads, "recurrence heads"),)
+
+
+@dataclass(frozen=True, slots=True)
+class RwkvMixer:
+    """RWKV-7's time mixing: a generalised delta rule with a decay for every channel.
+
+    decay_rank, rate_rank, value_rank, gate_rank: of the low-rank projections to decays, rates of
+    learning, shares of an earlier layer's values (0 for none) and the output gate.
+    Source: arXiv:2503.14456, section 4 and appendix F.
+    """
+
+    module: ClassVar[str] = "linear_attention"
+    heads: int
+    head_dim: int
+    decay_rank: int
+    rate_rank: int
+    value_rank: int
+    gate_rank: int
+
+    def limits(self) -> tuple[SplitLimit, ...]:
+        """tp divides its heads."""
+        return (SplitLimit("tp", self.heads, "linear-attention heads"),)

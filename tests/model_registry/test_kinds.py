@@ -31,10 +31,8 @@ OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "Longformer": (
         {"model_type": "longformer", "architectures": ["LongformerForMaskedLM"]}, "encoder-only"),
     "DeBERTa": ({"model_type": "deberta-v2"}, "encoder-only"),
-    "LLaDA": (
-        {"model_type": "llada", "architectures": ["LLaDAModelLM"]}, "diffusion language model"),
-    "Dream": (
-        {"model_type": "Dream", "architectures": ["DreamModel"]}, "diffusion language model"),
+    "SDAR": (
+        {"model_type": "sdar", "architectures": ["SDARForCausalLM"]}, "diffusion language model"),
     "ViT": ({"model_type": "vit"}, "vision front end"),
     "CLIP": (
         {"model_type": "clip", "text_config": {"model_type": "clip_text_model"}},
@@ -121,8 +119,7 @@ def test_a_damaged_config_is_read_or_refused_in_a_sentence(damage: dict[str, Any
         ("google/t5gemma-9b-9b", "encoder-decoder"),
         ("microsoft/deberta-v3-large", "encoder-only"),
         ("FacebookAI/roberta-large", "encoder-only"),
-        ("GSAI-ML/LLaDA-8B-Instruct", "diffusion language model"),
-        ("Dream-org/Dream-v0-Instruct-7B", "diffusion language model"),
+        ("inclusionAI/LLaDA2.0-mini", "diffusion language model"),
     ],
 )
 def test_well_known_names_of_other_kinds_say_what_they_are(name: str, kind: str) -> None:

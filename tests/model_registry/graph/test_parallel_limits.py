@@ -26,6 +26,7 @@ from model_registry.spec import (
     Mamba2,
     Mixture,
     ModelSpec,
+    RwkvMixer,
     SharedTransformer,
     ShortConvolution,
     ShortcutMixture,
@@ -38,6 +39,7 @@ from tests.model_registry.shared_models import built
 LIMITS: list[tuple[Block, set[str]]] = [
     (Attention(32, 8, 128), {"tp: 32 attention heads", "tp: 8 KV heads, copied"}),
     (CrossAttention(20, 20, 64), {"tp: 20 attention heads", "tp: 20 KV heads, copied"}),
+    (RwkvMixer(32, 64, 96, 96, 64, 256), {"tp: 32 linear-attention heads"}),
     (LatentAttention(128, 1536, 512, 128, 64, 128), {"tp: 128 attention heads"}),
     (
         CompressedAttention(64, 512, 1024, 64, 128, 4, 8, 1024),

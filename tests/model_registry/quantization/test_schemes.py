@@ -221,7 +221,7 @@ def test_nemotron_3_nano_leaves_the_layers_before_attention_at_16_bit() -> None:
     ("block", "words"),
     [
         ({"quant_method": "aqlm"}, "quantisation method 'aqlm'"),
-        ({"quant_method": "gptq", "bits": 3}, "3-bit int"),
+        ({"quant_method": "gptq", "bits": 5}, "5-bit int"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP3"}, "algorithm 'NVFP3'; near: nvfp4"),
         ({"config_groups": {"g": {"weights": {"num_bits": 7, "type": "int"}}}}, "7-bit int"),
     ],
