@@ -56,6 +56,11 @@ def asked(setup: Setup) -> Asked:
 def chosen_systems(key: str, setup: Setup, most: int = _MOST_SYSTEMS) -> list[str]:
     """Draw the box of systems; returns the chosen ones, the sidebar's where none is."""
     names = [*own_definitions.own_texts("systems"), *hardware_db.names()]
+    typed = st.query_params.get_all(key)
+    if any("," in text for text in typed):  # "a,b,c" as well as "a" and "b" and "c"
+        named = [name.strip() for text in typed for name in text.split(",")]
+        st.query_params[key] = named
+        st.session_state[key] = [name for name in named if name in names]
     chosen = st.multiselect(
         "Systems", names, key=key, bind="query-params", max_selections=most, width=420,
         placeholder=f"as in the sidebar: {setup.scenario.system}",

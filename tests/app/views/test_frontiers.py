@@ -32,3 +32,9 @@ def test_what_never_fits_is_said():
     app = opened("frontiers", model="meta-llama/Llama-3.1-405B", frontier_devices=1)
     assert not app.exception
     assert "nothing fits" in app.warning[0].value
+
+
+def test_an_address_may_name_systems_apart_by_commas():
+    app = opened("frontiers", compare="h100-sxm5-80gb,h200-sxm-141gb", engine="vllm")
+    assert not app.exception
+    assert app.multiselect(key="compare").value == ["h100-sxm5-80gb", "h200-sxm-141gb"]
