@@ -36,7 +36,7 @@ class Asked:
     model_config: text of a config.json, "" to look the name up.  systems: names, each with the
     text of its YAML or "".  load: "rate" or "concurrency", amount: of it.  target, rank,
     confidence: see `ridgeline.plan`.  simulate: whether the best are simulated though no target is
-    on a percentile.  engines, weights, kinds, speculation: empty for all, the
+    on a percentile.  pays: see there.  engines, weights, kinds, speculation: empty for all, the
     checkpoint's, or none.  shape: what requests share.  lora: rank and number of adapters, 0 for
     none.  offload: what the host may hold.  prices: rent of a device [USD per hour] by system.
     own_folder, own_edition: the visitor's files, which tell apart what is cached.
@@ -53,6 +53,7 @@ class Asked:
     rank: str = ""
     confidence: float = 0.0
     simulate: bool = False
+    pays: bool = False
     devices: tuple[int, int] = (1, 64)
     engines: tuple[str, ...] = ()
     weights: tuple[str, ...] = ("",)
@@ -70,7 +71,7 @@ class Asked:
     @property
     def untargeted(self) -> Asked:
         """The same without what only chooses among priced candidates."""
-        return replace(self, target="", rank="", confidence=0.0, simulate=False)
+        return replace(self, target="", rank="", confidence=0.0, simulate=False, pays=False)
 
     @property
     def is_quick(self) -> bool:
@@ -104,7 +105,14 @@ class Asked:
         targets = parse_targets(self.target)
         simulated = self.simulate or any(target.figure.percentile for target in targets)
         return Question(
-            model, space, demand, targets, self.rank, self.confidence, simulate=simulated
+            model,
+            space,
+            demand,
+            targets,
+            self.rank,
+            self.confidence,
+            simulate=simulated,
+            pays=self.pays,
         )
 
 

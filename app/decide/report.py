@@ -15,6 +15,7 @@ from app.decide import svg
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points, shape
 from app.planning.answer import Answer
+from app.planning.wording import chance
 from app.wording import quantities
 from app.wording.tables import to_json
 from genz_core.cells import markdown_cell
@@ -58,7 +59,6 @@ def short(plan: Named) -> str:
 
 def plan_words(plan: Named) -> dict[str, Any]:
     """A plan's row for a reader: figures with intervals, margins, probability."""
-    chance = plan["probability"]
     margins = [
         f"{name} {quantities.percent(share)}"
         for name, share in plan["margins"].items()
@@ -73,7 +73,7 @@ def plan_words(plan: Named) -> dict[str, Any]:
         "$/Mtok out": quantities.dollars(cost) if cost else None,
         "$/h": quantities.dollars(plan["usd_per_hour"]) if cost else None,
         "margin": ", ".join(margins) or "–",
-        "probability": quantities.NOT_VALIDATED if chance is None else quantities.percent(chance),
+        "probability": chance(plan),
         "utilisation": quantities.percent(plan["utilisation"]),
     }
 

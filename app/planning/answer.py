@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from app.planning.changes import Change, changes
 from app.planning.measurement import Measurement, next_measurement
+from app.planning.pays import Pays, pays
 from app.planning.search import Found, Priced, Question, fewest_devices, search
 from app.planning.shortlist import Shortlist, shortlist
 from app.planning.why_not import Loser, losers
@@ -25,8 +26,8 @@ class Answer:
     """What a question comes to.
 
     model: as it was asked.  found: every candidate.  short: the plans.  fewest: candidate with
-    the fewest devices that meets the targets, None without.  losers, changes, measurement: see
-    their modules.
+    the fewest devices that meets the targets, None without.  losers, changes, measurement, pays:
+    see their modules.
     """
 
     model: str
@@ -37,6 +38,7 @@ class Answer:
     changes: tuple[Change, ...]
     measurement: Measurement | None
     notes: tuple[str, ...]
+    pays: tuple[Pays, ...] = ()
 
 
 def answer(
@@ -72,6 +74,7 @@ def answer(
         tuple(changed),
         _measurement(found, short, model),
         (*_NOTES, *_unpriced(found)),
+        tuple(pays(found, short)) if question.pays else (),
     )
 
 

@@ -65,6 +65,7 @@ def question(model: Any, **given: Any) -> Question:
         confidence,
         top,
         bool(given["simulate"]),
+        bool(given["pays"]),
     )
 
 

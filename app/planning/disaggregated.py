@@ -14,6 +14,7 @@ from app.planning.candidates import CHOICES, COLUMNS, Candidates, economy_column
 from app.planning.demand import Demand
 from app.planning.families import Family
 from app.planning.space import Space, shapes
+from app.scenario.drafting import drafted
 from app.scenario.scenario import Resolved
 from app.simulation.disaggregation import stated_link
 from genz_core.deployment import Deployment
@@ -30,6 +31,7 @@ from genz_core.serving.pools import (
     prefill_workers,
 )
 from genz_core.serving.room import sequences_that_fit
+from genz_core.speculative import steps_per_token
 from genz_core.types import Array, Parallelism, System, Workload
 from genz_core.workload import OUT_OF_MEMORY
 
@@ -39,18 +41,21 @@ _NAMES = ("tp", "pp", "dp", "ep")
 def pairs(found: Sequence[Family], space: Space) -> Iterator[Family]:
     """Families with prompts on workers of their own: one engine and one cache format for both.
 
-    Both are of one system unless `cross_systems` is asked for.
+    Both are of one system unless `cross_systems` is asked for.  Where decode workers draft, those
+    that read prompts fill the cache of the draft, too.
     """
-    plain = [family for family in found if family.speculation is None and not family.spill]
-    for first, second in product(plain, plain):
+    decoding = [family for family in found if not family.spill]
+    plain = [family for family in decoding if family.speculation is None]
+    for first, second in product(plain, decoding):
         same_engine = first.resolved.engine.name == second.resolved.engine.name
         same_cache = first.resolved.model.precision.kv == second.resolved.model.precision.kv
         same_system = first.system.slug == second.system.slug
         if same_engine and same_cache and (same_system or space.cross_systems):
+            drafting = second.drafting
             yield replace(
                 second,
                 kind="disaggregated",
-                prefill=first.resolved,
+                prefill=drafted(first.resolved, drafting) if drafting else first.resolved,
                 prefill_weights=first.weights,
             )
 
@@ -64,6 +69,8 @@ def price(family: Family, space: Space, demand: Demand) -> Candidates:
     assert family.prefill is not None
     if demand.mean_osl <= 1.0:
         return aggregated.empty(family)
+    if family.speculation is not None and demand.shape.branches > 1:
+        raise InvalidValue("several drafted answers to one prompt are not priced")
     engine = family.resolved.engine.name
     decode = _one_stage(shapes(family.resolved.model, family.system, space, engine), space)
     prefill = _of_prefill(shapes(family.prefill.model, family.prefill.system, space, engine), space)
@@ -138,7 +145,8 @@ def of_table(
     isl, osl, sharing = demand.mean_isl, demand.mean_osl, demand.sharing
     reader, writer = _deployment(family.prefill), _deployment(family.resolved)
     readers = prefill_workers(reader, _split(prefill), isl, demand.cached)
-    writers = decode_workers(writer, _split(decode), isl, osl, osl - 1.0, sharing)
+    steps = (osl - 1.0) * float(steps_per_token(family.resolved.model, osl))
+    writers = decode_workers(writer, _split(decode), isl, osl, steps, sharing)
     first, second = table[0].astype(np.intp), table[1].astype(np.intp)
     each = [d[0] * d[1] * d[2] for d in (prefill, decode)]
     counts = (table[2] * each[0][first], table[3] * each[1][second])

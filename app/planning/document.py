@@ -38,6 +38,7 @@ def document(answer: Answer) -> dict[str, Any]:
             for c in answer.changes
         ],
         "measurement": _measurement(answer),
+        "pays": [{"words": one.words, "rows": one.rows()} for one in answer.pays],
         "left_out": [{"what": left.what, "why": left.why} for left in found.left_out],
         "notes": list(answer.notes),
     }
@@ -59,6 +60,7 @@ def plan_row(answer: Answer, plan: Plan) -> dict[str, Any]:
     return {
         **deployment_row(candidates, plan.at),
         "probability": _number(plan.probability),
+        "probability_validated": family.validated,
         "margins": {
             target.figure.name: _number(target.margin(row[target.figure.column]))
             for target in answer.found.ranking.targets

@@ -28,6 +28,9 @@ from genz_core.types import Model, System
 from hardware_db.intervals import Interval
 from model_registry.finding.sources import ModelSource
 
+#: Times that the logarithm of an interval is wider for kinds that nobody measured: judgement.
+_WIDER = 2.0
+
 
 @dataclass(frozen=True, slots=True)
 class Family:
@@ -66,6 +69,23 @@ class Family:
         return {name: known[name] for name in ("ttft_s", "tpot_s")}
 
     @property
+    def error_model(self) -> Mapping[str, Interval | None]:
+        """The intervals that probabilities rest on.
+
+        Where nothing measured validates the kind: those of plain deployments of its engine there,
+        their logarithms `_WIDER` times as wide, an assumption.
+        """
+        if all(self.intervals.values()):
+            return self.intervals
+        known = of_load(self.resolved.system, self.resolved.engine)
+        return {name: _widened(known[name]) for name in ("ttft_s", "tpot_s")}
+
+    @property
+    def validated(self) -> bool:
+        """Whether measured runs validate the kind."""
+        return all(self.intervals.values())
+
+    @property
     def formats(self) -> dict[str, str]:
         """Formats of the bulk of the weights and of the cache."""
         model = self.resolved.model
@@ -87,6 +107,12 @@ class Family:
         if self.spill:
             parts.append(f"{self.spill} offloaded to the host")
         return ", ".join(parts)
+
+
+def _widened(known: Interval | None) -> Interval | None:
+    if known is None:
+        return None
+    return Interval(known.low**_WIDER, known.high**_WIDER, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 An interval is 80 % of measured over predicted on points that fitted nothing.  Its logarithm is
 taken as normal between the ends, a tenth of the mass beyond either.  TTFT and TPOT err on their
 own; what follows from TPOT (throughput, cost, the highest rate) errs with it.
+Kinds that no measurement validates have twice the spread of plain deployments, an assumption.
 `app.planning.reliability` shows how often targets were met by what probability.
 """
 
@@ -35,10 +36,10 @@ def probability_below(slack: Array, interval: Interval) -> Array:
 
 
 def meets(candidates: Candidates, targets: tuple[Target, ...], demand: Demand) -> Array:
-    """P(all targets are met and the load is sustained), [candidates]; NaN where not validated."""
+    """P(all targets are met and the load is sustained), [candidates]; NaN without any interval."""
     result = np.full(len(candidates), np.nan)
     for number, family in enumerate(candidates.families):
-        known = family.intervals
+        known = family.error_model
         ttft, tpot = known["ttft_s"], known["tpot_s"]
         if ttft is None or tpot is None:
             continue

@@ -10,9 +10,9 @@ from app.planning import answer as answers
 from app.planning import ask
 from app.planning.answer import Answer, Progress
 from app.planning.document import document
+from app.planning.wording import chance
 from app.scenario.local_files import model_source, system_source
 from app.scenario.results import ResultTable, preview
-from app.wording import quantities
 
 #: Columns of a plan that fit a line.
 BRIEF = (
@@ -79,8 +79,7 @@ def brief(plan: Mapping[str, Any]) -> dict[str, Any]:
     row = {name: plan[name] for name in BRIEF}
     pool = plan["prefill"]
     row["prefill"] = f"{pool['workers']} x tp{pool['tp']} {pool['system']}" if pool else ""
-    chance = plan["probability"]
-    row["probability"] = "not validated" if chance is None else quantities.percent(chance)
+    row["probability"] = chance(plan)
     return row
 
 

@@ -28,6 +28,7 @@ class Question:
 
     by: figure that orders the plans, "" for cost.  confidence: least probability that targets are
     met.  top: plans to show.  simulate: whether the best are simulated for their percentiles.
+    pays: whether drafts and prompts read apart are compared by load with doing without.
     """
 
     model: ModelSource | Model
@@ -38,6 +39,7 @@ class Question:
     confidence: float = 0.0
     top: int = 5
     simulate: bool = True
+    pays: bool = False
 
 
 @dataclass(frozen=True, slots=True)

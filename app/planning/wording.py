@@ -12,7 +12,22 @@ _MOST_OTHERS = 8
 
 def sentences(named: Mapping[str, Any]) -> list[str]:
     """Lines on the best plan, the others, and what would help; of `document.document`."""
-    return [*_best(named), *_others(named), *_help(named)]
+    return [*_best(named), *_others(named), *_pays(named), *_help(named)]
+
+
+def chance(plan: Mapping[str, Any]) -> str:
+    """The probability of a plan, and whether measurements validate its kind."""
+    if plan["probability"] is None:
+        return quantities.NOT_VALIDATED
+    shown = quantities.percent(plan["probability"])
+    return shown if plan["probability_validated"] else f"{shown}, {quantities.NOT_VALIDATED}"
+
+
+def _pays(named: Mapping[str, Any]) -> Iterator[str]:
+    if named["pays"]:
+        yield "\nwhere it pays, by load:"
+    for one in named["pays"]:
+        yield f"  {one['words']}"
 
 
 def _best(named: Mapping[str, Any]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from genz_core.deployment import Deployment
+from genz_core.deployment import Deployment, run_facts
 from genz_core.serving.disaggregation import queue_s
 from genz_core.serving.room import sequences_that_fit
 from genz_core.serving.sharing import ALONE, Sharing
@@ -21,6 +21,7 @@ from genz_core.workload import decode_step, mixed
 
 _RUNNING = 48  # numbers of sequences that a decode worker is priced at
 _HALVINGS = 48
+_ANSWER = 256.0  # tokens out of the loads whose runs correct the reading of prompts
 _FULL = 1.0 - 1e-9
 
 
@@ -44,7 +45,7 @@ class PrefillWorkers:
 class DecodeWorkers:
     """Workers that write answers.
 
-    running: sequences, answers_per_s: completed with so many, bound_s: least time of the step,
+    running: sequences, answers_per_s: completed with so many, bound_s: least time of a token,
     [numbers, shapes], none at first.  most_running, cache_bytes, memory_bytes, fits: [shapes], as
     of `PrefillWorkers`.
     """
@@ -102,7 +103,8 @@ def _reading(
     cached = np.repeat(starts, size)
     group = Group(np.tile(sequences, times), new, cached, prompt=part[1])
     step = mixed(deployed.model, deployed.system, [group], lanes, deployed.engine)
-    share, scale = deployed.engine.prefill_share, deployed.engine.recipe.tpot_scale
+    share = deployed.engine.prefill_share
+    scale = _measured(deployed, lanes, part[1], _ANSWER, np.ones(new.size))
     latency = ((step.total_s - step.host_s) * share + step.host_s) * scale
     staged = np.maximum(step.stage_s * share, step.host_s) * scale
 
@@ -110,7 +112,8 @@ def _reading(
         return np.asarray(values.reshape(times, size).sum(0))
 
     whole = summed(latency)
-    return whole, (whole, summed(staged)), summed(step.bound_total_s)
+    least = summed(step.bound_total_s)
+    return np.maximum(whole, least), (whole, summed(staged)), least
 
 
 def decode_workers(
@@ -141,10 +144,12 @@ def decode_workers(
         _tiled(split, _RUNNING),
         engine,
     )
-    seconds = (step.total_s * engine.recipe.tpot_scale).reshape(_RUNNING, size)
+    least = step.bound_total_s.reshape(_RUNNING, size)
+    measured = _measured(deployed, _tiled(split, _RUNNING), isl, osl, running.ravel())
+    seconds = np.maximum((step.total_s * measured).reshape(_RUNNING, size), least)
     none = np.zeros((1, size))
     answers = running / (max(steps, 1e-9) * seconds)
-    least = step.bound_total_s.reshape(_RUNNING, size)
+    least = least * steps / max(osl - 1.0, 1.0)
     return DecodeWorkers(
         running=np.concatenate([none, running]),
         answers_per_s=np.concatenate([none, np.maximum.accumulate(answers)]),
@@ -154,6 +159,21 @@ def decode_workers(
         memory_bytes=single.total_bytes + single.kv_bytes * (most / ranks - 1.0),
         fits=fit >= 1.0,
     )
+
+
+def _measured(
+    deployed: Deployment, split: Parallelism, isl: float, osl: float, running: Array
+) -> Array:
+    """Measured over priced time of a step, as `loops` has it of replicas, [configs]."""
+    engine = deployed.engine
+    scale = np.full(running.shape, engine.recipe.tpot_scale)
+    if engine.neighbours is None:
+        return scale
+    degrees = (split.tp, split.pp, split.dp, split.ep)
+    columns = [np.broadcast_to(column, running.shape) for column in (isl, osl, running, *degrees)]
+    facts = run_facts(engine, deployed.model, deployed.system)
+    sizes = np.stack(columns, axis=-1)
+    return np.asarray(scale * np.exp(engine.neighbours.correction("tpot_s", facts, sizes).log))
 
 
 def _tiled(split: Parallelism, times: int) -> Parallelism:

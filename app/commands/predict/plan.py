@@ -98,6 +98,9 @@ def plan(
             callback=opt.writable_file,
         ),
     ] = None,
+    pays: Annotated[
+        bool, typer.Option("--pays", help="Also say at which load drafts and pools stop paying.")
+    ] = False,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:

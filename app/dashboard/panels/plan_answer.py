@@ -18,6 +18,7 @@ from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points, shape
 from app.planning.answer import Answer
 from app.planning.document import deployment_row
+from app.planning.wording import chance
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -74,12 +75,12 @@ def _best(named: Named) -> None:
         card("Devices", str(best["devices"]), f"fewest that do: {fewest['devices']}",
              f"All targets are met on {fewest['devices']} × {plain(fewest['system'])}, with "
              f"{plain(fewest['engine'])}.")  # fmt: skip
-        chance = best["probability"]
         card(
             "Meets all targets",
-            quantities.NOT_VALIDATED if chance is None else quantities.percent(chance),
+            chance(best),
             ", ".join(named["targets"]) or "no targets",
-            "Probability from the intervals of held-out measurements.",
+            "Probability from the intervals of held-out measurements; of a kind that nothing "
+            "validates, from intervals twice as wide.",
         )
     st.caption(
         f"{named['deployments']:,} deployments priced, {named['meet_targets']:,} meet the targets; "
@@ -203,6 +204,9 @@ def _others(named: Named) -> None:
         st.dataframe(pd.DataFrame(rows), hide_index=True, height="content", key="plan_others")
     else:
         st.caption("Nothing else was tried: add systems, engines or formats.")
+    for at, one in enumerate(named["pays"]):
+        st.markdown(f"{plain(one['words'])}.")
+        st.dataframe(pd.DataFrame(one["rows"]), hide_index=True, height=220, key=f"plan_pays_{at}")
 
 
 def _measure(named: Named) -> None:

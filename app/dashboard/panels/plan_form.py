@@ -163,6 +163,10 @@ def _more(targets: str) -> Asked:
         "Simulate the best", key="plan_simulate", bind="query-params",
         help="Request by request, for percentiles; always where a target is on one.",
     )  # fmt: skip
+    where = st.toggle(
+        "Where drafts and pools pay", key="plan_pays", bind="query-params",
+        help="Also compares them by load with doing without; takes some seconds.",
+    )  # fmt: skip
     extra = st.text_input(
         "More targets", key="plan_targets", bind="query-params",
         placeholder="ttft_p99 < 1s, joules_per_token < 2, output_tokens_per_s > 5000",
@@ -170,7 +174,7 @@ def _more(targets: str) -> Asked:
     return Asked(
         model="", systems=(), target=", ".join(filter(None, (targets, extra))),
         rank="" if rank == "cost" else str(rank), confidence=confidence / 100.0,
-        simulate=simulate,
+        simulate=simulate, pays=where,
         length_ratio=ratio, devices=_range(devices), engines=tuple(engines),
         weights=tuple("" if w == FORMATS[0] else w for w in weights) or ("",),
         kinds=tuple(kinds) or ("aggregated",), speculation=tuple(drafts),

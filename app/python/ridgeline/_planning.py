@@ -42,6 +42,7 @@ def plan(
     price: str | Mapping[str, float] = "",
     top: int = 5,
     simulate: bool = True,
+    pays: bool = False,
 ) -> Planned:  # fmt: skip
     """Find the deployments that serve a load within targets, best first.
 
@@ -72,6 +73,7 @@ def plan(
             nothing there.
         price: rent of a device by system [USD per hour], "h200=3.5".
         top: plans to show.  simulate: whether these are simulated for their percentiles.
+        pays: whether to say at which load drafts and prompts read apart stop paying.
 
     Returns:
         The plans as a table, and in `to_dict()` why the others lose, what would have to change

@@ -56,7 +56,8 @@ def test_the_best_pair_is_that_of_looking_at_each(demand):
     assert good and sorted(np.flatnonzero(found.feasible)) == good
     best = min(good, key=lambda at: columns["usd_per_mtok"][at])
     assert columns["usd_per_mtok"][found.order[0]] == pytest.approx(columns["usd_per_mtok"][best])
-    assert np.all(np.isnan(found.probability))
+    assert np.all(np.isfinite(found.probability))
+    assert not any(family.validated for family in found.candidates.families)
 
 
 def test_pools_of_two_systems_are_tried_when_asked_for():
@@ -81,7 +82,7 @@ def test_a_disaggregated_plan_says_what_both_pools_are_and_that_nothing_validate
     assert best["devices"] == pool["workers"] * pool["tp"] * pool["pp"] * pool["dp"] + (
         best["replicas"] * best["tp"] * best["pp"] * best["dp"]
     )
-    assert best["probability"] is None and best["not_validated"] == "ttft_s tpot_s"
+    assert best["probability_validated"] is False and best["not_validated"] == "ttft_s tpot_s"
     assert best["launch"].count("vllm serve") == pool["workers"] + best["replicas"]
     assert "NixlConnector" in best["launch"]
     assert best["simulated_tpot_s"] == pytest.approx(best["tpot_s"], rel=0.3)

@@ -44,7 +44,8 @@ def test_a_session_reads_the_new_tokens_of_a_turn():
 def test_found_prefixes_make_plans_cheaper_and_nothing_claims_to_have_measured_them(plain):
     found = plan(prefix_hits=0.75)
     assert found.best["usd_per_mtok"] < plain.best["usd_per_mtok"]
-    assert all(row["probability"] is None for row in found.rows)
+    assert not any(row["probability_validated"] for row in found.rows)
+    assert all("ttft_s" in row["not_validated"] for row in found.rows)
     assert found.best["beyond_measurements"] == ["75% of each prompt in the cache"]
     assert "validates" in found.measurement["words"]
     assert found.to_dict()["demand"]["prefix_hits"] == 0.75
