@@ -9,7 +9,6 @@ from app.dashboard import cached, garbage, sidebar, visitor
 
 HERE = Path(__file__).parent
 
-st.set_page_config(page_title="Ridgeline", page_icon=str(HERE / "icon.svg"), layout="wide")
 st.logo(str(HERE / "logo.svg"), size="large", icon_image=str(HERE / "icon.svg"))
 
 
@@ -54,6 +53,9 @@ garbage.freeze_survivors()
 visitor.admit()
 cached.clear_stale_caches()
 chosen = st.navigation(pages, position="top")
+st.set_page_config(
+    page_title=f"{chosen.title} · Ridgeline", page_icon=str(HERE / "icon.svg"), layout="wide"
+)
 with visitor.library():
     sidebar.sidebar()
     chosen.run()

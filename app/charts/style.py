@@ -153,6 +153,21 @@ def _luminance(color: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
+def printable(document: str) -> str:
+    """A figure's JSON in the colours of paper, whichever look it was drawn in."""
+    for name in ("paper", "ink", "faint", "grid", "rest", "panel", "alarm", "good"):
+        document = document.replace(getattr(DARK, name), getattr(LIGHT, name))
+    for dark, light in zip(DARK.classes, LIGHT.classes, strict=True):
+        document = document.replace(dark, light)
+        document = document.replace(_rgba(dark), _rgba(light))
+    return document.replace(_rgba(DARK.good), _rgba(LIGHT.good))
+
+
+def _rgba(color: str) -> str:
+    """The beginning of `translucent` of a colour."""
+    return translucent(color, 1.0).removesuffix("1.0)")
+
+
 def look(appearance: str | None) -> Look:
     """The look of an appearance, "light" or "dark"; light where it is unknown."""
     return DARK if appearance == "dark" else LIGHT
@@ -181,7 +196,16 @@ def template(look: Look) -> dict[str, Any]:
     """
     layout: dict[str, Any] = dict(
         font={"family": FONT, "size": 13, "color": look.ink},
-        title={"font": {"size": 15, "color": look.ink}, "x": 0, "xanchor": "left", "xref": "paper"},
+        title={
+            "font": {"size": 15, "color": look.ink},
+            "x": 0,
+            "xanchor": "left",
+            "xref": "paper",
+            "yref": "container",
+            "y": 1,
+            "yanchor": "top",
+            "pad": {"t": 24},
+        },
         paper_bgcolor=look.paper,
         plot_bgcolor=look.paper,
         colorway=list(look.classes),

@@ -1,17 +1,21 @@
 """Exports of a page: charts as HTML, SVG and PNG, tables as CSV and JSON, the scenario as JSON.
 
-PNG and SVG files are drawn on the server where kaleido and a browser are there; the camera in a
-chart's own toolbar needs neither.
+PNG, PDF and SVG files are drawn on the server where kaleido and a browser are there; the camera in
+a chart's own toolbar needs neither.
 """
 
 from __future__ import annotations
 
+import copy
 import functools
+import html as html_module
 import importlib.util
 import json
 import os
 import shutil
+import textwrap
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
@@ -21,10 +25,17 @@ from plotly.basedatatypes import BaseFigure
 
 from app.charts import style
 from app.charts.figure import Figure
+from app.scenario.describing import setup_words
 from app.scenario.setup import Setup
 from app.wording.tables import to_csv
 from genz_core.errors import RidgelineError
 
+#: Formats of an exported chart.
+_KINDS: Mapping[str, str] = {
+    "svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png",
+}  # fmt: skip
+#: Pixels across: at a column of 88 mm, texts of 12 pixels are 7 points high.
+_WIDTH = 560
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 #: No script from elsewhere, and a proxy that nobody is: a browser asks its maker unbidden.
 _WITHOUT_NETWORK: Mapping[str, Any] = {"mathjax": False, "proxy_server": "127.0.0.1:9"}
@@ -85,20 +96,49 @@ def downloads(name: str, figures: Mapping[str, Figure], table: pd.DataFrame, set
             _button("Table (JSON)", f"{name}.json", "application/json", lambda: _records(table))
             _button("Scenario (JSON)", "scenario.json", "application/json", lambda: scenario(setup))
         for title, figure in figures.items():
-            _figure_buttons(f"{name}-{title}".replace(" ", "-"), title, figure)
+            signed = functools.partial(with_footer, figure, footer_words(setup))
+            _figure_buttons(f"{name}-{title}".replace(" ", "-"), title, signed)
         st.caption(
-            "The camera above a chart saves it as SVG, as it is on the screen. The address of this "
-            "page holds the scenario and the view: copy it to share both."
+            "SVG, PDF and PNG are in the colours of paper and say what was priced below the chart. "
+            "The camera above a chart saves it as it is on the screen."
         )
 
 
-def _figure_buttons(stem: str, title: str, figure: Figure) -> None:
+def footer_words(setup: Setup) -> str:
+    """What an exported chart says of itself: model, system, engine, load, version and day."""
+    day = datetime.now(UTC).date().isoformat()
+    return " · ".join([*setup_words(setup), "Ridgeline", day])
+
+
+def with_footer(figure: Figure, words: str) -> Figure:
+    """A copy of a figure with a line of small print below it, broken where it is long."""
+    lines = [html_module.escape(line, quote=False) for line in textwrap.wrap(words, 90)]
+    signed = Figure()
+    signed.data, signed.layout = figure.data, copy.deepcopy(figure.layout)
+    margin = signed.layout.setdefault("margin", {})
+    room = 16 * len(lines) + 8
+    signed.update_layout(height=figure.layout.get("height", 500) + room)
+    margin["b"] = margin.get("b", 84) + room
+    legend = signed.layout.setdefault("legend", {})
+    legend["y"] = room / signed.layout["height"]
+    signed.add_annotation(
+        x=0, xref="paper", xanchor="left", y=0, yref="paper", yanchor="bottom", align="left",
+        yshift=4 - margin["b"],
+        text="<br>".join(lines), showarrow=False, font={"size": 10},
+    )  # fmt: skip
+    return signed
+
+
+def _figure_buttons(stem: str, title: str, figure: Callable[[], Figure]) -> None:
     with st.container(horizontal=True):
-        page = functools.partial(html, figure, title)
-        _button(f"{title} (HTML)", f"{stem}.html", "text/html", page)
-        for kind in ("svg", "png") if can_draw() else ():
-            mime = "image/svg+xml" if kind == "svg" else "image/png"
-            _button(kind.upper(), f"{stem}.{kind}", mime, functools.partial(image, figure, kind))
+        _button(f"{title} (HTML)", f"{stem}.html", "text/html", lambda: html(figure(), title))
+        for kind, mime in _KINDS.items() if can_draw() else ():
+            draw = functools.partial(_drawn, figure, kind)
+            _button(kind.upper(), f"{stem}.{kind}", mime, draw)
+
+
+def _drawn(figure: Callable[[], Figure], kind: str) -> bytes:
+    return image(figure(), kind)
 
 
 def _button(label: str, file: str, mime: str, data) -> None:
@@ -135,8 +175,18 @@ def can_draw() -> bool:
     return bool(named or any(shutil.which(name) for name in _BROWSERS))
 
 
+@functools.cache
+def _keep_browser() -> None:
+    """Start the browser that draws, once for all images of this server."""
+    import kaleido
+
+    kaleido.start_sync_server(silence_warnings=True, **_WITHOUT_NETWORK)
+
+
 def image(figure: Figure, kind: str) -> bytes:
-    """A figure as "svg" or "png", 1200 pixels wide, drawn with no script from elsewhere.
+    """A figure as "svg", "pdf" or "png" in the colours of paper, `_WIDTH` pixels wide.
+
+    Drawn with no script from elsewhere, by a browser that stays for the next one.
 
     Raises:
         RidgelineError: the browser behind kaleido did not start.
@@ -144,10 +194,11 @@ def image(figure: Figure, kind: str) -> bytes:
     import kaleido
     from kaleido.errors import ChromeNotFoundError
 
-    size = {"width": 1200, "height": figure.layout.get("height", 500), "scale": 2}
+    size = {"width": _WIDTH, "height": figure.layout.get("height", 500)}
+    scale = 3 if kind == "png" else 1
+    document = json.loads(style.printable(plotly.io.to_json(figure.document(), validate=False)))
     try:
-        return kaleido.calc_fig_sync(
-            figure.document(), opts={"format": kind, **size}, kopts=dict(_WITHOUT_NETWORK)
-        )
+        _keep_browser()
+        return kaleido.calc_fig_sync(document, opts={"format": kind, **size, "scale": scale})
     except (ChromeNotFoundError, RuntimeError, OSError) as error:
         raise RidgelineError(f"the chart could not be drawn: {error}") from None

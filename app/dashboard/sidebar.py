@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 import streamlit as st
 
 import hardware_db
-from app.dashboard import cached, hub_button, own_definitions, pinned, tracing
+from app.dashboard import cached, hub_button, near_names, own_definitions, pinned, tracing
+from app.scenario.describing import setup_words
 from app.scenario.inputs import SIZE
 from app.scenario.scenario import Resolved, Scenario
-from app.scenario.setup import FACTORS, Setup
-from app.wording import quantities
+from app.scenario.setup import Setup
 from app.wording.markdown import plain
 from genz_core import Estimate
 from genz_core.errors import RidgelineError
@@ -96,6 +96,7 @@ def priced_setup(generation: str = "") -> tuple[Setup, Resolved, Estimate]:
 def stop(error: RidgelineError) -> NoReturn:
     """Show an error as its sentence and end the page."""
     st.error(plain(error), icon=":material/error:")
+    near_names.near_buttons(error)
     st.caption("Change the scenario in the sidebar; nothing else on this page is shown until then.")
     st.stop()
     raise error
@@ -115,6 +116,8 @@ def _names() -> tuple[str, str]:
         key="model",
         bind="query-params",
         accept_new_options=True,
+        on_change=near_names.take_first,
+        args=("model", models),
         help="Type to search; any Hugging Face id of a known architecture is understood. "
         "hf:owner/name stands for a model on the hub, which is asked when you press a button.",
     )
@@ -125,6 +128,8 @@ def _names() -> tuple[str, str]:
         key="system",
         bind="query-params",
         accept_new_options=True,
+        on_change=near_names.take_first,
+        args=("system", systems),
         help="Type to search; marketing names and what nvidia-smi prints are understood.",
     )
     return str(model), str(system)
@@ -137,6 +142,7 @@ def _place(names: list[str], wanted: str) -> int:
 def _scenario(model: str, system: str) -> Scenario:
     degrees = _degrees()
     load = _workload()
+    near_names.unknown_engine()
     of_engine, of_version = st.columns((3, 2), gap="xxsmall")
     engine = of_engine.selectbox(
         "Engine",
@@ -157,10 +163,6 @@ def _scenario(model: str, system: str) -> Scenario:
     )
     of_software: dict[str, Any] = {"engine": engine, "engine_version": version.strip()}
     return Scenario(model=model, system=system, **of_software, **_precisions(), **degrees, **load)
-
-
-#: What runs beside the exchange of tokens, in words.
-_BESIDE = {"none": "nothing", "shared_experts": "shared experts", "two_batch": "two halves"}
 
 
 def _degrees() -> dict[str, Any]:
@@ -340,21 +342,5 @@ def _what_if() -> dict[str, Any]:
 
 
 def describe(setup: Setup) -> str:
-    """Model, system, degrees, formats, workload and changes of a setup, a line of Markdown."""
-    s = setup.scenario
-    degrees = " ".join(
-        f"{name.upper()}{getattr(s, name)}"
-        for name in ("tp", "pp", "dp", "ep")
-        if getattr(s, name) > 1
-    )
-    bits = "/".join(value for value in (s.weights, s.kv) if value)
-    changed = [f"{name} ×{getattr(setup, name):g}" for name in FACTORS if getattr(setup, name) != 1]
-    if s.ep > 1 and s.expert_imbalance > 1:
-        changed.append(f"busiest rank ×{s.expert_imbalance:g}")
-    if s.redundant_experts:
-        changed.append(f"{s.redundant_experts} redundant experts")
-    if s.overlap != "none":
-        changed.append(f"{_BESIDE[s.overlap]} beside the exchange")
-    load = f"batch {s.batch}, {quantities.tokens(s.isl)}/{quantities.tokens(s.osl)}"
-    parts = [s.model.rpartition("/")[2], s.system, degrees, bits, load, *changed]
-    return " · ".join(plain(part) for part in parts if part)
+    """Model, system, degrees, engine, formats, workload and changes, a line of Markdown."""
+    return " · ".join(map(plain, setup_words(setup)))

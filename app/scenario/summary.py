@@ -116,6 +116,21 @@ def step_of(estimate: Estimate, phase: str) -> StepEstimate:
     return estimate.prefill if phase == "prefill" else estimate.decode
 
 
+def beyond_bound(estimate: Estimate, phase: str) -> dict[str, float]:
+    """What a prediction adds to the bound of its step [s], by cause; {} for a mixed step.
+
+    The seconds sum to predicted minus bound; what the schedule adds to the sum of the operators'
+    bounds counts as pipeline wait.
+    """
+    if phase not in ("prefill", "decode"):
+        return {}
+    step = step_of(estimate, phase)
+    parts = parts_of(step)
+    least = [parts.pop(name) for name in ("compute", "memory", "communication") if name in parts]
+    beyond = sum(least) - float(step.bound_total_s[0])
+    return {**parts, "pipeline": parts.get("pipeline", 0.0) + beyond}
+
+
 def parts_of(step: StepEstimate, config: int = 0) -> dict[str, float]:
     """Seconds of a step by what takes them, host and pipeline among them; they sum to its total."""
     parts = {name: float(part[:, config].sum()) for name, part in step.parts().items()}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from app.dashboard import display_tables, visitor
-from app.measuring import run_store
+from app.measuring import endpoint_run, run_store
 from app.wording.markdown import plain, without_links
-from profilers.store import Store
+from profilers.store import KeptRun, Store
 
 
 def all_kept_runs() -> None:
@@ -48,6 +48,8 @@ def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
     if report.is_file():
         with st.expander(f"Report of {run.id[:8]}", expanded=True):
             st.markdown(without_links(report.read_text(encoding="utf-8")))
+    if run.source != endpoint_run.SOURCE:
+        _compare_button(run, key)
     if not may_change:
         st.caption("Only whoever runs this server tags and deletes these runs.")
         return
@@ -55,3 +57,16 @@ def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
         tag = st.text_input("Tag", key="run_tag", max_chars=40, width=200)
         st.button("Add tag", on_click=store.tag, args=(run.id, tag), disabled=not tag.strip())
         st.button("Delete", on_click=store.delete, args=(run.id,), icon=":material/delete:")
+
+
+def _compare_button(run: KeptRun, key: str) -> None:
+    """Draw the button that opens a run beside its prediction."""
+    if st.button(
+        "Compare with its prediction", on_click=_choose, args=(run,), key=f"compare_run{key}",
+        icon=":material/balance:", type="primary",
+    ):  # fmt: skip
+        st.switch_page("views/measured/measured.py")
+
+
+def _choose(run: KeptRun) -> None:
+    st.session_state.update(measured_source="A kept run", measured_run=run)

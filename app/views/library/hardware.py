@@ -1,8 +1,11 @@
 """Page Hardware: the systems with the source of every figure, filtered, and a form to add one."""
 
+from contextlib import suppress
+
 import pandas as pd
 import streamlit as st
 
+import hardware_db
 from app.charts import hardware
 from app.dashboard import export, library_tables, own_definitions, sidebar
 from app.wording.markdown import plain
@@ -54,6 +57,9 @@ event = st.dataframe(
 )  # fmt: skip
 rows = event["selection"]["rows"]
 name = str(table["slug"].iloc[rows[0]]) if rows else setup.scenario.system
+if name not in systems:
+    with suppress(RidgelineError):
+        name = hardware_db.load(name).slug  # an alias
 if name not in systems:
     name = str(table["slug"].iloc[0])
 

@@ -7,7 +7,9 @@ from app.charts import measured, parity
 from app.dashboard import export, sidebar
 from app.dashboard.panels.compared_run import kept_run, own_pricing, report_pricing, show_phases
 from app.dashboard.panels.findings import show_findings
+from app.dashboard.panels.two_gaps import two_gaps
 from app.measuring.comparison import COLUMN_HELP, compared, worst
+from app.scenario.summary import beyond_bound
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 from profilers.compare import in_phase, step_count
@@ -56,6 +58,11 @@ else:
     show_findings(comparison)
 
 look, figures = export.look(), {}
+for row in comparison.phases.to_dict("records"):
+    phase = row["phase"]
+    rows = comparison.classes[comparison.classes["phase"] == phase]
+    causes = beyond_bound(priced.estimate, phase)
+    figures[f"gaps {phase}"] = two_gaps(row, rows, causes)
 for phase in comparison.phases["phase"]:
     rows = comparison.classes[comparison.classes["phase"] == phase]
     title = f"{phase.capitalize()} step by operator class"

@@ -6,6 +6,7 @@ import streamlit as st
 from app.charts import comparison
 from app.dashboard import cached, display_tables, export, own_definitions, pinned, sidebar
 from app.dashboard.panels import compare_by
+from app.dashboard.panels.what_changed import what_changed
 from app.scenario import intervals
 from app.scenario.reading import phases_of
 from app.scenario.setup import setup_from
@@ -70,7 +71,7 @@ st.caption(
     f"against {names[0]}."
 )
 
-figures = {}
+figures = what_changed(dict(zip(names, estimates, strict=True))) if len(names) > 1 else {}
 for phase, title in (
     ("prefill", "Prefill step by operator class"),
     ("decode", "Decode step by operator class"),

@@ -47,11 +47,18 @@ def controls() -> tuple[list[str], str, tuple[int, ...], int]:
         axis = AXES[title]
         now = getattr(setup.scenario, axis)
         values = tuple(sorted({2**power for power in POWERS[axis]} | {now}))
+        follow_sidebar(f"roofline_{axis}", now)
         at = st.select_slider(
             title.capitalize(), values, value=now, key=f"roofline_{axis}", bind="query-params",
             format_func=quantities.tokens if axis == "isl" else str,
         )  # fmt: skip
     return phases or list(PHASES), axis, values, values.index(at)
+
+
+def follow_sidebar(key: str, now: int) -> None:
+    """Move the slider of a key to the sidebar's value once that has changed."""
+    if st.session_state.setdefault(f"{key}_was", now) != now:
+        st.session_state[key] = st.session_state[f"{key}_was"] = now
 
 
 def shown_operators(tables: Mapping[str, intervals.Table], chosen: set[str]) -> pd.DataFrame:

@@ -35,8 +35,8 @@ def test_every_axis_with_numbers_names_its_unit(name: str):
 
 
 @pytest.mark.skipif(not export.can_draw(), reason="no kaleido, or no browser to draw with")
-def test_an_svg_drawn_on_the_server_has_the_colours_of_the_page():
+def test_an_svg_drawn_on_the_server_has_the_colours_of_paper():
     image = export.image(breakdown.waterfall(CAUSES, WHOLE, "Decode", style.DARK), "svg").decode()
     assert "<svg" in image
-    assert "rgb(84, 140, 245)" in image  # compute, as the dark palette has it
-    assert "rgb(17, 22, 29)" in image  # the paper
+    assert "rgb(20, 89, 194)" in image  # compute, as the light palette has it
+    assert "rgb(255, 255, 255)" in image and "rgb(17, 22, 29)" not in image

@@ -25,7 +25,7 @@ def test_predicted_beside_measured_shows_bars_parity_and_findings():
     app = measured(REPORTS / "torch" / name, **scenario)
     assert not app.exception and not app.error
     assert cards(app) == {"Prefill, measured": "493 ms", "Prefill, wall time": "494 ms"}
-    assert len(app.get("plotly_chart")) == 2
+    assert len(app.get("plotly_chart")) == 3
     assert any("Matrix products in prefill reach" in text.value for text in app.markdown)
     assert any("the measurement lies above the 80 % interval" in c.value for c in app.caption)
     behind, worst = (table.value for table in app.dataframe)

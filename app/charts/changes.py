@@ -1,0 +1,79 @@
+"""Waterfalls of differences: from one time to another, or over several, a bar a cause."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from app.charts.breakdown import PARTS
+from app.charts.figure import Figure, bar
+from app.charts.style import CLASS_NAMES, CLASSES, HOST, PART_NAMES, Look, blank
+from app.wording import quantities
+from app.wording.quantities import MILLISECOND
+
+Seconds = Mapping[str, float]
+#: Of a difference, what is drawn as a bar of its own at least; smaller ones are one bar.
+_LEAST_SHARE = 0.01
+REST = "All else"
+_NAMES: Mapping[str, str] = {
+    **PART_NAMES, **CLASS_NAMES, "host": HOST, "other": "Unclassified", "overlap": "Overlap",
+}  # fmt: skip
+
+
+def ordered_changes(before: Seconds, after: Seconds) -> dict[str, float]:
+    """What every key adds from `before` to `after` [s], in the order charts stack them.
+
+    Changes of less than a hundredth of the larger total are one, `REST`.  They sum to the
+    difference of the totals.
+    """
+    ranks = {name: at for at, name in enumerate((*PARTS, *CLASSES))}
+    names = sorted({**before, **after}, key=lambda name: ranks.get(name, len(ranks)))
+    changes = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in names}
+    least = _LEAST_SHARE * max(sum(before.values()), sum(after.values()))
+    large = {name: change for name, change in changes.items() if abs(change) >= least}
+    rest = sum(change for name, change in changes.items() if name not in large)
+    return {**large, REST: rest} if rest else large
+
+
+def bridge(
+    stages: Sequence[tuple[str, float]], between: Sequence[Seconds], title: str, look: Look
+) -> Figure:
+    """A waterfall over totals, and between each two what adds and takes away.
+
+    stages: (name, seconds) of each total.  between: changes [s] from each stage to the next,
+    which sum to their difference.
+    """
+    names, values, bases, colors, words = [], [], [], [], []
+    for at, (stage, total) in enumerate(stages):
+        names.append(f"<b>{stage}</b>")
+        values.append(total)
+        bases.append(0.0)
+        colors.append(look.classes[0] if at else look.faint)
+        words.append(quantities.seconds(total))
+        height = total
+        for cause, change in between[at].items() if at < len(between) else ():
+            label = _NAMES.get(cause, cause).replace(" ", "<br>")
+            names.append(label + "\u200b" * (at + 1))  # equal names of two gaps are two bars
+            values.append(change)
+            bases.append(height)
+            colors.append(look.classes[1] if change > 0 else look.good)
+            words.append(("+" if change > 0 else "−") + quantities.seconds(abs(change)))
+            height += change
+    figure = blank(look, title, 420)
+    figure.add_trace(
+        bar(
+            x=names,
+            y=[value / MILLISECOND for value in values],
+            base=[base / MILLISECOND for base in bases],
+            marker={"color": colors},
+            text=words,
+            textposition="outside",
+            cliponaxis=False,
+            hovertemplate="%{x}: %{text}<extra></extra>",
+            showlegend=False,
+        )
+    )
+    top = max(max(b, b + v) for b, v in zip(bases, values, strict=True)) / MILLISECOND
+    figure.update_yaxes(title_text="Time of a step [ms]", range=[0, 1.12 * top], tickformat="~g")
+    figure.update_xaxes(showgrid=False, tickfont_color=look.ink, tickangle=0)
+    figure.update_layout(margin={"t": 52, "b": 84})
+    return figure

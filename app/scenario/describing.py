@@ -1,0 +1,47 @@
+"""A setup in words: what tells one scenario from another."""
+
+from __future__ import annotations
+
+from app.scenario.setup import FACTORS, Setup
+from app.wording import quantities
+
+#: What runs beside the exchange of tokens, in words.
+BESIDE = {"none": "nothing", "shared_experts": "shared experts", "two_batch": "two halves"}
+
+
+def setup_words(setup: Setup) -> list[str]:
+    """Model, system, degrees, engine, formats, workload and changes of a setup, plain texts."""
+    s = setup.scenario
+    degrees = " ".join(
+        f"{name.upper()}{getattr(s, name)}"
+        for name in ("tp", "pp", "dp", "ep")
+        if getattr(s, name) > 1
+    )
+    formats = {
+        "weights": s.weights, "experts": s.moe_weights, "cache": s.kv,
+        "activations": s.activations, "arithmetic": s.compute,
+    }  # fmt: skip
+    bits = ", ".join(f"{value} {name}" for name, value in formats.items() if value)
+    engine = " ".join(filter(None, (s.engine, s.engine_version)))
+    load = f"batch {s.batch}, {quantities.tokens(s.isl)}/{quantities.tokens(s.osl)}"
+    name = s.model.rpartition("/")[2]
+    return [
+        part for part in (name, s.system, degrees, engine, bits, load, *_changes(setup)) if part
+    ]
+
+
+def _changes(setup: Setup) -> list[str]:
+    """What is unlike the usual: factors, rent, offload, how experts work."""
+    s = setup.scenario
+    changed = [f"{name} ×{getattr(setup, name):g}" for name in FACTORS if getattr(setup, name) != 1]
+    if s.ep > 1 and s.expert_imbalance > 1:
+        changed.append(f"busiest rank ×{s.expert_imbalance:g}")
+    if s.redundant_experts:
+        changed.append(f"{s.redundant_experts} redundant experts")
+    if s.overlap != "none":
+        changed.append(f"{BESIDE[s.overlap]} beside the exchange")
+    if s.offload:
+        changed.append(f"{s.offload} offloaded")
+    if setup.price:
+        changed.append(f"{quantities.dollars(setup.price)} a device-hour")
+    return changed

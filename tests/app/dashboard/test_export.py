@@ -1,0 +1,43 @@
+"""What leaves a page: charts with a footer, in the colours of paper, as vectors."""
+
+import re
+
+import pytest
+
+from app.charts import breakdown, style
+from app.dashboard import export
+from app.scenario.intervals import Latency
+from app.scenario.scenario import Scenario
+from app.scenario.setup import Setup
+
+PARTS = {"compute": 3e-3, "memory": 2e-3, "overhead": 1e-3}
+SETUP = Setup(Scenario(engine="vllm", engine_version="0.9.0", batch=64, weights="fp8", tp=4))
+
+
+def figure(look: style.Look):
+    return breakdown.waterfall(PARTS, Latency(6e-3), "Decode step by cause", look)
+
+
+def test_a_footer_names_model_system_engine_load_and_day():
+    words = export.footer_words(SETUP)
+    for part in ("Llama-3.1-8B", "h100-sxm5-80gb", "vllm 0.9.0", "fp8 weights", "batch 64, 1k/128"):
+        assert part in words
+    assert re.search(r"\d{4}-\d\d-\d\d$", words)
+
+
+def test_a_footer_leaves_the_chart_on_the_page_as_it_is():
+    chart = figure(style.LIGHT)
+    before = str(chart.document())
+    signed = export.with_footer(chart, export.footer_words(SETUP))
+    assert str(chart.document()) == before
+    assert signed.layout["height"] > chart.layout["height"]
+    assert "Llama-3.1-8B" in signed.layout["annotations"][-1]["text"]
+
+
+@pytest.mark.skipif(not export.can_draw(), reason="no kaleido, or no browser to draw with")
+def test_exports_are_vectors_in_the_colours_of_paper_with_the_footer():
+    signed = export.with_footer(figure(style.DARK), export.footer_words(SETUP))
+    drawn = export.image(signed, "svg").decode()
+    assert "Llama-3.1-8B" in drawn and "vllm 0.9.0" in drawn
+    assert "rgb(255, 255, 255)" in drawn and "rgb(17, 22, 29)" not in drawn
+    assert export.image(signed, "pdf").startswith(b"%PDF")
