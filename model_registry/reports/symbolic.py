@@ -6,14 +6,15 @@ Four steps from a name to a count: `structure`, `missing_modules`, `populated`, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genz_core.errors import InvalidValue
 from genz_core.precision import bytes_of
 from genz_core.types import Graph, Group, Model, Op, Parallelism, Precision, Step
 from model_registry.finding.loading import load, traced
@@ -155,18 +156,20 @@ def populated(
     return {"name": model.name, "source": origin, "symbols": symbols, "operators": operators}
 
 
+T = TypeVar("T")
 Formulas = dict[str, str | None]
+Figures = Iterator[tuple[Op, dict[str, float]]]
 
 
-def _matched(graph: Graph, symbolic: list[tuple[Op, Formulas]]) -> Iterator[tuple[Op, Formulas]]:
-    """Each operator with the formulas of its namesake in a graph of uniform formats, where an
+def _matched(graph: Graph, symbolic: list[tuple[Op, T]]) -> Iterator[tuple[Op, T]]:
+    """Each operator with what is known of its namesake in a graph of uniform formats, where an
     operator may stand for more layers.
     """
     seen: Counter[tuple[str, tuple[int, ...]]] = Counter()
     for op in graph.ops:
         namesakes = [
-            formulas
-            for uniform, formulas in symbolic
+            known
+            for uniform, known in symbolic
             if uniform.name == op.name and set(op.layers) <= set(uniform.layers)
         ]
         key = (op.name, op.layers)
@@ -177,7 +180,16 @@ def _matched(graph: Graph, symbolic: list[tuple[Op, Formulas]]) -> Iterator[tupl
 def _symbolic(model: Model) -> list[tuple[Op, Formulas]]:
     """The operators of a model in uniform formats, with a formula for each figure."""
     points = np.array(list(product(*_AXES)))
-    step = _step(points)
+    return [
+        (op, {figure: _formula(figure, points, op, *others) for figure in _FIGURES})
+        for op, *others in _in_wide_formats(model, _step(points))
+    ]
+
+
+def _in_wide_formats(model: Model, step: Step) -> Iterator[tuple[Op, ...]]:
+    """Each operator where all tensors have two bytes an element, then where the weights, the
+    activations or the cache have four.
+    """
 
     def laid(weights: str, activations: str, cache: str) -> tuple[Op, ...]:
         formats = Precision({"default": weights}, kv=cache, activations=activations)
@@ -185,10 +197,23 @@ def _symbolic(model: Model) -> list[tuple[Op, Formulas]]:
 
     plain = laid("bf16", "bf16", "bf16")
     wide = laid("fp32", "bf16", "bf16"), laid("bf16", "fp32", "bf16"), laid("bf16", "bf16", "fp32")
-    return [
-        (op, {figure: _formula(figure, points, op, *others) for figure in _FIGURES})
-        for op, *others in zip(plain, *wide, strict=True)
-    ]
+    return zip(plain, *wide, strict=True)
+
+
+def _at_bytes(model: Model, graph: Graph, step: Step, given: Mapping[str, float]) -> Figures:
+    """The figures of each operator of `graph` where some of `BYTES` have these values."""
+    uniform = [(ops[0], ops) for ops in _in_wide_formats(model, step)]
+    for op, (plain, *wide) in _matched(graph, uniform):
+        own = zip(BYTES, map(bytes_of, (op.weights, op.activations, op.kv)), strict=True)
+        steps = [(given.get(symbol, of_op) - 2.0) / 2.0 for symbol, of_op in own]
+        figures = {}
+        for name in _FIGURES:
+            two = _number(getattr(plain, name))
+            fours = [_number(getattr(other, name)) for other in wide]
+            figures[name] = two + sum(
+                (four - two) * by for four, by in zip(fours, steps, strict=True)
+            )
+        yield op, figures
 
 
 def _formula(figure: str, points: PointGrid, plain: Op, *wide: Op) -> str | None:
@@ -224,12 +249,15 @@ def analysed(
     context: int = 1024,
     trace: bool = False,
     without: Collection[str] = (),
+    **element_bytes: float,
 ) -> dict[str, Any]:
     """Every figure at values: context counts the tokens cached before the step.
 
+    element_bytes: values of some of `BYTES`; the others are those of each operator's formats.
+
     Raises:
         RidgelineError: as `open_model`; values below 1 (context: 0) or beyond
-            `static_table.LARGEST`.
+            `static_table.LARGEST`; bytes an element that no format has.
     """
     group = Group(
         checked_count("batch", batch),
@@ -237,16 +265,33 @@ def analysed(
         checked_count("context", context, 0),
     )
     model, origin = open_model(source, trace=trace, without=without)
-    graph = model.graph(Step((group,)), Parallelism())
+    step = Step((group,))
+    graph = model.graph(step, Parallelism())
+    counted: Figures = (
+        (op, {name: _number(getattr(op, name)) for name in _FIGURES}) for op in graph.ops
+    )
+    if element_bytes:
+        counted = _at_bytes(model, graph, step, _checked_bytes(element_bytes))
     rows: list[dict[str, Any]] = [
-        {"name": op.name, "kind": op.kind, "count": op.count}
-        | {name: _number(getattr(op, name)) for name in _FIGURES}
-        for op in graph.ops
+        {"name": op.name, "kind": op.kind, "count": op.count} | figures
+        for op, figures in counted
         if op.operator_class != "collective"
     ]
     total = {name: sum(row[name] * row["count"] for row in rows) for name in _FIGURES}
-    values = {"batch": batch, "new_tokens": new_tokens, "context": context}
+    values = {"batch": batch, "new_tokens": new_tokens, "context": context, **element_bytes}
     return {"name": model.name, "source": origin, **values, "operators": rows, "total": total}
+
+
+def _checked_bytes(given: Mapping[str, float]) -> Mapping[str, float]:
+    """Bytes an element, all of them such as a format may have.
+
+    Raises:
+        InvalidValue: a symbol that is none of `BYTES`, or a value that no format has.
+    """
+    for symbol, value in given.items():
+        if symbol not in BYTES or not 0.0 < value <= 8.0:
+            raise InvalidValue(f"{symbol}: give {', '.join(BYTES)} above 0 and up to 8 bytes")
+    return given
 
 
 def graph_total(graph: Graph, figure: str, classes: Sequence[str] = ()) -> float:

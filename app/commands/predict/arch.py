@@ -24,7 +24,11 @@ def arch(
         bool, typer.Option("--symbols", help="Formulas in {batch}, {new_tokens}, {context} ...")
     ] = False,
     at: Annotated[
-        str, typer.Option(help='Figures at values: "batch=1,new_tokens=1,context=1024".')
+        str,
+        typer.Option(
+            help='Figures at values: "batch=1,new_tokens=1,context=1024"; bytes an element too: '
+            '"w_bytes=1,a_bytes=2,kv_bytes=1".'
+        ),
     ] = "",
     without: Annotated[str, typer.Option(help=WITHOUT)] = "",
     json: opt.Json = False,
@@ -51,22 +55,38 @@ def parse_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _values(text: str) -> dict[str, int]:
-    """Values by symbol of a list as "batch=1,context=1024".
+def _values(text: str) -> dict[str, Any]:
+    """Values by symbol of a list as "batch=1,context=1024,w_bytes=0.5".
 
     Raises:
-        InvalidValue: an unknown symbol, or no whole number within its limits.
+        InvalidValue: an unknown symbol, or no number within its limits.
     """
     from genz_core.errors import InvalidValue
     from genz_core.limits import checked_size
+    from model_registry.reports.symbolic import BYTES
 
     pairs = [part.partition("=") for part in text.split(",")]
     values = {name.strip(): value for name, _, value in pairs}
-    if not set(values) <= set(_LIMIT):
-        raise InvalidValue(f"--at {text[:80]!r}: give whole numbers for {', '.join(_LIMIT)}")
+    if not set(values) <= {*_LIMIT, *BYTES}:
+        raise InvalidValue(
+            f"--at {text[:80]!r}: give whole numbers for {', '.join(_LIMIT)}, bytes an element "
+            f"for {', '.join(BYTES)}"
+        )
     return {
-        name: checked_size(_LIMIT[name], value, f"--at {name}") for name, value in values.items()
+        name: checked_size(_LIMIT[name], value, f"--at {name}")
+        if name in _LIMIT
+        else _bytes(name, value)
+        for name, value in values.items()
     }
+
+
+def _bytes(name: str, text: str) -> float:
+    from genz_core.errors import InvalidValue
+
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidValue(f"--at {name}: {text[:40]!r} is no number of bytes") from None
 
 
 def _text(report: dict[str, Any]) -> str:

@@ -7,8 +7,16 @@ from typing import Any
 import pytest
 
 from genz_core.errors import InvalidValue
+from genz_core.types import Group, Parallelism, Step
+from model_registry.finding.loading import load
 from model_registry.modules import save_entry
-from model_registry.reports.symbolic import analysed, missing_modules, populated, structure
+from model_registry.reports.symbolic import (
+    analysed,
+    graph_total,
+    missing_modules,
+    populated,
+    structure,
+)
 from tests.model_registry.shared_models import derived
 from tests.model_registry.tracing_cases import tiny
 
@@ -36,6 +44,25 @@ def test_modules_that_the_database_lacks_are_those_that_the_model_runs(own_cache
 
 
 AT = {"batch": 3, "new_tokens": 6, "context": 77}
+
+
+@pytest.mark.parametrize("name", ["Qwen/Qwen3-30B-A3B", "deepseek-ai/DeepSeek-V3"])
+def test_bytes_an_element_are_set_as_formats_set_them(name: str) -> None:
+    formats = {"weights": "bf16", "moe_weights": "bf16", "kv": "bf16", "activations": "bf16"}
+    graph = load(name, **formats).graph(Step((Group(3.0, 6.0, 77.0),)), Parallelism())
+    two = analysed(name, **AT, w_bytes=2.0, a_bytes=2.0, kv_bytes=2.0)["total"]
+    for figure in ("flops", "weight_bytes", "input_bytes", "output_bytes", "kv_read_bytes"):
+        assert two[figure] == pytest.approx(graph_total(graph, figure), rel=1e-12)
+    half = analysed(name, **AT, w_bytes=1.0, a_bytes=2.0, kv_bytes=0.5)["total"]
+    assert half["kv_read_bytes"] == pytest.approx(two["kv_read_bytes"] / 4.0)
+    assert two["weight_bytes"] / 2.0 <= half["weight_bytes"] < 0.51 * two["weight_bytes"]
+    assert half["flops"] == two["flops"]
+
+
+@pytest.mark.parametrize("wrong", [{"w_bytes": 0.0}, {"kv_bytes": float("nan")}, {"x_bytes": 1.0}])
+def test_bytes_that_no_format_has_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(InvalidValue, match="up to 8 bytes"):
+        analysed("gpt2", **wrong)
 
 
 def evaluated(operator: dict[str, Any]) -> dict[str, float]:
