@@ -53,7 +53,8 @@ class Adapters:
                           else np.minimum(tokens, 1.0))  # fmt: skip
 
     def __str__(self) -> str:
-        return f"{self.active} LoRA adapters of rank {self.rank}, unmerged, on dense products"
+        many = "s" if self.active > 1 else ""
+        return f"{self.active} LoRA adapter{many} of rank {self.rank}, unmerged, on dense products"
 
 
 @dataclass(frozen=True, slots=True)

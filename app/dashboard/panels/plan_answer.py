@@ -18,7 +18,6 @@ from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points, shape
 from app.planning.answer import Answer
 from app.planning.document import deployment_row
-from app.planning.wording import chance
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -75,17 +74,22 @@ def _best(named: Named) -> None:
         card("Devices", str(best["devices"]), f"fewest that do: {fewest['devices']}",
              f"All targets are met on {fewest['devices']} × {plain(fewest['system'])}, with "
              f"{plain(fewest['engine'])}.")  # fmt: skip
+        share, known = best["probability"], best["probability_validated"]
         card(
             "Meets all targets",
-            chance(best),
-            ", ".join(named["targets"]) or "no targets",
+            quantities.NOT_VALIDATED if share is None else quantities.percent(share),
+            ", ".join(named["targets"]) or "no targets"
+            if known or share is None
+            else quantities.NOT_VALIDATED,
             "Probability from the intervals of held-out measurements; of a kind that nothing "
             "validates, from intervals twice as wide.",
         )
     st.caption(
         f"{named['deployments']:,} deployments priced, {named['meet_targets']:,} meet the targets; "
         f"ranked by {named['ranked_by']}. Percentiles: {plain(best['percentiles'])}."
-    )
+        + (f" No measured run had {plain('; '.join(best['beyond_measurements']))}."
+           if best["beyond_measurements"] else "")
+    )  # fmt: skip
 
 
 def _end(row: Named, name: str, end: str) -> float:
@@ -205,8 +209,11 @@ def _others(named: Named) -> None:
     else:
         st.caption("Nothing else was tried: add systems, engines or formats.")
     for at, one in enumerate(named["pays"]):
-        st.markdown(f"{plain(one['words'])}.")
-        st.dataframe(pd.DataFrame(one["rows"]), hide_index=True, height=220, key=f"plan_pays_{at}")
+        words = plain(one["words"])
+        st.markdown(f"{words[:1].upper()}{words[1:]}.")
+        st.dataframe(
+            pd.DataFrame(one["rows"]), hide_index=True, height="content", key=f"plan_pays_{at}"
+        )
 
 
 def _measure(named: Named) -> None:
