@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.dashboard.load import Load
 from app.scenario import intervals, summary
-from app.scenario.inputs import SIZE
+from app.scenario.inputs import SIZE, sound_seconds
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.scenario.summary import parts_of, step_of
@@ -63,6 +63,8 @@ def configuration(
     if not generates(resolved.model):
         words[1] = f"weights {plain(' + '.join(kinds))}"
         words[3] = f"batch {s.batch}, {quantities.tokens(s.isl)} tokens in"
+    if heard := sound_seconds(resolved.model, s):
+        words[3] = f"batch {s.batch}, {heard:g} s of sound in, {quantities.tokens(s.osl)} out"
     if s.images:
         words.append(f"{s.images} images of {s.image_size or SIZE} pixels in each")
     if estimate.encoder_s[0] > 0:

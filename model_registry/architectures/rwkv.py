@@ -18,7 +18,7 @@ def rwkv7(config: Config) -> ModelSpec:
     """
     config.ignore("attn", "attn_mode", "fuse_cross_entropy", "fuse_norm", "norm_bias", "norm_first")
     config.ignore("hidden_ratio", "num_heads", "value_dim", "fuse_linear_cross_entropy")
-    hidden, width = config.integer("hidden_size"), config.integer("head_dim", 64)
+    hidden, width = config.integer("hidden_size"), config.integer("head_dim", 64) or 64
     mixer = RwkvMixer(
         heads=hidden // width,
         head_dim=width,

@@ -12,6 +12,7 @@ from model_registry.spec import Attention, CrossAttention, FeedForward, Layer, M
 _IGNORED = (
     *("feed_forward_proj", "relative_attention_max_distance", "dense_act_fn", "is_gated_act"),
     *("n_positions", "num_decoder_layers", "scalable_attention", "classifier_dropout"),
+    "scale_decoder_outputs",
 )
 
 

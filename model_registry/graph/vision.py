@@ -33,7 +33,13 @@ def with_vision(spec: ModelSpec, config: Config) -> ModelSpec:
         note = "the image encoder is not described; image tokens count as part of the prompt"
         return replace(spec, notes=(*spec.notes, note))
     outer = {key: config.raw[key] for key in _OUTER if key in config.raw}
-    vision = tower(Config({**outer, **section}, f"{config.name} vision"), spec.hidden)
+    try:
+        vision = tower(Config({**outer, **section}, f"{config.name} vision"), spec.hidden)
+    except ZeroDivisionError:
+        raise InvalidValue(
+            f"{config.name}: the sizes of vision_config do not make an encoder; one is 0 that "
+            "others are divided by"
+        ) from None
     return replace(spec, vision=vision)
 
 

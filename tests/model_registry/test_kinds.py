@@ -153,25 +153,56 @@ def test_every_encoder_and_encoder_decoder_of_transformers_is_known_without_it()
             assert other_kind({"model_type": model_type}) or text is not None, model_type
 
 
+#: Ends of the names of classes that generate token by token.
+_GENERATES = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "ForProteinText2Text",
+              "ForVisionText2Text", "Omni_Reasoning_V3")  # fmt: skip
+
+
 @pytest.mark.slow
-def test_types_of_transformers_are_priced_as_decoders_or_refused() -> None:
+def test_types_of_transformers_are_priced_as_what_they_are_or_refused() -> None:
     from model_registry.tracing.building import default_config
 
-    wrong, priced, refused = {}, 0, 0
+    auto = pytest.importorskip("transformers.models.auto.modeling_auto")
+    encoders = set(auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES)
+    encoders -= set(auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
+    encoders -= set(auto.MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES)
+    wrong, priced, as_other = {}, 0, 0
     for model_type in census():
         try:
             config = default_config(model_type)
             model = model_registry.load(config)
         except RidgelineError as refusal:
-            refused += 1
+            as_other += isinstance(refusal, NotADecoder)
             assert "\n" not in str(refusal), model_type
             continue
         priced += 1
-        program = getattr(model, "program", None)
+        kind, program = model_kind(model), getattr(model, "program", None)
         name = program.class_name if program else "ForCausalLM"
-        ends = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "ForProteinText2Text",
-                "ForVisionText2Text", "Omni_Reasoning_V3")  # fmt: skip
-        if not name.endswith(ends) or config.get("is_encoder_decoder") is True:
+        across = config.get("is_encoder_decoder") is True
+        mistaken = across != (kind == "encoder-decoder")
+        if mistaken or (model_type in encoders and kind != "encoder"):
+            wrong[model_type] = kind
+        elif not name.endswith(_GENERATES):
             wrong[model_type] = name
     assert not wrong
-    assert priced + refused >= 300 and priced >= 150
+    assert priced + as_other >= 300 and priced >= 180
+
+
+COUNTED_TYPES = ("bert", "xlm-roberta", "distilbert", "t5", "bart", "marian", "pegasus", "whisper")
+
+
+@pytest.mark.parametrize("model_type", COUNTED_TYPES)
+def test_a_type_of_another_kind_has_its_class_counted_exactly(model_type: str) -> None:
+    """At its default config, against transformers' own class on the meta device."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers", minversion="5.0")
+    from model_registry.tracing.building import default_config
+
+    settings = transformers.AutoConfig.for_model(model_type)
+    with torch.device("meta"):
+        encodes = model_type in ("bert", "xlm-roberta", "distilbert")
+        auto = transformers.AutoModel if encodes else transformers.AutoModelForSeq2SeqLM
+        auto = transformers.AutoModelForSpeechSeq2Seq if model_type == "whisper" else auto
+        theirs = auto.from_config(settings)
+    counted = sum(parameter.numel() for parameter in theirs.parameters())
+    assert model_registry.load(default_config(model_type)).parameters == counted

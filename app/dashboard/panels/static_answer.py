@@ -76,7 +76,7 @@ def _cards(setup: Setup, resolved: Resolved, estimate: Estimate, fits: bool) -> 
     rate = sequences * setup.scenario.isl if reads else float(estimate.output_tokens_per_s[0])
     each = quantities.tokens_rate(rate / devices)
     if reads:
-        shown = quantities.rate(sequences, "sequences/s")
+        shown = quantities.rate(sequences, "seq/s")
         words = f"{quantities.tokens_rate(rate)} read"
         meaning = "Sequences of the whole deployment per second."
         figure_card("Throughput", shown, words, meaning, fits=fits)
