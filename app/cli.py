@@ -19,6 +19,7 @@ from genz_core.errors import RidgelineError
 #: Modules of `app.commands`, in the order that --help lists them; each has `register(cli)`.
 COMMANDS = (
     "library.dashboard",
+    "library.api",
     "library.models",
     "library.systems",
     "predict.estimate",

@@ -29,7 +29,7 @@ def read_sent(
     """
     try:
         with tempfile.TemporaryDirectory(prefix="ridgeline-") as folder:
-            path = Path(folder) / _base_name(sent.name)
+            path = Path(folder) / base_name(sent.name)
             path.write_bytes(sent.content)
             progress(0.1, "reading")
             return read_results(path, label=sent.name)
@@ -37,7 +37,7 @@ def read_sent(
         raise ReportError(f"{sent.name}: cannot be spooled ({error.strerror})") from None
 
 
-def _base_name(name: str) -> str:
+def base_name(name: str) -> str:
     """The last part of a file's name, whose words may say what the record leaves out."""
     plain = "".join(c if c.isalnum() or c in "._-" else "_" for c in name.rpartition("/")[2])
     return plain.lstrip(".")[:120] or "result"

@@ -10,8 +10,8 @@ from app.planning import answer as answers
 from app.planning import ask
 from app.planning.answer import Answer, Progress
 from app.planning.document import document
+from app.planning.sweep_axes import Sources
 from app.planning.wording import chance
-from app.scenario.local_files import model_source, system_source
 from app.scenario.results import ResultTable, preview
 
 #: Columns of a plan that fit a line.
@@ -83,15 +83,19 @@ def brief(plan: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
-def plan(model: Any, *, progress: Progress = lambda share, words: None, **keywords: Any) -> Planned:
-    """See `ridgeline.plan`."""
+def plan(
+    model: Any,
+    *,
+    sources: Sources = dict,
+    progress: Progress = lambda share, words: None,
+    **keywords: Any,
+) -> Planned:
+    """See `ridgeline.plan`.  sources: what names mean; by default they open no file."""
     systems = keywords.pop("systems")
     several = ask.words(systems) if isinstance(systems, str) else systems
     if isinstance(several, (list, tuple)):
-        several = tuple(system_source(name) for name in several)
-    draft = keywords.pop("draft_model")
-    asked = ask.question(
-        model_source(model), systems=several, draft_model=model_source(draft), **keywords
-    )
+        several = tuple(sources({"system": name})["system"] for name in several)
+    meant = sources({"model": model, "draft_model": keywords.pop("draft_model")})
+    asked = ask.question(systems=several, **meant, **keywords)
     named = model if isinstance(model, str) else getattr(model, "name", "MODEL")
     return Planned(answers.answer(asked, str(named), progress))

@@ -15,7 +15,7 @@ import difflib
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -51,6 +51,8 @@ _DEFAULTS: Mapping[str, Any] = {**dict.fromkeys(NAMES, ""), "sequence_parallel":
 _ENGINES = {"batch": "generic", "concurrency": "vllm", "rate": "vllm"}
 MOST_ROWS = 50_000_000
 _STEP = ("from", "to", "step")
+#: What the model and the system of some keywords mean: names, or files of this machine.
+Sources = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +60,14 @@ class Block:
     """Rows that share what is looked up: every combination of the numbers on its axes.
 
     names: model, system, engine, formats.  load: of `LOADS`.  axes: {axis: values}, the last one
-    varies fastest; axes that were not asked for are not among them.
+    varies fastest; axes that were not asked for are not among them.  sources: what the names mean,
+    a function of a module.
     """
 
     names: Mapping[str, Any]
     load: str
     axes: Mapping[str, tuple[float, ...]]
+    sources: Sources = dict
 
     def __len__(self) -> int:
         return math.prod(len(values) for values in self.axes.values())
@@ -90,8 +94,8 @@ class SweepAxes:
         return sum(map(len, self.blocks))
 
 
-def read(path: Path) -> SweepAxes:
-    """The sweep in a YAML file.
+def read(path: Path, sources: Sources = dict) -> SweepAxes:
+    """The sweep in a YAML file; sources: as of `sweep_axes`.
 
     Raises:
         InvalidValue: it cannot be read, or as `sweep_axes`.
@@ -100,11 +104,13 @@ def read(path: Path) -> SweepAxes:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidValue(f"cannot read {path}: {error}") from None
-    return sweep_axes(yaml_document.parse(text, path.name))
+    return sweep_axes(yaml_document.parse(text, path.name), sources)
 
 
-def sweep_axes(asked: Mapping[str, Any]) -> SweepAxes:
+def sweep_axes(asked: Mapping[str, Any], sources: Sources = dict) -> SweepAxes:
     """A sweep from its axes by name, each a value, a list or {from, to, step}.
+
+    sources: what models and systems mean, a function of a module; by default texts are names.
 
     Raises:
         InvalidValue: an unknown axis, a value that cannot be, no model or system, not one load, or
@@ -120,7 +126,7 @@ def sweep_axes(asked: Mapping[str, Any]) -> SweepAxes:
         if not isinstance(point, Mapping):
             raise InvalidValue(f"points: {str(point)[:60]!r} is no row of axes")
         _refuse_unknown(point)
-        blocks.extend(_blocks({**shared, **point}))
+        blocks.extend(_blocks({**shared, **point}, sources))
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()
     result = SweepAxes(tuple(blocks), digest[:16])
     if len(result) > MOST_ROWS:
@@ -136,7 +142,7 @@ def _refuse_unknown(asked: Mapping[str, Any]) -> None:
             raise InvalidValue(f"{name[:60]!r} is no axis of a sweep: {hint}")
 
 
-def _blocks(asked: Mapping[str, Any]) -> Iterator[Block]:
+def _blocks(asked: Mapping[str, Any], sources: Sources) -> Iterator[Block]:
     given = [name for name in LOADS if name in asked]
     if len(given) > 1:
         raise InvalidValue(
@@ -152,7 +158,8 @@ def _blocks(asked: Mapping[str, Any]) -> Iterator[Block]:
             raise InvalidValue(f"a sweep needs a {name}: name one, or a list of them")
     texts.setdefault("engine", (_ENGINES[load],))
     for values in product(*texts.values()):
-        yield Block({**_DEFAULTS, **dict(zip(texts, values, strict=True))}, load, axes)
+        names = {**_DEFAULTS, **dict(zip(texts, values, strict=True))}
+        yield Block(names, load, axes, sources)
 
 
 def _texts(name: str, given: Any) -> tuple[Any, ...]:

@@ -10,7 +10,6 @@ import numpy as np
 
 from app.planning.sweep_axes import NUMERIC, SIZES, STRUCTURAL, Block
 from app.scenario import intervals
-from app.scenario.local_files import model_source, system_source
 from app.scenario.scenario import Resolved, Scenario, resolve_objects
 from app.scenario.served_rows import columns as served_columns
 from app.scenario.served_rows import serve_resolved
@@ -54,8 +53,10 @@ def resolve(block: Block) -> Resolved | RidgelineError:
     names = block.names
     formats = {name: names[name] for name in _FORMATS}
     try:
-        sources = model_source(names["model"]), system_source(names["system"])
-        return resolve_objects(Scenario(), *sources, names["engine"], formats)
+        meant = block.sources({name: names[name] for name in ("model", "system")})
+        return resolve_objects(
+            Scenario(), meant["model"], meant["system"], names["engine"], formats
+        )
     except LookupError:
         raise
     except RidgelineError as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from app.planning import sweep_axes, sweep_file
-from app.planning.sweep_axes import SweepAxes
+from app.planning.sweep_axes import Sources, SweepAxes
 from app.planning.sweep_block import Columns
 from app.scenario.points_row import NAMES
 from app.scenario.results import ResultTable, preview
@@ -90,13 +90,15 @@ def _is_file(model: Any) -> bool:
     return isinstance(model, (str, Path)) and Path(str(model)).suffix in _YAML
 
 
-def sweep(arguments: Mapping[str, Any], output: str | Path | None, bounds_only: bool) -> SweptTable:
-    """See `ridgeline.sweep`.
+def sweep(
+    arguments: Mapping[str, Any], output: str | Path | None, bounds_only: bool, sources: Sources
+) -> SweptTable:
+    """See `ridgeline.sweep`.  sources: as of `sweep_axes`.
 
     Raises:
         RidgelineError: as `sweep_axes` and `sweep_file.sweep`.
     """
-    axes = _axes(arguments)
+    axes = _axes(arguments, sources)
     if output is None:
         return SweptTable(sweep_file.table(axes, bounds_only=bounds_only))
     target = Path(output)
@@ -104,11 +106,16 @@ def sweep(arguments: Mapping[str, Any], output: str | Path | None, bounds_only: 
     return SweptTable(read(target), target)
 
 
-def _axes(arguments: Mapping[str, Any]) -> SweepAxes:
+def _axes(arguments: Mapping[str, Any], sources: Sources) -> SweepAxes:
     if _is_file(arguments["model"]):
         if arguments["axes"]:
             raise InvalidValue("a file of axes states them all: give no others beside it")
-        return sweep_axes.read(Path(arguments["model"]))
+        return sweep_axes.read(Path(arguments["model"]), sources)
+    return sweep_axes.sweep_axes(axes_of(arguments), sources)
+
+
+def axes_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The axes of `sweep_axes` that keywords of `ridgeline.sweep` ask for."""
     given_names = {name: arguments.get(name, "") for name in NAMES}
     named = {name: value for name, value in given_names.items() if not _empty(value)}
     given = {
@@ -117,7 +124,7 @@ def _axes(arguments: Mapping[str, Any]) -> SweepAxes:
     }
     if "engine" in named and named["engine"] == "generic" and {"concurrency", "rate"} & set(given):
         named.pop("engine")
-    return sweep_axes.sweep_axes({**named, **given})
+    return {**named, **given}
 
 
 def _empty(value: Any) -> bool:

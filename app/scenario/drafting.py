@@ -101,6 +101,10 @@ class Drafting:
             )
 
 
+#: Keywords of `Drafting`.
+DRAFTING = tuple(entry.name for entry in fields(Drafting))
+
+
 def drafted(resolved: Resolved, drafting: Drafting) -> Resolved:
     """A scenario whose model drafts and verifies; the same where nothing is drafted.
 

@@ -6,18 +6,17 @@ Only the command line and the Python module come through here; pages know names 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, overload
 
-from app.scenario.drafting import Drafting
+from app.scenario.drafting import DRAFTING, Drafting
 from app.scenario.scenario import Resolved, Scenario, resolve_objects
 from model_registry.finding.hub import hub_model
 from model_registry.finding.sources import ModelSource, json_object, shipped_page
 
 _YAML = (".yaml", ".yml")
-#: Keywords of `Drafting`.
-DRAFTING = tuple(entry.name for entry in fields(Drafting))
+#: Keywords that name a model or a system.
+_MODELS, _SYSTEMS = ("model", "draft_model"), ("system", "prefill_system")
 
 
 @overload
@@ -55,6 +54,18 @@ def system_source(given: Any) -> Any:
     """A typed system: a YAML file of this machine, or else a name; no text: as it is."""
     path = _path(given) if isinstance(given, str) and given.endswith(_YAML) else None
     return given if path is None else path
+
+
+def sources(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Keywords of a call, its models and systems as what they mean; the others as they are.
+
+    Raises:
+        InvalidValue: as `model_source`.
+    """
+    opened = dict(given)
+    for names, source in ((_MODELS, model_source), (_SYSTEMS, system_source)):
+        opened |= {name: source(given[name]) for name in names if name in given}
+    return opened
 
 
 def drafting_of(given: Mapping[str, Any]) -> Drafting:

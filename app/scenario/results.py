@@ -1,7 +1,8 @@
 """Results of the Python module: figures by name, short reprs, data frames, HTML in notebooks.
 
 The functions take names or objects and price them through the same scenario as the command line
-and the dashboard; the classes only present what comes back.
+and the dashboard; the classes only present what comes back.  A text is a name and opens no file:
+`app.scenario.local_files.sources` goes before where it may be one.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from app.scenario import intervals, served_rows, summary, sweep_rows
-from app.scenario.drafting import drafted
-from app.scenario.local_files import DRAFTING, drafting_of, model_source, system_source
+from app.scenario.drafting import DRAFTING, Drafting, drafted
 from app.scenario.scenario import Resolved, Scenario, estimate_resolved, resolve_objects
 from app.wording import quantities
 from app.wording.tables import TableFormat, render
@@ -198,19 +198,11 @@ def estimate(
     formats = {name: numbers.pop(name) for name in FORMATS}
     arrays, scalars = _arrays(with_experts(numbers))
     scenario = Scenario(offload=offload, **scalars)
-    resolved = _looked_up(scenario, model, system, engine, formats)
+    resolved = resolve_objects(scenario, model, system, engine, formats)
     priced = estimate_resolved(resolved, **arrays)
     if on_error == "raise":
         priced.raise_for_status()
     return Estimate(resolved, priced, not arrays, arrays)
-
-
-def _looked_up(
-    scenario: Scenario, model: Any, system: Any, engine: Any, formats: Mapping[str, str]
-) -> Resolved:
-    """`resolve_objects`, where a text may be a file's path or an address of the hub, too."""
-    sources = model_source(model), system_source(system)
-    return resolve_objects(scenario, *sources, engine, formats)
 
 
 def with_experts(numbers: dict[str, Any]) -> dict[str, Any]:
@@ -295,14 +287,14 @@ def serve(
     **numbers: Any,
 ) -> Served:
     """See `ridgeline.serve`."""
-    drafting = drafting_of({name: numbers.pop(name) for name in DRAFTING})
+    drafting = Drafting(**{name: numbers.pop(name) for name in DRAFTING})
     if (concurrency is None) == (rate is None):
         raise InvalidValue("give a concurrency or a rate, one of them")
     name, load = ("concurrency", concurrency) if rate is None else ("rate", rate)
     formats = {key: numbers.pop(key) for key in FORMATS}
     arrays, scalars = _arrays({**with_experts(numbers), name: load})
     scenario = Scenario(**{k: v for k, v in scalars.items() if k != name})
-    resolved = _looked_up(scenario, model, system, engine, formats)
+    resolved = resolve_objects(scenario, model, system, engine, formats)
     split = {key: value for key, value in arrays.items() if key not in (*_SIZES, name)}
     resolved = drafted(resolved if split else served_rows.as_calibrated(resolved), drafting)
     size = len(next(iter(arrays.values()))) if arrays else 1
@@ -372,7 +364,7 @@ def sweep(
     given: dict[str, Any] = {name: np.atleast_1d(values) for name, values in axes.items()}
     for name in _SIZES:
         given.setdefault(name, [float(getattr(standard, name))])
-    resolved = _looked_up(standard, model, system, engine, formats)
+    resolved = resolve_objects(standard, model, system, engine, formats)
     result = search.sweep(
         resolved.model, resolved.system, given, resolved.engine, on_error=on_error
     )

@@ -131,6 +131,10 @@ class PrefillPool:
                 )
 
 
+#: Keywords of `PrefillPool`.
+PREFILL = tuple(entry.name for entry in fields(PrefillPool))
+
+
 def stated_link(prefill: System, decode: System, devices: int) -> Link:
     """The link that both systems state between `devices` of both pools.
 

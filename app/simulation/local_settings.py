@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, TypedDict
 
 from app.scenario.drafting import Drafting
 from app.scenario.local_files import drafting_of, system_source
-from app.simulation.disaggregation import PrefillPool
-
-#: Keywords of `PrefillPool`.
-PREFILL = tuple(entry.name for entry in fields(PrefillPool))
+from app.simulation.disaggregation import PREFILL, PrefillPool
 
 
 class Pools(TypedDict):

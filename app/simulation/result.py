@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from app.scenario.local_files import DRAFTING, model_source, system_source
+from app.scenario.drafting import DRAFTING, Drafting
 from app.scenario.results import FORMATS, ResultTable, with_experts
 from app.scenario.scenario import Scenario, resolve_objects
-from app.simulation import local_settings, rows
+from app.simulation import rows
+from app.simulation.disaggregation import PREFILL, PrefillPool
 from app.simulation.offered_load import OfferedLoad
 from app.simulation.run import TARGETS, Run, Settings, run
 from app.wording import quantities
 from genz_core.errors import InvalidValue
 from genz_core.serving.simulation import Options, Simulation
+from profilers.collect.progress import Cancel, never
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,26 +120,31 @@ def simulate(
     router: str,
     replicas: int,
     step_scale: float | None,
+    cancelled: Cancel = never,
     **keywords: Any,
 ) -> Simulated:
-    """See `ridgeline.simulate`."""
+    """See `ridgeline.simulate`.
+
+    Raises:
+        Cancelled: `cancelled` said so.
+    """
     arrays = [name for name, value in keywords.items() if name in _SCALARS and np.ndim(value)]
     if arrays:
         raise InvalidValue(f"a simulation is of one configuration: give one {arrays[0]}")
     formats = {name: keywords.pop(name) for name in FORMATS}
     targets = {name: keywords.pop(f"{name[:-2]}_target_s") or 0.0 for name in TARGETS}
     options = {name: keywords.pop(name) for name in _OPTIONS if name in keywords}
-    words = (*DRAFTING, *local_settings.PREFILL)
-    pools = local_settings.pools({name: keywords.pop(name) for name in words})
+    drafting = Drafting(**{name: keywords.pop(name) for name in DRAFTING})
+    prefill = PrefillPool(**{name: keywords.pop(name) for name in PREFILL})
     degrees = with_experts({name: keywords.pop(name) for name in _DEGREES})
     experts = {name: keywords.pop(name) for name in _EXPERTS}
     scenario = Scenario(**experts, **degrees)
     given = {name: value for name, value in keywords.items() if value is not None}
-    sources = model_source(model), system_source(system)
-    resolved = resolve_objects(scenario, *sources, engine, formats)
+    resolved = resolve_objects(scenario, model, system, engine, formats)
     if step_scale is not None and not 0.0 < step_scale < 1e3:
         raise InvalidValue(f"step_scale = {step_scale:g}: give a factor above 0, 1 for none")
     settings = Settings(
-        OfferedLoad(**given), Options(**options), replicas, router, targets, step_scale, **pools
-    )
-    return Simulated(run(resolved, settings))
+        OfferedLoad(**given), Options(**options), replicas, router, targets, step_scale,
+        drafting=drafting, prefill=prefill,
+    )  # fmt: skip
+    return Simulated(run(resolved, settings, cancelled=cancelled))

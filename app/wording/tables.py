@@ -38,9 +38,15 @@ def render(rows: Rows, form: TableFormat, *, digits: int = 4) -> str:
     return _aligned(header, cells)
 
 
-def to_json(value: Any) -> str:
-    """A value as JSON, NaN and infinities as null, so that any parser reads it."""
-    return json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+def to_json(value: Any, *, compact: bool = False) -> str:
+    """A value as JSON, NaN and infinities as null, so that any parser reads it.
+
+    compact: on one line.
+    """
+    indent, separators = (None, (",", ":")) if compact else (2, None)
+    return json.dumps(
+        _finite(value), indent=indent, separators=separators, ensure_ascii=False, allow_nan=False
+    )
 
 
 def to_csv(rows: Rows) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -118,24 +118,14 @@ def _steps(options: list[str]) -> dict[str, int]:
 def _print(compared: Compared, chosen: TableFormat) -> None:
     """Print what was filled, phases, classes, operators and findings."""
     from app.measuring.comparison import folded, with_subjects
+    from app.measuring.comparison_document import document
     from app.wording import quantities
     from app.wording.tables import render, to_json
 
     comparison, filled = compared.comparison, compared.filled
     tables = {name: getattr(comparison, name) for name in ("phases", "classes", "operators")}
     if chosen is TableFormat.json:
-        document: dict[str, Any] = {
-            name: table.to_dict("records") for name, table in tables.items()
-        }
-        findings = [
-            {"kind": f.kind, "phase": f.phase, "seconds": f.seconds, "sentence": f.sentence,
-             "operator": f.operator, "kernels": f.kernels}
-            for f in comparison.findings
-        ]  # fmt: skip
-        said = {"notes": list(comparison.notes), "joined_share": comparison.joined_share}
-        typer.echo(
-            to_json({**document, "findings": findings, **said, **_filled_document(compared)})
-        )
+        typer.echo(to_json(document(compared)))
         return
     for name, table in tables.items():
         named = [c for c in ("phase", "class", "name") if c in table.columns]
@@ -152,20 +142,3 @@ def _print(compared: Compared, chosen: TableFormat) -> None:
     for finding in comparison.findings:
         gain = f"{quantities.seconds(finding.seconds)}: " if finding.seconds else ""
         typer.echo(f"- {gain}{finding.sentence}")
-
-
-def _filled_document(compared: Compared) -> dict[str, Any]:
-    """What was priced, what of it the reports told, and where they say otherwise."""
-    from dataclasses import asdict
-
-    resolved, filled = compared.resolved, compared.filled
-    return {
-        "priced": {
-            "model": resolved.model.name,
-            "system": resolved.system.slug,
-            "engine": resolved.engine.name,
-            **{name: getattr(resolved.scenario, name) for name in ("tp", "batch", "isl", "osl")},
-        },
-        "filled": list(map(asdict, filled.fillings)),
-        "differences": list(map(asdict, filled.differences)),
-    }

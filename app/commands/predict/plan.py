@@ -113,12 +113,13 @@ def plan(
     from app.planning import result
     from app.planning.document import document
     from app.planning.wording import sentences
+    from app.scenario.local_files import sources
     from app.wording.tables import render, to_json
 
     if report is not None:
         check_kind(report)
     with running("planning") as job:
-        found = result.plan(given.pop("model"), progress=job.progress, **given)
+        found = result.plan(given.pop("model"), sources=sources, progress=job.progress, **given)
     named = document(found.answer)
     if report is not None:
         opt.write_text(report, taken_along(report, named, found.answer))

@@ -95,9 +95,10 @@ def _sweep_file(asked: _Asked, chosen: TableFormat) -> None:
     from app.commands.progress_bar import INTERRUPTED, running
     from app.planning import sweep_axes, sweep_file
     from app.planning.sweep_workers import Where
+    from app.scenario.local_files import sources
     from genz_core.errors import InvalidValue
 
-    axes = sweep_axes.read(asked.source)
+    axes = sweep_axes.read(asked.source, sources)
     where = Where(asked.workers, asked.cluster)
     if asked.output is None:
         if where != Where():

@@ -88,5 +88,6 @@ def plan(
     """
     arguments = dict(locals())
     from app.planning import result
+    from app.scenario.local_files import sources
 
-    return result.plan(arguments.pop("model"), **arguments)
+    return result.plan(arguments.pop("model"), sources=sources, **arguments)

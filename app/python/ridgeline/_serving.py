@@ -75,8 +75,9 @@ def serve(
             arguments.pop(name)
         return simulate(trace=trace, **arguments)
     from app.scenario import results
+    from app.scenario.local_files import sources
 
-    return results.serve(**arguments)
+    return results.serve(**sources(arguments))
 
 
 def simulate(
@@ -154,6 +155,7 @@ def simulate(
     True
     """
     arguments = dict(locals())
+    from app.scenario.local_files import sources
     from app.simulation import result
 
-    return result.simulate(**arguments)
+    return result.simulate(**sources(arguments))

@@ -84,8 +84,9 @@ def estimate(
     """
     arguments = dict(locals())
     from app.scenario import results
+    from app.scenario.local_files import sources
 
-    return results.estimate(**arguments)
+    return results.estimate(**sources(arguments))
 
 
 def sweep(
@@ -127,8 +128,9 @@ def sweep(
     arguments = dict(locals())
     from app.planning import sweep_result
     from app.scenario import results
+    from app.scenario.local_files import sources
 
     output, bounds_only = arguments.pop("output"), arguments.pop("bounds_only")
     if output is not None or bounds_only or sweep_result.several(arguments):
-        return sweep_result.sweep(arguments, output, bounds_only)
-    return results.sweep(**arguments)
+        return sweep_result.sweep(arguments, output, bounds_only, sources)
+    return results.sweep(**sources(arguments))

@@ -1,0 +1,12 @@
+"""What programs ask over HTTP, and assistants over MCP: the verbs of the command line.
+
+bodies   what may be asked, by the names of `import ridgeline`
+uploads  files that are sent, never named
+verbs    a body in, the document of the command line out; nothing is computed here
+workers  processes for what may take long, ended when their time is over
+answers  documents as JSON, the latest ones kept
+doors    bounds of a request: its size, who may ask, by which host's name
+errors   refusals as one sentence
+metrics  what is counted
+rest     all of it as an application
+"""

@@ -1,0 +1,94 @@
+"""Answers as JSON: short questions here, long ones in processes, the latest ones kept."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.api import uploads, verbs
+from app.api.bodies import Body, CompareBody
+from app.api.uploads import Sent
+from app.api.workers import Workers
+from app.wording.tables import to_json
+from hardware_db.data_folder import stamp
+
+#: Verbs that answer in well under a second, and those that may take long.
+SHORT: Mapping[str, Callable[[Any], Any]] = {"estimate": verbs.estimate, "serve": verbs.serve}
+LONG: Mapping[str, Callable[[Any], Any]] = {
+    "simulate": verbs.simulate, "sweep": verbs.sweep, "plan": verbs.plan,
+}  # fmt: skip
+
+
+@dataclass(eq=False)
+class Answers:
+    """Questions answered.  most_bytes: of the answers that are kept."""
+
+    workers: Workers = field(default_factory=Workers)
+    most_bytes: int = 64 << 20
+    _kept: OrderedDict[Any, bytes] = field(default_factory=OrderedDict)
+    _bytes: int = 0
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def kept(self, verb: str, body: Body) -> bytes | None:
+        """The answer to a question that was asked before, if it still holds."""
+        with self._guard:
+            key = _key(verb, body)
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
+    def answer(self, verb: str, body: Body) -> bytes:
+        """The document of a verb as JSON.
+
+        Raises:
+            RidgelineError: as the verb; Busy and Exhausted of `Workers`.
+        """
+        key = _key(verb, body)
+        if verb in SHORT:
+            found = _answered((verb, body))
+        else:
+            found = self.workers.call(_answered, (verb, body))
+        self._keep(key, found)
+        return found
+
+    def imported(self, files: list[Sent]) -> bytes:
+        """The figures of files.  Errors as `uploads.imported` and `Workers.call`."""
+        return bytes(self.workers.call(_imported, files))
+
+    def compared(self, files: list[Sent], asked: CompareBody) -> bytes:
+        """Files beside their prediction.  Errors as `uploads.compared` and `Workers.call`."""
+        return bytes(self.workers.call(_compared, (files, asked)))
+
+    def _keep(self, key: Any, found: bytes) -> None:
+        with self._guard:
+            if key in self._kept or len(found) > self.most_bytes // 8:
+                return
+            self._kept[key] = found
+            self._bytes += len(found)
+            while self._bytes > self.most_bytes:
+                self._bytes -= len(self._kept.popitem(last=False)[1])
+
+
+def _key(verb: str, body: Body) -> Any:
+    """What the answer to a question depends on: the question, and the user's own files."""
+    return verb, body.model_dump_json(), stamp()
+
+
+def _answered(asked: tuple[str, Any]) -> bytes:
+    verb, body = asked
+    return _json((SHORT.get(verb) or LONG[verb])(body))
+
+
+def _imported(files: list[Sent]) -> bytes:
+    return _json(uploads.imported(files))
+
+
+def _compared(asked: tuple[list[Sent], CompareBody]) -> bytes:
+    return _json(uploads.compared(*asked))
+
+
+def _json(document: Any) -> bytes:
+    return to_json(document, compact=True).encode("utf-8", "replace")

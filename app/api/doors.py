@@ -1,0 +1,98 @@
+"""The door of the application: how large a request may be, and who may ask."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.api.errors import document
+
+#: What anybody may ask: whether the server is alive.
+OPEN = ("/health",)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a request may be.
+
+    body_bytes: of a question.  upload_bytes: of the files of one.  token: that a request must
+    bear, "" for none.  hosts: names by which the server may be called, () for any.
+    """
+
+    body_bytes: int = 10_000_000
+    upload_bytes: int = 50_000_000
+    token: str = ""
+    hosts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Refuses, in front of an application, what is too large or bears no token."""
+
+    app: ASGIApp
+    bounds: Bounds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = {name.lower(): value for name, value in scope["headers"]}
+        refusal = self._refusal(scope["path"], headers)
+        if refusal is not None:
+            await _send(send, *refusal)
+            return
+        most = self._most(headers)
+        await self.app(scope, _bounded(receive, most), send)
+
+    def _refusal(self, path: str, headers: dict[bytes, bytes]) -> tuple[int, str, str] | None:
+        """Status, code and sentence; None where the request may come in."""
+        host = headers.get(b"host", b"").decode("latin-1")
+        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+        if self.bounds.hosts and name not in self.bounds.hosts:
+            return 421, "wrong_host", f"{name[:60]!r} is no name of this server"
+        if self.bounds.token and path not in OPEN:
+            sent = headers.get(b"authorization", b"")
+            if not secrets.compare_digest(sent, f"Bearer {self.bounds.token}".encode()):
+                return 401, "no_token", "send the token: Authorization: Bearer TOKEN"
+        most, stated = self._most(headers), headers.get(b"content-length", b"0")
+        if not stated.isdigit() or len(stated) > 15 or int(stated) > most:
+            return 413, "too_large", _too_large(most)
+        return None
+
+    def _most(self, headers: dict[bytes, bytes]) -> int:
+        sends_files = headers.get(b"content-type", b"").startswith(b"multipart/")
+        return self.bounds.upload_bytes if sends_files else self.bounds.body_bytes
+
+
+def _too_large(most: int) -> str:
+    return f"the body is larger than {most:,} bytes: send less at once"
+
+
+def _bounded(receive: Receive, most: int) -> Receive:
+    """What is received, up to so many bytes."""
+    got = 0
+
+    async def bounded() -> Message:
+        nonlocal got
+        message = await receive()
+        got += len(message.get("body", b""))
+        if got > most:
+            raise HTTPException(413, _too_large(most))
+        return message
+
+    return bounded
+
+
+async def _send(send: Send, status: int, code: str, sentence: str) -> None:
+    body = json.dumps(document(code, sentence)).encode()
+    headers: list[Any] = [(b"content-type", b"application/json")]
+    headers.append((b"content-length", str(len(body)).encode()))
+    if status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

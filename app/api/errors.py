@@ -1,0 +1,77 @@
+"""Refusals as one sentence: those of the functions below, and those of the request itself."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from genz_core.errors import RidgelineError, UnknownName
+
+_CLIPPED = 60
+
+
+class Busy(RidgelineError):
+    """Too many questions at once."""
+
+    code = "busy"
+
+
+class Exhausted(RidgelineError):
+    """An answer that takes more time or memory than one may."""
+
+    code = "exhausted"
+
+
+class Refused(RidgelineError):
+    """An error of another process, as it was said there.  code, near: of it."""
+
+    def __init__(self, code: str, sentence: str, near: Sequence[str] = ()) -> None:
+        super().__init__(sentence)
+        self.code, self.near = code, list(near)
+
+
+def document(code: str, sentence: str, near: Sequence[str] = ()) -> dict[str, Any]:
+    """A refusal as it is sent."""
+    return {"error": {"code": code, "message": sentence, "near": list(near)}}
+
+
+def of_error(error: RidgelineError) -> tuple[int, dict[str, Any]]:
+    """Status and document of an error of the functions below: the sentence of the command line."""
+    near = error.near if isinstance(error, (Refused, UnknownName)) else ()
+    return (429 if isinstance(error, Busy) else 422), document(error.code, str(error), near)
+
+
+def of_body(errors: Sequence[Mapping[str, Any]], known: Sequence[str] = ()) -> dict[str, Any]:
+    """The document of a body that is none, from the first thing that pydantic says of it.
+
+    known: names of the fields that there are.
+    """
+    first = errors[0]
+    place = [str(part) for part in first["loc"] if part not in ("body", "query", "path")]
+    name = place[0][:_CLIPPED] if place else ""
+    near: list[str] = []
+    if first["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(name, known, 4, 0.5)
+        sentence = f"unknown field {name!r}; " + (
+            f"near: {', '.join(near)}" if near else f"there are {', '.join(known)}"
+        )
+    elif first["type"] == "missing":
+        sentence = f"{name or 'the body'}: it is needed, and it is not given"
+    elif first["type"] == "json_invalid":
+        sentence = "the body is no valid JSON"
+    elif not name:
+        sentence = "the body is no JSON object; send one, with Content-Type: application/json"
+    else:
+        said = str(first["msg"])
+        sentence = f"{name} = {_shown(first.get('input'))}: {said[:1].lower()}{said[1:]}"
+    return document("invalid_body", " ".join(sentence.split()), near)
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of too many digits
+        text = "a number of many digits"
+    text = text.encode("utf-8", "replace").decode()
+    return text if len(text) <= _CLIPPED else f"{text[:_CLIPPED]}…"

@@ -1,0 +1,36 @@
+"""Examples of bodies, as the OpenAPI document shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_LLAMA = "meta-llama/Llama-3.1-8B"
+#: By verb: bodies by what they ask.
+EXAMPLES: Mapping[str, Mapping[str, Any]] = {
+    "estimate": {
+        "one batch": {"model": _LLAMA, "system": "h100", "engine": "vllm", "batch": 16,
+                      "isl": 2048, "osl": 256},
+        "batches side by side": {"model": _LLAMA, "system": "h200", "batch": [1, 8, 64]},
+    },
+    "serve": {
+        "users": {"model": _LLAMA, "system": "h100", "engine": "vllm", "concurrency": [1, 32, 256]},
+        "an arrival rate": {"model": _LLAMA, "system": "h100", "engine": "sglang", "rate": 4,
+                            "isl": 2048, "osl": 256},
+    },
+    "simulate": {
+        "an arrival rate": {"model": _LLAMA, "system": "h100", "engine": "vllm", "rate": 4,
+                            "requests": 200, "osl": 128, "ttft_target_s": 0.5},
+        "a trace": {"model": _LLAMA, "system": "h100", "engine": "vllm",
+                    "trace": "arrival_s,input_tokens,output_tokens\n0,512,64\n0.5,900,32\n"},
+    },
+    "sweep": {
+        "batch and tp": {"model": _LLAMA, "system": "h100", "batch": [1, 8, 64], "tp": [1, 2]},
+        "two systems under load": {"model": _LLAMA, "system": ["h100", "h200"],
+                                   "concurrency": {"from": 1, "to": 64, "step": "x2"}},
+    },
+    "plan": {
+        "a rate and a target": {"model": _LLAMA, "systems": ["h100"], "rate": 4,
+                                "target": "ttft_p95 < 500ms, tpot < 20ms", "top": 3},
+    },
+}  # fmt: skip

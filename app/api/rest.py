@@ -1,0 +1,229 @@
+"""The application: REST over the verbs, its OpenAPI document, health and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
+
+from fastapi import Body as BodyOf
+from fastapi import FastAPI, File, Form, Query, Request, Response, UploadFile
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from app.api import bodies, errors, verbs
+from app.api.answers import Answers
+from app.api.doors import Bounds, Door
+from app.api.examples import EXAMPLES
+from app.api.metrics import Counting, Metrics
+from app.api.uploads import Sent
+from app.wording.tables import to_json
+from genz_core.errors import RidgelineError
+
+_MOST_FILES = 64
+_Text = Annotated[str, Query(max_length=bodies.LONGEST_NAME)]
+_BODIES: dict[str, type[bodies.Body]] = {
+    "estimate": bodies.EstimateBody,
+    "serve": bodies.ServeBody,
+    "simulate": bodies.SimulateBody,
+    "sweep": bodies.SweepBody,
+    "plan": bodies.PlanBody,
+}
+_ROWS = ("estimate", "serve", "sweep", "models", "systems")
+_ABOUT = """What the command line of Ridgeline answers, for programs: the same names, units (SI, the
+unit in the name), errors and numbers.  A refusal is one sentence under `error.message`."""
+
+
+class Rows(BaseModel):
+    """Rows with the columns of the command line's JSON."""
+
+    rows: list[dict[str, Any]]
+
+
+class Reason(BaseModel):
+    """code: of the kind of error.  message: a sentence.  near: names that may be meant."""
+
+    code: str
+    message: str
+    near: list[str] = []
+
+
+class Refused(BaseModel):
+    """Why there is no answer."""
+
+    error: Reason
+
+
+class Health(BaseModel):
+    """That the server answers, and of which release it is."""
+
+    status: str
+    version: str
+
+
+def application(bounds: Bounds | None = None, answers: Answers | None = None) -> FastAPI:
+    """The REST application.
+
+    bounds: of requests.  answers: who answers; closed when the application ends.
+    """
+    bounds, answers, metrics = bounds or Bounds(), answers or Answers(), Metrics()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        answers.workers.close()
+
+    refused: dict[int | str, dict[str, Any]] = {
+        status: {"model": Refused} for status in (401, 413, 422, 429)
+    }
+    api = FastAPI(
+        title="Ridgeline", version=_version(), description=_ABOUT, lifespan=lifespan,
+        responses=refused, redoc_url=None, docs_url=None,
+    )  # fmt: skip
+    _add_refusals(api, metrics)
+    for verb in _BODIES:
+        _add_verb(api, verb, answers, metrics)
+    _add_files(api, answers)
+    _add_library(api)
+    _add_state(api, metrics)
+    api.add_middleware(Counting, metrics=metrics)
+    api.add_middleware(Door, bounds=bounds)
+    return api
+
+
+def _add_verb(api: FastAPI, verb: str, answers: Answers, metrics: Metrics) -> None:
+    """POST /verb with its body."""
+    kind: Any = _BODIES[verb]
+    shown: Any = {name: {"value": value} for name, value in EXAMPLES[verb].items()}
+
+    async def answer(body: Any) -> Response:
+        found = answers.kept(verb, body)
+        if found is None:
+            found = await run_in_threadpool(answers.answer, verb, body)
+        else:
+            metrics.kept.labels(verb).inc()
+        return _json(found)
+
+    answer.__annotations__["body"] = Annotated[kind, BodyOf(openapi_examples=shown)]
+    answer.__doc__ = kind.__doc__
+    model: Any = Rows if verb in _ROWS else dict[str, Any]
+    api.post(f"/{verb}", response_model=model, operation_id=verb, summary=verb)(answer)
+
+
+def _add_files(api: FastAPI, answers: Answers) -> None:
+    """POST /import and /compare, which take files."""
+
+    @api.post("/import", operation_id="import", response_model=list[dict[str, Any]])
+    async def import_(files: Annotated[list[UploadFile], File()]) -> Response:
+        """The figures of profiler reports and results of serving benchmarks, which are sent."""
+        sent = await _received(files)
+        return _json(await run_in_threadpool(answers.imported, sent))
+
+    @api.post("/compare", operation_id="compare", response_model=dict[str, Any])
+    async def compare(
+        files: Annotated[list[UploadFile], File()],
+        asked: Annotated[
+            str, Form(description="A JSON object: model, system, engine, tp ... of what ran.")
+        ] = "{}",
+    ) -> Response:
+        """Reports of one run, or results of benchmarks, beside the prediction of what ran."""
+        try:
+            body = bodies.CompareBody.model_validate_json(asked)
+        except ValidationError as error:
+            raise RequestValidationError(
+                error.errors(), body=tuple(bodies.CompareBody.model_fields)
+            ) from None
+        sent = await _received(files)
+        return _json(await run_in_threadpool(answers.compared, sent, body))
+
+
+async def _received(files: list[UploadFile]) -> list[Sent]:
+    if len(files) > _MOST_FILES:
+        raise HTTPException(413, f"{len(files)} files: send at most {_MOST_FILES} at once")
+    return [Sent(file.filename or "file", await file.read()) for file in files]
+
+
+def _add_library(api: FastAPI) -> None:
+    """GET /models and /systems, all or one."""
+
+    @api.get("/models", operation_id="models", response_model=Rows)
+    def models(find: _Text = "") -> Response:
+        """The models that ship; find: only names that contain this text."""
+        return _document(verbs.models(find))
+
+    @api.get("/models/{name:path}", operation_id="model", response_model=dict[str, Any])
+    def model(name: str) -> Response:
+        """One model."""
+        return _document(verbs.model(name))
+
+    @api.get("/systems", operation_id="systems", response_model=Rows)
+    def systems(
+        vendor: _Text = "",
+        kind: _Text = "",
+        find: _Text = "",
+    ) -> Response:
+        """The hardware that there is, filtered by texts in vendor, kind and name."""
+        return _document(verbs.systems(vendor, kind, find))
+
+    @api.get("/systems/{name}", operation_id="system", response_model=dict[str, Any])
+    def system(name: str) -> Response:
+        """One system, with the source of every figure."""
+        return _document(verbs.system(name))
+
+
+def _add_state(api: FastAPI, metrics: Metrics) -> None:
+    @api.get("/health", operation_id="health", response_model=Health)
+    async def health() -> Response:
+        """That the server answers; asked without a token."""
+        return _document({"status": "ok", "version": _version()})
+
+    @api.get("/metrics", operation_id="metrics", response_class=Response)
+    async def show_metrics() -> Response:
+        """Counters in Prometheus' text format."""
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
+
+
+def _add_refusals(api: FastAPI, metrics: Metrics) -> None:
+    """Every refusal as one sentence, counted by its code."""
+
+    def refuse(status: int, said: dict[str, Any]) -> JSONResponse:
+        metrics.refusals.labels(said["error"]["code"]).inc()
+        return JSONResponse(said, status)
+
+    @api.exception_handler(RidgelineError)
+    async def of_error(_: Request, error: RidgelineError) -> Response:
+        return refuse(*errors.of_error(error))
+
+    @api.exception_handler(RequestValidationError)
+    async def of_body(request: Request, error: RequestValidationError) -> Response:
+        kind = _BODIES.get(request.url.path.strip("/"), bodies.CompareBody)
+        return refuse(422, errors.of_body(error.errors(), tuple(kind.model_fields)))
+
+    @api.exception_handler(HTTPException)
+    async def of_request(request: Request, error: HTTPException) -> Response:
+        sentences = {
+            404: f"there is no {request.url.path[:60]!r}; /openapi.json lists what there is",
+            405: f"{request.url.path[:60]!r} is not asked by {request.method}",
+        }
+        sentence = sentences.get(error.status_code, str(error.detail))
+        return refuse(error.status_code, errors.document("invalid_request", sentence))
+
+
+def _document(document: Any) -> Response:
+    return _json(to_json(document, compact=True).encode("utf-8", "replace"))
+
+
+def _json(content: bytes) -> Response:
+    return Response(content, media_type="application/json")
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("ridgeline")
+    except PackageNotFoundError:  # a checkout on the path
+        return "0+unknown"

@@ -1,0 +1,113 @@
+"""Processes for what may take long: so many at once, with a cap on time and memory.
+
+One that exceeds its time is ended, and another takes its place.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import queue
+import signal
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.api.errors import Busy, Exhausted, Refused
+from genz_core.errors import RidgelineError, UnknownName
+
+_GIB = 1 << 30
+
+
+@dataclass(eq=False)
+class Workers:
+    """Processes that answer one question at a time each.
+
+    at_once: processes.  waiting_s: for a free one.  limit_s: of an answer.  memory_bytes: of a
+    process (Linux).
+    """
+
+    at_once: int = 2
+    waiting_s: float = 10.0
+    limit_s: float = 60.0
+    memory_bytes: int = 4 * _GIB
+    _free: queue.Queue[ProcessPoolExecutor | None] = field(default_factory=queue.Queue)
+
+    def __post_init__(self) -> None:
+        for _ in range(self.at_once):
+            self._free.put(None)
+
+    def call(self, work: Callable[[Any], Any], argument: Any) -> Any:
+        """What `work(argument)` returns; a function of a module, and what pickles.
+
+        Raises:
+            Busy: no process was free in time.
+            Exhausted: the answer took too long or too much memory.
+            Refused: `work` raised a RidgelineError.
+        """
+        try:
+            process = self._free.get(timeout=self.waiting_s)
+        except queue.Empty:
+            raise Busy(
+                f"{self.at_once} long questions are under way already; ask again in a while"
+            ) from None
+        if process is None:
+            context = multiprocessing.get_context("spawn")
+            process = ProcessPoolExecutor(1, context, _begin, (self.memory_bytes,))
+        keep = False
+        try:
+            answer = process.submit(_outcome, work, argument).result(self.limit_s)
+            keep = True
+        except TimeoutError:
+            raise Exhausted(
+                f"the answer takes longer than {self.limit_s:g} s: ask for less at once"
+            ) from None
+        except (BrokenExecutor, MemoryError):
+            raise Exhausted("the answer takes too much memory: ask for less at once") from None
+        finally:
+            if not keep:
+                _end(process)
+            self._free.put(process if keep else None)
+        if isinstance(answer, _Refusal):
+            raise Refused(answer.code, answer.sentence, answer.near)
+        return answer
+
+    def close(self) -> None:
+        """End the processes that are free."""
+        while not self._free.empty():
+            process = self._free.get()
+            if process is not None:
+                _end(process)
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """An error as a process hands it back: not every exception pickles."""
+
+    code: str
+    sentence: str
+    near: tuple[str, ...]
+
+
+def _outcome(work: Callable[[Any], Any], argument: Any) -> Any:
+    try:
+        return work(argument)
+    except RidgelineError as error:
+        near = error.near if isinstance(error, UnknownName) else ()
+        return _Refusal(error.code, str(error), tuple(near))
+
+
+def _begin(memory_bytes: int) -> None:
+    """A process ends at once when Ctrl-C is pressed, and takes so much memory at most."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+
+
+def _end(process: ProcessPoolExecutor) -> None:
+    for child in list((process._processes or {}).values()):
+        child.kill()
+    process.shutdown(wait=False, cancel_futures=True)

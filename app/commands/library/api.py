@@ -1,0 +1,62 @@
+"""ridgeline api: what the command line answers, over HTTP for programs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from app.commands.library.dashboard import LOOPBACK, check_free
+
+_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+
+
+def register(cli: typer.Typer) -> None:
+    cli.command("api", help="Answer programs over HTTP: estimate, serve, plan ... (REST).")(api)
+
+
+def api(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8600,
+    token: Annotated[
+        str,
+        typer.Option(
+            envvar="RIDGELINE_API_TOKEN", help="That requests must bear; default: none is asked."
+        ),
+    ] = "",
+    seconds: Annotated[float, typer.Option(help="Longest time of one answer.")] = 60.0,
+    at_once: Annotated[int, typer.Option(help="Long questions at once.", min=1, max=64)] = 2,
+    body_mb: Annotated[float, typer.Option(help="Largest question in MB.")] = 10.0,
+    upload_mb: Annotated[float, typer.Option(help="Most MB of files in one request.")] = 50.0,
+) -> None:
+    from importlib.util import find_spec
+
+    from genz_core.errors import InvalidValue
+    from genz_core.limits import checked_duration
+
+    for name in ("fastapi", "uvicorn", "prometheus_client"):
+        if find_spec(name) is None:
+            raise InvalidValue(f"{name} is not installed; run: pip install 'ridgeline[api]'")
+    for option, size in (("--body-mb", body_mb), ("--upload-mb", upload_mb)):
+        if not 0.0 < size <= 1e4:
+            raise InvalidValue(f"{option} = {size:g}: give a size above 0, up to 10,000")
+    check_free(host, port)
+    if host not in LOOPBACK and not token:
+        typer.echo(f"Warning: all who reach {host} may ask; give --token.", err=True)
+
+    import uvicorn
+
+    from app.api.answers import Answers
+    from app.api.doors import Bounds
+    from app.api.rest import application
+    from app.api.workers import Workers
+
+    workers = Workers(at_once, limit_s=checked_duration("--seconds", seconds))
+    hosts = _HOSTS if host in LOOPBACK else ()
+    bounds = Bounds(int(body_mb * 1e6), int(upload_mb * 1e6), token, hosts)
+    served = application(bounds, Answers(workers))
+    typer.echo(f"http://{host}:{port}/openapi.json describes what can be asked", err=True)
+    uvicorn.run(
+        served, host=host, port=port, log_level="warning", limit_concurrency=256,
+        server_header=False,
+    )  # fmt: skip

@@ -1,0 +1,41 @@
+"""A comparison of reports with their prediction, as `ridgeline compare --json` prints it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from app.measuring.comparison import Compared
+
+
+def document(compared: Compared) -> dict[str, Any]:
+    """Phases, classes and operators as rows, findings, notes, and what was priced."""
+    comparison = compared.comparison
+    tables = {name: getattr(comparison, name) for name in ("phases", "classes", "operators")}
+    findings = [
+        {"kind": f.kind, "phase": f.phase, "seconds": f.seconds, "sentence": f.sentence,
+         "operator": f.operator, "kernels": f.kernels}
+        for f in comparison.findings
+    ]  # fmt: skip
+    return {
+        **{name: table.to_dict("records") for name, table in tables.items()},
+        "findings": findings,
+        "notes": list(comparison.notes),
+        "joined_share": comparison.joined_share,
+        **_filled_document(compared),
+    }
+
+
+def _filled_document(compared: Compared) -> dict[str, Any]:
+    """What was priced, what of it the reports told, and where they say otherwise."""
+    resolved, filled = compared.resolved, compared.filled
+    return {
+        "priced": {
+            "model": resolved.model.name,
+            "system": resolved.system.slug,
+            "engine": resolved.engine.name,
+            **{name: getattr(resolved.scenario, name) for name in ("tp", "batch", "isl", "osl")},
+        },
+        "filled": list(map(asdict, filled.fillings)),
+        "differences": list(map(asdict, filled.differences)),
+    }

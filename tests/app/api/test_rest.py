@@ -1,0 +1,290 @@
+"""REST answers what the command line prints, to the digit, and refuses in its sentences."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ridgeline
+from starlette.testclient import TestClient
+
+from app.api import bodies
+from app.api.answers import Answers
+from app.api.doors import Bounds
+from app.api.examples import EXAMPLES
+from app.api.rest import application
+from app.api.workers import Workers
+from genz_core.errors import RidgelineError
+from tests.app.commands.test_cli import run
+from tests.app.test_one_answer import SERVED, STATIC, named, options
+
+SAMPLES = Path(__file__).parents[3] / "app" / "samples"
+MODEL = "meta-llama/Llama-3.1-8B"
+
+
+def asked(api: TestClient, verb: str, **body: Any) -> Any:
+    answer = api.post(f"/{verb}", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def refused(api: TestClient, verb: str, **body: Any) -> dict[str, Any]:
+    answer = api.post(f"/{verb}", json=body)
+    assert answer.status_code == 422, answer.text
+    return answer.json()["error"]
+
+
+@pytest.mark.parametrize("scenario", STATIC, ids=named)
+def test_a_static_batch_is_that_of_the_command_line(api, scenario):
+    keywords = {name: value for name, value in scenario.items() if name != "model"}
+    (row,) = asked(api, "estimate", **scenario, operators=True)["rows"]
+    assert row == json.loads(run("estimate", scenario["model"], *options(keywords), "--json"))
+
+
+@pytest.mark.parametrize("scenario", SERVED, ids=named)
+def test_a_load_is_that_of_the_command_line(api, scenario):
+    keywords = {k: v for k, v in scenario.items() if k not in ("model", "batch")}
+    keywords["concurrency"] = scenario["batch"]
+    rows = asked(api, "serve", model=scenario["model"], **keywords)["rows"]
+    assert rows == json.loads(run("serve", scenario["model"], *options(keywords), "--json"))
+
+
+def test_a_simulation_is_that_of_the_command_line(api):
+    given = {"system": "h100", "engine": "vllm", "rate": 8, "requests": 60, "osl": 64, "seed": 3}
+    answer = asked(api, "simulate", model=MODEL, **given)
+    assert answer == json.loads(run("simulate", MODEL, *options(given), "--json"))
+
+
+def test_a_trace_is_sent_as_text(api, tmp_path):
+    text = "arrival_s,input_tokens,output_tokens\n0,500,20\n0.1,900,30\n0.15,100,10\n"
+    path = tmp_path / "trace"
+    path.write_text(text)
+    answer = asked(api, "simulate", model=MODEL, trace=text)
+    command = json.loads(run("simulate", MODEL, "--trace", str(path), "--json"))
+    assert answer == command and answer["requests"] == 3
+
+
+def test_a_sweep_is_that_of_the_command_line(api):
+    given = {"system": "h100", "batch": [1, 8, 64], "isl": [128, 4096], "osl": [128],
+             "tp": [1, 3], "pp": [1], "ep": [1]}  # fmt: skip
+    words = {n: v if n == "system" else ",".join(map(str, v)) for n, v in given.items()}
+    rows = asked(api, "sweep", model=MODEL, **given)["rows"]
+    assert rows == json.loads(run("sweep", MODEL, *options(words), "--json"))
+
+
+def test_a_sweep_over_names_is_that_of_python(api):
+    axes = {"system": ["h100", "h200"], "concurrency": {"from": 1, "to": 16, "step": "x2"}}
+    rows = asked(api, "sweep", model=MODEL, **axes)["rows"]
+    found = ridgeline.sweep(MODEL, **axes).rows
+    assert len(rows) == 10
+    for ours, theirs in zip(rows, found, strict=True):
+        assert ours == {k: None if v != v else v for k, v in theirs.items()}
+
+
+def test_a_plan_is_that_of_the_command_line(api):
+    given = {"systems": "h100", "rate": 4, "target": "tpot < 20ms", "top": 2}
+    answer = asked(api, "plan", model=MODEL, simulate=False, **given)
+    command = json.loads(run("plan", MODEL, *options(given), "--no-simulate", "--json"))
+    assert answer == command and answer["plans"]
+
+
+@pytest.mark.parametrize("name", ["h100_qwen1.5-0.5b.json.gz", "sglang_llama-3.1-405b.jsonl"])
+def test_an_imported_file_is_read_as_on_the_command_line(api, name):
+    with (SAMPLES / name).open("rb") as file:
+        answer = api.post("/import", files={"files": (name, file)})
+    assert answer.json() == json.loads(run("import", str(SAMPLES / name), "--json"))
+
+
+def test_reports_are_compared_as_on_the_command_line(api):
+    name, model = "h100_qwen1.5-0.5b.json.gz", "Qwen/Qwen1.5-0.5B"
+    with (SAMPLES / name).open("rb") as file:
+        asked = json.dumps({"model": model})
+        answer = api.post("/compare", files={"files": (name, file)}, data={"asked": asked})
+    command = run("compare", str(SAMPLES / name), "--model", model, "--json")
+    assert answer.json() == json.loads(command)
+
+
+def test_results_of_a_benchmark_are_compared_as_on_the_command_line(api):
+    path = SAMPLES / "sglang_llama-3.1-405b.jsonl"
+    given = {"model": "meta-llama/Llama-3.1-405B", "system": "h200", "tp": 8, "weights": "fp8"}
+    files = {"files": (path.name, path.read_bytes())}
+    answer = api.post("/compare", files=files, data={"asked": json.dumps(given)})
+    command = run("compare", str(path), *options(given), "--json")
+    assert answer.json() == json.loads(command)
+
+
+def test_models_and_systems_are_those_of_the_command_line(api):
+    assert api.get("/models", params={"find": "qwen3"}).json()["rows"] == json.loads(
+        run("models", "--find", "qwen3", "--json")
+    )
+    assert api.get(f"/models/{MODEL}").json() == json.loads(run("models", MODEL, "--json"))
+    assert api.get("/systems", params={"vendor": "amd"}).json()["rows"] == json.loads(
+        run("systems", "--vendor", "amd", "--json")
+    )
+    assert api.get("/systems/h200").json() == json.loads(run("systems", "h200", "--json"))
+
+
+# ------------------------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize("verb", ["estimate", "serve", "simulate", "sweep", "plan"])
+def test_a_body_has_the_keywords_and_defaults_of_the_python_function(verb):
+    function = {
+        name: p for name, p in inspect.signature(getattr(ridgeline, verb)).parameters.items()
+    }
+    kind = {
+        "estimate": bodies.EstimateBody, "serve": bodies.ServeBody,
+        "simulate": bodies.SimulateBody, "sweep": bodies.SweepBody, "plan": bodies.PlanBody,
+    }[verb]  # fmt: skip
+    here = {"estimate": {"operators"}}.get(verb, set())
+    of_python = {"serve": {"trace"}, "sweep": {"output", "axes"}}.get(verb, set())
+    fields = kind.model_fields
+    assert set(function) - of_python <= set(fields)
+    if verb != "sweep":
+        assert set(fields) - here == set(function) - of_python
+    for name in set(fields) & set(function) - {"model"}:
+        default = function[name].default
+        assert fields[name].default == ("" if default == () else default), name
+
+
+@pytest.mark.parametrize("verb", EXAMPLES)
+def test_every_example_of_the_document_is_answered(api, verb):
+    for body in EXAMPLES[verb].values():
+        assert asked(api, verb, **body)
+
+
+def test_the_document_describes_every_verb(api):
+    document = api.get("/openapi.json").json()
+    assert document["openapi"].startswith("3.")
+    verbs = {"estimate", "serve", "simulate", "sweep", "plan", "compare", "import"}
+    assert {f"/{verb}" for verb in verbs} | {"/models", "/systems"} <= set(document["paths"])
+    for verb in EXAMPLES:
+        question = document["paths"][f"/{verb}"]["post"]["requestBody"]["content"]
+        assert question["application/json"]["examples"]
+
+
+# ------------------------------------------------------------------------------- refusals
+
+WRONG: list[dict[str, Any]] = [
+    {"model": "meta-llama/Lama-3.1-8B"},
+    {"model": MODEL, "system": "h1000"},
+    {"model": MODEL, "tp": 3},
+    {"model": MODEL, "batch": 0},
+    {"model": MODEL, "isl": 1.5},
+    {"model": MODEL, "weights": "fp7"},
+    {"model": MODEL, "batch": 4096, "isl": 100_000},
+    {"model": MODEL, "overlap": "all"},
+]
+
+
+@pytest.mark.parametrize("body", WRONG, ids=lambda body: list(body.items())[-1][0])
+def test_a_refusal_is_the_sentence_of_python(api, body):
+    keywords = {name: value for name, value in body.items() if name != "model"}
+    with pytest.raises(RidgelineError) as said:
+        ridgeline.estimate(body["model"], **keywords)
+    error = refused(api, "estimate", **body)
+    assert error["message"] == str(said.value) and error["code"] == said.value.code
+
+
+def test_a_field_that_is_misspelled_is_named_with_its_neighbours(api):
+    error = refused(api, "estimate", model=MODEL, bacth=4)
+    assert error["message"] == "unknown field 'bacth'; near: batch"
+
+
+BROKEN = [
+    b"", b"[]", b"{", b'{"model": 1e999}', b"\xff\xfe", b"[" * 10_000,
+    b'{"batch": ' + b"9" * 5000 + b"}", b'{"model": "\\ud800"}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", BROKEN, ids=lambda body: repr(body[:12]))
+def test_what_is_no_body_is_refused_in_a_sentence(api, body):
+    answer = api.post("/estimate", content=body, headers={"content-type": "application/json"})
+    assert 400 <= answer.status_code < 500
+    assert answer.json()["error"]["message"]
+
+
+def paths(tmp_path: Path) -> list[str]:
+    config, system = tmp_path / "config.json", tmp_path / "own.yaml"
+    config.write_text(json.dumps({"model_type": "llama"}))
+    system.write_text("id: own\n")
+    return [str(config), str(tmp_path), str(system), f"file://{config}", "~/config.json", ".", "/"]
+
+
+@pytest.mark.parametrize("verb", ["estimate", "serve", "simulate", "sweep", "plan"])
+def test_no_text_of_a_body_opens_a_file(api, verb, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    load = {"rate": 1} if verb in ("serve", "simulate", "plan") else {}
+    for path in paths(tmp_path):
+        for name in ("model", "systems" if verb == "plan" else "system"):
+            error = refused(api, verb, **{"model": MODEL, **load, name: path})
+            assert error["code"] in ("unknown_model", "unknown_system"), error
+    if verb in ("serve", "simulate", "plan"):
+        drafts = {"speculation": "draft_model", "draft_model": paths(tmp_path)[0]}
+        drafts["acceptance"] = "0.7"
+        answer = api.post(f"/{verb}", json={"model": MODEL, **load, **drafts})
+        assert "unknown" in answer.text and answer.status_code in (200, 422)
+    if verb == "simulate":
+        error = refused(api, verb, model=MODEL, trace=paths(tmp_path)[0])
+        assert "trace" in error["message"]
+
+
+def test_a_token_is_asked_of_all_but_health():
+    client = TestClient(application(Bounds(token="secret")))
+    assert client.get("/health").json()["status"] == "ok"
+    assert client.get("/systems/h200").status_code == 401
+    assert client.get("/metrics").status_code == 401
+    answer = client.post("/estimate", json={}, headers={"Authorization": "Bearer wrong"})
+    assert answer.status_code == 401 and "token" in answer.json()["error"]["message"]
+    good = {"Authorization": "Bearer secret"}
+    assert client.get("/systems/h200", headers=good).status_code == 200
+
+
+def test_another_hosts_name_is_refused():
+    client = TestClient(application(Bounds(hosts=("localhost",))))
+    assert client.get("/health").status_code == 421
+    assert client.get("/health", headers={"host": "localhost:8600"}).status_code == 200
+
+
+def test_a_body_that_is_too_large_is_refused_stated_or_not():
+    client = TestClient(application(Bounds(body_bytes=1000, upload_bytes=2000)))
+    large = json.dumps({"model": "m" * 1500}).encode()
+    json_ = {"content-type": "application/json"}
+    assert client.post("/estimate", content=large, headers=json_).status_code == 413
+    parts = iter([large[:800], large[800:]])
+    answer = client.post("/estimate", content=parts, headers=json_)
+    assert answer.status_code == 413 and "larger than 1,000" in answer.json()["error"]["message"]
+    answer = client.post("/import", files={"files": ("a.json", b"x" * 3000)})
+    assert answer.status_code == 413
+
+
+def test_what_takes_too_long_is_ended_and_the_next_is_answered():
+    workers = Workers(1, limit_s=0.05)
+    with TestClient(application(answers=Answers(workers))) as client:
+        body = {"model": MODEL, "batch": [1, 2]}
+        error = client.post("/sweep", json=body).json()["error"]
+        assert error["code"] == "exhausted" and "0.05 s" in error["message"]
+        workers.limit_s = 120.0
+        assert len(client.post("/sweep", json=body).json()["rows"]) == 2
+
+
+def test_more_rows_than_one_answer_holds_are_refused(api):
+    error = refused(api, "estimate", model=MODEL, batch=[1] * (bodies.MOST_ROWS + 1))
+    assert "1,000" in error["message"]
+    axis = list(range(1, 1001))
+    error = refused(api, "sweep", model=MODEL, batch=axis, isl=axis)
+    assert "1,000,000 rows" in error["message"]
+
+
+def test_metrics_count_requests_refusals_and_kept_answers(api):
+    body = {"model": MODEL, "batch": 77}
+    asked(api, "estimate", **body)
+    asked(api, "estimate", **body)
+    refused(api, "estimate", model="nobody/nothing")
+    text = api.get("/metrics").text
+    assert 'ridgeline_requests_total{status="200",verb="estimate"}' in text
+    assert 'ridgeline_kept_answers_total{verb="estimate"}' in text
+    assert 'ridgeline_refusals_total{code="unknown_model"}' in text
