@@ -6,7 +6,7 @@ python -m hardware_db.report > docs/hardware.md
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from hardware_db import system_files
@@ -64,6 +64,13 @@ Each is also a name of its device. The price is that of the whole instance.
 
 """
 
+_RESTS_ON = """
+## What the figures of each file rest on
+
+How many figures are of each kind, and how many of the documents that they name have an address.
+
+"""
+
 _UNCONFIRMED = """
 ## Not confirmed
 
@@ -87,8 +94,23 @@ def page() -> str:
     records = [system_files.find(slug) for slug in sorted(system_files.shipped())]
     parts = [_HEAD.format(count=len(records)), *_vendor_tables(records)]
     parts += [_RENTS, *_rents(records), _INSTANCES, *_instances(records)]
+    parts += [_RESTS_ON, *_kinds(records)]
     parts += [_UNCONFIRMED, *_unconfirmed(records), _ASSUMED, *_assumed(records)]
     return "".join(parts)
+
+
+def _kinds(records: Iterable[SystemRecord]) -> Iterator[str]:
+    """Figures of each kind of every system, and the documents behind them."""
+    kinds = ("datasheet", "derived", "measured", "assumed")
+    yield _row("system", *kinds, "documents", "with an address")
+    yield _row("---", *["---:"] * (len(kinds) + 2))
+    for record in records:
+        facts = [fact for _, fact in record.figures()]
+        counts = Counter(str(fact.kind) for fact in facts)
+        used = {fact.source for fact in facts}
+        addressed = sum(1 for name in used if record.sources[name].url)
+        shown = (str(counts[kind] or "") for kind in kinds)
+        yield _row(f"`{record.id}`", *shown, str(len(used)), str(addressed))
 
 
 def _vendor_tables(records: Iterable[SystemRecord]) -> Iterator[str]:
