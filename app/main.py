@@ -12,6 +12,10 @@ HERE = Path(__file__).parent
 st.logo(str(HERE / "logo.svg"), size="large", icon_image=str(HERE / "icon.svg"))
 
 
+#: Pages on which the sidebar's scenario plays no part.
+WITHOUT_SCENARIO = ("run", "reports", "benchmarks", "calibrate")
+
+
 def page(path: str, title: str, symbol: str, default: bool = False) -> StreamlitPage:
     """The page of a file of `views`; its address is the file's stem.
 
@@ -57,5 +61,5 @@ st.set_page_config(
     page_title=f"{chosen.title} · Ridgeline", page_icon=str(HERE / "icon.svg"), layout="wide"
 )
 with visitor.library():
-    sidebar.sidebar()
+    sidebar.sidebar(plays=chosen.url_path not in WITHOUT_SCENARIO)
     chosen.run()

@@ -87,6 +87,32 @@ def operator_columns() -> dict[str, Any]:
     }
 
 
+_LOAD_WORDS: Mapping[str, str] = {
+    "concurrency": "users", "rate_per_s": "requests/s", "interactivity": "tok/s of a user",
+    "output_tokens_per_s": "output [tok/s]",
+    "output_tokens_per_s_per_device": "output per device [tok/s]",
+    "running": "running", "capacity": "fit in memory", "utilisation": "utilisation",
+}  # fmt: skip
+
+
+def load_columns(table: pd.DataFrame) -> dict[str, Any]:
+    """Streamlit's configuration of the columns of a table of loads: heads in words, four digits."""
+    number = st.column_config.NumberColumn
+    heads = {name: _LOAD_WORDS.get(name) or _latency_head(name) for name in table.columns}
+    numeric = {name for name in table if pd.api.types.is_numeric_dtype(table[name])}
+    shown = {name: number(head, format="%.4g") for name, head in heads.items() if name in numeric}
+    return {**shown, "not_validated": None}
+
+
+def _latency_head(name: str) -> str:
+    """ "ttft_median_low_s" as "TTFT median, 80 % low [s]"."""
+    words = name.removesuffix("_s").split("_")
+    end = f", 80 % {words.pop()}" if words[-1] in ("low", "high") else ""
+    figure = words[0].upper() if words[0] in ("ttft", "tpot", "e2e") else words[0]
+    unit = " [s]" if name.endswith("_s") and figure.isupper() else ""
+    return " ".join([figure, *words[1:]]) + end + unit
+
+
 def in_microseconds(table: pd.DataFrame) -> pd.DataFrame:
     """The table with seconds in microseconds ("mean_s" as "mean [µs]"), no underscores in names.
 

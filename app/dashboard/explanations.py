@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 
 import streamlit as st
 
+from app.dashboard import cached
 from app.dashboard.load import Load
 from app.scenario import intervals, summary
+from app.scenario.describing import setup_words
 from app.scenario.inputs import SIZE, sound_seconds
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
@@ -15,6 +18,7 @@ from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core import Estimate
+from genz_core.errors import RidgelineError
 from genz_core.model_kinds import generates
 from genz_core.types import System
 
@@ -174,6 +178,14 @@ def show_assumptions(resolved: Resolved) -> None:
     notes = (*resolved.notes, *resolved.system.assumptions, *resolved.engine.assumptions)
     with st.expander(f"{len(notes)} assumptions behind these numbers", icon=":material/info:"):
         st.markdown("\n".join(f"- {plain(note)}" for note in notes) or "None.")
+
+
+def for_your_scenario(setup: Setup) -> None:
+    """Draw how far off a setup's latencies may be; nothing where it cannot be priced."""
+    with suppress(RidgelineError):
+        said = trust(cached.priced(setup))
+        st.markdown(f"**For your scenario** ({' · '.join(map(plain, setup_words(setup)))}):")
+        st.markdown(said)
 
 
 def trust(estimate: Estimate) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -23,6 +24,18 @@ def pin_controls() -> None:
             bind="query-params",
             help="The pinned scenarios as the link carries them; empty it to unpin all.",
         )
+
+
+def copy_link() -> None:
+    """Draw the address of the page as a text with a button that copies it."""
+    with st.popover("Copy link", icon=":material/link:", width="stretch"):
+        chosen = st.query_params.to_dict()
+        setup = st.session_state.get("setup")
+        if isinstance(setup, Setup):
+            chosen |= {name: str(value) for name, value in setup.changed().items()}
+        address = str(st.context.url or "").partition("?")[0]
+        query = f"?{urlencode(chosen)}" if chosen else ""
+        st.code(f"{address}{query}", language=None, wrap_lines=True)
 
 
 def pin() -> None:

@@ -28,6 +28,8 @@ SAMPLES: Mapping[str, str] = {
     "One kernel of it (ncu)": "rtx5090_gemv_ncu.csv",
     "The roofline of that kernel (ncu)": "rtx5090_gemv_ncu_roofline.csv",
 }
+#: Id, name and content of a file.
+Upload = tuple[str, str, bytes]
 _FOLDER = Path(__file__).parents[1] / "samples"
 #: Arrow's own pool keeps the 100 MB that drawing a large report takes; the system's gives it back.
 pyarrow.set_memory_pool(pyarrow.system_memory_pool())
@@ -51,11 +53,13 @@ def picker(key: str) -> dict[str, Report]:
         help=f"{profilers.ACCEPTED}. What a file holds decides how it is read, not its name.",
     )
     chosen = st.pills(
-        "Or try a sample", list(SAMPLES), selection_mode="multi", key=f"{key}_samples"
-    )
+        "Or try a sample", list(SAMPLES), selection_mode="multi", key=f"{key}_samples",
+        bind="query-params",
+    )  # fmt: skip
+    contents = [(file.file_id, file.name, file.getvalue()) for file in files]
+    contents = _shared(key, contents, bool(chosen))
     reports: dict[str, Report] = {}
     patterns = st.session_state.get("phase_patterns", profilers.DEFAULT_PHASES)
-    contents = [(file.file_id, file.name, file.getvalue()) for file in files]
     contents += [(name, SAMPLES[name], _sample(name)) for name in chosen]
     for file_id, name, content in contents:
         try:
@@ -66,6 +70,28 @@ def picker(key: str) -> dict[str, Report]:
         if report is not None:
             reports[unlike(name, reports)] = report
     return reports
+
+
+def _shared(key: str, brought: list[Upload], sampled: bool) -> list[Upload]:
+    """The files of this box, else those that the same visitor brought to another page.
+
+    key: of the box.  sampled: whether a sample is chosen, which stands in for shared files.
+    """
+    shared: tuple[str, list[Upload]] = st.session_state.get("shared_reports", ("", []))
+    if brought or shared[0] == key:
+        st.session_state["shared_reports"] = (key, brought)
+        return brought
+    if not shared[1] or sampled:
+        return []
+    names = ", ".join(plain(name) for _, name, _ in shared[1])
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(f"As uploaded on another page: {names}")
+        st.button("Forget", on_click=_forget, key=f"{key}_forget", type="tertiary")
+    return shared[1]
+
+
+def _forget() -> None:
+    st.session_state.pop("shared_reports", None)
 
 
 def _sample(name: str) -> bytes:

@@ -45,10 +45,16 @@ Other degrees can be typed.
 _DEFAULT = Scenario()
 
 
-def sidebar() -> None:
+def sidebar(*, plays: bool = True) -> None:
     """Draw what is left out of the user's files, and the scenario's controls; keep their setup, or
-    the error of it, for the page."""
-    with st.sidebar:
+    the error of it, for the page.
+
+    plays: whether the scenario plays a part on the page; where not, its controls are not seen.
+    """
+    if not plays:
+        st.sidebar.caption("The scenario plays no part on this page; it is kept for the others.")
+        st.html("<style>.st-key-scenario_controls {display: none}</style>")
+    with st.sidebar, st.container(key="scenario_controls"):
         for sentence in cached.left_out():
             st.warning(plain(sentence), icon=":material/warning:")
         model, system = _names()
@@ -63,6 +69,7 @@ def sidebar() -> None:
         own_definitions.uploader()
         st.session_state["setup"] = own_definitions.attach(Setup(chosen, **factors))
         pinned.pin_controls()
+        pinned.copy_link()
 
 
 def chosen_setup() -> Setup:

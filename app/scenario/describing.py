@@ -40,6 +40,10 @@ def _changes(setup: Setup) -> list[str]:
         changed.append(f"{s.redundant_experts} redundant experts")
     if s.overlap != "none":
         changed.append(f"{BESIDE[s.overlap]} beside the exchange")
+    if s.images:
+        changed.append(f"{s.images} images {s.image_size}".strip())
+    if s.audio_seconds:
+        changed.append(f"{s.audio_seconds:g} s of sound")
     if s.offload:
         changed.append(f"{s.offload} offloaded")
     if setup.price:

@@ -49,7 +49,7 @@ def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
         with st.expander(f"Report of {run.id[:8]}", expanded=True):
             st.markdown(without_links(report.read_text(encoding="utf-8")))
     if run.source != endpoint_run.SOURCE:
-        _compare_button(run, key)
+        _compare_link(run)
     if not may_change:
         st.caption("Only whoever runs this server tags and deletes these runs.")
         return
@@ -59,14 +59,10 @@ def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
         st.button("Delete", on_click=store.delete, args=(run.id,), icon=":material/delete:")
 
 
-def _compare_button(run: KeptRun, key: str) -> None:
-    """Draw the button that opens a run beside its prediction."""
-    if st.button(
-        "Compare with its prediction", on_click=_choose, args=(run,), key=f"compare_run{key}",
-        icon=":material/balance:", type="primary",
-    ):  # fmt: skip
-        st.switch_page("views/measured/measured.py")
-
-
-def _choose(run: KeptRun) -> None:
-    st.session_state.update(measured_source="A kept run", measured_run=run)
+def _compare_link(run: KeptRun) -> None:
+    """Draw the link that opens a run beside its prediction."""
+    st.session_state["run_to_compare"] = run
+    st.page_link(
+        "views/measured/measured.py", label="Compare with its prediction",
+        icon=":material/balance:",
+    )  # fmt: skip

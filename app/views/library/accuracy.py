@@ -8,7 +8,7 @@ import streamlit as st
 from app.accuracy import likely_causes, measured_points, shipped_errors, worked_example
 from app.charts import accuracy as charts
 from app.charts.figure import Figure
-from app.dashboard import cached_rows, export, sidebar
+from app.dashboard import cached_rows, explanations, export, sidebar
 from app.dashboard.widgets import Points, parity_and_errors, titled_table
 from app.scenario.levers import PHASES
 from app.scenario.summary import step_of
@@ -137,6 +137,7 @@ def one_number() -> None:
 
 setup = sidebar.chosen_setup()
 st.title("Accuracy", anchor=False)
+explanations.for_your_scenario(setup)
 area = st.segmented_control(
     "What", AREAS, default=AREAS[0], required=True, key="accuracy_area",
     bind="query-params", label_visibility="collapsed",

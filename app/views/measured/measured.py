@@ -21,6 +21,8 @@ NOT_WHAT_RAN = "None is stated: what ran is not what is priced, see above."
 
 st.title("Predicted vs measured", anchor=False)
 setup = sidebar.chosen_setup()
+if run := st.session_state.pop("run_to_compare", None):  # a link on page Run brought here
+    st.session_state.update(measured_source=RUN, measured_run=run)
 source = st.segmented_control(
     "Measured in", (REPORTS, RUN), default=REPORTS, required=True, key="measured_source"
 )

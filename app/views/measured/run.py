@@ -9,6 +9,9 @@ from app.dashboard.panels.sweep import show_sweep, sweep_fields
 from app.jobs import MEASURING
 from app.measuring import run_store
 from app.measuring.run_form import run_of_form
+from app.scenario.intervals import step_latency
+from app.scenario.reading import phases_of
+from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 from genz_core.limits import LIMITS
@@ -85,6 +88,19 @@ def size_input(label: str, name: str, value: int) -> int:
     return int(st.number_input(label, limit.least, limit.most, value, key=f"run_{name}"))
 
 
+def predicted_beside_measured(run: str) -> None:
+    """Draw a sentence a phase: what was predicted of a run that ended, and what was measured."""
+    store = next((s for s in run_store.stores() if any(r.id == run for r in s.runs())), None)
+    estimate = run_store.own_estimate(store, run)[0] if store else None
+    for phase, timing in store.load(run).phases.items() if store and estimate else ():
+        if estimate and phase in phases_of(estimate.model):
+            predicted, measured = step_latency(estimate, phase).seconds, timing.median_s
+            st.markdown(
+                f"**{phase.capitalize()}**: predicted {quantities.seconds(predicted)}, measured "
+                f"**{quantities.seconds(measured)}** ({quantities.change(predicted, measured)})."
+            )
+
+
 st.title("Run", anchor=False)
 st.caption(
     "A model with random weights of its true shapes, timed on the machine of this server. The form "
@@ -105,6 +121,8 @@ try:
             st.success(f"Kept as {run[:8]} {visitor.keeping()}.", icon=":material/check:")
             if swept is not None:
                 show_sweep(swept)
+            else:
+                predicted_beside_measured(run)
     all_kept_runs()
 except RidgelineError as error:
     st.error(plain(error), icon=":material/error:")

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app.dashboard import explanations, export, pinned, sidebar
+from app.dashboard.panels import first_page
 from app.dashboard.panels.load_answer import load_answer
 from app.dashboard.panels.static_answer import static_answer
 from app.wording.markdown import plain
@@ -17,6 +18,8 @@ ASKED_HELP = (
 
 setup, resolved, estimate = sidebar.priced_setup()
 s = setup.scenario
+first_page.first_page()
+first_page.remember(setup)
 st.title(f"{plain(resolved.model.name)} on {plain(resolved.system.name)}", anchor=False)
 asked = STATIC
 if generates(resolved.model):

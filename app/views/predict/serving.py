@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app.charts import serving
-from app.dashboard import explanations, export, load_curves, sidebar
+from app.dashboard import display_tables, explanations, export, load_curves, sidebar
 from app.dashboard.panels.asked_load import asked_load
 from app.dashboard.panels.does_not_fit import does_not_fit, figure_card
 from app.dashboard.panels.load_answer import latency_cards
@@ -92,7 +92,7 @@ runs_behind_list(setup, load, asked.value, ratio)
 with st.expander("Table", icon=":material/table:"):
     st.dataframe(
         table, hide_index=True, key="serving_table", placeholder=quantities.NOT_VALIDATED,
-        column_config={"not_validated": None},
+        column_config=display_tables.load_columns(table),
     )  # fmt: skip
 with st.container(horizontal=True):
     with st.popover("How these numbers come about", icon=":material/function:"):

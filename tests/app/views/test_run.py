@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.measuring import run_store
-from tests.app.pages import cards, finished, opened, pressed
+from tests.app.pages import cards, finished, opened, path_of, pressed
 
 
 def test_the_run_page_invites_and_lists_nothing_yet(tmp_path: Path, monkeypatch):
@@ -48,6 +48,12 @@ def test_a_run_from_the_page_is_measured_and_kept(tmp_path: Path, monkeypatch):
     app = finished(app, "job")
     assert not app.exception
     assert len(app.dataframe[0].value) == 1
+    ends = [text.value for text in app.markdown if ": predicted " in text.value]
+    assert ends and all("measured **" in words for words in ends)
+    assert app.session_state["run_to_compare"].id
+    app = app.switch_page(path_of("measured")).run()
+    assert not app.exception and not app.error
+    assert app.segmented_control("measured_source").value == "A kept run"
 
 
 @pytest.mark.slow

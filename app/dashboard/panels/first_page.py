@@ -1,0 +1,141 @@
+"""What a newcomer sees above the Overview: three doors, the last scenarios, this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from app.dashboard import visitor
+from app.dashboard.report_uploads import SAMPLES
+from app.scenario.describing import setup_words
+from app.scenario.setup import Setup, setup_from
+from app.wording.markdown import plain
+from genz_core.errors import RidgelineError
+from hardware_db.data_folder import data_folder, dated_files
+
+_MOST = 3
+_LONGEST = 20_000
+#: The three doors: title, question, state of the widgets, page; "" for this one.
+_DOORS: tuple[tuple[str, str, Mapping[str, Any], str], ...] = (
+    (
+        "Predict",
+        "TTFT and TPOT of gpt-oss-120b on one H200 under vLLM, for 64 users",
+        {"model": "openai/gpt-oss-120b", "system": "h200-sxm-141gb", "engine": "vllm",
+         "batch": 64, "isl": 1024, "osl": 1024, "tp": 1, "asked": "Under load"},
+        "",
+    ),
+    (
+        "Decide",
+        "The cheapest deployment of Qwen3-32B for 20 requests a second",
+        {"model": "Qwen/Qwen3-32B", "isl": 1024, "osl": 512, "plan_rate": 20.0},
+        "plan",
+    ),
+    (
+        "Measure",
+        "Where a step of Qwen1.5-0.5B on an H100 spends its time, from a trace",
+        {"report_samples": next(iter(SAMPLES))},
+        "reports",
+    ),
+)  # fmt: skip
+
+
+def first_page() -> None:
+    """Draw the doors, unless this visitor has put them away or came by a link to a scenario."""
+    if st.session_state.setdefault("came_by_link", bool(st.query_params)) or _kept().get("away"):
+        return
+    with st.container(border=True, key="first_page"):
+        with st.grid(3, min_column_width=230):
+            for title, question, state, page in _DOORS:
+                _door(title, question, state, page)
+        _machines()
+        _last_scenarios()
+        st.button(
+            "Do not show this again", on_click=_keep, args=({"away": True},), type="tertiary",
+            key="first_page_away", icon=":material/close:",
+        )  # fmt: skip
+
+
+def _door(title: str, question: str, state: Mapping[str, Any], page: str) -> None:
+    """Draw a door: a button on this page, a link to another, which its address sets up."""
+    with st.container():
+        st.markdown(f"**{title}**")
+        st.caption(question)
+        icon = ":material/arrow_forward:"
+        if page:
+            st.link_button(f"Show me: {title}", f"{page}?{urlencode(state)}", icon=icon)
+        else:
+            st.button(f"Show me: {title}", on_click=_open, args=(state,), key="door", icon=icon)
+
+
+def _open(state: Mapping[str, Any]) -> None:
+    st.session_state.update(state)
+
+
+def _machines() -> None:
+    """Draw a button for each system that was calibrated here."""
+    names = [path.stem for path, _ in dated_files(data_folder(), "systems/*.yaml")][:_MOST]
+    if names:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption("This machine, as calibrated:")
+            for name in names:
+                st.button(name, on_click=_open, args=({"system": name},), key=f"machine_{name}")
+
+
+def _last_scenarios() -> None:
+    """Draw a button for each of the visitor's last scenarios."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for at, changed in enumerate(_scenarios()):
+            words = " · ".join(map(plain, setup_words(setup_from(changed))))
+            st.button(words, on_click=_open, args=(changed,), key=f"last_{at}", type="tertiary",
+                      icon=":material/history:")  # fmt: skip
+
+
+def remember(setup: Setup) -> None:
+    """Keep a scenario among the visitor's last ones; the default and a repeated one are not."""
+    changed = setup.changed()
+    before = _scenarios()
+    if not changed or (before and before[0] == changed):
+        return
+    alike = ("model", "system", "engine")  # a slider that moves is one scenario
+    others = [one for one in before if any(one.get(k) != changed.get(k) for k in alike)]
+    _keep({"scenarios": [changed, *others][:_MOST]})
+
+
+def _scenarios() -> list[dict[str, Any]]:
+    found = _kept().get("scenarios", [])
+    return [one for one in found if _is_scenario(one)] if isinstance(found, list) else []
+
+
+def _is_scenario(changed: object) -> bool:
+    try:
+        return isinstance(changed, dict) and bool(setup_from(changed))
+    except RidgelineError:
+        return False
+
+
+# ------------------------------------------------------------------------------- kept
+
+
+def _file() -> Path:
+    return (visitor.own_folder() or data_folder()) / "first_page.json"
+
+
+def _kept() -> dict[str, Any]:
+    """What is kept of this visitor; nothing where the file cannot be read."""
+    with suppress(OSError, ValueError, RecursionError):
+        text = _file().read_text(encoding="utf-8")
+        found = json.loads(text) if len(text) < _LONGEST else {}
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _keep(changes: Mapping[str, Any]) -> None:
+    with suppress(OSError):
+        _file().parent.mkdir(parents=True, exist_ok=True)
+        _file().write_text(json.dumps({**_kept(), **changes}), encoding="utf-8")

@@ -1,0 +1,70 @@
+"""What a newcomer sees: doors that open examples, last scenarios, and a way to put them away."""
+
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from app.dashboard.panels import first_page
+from tests.app.pages import cards, opened, setup_of
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
+
+
+def doors(app) -> list[str]:
+    links = [link.proto.url for link in app.get("link_button")]
+    return [button.key for button in app.button if button.key == "door"] + links
+
+
+def test_the_first_door_answers_its_question_under_load():
+    app = opened()
+    app = app.button("door").click().run()
+    assert not app.exception and not app.error
+    scenario = setup_of(app).scenario
+    assert (scenario.model, scenario.engine, scenario.batch) == ("openai/gpt-oss-120b", "vllm", 64)
+    assert "Requests running" in cards(app)
+
+
+@pytest.mark.parametrize(("at", "page", "title"), [(1, "plan", "Plan"), (2, "reports", "Reports")])
+def test_the_other_doors_are_links_that_set_their_page_up(at: int, page: str, title: str):
+    link = urlsplit(doors(opened())[at])
+    assert link.path == page
+    app = opened(page, **dict(parse_qsl(link.query)))
+    assert not app.exception and not app.error
+    assert app.title[0].value == title
+    if page == "plan":
+        assert setup_of(app).scenario.model == "Qwen/Qwen3-32B"
+        assert app.number_input("plan_rate").value == 20
+    else:
+        assert "Kernel launches" in cards(app)
+
+
+def test_doors_that_are_put_away_stay_away():
+    app = opened()
+    app = app.button("first_page_away").click().run()
+    assert not doors(app) and not doors(opened())
+
+
+def test_a_link_to_a_scenario_shows_that_and_no_doors():
+    assert not doors(opened(batch=2))
+
+
+def test_the_last_scenarios_are_a_click_away_and_a_moved_slider_is_one():
+    for batch in (2, 4):
+        opened(engine="vllm", batch=batch)
+    opened(system="h200")
+    app = opened()
+    labels = [button.label for button in app.button if str(button.key).startswith("last_")]
+    assert len(labels) == 2 and "h200" in labels[0] and "batch 4" in labels[1]
+    app = app.button("last_1").click().run()
+    assert setup_of(app).scenario.batch == 4 and setup_of(app).scenario.engine == "vllm"
+
+
+@pytest.mark.parametrize("text", ["", "[", "[1]", '{"scenarios": [{"tp": "x"}, 3]}', '{"away": 0}'])
+def test_a_damaged_file_is_no_file(text: str):
+    first_page._file().write_text(text, encoding="utf-8")
+    app = opened()
+    assert not app.exception and doors(app)
+    assert not any(str(button.key).startswith("last_") for button in app.button)
