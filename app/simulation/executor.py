@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from genz_core.errors import InvalidValue, MeasurementError
+from genz_core.installing import pip_install_extra
 
 
 @contextmanager
@@ -28,7 +29,7 @@ def executor(workers: int, cluster: str) -> Iterator[Executor]:
         from distributed import Client
     except ImportError:
         raise InvalidValue(
-            "a cluster needs Dask, which is not installed: pip install 'ridgeline[cluster]'"
+            f"a cluster needs Dask, which is not installed; run: {pip_install_extra('cluster')}"
         ) from None
     try:
         client: Any = Client(cluster, timeout=10)

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from genz_core.errors import MissingSpec
+from genz_core.installing import pip_install
 from genz_core.latency.measured_operators import OperatorPoints
 
 PACKAGE = "aiconfigurator-core"
@@ -92,7 +93,7 @@ def data_folder() -> Path:
     """
     spec = find_spec("aiconfigurator_core")
     if spec is None or not spec.submodule_search_locations:
-        raise MissingSpec(f"the tables of {PACKAGE} are not installed; pip install {PACKAGE}")
+        raise MissingSpec(f"the tables of {PACKAGE} are not installed; run: {pip_install(PACKAGE)}")
     return Path(next(iter(spec.submodule_search_locations))) / "systems" / "data"
 
 

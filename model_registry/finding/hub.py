@@ -15,6 +15,7 @@ from threading import Thread
 from typing import Literal
 
 from genz_core.errors import InvalidValue, UnknownModel
+from genz_core.installing import pip_install_extra
 
 #: What all files of a model may take together [s].
 TIMEOUT_S = 5.0
@@ -143,8 +144,7 @@ def _download(name: str, file: str) -> Path | None:
         raise UnknownModel(
             "hub model",
             name,
-            hint="Install the extra 'hub' to ask the hub (pip install 'ridgeline[hub]'), or paste "
-            "its config.json",
+            hint=f"To ask the hub run: {pip_install_extra('hub')}; or paste its config.json",
         ) from None
     set_verbosity_error()  # its retries would be told beside the one sentence
     try:

@@ -15,7 +15,7 @@ published configuration and names its source. Any other Hugging Face `config.jso
 `model_type` can be given by path or pasted, and so can a GGUF file: its header holds the sizes and
 the format of each tensor, and nothing else of it is read. `hf:OWNER/NAME`, or the address of a
 model's page, asks the Hugging Face hub for a config.json once, for five seconds at most, unless its
-cache holds one; `pip install 'ridgeline[hub]'` is enough for that, PyTorch is not needed. Names of
+cache holds one; the extra `hub` is enough for that, PyTorch is not needed. Names of
 Ollama's and LM Studio's libraries (`llama3.1:8b`, `qwen2.5-coder:32b-instruct-q4_K_M`) work as
 they are.
 

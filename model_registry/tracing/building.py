@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from genz_core.errors import InvalidValue, MissingSpec, RidgelineError, UnsupportedModel
+from genz_core.installing import pip_install, pip_install_extra
 from model_registry.kinds import Kind, not_a_decoder
 from model_registry.tracing.capture import ONE_AT_A_TIME
 from model_registry.tracing.checks import bounded_modules, checked_config
@@ -65,12 +66,12 @@ def require_torch() -> None:
     except ImportError:
         raise MissingSpec(
             "tracing needs torch and transformers, which are not installed; "
-            "install them with: pip install 'ridgeline[profile]'"
+            f"install them with: {pip_install_extra('profile')}"
         ) from None
     if int(transformers.__version__.split(".")[0]) < 5:
         raise MissingSpec(
             f"tracing needs transformers 5 or newer, found {transformers.__version__}; "
-            "upgrade it with: pip install -U transformers"
+            f"upgrade it with: {pip_install('-U', 'transformers')}"
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from genz_core.errors import MeasurementError
+from genz_core.installing import pip_install_extra
 from profilers.schema import DeviceInfo
 
 #: Ways to attend that transformers and torch bring; another name may be code of the hub.
@@ -81,9 +82,7 @@ def libraries() -> tuple[Any, Any]:
     """
     for name in ("torch", "transformers"):
         if importlib.util.find_spec(name) is None:
-            raise MeasurementError(
-                f"{name} is not installed; run: pip install 'ridgeline[profile]'"
-            )
+            raise MeasurementError(f"{name} is not installed; run: {pip_install_extra('profile')}")
     import torch
     import transformers
 

@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from genz_core.installing import pip_install_extra
+
 Status = Literal["ok", "missing", "limited"]
 
 #: Folders of the Nsight tools when they are not on the PATH.
@@ -86,7 +88,7 @@ def _cpu() -> Check:
 def _torch() -> Check:
     enables = "running models, microbenchmarks, the torch profiler"
     if importlib.util.find_spec("torch") is None:
-        return Check("torch", "missing", "", enables, "pip install 'ridgeline[profile]'")
+        return Check("torch", "missing", "", enables, pip_install_extra("profile"))
     import torch
 
     build = (
@@ -104,7 +106,7 @@ def _package(name: str, enables: str, extra: str = "profile") -> Callable[[], Ch
         try:
             return Check(name, "ok", importlib.metadata.version(name), enables)
         except importlib.metadata.PackageNotFoundError:
-            advice = f"pip install 'ridgeline[{extra}]'"
+            advice = pip_install_extra(extra)
             return Check(name, "missing", "", enables, advice)
 
     return check
@@ -115,7 +117,7 @@ def _driver() -> Check:
 
     enables = "power, clocks, memory and temperature while a run lasts"
     if importlib.util.find_spec("pynvml") is None:
-        return Check("nvml", "missing", "", enables, "pip install 'ridgeline[profile]'")
+        return Check("nvml", "missing", "", enables, pip_install_extra("profile"))
     devices = gpus()
     if not devices:
         advice = "needs an NVIDIA GPU and its driver; pass the GPU through to a container"

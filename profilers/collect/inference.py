@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from genz_core.errors import MeasurementError
+from genz_core.installing import pip_install
 from profilers.collect.building import first_line, libraries, pick_device
 from profilers.collect.progress import Cancel, Progress, never, silent
 
@@ -296,7 +297,7 @@ def _picture(path: str) -> Any:
     import importlib.util
 
     if importlib.util.find_spec("PIL") is None:
-        raise MeasurementError("pictures need Pillow; run: pip install pillow")
+        raise MeasurementError(f"pictures need Pillow; run: {pip_install('pillow')}")
     from PIL import Image, UnidentifiedImageError
 
     try:

@@ -58,10 +58,11 @@ def app(
 
     from app.rights import VARIABLE, Rights
     from genz_core.errors import InvalidValue
+    from genz_core.installing import pip_install
     from hardware_db.data_folder import users_folder
 
     if find_spec("streamlit") is None:
-        raise InvalidValue("streamlit is not installed; run: pip install ridgeline")
+        raise InvalidValue(f"streamlit is not installed; run: {pip_install('streamlit>=1.60')}")
     if not shared and (may_save or may_measure):
         option = "--visitors-may-save" if may_save else "--visitors-may-measure"
         raise InvalidValue(f"{option} is for others than you: give --shared with it")
@@ -150,6 +151,7 @@ def check_login(secrets: Path) -> None:
     from importlib.util import find_spec
 
     from genz_core.errors import InvalidValue
+    from genz_core.installing import pip_install_extra
 
     try:
         auth = tomllib.loads(secrets.read_text(encoding="utf-8")).get("auth")
@@ -160,4 +162,4 @@ def check_login(secrets: Path) -> None:
     if missing := [name for name in needed if name not in stated]:
         raise InvalidValue(f"{secrets} has no {', '.join(missing)} in its section [auth]")
     if find_spec("authlib") is None:
-        raise InvalidValue("a login needs Authlib; run: pip install 'ridgeline[auth]'")
+        raise InvalidValue(f"a login needs Authlib; run: {pip_install_extra('auth')}")

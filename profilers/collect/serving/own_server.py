@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from genz_core.errors import MeasurementError
+from genz_core.installing import pip_install
 from profilers.collect import programs
 from profilers.collect.building import RunSettings, build, libraries
 from profilers.collect.progress import Cancel, Cancelled, never
@@ -118,7 +119,7 @@ def check_installed() -> None:
     for name in ("fastapi", "uvicorn", "openai", "accelerate"):
         if importlib.util.find_spec(name) is None:
             raise MeasurementError(
-                f"transformers serve needs {name}; run: pip install 'transformers[serving]'"
+                f"transformers serve needs {name}; run: {pip_install('transformers[serving]')}"
             )
 
 

@@ -1,0 +1,32 @@
+"""Commands that install what is missing, as they work where they are printed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from importlib.metadata import PackageNotFoundError, requires
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+def pip_install(*requirements: str) -> str:
+    """The command that installs packages into this Python, quoted for a shell."""
+    return shlex.join([sys.executable, "-m", "pip", "install", *requirements])
+
+
+def pip_install_extra(extra: str) -> str:
+    """The command that installs an extra of Ridgeline into this Python.
+
+    It names the packages of the extra, so that it works from a clone and from a wheel alike; where
+    Ridgeline runs without being installed it installs the clone.
+    """
+    try:
+        stated = requires("ridgeline") or []
+    except PackageNotFoundError:
+        stated = []
+    of_extra = re.compile(rf"""extra == ['"]{re.escape(extra)}['"]""")
+    packages = [text.partition(";") for text in stated]
+    wanted = [name.strip() for name, _, marker in packages if of_extra.search(marker)]
+    return pip_install(*wanted) if wanted else pip_install("-e", f"{_ROOT}[{extra}]")

@@ -1,0 +1,140 @@
+"""The documentation: the site builds, asks no host, and its commands are those of the program."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import typer
+
+from app.cli import cli
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+REFERENCE = ("commands", "python", "points-file", "run-files", "system-yaml", "engine-yaml")
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def blocks(document: Path, *, that_run: bool = False) -> Iterator[str]:
+    """Commands of the shell blocks; that_run: without those that a comment keeps from running."""
+    text = document.read_text(encoding="utf-8")
+    for found in re.finditer(r"(<!-- not run: .+ -->\n\s*)?```bash\n(.*?)```", text, re.DOTALL):
+        if not (that_run and found[1]):
+            yield re.sub(r"\s*\\\n\s*", " ", found[2])
+
+
+def lines(document: Path) -> Iterator[list[str]]:
+    """Words of each command `ridgeline` in the shell blocks."""
+    for block in blocks(document):
+        for line in block.splitlines():
+            for command in re.split(r"&&|\|(?!\|)", line):
+                try:
+                    words = shlex.split(command, comments=True)
+                except ValueError:  # a quotation of several lines
+                    continue
+                if words and Path(words[0]).name == "ridgeline":
+                    yield words[1:]
+
+
+def problem(words: list[str]) -> str:
+    """What the program would refuse of a command's names and options, "" for nothing."""
+    command = typer.main.get_command(cli)
+    rest = list(words)
+    while getattr(command, "commands", None) and rest and not rest[0].startswith("-"):
+        inner = command.commands.get(rest[0])
+        if inner is None:  # `measure MODEL` is short for `measure run MODEL`
+            inner = command.commands.get("run")
+            return "" if inner else f"no command {rest[0]}"
+        command, rest = inner, rest[1:]
+    known = {name for p in command.params for name in (*p.opts, *p.secondary_opts)} | {"--help"}
+    given = {word.partition("=")[0] for word in rest if re.match(r"--[a-z]", word)}
+    return ", ".join(sorted(given - known))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+def test_every_command_of_a_document_has_the_options_that_it_is_given(document: Path):
+    wrong = {shlex.join(words): problem(words) for words in lines(document)}
+    assert not {line: what for line, what in wrong.items() if what}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+def test_every_link_of_a_document_leads_to_a_file(document: Path):
+    made = ("how-to/add-a-gpu.md", *(f"reference/{page}.md" for page in REFERENCE))
+    text = re.sub(r"```.*?```", "", document.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+        if "://" in target or any(target.endswith(page) for page in made):
+            continue
+        assert (document.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("tutorial", TUTORIALS, ids=name)
+def test_the_commands_of_a_tutorial_run(
+    tutorial: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path / "data"))
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "samples").symlink_to(ROOT / "app" / "samples")
+    program = f"{shlex.quote(sys.executable)} -m app.cli"
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'app' / 'python'}")
+    for block in blocks(tutorial, that_run=True):
+        script = re.sub(r"^ridgeline ", program + " ", block, flags=re.MULTILINE)
+        done = subprocess.run(
+            ["bash", "-euc", script],
+            cwd=tmp_path,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, f"{block}\n{done.stderr}"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if find_spec("material") is None:
+        pytest.skip("the extra docs is not installed")
+    target = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(target)],
+        cwd=ROOT, check=False, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return target
+
+
+def test_the_site_builds_strictly_with_the_pages_that_are_made_of_the_program(site: Path):
+    commands = (site / "reference" / "commands.html").read_text(encoding="utf-8")
+    assert "ridgeline calibrate runs FILES" in commands
+    system = (site / "reference" / "system-yaml.html").read_text(encoding="utf-8")
+    assert "peak_dense_tflops" in system and "TopologyForm" in system
+    assert (site / "how-to" / "add-a-scheduler.html").exists()
+
+
+def test_no_page_of_the_site_loads_anything_from_another_host(site: Path):
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        loaded = re.findall(
+            r"<(?:script|img|iframe|source)[^>]+(?:src|srcset)=\"?(https?:[^\s\">]+)", text
+        )
+        loaded += re.findall(r"<link[^>]+rel=\"?stylesheet[^>]+href=\"?(https?:[^\s\">]+)", text)
+        assert not loaded, page
+    for sheet in site.rglob("*.css"):
+        assert "url(http" not in sheet.read_text(encoding="utf-8")
+
+
+def test_a_hint_to_install_an_extra_names_its_packages_and_this_python():
+    from genz_core.installing import pip_install_extra
+
+    words = shlex.split(pip_install_extra("hub"))
+    assert words[:4] == [sys.executable, "-m", "pip", "install"]
+    assert any("huggingface_hub" in word or word.endswith("[hub]") for word in words[4:])
+    assert shutil.which(words[0])
