@@ -91,7 +91,7 @@ def step_clocks(
     if not launches.timed or not launches.runs:
         return None
     with_kernels = [report for report in reports if len(report.kernels)]
-    waits = [_wait_ends(report) for report in with_kernels]
+    waits = [wait_ends(report) for report in with_kernels]
     copies = [_timed_copies(report) for report in with_kernels]
     figures, edges = [], []
     seams = np.searchsorted(launches.kernels["run"], np.arange(launches.runs + 1))
@@ -125,8 +125,8 @@ def _timed_copies(report: Report) -> pd.DataFrame:
     return report.copies.dropna(subset=["start_s", "duration_s"]).sort_values("start_s")
 
 
-def _wait_ends(report: Report) -> Seconds:
-    """Ends of the calls in which the host waited, in order."""
+def wait_ends(report: Report) -> Seconds:
+    """Ends [s] of the calls in which the host waited, in order; none where the report lacks them."""
     if report.waits is None:
         return np.zeros(0)
     return np.sort((report.waits["start_s"] + report.waits["duration_s"]).to_numpy())
@@ -169,7 +169,7 @@ def _without_strays(activity: _Activity) -> _Activity:
     return activity.part(np.arange(first, last + 1)) if first <= last else activity
 
 
-def _figures(activity: _Activity, wait_ends: Seconds) -> dict[str, float]:
+def _figures(activity: _Activity, waited_until: Seconds) -> dict[str, float]:
     """Wall, busy and exposed time of a step, and its idle time by cause."""
     lengths = activity.end - activity.start
     wall_s = float(activity.end.max() - activity.start[0])
@@ -179,20 +179,29 @@ def _figures(activity: _Activity, wait_ends: Seconds) -> dict[str, float]:
     reach = np.maximum.accumulate(activity.end)
     at = np.flatnonzero(activity.start[1:] > reach[:-1]) + 1
     gap_start, gap = reach[at - 1], activity.start[at] - reach[at - 1]
-    causes = _causes(gap_start, gap, activity.part(at), wait_ends)
+    causes = gap_causes(gap_start, gap, activity.launch[at], activity.kinds[at], waited_until)
     idle = {name: float(gap[causes == name].sum()) for name in dict.fromkeys(causes.tolist())}
     return {"wall_s": wall_s, "busy_s": busy_s, "exposed_s": max(exposed_s, 0.0), **idle}
 
 
-def _causes(
-    gap_start: Seconds, gap: Seconds, after: _Activity, wait_ends: Seconds
+def gap_causes(
+    gap_start: Seconds,
+    gap: Seconds,
+    launch: Seconds,
+    kinds: NDArray[np.int64],
+    waited_until: Seconds,
 ) -> NDArray[np.str_]:
-    """The cause of each gap, by the activity after it."""
-    launch = after.launch
+    """The cause of each gap, a key of `CAUSES`, by the activity after it.
+
+    Args:
+        gap_start, gap: start and length [s].  launch: of the activity after it [s], NaN where
+            unknown.  kinds: of that activity, 1 for a kernel of a graph.  waited_until: as
+            `wait_ends`.
+    """
     late = launch >= gap_start
-    before = np.searchsorted(wait_ends, gap_start - _WAKE_S)
-    waited = late & (before < np.searchsorted(wait_ends, np.nan_to_num(launch), side="right"))
-    on_time = np.where(after.kinds == 1, "graph", "device")
+    before = np.searchsorted(waited_until, gap_start - _WAKE_S)
+    waited = late & (before < np.searchsorted(waited_until, np.nan_to_num(launch), side="right"))
+    on_time = np.where(kinds == 1, "graph", "device")
     hurried = np.where(gap <= _LAUNCH_GAP_S, "launch-bound", "host")
     causes = np.where(waited, "synchronisation", np.where(late, hurried, on_time))
     return np.where(np.isnan(launch), "unknown", causes)

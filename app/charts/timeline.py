@@ -1,15 +1,19 @@
-"""The timeline of a report: kernels of each stream as bars, ranges of the program above them."""
+"""The timeline of a report: kernels of each stream as bars, steps, phases and ranges above them.
+
+A browser is sent at most `MAX_BARS` bars, those of the span of time that is looked at.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from app.charts.figure import Figure, Trace, bar
-from app.charts.style import CLASS_NAMES, CLASSES, Look, blank
+from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, translucent
 from app.wording import quantities
 from app.wording.markdown import chart_text
 from app.wording.quantities import MILLISECOND
@@ -17,29 +21,73 @@ from profilers.kernel_classes import ENGINE_CLASS
 
 #: Bars that a browser draws with ease.
 MAX_BARS = 2000
+#: Steps and phases that are drawn, the longest; and shaded behind the bars.
+_MOST_BANDS, _MOST_SHADES = 300, 40
 _RANGE_SHARE, _RANGE_DEPTH = 0.25, 4
-_OTHER = "other"
+_COPY, _OTHER = "copy", "other"
+_KINDS = (*CLASSES, _COPY, _OTHER)
+Codes = NDArray[np.int64]
+#: From and to [s] on the clock of the report.
+Span = tuple[float, float]
 
 
-def activity_bars(
-    kernels: pd.DataFrame, copies: pd.DataFrame, most: int = MAX_BARS
-) -> pd.DataFrame:
-    """Device activity as at most `most` bars: lane, start_s, duration_s, class, name, events.
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Device activity, one entry an event, sorted by lane and start.
 
-    Where there are more events, those with the shortest pauses between them share a bar; a bar
-    has the class that takes most of its time.  Lanes beyond `most` are left out.
+    lane, kind, name: places in `lanes`, `_KINDS` and `names`.  start_s, end_s: on the report's
+    clock.
+    """
+
+    lane: Codes
+    start_s: NDArray[np.float64]
+    end_s: NDArray[np.float64]
+    kind: Codes
+    name: Codes
+    lanes: Sequence[str]
+    names: Sequence[str]
+
+    @property
+    def span(self) -> Span:
+        """From the first start to the last end [s]; 0 to 0 for no event."""
+        if not len(self.start_s):
+            return 0.0, 0.0
+        return float(self.start_s.min()), float(self.end_s.max())
+
+    def part(self, rows: NDArray[np.bool_]) -> Events:
+        """The events that are marked."""
+        columns = (self.lane, self.start_s, self.end_s, self.kind, self.name)
+        lane, start_s, end_s, kind, name = (column[rows] for column in columns)
+        return Events(lane, start_s, end_s, kind, name, self.lanes, self.names)
+
+    def within(self, span: Span) -> Events:
+        """The events that overlap a span of time."""
+        return self.part((self.end_s > span[0]) & (self.start_s < span[1]))
+
+    def called(self, words: str) -> NDArray[np.bool_]:
+        """Whether each event's name holds all of `words`, whatever their case, [events]."""
+        wanted = words.lower().split()
+        found = [all(word in name.lower() for word in wanted) for name in self.names]
+        return np.array(found, dtype=bool)[self.name]
+
+
+def events(kernels: pd.DataFrame, copies: pd.DataFrame) -> Events:
+    """Device activity with a place in time.
 
     kernels, copies: tables of a `Report`.
     """
+    classes = kernels["operator_class"].astype(object).map(ENGINE_CLASS.get)
     parts = [
-        _activity(kernels, kernels["operator_class"].astype(object).map(ENGINE_CLASS.get), "name"),
-        _activity(copies, pd.Series("copy", index=copies.index, dtype=object), "kind"),
+        _activity(kernels, classes.where(classes.isin(CLASSES), _OTHER), "name"),
+        _activity(copies, pd.Series(_COPY, index=copies.index, dtype=object), "kind"),
     ]
-    events = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
-    events = events[events["duration_s"] > 0].sort_values(["lane", "start_s"], ignore_index=True)
-    if not len(events):
-        return events.assign(events=[])
-    return _merged(events, _groups(events, most))[:most]
+    found = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
+    found = found[found["end_s"] > found["start_s"]].sort_values(["lane", "start_s"])
+    lane, lanes = pd.factorize(found["lane"], sort=True)
+    name, names = pd.factorize(found["name"])
+    kind = pd.Index(_KINDS).get_indexer(found["class"])
+    start_s, end_s = found["start_s"].to_numpy(), found["end_s"].to_numpy()
+    return Events(lane, start_s, end_s, kind, name, list(lanes), [str(one) for one in names])
 
 
 def _activity(table: pd.DataFrame, kinds: pd.Series, named: str) -> pd.DataFrame:
@@ -48,50 +96,81 @@ def _activity(table: pd.DataFrame, kinds: pd.Series, named: str) -> pd.DataFrame
         f"GPU {device} · stream {stream}" if pd.notna(device) else "GPU"
         for device, stream in zip(table["device"][timed], table["stream"][timed], strict=True)
     ]
+    start_s = table["start_s"][timed].to_numpy()
     return pd.DataFrame(
         {
-            "lane": lanes,
-            "start_s": table["start_s"][timed].to_numpy(),
-            "duration_s": table["duration_s"][timed].to_numpy(),
-            "class": kinds[timed].fillna(_OTHER).to_numpy(),
+            "lane": pd.Series(lanes, dtype=object),
+            "start_s": start_s,
+            "end_s": start_s + table["duration_s"][timed].to_numpy(),
+            "class": kinds[timed].to_numpy(),
             "name": table[named][timed].astype(object).fillna("unnamed").to_numpy(),
         }
     )
 
 
-def _groups(events: pd.DataFrame, most: int) -> NDArray[np.int64]:
-    """The number of each event's bar, [events]; the longest pauses part two bars."""
-    lane = events["lane"].to_numpy()
-    start, end = events["start_s"].to_numpy(), (events["start_s"] + events["duration_s"]).to_numpy()
-    other = np.r_[True, lane[1:] != lane[:-1]]
-    pause = np.r_[np.inf, start[1:] - end[:-1]]
+def activity_bars(shown: Events, most: int = MAX_BARS) -> pd.DataFrame:
+    """Events as at most `most` bars: lane, start_s, duration_s, class, name, events.
+
+    Where there are more events, those with the shortest pauses between them share a bar; a bar
+    has the class that takes most of its time.  Lanes beyond `most` are left out.
+    """
+    first = _first_of_bars(shown, most)
+    group = np.cumsum(first) - 1
+    at = np.flatnonzero(first)
+    start, count = shown.start_s[at], np.diff(np.r_[at, len(first)])
+    end = np.maximum.reduceat(shown.end_s, at) if len(at) else start
+    spent = np.bincount(
+        group * len(_KINDS) + shown.kind,
+        shown.end_s - shown.start_s,
+        len(at) * len(_KINDS),
+    ).reshape(-1, len(_KINDS))
+    names = [
+        shown.names[name] if n == 1 else f"{n:,} events"
+        for name, n in zip(shown.name[at], count, strict=True)
+    ]
+    return pd.DataFrame(
+        {
+            "lane": [shown.lanes[lane] for lane in shown.lane[at]],
+            "start_s": start,
+            "duration_s": end - start,
+            "class": [_KINDS[kind] for kind in spent.argmax(axis=1)] if len(at) else [],
+            "name": names,
+            "events": count,
+        }
+    )[:most]
+
+
+def _first_of_bars(shown: Events, most: int) -> NDArray[np.bool_]:
+    """Whether a bar starts with each event, [events]; the longest pauses part two bars."""
+    if not len(shown.lane):
+        return np.zeros(0, dtype=bool)
+    other = np.r_[True, shown.lane[1:] != shown.lane[:-1]]
+    pause = np.r_[np.inf, shown.start_s[1:] - shown.end_s[:-1]]
     pause[other] = np.inf
-    parted = np.zeros(len(events), dtype=bool)
+    parted = np.zeros(len(pause), dtype=bool)
     parted[np.argsort(-pause, kind="stable")[:most]] = True
-    return np.cumsum(parted | other) - 1
+    return parted | other
 
 
-def _merged(events: pd.DataFrame, group: NDArray[np.int64]) -> pd.DataFrame:
-    end = (events["start_s"] + events["duration_s"]).groupby(group).max()
-    grouped = events.groupby(group)
-    spent = events.groupby([group, events["class"]])["duration_s"].sum()
-    longest = spent.groupby(level=0).idxmax().map(lambda key: key[1])
-    table = grouped.agg(
-        lane=("lane", "first"), start_s=("start_s", "min"), name=("name", "first"),
-        events=("name", "size"),
-    )  # fmt: skip
-    table["duration_s"] = end - table["start_s"]
-    table["class"] = longest
-    many = table["events"] > 1
-    table.loc[many, "name"] = table.loc[many, "events"].map(lambda n: f"{n:,} events")
-    return table.reset_index(drop=True)
+def found_bars(shown: Events, found: NDArray[np.bool_], most: int = MAX_BARS) -> pd.DataFrame:
+    """`activity_bars` in which no bar holds both events that were found and others.
+
+    found: of each event.  The table has a further column `found`.
+    """
+    hits = activity_bars(shown.part(found), most // 2).assign(found=True)
+    rest = activity_bars(shown.part(~found), most - len(hits)).assign(found=False)
+    return pd.concat([table for table in (rest, hits) if len(table)] or [rest], ignore_index=True)
 
 
-def range_bars(ranges: pd.DataFrame, most: int = int(MAX_BARS * _RANGE_SHARE)) -> pd.DataFrame:
-    """The longest ranges of the outermost levels: lane, start_s, duration_s, name."""
+def range_bars(
+    ranges: pd.DataFrame, span: Span | None = None, most: int = int(MAX_BARS * _RANGE_SHARE)
+) -> pd.DataFrame:
+    """The longest ranges of the outermost levels in a span: lane, start_s, duration_s, name."""
     timed = ranges.dropna(subset=["start_s", "duration_s"])
     depth = _depths(ranges)[timed.index.to_numpy(dtype=np.int64)] if len(timed) else []
     shown = timed.assign(depth=depth)
+    if span is not None:
+        shown = shown[_overlaps(shown, span)]
     shown = shown[shown["depth"] < _RANGE_DEPTH].nlargest(most, "duration_s")
     return pd.DataFrame(
         {
@@ -103,7 +182,11 @@ def range_bars(ranges: pd.DataFrame, most: int = int(MAX_BARS * _RANGE_SHARE)) -
     )
 
 
-def _depths(ranges: pd.DataFrame) -> NDArray[np.int64]:
+def _overlaps(rows: pd.DataFrame, span: Span) -> pd.Series:
+    return (rows["start_s"] + rows["duration_s"] > span[0]) & (rows["start_s"] < span[1])
+
+
+def _depths(ranges: pd.DataFrame) -> Codes:
     """The number of ranges around each, [ranges], counted up to the depth that is drawn."""
     parent = ranges["parent"].fillna(-1).to_numpy(dtype=np.int64)
     at, depth = parent.copy(), np.zeros(len(parent), dtype=np.int64)
@@ -114,38 +197,93 @@ def _depths(ranges: pd.DataFrame) -> NDArray[np.int64]:
     return depth
 
 
-def timeline(activity: pd.DataFrame, ranges: pd.DataFrame, look: Look) -> Figure:
-    """The rows of `activity_bars` under those of `range_bars`, an operator class a colour."""
-    lanes = [*sorted(set(ranges["lane"])), *sorted(set(activity["lane"]))]
-    figure = blank(look, "", 130 + 46 * max(len(lanes), 2))
-    if len(ranges):
-        figure.add_trace(_trace(ranges, "Ranges", look.rest, look))
-    for kind, words, color in _kinds(look):
-        of_class = activity[activity["class"] == kind]
-        if len(of_class):
-            figure.add_trace(_trace(of_class, words, color, look))
-    figure.update_xaxes(title_text="Time since the first event [ms]", tickformat="~g")
-    figure.update_yaxes(
-        categoryorder="array", categoryarray=lanes[::-1], showgrid=False, tickfont_color=look.ink
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a timeline draws.
+
+    activity: of `activity_bars` or `found_bars`.  ranges: of `range_bars`.  bands: of
+    `profilers.window.bands`.
+    """
+
+    activity: pd.DataFrame
+    ranges: pd.DataFrame
+    bands: pd.DataFrame
+
+
+def timeline(rows: Rows, span: Span, look: Look) -> Figure:
+    """Bars of each stream under ranges, steps and phases, an operator class a colour.
+
+    span: what the axis shows [s].
+    """
+    bands = rows.bands[_overlaps(rows.bands, span)] if len(rows.bands) else rows.bands
+    bands = bands.nlargest(_MOST_BANDS, "duration_s")
+    lanes = [
+        lane for table in (bands, rows.ranges, rows.activity) for lane in sorted(set(table["lane"]))
+    ]
+    figure = blank(look, "", 130 + 40 * max(len(lanes), 3))
+    for phase, words, color in _phases(look):
+        of_phase = bands[bands["phase"] == phase]
+        if len(of_phase):
+            figure.add_trace(_trace(of_phase, words, color))
+            _shade(figure, of_phase[of_phase["lane"] == "phases"], color)
+    if len(rows.ranges):
+        figure.add_trace(_trace(rows.ranges, "Ranges", look.rest))
+    figure.add_traces(_activity_traces(rows.activity, look))
+    window = [edge / MILLISECOND for edge in span]
+    figure.update_xaxes(
+        title_text="Time since the first event [ms]", tickformat="~g", range=window
     )
+    figure.update_yaxes(
+        categoryorder="array", categoryarray=lanes[::-1], showgrid=False, tickfont_color=look.ink,
+        fixedrange=True, range=[-0.5, len(lanes) - 0.5], autorange=False,
+    )  # fmt: skip
     figure.update_layout(
-        barmode="overlay", bargap=0.25, uirevision="keep", hovermode="closest",
-        margin={"t": 12, "b": 96}, dragmode="pan",
+        barmode="overlay", bargap=0.2, uirevision=str(span), hovermode="closest",
+        margin={"t": 12, "b": 96}, dragmode="select", selectdirection="h",
     )  # fmt: skip
     return figure
+
+
+def _phases(look: Look) -> Iterator[tuple[str, str, str]]:
+    yield "prefill", "Prefill", look.classes[0]
+    yield "decode", "Decode", look.classes[2]
+    yield "mixed", "Prefill and decode", look.classes[4]
+    yield "", "Steps", look.faint
+
+
+def _shade(figure: Figure, phases: pd.DataFrame, color: str) -> None:
+    """Shade the longest phases behind the bars."""
+    for row in phases.nlargest(_MOST_SHADES, "duration_s").itertuples():
+        start = row.start_s / MILLISECOND
+        end = start + row.duration_s / MILLISECOND
+        figure.add_vrect(start, end, fillcolor=translucent(color, 0.07), layer="below")
 
 
 def _kinds(look: Look) -> Iterator[tuple[str, str, str]]:
     for name in CLASSES:
         yield name, CLASS_NAMES[name], look.class_color(name)
-    yield "copy", "Copies and sets", look.ink
+    yield _COPY, "Copies and sets", look.ink
     yield _OTHER, "Unclassified", look.faint
 
 
-def _trace(rows: pd.DataFrame, words: str, color: str, look: Look) -> Trace:
+def _activity_traces(activity: pd.DataFrame, look: Look) -> Iterator[Trace]:
+    searched = "found" in activity
+    for kind, words, color in _kinds(look):
+        of_class = activity[activity["class"] == kind]
+        if not len(of_class):
+            continue
+        trace = _trace(of_class, words, color)
+        if searched:
+            trace["marker"]["opacity"] = np.where(of_class["found"], 1.0, 0.12).tolist()
+        yield trace
+
+
+def _trace(rows: pd.DataFrame, words: str, color: str) -> Trace:
     spans = [
-        [_short(str(name)), quantities.seconds(float(length))]
-        for name, length in zip(rows["name"], rows["duration_s"], strict=True)
+        [_short(str(name)), quantities.seconds(float(length)), float(start), float(length)]
+        for name, start, length in zip(
+            rows["name"], rows["start_s"], rows["duration_s"], strict=True
+        )
     ]
     return bar(
         y=rows["lane"].tolist(),
@@ -155,6 +293,7 @@ def _trace(rows: pd.DataFrame, words: str, color: str, look: Look) -> Trace:
         name=words,
         marker={"color": color, "line": {"width": 0}},
         customdata=spans,
+        unselected={"marker": {"opacity": 0.6}},
         hovertemplate="%{customdata[0]}<br>%{customdata[1]} from %{base:.4g} ms<extra>"
         + words
         + "</extra>",
