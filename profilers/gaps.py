@@ -50,9 +50,7 @@ def _of_device(events: pd.DataFrame, report: Report) -> pd.DataFrame:
     at = np.flatnonzero(start[1:] > reach[:-1]) + 1
     gap_start, gap = reach[at - 1], start[at] - reach[at - 1]
     kinds = events["in_graph"].to_numpy(dtype=np.int64)[at]
-    causes = gap_causes(
-        gap_start, gap, events["launch_s"].to_numpy()[at], kinds, wait_ends(report)
-    )
+    causes = gap_causes(gap_start, gap, events["launch_s"].to_numpy()[at], kinds, wait_ends(report))
     last = np.maximum.accumulate(np.where(end >= reach, np.arange(len(end)), 0))
     names = events["name"].to_numpy()
     table = pd.DataFrame(

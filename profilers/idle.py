@@ -126,7 +126,7 @@ def _timed_copies(report: Report) -> pd.DataFrame:
 
 
 def wait_ends(report: Report) -> Seconds:
-    """Ends [s] of the calls in which the host waited, in order; none where the report lacks them."""
+    """Ends [s] of the calls in which the host waited, in order."""
     if report.waits is None:
         return np.zeros(0)
     return np.sort((report.waits["start_s"] + report.waits["duration_s"]).to_numpy())

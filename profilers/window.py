@@ -1,4 +1,4 @@
-"""What a device does within a span of time, and the steps and phases that a report's time is cut into."""
+"""What a device does within a span of time, and the steps and phases of a report's time."""
 
 from __future__ import annotations
 

@@ -56,9 +56,10 @@ class Events:
 
     def part(self, rows: NDArray[np.bool_]) -> Events:
         """The events that are marked."""
-        columns = (self.lane, self.start_s, self.end_s, self.kind, self.name)
-        lane, start_s, end_s, kind, name = (column[rows] for column in columns)
-        return Events(lane, start_s, end_s, kind, name, self.lanes, self.names)
+        return Events(
+            self.lane[rows], self.start_s[rows], self.end_s[rows], self.kind[rows],
+            self.name[rows], self.lanes, self.names,
+        )  # fmt: skip
 
     def within(self, span: Span) -> Events:
         """The events that overlap a span of time."""
@@ -76,14 +77,16 @@ def events(kernels: pd.DataFrame, copies: pd.DataFrame) -> Events:
 
     kernels, copies: tables of a `Report`.
     """
-    classes = kernels["operator_class"].astype(object).map(ENGINE_CLASS.get)
+    classes = kernels["operator_class"].astype(object).map(ENGINE_CLASS)
     parts = [
         _activity(kernels, classes.where(classes.isin(CLASSES), _OTHER), "name"),
         _activity(copies, pd.Series(_COPY, index=copies.index, dtype=object), "kind"),
     ]
     found = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
-    found = found[found["end_s"] > found["start_s"]].sort_values(["lane", "start_s"])
+    found = found[found["end_s"] > found["start_s"]]
     lane, lanes = pd.factorize(found["lane"], sort=True)
+    order = np.lexsort((found["start_s"].to_numpy(), lane))
+    found, lane = found.iloc[order], lane[order]
     name, names = pd.factorize(found["name"])
     kind = pd.Index(_KINDS).get_indexer(found["class"])
     start_s, end_s = found["start_s"].to_numpy(), found["end_s"].to_numpy()
@@ -91,21 +94,31 @@ def events(kernels: pd.DataFrame, copies: pd.DataFrame) -> Events:
 
 
 def _activity(table: pd.DataFrame, kinds: pd.Series, named: str) -> pd.DataFrame:
-    timed = table["start_s"].notna() & table["duration_s"].notna()
-    lanes = [
-        f"GPU {device} · stream {stream}" if pd.notna(device) else "GPU"
-        for device, stream in zip(table["device"][timed], table["stream"][timed], strict=True)
-    ]
-    start_s = table["start_s"][timed].to_numpy()
+    timed = (table["start_s"].notna() & table["duration_s"].notna()).to_numpy()
+    rows = table[timed]
+    start_s = rows["start_s"].to_numpy()
     return pd.DataFrame(
         {
-            "lane": pd.Series(lanes, dtype=object),
+            "lane": _lanes(rows),
             "start_s": start_s,
-            "end_s": start_s + table["duration_s"][timed].to_numpy(),
+            "end_s": start_s + rows["duration_s"].to_numpy(),
             "class": kinds[timed].to_numpy(),
-            "name": table[named][timed].astype(object).fillna("unnamed").to_numpy(),
+            "name": rows[named].astype(object).fillna("unnamed").to_numpy(),
         }
     )
+
+
+def _lanes(rows: pd.DataFrame) -> NDArray[np.object_]:
+    """The name of each row's lane, worked out once a stream."""
+    streams = rows.groupby(["device", "stream"], dropna=False)
+    firsts = rows[["device", "stream"]].drop_duplicates()
+    number = streams.ngroup()
+    names = {
+        number.loc[row]: f"GPU {device} · stream {stream}" if pd.notna(device) else "GPU"
+        for row, device, stream in firsts.itertuples()
+    }
+    named = np.array([names[one] for one in range(len(names))], dtype=object)
+    return named[number.to_numpy()]
 
 
 def activity_bars(shown: Events, most: int = MAX_BARS) -> pd.DataFrame:
@@ -220,7 +233,7 @@ def timeline(rows: Rows, span: Span, look: Look) -> Figure:
     lanes = [
         lane for table in (bands, rows.ranges, rows.activity) for lane in sorted(set(table["lane"]))
     ]
-    figure = blank(look, "", 130 + 40 * max(len(lanes), 3))
+    figure = blank(look, "", 158 + 40 * max(len(lanes), 3))
     for phase, words, color in _phases(look):
         of_phase = bands[bands["phase"] == phase]
         if len(of_phase):
@@ -230,16 +243,14 @@ def timeline(rows: Rows, span: Span, look: Look) -> Figure:
         figure.add_trace(_trace(rows.ranges, "Ranges", look.rest))
     figure.add_traces(_activity_traces(rows.activity, look))
     window = [edge / MILLISECOND for edge in span]
-    figure.update_xaxes(
-        title_text="Time since the first event [ms]", tickformat="~g", range=window
-    )
+    figure.update_xaxes(title_text="Time since the first event [ms]", tickformat="~g", range=window)
     figure.update_yaxes(
         categoryorder="array", categoryarray=lanes[::-1], showgrid=False, tickfont_color=look.ink,
         fixedrange=True, range=[-0.5, len(lanes) - 0.5], autorange=False,
     )  # fmt: skip
     figure.update_layout(
         barmode="overlay", bargap=0.2, uirevision=str(span), hovermode="closest",
-        margin={"t": 12, "b": 96}, dragmode="select", selectdirection="h",
+        margin={"t": 40, "b": 96}, dragmode="pan", selectdirection="h",
     )  # fmt: skip
     return figure
 
@@ -279,10 +290,11 @@ def _activity_traces(activity: pd.DataFrame, look: Look) -> Iterator[Trace]:
 
 
 def _trace(rows: pd.DataFrame, words: str, color: str) -> Trace:
+    events = rows["events"] if "events" in rows else [2] * len(rows)
     spans = [
-        [_short(str(name)), quantities.seconds(float(length)), float(start), float(length)]
-        for name, start, length in zip(
-            rows["name"], rows["start_s"], rows["duration_s"], strict=True
+        [_short(str(name)), quantities.seconds(length), start, length, int(count)]
+        for name, start, length, count in zip(
+            rows["name"], rows["start_s"], rows["duration_s"], events, strict=True
         )
     ]
     return bar(

@@ -36,6 +36,7 @@ _KINDS: Mapping[str, str] = {
 }  # fmt: skip
 #: Pixels across: at a column of 88 mm, texts of 12 pixels are 7 points high.
 _WIDTH = 560
+_UNUSED_BUTTONS = ("lasso2d", "autoScale2d")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 #: No script from elsewhere, and a proxy that nobody is: a browser asks its maker unbidden.
 _WITHOUT_NETWORK: Mapping[str, Any] = {"mathjax": False, "proxy_server": "127.0.0.1:9"}
@@ -53,16 +54,17 @@ def chart(
     *,
     select: bool = False,
     clicked: Callable[[], None] | None = None,
+    spans: bool = False,
 ) -> list[dict]:
     """Draw a figure; returns the points that were clicked.
 
     key: of the widget and of saved files.  alt: the text for screen readers.  select: whether the
     figure takes clicks; if not, the list is empty.  clicked: called on a click, before the page is
-    drawn again.
+    drawn again.  spans: whether boxes may be dragged over it, too.
     """
     config = {
         "displaylogo": False,
-        "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
+        "modeBarButtonsToRemove": [*_UNUSED_BUTTONS, *([] if spans else ["select2d"])],
         "toImageButtonOptions": {"format": "svg", "filename": f"ridgeline-{key}"},
     }
     event = st.plotly_chart(
@@ -72,7 +74,7 @@ def chart(
         config=config,
         alt=alt,
         on_select=clicked or ("rerun" if select else "ignore"),
-        selection_mode="points",
+        selection_mode=("points", "box") if spans else "points",
     )
     return event["selection"]["points"] if select or clicked else []
 

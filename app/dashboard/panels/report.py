@@ -1,4 +1,4 @@
-"""Panels of a profiler report: its timeline, and kernels under the roofs of their device."""
+"""Panels of a profiler report: operators and kernels under the roofs of their device."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ import pandas as pd
 import streamlit as st
 
 from app.charts import kernels as kernel_charts
-from app.charts import timeline as charts
 from app.dashboard import export
 from app.measuring import comparison
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE, MICROSECOND
 from genz_core.cells import spreadsheet_cell
 from profilers import Report, roofline
-from profilers.chrome_trace import chrome_trace, file_stem
 from profilers.operator_rates import operator_rates, share_of_roof
 
 TERA = 1e12
@@ -30,26 +28,6 @@ def _roofs(report: Report) -> tuple[float | None, dict[str, float]]:
     if stated:
         return stated.bytes_per_s, {"fp32": stated.flops_per_s}
     return next((d.memory_bytes_per_s for d in report.devices if d.memory_bytes_per_s), None), {}
-
-
-def show_timeline(report: Report) -> None:
-    """Draw the activity of the streams over time, and a button that saves it as a trace."""
-    activity = charts.activity_bars(report.kernels, report.copies)
-    ranges = charts.range_bars(report.ranges)
-    if not len(activity):
-        st.info("This report is a summary: it says how long kernels took and not when.")
-        return
-    shown = charts.timeline(activity, ranges, export.look())
-    export.chart(shown, "timeline", "What each stream of the device did when")
-    merged = int(activity["events"].sum())
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.download_button(
-            "Open in Perfetto", lambda: chrome_trace(report),
-            f"{file_stem(report)}.perfetto.json", "application/json",
-            on_click="ignore", key="perfetto", icon=":material/open_in_new:",
-            help="Saves a trace; drop it on ui.perfetto.dev or chrome://tracing.",
-        )  # fmt: skip
-        st.caption(f"{merged:,} events in {len(activity):,} bars")
 
 
 def show_operators(report: Report) -> None:

@@ -8,7 +8,8 @@ import streamlit as st
 from app.charts import kernels as kernel_charts
 from app.charts.ranks import rank_bars
 from app.dashboard import display_tables, export, report_uploads
-from app.dashboard.panels.report import show_counters, show_operators, show_timeline
+from app.dashboard.panels.report import show_counters, show_operators
+from app.dashboard.panels.timeline import show_timeline
 from app.wording import quantities
 from app.wording.markdown import chart_text, plain
 from profilers import Report, summarise

@@ -87,3 +87,29 @@ def test_the_roofline_of_a_report_is_drawn_under_the_roofs_it_states():
     assert not app.exception
     assert any("CUDA cores alone" in caption.value for caption in app.caption)
     assert len(app.get("plotly_chart")) == 2
+
+
+def test_a_search_in_the_timeline_says_how_many_kernels_it_found():
+    app = opened("reports")
+    app.pills("report_samples").set_value([next(iter(report_uploads.SAMPLES))]).run()
+    app.text_input("timeline_search").set_value("gemm").run()
+    assert not app.exception
+    names = profilers.read_report(QWEN).kernels["name"].astype(object)
+    found = int(names.str.contains("gemm", case=False).sum())
+    assert any(caption.value.startswith(f"{found} found among") for caption in app.caption)
+    app.text_input("timeline_search").set_value("no such kernel").run()
+    assert any("No kernel or copy is called" in caption.value for caption in app.caption)
+
+
+def test_a_span_is_looked_at_moved_and_left_again():
+    app = opened("reports")
+    app.pills("report_samples").set_value([next(iter(report_uploads.SAMPLES))]).run()
+    app.session_state["timeline_span"] = (0.010, 0.012)
+    app.run()
+    assert cards(app)["Span"] == "2 ms"
+    app.button("timeline_chevron_right").click().run()
+    assert app.session_state["timeline_span"] == pytest.approx((0.011, 0.013))
+    app.button("timeline_zoom_out").click().run()
+    assert cards(app)["Span"] == "6 ms"
+    app.button("timeline_fit_width").click().run()
+    assert cards(app)["Launches"] == "1,465"

@@ -1,0 +1,235 @@
+"""Panel of a report's timeline: search, zoom, what the span looked at holds, the longest gaps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from app.charts import timeline as charts
+from app.dashboard import display_tables, export
+from app.dashboard.byte_cache import ByteCache
+from app.measuring.report_reading import size_of
+from app.wording import quantities
+from app.wording.markdown import plain
+from genz_core.cells import spreadsheet_cell
+from profilers import Report
+from profilers.chrome_trace import chrome_trace, file_stem
+from profilers.gaps import gaps
+from profilers.idle import CAUSES
+from profilers.window import bands, window_statistics
+
+_CHART = "timeline"
+_LOOKED_AT, _SELECTED = "timeline_span", "timeline_selected"
+#: Rows of the table of kernels found.
+_MOST_FOUND = 200
+#: What is shown around a kernel and around anything longer, as shares of its length.
+_AROUND_ONE, _AROUND = 3.0, 0.05
+Span = charts.Span
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What every redraw of a report's timeline needs; `report` keeps its identity."""
+
+    report: Report
+    events: charts.Events
+    bands: pd.DataFrame
+    gaps: pd.DataFrame
+
+
+_PREPARED = ByteCache[_Prepared](most_bytes=256 << 20, ttl_s=1800.0)
+
+
+def _prepared(report: Report) -> _Prepared:
+    key = id(report)
+    held = _PREPARED.get(key)
+    if held is None or held.report is not report:
+        events = charts.events(report.kernels, report.copies)
+        held = _Prepared(report, events, bands(report), gaps(report))
+        _PREPARED.put(key, held, 2 * size_of(report))
+    return held
+
+
+@st.fragment
+def show_timeline(report: Report) -> None:
+    """Draw what the streams did over time, and below it the figures of the span looked at."""
+    prepared = _prepared(report)
+    if not len(prepared.events.lane):
+        st.info("This report is a summary: it says how long kernels took and not when.")
+        return
+    if st.session_state.get("timeline_of") != report.label:
+        _look_at(None)
+        st.session_state["timeline_of"] = report.label
+    whole = prepared.events.span
+    span: Span = st.session_state.get(_LOOKED_AT) or whole
+    words = _controls(span, whole)
+    shown = prepared.events.within(span)
+    found = shown.called(words) if words else None
+    _chart(prepared, shown, found, span)
+    _statistics(report, st.session_state.get(_SELECTED) or span)
+    if found is not None:
+        _found(prepared.events, words)
+    _gaps(prepared.gaps)
+    st.download_button(
+        "Open in Perfetto", lambda: chrome_trace(report),
+        f"{file_stem(report)}.perfetto.json", "application/json",
+        on_click="ignore", key="perfetto", icon=":material/open_in_new:",
+        help="Saves a trace; drop it on ui.perfetto.dev or chrome://tracing.",
+    )  # fmt: skip
+
+
+def _look_at(span: Span | None) -> None:
+    """Zoom to a span, None for the whole report; for callbacks and before the chart is drawn."""
+    st.session_state[_LOOKED_AT] = span
+    st.session_state[_SELECTED] = None
+
+
+def _controls(span: Span, whole: Span) -> str:
+    """Draw the search box and the buttons that move the span; returns the words to search for."""
+    length = span[1] - span[0]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        words = st.text_input(
+            "Search kernels", key="timeline_search", max_chars=200, placeholder="part of a name",
+            icon=":material/search:", width=260,
+        )  # fmt: skip
+        for label, symbol, target in (
+            ("Earlier", "chevron_left", (span[0] - length / 2, span[1] - length / 2)),
+            ("Later", "chevron_right", (span[0] + length / 2, span[1] + length / 2)),
+            ("Wider", "zoom_out", (span[0] - length, span[1] + length)),
+            ("Whole report", "fit_width", None),
+        ):
+            moved = None if target is None else _inside(target, whole)
+            st.button(
+                label, key=f"timeline_{symbol}", icon=f":material/{symbol}:",
+                on_click=_look_at, args=(moved,), disabled=span == whole,
+            )  # fmt: skip
+        selected = st.session_state.get(_SELECTED)
+        st.button(
+            "Zoom to selection", key="timeline_zoom", icon=":material/zoom_in:",
+            on_click=_look_at, args=(selected,), disabled=selected is None,
+            help="With Box Select above the chart, drag over a span of time.",
+        )  # fmt: skip
+    return words.strip()
+
+
+def _inside(span: Span, whole: Span) -> Span | None:
+    """A span moved and cut to lie in the whole one; None where it is all of it."""
+    length = min(span[1] - span[0], whole[1] - whole[0])
+    start = min(max(span[0], whole[0]), whole[1] - length)
+    moved = (start, start + length)
+    return None if moved == whole else moved
+
+
+def _around(start_s: float, duration_s: float, share: float) -> Span:
+    """A span around an event, wide enough to tell its edges apart."""
+    beside = max(duration_s * share, 1e-9)
+    return start_s - beside, start_s + duration_s + beside
+
+
+def _chart(prepared: _Prepared, shown: charts.Events, found: np.ndarray | None, span: Span) -> None:
+    activity = charts.activity_bars(shown) if found is None else charts.found_bars(shown, found)
+    ranges = charts.range_bars(prepared.report.ranges, span)
+    rows = charts.Rows(activity, ranges, prepared.bands)
+    figure = charts.timeline(rows, span, export.look())
+    alt = "What each stream of the device did when"
+    export.chart(figure, _CHART, alt, clicked=_clicked, spans=True)
+    hits = "" if found is None else f"{int(found.sum()):,} found among "
+    st.caption(
+        f"{hits}{int(activity['events'].sum()):,} events in {len(activity):,} bars, "
+        f"{quantities.seconds(span[1] - span[0])} from {quantities.seconds(max(span[0], 0.0))}. "
+        "Click a bar to zoom to it; with Box Select above the chart, drag over a span."
+    )
+
+
+def _clicked() -> None:
+    """Zoom to the bar that was clicked, or keep the span that was dragged over."""
+    selection = st.session_state[_CHART]["selection"]
+    boxes, points = selection.get("box", []), selection["points"]
+    if boxes:
+        first, last = sorted(edge * quantities.MILLISECOND for edge in boxes[-1]["x"])
+        st.session_state[_SELECTED] = (first, last)
+    elif points:
+        _, _, start_s, duration_s, events = points[0]["customdata"]
+        _look_at(_around(start_s, duration_s, _AROUND_ONE if events == 1 else _AROUND))
+    else:
+        st.session_state[_SELECTED] = None
+
+
+def _statistics(report: Report, span: Span) -> None:
+    """Draw figures and kernels of a span."""
+    found = window_statistics(report, *span)
+    dragged = st.session_state.get(_SELECTED) is not None
+    st.markdown("**Selection**" if dragged else "**In view**")
+    with st.grid(5, min_column_width=120):
+        st.metric("Span", quantities.seconds(found.span_s))
+        st.metric("Launches", f"{found.launches:,}")
+        st.metric("Kernel time", quantities.seconds(found.kernel_s))
+        st.metric("Busy", quantities.seconds(found.busy_s))
+        st.metric("Idle", quantities.percent(found.idle_share))
+    with st.expander("Kernels of the span", key="timeline_kernels"):
+        table = found.by_name.head(_MOST_FOUND)
+        table = table.assign(name=table["name"].astype(object).map(spreadsheet_cell))
+        st.dataframe(
+            display_tables.in_microseconds(table), hide_index=True, key="timeline_names",
+            column_config=_formats(),
+        )  # fmt: skip
+
+
+def _formats() -> dict[str, Any]:
+    number = st.column_config.NumberColumn
+    names = ("time [µs]", "mean [µs]", "longest [µs]", "duration [µs]", "start [µs]")
+    return {name: number(format="%.2f") for name in names}
+
+
+def _found(events: charts.Events, words: str) -> None:
+    """Draw the longest kernels that were found; a row zooms to its kernel."""
+    hits = events.part(events.called(words))
+    if not len(hits.lane):
+        st.caption(f"No kernel or copy is called {plain(words)}.")
+        return
+    longest = np.argsort(-(hits.end_s - hits.start_s), kind="stable")[:_MOST_FOUND]
+    table = pd.DataFrame(
+        {
+            "start_s": hits.start_s[longest],
+            "duration_s": (hits.end_s - hits.start_s)[longest],
+            "name": [spreadsheet_cell(hits.names[name]) for name in hits.name[longest]],
+            "stream": [hits.lanes[lane] for lane in hits.lane[longest]],
+        }
+    )
+    total = quantities.seconds(float((hits.end_s - hits.start_s).sum()))
+    st.markdown(f"**Found:** {len(hits.lane):,} events, {total}; the longest, a row zooms to it")
+    _rows_that_zoom(table, "timeline_found", _AROUND_ONE)
+
+
+def _gaps(table: pd.DataFrame) -> None:
+    """Draw the longest gaps; a row zooms to its gap."""
+    if not len(table):
+        return
+    with st.expander(f"Longest gaps ({len(table)})", key="timeline_gaps_open"):
+        st.caption("When a device ran nothing. A row zooms to its gap.")
+        words = table.assign(
+            cause=table["cause"].map(CAUSES),
+            before=table["before"].map(spreadsheet_cell),
+            after=table["after"].map(spreadsheet_cell),
+        )
+        words = words.drop(columns="device") if words["device"].nunique() < 2 else words
+        _rows_that_zoom(words, "timeline_gaps", 0.5)
+
+
+def _rows_that_zoom(table: pd.DataFrame, key: str, share: float) -> None:
+    """Draw a table with start_s and duration_s; choosing a row looks at its span."""
+
+    def zoom() -> None:
+        chosen = st.session_state[key]["selection"]["rows"]
+        if chosen:
+            row = table.iloc[chosen[0]]
+            _look_at(_around(float(row["start_s"]), float(row["duration_s"]), share))
+
+    st.dataframe(
+        display_tables.in_microseconds(table), hide_index=True, height=250, key=key,
+        on_select=zoom, selection_mode="single-row", column_config=_formats(),
+    )  # fmt: skip
