@@ -20,6 +20,7 @@ from genz_core.errors import RidgelineError
 COMMANDS = (
     "library.dashboard",
     "library.api",
+    "library.mcp",
     "library.models",
     "library.systems",
     "predict.estimate",

@@ -9,4 +9,5 @@ doors    bounds of a request: its size, who may ask, by which host's name
 errors   refusals as one sentence
 metrics  what is counted
 rest     all of it as an application
+    mcp_server, shortening   the same as tools of an assistant, in short
 """

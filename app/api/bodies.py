@@ -293,6 +293,7 @@ class PlanBody(Body):
     price: Name | dict[Name, Number] = ""
     top: Number = 5
     simulate: Truth = True
+    pays: Truth = False
 
 
 class CompareBody(Body):

@@ -1,0 +1,83 @@
+"""Documents made short enough for an assistant: figures with intervals and sources, few rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+MOST_ROWS, MOST_SENTENCES, MOST_NAMES = 20, 10, 60
+#: Columns that say little to somebody who asks in words.
+_LONG = (
+    "weights_bytes", "kv_bytes", "activations_bytes", "reserve_bytes", "operators", "launch_files",
+    "launch_sources", "beyond_measurements", "percentile_notes",
+)  # fmt: skip
+_TABLES = ("phases", "classes", "findings", "notes", "priced", "runs", "differences")
+
+
+def rows(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The first rows, without what is empty, and how many there are."""
+    found = document["rows"]
+    return {"rows": [row(one) for one in found[:MOST_ROWS]], "count": len(found)}
+
+
+def row(one: Mapping[str, Any]) -> dict[str, Any]:
+    """A row without long columns and without those that say nothing."""
+    return {name: v for name, v in one.items() if name not in _LONG and v not in (None, "", [], {})}
+
+
+def frontier(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The rows of a sweep that no other beats in TPOT and tokens per second and device."""
+    gain = "output_tokens_per_s_per_device"
+    runs = [one for one in document["rows"] if one["status"] == "ok"]
+    known = [one for one in runs if one.get("tpot_s") is not None and one.get(gain) is not None]
+    best: list[Any] = []
+    for one in sorted(known, key=lambda one: (one["tpot_s"], -one[gain])):
+        if not best or one[gain] > best[-1][gain]:
+            best.append(one)
+    shown = rows({"rows": best or document["rows"]})["rows"]
+    return {"frontier": shown, "count": len(document["rows"]), "can_run": len(runs)}
+
+
+def simulated(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Medians and 95th and 99th percentiles."""
+    return {
+        name: value
+        for name, value in row(document).items()
+        if not name.endswith(("_mean_s", "_p90_s"))
+    }
+
+
+def planned(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The plans with their launch lines, why the others lose, and what would have to change."""
+    return {
+        "plans": [row(plan) for plan in document["plans"][:3]],
+        "deployments": document["deployments"],
+        "meet_targets": document["meet_targets"],
+        "others": [f"{o['family']}: {o['why']}" for o in document["others"][:MOST_SENTENCES]],
+        "changes": [change["words"] for change in document["changes"]],
+        "measurement": (document["measurement"] or {}).get("words"),
+        "notes": document["notes"],
+    }
+
+
+def compared(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Phases, classes and findings; operators are left out."""
+    kept = {name: document[name] for name in _TABLES if name in document}
+    return {n: v[:MOST_ROWS] if isinstance(v, list) else v for n, v in kept.items()}
+
+
+def imported(documents: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """The figures of files, those of the first runs of each."""
+    return {"files": [row(one) for one in documents[:MOST_ROWS]], "count": len(documents)}
+
+
+def named(document: Mapping[str, Any], column: str) -> dict[str, Any]:
+    """The names in a list, the first of them."""
+    found = [one[column] for one in document["rows"]]
+    return {"names": found[:MOST_NAMES], "count": len(found)}
+
+
+#: By verb of a body.
+SHORT: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "estimate": rows, "serve": rows, "sweep": frontier, "simulate": simulated, "plan": planned,
+}  # fmt: skip
