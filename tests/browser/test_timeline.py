@@ -64,5 +64,6 @@ def test_a_gap_of_the_list_is_zoomed_to(open_page):
     page.get_by_text("Longest gaps").click()
     table = page.locator(".st-key-timeline_gaps canvas").first
     table.scroll_into_view_if_needed()
-    table.click(position={"x": 15, "y": 52})
+    page.wait_for_timeout(500)
+    table.click(position={"x": 15, "y": 52}, force=True)
     page.wait_for_function(NARROWER, arg=before / 10)

@@ -106,10 +106,10 @@ def test_a_span_is_looked_at_moved_and_left_again():
     app.pills("report_samples").set_value([next(iter(report_uploads.SAMPLES))]).run()
     app.session_state["timeline_span"] = (0.010, 0.012)
     app.run()
-    assert cards(app)["Span"] == "2 ms"
+    assert cards(app)["Span"] == "2.00 ms"
     app.button("timeline_chevron_right").click().run()
     assert app.session_state["timeline_span"] == pytest.approx((0.011, 0.013))
     app.button("timeline_zoom_out").click().run()
-    assert cards(app)["Span"] == "6 ms"
+    assert cards(app)["Span"] == "6.00 ms"
     app.button("timeline_fit_width").click().run()
     assert cards(app)["Launches"] == "1,465"
