@@ -1,4 +1,4 @@
-"""The document docs/accuracy.md: every table of the page Accuracy as Markdown, dated."""
+"""The documents on accuracy: a page in short, every table of the page Accuracy, a number worked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.accuracy import likely_causes, measured_points, shipped_errors, worked_example_document
+from app.accuracy import (
+    likely_causes,
+    measured_points,
+    shipped_errors,
+    summary_document,
+    worked_example_document,
+)
 from app.wording.tables import TableFormat, render
 from genz_core.errors import InvalidValue
 from hardware_db.profiles.validation import OPERATOR_SPLITS
@@ -17,35 +23,39 @@ _WORST = 20
 
 
 def write_documents(target: Path, published: Sequence[Row], serving: Sequence[Row]) -> list[Path]:
-    """Write the accuracy document to `target` and the worked example beside it.
+    """Write the page in short to `target`, its tables and the worked example beside it.
 
-    published, serving: records of `app.accuracy.measured_points`.  Returns both paths.
+    published, serving: records of `app.accuracy.measured_points`.  Returns the paths.
 
     Raises:
         InvalidValue: the folder cannot be written.
     """
-    beside = target.with_name("how-a-number-is-made.md")
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    texts = {
+        target: summary_document.document(today),
+        target.with_name("accuracy-tables.md"): markdown(published, serving, today),
+        target.with_name("how-a-number-is-made.md"): worked_example_document.document(),
+    }
     try:
-        target.write_text(markdown(published, serving, today), encoding="utf-8")
-        beside.write_text(worked_example_document.document(), encoding="utf-8")
+        for path, text in texts.items():
+            path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InvalidValue(f"cannot write {target}: {error.strerror or error}") from None
-    return [target, beside]
+    return list(texts)
 
 
 def markdown(published: Sequence[Row], serving: Sequence[Row], day: str) -> str:
-    """The accuracy document as Markdown: operators, batch points, serving, limits.
+    """The tables of accuracy as Markdown: operators, batch points, serving, limits.
 
     published, serving: records of `app.accuracy.measured_points`.  day: ISO date of their pricing.
     """
     series = shipped_errors.operator_series()
     parts = [
-        "# Accuracy",
+        "# Accuracy tables",
         f"Written by `ridgeline validate --write-docs docs/accuracy.md`, {day}. Percent unless "
         "said; an error is predicted / measured − 1; MAPE, median and p90 are of its absolute "
         "value, bias is its mean. The dashboard's page *Accuracy* shows the same with charts; "
-        "[how a number is made](how-a-number-is-made.md) works one through.",
+        "[accuracy](accuracy.md) is the short of it.",
         *_operators(series),
         *_batch(published),
         *_serving(serving),

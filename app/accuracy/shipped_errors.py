@@ -22,7 +22,9 @@ SERVING_SPLITS: Mapping[str, str] = {
     "configurations held out": "other loads and degrees of the same model and GPU may be known",
     "one model left out": "nothing of this model was seen",
     "one GPU left out": "nothing on this GPU was seen",
+    "one release left out": "nothing of this release of the engine was seen",
 }
+LEAST_SHOWN = 30  # points of a cell of coverage on the short page
 BATCH_METRICS = ("prefill", "decode", "e2e", "published, all")
 
 #: The meaning of "possible" rows.

@@ -6,7 +6,13 @@ from math import ceil, hypot
 import pytest
 import yaml
 
-from app.accuracy import document, measured_points, shipped_errors, worked_example_document
+from app.accuracy import (
+    document,
+    measured_points,
+    shipped_errors,
+    summary_document,
+    worked_example_document,
+)
 from hardware_db.profiles.validation import OPERATOR_SPLITS
 from tests.app.pages import ROOT
 
@@ -132,8 +138,19 @@ def test_the_accuracy_document_has_every_split_and_a_worst_list(published_record
     assert "nan" not in text
 
 
+def test_the_short_page_says_what_the_fit_left_out():
+    """Its figures are those of the tables that the fit wrote."""
+    text = summary_document.document("2026-01-31")
+    rows = shipped_errors.fit_errors(("tpot_s",))
+    held = next(row for row in rows if row["split"] == "one GPU left out")
+    line = next(x for x in text.splitlines() if x.startswith("| TPOT") and "on this GPU" in x)
+    assert f"| {held['points']:d} | {held['median %']:g} | {held['mape %']:g} |" in line
+    assert len(text.splitlines()) < 130
+    assert "nan" not in text and "None" not in text
+
+
 def test_the_committed_accuracy_document_has_the_points_that_ship():
-    text = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "accuracy-tables.md").read_text(encoding="utf-8")
     assert re.search(r"--write-docs docs/accuracy.md`, \d{4}-\d\d-\d\d", text)
     published, serving = map(measured_points.measured_rows, ("published", "serving"))
     assert f"\n{len(published)} published points " in text

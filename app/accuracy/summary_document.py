@@ -1,0 +1,158 @@
+"""The document docs/accuracy.md: how far off a prediction is by what is known, on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.accuracy import shipped_errors
+from app.wording.tables import TableFormat, render
+
+Row = dict[str, Any]
+#: What is known, in a reader's words, by split of the engines' fit.
+_KNOWN: Mapping[str, str] = {
+    "configurations held out": "this model on this GPU was measured, at other loads or degrees",
+    "one release left out": "the same, under other releases of the engine alone",
+    "one GPU left out": "nothing was measured on this GPU",
+    "one model left out": "nothing was measured of this model",
+}
+_FIGURES = {"tpot_s": "TPOT", "ttft_s": "TTFT", "e2e_s": "whole request"}
+_STATES = {
+    "recipe": "this model and format were measured on the device",
+    "release": "under other releases alone",
+    "few": "three runs of one's own",
+    "device": "static batches: the engine was measured on the device",
+    "none": "nothing of it",
+}
+_OPERATORS = {
+    "gemm": "matrix product",
+    "prefill_attention": "prefill attention",
+    "decode_attention": "decode attention",
+    "moe": "experts",
+    "collective": "collective",
+}
+
+
+def document(day: str) -> str:
+    """The page as Markdown.  day: ISO date on which the tables beside it were written."""
+    parts = [
+        "# Accuracy",
+        f"Written by `ridgeline validate --write-docs docs/accuracy.md`, {day}. What a prediction "
+        "missed on measurements that fitted nothing, by what was known of the case, in percent: the "
+        "error is |predicted / measured - 1|. Every table behind it, by device, engine, model and "
+        "format: [accuracy tables](accuracy-tables.md). One number worked through: [how a number "
+        "is made](how-a-number-is-made.md). The simulation: [closed form](closed-form.md).",
+        "## Under load",
+        "Mean TTFT and TPOT of closed-loop runs on NVIDIA's data-centre GPUs; of other vendors no "
+        "served run ships, so nothing is claimed there.",
+        _table(_served()),
+        "*possible* leaves out runs of which a figure lies below what the hardware allows at the "
+        "load that they state.",
+        "## One batch",
+        "One prefill, one decode step or one static batch, as published for NVIDIA, AMD, Intel, "
+        "Apple and AWS devices, data-centre and consumer, 2022 to 2026.",
+        _table(_batches()),
+        "## One kernel",
+        "Kernels timed alone, mean absolute error; *roofline* is what datasheet peaks say.",
+        _table(_kernels()),
+        "## Do the intervals hold?",
+        "80 % is what they say. Points that drew neither the model nor the interval; *half-width* "
+        "is the median over these points, *refused* had none that says anything (too few points, "
+        "or wider than 150 %).",
+        _table(_coverage()),
+        "## Beside others",
+        "As measured by running the tool, or as its authors state; rows overlap, and are not the "
+        "same.",
+        _table(_peers()),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _served() -> list[Row]:
+    rows = []
+    for metric, name in _FIGURES.items():
+        errors = {
+            (row["split"], row["metric"]): row for row in shipped_errors.fit_errors((metric,))
+        }
+        own = [row for row in shipped_errors.own_run_errors((metric,)) if row["metric"] == metric]
+        for split, words in _KNOWN.items():
+            if (found := errors.get((split, metric))) is not None:
+                possible = errors.get((split, f"{metric}, possible"))
+                rows.append({"figure": name, "known": words, **_brief(found, possible)})
+        three = [row for row in own if row["own runs"] == 3]
+        words = "nothing but three runs of one's own"
+        rows += [{"figure": name, "known": words, **_brief(row, None)} for row in three]
+    return rows
+
+
+def _batches() -> list[Row]:
+    rows = []
+    for row in shipped_errors.fit_errors(shipped_errors.BATCH_METRICS):
+        if row["split"] in _KNOWN and row["metric"] in shipped_errors.BATCH_METRICS:
+            words = _KNOWN[row["split"]].replace("at other loads or degrees", "at other sizes")
+            rows.append({"figure": row["metric"], "known": words, **_brief(row, None)})
+    return sorted(rows, key=lambda row: list(_KNOWN.values()).index(_unsized(row["known"])))
+
+
+def _unsized(words: str) -> str:
+    return words.replace("at other sizes", "at other loads or degrees")
+
+
+def _brief(row: Mapping[str, Any], possible: Mapping[str, Any] | None) -> Row:
+    return {
+        "points": int(row["points"]),
+        "median %": row["median %"],
+        "mean %": row["mape %"],
+        "mean %, possible": possible["mape %"] if possible else None,
+        "within 30 %": row["within_30 %"],
+    }
+
+
+def _kernels() -> list[Row]:
+    matrix = shipped_errors.operator_matrix(shipped_errors.operator_series())
+    columns = {
+        "roofline": "roofline",
+        "held-out, alone": "device timed, other shapes",
+        "held-out shapes": "the same inside an engine's step",
+        "sibling": "a sibling timed",
+        "unseen family": "no device of the family timed",
+    }
+    return [
+        {"kernel": _OPERATORS[row["operator"]], **{w: row.get(s) for s, w in columns.items()}}
+        for row in matrix
+        if row["operator"] in _OPERATORS
+    ]
+
+
+def _coverage() -> list[Row]:
+    metrics = (*_FIGURES, "prefill", "decode", "e2e")
+    rows = shipped_errors.interval_coverage(metrics)
+    return [
+        {
+            "figure": _FIGURES.get(row["metric"], row["metric"]),
+            "known": _STATES[row["known"]],
+            "kernels timed": row["tier"],
+            **{name: row.get(name) for name in ("points", "refused", "coverage %")},
+            "half-width %": row["median half-width %"],
+        }
+        for row in rows
+        if (row["points"] or 0) >= shipped_errors.LEAST_SHOWN
+    ]
+
+
+def _peers() -> list[Row]:
+    rows = [*shipped_errors.peers("serving"), *shipped_errors.peers("published")]
+    return [
+        {
+            "peer": row["peer"],
+            "figure": _FIGURES.get(row["metric"], "one batch"),
+            "median %": row["median %"],
+            "mean %": row["mape %"],
+            "rows": row["rows"],
+        }
+        for row in rows
+    ]
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    return render(list(rows), TableFormat.markdown) if rows else "Not written yet."
