@@ -292,10 +292,11 @@ def serve(
         raise InvalidValue("give a concurrency or a rate, one of them")
     name, load = ("concurrency", concurrency) if rate is None else ("rate", rate)
     formats = {key: numbers.pop(key) for key in FORMATS}
-    arrays, scalars = _arrays({**with_experts(numbers), name: load})
-    scenario = Scenario(**{k: v for k, v in scalars.items() if k != name})
+    sent = {"stream_interval": stream_interval, "recv_interval": recv_interval}
+    arrays, scalars = _arrays({**with_experts(numbers), **sent, name: load})
+    scenario = Scenario(**{k: v for k, v in scalars.items() if k not in (name, *sent)})
     resolved = resolve_objects(scenario, model, system, engine, formats)
-    split = {key: value for key, value in arrays.items() if key not in (*_SIZES, name)}
+    split = {key: value for key, value in arrays.items() if key not in (*_SIZES, *sent, name)}
     resolved = drafted(resolved if split else served_rows.as_calibrated(resolved), drafting)
     size = len(next(iter(arrays.values()))) if arrays else 1
     loads = np.broadcast_to(np.asarray(load, dtype=float), (size,))

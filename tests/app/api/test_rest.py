@@ -288,3 +288,12 @@ def test_metrics_count_requests_refusals_and_kept_answers(api):
     assert 'ridgeline_requests_total{status="200",verb="estimate"}' in text
     assert 'ridgeline_kept_answers_total{verb="estimate"}' in text
     assert 'ridgeline_refusals_total{code="unknown_model"}' in text
+
+
+def test_intervals_of_another_length_than_the_loads_are_refused_as_in_python(api):
+    given = {"concurrency": [1, 32, 256], "recv_interval": [1, 1]}
+    with pytest.raises(RidgelineError) as said:
+        ridgeline.serve(MODEL, **given)
+    assert refused(api, "serve", model=MODEL, **given)["message"] == str(said.value)
+    given["recv_interval"] = [1, 2, 4]
+    assert len(asked(api, "serve", model=MODEL, **given)["rows"]) == 3
