@@ -66,14 +66,8 @@ def test_without_arrivals_a_closed_loop_sends_the_requests_in_order(read, listed
     one = replay(deployment(with_requests(read, unknown), HARDWARE))
     assert one.arrivals == "one after another"
     assert (one.table["isl"] == listed["isl"]).all()
-    open_requests = [
-        (
-            (one.table["arrival_s"] <= t)
-            & (t < one.table["arrival_s"] + one.table["e2e_simulated_s"])
-        )
-        for t in one.table["arrival_s"]
-    ]
-    assert max(map(np.sum, open_requests)) == 8
+    assert (one.table["arrival_s"] == 0.0).sum() == 8
+    assert one.table["arrival_s"].is_monotonic_increasing
 
 
 def test_without_arrivals_a_rate_says_that_it_draws_them(read, listed):
