@@ -53,13 +53,21 @@ pages = {
         page("library/inside", "Model inside", "account_tree"),
     ],
 }
-garbage.freeze_survivors()
-visitor.admit()
-cached.clear_stale_caches()
-chosen = st.navigation(pages, position="top")
-st.set_page_config(
-    page_title=f"{chosen.title} · Ridgeline", page_icon=str(HERE / "icon.svg"), layout="wide"
-)
-with visitor.library():
-    sidebar.sidebar(plays=chosen.url_path not in WITHOUT_SCENARIO)
-    chosen.run()
+
+
+def main() -> None:
+    """Draw the page that the address names."""
+    garbage.freeze_survivors()
+    visitor.admit()
+    cached.clear_stale_caches()
+    chosen = st.navigation(pages, position="top")
+    st.set_page_config(
+        page_title=f"{chosen.title} · Ridgeline", page_icon=str(HERE / "icon.svg"), layout="wide"
+    )
+    with visitor.library():
+        sidebar.sidebar(plays=chosen.url_path not in WITHOUT_SCENARIO)
+        chosen.run()
+
+
+if __name__ == "__main__":  # not in a process that a page starts
+    main()

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     Numbers = Num | Sequence[float] | np.ndarray
 
+#: Keywords of `serve` that a trace has no use for.
+_OF_SERVE = ("images", "image_size", "audio_seconds")
+
 
 def serve(
     model: str | Path | Model | Mapping[str, Any],
@@ -71,7 +74,7 @@ def serve(
     """
     arguments = dict(locals())
     if arguments.pop("trace") is not None:
-        for name in ("isl", "osl", "on_error", "burst_start", "stream_interval"):
+        for name in (*_OF_SERVE, "isl", "osl", "on_error", "burst_start", "stream_interval"):
             arguments.pop(name)
         return simulate(trace=trace, **arguments)
     from app.scenario import results

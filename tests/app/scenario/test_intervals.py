@@ -216,12 +216,11 @@ def test_no_interval_under_load_reaches_below_the_speed_of_light():
     bound = float(row["bound_decode_step_s"])
     found = resolve(asked)
     measured = intervals.of_load(found.system, found.engine)
-    assert float(row["tpot_s"]) * measured["tpot_s"].low < bound
-    assert float(row["tpot_low_s"]) == pytest.approx(bound)
-    assert load_curves.curve(Setup(asked), "concurrency", 1.0)["tpot_low_s"][0] == pytest.approx(
-        bound
-    )
-    assert serve_rows(asked, 1.0)[0]["tpot_low_s"] == pytest.approx(bound)
+    lowest = max(bound, float(row["tpot_s"]) * measured["tpot_s"].low)
+    assert float(row["tpot_low_s"]) == pytest.approx(lowest)
+    curve = load_curves.curve(Setup(asked), "concurrency", 1.0)
+    assert curve["tpot_low_s"][0] == pytest.approx(lowest)
+    assert serve_rows(asked, 1.0)[0]["tpot_low_s"] == pytest.approx(lowest)
 
 
 def test_every_latency_of_an_estimate_has_its_ends_or_is_named_as_not_validated():
@@ -236,7 +235,8 @@ def test_every_latency_under_load_has_its_ends_or_is_named_as_not_validated(syst
     rows = serve_rows(Scenario(system=system, engine="vllm"), 1.0, 16.0)
     for row in rows:
         check(row, names)
-    assert "not validated" in rendered(rows, TableFormat.text)
+    missing = any(row["not_validated"] for row in rows)
+    assert ("not validated" in rendered(rows, TableFormat.text)) is missing
     frame = load_curves.curve(Setup(Scenario(system=system, engine="vllm")), "concurrency", 1.0)
     for row in frame.to_dict("records"):
         check(row, names)
