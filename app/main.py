@@ -60,10 +60,10 @@ def main() -> None:
     garbage.freeze_survivors()
     visitor.admit()
     cached.clear_stale_caches()
+    # the icon first: else the browser asks a font's host for the page's own
+    st.set_page_config(page_icon=str(HERE / "icon.svg"), layout="wide")
     chosen = st.navigation(pages, position="top")
-    st.set_page_config(
-        page_title=f"{chosen.title} · Ridgeline", page_icon=str(HERE / "icon.svg"), layout="wide"
-    )
+    st.set_page_config(page_title=f"{chosen.title} · Ridgeline")
     with visitor.library():
         sidebar.sidebar(plays=chosen.url_path not in WITHOUT_SCENARIO)
         chosen.run()
