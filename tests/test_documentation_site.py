@@ -136,5 +136,6 @@ def test_a_hint_to_install_an_extra_names_its_packages_and_this_python():
 
     words = shlex.split(pip_install_extra("hub"))
     assert words[:4] == [sys.executable, "-m", "pip", "install"]
-    assert any("huggingface_hub" in word or word.endswith("[hub]") for word in words[4:])
+    named = [word.replace("_", "-") for word in words[4:]]
+    assert any("huggingface-hub" in word or word.endswith("[hub]") for word in named)
     assert shutil.which(words[0])

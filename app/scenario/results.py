@@ -20,6 +20,7 @@ from app.wording import quantities
 from app.wording.tables import TableFormat, render
 from genz_core import search
 from genz_core.errors import InvalidValue
+from genz_core.limits import checked_size
 from genz_core.serving import ServingEstimate
 from genz_core.validity import OnError, raise_for_status
 from genz_core.workload import OUT_OF_MEMORY
@@ -207,10 +208,13 @@ def estimate(
 
 def with_experts(numbers: dict[str, Any]) -> dict[str, Any]:
     """`ep` from `moe_tp` where that alone is given: moe_tp * ep = tp * dp."""
-    if numbers["ep"] is None:
+    if numbers["ep"] is None and numbers["moe_tp"] is None:
+        numbers["ep"] = 1
+    elif numbers["ep"] is None:
+        for size in np.ravel(np.asarray(numbers["moe_tp"], dtype=object)):
+            checked_size("moe_tp", size)
         ranks = np.asarray(numbers["tp"]) * np.asarray(numbers["dp"])
-        moe_tp = numbers["moe_tp"]
-        ep = 1 if moe_tp is None else ranks / np.asarray(moe_tp)
+        ep = ranks / np.asarray(numbers["moe_tp"], dtype=float)
         numbers["ep"] = ep if np.ndim(ep) else _whole(ep)
     return numbers
 

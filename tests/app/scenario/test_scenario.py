@@ -14,6 +14,7 @@ from app.scenario.setup import Setup
 from genz_core.deployment import bulk_format
 from genz_core.eager import eager_engine
 from genz_core.engine import NO_RECIPE, EagerFacts
+from genz_core.errors import InvalidValue
 from genz_core.search import sweep as price_sweep
 from hardware_db import recipes
 
@@ -107,3 +108,11 @@ def test_what_a_visitor_scaled_keeps_the_recipe_and_is_said_to():
     scaled = Setup(MEASURED, bandwidth=2.0)
     assert cached.resolved(scaled).engine.recipe == resolve(MEASURED).engine.recipe
     assert "nobody has" in load_curves.basis(scaled)
+
+
+@pytest.mark.parametrize("moe_tp", [0, -1, 1.5, "x", np.array([1, 0])])
+def test_ranks_that_share_an_expert_are_whole_numbers(moe_tp):
+    import ridgeline
+
+    with pytest.raises(InvalidValue, match="ranks that share an expert"):
+        ridgeline.estimate("mixtral-8x7b", system="H100 SXM", isl=100, osl=10, tp=8, moe_tp=moe_tp)
