@@ -81,7 +81,7 @@ def application(bounds: Bounds | None = None, answers: Answers | None = None) ->
     }
     api = FastAPI(
         title="Ridgeline", version=_version(), description=_ABOUT, lifespan=lifespan,
-        responses=refused, redoc_url=None, docs_url=None,
+        responses=refused, redoc_url=None, docs_url=None, servers=[{"url": "/"}],
     )  # fmt: skip
     _add_refusals(api, metrics)
     for verb in _BODIES:

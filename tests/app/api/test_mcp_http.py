@@ -1,0 +1,96 @@
+"""MCP over streamable HTTP: a process as people start it, asked by the SDK's own client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.error
+import urllib.request
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.app.api.services import service
+from tests.app.commands.test_cli import run
+from tests.app.test_one_answer import SERVED, STATIC, options
+
+MODEL = "meta-llama/Llama-3.1-8B"
+TOKEN = "only-for-this-test"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory):
+    with service(tmp_path_factory.mktemp("mcp"), "mcp", "--http") as url:
+        yield f"{url}/mcp"
+
+
+async def _asked(address: Any, *questions: tuple[str, dict[str, Any]]) -> list[Any]:
+    async with Client(address) as client:
+        return [await client.call_tool(tool, given) for tool, given in questions]
+
+
+def asked(address: Any, *questions: tuple[str, dict[str, Any]]) -> list[Any]:
+    answers = asyncio.run(_asked(address, *questions))
+    assert not any(answer.is_error for answer in answers)
+    return [json.loads(answer.content[0].text) for answer in answers]
+
+
+def test_static_batches_are_those_of_the_command_line(address):
+    answers = asked(address, *(("estimate", scenario) for scenario in STATIC))
+    for scenario, answer in zip(STATIC, answers, strict=True):
+        words = {name: value for name, value in scenario.items() if name != "model"}
+        command = json.loads(run("estimate", scenario["model"], *options(words), "--json"))
+        (row,) = answer["rows"]
+        assert row["tpot_s"] and {name: command[name] for name in row} == row
+
+
+def test_loads_are_those_of_the_command_line(address):
+    loads = [{**s, "concurrency": s["batch"]} for s in SERVED]
+    loads = [{name: v for name, v in load.items() if name != "batch"} for load in loads]
+    answers = asked(address, *(("serve", load) for load in loads))
+    for load, answer in zip(loads, answers, strict=True):
+        words = {name: value for name, value in load.items() if name != "model"}
+        (command,) = json.loads(run("serve", load["model"], *options(words), "--json"))
+        (row,) = answer["rows"]
+        assert row["tpot_s"] and {name: command[name] for name in row} == row
+
+
+def test_long_questions_are_answered_too(address):
+    (planned,) = asked(address, ("plan", {"model": MODEL, "systems": ["h100"], "rate": 4}))
+    assert planned["plans"][0]["launch"]
+
+
+def test_a_refusal_is_the_sentence_of_the_command_line(address):
+    (answer,) = asyncio.run(_asked(address, ("estimate", {"model": "meta-llama/Lama-3.1-8B"})))
+    assert answer.is_error and "near:" in answer.content[0].text
+
+
+def test_another_hosts_name_is_refused(address):
+    """A page of another site whose name was made to lead here is not answered."""
+    named = {"Host": "elsewhere.example", "Content-Type": "application/json"}
+    sent = urllib.request.Request(address, b"{}", named)
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(sent, timeout=20)
+    assert refused.value.code == 421
+
+
+def test_a_token_is_asked_for(tmp_path):
+    with service(tmp_path, "mcp", "--http", token=TOKEN) as url:
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(urllib.request.Request(f"{url}/mcp", b"{}"), timeout=20)
+        assert refused.value.code == 401
+        assert _with_token(f"{url}/mcp")["rows"][0]["batch"] == 4
+
+
+def _with_token(address: str) -> Any:
+    async def ask() -> Any:
+        bearing = {"Authorization": f"Bearer {TOKEN}"}
+        async with httpx2.AsyncClient(headers=bearing, timeout=60.0) as bearer:
+            transport = streamable_http_client(address, http_client=bearer)
+            return await _asked(transport, ("estimate", {"model": MODEL, "batch": 4}))
+
+    (answer,) = asyncio.run(ask())
+    return json.loads(answer.content[0].text)

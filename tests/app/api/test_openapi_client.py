@@ -1,0 +1,97 @@
+"""Clients made from the OpenAPI document ask a process as people start it, and understand it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from aiopenapi3 import OpenAPI
+
+from tests.app.api.services import service
+from tests.app.commands.test_cli import run
+from tests.app.test_one_answer import SERVED, STATIC, named, options
+
+MODEL = "meta-llama/Llama-3.1-8B"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory):
+    with service(tmp_path_factory.mktemp("api"), "api") as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def client(address: str) -> OpenAPI:
+    """aiopenapi3 makes models and calls of the document, and checks both ways by it."""
+
+    def patient(*given: Any, **named: Any) -> httpx2.Client:
+        return httpx2.Client(*given, **{**named, "timeout": 60.0})
+
+    patient.__annotations__["return"] = httpx2.Client  # read by the library
+    return OpenAPI.load_sync(f"{address}/openapi.json", session_factory=patient)
+
+
+def asked(client: OpenAPI, verb: str, **given: Any) -> Any:
+    call = getattr(client._, verb)
+    call.data.get_type().model_validate(given)
+    _, _, answer = call.request(data=given)
+    return answer.json()
+
+
+@pytest.mark.parametrize("scenario", STATIC, ids=named)
+def test_a_static_batch_is_that_of_the_command_line(client, scenario):
+    words = {name: value for name, value in scenario.items() if name != "model"}
+    (row,) = asked(client, "estimate", **scenario, operators=True)["rows"]
+    assert row == json.loads(run("estimate", scenario["model"], *options(words), "--json"))
+
+
+@pytest.mark.parametrize("scenario", SERVED, ids=named)
+def test_a_load_is_that_of_the_command_line(client, scenario):
+    words = {k: v for k, v in scenario.items() if k not in ("model", "batch")}
+    words["concurrency"] = scenario["batch"]
+    rows = asked(client, "serve", model=scenario["model"], **words)["rows"]
+    assert rows == json.loads(run("serve", scenario["model"], *options(words), "--json"))
+
+
+def test_names_are_looked_up(client):
+    _, _, answer = client._.models.request(parameters={"find": "Qwen3-3"})
+    command = json.loads(run("models", "--json"))
+    assert answer.json()["rows"] == [row for row in command if "Qwen3-3" in row["name"]]
+    assert client._.health().status == "ok"
+
+
+def test_a_generated_client_asks_and_is_answered(address, tmp_path, monkeypatch):
+    """openapi-python-client, where it is installed in an environment of its own."""
+    generator = shutil.which("openapi-python-client")
+    if generator is None:
+        pytest.skip("openapi-python-client is not on the path")
+    document = tmp_path / "openapi.json"
+    document.write_text(httpx2.get(f"{address}/openapi.json").text)
+    made = [generator, "generate", "--path", str(document), "--meta", "none"]
+    subprocess.run([*made, "--output-path", str(tmp_path / "made")], check=True)
+    generated = _imported(tmp_path / "made")
+    body = generated.models.EstimateBody(**STATIC[0])
+    client = generated.Client(base_url=address, timeout=60.0)
+    (row,) = sys.modules["made.api.default.estimate"].sync(client=client, body=body).rows
+    words = {name: value for name, value in STATIC[0].items() if name != "model"}
+    command = json.loads(run("estimate", STATIC[0]["model"], *options(words), "--json"))
+    assert row.to_dict() == {name: command[name] for name in row.to_dict()}
+
+
+def _imported(folder: Path) -> Any:
+    """A package by its folder, with what the test asks of it."""
+    found = importlib.util.spec_from_file_location(folder.name, folder / "__init__.py")
+    assert found and found.loader
+    package = sys.modules[folder.name] = importlib.util.module_from_spec(found)
+    package.__path__ = [str(folder)]
+    found.loader.exec_module(package)
+    importlib.import_module(f"{folder.name}.models")
+    importlib.import_module(f"{folder.name}.api.default.estimate")
+    return package
