@@ -179,7 +179,9 @@ def recipe_key(engine: EngineProfile, model: Model, system: System) -> RecipeKey
 
 
 def bulk_format(model: Model) -> str:
-    """Number format of the operator with the most weight bytes: that of the bulk of a model."""
+    """Number format of the bulk of a model: its mixture's name, or that of its largest operator."""
+    if model.precision.mixture:
+        return model.precision.mixture
     return _FORMATS.get(lambda: _bulk_format(model), model)
 
 

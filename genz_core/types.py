@@ -149,6 +149,7 @@ class Precision:
     by_layer: {(layer, role): format} where a checkpoint differs from layer to layer.
     kv: cache.  activations: between operators.  compute: forced arithmetic type, "" for the
     type that weights and activations imply on the system at hand.
+    mixture: name of a mixture of formats ("q4_k_m") that the map is, "" for none.
     source: origin of the map, shown to the user.
     kv_source: origin of the cache's format.  "checkpoint": the model as published, or a weight
     format that implies one (`NumberFormat.cache`); "asked": the user's choice, by a name or an
@@ -161,6 +162,7 @@ class Precision:
     activations: str = "bf16"
     compute: str = ""
     by_layer: Mapping[tuple[int, str], str] = field(default_factory=dict)
+    mixture: str = ""
     source: str = "assumed: 16 bit"
     kv_source: CacheSource = "checkpoint"
 

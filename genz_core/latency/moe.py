@@ -193,7 +193,7 @@ def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
         "hidden": d["hidden"],
         "intermediate": d["intermediate"],
         "gated": bool(np.all(d["gated"])),
-        "weight_bytes": bytes_of(op.weights),
+        "weight_bytes": float(np.max(d.get("weight_bytes", bytes_of(op.weights)))),
         "peak_flops_per_s": conditions.peak(op),
         "device": conditions.device_for(op),
         "floor_s": None if conditions.alone else conditions.engine.moe_floor_s,

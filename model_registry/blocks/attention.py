@@ -23,19 +23,16 @@ from model_registry.spec import Attention, Indexer
 
 @block_ops.register
 def attention_block(mixer: Attention, frame: DeviceFrame) -> Ops:
-    """Operators: qkv_proj, norms of queries and keys, rope, attention, gate, o_proj."""
+    """Operators: qkv_proj, norms of queries and keys, rope, attention, gate, o_proj.
+
+    Queries, keys and values that a checkpoint holds in different formats are products apart.
+    """
     heads, hidden = device_heads(mixer, frame), frame.spec.hidden
-    width = _projected(mixer, heads) + mixer.gate_width / frame.par.tp
     made = heads.query * mixer.values
     where = "attention"
-    read = mixer.inputs or hidden
-    whole = mixer.qkv_bias and mixer.key_bias
-    qkv = frame.linear("qkv_proj", "attention.qkv", width, read, module=where, bias=whole)
-    if mixer.qkv_bias and not whole:
-        qkv = with_small_weights(qkv, width - heads.kv * mixer.head_dim)
     out = frame.linear("o_proj", "attention.o", hidden, made, module=where, bias=mixer.output_bias)
     return (
-        qkv,
+        *_projections(mixer, heads, frame),
         *_norms(mixer, heads, frame),
         *_rope(mixer, heads, frame),
         *_block_indexer(mixer.indexer, frame),
@@ -53,12 +50,42 @@ def _inner_norm(mixer: Attention, heads: Heads, frame: DeviceFrame) -> Ops:
     return (frame.small_norm("attention_inner_norm", frame.tokens, width, "attention"),)
 
 
-def _projected(mixer: Attention, heads: Heads) -> Num:
-    """Columns of queries, keys and values on one device."""
-    queries = heads.query * mixer.head_dim
+def _projections(mixer: Attention, heads: Heads, frame: DeviceFrame) -> Ops:
+    """The product for queries, keys and values, or one for each format that they have."""
+    columns = _columns(mixer, heads, frame)
+    read = mixer.inputs or frame.spec.hidden
+    formats: dict[str, list[str]] = {}
+    for name in columns:
+        formats.setdefault(frame.types(f"attention.{name}").weights, []).append(name)
+    if len(formats) == 1:
+        return (_one_product(mixer, heads, frame, sum(columns.values()), read),)
+    ops: list[Op] = []
+    for names in formats.values():
+        width = sum(columns[name] for name in names)
+        op = frame.linear(
+            f"{''.join(names)}_proj", f"attention.{names[0]}", width, read, module="attention"
+        )
+        biased = [name for name in names if mixer.qkv_bias and (mixer.key_bias or name != "k")]
+        ops.append(with_small_weights(op, sum(columns[name] for name in biased)))
+    return tuple(ops)
+
+
+def _one_product(mixer: Attention, heads: Heads, frame: DeviceFrame, width: Num, read: int) -> Op:
+    """The product of `width` columns for queries, keys and values, of inputs of width `read`."""
+    whole = mixer.qkv_bias and mixer.key_bias
+    qkv = frame.linear("qkv_proj", "attention.qkv", width, read, module="attention", bias=whole)
+    if mixer.qkv_bias and not whole:
+        return with_small_weights(qkv, width - heads.kv * mixer.head_dim)
+    return qkv
+
+
+def _columns(mixer: Attention, heads: Heads, frame: DeviceFrame) -> dict[str, Num]:
+    """{"q", "k", "v": columns on one device}; the gate's are with the queries."""
+    columns = {"q": heads.query * mixer.head_dim + mixer.gate_width / frame.par.tp}
     if mixer.shares_kv:
-        return queries
-    return queries + heads.kv * (mixer.head_dim + (0 if mixer.keys_are_values else mixer.values))
+        return columns
+    columns["k"] = heads.kv * mixer.head_dim
+    return columns if mixer.keys_are_values else {**columns, "v": heads.kv * mixer.values}
 
 
 def device_heads(mixer: Attention, frame: DeviceFrame) -> Heads:

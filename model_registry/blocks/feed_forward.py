@@ -191,6 +191,7 @@ def _with_other_down(op: Op, bank: Experts, up: float, down: float) -> Op:
         op,
         weight_bytes=op.weight_bytes * average / up,
         held_weight_bytes=op.held_weight_bytes * average / up,
+        dims={**op.dims, "weight_bytes": average},
     )
 
 

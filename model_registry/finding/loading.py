@@ -19,9 +19,11 @@ from model_registry.finding.sources import Checkpoint, ModelSource, find_checkpo
 from model_registry.graph.model import DescribedModel
 from model_registry.graph.other_kinds import as_kind
 from model_registry.kinds import other_kind, refuse_other_kinds, runs_as_decoder
+from model_registry.quantization.gguf_mixtures import is_mixture
 from model_registry.quantization.overrides import override_formats, quantised_formats
 from model_registry.quantization.published import published_precision
 from model_registry.quantization.resolve import resolve_precision
+from model_registry.quantization.tensor_layout import tensor_layout
 from model_registry.spec import ModelSpec
 
 
@@ -74,7 +76,8 @@ def in_formats(model: Model, **formats: str | None) -> Model:
     Raises:
         UnknownPrecision: a format that nobody has described.
     """
-    precision, _ = override_formats(model.precision, **formats)
+    layout = tensor_layout(model.spec) if isinstance(model, DescribedModel) else None
+    precision, _ = override_formats(model.precision, layout=layout, **formats)
     return model.with_precision(precision)
 
 
@@ -170,7 +173,10 @@ def _in_formats(checkpoint: Checkpoint, **wishes: str | None) -> tuple[Precision
     precision = resolve_precision(checkpoint.config, checkpoint.quant)
     if weights := wishes.get("weights"):
         precision = _as_published(checkpoint.name, weights, precision)
-    precision, notes = override_formats(precision, **wishes)
+    layout = None
+    if is_mixture(wishes.get("weights") or "") and _is_described(checkpoint):
+        layout = tensor_layout(_spec_of(checkpoint))
+    precision, notes = override_formats(precision, layout=layout, **wishes)
     return precision, (*checkpoint.notes, *notes)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from genz_core.precision import FORMATS, canonical
 from genz_core.types import CacheSource, Precision
+from model_registry.quantization.gguf_mixtures import MIXTURES, TensorLayout, tensor_formats
 from model_registry.quantization.roles import GROUPS
 
 _FP8 = frozenset({"fp8", "fp8_block", "mxfp8"})
@@ -46,17 +47,44 @@ def _as_loaded(name: str, base: str) -> dict[str, str]:
     return {"default": base, **dict.fromkeys(roles, name)}
 
 
-def _with_weights(precision: Precision, name: str, base: str) -> tuple[Precision, str]:
+def _with_weights(
+    precision: Precision, name: str, base: str, layout: TensorLayout | None
+) -> tuple[Precision, str]:
     """`precision` with its weights in `name`, and a note; a scheme that has it keeps its map."""
     formats = quantised_formats(precision)
+    if layout is not None and name in MIXTURES:
+        return _mixed(precision, name, base, layout)
     if _already(name, formats):
         mixed = f"; its {', '.join(sorted(formats))} map is kept" if formats != {name} else ""
         return precision, f"weights: {name} by {precision.source}{mixed}"
-    made = replace(precision, weights=_as_loaded(name, base), by_layer={}, source="the wish for it")
+    made = replace(
+        precision,
+        weights=_as_loaded(name, base),
+        by_layer={},
+        mixture="",
+        source="the wish for it",
+    )
     kept = "" if name in _WIDE or _is_gguf(name) else f"; embedding, LM head and router {base}"
     if cache := FORMATS[name].cache:
         return replace(made, kv=cache), f"weights: {name}{kept}; kv cache {cache}"
     return made, f"weights: {name}{kept}"
+
+
+def _mixed(
+    precision: Precision, name: str, base: str, layout: TensorLayout
+) -> tuple[Precision, str]:
+    """`precision` with the formats of one of llama.cpp's mixtures, and a note."""
+    weights, by_layer = tensor_formats(name, layout)
+    formats = sorted({*weights.values(), *by_layer.values()})
+    made = replace(
+        precision,
+        weights={"default": base, **weights},
+        by_layer=by_layer,
+        mixture=name,
+        source="llama.cpp's rules for it",
+    )
+    held = f" ({', '.join(form.removeprefix('ggml_') for form in formats)} by tensor)"
+    return made, f"weights: {name}{held if len(formats) > 1 else ''}"
 
 
 def _with_experts(precision: Precision, name: str) -> Precision:
@@ -68,7 +96,8 @@ def _with_experts(precision: Precision, name: str) -> Precision:
         return precision
     weights = {role: form for role, form in precision.weights.items() if role not in roles}
     by_layer = {key: form for key, form in precision.by_layer.items() if key[1] not in roles}
-    return replace(precision, weights={**weights, "experts": name}, by_layer=by_layer)
+    weights |= {"experts": name}
+    return replace(precision, weights=weights, by_layer=by_layer, mixture="")
 
 
 def _with_activations(precision: Precision, name: str) -> tuple[Precision, str]:
@@ -117,14 +146,16 @@ def override_formats(
     kv: str | None = None,
     activations: str | None = None,
     compute: str | None = None,
+    layout: TensorLayout | None = None,
 ) -> tuple[Precision, tuple[str, ...]]:
     """A checkpoint's precision with a user's wishes on top, and a note on each.
 
     weights: a format, or a pair with that of the inputs ("w8a8", "w4a16").  The checkpoint's own
     scheme keeps its map (fp8 wished of an fp8-block checkpoint); another format goes to every
     linear layer, embedding, LM head, router and vision tower staying 16 bit as engines keep them,
-    except that GGUF types take all matrices.
+    except that GGUF types take all matrices, each as llama.cpp's mixture of that name has it.
     moe_weights: routed experts, `weights` when empty.  Empty or None: the checkpoint's.
+    layout: of the model's tensors; without one a mixture counts by its average on Llama 3.1 8B.
     `kv_source` of the result is "asked" with kv, "convention" with weights whose format implies
     no cache, else as it was.
 
@@ -136,7 +167,7 @@ def override_formats(
     notes: list[str] = []
     if weights:
         weights, activations = _pair(weights, activations, precision)
-        precision, note = _with_weights(precision, canonical(weights), base)
+        precision, note = _with_weights(precision, canonical(weights), base, layout)
         precision = replace(precision, kv_source=_cache_source(canonical(weights)))
         notes.append(note)
     elif quantised_formats(precision):
