@@ -1,8 +1,10 @@
 # The dashboard in a container, for others than the one who runs it (docs/operations.md):
 #   docker build -t ridgeline . && docker run --rm -p 8501:8501 -v ridgeline:/home/ridgeline/data ridgeline
+# EXTRAS are those of pyproject.toml, apart by commas: --build-arg EXTRAS=auth,api,hub
 ARG PYTHON=3.12-slim-bookworm
 
 FROM python:${PYTHON} AS build
+ARG EXTRAS=auth
 WORKDIR /src
 RUN python -m venv /opt/ridgeline
 COPY pyproject.toml constraints.txt README.md LICENSE ./
@@ -12,7 +14,7 @@ COPY hardware_db hardware_db
 COPY model_registry model_registry
 COPY profilers profilers
 RUN --mount=type=cache,target=/root/.cache/pip \
-    /opt/ridgeline/bin/pip install -c constraints.txt ".[auth]"
+    /opt/ridgeline/bin/pip install -c constraints.txt ".[${EXTRAS}]"
 
 FROM python:${PYTHON}
 RUN useradd --create-home --uid 10001 ridgeline
@@ -23,6 +25,7 @@ ENV PATH="/opt/ridgeline/bin:$PATH" \
 USER 10001
 WORKDIR /home/ridgeline
 RUN mkdir data
+# What users keep: calibrations, runs, jobs, visitors.
 VOLUME /home/ridgeline/data
 EXPOSE 8501
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s --retries=3 \

@@ -5,9 +5,10 @@ paths of the Dockerfile led into that folder, COPY --from takes from the folder 
 stage, and the last stage's CMD is started as its USER until its HEALTHCHECK succeeds. What would
 change this machine (useradd, apt-get) is named and left out; the base image is this Python.
 
-    python .ci/docker_dry_run.py [DOCKERFILE]
+    python .ci/docker_dry_run.py [--build-arg NAME=VALUE]... [DOCKERFILE]
 """
 
+import argparse
 import json
 import os
 import re
@@ -64,8 +65,9 @@ def flags_and_words(rest: str) -> tuple[dict[str, str], list[str]]:
 class Build:
     """The state between two instructions: the finished stages and the one being built."""
 
-    def __init__(self, context: Path, work: Path) -> None:
-        self.context, self.work = context, work
+    def __init__(self, context: Path, work: Path, arguments: dict[str, str]) -> None:
+        self.context, self.work, self.arguments = context, work, arguments
+        self.asked: set[str] = set()
         self.stages: dict[str, Path] = {}
         self.name = ""
         self.stage = Stage(work / "root", {})
@@ -79,7 +81,12 @@ class Build:
         getattr(self, f"do_{keyword.lower()}")(rest)
 
     def do_arg(self, rest: str) -> None:
-        pass
+        """An argument is a variable of the stage that names it; before any stage, of FROM lines."""
+        name, given, default = rest.partition("=")
+        self.asked.add(name)
+        value = self.arguments.get(name, default if given else None)
+        if value is not None:
+            self.stage.environment[name] = shlex.split(value)[0] if value else ""
 
     def do_from(self, rest: str) -> None:
         self.finish()
@@ -193,15 +200,26 @@ def resolved(command: list[str], stage: Stage) -> list[str]:
     return [program, *command[1:]]
 
 
+def asked_for() -> tuple[Path, dict[str, str]]:
+    """The Dockerfile and the build arguments of the command line."""
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE")
+    beside = Path(__file__).parents[1] / "Dockerfile"
+    parser.add_argument("dockerfile", nargs="?", type=Path, default=beside)
+    chosen = parser.parse_args()
+    pairs = [argument.partition("=") for argument in chosen.build_arg]
+    return chosen.dockerfile, {name: value for name, _, value in pairs}
+
+
 def main() -> None:
-    dockerfile = Path(
-        sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[1] / "Dockerfile"
-    )
+    dockerfile, arguments = asked_for()
     with tempfile.TemporaryDirectory(prefix="docker-dry-run-") as work:
         Path(work).chmod(0o755)
-        build = Build(dockerfile.resolve().parent, Path(work))
+        build = Build(dockerfile.resolve().parent, Path(work), arguments)
         for keyword, rest in instructions(dockerfile.read_text(encoding="utf-8")):
             build.carry_out(keyword, rest)
+        if unknown := arguments.keys() - build.asked:
+            sys.exit(f"the Dockerfile asks for no argument {', '.join(sorted(unknown))}")
         serve_and_check(build.stage)
 
 

@@ -32,11 +32,12 @@ def api(
     from importlib.util import find_spec
 
     from genz_core.errors import InvalidValue
+    from genz_core.installing import pip_install_extra
     from genz_core.limits import checked_duration
 
     for name in ("fastapi", "uvicorn", "prometheus_client"):
         if find_spec(name) is None:
-            raise InvalidValue(f"{name} is not installed; run: pip install 'ridgeline[api]'")
+            raise InvalidValue(f"{name} is not installed; run: {pip_install_extra('api')}")
     for option, size in (("--body-mb", body_mb), ("--upload-mb", upload_mb)):
         if not 0.0 < size <= 1e4:
             raise InvalidValue(f"{option} = {size:g}: give a size above 0, up to 10,000")

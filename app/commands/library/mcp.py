@@ -26,10 +26,11 @@ def mcp(
     from importlib.util import find_spec
 
     from genz_core.errors import InvalidValue
+    from genz_core.installing import pip_install_extra
     from genz_core.limits import checked_duration
 
     if find_spec("mcp") is None:
-        raise InvalidValue("mcp is not installed; run: pip install 'ridgeline[mcp]'")
+        raise InvalidValue(f"mcp is not installed; run: {pip_install_extra('mcp')}")
     from app.api.answers import Answers
     from app.api.mcp_server import server
     from app.api.workers import Workers
