@@ -47,7 +47,7 @@ class NamedSystem:
 
     slug: str
     names: tuple[str, ...]
-    traits: frozenset[str]
+    traits: frozenset[str] = frozenset()
 
 
 def index(systems: Collection[NamedSystem]) -> dict[str, str]:
@@ -58,6 +58,11 @@ def index(systems: Collection[NamedSystem]) -> dict[str, str]:
             for name in system.names:
                 slugs.setdefault(fold(name, noise), system.slug)
     return slugs
+
+
+def exact(name: str, slugs: Mapping[str, str]) -> str | None:
+    """The slug of a whole name in an `index`, None where it has none or is longer than any."""
+    return slugs.get(fold(name)) if len(name) <= LONGEST_NAME else None
 
 
 def resolve(name: str, systems: Collection[NamedSystem], slugs: Mapping[str, str]) -> str:
@@ -73,8 +78,8 @@ def resolve(name: str, systems: Collection[NamedSystem], slugs: Mapping[str, str
     """
     if len(name) > LONGEST_NAME:
         raise UnknownSystem("system", name, hint="No device has so long a name.")
-    if (folded := fold(name)) in slugs:
-        return slugs[folded]
+    if slug := exact(name, slugs):
+        return slug
     fits = _fitting(parts(name), systems)
     if len(fits) == 1:
         return fits[0]

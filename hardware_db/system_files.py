@@ -6,7 +6,8 @@ a shipped system of that name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ SHIPPED = Path(__file__).parent / "systems"
 _MAX_INCLUDES = 4
 #: Keys of a shipped document that a document which includes it does not inherit.
 _NOT_INHERITED = ("aliases", "notes", "price", "instances")
+#: The entries of a shipped document that name it; each ends before the next line that starts one.
+_NAMES = re.compile(r"^(?:id|name|aliases):.*?(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
 
 
 @cache
@@ -88,8 +91,9 @@ def find(name: str) -> SystemRecord:
         InvalidValue: its file (the user's own) does not fit the schema.
     """
     own_files = tuple(own().values())
-    systems, slugs = _directory(own_files)
-    slug = lookup.resolve(name, systems, slugs)
+    slug = lookup.exact(name, _slugs_by_name(own_files))
+    if slug is None:  # words of a name, or none
+        slug = lookup.resolve(name, _directory(own_files), {})
     own_file = next((file for file in own_files if file[0].stem == slug), None)
     return _record(*(own_file or (shipped()[slug], 0)))
 
@@ -117,32 +121,48 @@ def _included(base: object, label: str) -> dict[str, Any]:
     return {key: value for key, value in data.items() if key not in _NOT_INHERITED}
 
 
+def _files(own_files: tuple[tuple[Path, int], ...]) -> Iterator[tuple[Path, int]]:
+    """Shipped files that none of the user's stands in for, then those."""
+    replaced = {path.stem for path, _ in own_files}
+    yield from ((path, 0) for slug, path in shipped().items() if slug not in replaced)
+    yield from own_files
+
+
 @lru_cache(maxsize=4)
-def _directory(
-    own_files: tuple[tuple[Path, int], ...],
-) -> tuple[tuple[lookup.NamedSystem, ...], dict[str, str]]:
-    """All systems with their names, and {folded name: slug}.
+def _slugs_by_name(own_files: tuple[tuple[Path, int], ...]) -> dict[str, str]:
+    """{folded name: slug} of all systems.
 
     Slugs come before other names, shipped systems before the user's own, and those before the
     instance types of clouds.
     """
-    replaced = {path.stem for path, _ in own_files}
-    paths = [(path, 0) for slug, path in shipped().items() if slug not in replaced]
-    systems = tuple(_named(path, modified) for path, modified in (*paths, *own_files))
-    slugs = [lookup.NamedSystem(entry.slug, (entry.slug,), frozenset()) for entry in systems]
-    instances = [
-        lookup.NamedSystem(slug, names, frozenset())
-        for slug, names in rental.instance_names().items()
-    ]
-    return systems, lookup.index([*slugs, *systems, *instances])
+    named = [_named(path, modified) for path, modified in _files(own_files)]
+    slugs = [lookup.NamedSystem(entry.slug, (entry.slug,)) for entry in named]
+    types = rental.instance_names().items()
+    instances = [lookup.NamedSystem(slug, names) for slug, names in types]
+    return lookup.index([*slugs, *named, *instances])
 
 
 def _named(path: Path, modified: int) -> lookup.NamedSystem:
+    """The names of the system in a file; of one that ships without reading the rest of it."""
+    if path.parent != SHIPPED:
+        return _described(path, modified)
+    entries = "".join(_NAMES.findall(path.read_text(encoding="utf-8")))
+    names = yaml_document.parse(entries, path.name)
+    return lookup.NamedSystem(names["id"], (names["id"], names["name"], *names.get("aliases", ())))
+
+
+@lru_cache(maxsize=4)
+def _directory(own_files: tuple[tuple[Path, int], ...]) -> tuple[lookup.NamedSystem, ...]:
+    """All systems with their names, and what is true of them."""
+    return tuple(_described(path, modified) for path, modified in _files(own_files))
+
+
+def _described(path: Path, modified: int) -> lookup.NamedSystem:
     """Names and traits of the system in a file; its slug alone if it does not fit the schema."""
     try:
         record = _record(path, modified)
     except RidgelineError:
-        return lookup.NamedSystem(path.stem, (path.stem,), frozenset())
+        return lookup.NamedSystem(path.stem, (path.stem,))
     sizes = [f"{fact.value:g}gb" for fact in (record.memory_gb, record.memory_gib) if fact]
     traits = lookup.parts(" ".join([record.family, record.memory_type or "", *sizes]))
     return lookup.NamedSystem(record.id, (record.id, record.name, *record.aliases), traits)

@@ -19,10 +19,10 @@ import model_registry
 from genz_core.deployment import Deployment, deploy
 from genz_core.error_metrics import error_summary
 from genz_core.errors import RidgelineError
+from genz_core.progress import Cancel, Cancelled, never
 from genz_core.serving import Traffic, sequences_that_fit, serve
 from genz_core.serving.simulation import Requests, draws, simulate
 from genz_core.types import Array, Parallelism, Workload
-from profilers.collect.progress import Cancel, Cancelled, never
 
 Row = dict[str, Any]
 

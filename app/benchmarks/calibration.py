@@ -19,7 +19,7 @@ from app.scenario.points_row import NAMES
 from app.scenario.scenario import resolve
 from app.simulation.run import Settings
 from genz_core.errors import InvalidValue
-from profilers.collect.progress import Cancel, Progress, never, silent
+from genz_core.progress import Cancel, Progress, never, silent
 from profilers.serving_results import ServingMeasurement
 
 _DEGREES = ("tp", "pp", "dp", "ep", "moe_tp")

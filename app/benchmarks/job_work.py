@@ -12,8 +12,8 @@ from app.benchmarks.comparison import Comparison, compare
 from app.benchmarks.deployment import deployment, deployments
 from app.benchmarks.replay import Replay, replay
 from app.benchmarks.simulated import with_simulations
+from genz_core.progress import Cancel, Progress
 from hardware_db.data_folder import overlay
-from profilers.collect.progress import Cancel, Progress
 from profilers.serving_results import ServingMeasurement
 
 

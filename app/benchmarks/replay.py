@@ -22,9 +22,9 @@ from app.simulation.run import Run, Settings, run
 from app.simulation.trace_file import Trace
 from app.wording import quantities
 from genz_core.errors import InvalidValue
+from genz_core.progress import Cancel, Progress, never, silent
 from genz_core.serving.simulation import Requests, draws
 from genz_core.types import Array
-from profilers.collect.progress import Cancel, Progress, never, silent
 
 LATENCIES = ("ttft", "e2e")
 #: Requests on either side of a parting at least, and how far apart both sides must lie.

@@ -16,8 +16,8 @@ from app.simulation import rows
 from app.simulation.offered_load import AT_A_RATE, PER_SLOT, OfferedLoad
 from app.simulation.run import Run, Settings, run
 from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.progress import Cancel, Progress, never, part, silent
 from genz_core.types import Array
-from profilers.collect.progress import Cancel, Progress, never, part, silent
 
 #: Requests of a simulation at most; a longer run is cut to its first ones.
 MOST = 5000

@@ -21,9 +21,9 @@ from app.simulation import rows
 from app.simulation.run import Run, Settings, run
 from genz_core.deployment import recipe_key
 from genz_core.errors import InvalidValue
+from genz_core.progress import Cancel, Progress, never, silent
 from hardware_db import recipes
 from hardware_db.recipes import StepScale
-from profilers.collect.progress import Cancel, Progress, never, silent
 
 #: A scale beyond these says that something else ran than what is described.
 LEAST, MOST = 0.1, 10.0

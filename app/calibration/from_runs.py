@@ -22,10 +22,10 @@ from genz_core.deployment import as_measured, recipe_key
 from genz_core.engine import EngineProfile, MeasuredRecipe, RecipeKey
 from genz_core.engine_calibration import SCALES, EngineCalibration, calibrate_engine
 from genz_core.errors import InvalidValue
+from genz_core.progress import Progress, silent
 from genz_core.types import Array
 from genz_core.workload import OUT_OF_MEMORY
 from hardware_db import recipes
-from profilers.collect.progress import Progress, silent
 
 
 def _column(metric: str) -> str:

@@ -20,12 +20,12 @@ from genz_core.latency.measured_operators import OperatorPoints
 from genz_core.latency.profile import LatencyProfile
 from genz_core.operator_calibration import Calibration
 from genz_core.operator_calibration import calibrate as fit
+from genz_core.progress import Cancel, Progress, never, part, silent
 from genz_core.types import System
 from hardware_db import engine_schema, profile_schema, user_files
 from profilers.collect import machine
 from profilers.collect.machine_document import ENGINE, SLUG, system_document
 from profilers.collect.microbenchmarks import Suite
-from profilers.collect.progress import Cancel, Progress, never, part, silent
 
 #: Fits of the shipped engine on other machines; here the kernels themselves were measured.
 _OF_OTHER_MACHINES = (

@@ -22,10 +22,10 @@ from app.scenario.scenario import Resolved, Scenario, resolve_objects
 from app.simulation.offered_load import OfferedLoad
 from app.simulation.run import Settings, run
 from genz_core.errors import InvalidValue
+from genz_core.progress import Cancel, Progress, never, part, silent
 from genz_core.serving.simulation import Options, Simulation
 from genz_core.serving.simulation.answers import percentiles
 from hardware_db.recipes import StepScale
-from profilers.collect.progress import Cancel, Progress, never, part, silent
 from profilers.collect.serving import closed_loop, own_server, prompts, result_file
 from profilers.collect.serving.closed_loop import ClosedLoop, ServedLoad
 from profilers.collect.serving.own_server import RunningServer, ServerSettings

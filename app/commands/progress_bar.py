@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import typer
 
-from profilers.collect.progress import Cancelled, Progress
+from genz_core.progress import Cancelled, Progress
 
 #: Exit code of a program that Ctrl-C ended, by the convention of shells.
 INTERRUPTED = 130

@@ -171,7 +171,7 @@ def _limit_memory(size: int) -> None:
 def run(files: JobFiles) -> int:
     """Do the work of an order and note what came of it; returns an exit code."""
     from genz_core.errors import RidgelineError
-    from profilers.collect.progress import Cancelled
+    from genz_core.progress import Cancelled
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     order = files.read_order()
@@ -202,8 +202,8 @@ def _done(order: Order, files: JobFiles) -> str:
 @contextlib.contextmanager
 def _alone(lock: Path | None, files: JobFiles) -> Iterator[None]:
     """Hold a lock meanwhile, and say so while another process has it."""
+    from genz_core.progress import Cancelled
     from hardware_db.file_lock import try_lock
-    from profilers.collect.progress import Cancelled
 
     if lock is None:
         yield

@@ -13,12 +13,12 @@ from app.measuring.outcome import AGAIN, Outcome, settings_of
 from app.measuring.prediction import run_context
 from app.measuring.summary_document import summary_document
 from genz_core.errors import InvalidValue
+from genz_core.progress import Cancel, Progress, never, part, silent
 from genz_core.types import Workload
 from profilers import Report, measure_from, read_report, summarise
 from profilers.collect import nsight, nsight_runner
 from profilers.collect.building import RunSettings
 from profilers.collect.nsight_runner import Captured
-from profilers.collect.progress import Cancel, Progress, never, part, silent
 from profilers.collect.top_kernels import ncu_commands, top_kernels
 from profilers.run_config import RunConfig
 

@@ -15,10 +15,10 @@ from app.measuring.outcome import AGAIN, Outcome, settings_of
 from app.measuring.prediction import RunContext, interval_figures, run_context, with_cut_config
 from app.measuring.threads import ready_threads, with_contention
 from genz_core.errors import InvalidValue
+from genz_core.progress import Cancel, Progress, never, silent
 from genz_core.types import Workload
 from profilers import Measurement, PhaseTiming
 from profilers.collect.building import RunSettings, device_facts, pick_device
-from profilers.collect.progress import Cancel, Progress, never, silent
 from profilers.collect.prompts import MeasuredPrompt, PromptRun, measure_prompts
 from profilers.prompt_sizes import (
     CHARACTERS_PER_TOKEN,

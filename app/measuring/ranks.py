@@ -7,11 +7,11 @@ from pathlib import Path
 
 from app.measuring.outcome import AGAIN, Outcome, settings_of
 from app.measuring.prediction import RunContext, run_context, with_cut_config
+from genz_core.progress import Cancel, Progress, never, silent
 from genz_core.types import Parallelism
 from profilers import Measurement
 from profilers.collect import distributed
 from profilers.collect.building import RunSettings
-from profilers.collect.progress import Cancel, Progress, never, silent
 from profilers.run_config import RunConfig
 
 

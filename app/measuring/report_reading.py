@@ -8,8 +8,8 @@ from pathlib import Path
 
 import profilers
 from genz_core.errors import ReportError
+from genz_core.progress import Cancel, Progress, never, silent
 from profilers import PhasePattern, Report
-from profilers.collect.progress import Cancel, Progress, never, silent
 from profilers.readers.compressed import decompressed_head
 
 #: Unpacked size that is read in a fraction of a second.

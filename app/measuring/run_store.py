@@ -21,11 +21,11 @@ from app.measuring.own_sources import keep_sources, own_context
 from app.measuring.prediction import RunContext
 from genz_core import Estimate, Workload, estimate
 from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
+from genz_core.progress import Cancel, Progress, never, silent
 from genz_core.types import Parallelism, Step
 from hardware_db.data_folder import data_folder, data_folders
 from profilers import Comparison, Measurement
 from profilers.artifacts import write_artifacts
-from profilers.collect.progress import Cancel, Progress, never, silent
 from profilers.material import Material
 from profilers.run_config import RunConfig
 from profilers.store import Store

@@ -10,9 +10,9 @@ from app.measuring.prediction import run_context, with_cut_config
 from app.measuring.threads import ready_threads, with_contention
 from app.scenario.axis_values import parse_values
 from genz_core.errors import InvalidValue
+from genz_core.progress import Cancel, Progress, never, silent
 from profilers import Measurement
 from profilers.collect.building import RunSettings, device_facts, pick_device
-from profilers.collect.progress import Cancel, Progress, never, silent
 from profilers.collect.steps import StepRun, measure_steps
 from profilers.run_config import RunConfig
 from profilers.schema import OPERATOR_COLUMNS, table

@@ -17,10 +17,10 @@ from app.scenario.scenario import Resolved, Scenario
 from app.scenario.setup import Setup, source_of
 from app.wording import quantities
 from genz_core.errors import InvalidParallelism
+from genz_core.progress import Cancel, Progress
 from genz_core.step import StepEstimate
 from genz_core.types import Model, Op
 from model_registry.reports.symbolic import graph_total
-from profilers.collect.progress import Cancel, Progress
 
 #: Figures that builder and trace are compared in: name, field and classes of operators, words.
 _FIGURES = (

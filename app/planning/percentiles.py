@@ -24,8 +24,8 @@ from app.simulation.disaggregation import PrefillPool
 from app.simulation.offered_load import OfferedLoad
 from app.simulation.run import Run, Settings, run
 from genz_core.errors import InvalidValue
+from genz_core.progress import Cancelled
 from genz_core.serving.options import Options
-from profilers.collect.progress import Cancelled
 
 _LEAST, _MOST = 400, 1600  # requests of a simulation
 _WARM = 1.5  # lifetimes of a request before arrivals count

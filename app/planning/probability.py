@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import ndtr
 
 from app.planning.candidates import Candidates
 from app.planning.demand import Demand
@@ -32,7 +31,14 @@ def probability_below(slack: Array, interval: Interval) -> Array:
     """
     low, high = math.log(interval.low), math.log(interval.high)
     centre, spread = (low + high) / 2.0, max((high - low) / 2.0 / _DECILE, _LEAST_SPREAD)
-    return np.nan_to_num(ndtr((np.asarray(slack) - centre) / spread), nan=0.0)
+    deviations = (np.asarray(slack, dtype=float) - centre) / spread
+    return np.nan_to_num(_normal_below(deviations), nan=0.0)
+
+
+def _normal_below(deviations: Array) -> Array:
+    """P(a standard normal number lies below each), by the C library's error function."""
+    flat = [math.erfc(-value * math.sqrt(0.5)) / 2.0 for value in deviations.ravel().tolist()]
+    return np.array(flat).reshape(deviations.shape)
 
 
 def meets(candidates: Candidates, targets: tuple[Target, ...], demand: Demand) -> Array:

@@ -22,8 +22,8 @@ from app.scenario import points_file
 from app.simulation.executor import executor
 from app.simulation.points import COLUMNS, Row, digest, simulate_row
 from genz_core.errors import InvalidValue, MeasurementError
+from genz_core.progress import Cancel, Progress, never, silent
 from hardware_db.whole_file import write_whole
-from profilers.collect.progress import Cancel, Progress, never, silent
 
 _WRITE_EVERY_S, _ASK_EVERY_S = 5.0, 0.2
 

@@ -13,9 +13,9 @@ import numpy as np
 from app.simulation import trace_file
 from app.simulation.trace_file import MOST_REQUESTS, MOST_TOKENS, SESSION_BLOCK, Trace
 from genz_core.errors import InvalidValue
+from genz_core.progress import Cancel, never
 from genz_core.serving.simulation import Requests, draws
 from genz_core.types import Array
-from profilers.collect.progress import Cancel, never
 
 Generator = np.random.Generator
 #: Requests at a rate, and those of each slot of a closed loop, unless said otherwise.

@@ -17,8 +17,8 @@ from app.simulation.offered_load import OfferedLoad
 from app.simulation.run import TARGETS, Run, Settings, run
 from app.wording import quantities
 from genz_core.errors import InvalidValue
+from genz_core.progress import Cancel, never
 from genz_core.serving.simulation import Options, Simulation
-from profilers.collect.progress import Cancel, never
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,12 +18,12 @@ from app.simulation.trace_file import Trace
 from genz_core.deployment import recipe_key
 from genz_core.errors import InvalidValue, UnknownName
 from genz_core.model_kinds import check_one_by_one
+from genz_core.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.serving.disaggregation import Balance
 from genz_core.serving.simulation import SCHEDULERS, Options, Simulation, simulate
 from genz_core.speculative import Speculation
 from hardware_db import recipes
 from hardware_db.recipes import StepScale
-from profilers.collect.progress import Cancel, Cancelled, Progress, never, silent
 
 Routing = Literal["round_robin", "least_loaded", "prefix"]
 ROUTERS: tuple[str, ...] = get_args(Routing)

@@ -22,10 +22,10 @@ from typing import Any, BinaryIO, TextIO
 import numpy as np
 
 from genz_core.errors import InvalidValue
+from genz_core.progress import Cancel, Cancelled, never
 from genz_core.serving.simulation import Requests
 from genz_core.short_repr import clipped, listed
 from genz_core.types import Array
-from profilers.collect.progress import Cancel, Cancelled, never
 
 Row = Mapping[str, Any]
 #: Requests of a trace, tokens of a prompt or an answer, and bytes of a line at most.

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from genz_core.errors import MeasurementError
+from genz_core.progress import Cancel, never
 from genz_core.types import Workload
 from profilers.collect import programs
 from profilers.collect.building import RunSettings, check_settings, libraries
 from profilers.collect.machine import cpu
-from profilers.collect.progress import Cancel, never
 from profilers.schema import OPERATOR_COLUMNS, DeviceInfo, Measurement, PhaseTiming, table
 
 _LEAST_RANKS, _MOST_RANKS = 1, 64

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from genz_core.engine import EagerFacts
+from genz_core.progress import Progress, silent
 from profilers.collect.bench import Bench
 from profilers.collect.clock import Clock
-from profilers.collect.progress import Progress, silent
 
 _WEIGHT_BYTES = 4 * 2**20  # what a product of the host benchmark streams through the caches
 

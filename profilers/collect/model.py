@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from genz_core.errors import MeasurementError
+from genz_core.progress import Cancel, Cancelled, Progress, never, part, silent
 from genz_core.types import Workload
 from profilers.collect.building import (
     RunSettings,
@@ -37,7 +38,6 @@ from profilers.collect.operator_clock import (
     timed_operators,
 )
 from profilers.collect.power import DeviceUse, watch
-from profilers.collect.progress import Cancel, Cancelled, Progress, never, part, silent
 from profilers.collect.torch_operators import kind_of
 from profilers.schema import OPERATOR_COLUMNS, Measurement, PhaseTiming, table
 

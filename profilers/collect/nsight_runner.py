@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from genz_core.errors import MeasurementError
+from genz_core.progress import Cancel, never
 from profilers.collect import programs
 from profilers.collect.doctor import find_tool
 from profilers.collect.nsight import (
@@ -16,7 +17,6 @@ from profilers.collect.nsight import (
     build_nsys_stats_cmd,
     shell_line,
 )
-from profilers.collect.progress import Cancel, never
 
 _WHERE = {
     "nsys": "Nsight Systems, developer.nvidia.com/nsight-systems",

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from genz_core.errors import MeasurementError
-from profilers.collect.progress import Cancel, Cancelled, never
+from genz_core.progress import Cancel, Cancelled, never
 
 #: Interval of polling for cancellation, and the time a program has to end by itself.
 _ASK_S, _GRACE_S = 0.2, 10.0

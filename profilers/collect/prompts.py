@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from genz_core.errors import MeasurementError
+from genz_core.progress import Cancel, Cancelled, Progress, never, silent
 from profilers.collect.building import (
     RunSettings,
     build,
@@ -21,7 +22,6 @@ from profilers.collect.building import (
 from profilers.collect.clock import Clock
 from profilers.collect.model import one_request
 from profilers.collect.nvtx_ranges import phase_range
-from profilers.collect.progress import Cancel, Cancelled, Progress, never, silent
 from profilers.prompt_sizes import PromptSizes
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from genz_core.errors import MeasurementError
+from genz_core.progress import Cancel, Cancelled, Progress, never, silent
 from profilers.collect.building import (
     RunSettings,
     build,
@@ -25,7 +26,6 @@ from profilers.collect.building import (
     vocabulary,
 )
 from profilers.collect.clock import Clock
-from profilers.collect.progress import Cancel, Cancelled, Progress, never, silent
 from profilers.steps import VISIT, MeasuredStep, StepPoint
 
 

@@ -97,3 +97,11 @@ def test_a_file_anywhere_is_loaded_by_its_path(tmp_path):
 def test_without_a_data_folder_there_are_the_shipped_systems(monkeypatch, tmp_path):
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path / "nothing"))
     assert hardware_db.names() == sorted(system_files.shipped())
+
+
+@pytest.mark.parametrize("slug", system_files.shipped())
+def test_the_names_of_a_shipped_system_are_found_without_reading_the_rest_of_it(slug):
+    record = system_files.read(system_files.shipped()[slug])
+    found = system_files._named(system_files.shipped()[slug], 0)
+    assert found.slug == record.id == slug
+    assert found.names == (record.id, record.name, *record.aliases)

@@ -46,7 +46,7 @@ def serving(
 ) -> None:
     from app.commands.progress_bar import running
     from app.wording.tables import TableFormat, render, to_json
-    from profilers.collect.progress import part
+    from genz_core.progress import part
     from profilers.collect.serving import closed_loop, prompts, result_file
     from profilers.collect.serving.client import Server
     from profilers.collect.serving.closed_loop import ClosedLoop

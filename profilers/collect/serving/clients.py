@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from genz_core.errors import MeasurementError, ReportError
+from genz_core.progress import Cancel, never
 from profilers.collect import programs
-from profilers.collect.progress import Cancel, never
 from profilers.collect.serving.client import Server
 from profilers.collect.serving.endpoint_load import EndpointLoad
 from profilers.serving_results import read_results

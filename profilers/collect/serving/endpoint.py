@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from genz_core.errors import MeasurementError
-from profilers.collect.progress import Cancel, Progress, never, silent
+from genz_core.progress import Cancel, Progress, never, silent
 from profilers.collect.serving import addresses, clients, closed_loop, open_loop, result_file
 from profilers.collect.serving.client import Server, models
 from profilers.collect.serving.closed_loop import ClosedLoop, ServedLoad

@@ -25,9 +25,9 @@ from typing import Any
 
 from genz_core.errors import MeasurementError
 from genz_core.installing import pip_install
+from genz_core.progress import Cancel, Cancelled, never
 from profilers.collect import programs
 from profilers.collect.building import RunSettings, build, libraries
-from profilers.collect.progress import Cancel, Cancelled, never
 from profilers.collect.serving.client import Server
 from profilers.collect.serving.prompts import WORDS
 

@@ -14,7 +14,7 @@ from app.scenario.scenario import Resolved, Scenario, resolve
 from app.simulation.offered_load import OfferedLoad
 from app.simulation.run import Settings, kept_scale, run
 from genz_core.errors import InvalidValue
-from profilers.collect.progress import Cancelled
+from genz_core.progress import Cancelled
 
 CLOSED = OfferedLoad(concurrency=16, isl=256, osl=64, length_ratio=0.8)
 OPEN = OfferedLoad(rate=8.0, isl=256, osl=64, length_ratio=0.8, requests=200)

@@ -149,6 +149,18 @@ def test_help_loads_nothing_heavy():
     assert result.stdout.strip() == ""
 
 
+def test_a_plan_loads_no_package_that_it_does_not_need():
+    script = (
+        "import sys, ridgeline;"
+        "ridgeline.plan('gpt2', systems='l4', devices='1:2', rate=1.0);"
+        "print(*{'pandas', 'scipy', 'pyarrow', 'profilers', 'torch'} & set(sys.modules))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == ""
+
+
 def test_serving_more_users_takes_longer_a_token():
     arguments = ("serve", "meta-llama/Llama-3.1-8B", "--concurrency", "1:64:x4", "--json")
     rows = json.loads(run(*arguments))

@@ -11,7 +11,7 @@ import pytest
 
 from app.measuring import run_store
 from genz_core.errors import InvalidValue
-from profilers.collect.progress import Cancelled
+from genz_core.progress import Cancelled
 from profilers.run_config import compose
 from tests.app.pages import REPORTS
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from genz_core.errors import MeasurementError
+from genz_core.progress import Cancelled
 from profilers.collect.building import RunSettings
 from profilers.collect.distributed import merge, run_ranks, torchrun_argv
-from profilers.collect.progress import Cancelled
 
 
 def result(prefill: list[float], decode: list[float]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pytest
 
 from genz_core.errors import MeasurementError
 from genz_core.latency.measured_operators import bound_s
+from genz_core.progress import Cancelled
 from genz_core.types import System
 from profilers.collect import bench, cases
 from profilers.collect import microbenchmarks as micro
@@ -22,7 +23,6 @@ from profilers.collect.clock import (
     set_threads,
     use_threads,
 )
-from profilers.collect.progress import Cancelled
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from genz_core.progress import Cancelled
 from profilers.collect.building import RunSettings, build, pick_device
-from profilers.collect.progress import Cancelled
 from profilers.collect.steps import filled_cache, measure_steps
 from profilers.steps import StepPoint
 

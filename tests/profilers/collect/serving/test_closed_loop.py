@@ -13,7 +13,7 @@ import pytest
 from app.calibration import benchmark_result
 from app.simulation.offered_load import OfferedLoad
 from genz_core.errors import InvalidValue, MeasurementError
-from profilers.collect.progress import Cancelled
+from genz_core.progress import Cancelled
 from profilers.collect.serving import closed_loop, result_file
 from profilers.collect.serving.client import Answer, Server
 from profilers.collect.serving.closed_loop import ClosedLoop, ServedLoad

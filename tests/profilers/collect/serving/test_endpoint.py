@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from genz_core.errors import InvalidValue, MeasurementError
-from profilers.collect.progress import Cancelled
+from genz_core.progress import Cancelled
 from profilers.collect.serving import addresses, clients, endpoint
 from profilers.collect.serving.client import Server
 from profilers.collect.serving.endpoint_load import EndpointLoad
