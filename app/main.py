@@ -64,6 +64,7 @@ def main() -> None:
     st.set_page_config(page_icon=str(HERE / "icon.svg"), layout="wide")
     chosen = st.navigation(pages, position="top")
     st.set_page_config(page_title=f"{chosen.title} · Ridgeline")
+    st.html(HERE / "pages.css")
     with visitor.library():
         sidebar.sidebar(plays=chosen.url_path not in WITHOUT_SCENARIO)
         chosen.run()

@@ -46,7 +46,7 @@ def app(
     login: Annotated[
         Path | None,
         typer.Option(
-            help="File of secrets with a section [auth]: visitors log in by OpenID Connect.",
+            help='File of secrets with a section "auth": visitors log in by OpenID Connect.',
         ),
     ] = None,
     base_path: Annotated[

@@ -13,7 +13,9 @@ from app.commands.options import Json
 Users = Annotated[str, typer.Option("--concurrency", help='Users of each loop: "1,2,4", "1:8:x2".')]
 Isl = Annotated[int, typer.Option(help="Prompt tokens.")]
 Osl = Annotated[int, typer.Option(help="Output tokens.")]
-LengthRatio = Annotated[float, typer.Option(help="Lengths are uniform in [ratio, 1] of nominal.")]
+LengthRatio = Annotated[
+    float, typer.Option(help="Lengths are uniform from this share of nominal to 1.")
+]
 
 
 def register(group: typer.Typer) -> None:

@@ -30,7 +30,7 @@ def plan(
     isl: opt.Isl = 1024,
     osl: opt.Osl = 256,
     length_ratio: Annotated[
-        float, typer.Option(help="Real lengths are uniform in [ratio, 1] of nominal.")
+        float, typer.Option(help="Real lengths are uniform from this share of nominal to 1.")
     ] = 1.0,
     target: Annotated[
         str,

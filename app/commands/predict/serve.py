@@ -47,7 +47,7 @@ def serve(
     image_size: opt.ImageSize = "",
     audio_seconds: opt.Audio = 0.0,
     length_ratio: Annotated[
-        float, typer.Option(help="Real lengths are uniform in [ratio, 1] of nominal.")
+        float, typer.Option(help="Real lengths are uniform from this share of nominal to 1.")
     ] = 1.0,
     burst_start: Annotated[
         bool, typer.Option(help="All users start at once, as in a benchmark of ten requests each.")

@@ -31,7 +31,9 @@ Seed = Annotated[int, _option(_LOAD, "Of all draws: the same seed, the same answ
 _LENGTHS = "Lengths and sessions"
 Isl = Annotated[int, _option(_LENGTHS, "Prompt tokens.")]
 Osl = Annotated[int, _option(_LENGTHS, "Output tokens.")]
-LengthRatio = Annotated[float, _option(_LENGTHS, "Lengths are uniform in [ratio, 1] of nominal.")]
+LengthRatio = Annotated[
+    float, _option(_LENGTHS, "Lengths are uniform from this share of nominal to 1.")
+]
 LengthSpread = Annotated[
     float, _option(_LENGTHS, "Lengths are lognormal: standard deviation over mean.")
 ]
@@ -89,7 +91,7 @@ TransferGbps = Annotated[
 ]
 TransferLatency = Annotated[
     float | None,
-    _option(_PREFILL, "Of each prompt on top [microseconds].", "--transfer-latency-us"),
+    _option(_PREFILL, "Of each prompt on top, in microseconds.", "--transfer-latency-us"),
 ]
 LayerWise = Annotated[
     bool, _option(_PREFILL, "Send each layer's cache while later ones run.", "--layer-wise")
@@ -97,7 +99,7 @@ LayerWise = Annotated[
 
 _MEASURED = "Calibration from one run"
 MeasuredTpot = Annotated[
-    float, _option(_MEASURED, "Mean TPOT of a run of yours under this load [s].")
+    float, _option(_MEASURED, "Mean TPOT of a run of yours under this load, in seconds.")
 ]
 Measured = Annotated[
     Path | None,

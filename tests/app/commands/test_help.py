@@ -1,0 +1,38 @@
+"""Help of the commands, as it is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import rich.markup
+import typer.main
+
+from app.cli import cli
+from tests.app.commands.test_cli import run
+
+
+def sentences(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    """Every help text with the command or option that it is of."""
+    yield " ".join(path), command.help or ""
+    for option in command.params:
+        yield f"{' '.join(path)} --{option.name}", getattr(option, "help", "") or ""
+    for name, one in getattr(command, "commands", {}).items():
+        yield from sentences(one, (*path, name))
+
+
+SENTENCES = dict(sentences(typer.main.get_command(cli)))
+
+
+def test_no_help_loses_words_in_brackets_to_markup():
+    """What stands in square brackets is read as markup and left out where help is printed."""
+    lost = [of for of, text in SENTENCES.items() if rich.markup.render(text).plain != text]
+    assert len(SENTENCES) > 300
+    assert lost == []
+
+
+@pytest.mark.parametrize("command", ["serve", "simulate", "plan"])
+def test_the_ratio_of_lengths_is_printed_whole(command: str):
+    printed = run(command, "--help").replace("│", " ").split()
+    assert "share of nominal to 1." in " ".join(printed)

@@ -1,0 +1,79 @@
+"""Every page under axe-core's rules: light and dark, on a desk and on a phone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.browser.conftest import SETTLED
+
+pytest.importorskip("axe_playwright_python")
+
+VIEWS = Path(__file__).parents[2] / "app" / "views"
+#: Appearance and pixels across in which each page is looked at.
+LOOKS = (("light", 1400), ("dark", 1400), ("light", 390))
+#: What Streamlit draws and no theme or style mends, by rule and the start of the element's HTML.
+STREAMLITS_OWN = {
+    # titles of groups stand between the entries of the navigation's list, which on phones alone is
+    # in the sidebar: `ul > div > li`
+    ("list", '<ul data-testid="stSidebarNavItems"'),
+    ("listitem", "<li class="),
+}
+#: Pages in the states that have more to show than their first sight.
+STATES = {
+    "": {"asked": "Under load"},
+    "compare": {"pins": '[{},{"tp":2,"engine":"vllm"}]'},
+    "reports": {"report_samples": "Qwen1.5-0.5B on an H100 (PyTorch)"},
+}
+
+
+def paths() -> list[str]:
+    """Addresses of all pages: the stems of their files, "" of the first."""
+    stems = sorted(file.stem for file in VIEWS.glob("*/*.py") if file.stem != "__init__")
+    return ["" if stem == "overview" else stem for stem in stems]
+
+
+def settled(page) -> None:
+    page.wait_for_timeout(600)
+    page.wait_for_selector(SETTLED)
+    page.wait_for_timeout(600)
+
+
+def findings(page) -> list[str]:
+    """Serious and critical findings of the page as it stands, a line each."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = []
+    for rule in Axe().run(page).response["violations"]:
+        if rule["impact"] not in ("serious", "critical"):
+            continue
+        for node in rule["nodes"]:
+            streamlits = any(
+                rule["id"] == name and node["html"].startswith(start)
+                for name, start in STREAMLITS_OWN
+            )
+            if not streamlits:
+                found.append(f"{rule['id']}: {node['html'][:200]} {node['failureSummary']}")
+    return found
+
+
+def looked_at(page) -> dict[str, list[str]]:
+    """Findings of a page in each look that has any."""
+    found = {}
+    for scheme, width in LOOKS:
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 900})
+        settled(page)
+        found[f"{scheme}, {width} pixels"] = findings(page)
+    return {look: of_look for look, of_look in found.items() if of_look}
+
+
+@pytest.mark.parametrize("path", paths())
+def test_a_page_has_no_serious_finding(open_page, path: str):
+    assert looked_at(open_page(path)) == {}
+
+
+@pytest.mark.parametrize("path", STATES)
+def test_a_page_with_something_on_it_has_no_serious_finding(open_page, path: str):
+    assert looked_at(open_page(path, **STATES[path])) == {}
