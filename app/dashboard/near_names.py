@@ -20,6 +20,26 @@ def take_first(key: str, names: Sequence[str]) -> None:
     st.session_state[key] = first_match(key, str(st.session_state.get(key) or ""), names)
 
 
+def take_firsts(key: str, kind: str, names: Sequence[str]) -> None:
+    """As `take_first` for a box of several names, aliases of systems by their slugs; a callback.
+
+    kind: "model" or "system".
+    """
+    typed = [str(name) for name in st.session_state.get(key) or ()]
+    found = [first_match(kind, one, names) for one in typed]
+    if kind == "system":
+        found = [one if one in names else _slug(one) for one in found]
+    st.session_state[key] = list(dict.fromkeys(found))
+
+
+def _slug(alias: str) -> str:
+    """The slug of a system, the alias itself where no system has it."""
+    try:
+        return hardware_db.load(alias).slug
+    except RidgelineError:
+        return alias
+
+
 def first_match(key: str, typed: str, names: Sequence[str]) -> str:
     """The first name that holds what was typed, those that begin with it first.
 

@@ -1,4 +1,4 @@
-"""A point of a chart becomes the scenario: its controls in the sidebar are set."""
+"""A point of a chart or what ran becomes the scenario: its controls in the sidebar are set."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 _OPENED = "opened_point"
+_NEXT = "next_scenario"
 #: Fields of a deployment that the sidebar has a control for.
 FIELDS = ("system", "engine", "tp", "pp", "dp", "ep", "batch", "weights")
 
@@ -38,3 +39,14 @@ def draw_opened() -> None:
     """Draw the whole page again after a click in a fragment: the sidebar is not part of it."""
     if st.session_state.pop(_OPENED, False):
         st.rerun()
+
+
+def set_at_next_run(fields: Mapping[str, Any]) -> None:
+    """Draw the whole page again with these fields of the sidebar; from within a page."""
+    st.session_state[_NEXT] = dict(fields)
+    st.rerun()
+
+
+def take_next() -> None:
+    """Set what `set_at_next_run` left, before the sidebar is drawn."""
+    st.session_state.update(st.session_state.pop(_NEXT, {}))

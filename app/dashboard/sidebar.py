@@ -8,7 +8,15 @@ from typing import Any, NoReturn
 import streamlit as st
 
 import hardware_db
-from app.dashboard import cached, hub_button, near_names, own_definitions, pinned, tracing
+from app.dashboard import (
+    cached,
+    hub_button,
+    near_names,
+    open_point,
+    own_definitions,
+    pinned,
+    tracing,
+)
 from app.scenario.describing import setup_words
 from app.scenario.inputs import SIZE
 from app.scenario.scenario import Resolved, Scenario
@@ -51,6 +59,7 @@ def sidebar(*, plays: bool = True) -> None:
 
     plays: whether the scenario plays a part on the page; where not, its controls are not seen.
     """
+    open_point.take_next()
     if not plays:
         st.sidebar.caption("The scenario plays no part on this page; it is kept for the others.")
         st.html("<style>.st-key-scenario_controls {display: none}</style>")
@@ -290,26 +299,14 @@ def _apply_preset() -> None:
 def _precisions() -> dict[str, Any]:
     """Draw the number formats and the offload; returns the scenario's fields, "" by default."""
     labels = {
-        "weights": "Weights",
         "kv": "KV cache",
         "moe_weights": "Expert weights",
         "activations": "Activations",
         "compute": "Arithmetic",
     }
-    fields: dict[str, str] = {}
-    with st.expander("Precision", icon=":material/memory:", key="precision_open"):
-        for name, label in labels.items():
-            choice = st.selectbox(
-                label,
-                (AUTO, *PRECISIONS),
-                key=name,
-                bind="query-params",
-                accept_new_options=True,
-                help="GGUF types such as q5_k_m and pairs such as w8a8 can be typed."
-                if name == "weights"
-                else None,
-            )
-            fields[name] = "" if choice == AUTO else str(choice)
+    fields = {"weights": _format("weights", "Weights", _TYPED)}
+    with st.expander("Other formats, offload", icon=":material/memory:", key="precision_open"):
+        fields |= {name: _format(name, label) for name, label in labels.items()}
         moved = st.selectbox(
             "Offload to host",
             ("none", "weights", "kv", "experts"),
@@ -320,6 +317,15 @@ def _precisions() -> dict[str, Any]:
         )
         fields["offload"] = "" if moved == "none" else str(moved)
     return fields
+
+
+def _format(name: str, label: str, about: str | None = None) -> str:
+    """Draw the box of a number format; returns it, "" for the checkpoint's."""
+    choice = st.selectbox(
+        label, (AUTO, *PRECISIONS), key=name, bind="query-params", accept_new_options=True,
+        help=about,
+    )  # fmt: skip
+    return "" if choice == AUTO else str(choice)
 
 
 def _what_if() -> dict[str, Any]:

@@ -236,7 +236,7 @@ def differences(
         found.append(
             Difference("engine", resolved.engine.name, ran.engine.value, ran.engine.evidence)
         )
-    found += _model_differs(resolved.model, ran)
+    found += model_differs(resolved.model, ran)
     for phase, facts in ran.steps.items():
         load = (loads or {}).get(phase, scenario.workload)
         found += _sizes_differ(load, facts)
@@ -261,7 +261,8 @@ def _other_engine(priced: str, ran: str) -> bool:
     return priced != "generic" and priced.partition("-")[0] != ran.partition("-")[0]
 
 
-def _model_differs(model: Model, ran: WhatRan) -> list[Difference]:
+def model_differs(model: Model, ran: WhatRan) -> list[Difference]:
+    """Where what ran says otherwise than a model: its hidden size, its layers, its weights."""
     shape, found = ModelShape.of(model), list[Difference]()
     if ran.hidden and ran.hidden.value not in shape.widths:
         found.append(Difference("hidden size", shape.hidden, ran.hidden.value, ran.hidden.evidence))

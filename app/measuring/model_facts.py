@@ -50,12 +50,15 @@ class ModelShape:
         return any(layers % runs == 0 or runs % layers == 0 for runs in repeated)
 
 
-def degree_by_products(model: Model, ranks: int, products: Sequence[tuple[int, int]]) -> int:
+def degree_by_products(
+    model: Model, ranks: int, products: Sequence[tuple[int, int]], *, every: bool = False
+) -> int:
     """The tensor parallel degree, of those that divide the ranks, that fits the most products.
 
     products: (n, k) of what ran; q, k and v or gate and up may run apart.  0 where none fits.
+    every: whether a degree that misses one fits none.
     """
-    best, most = 0, 0
+    best, most = 0, len(products) - 1 if every else 0
     for degree in (d for d in range(ranks, 0, -1) if ranks % d == 0):
         predicted = _shapes(model, degree)
         fitting = sum(_fits(pair, predicted) for pair in products)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -12,7 +13,8 @@ import hardware_db
 from app.charts import comparing as charts
 from app.charts import comparison
 from app.charts import frontiers as frontier_charts
-from app.dashboard import cached, export, own_definitions, planned
+from app.dashboard import cached, export, near_names, own_definitions, planned
+from app.dashboard.load import Load
 from app.decide import comparing as model
 from app.decide.asked import Asked
 from app.decide.axes import ACROSS, UPWARDS
@@ -69,8 +71,9 @@ def show(axis: str, base: Setup) -> None:
     if not found:
         return
     s = base.scenario
+    users = Load("concurrency", s.batch, 1.0).words
     st.caption(
-        f"{s.batch:,} users in a closed loop (the sidebar's batch), TP{s.tp} PP{s.pp} DP{s.dp} "
+        f"{users} in a closed loop (the sidebar's batch), TP{s.tp} PP{s.pp} DP{s.dp} "
         f"EP{s.ep}; all else as in the sidebar."
         + (" Lengths by use are assumed: replace them by your own in the sidebar."
            if axis == "use" else "")
@@ -105,12 +108,16 @@ def _chosen(axis: str, base: Setup) -> list[str]:
     }[axis]
     lengths = {name: f"{name} ({quantities.tokens(i)} / {quantities.tokens(o)})"
                for name, (i, o) in USE_CASES.items()}  # fmt: skip
-    versions = axis == "engine_version"
+    versions, typed = axis == "engine_version", axis in ("model", "system")
+    taking: dict[str, Any] = {
+        "on_change": near_names.take_firsts, "args": (f"compare_{axis}", axis, options),
+    } if typed else {}  # fmt: skip
     usual = usual_versions(cached.resolved(base)) if versions else list(_USUAL[axis])
     picked = st.multiselect(
         AXES[axis], options, key=f"compare_{axis}", bind="query-params", max_selections=_MOST,
         format_func=lambda name: lengths.get(name, name), placeholder=", ".join(usual),
-        label_visibility="collapsed", accept_new_options=versions,
+        label_visibility="collapsed", accept_new_options=versions or typed,
+        select_all=False, **taking,
     )  # fmt: skip
     own = {"model": [s.model], "system": [s.system]}.get(axis, [])
     return [str(name) for name in picked] or list(dict.fromkeys([*own, *usual]))

@@ -115,7 +115,7 @@ def report_pricing() -> Priced:
     patterns = st.session_state.get("phase_patterns", profilers.DEFAULT_PHASES)
     reports, ran = known(uploaded, patterns)
     loads = phase_loads(resolved, ran)
-    apart = banner(resolved, ran, loads)
+    apart = banner(resolved, ran, loads, [report.label for report in uploaded])
     if loads:
         estimate = estimate_filled(resolved, loads)
     measurement = profilers.measure_from(reports, patterns)

@@ -45,9 +45,11 @@ _DOORS: tuple[tuple[str, str, Mapping[str, Any], str], ...] = (
 )  # fmt: skip
 
 
-def first_page() -> None:
-    """Draw the doors, unless this visitor has put them away or came by a link to a scenario."""
-    if st.session_state.setdefault("came_by_link", bool(st.query_params)) or _kept().get("away"):
+def first_page(setup: Setup) -> None:
+    """Draw the doors, unless this visitor has put them away or has a scenario already."""
+    if setup.changed() or st.session_state.setdefault("came_by_link", bool(st.query_params)):
+        return
+    if _kept().get("away"):
         return
     with st.container(border=True, key="first_page"):
         with st.grid(3, min_column_width=230):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 import hardware_db
-from app.dashboard import own_definitions
+from app.dashboard import near_names, own_definitions
 from app.decide.asked import Asked
 from app.planning.ask import device_range
 from app.planning.space import KINDS, OFFLOADS
@@ -63,6 +63,8 @@ def chosen_systems(key: str, setup: Setup, most: int = _MOST_SYSTEMS) -> list[st
         st.session_state[key] = [name for name in named if name in names]
     chosen = st.multiselect(
         "Systems", names, key=key, bind="query-params", max_selections=most, width=420,
+        select_all=False, accept_new_options=True, on_change=near_names.take_firsts,
+        args=(key, "system", names),
         placeholder=f"as in the sidebar: {setup.scenario.system}",
         help="What could be rented or bought; none: the sidebar's system.",
     )  # fmt: skip

@@ -8,8 +8,11 @@ from typing import Any
 import streamlit as st
 
 import hardware_db
-from app.measuring.filling import Difference, differences, filled, filled_names
+from app.dashboard import cached, open_point
+from app.measuring.filling import Difference, differences, filled, filled_names, model_differs
+from app.measuring.likely_models import likely_models
 from app.scenario.scenario import Resolved
+from app.scenario.setup import Setup
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 from genz_core.memo import ByIdentity
@@ -18,6 +21,8 @@ from profilers import PhasePattern, Report
 from profilers.found_phases import phased
 from profilers.what_ran import WhatRan, what_ran
 
+_FILLED = "filled_with"
+_LIKELY = ByIdentity[list[str]](8)
 _KNOWN = ByIdentity[tuple[list[Report], WhatRan]](8)
 
 
@@ -34,14 +39,26 @@ def known(
 
 
 def banner(
-    resolved: Resolved, ran: WhatRan, loads: Mapping[str, Workload]
+    resolved: Resolved,
+    ran: WhatRan,
+    loads: Mapping[str, Workload],
+    labels: Sequence[str] = (),
 ) -> tuple[Difference, ...]:
     """Draw where what ran says otherwise than the scenario, and a button that fills it.
 
-    loads: workloads of phases that are priced in place of the scenario's.  Returns the differences.
+    A scenario that nobody touched is filled at once, and what it was filled with is said.
+
+    loads: workloads of phases that are priced in place of the scenario's.  labels: what the files
+    of the reports were called.  Returns the differences.
     """
     apart = differences(resolved, ran, loads)
-    fields = sidebar_fields(resolved, ran)
+    fields = sidebar_fields(resolved, ran, labels)
+    filled_with = st.session_state.get(_FILLED, ((), ""))
+    if fields and _untouched() and filled_with[0] != tuple(labels):
+        st.session_state[_FILLED] = (tuple(labels), _named(fields))
+        open_point.set_at_next_run(fields)
+    if labels and filled_with[0] == tuple(labels):
+        st.info(f"The scenario was set to what ran: {filled_with[1]}.", icon=":material/tune:")
     if apart:
         lines = "\n".join(f"- {plain(str(one))}" for one in apart)
         st.warning(
@@ -49,20 +66,33 @@ def banner(
             icon=":material/difference:",
         )
     if fields:
-        names = ", ".join(f"{name} {plain(str(value))}" for name, value in fields.items())
         st.button(
             "Set the scenario to what ran", on_click=_fill, args=(fields,),
-            icon=":material/tune:", help=f"Read from the reports: {names}", key="fill_scenario",
+            icon=":material/tune:", help=f"Read from the reports: {_named(fields)}",
+            key="fill_scenario",
         )  # fmt: skip
     return apart
+
+
+def _untouched() -> bool:
+    """Whether the sidebar's scenario is the one that every visitor begins with."""
+    setup = st.session_state.get("setup")
+    return isinstance(setup, Setup) and not setup.changed()
+
+
+def _named(fields: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {plain(str(value))}" for name, value in fields.items())
 
 
 def _fill(fields: Mapping[str, Any]) -> None:
     st.session_state.update(fields)
 
 
-def sidebar_fields(resolved: Resolved, ran: WhatRan) -> dict[str, Any]:
-    """Fields of the sidebar that what ran tells and that differ from the scenario's."""
+def sidebar_fields(resolved: Resolved, ran: WhatRan, labels: Sequence[str] = ()) -> dict[str, Any]:
+    """Fields of the sidebar that what ran tells and that differ from the scenario's.
+
+    labels: what the files of the reports were called.
+    """
     scenario = resolved.scenario
     found: dict[str, Any] = {one.field: one.value for one in filled_names(ran, ())}
     try:
@@ -70,8 +100,20 @@ def sidebar_fields(resolved: Resolved, ran: WhatRan) -> dict[str, Any]:
             found["system"] = hardware_db.load(found["system"]).slug
     except RidgelineError:
         del found["system"]
-    rest = filled(scenario, ran, resolved.model, ())
+    model = resolved.model
+    if name := _other_model(resolved, ran, labels):
+        found["model"] = name
+        model = cached.model_of(name, "", tuple(scenario.precisions.items()))
+    rest = filled(scenario, ran, model, ())
     found |= {one.field: one.value for one in rest.fillings if not one.phase}
     if rest.loads:
         found |= {name: getattr(rest.scenario, name) for name in ("batch", "isl", "osl")}
     return {name: value for name, value in found.items() if value != getattr(scenario, name)}
+
+
+def _other_model(resolved: Resolved, ran: WhatRan, labels: Sequence[str]) -> str:
+    """The likeliest model that ran, "" where the scenario's may have or none is known."""
+    if not model_differs(resolved.model, ran):
+        return ""
+    likely = _LIKELY.get(lambda: likely_models(ran, labels), ran, values=tuple(labels))
+    return "" if resolved.scenario.model in likely else next(iter(likely), "")

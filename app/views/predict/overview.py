@@ -18,7 +18,7 @@ ASKED_HELP = (
 
 setup, resolved, estimate = sidebar.priced_setup()
 s = setup.scenario
-first_page.first_page()
+first_page.first_page(setup)
 first_page.remember(setup)
 st.title(f"{plain(resolved.model.name)} on {plain(resolved.system.name)}", anchor=False)
 asked = STATIC

@@ -25,6 +25,7 @@ def test_the_first_door_answers_its_question_under_load():
     scenario = setup_of(app).scenario
     assert (scenario.model, scenario.engine, scenario.batch) == ("openai/gpt-oss-120b", "vllm", 64)
     assert "Requests running" in cards(app)
+    assert not doors(app), "a scenario was chosen"
 
 
 @pytest.mark.parametrize(("at", "page", "title"), [(1, "plan", "Plan"), (2, "reports", "Reports")])

@@ -156,3 +156,20 @@ def test_a_kept_sweep_is_priced_step_by_step_for_the_scenario(tmp_path: Path, mo
     assert list(shown[0]["measured_s"]) == [2e-2] * 4
     predicted = list(shown[0]["predicted_s"])
     assert predicted == list(shown[1]["predicted_s"]) and predicted[0] < predicted[1]
+
+
+def test_a_scenario_that_nobody_touched_is_set_to_what_ran_and_findings_are_stated():
+    app = measured(QWEN)
+    assert not app.exception and not app.error and not app.warning
+    assert app.selectbox("model").value == "Qwen/Qwen1.5-0.5B"
+    assert app.selectbox("system").value == "h100-sxm5-80gb"
+    assert (app.number_input("batch").value, app.number_input("isl").value) == (16, 559)
+    assert any("was set to what ran" in info.value for info in app.info)
+    assert any(text.value.startswith("- ") for text in app.markdown), "findings are stated"
+
+
+def test_a_scenario_that_was_chosen_is_kept_and_the_model_that_ran_is_a_click_away():
+    app = measured(QWEN, model="Qwen/Qwen3-8B")
+    assert app.selectbox("model").value == "Qwen/Qwen3-8B" and app.warning
+    app.button("fill_scenario").click().run()
+    assert app.selectbox("model").value == "Qwen/Qwen1.5-0.5B" and not app.warning

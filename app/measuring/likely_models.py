@@ -1,0 +1,69 @@
+"""Shipped models that may be what a report holds, by the shapes of its products and its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import model_registry
+from app.measuring.model_facts import ModelShape, degree_by_products
+from genz_core.errors import RidgelineError
+from model_registry.finding.catalog import ShippedModel, shipped_models
+from profilers.what_ran import WhatRan
+
+#: Keys of a config.json that a fact of what ran is compared with, by the fact.
+_KEYS = {"hidden": "hidden_size", "layers": "num_hidden_layers", "vocabulary": "vocab_size"}
+#: So many are listed; the graph of each that its config allows is built until then.
+_MOST = 8
+
+
+def likely_models(ran: WhatRan, labels: Sequence[str]) -> list[str]:
+    """Names of shipped models that agree with all that is known of what ran, likeliest first.
+
+    Shapes of products tell a model, or the name of a report's file that holds the model's; the
+    number of layers alone tells none.
+
+    labels: what the files of the reports were called.
+    """
+    named = {m.id for m in shipped_models().values() if _is_named(m, labels)}
+    near = [
+        model for model in shipped_models().values()
+        if (ran.hidden or model.id in named) and _agrees(model.config(), ran)
+    ]  # fmt: skip
+    near.sort(key=lambda model: (model.id not in named, model.quantized, len(model.id), model.id))
+    return list(islice((m.id for m in near if _runs_the_products(m.id, ran)), _MOST))
+
+
+def _is_named(model: ShippedModel, labels: Sequence[str]) -> bool:
+    """Whether the name of a file holds the model's, marks and case aside."""
+    short = _letters(model.id.rpartition("/")[2])
+    return any(short in _letters(label) for label in labels)
+
+
+def _letters(text: str) -> str:
+    return "".join(letter for letter in text.casefold() if letter.isalnum())
+
+
+def _agrees(config: Mapping[str, Any], ran: WhatRan) -> bool:
+    """Whether the sizes of a config are those that ran, as far as both are known."""
+    sizes = {**config, **(config.get("text_config") or {})}
+    for name, key in _KEYS.items():
+        fact = getattr(ran, name)
+        stated = sizes.get(key)
+        exact = name != "layers" or ran.layers_exact
+        if fact and exact and stated and stated != fact.value:
+            return False
+    return True
+
+
+def _runs_the_products(name: str, ran: WhatRan) -> bool:
+    """Whether the model's graph has every product that ran, split over the ranks or whole."""
+    try:
+        model = model_registry.load(name)
+    except RidgelineError:
+        return False
+    if ran.layers and not ModelShape.of(model).may_run(ran.layers.value, ran.layers_exact):
+        return False
+    ranks = ran.ranks.value if ran.ranks else 1
+    return not ran.products or bool(degree_by_products(model, ranks, ran.products, every=True))

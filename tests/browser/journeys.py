@@ -1,0 +1,163 @@
+"""Five questions walked through the dashboard as a visitor would, every click counted.
+
+A click is a press of the mouse: on a button, into a box that is then typed in, on a file box.  What
+is typed after it, Enter included, belongs to that click.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.browser.conftest import SETTLED
+
+DRAWN = ".js-plotly-plot .main-svg"
+TRACE = Path(__file__).parents[2] / "app" / "samples" / "h100_qwen1.5-0.5b.json.gz"
+#: Measuring and calibrating a machine take minutes.
+_LONGEST_MS = 600_000
+
+
+def _nothing(_: str) -> None:
+    return
+
+
+@dataclass
+class Walk:
+    """A visitor's hand on a page.  clicks: so far.  look: called with a name where there is
+    something to see."""
+
+    page: Any
+    clicks: int = 0
+    look: Callable[[str], None] = _nothing
+    steps: list[str] = field(default_factory=list)
+
+    def press(self, name: str, role: str = "button") -> None:
+        """Click what has this name."""
+        self._click(self.page.get_by_role(role, name=name, exact=True).first, name)
+
+    def type(self, label: str, *texts: str) -> None:
+        """Click into the box of a label and type, each text ended by Enter."""
+        box = self.page.get_by_label(label, exact=True).and_(self.page.locator("input")).first
+        self._click(box, f"{label}: {', '.join(texts)}")
+        for text in texts:
+            self.page.keyboard.press("ControlOrMeta+a")
+            self.page.keyboard.type(text, delay=5)
+            time.sleep(0.2)  # a list is narrowed while one types
+            self.page.keyboard.press("Enter")
+            self.rest()
+
+    def bring(self, file: Path) -> None:
+        """Click on the file box and choose a file."""
+        with self.page.expect_file_chooser() as choosing:
+            box = self.page.get_by_test_id("stMain").get_by_test_id("stFileUploaderDropzone").first
+            self._click(box.get_by_role("button", name="Upload"), f"a file: {file.name}")
+        choosing.value.set_files(file)
+        self.rest()
+
+    def see(self, words: str, longest_ms: int = 30_000) -> str:
+        """Wait until the page says words, a regular expression; returns what stands there."""
+        found = self.page.get_by_text(re.compile(words)).and_(self.page.locator(":visible")).first
+        found.wait_for(timeout=longest_ms)
+        return str(found.inner_text())
+
+    def rest(self) -> None:
+        """Wait until the page has drawn what it was asked for."""
+        self.page.wait_for_timeout(200)
+        self.page.wait_for_selector(SETTLED)
+
+    def _click(self, place: Any, words: str) -> None:
+        place.click()
+        self.clicks += 1
+        self.steps.append(words)
+        self.rest()
+
+
+@dataclass(frozen=True)
+class Journey:
+    """A question.  most: clicks that it may take.  walk: returns the answer that was read."""
+
+    name: str
+    question: str
+    most: int
+    walk: Callable[[Walk], str]
+
+
+def card(walk: Walk, label: str) -> str:
+    """The value of the card of a label."""
+    cards = walk.page.get_by_test_id("stMetric").filter(has_text=re.compile(f"^{label}"))
+    return str(cards.first.get_by_test_id("stMetricValue").inner_text())
+
+
+def _predict(walk: Walk) -> str:
+    walk.type("Model", "Llama-3.1-70B")
+    walk.type("TP", "4")
+    walk.type("Weights", "fp8")
+    walk.press("Under load", role="radio")
+    walk.type("Users", "64")
+    walk.page.wait_for_selector(DRAWN)
+    walk.look("predict")
+    return f"TTFT {card(walk, 'TTFT')}, TPOT {card(walk, 'TPOT')}"
+
+
+def _compare(walk: Walk) -> str:
+    walk.press("Compare", role="link")
+    walk.type("Model", "gpt-oss-120b")
+    walk.type("Batch", "64")
+    walk.press("Systems", role="radio")
+    walk.type("Systems", "H200 SXM", "B200", "MI300X")
+    walk.page.wait_for_selector(DRAWN)
+    walk.look("compare")
+    return walk.see(r"^\$ per Mtok out: ")
+
+
+def _decide(walk: Walk) -> str:
+    walk.press("Decide")
+    walk.press("Plan", role="menuitem")
+    walk.type("Model", "Qwen3-32B")
+    walk.type("Requests per second", "20")
+    walk.page.wait_for_selector(DRAWN)
+    walk.look("decide")
+    return walk.see("^fewest that do: ")
+
+
+def _upload(walk: Walk) -> str:
+    walk.press("Measured")
+    walk.press("Predicted vs measured", role="menuitem")
+    walk.bring(TRACE)
+    walk.page.wait_for_selector(DRAWN)
+    finding = walk.see("reaches? .* of ")
+    walk.look("upload")
+    return finding
+
+
+def _measure(walk: Walk) -> str:
+    walk.press("Measured")
+    walk.press("Run", role="menuitem")
+    walk.press("Measure")
+    walk.see("Kept as ", _LONGEST_MS)
+    walk.look("measure")
+    walk.press("Calibrate and compare")
+    answer = walk.see("Calibrated: predicted ", _LONGEST_MS)
+    walk.look("calibrate")
+    return answer
+
+
+JOURNEYS: Sequence[Journey] = (
+    Journey(
+        "predict", "Llama-3.1-70B in fp8 on four H100, 64 users: TTFT and TPOT?", 5, _predict
+    ),
+    Journey(
+        "compare", "H200, B200 or MI300X for gpt-oss-120b under load, and at what cost?", 5,
+        _compare,
+    ),
+    Journey(
+        "decide", "The fewest H100 for Qwen3-32B, TPOT below 30 ms at 20 requests a second?", 5,
+        _decide,
+    ),
+    Journey("upload", "Here is a trace: why is it slower than it could be?", 3, _upload),
+    Journey("measure", "A small model on this machine: is the prediction right?", 4, _measure),
+)  # fmt: skip
