@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -33,18 +33,28 @@ _DEGREES, _SIZES = fields(Parallelism), fields(Group)
 _FEW = 64  # numbers of a step that are cheaper to compare than its graph is to build
 
 
+class Placed(Protocol):
+    """What lies in a second memory; `genz_core.placement.Placement` is one."""
+
+    def on(self, graph: Graph, step: Step) -> Graph:
+        """The graph of a step with what of it lies there."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """A model on a system under an engine, as every price takes them.
 
     model: in the formats that the engine keeps.  engine: with the constants and scales measured
     on this system.  notes: assumptions, in words.
+    placement: what lies in the second memory of the system; None where nothing does.
     """
 
     model: Model
     system: System
     engine: EngineProfile
     notes: tuple[str, ...] = ()
+    placement: Placed | None = None
 
     def __repr__(self) -> str:
         notes = f"; {len(self.notes)} notes" if self.notes else ""
@@ -60,6 +70,10 @@ class Deployment:
 
     def graph(self, step: Step, parallelism: Parallelism) -> Graph:
         """Graph of a step as the engine executes it; graphs of few configurations are cached."""
+        graph = self._executed(step, parallelism)
+        return graph if self.placement is None else self.placement.on(graph, step)
+
+    def _executed(self, step: Step, parallelism: Parallelism) -> Graph:
         numbers = _numbers(step, parallelism)
         if numbers is None:
             return self.executed.graph(step, parallelism)

@@ -6,7 +6,7 @@ so traced models and described ones are weighed alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from genz_core.deployment import deploy
 from genz_core.diffusion import denoising
 from genz_core.engine import EngineProfile
+from genz_core.memory_levels import MemoryLevel
 from genz_core.step import slowest_stage
 from genz_core.types import Array, Graph, Group, Mask, Model, Parallelism, Step, System, Workload
 from genz_core.validity import stack, tiled
@@ -28,6 +29,7 @@ class Memory:
     activations_bytes: the largest operator's operands and the residual stream of one step.
     reserve_bytes: runtime context, graphs and workspaces, of the engine profile.
     usable_bytes: share of the device that the engine may take.  capacity_bytes: of the device.
+    second: the memory that takes what does not fit, where it may; None without.
     """
 
     weights_bytes: Array
@@ -36,6 +38,7 @@ class Memory:
     reserve_bytes: Array
     usable_bytes: float
     capacity_bytes: float
+    second: MemoryLevel | None = None
 
     @property
     def total_bytes(self) -> Array:
@@ -48,9 +51,29 @@ class Memory:
         return np.asarray(self.usable_bytes - (self.total_bytes - self.kv_bytes))
 
     @property
+    def over_bytes(self) -> Array:
+        """Bytes that the first memory does not take, [configs]."""
+        return np.maximum(self.total_bytes - self.usable_bytes, 0.0)
+
+    @property
+    def second_bytes(self) -> Array:
+        """Bytes that the second memory takes, as many as do not fit the first, [configs]."""
+        return np.minimum(self.over_bytes, self._second_room())
+
+    @property
     def fits(self) -> Mask:
         """Whether each configuration fits, [configs]."""
-        return self.total_bytes <= self.usable_bytes
+        if self.second is None:
+            return self.total_bytes <= self.usable_bytes
+        return self.over_bytes <= self._second_room()
+
+    def _second_room(self) -> Array:
+        """Bytes that the second memory may take: of what it may hold, what it has room for."""
+        if self.second is None:
+            return np.zeros_like(self.total_bytes)
+        parts = {"weights": self.weights_bytes, "cache": self.kv_bytes}
+        held = sum((parts[name] for name in self.second.holds), np.zeros_like(self.total_bytes))
+        return np.minimum(held, self.second.bytes)
 
     def reason(self, config: int = 0) -> str:
         """Sentence on the parts of a configuration that does not fit, with advice; else ""."""
@@ -70,9 +93,10 @@ class Memory:
             "activations": "use smaller prefill chunks",
             "runtime reserve": "use a larger device",
         }[most]
+        beside = f" and of {self.second}" if self.second else ""
         return (
             f"needs {_gb(self.total_bytes[config])} a device ({sizes}) and the engine may use "
-            f"{_gb(self.usable_bytes)} of {_gb(self.capacity_bytes)}: {advice}"
+            f"{_gb(self.usable_bytes)} of {_gb(self.capacity_bytes)}{beside}: {advice}"
         )
 
 
@@ -82,11 +106,14 @@ def memory(
     workload: Workload,
     parallelism: Parallelism,
     engine: EngineProfile,
+    *,
+    second: bool = False,
 ) -> Memory:
     """Memory at the end of the workload, when every sequence has isl + osl tokens.
 
     Args:
         workload, parallelism: numbers, or arrays of configurations side by side.
+        second: let the system's second memory take what does not fit the first.
 
     Raises:
         InvalidValue: a number beyond what a float holds.
@@ -97,9 +124,7 @@ def memory(
     sizes, lanes = tiled(workload, parallelism, 2)
     size = len(sizes["batch"]) // 2
     last, largest = slice(0, size), slice(size, None)
-    block = float(engine.kv_block_tokens)
-    tokens = np.ceil((sizes["isl"] + sizes["osl"]) / block) * block
-    end = Group(sizes["batch"], np.ones(2 * size), tokens - 1.0, prompt=sizes["isl"])
+    end = end_of(sizes, engine)
     (chunk,) = prefill_chunk(workload, engine).groups
     if denoising(model):
         whole = sizes["isl"] + sizes["osl"]
@@ -116,7 +141,18 @@ def memory(
         reserve_bytes=np.full(size, engine.reserve_bytes),
         usable_bytes=system.memory_bytes * engine.memory_fraction,
         capacity_bytes=system.memory_bytes,
+        second=system.second_memory if second else None,
     )
+
+
+def end_of(sizes: Mapping[str, Array], engine: EngineProfile) -> Group:
+    """The last decode of every sequence, its cache rounded up to the engine's blocks.
+
+    sizes: batch, isl and osl, [configs].
+    """
+    block = float(engine.kv_block_tokens)
+    tokens = np.ceil((sizes["isl"] + sizes["osl"]) / block) * block
+    return Group(sizes["batch"], np.ones(tokens.size), tokens - 1.0, prompt=sizes["isl"])
 
 
 def _second_half(first: Group, second: Group, size: int) -> Step:
@@ -154,33 +190,45 @@ def activations_bytes(graph: Graph, size: int) -> Array:
 
 
 def max_batch(
-    model: Model, system: System, workload: Workload, par: Parallelism, engine: EngineProfile
+    model: Model,
+    system: System,
+    workload: Workload,
+    par: Parallelism,
+    engine: EngineProfile,
+    *,
+    second: bool = False,
 ) -> int:
     """The largest batch of the workload's isl and osl that fits (0: a batch of one does not).
 
     Args:
-        workload, par: numbers; the workload's batch is not read.
+        workload, par: numbers; the workload's batch is not read.  second: as `memory`.
     """
 
     def fits(batch: Array) -> Mask:
         larger = Workload(batch, workload.isl, workload.osl)
-        return memory(model, system, larger, par, engine).fits
+        return memory(model, system, larger, par, engine, second=second).fits
 
     return _largest(fits)
 
 
 def max_context(
-    model: Model, system: System, workload: Workload, par: Parallelism, engine: EngineProfile
+    model: Model,
+    system: System,
+    workload: Workload,
+    par: Parallelism,
+    engine: EngineProfile,
+    *,
+    second: bool = False,
 ) -> int:
     """The longest prompt of the workload's batch and osl that fits (0: one token does not).
 
     Args:
-        workload, par: numbers; the workload's isl is not read.
+        workload, par: numbers; the workload's isl is not read.  second: as `memory`.
     """
 
     def fits(isl: Array) -> Mask:
         longer = Workload(workload.batch, isl, workload.osl)
-        return memory(model, system, longer, par, engine).fits
+        return memory(model, system, longer, par, engine, second=second).fits
 
     return _largest(fits)
 

@@ -1,5 +1,8 @@
 """Offload of weights, cache or experts to host memory and disk, and what each step pays for it.
 
+What lies in a second memory of the device itself ("levels") is read in place by its operators
+(`genz_core.placement`), in the step's own time.
+
 Every step reads the offloaded bytes over the host link: weights once, the cache of all sequences
 once.  Of a mixture of experts the routed ones are moved first, and a step reads those that its
 tokens reach.  Bytes beyond the host's memory lie on disk.  Transfers do not hide behind the work
@@ -19,10 +22,12 @@ import numpy as np
 
 from genz_core.errors import MissingSpec
 from genz_core.memory import Memory
+from genz_core.memory_levels import MemoryLevel
 from genz_core.step import StepEstimate
 from genz_core.types import Array, Mask, Op, System
 
-What = Literal["weights", "kv", "experts"]
+#: "levels": weights and cache in the system's second memory, where operators read them in place.
+What = Literal["weights", "kv", "experts", "levels"]
 #: Tokens of a step from which llama.cpp carries weights to the device rather than work on the host.
 CARRIED_TOKENS = 32.0
 #: Share of the memory's nominal bandwidth that a host's products reach; judgement.
@@ -36,6 +41,7 @@ class Offload:
     what: was offloaded.  host_bytes, disk_bytes: offloaded to each.
     expert_bytes: of routed experts among them; held_expert_bytes: of all that it would hold.
     step_s: time to carry all of it to the device.  fits: whether the rest fits the device.
+    cache_bytes: of the cache among those in a second memory; None for what goes to the host.
     """
 
     what: What
@@ -46,9 +52,12 @@ class Offload:
     held_expert_bytes: Array
     step_s: Array
     fits: Mask
+    cache_bytes: Array | None = None
 
     def seconds(self, step: StepEstimate) -> Array:
-        """Time that a step spends on what was offloaded [s], [configs]."""
+        """Time that a step spends on what was offloaded, beside its operators [s], [configs]."""
+        if self.what == "levels":
+            return np.zeros(step.configs)
         moved = np.maximum(self.host_bytes + self.disk_bytes, 1.0)
         experts = self.expert_bytes / moved
         read, reads = _expert_reads(step, self.held_expert_bytes)
@@ -67,12 +76,16 @@ def offload(memory: Memory, system: System, what: What, step: StepEstimate) -> O
     """Offload as much of the weights, of the KV cache or of the experts as does not fit.
 
     Args:
-        memory: without offload.  what: "weights", "kv" or "experts".  step: any of the model's.
+        memory: without offload, or with the second memory for "levels".
+        what: "weights", "kv", "experts" or "levels".  step: any of the model's.
 
     Raises:
-        MissingSpec: the system states no host link, no bandwidth of the host's memory where experts
-            are to be computed from it, or no disk where host memory is too small.
+        MissingSpec: the system states no second memory for "levels", no host link, no bandwidth of
+            the host's memory where experts are to be computed from it, or no disk where host
+            memory is too small.
     """
+    if what == "levels":
+        return _on_second_memory(memory, system)
     if system.host_bytes_per_s is None:
         raise MissingSpec(f"{system.name} states no host link, so nothing can be offloaded over it")
     if what == "experts" and system.host_memory_bytes_per_s is None:
@@ -97,6 +110,29 @@ def offload(memory: Memory, system: System, what: What, step: StepEstimate) -> O
         seconds = seconds + disk / min(system.disk_bytes_per_s, system.host_bytes_per_s)
     experts = np.zeros_like(moved) if what == "kv" else np.minimum(moved, held)
     return Offload(what, system, host, disk, experts, held, seconds, over <= movable)
+
+
+def second_memory(system: System) -> MemoryLevel:
+    """The second memory of a system.
+
+    Raises:
+        MissingSpec: it states none.
+    """
+    if system.second_memory is None:
+        raise MissingSpec(
+            f"{system.name} states no second memory to place weights and cache in; offload weights "
+            "or kv to the host, or add second_memory to its YAML"
+        )
+    return system.second_memory
+
+
+def _on_second_memory(memory: Memory, system: System) -> Offload:
+    """What lies in the second memory; operators are priced with it, so that steps add nothing."""
+    level, moved = second_memory(system), memory.second_bytes
+    none = np.zeros_like(moved)
+    return Offload(
+        "levels", system, moved, none, none, none, moved / level.bytes_per_s, memory.fits
+    )
 
 
 # ------------------------------------------------------------------------------- of the graph

@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genz_core.errors import MissingSpec
+from genz_core.memory_levels import MemoryLevel
 from genz_core.registry import KINDS, OperatorClass
 from genz_core.short_repr import clipped, listed
+from genz_core.wires import SWITCH, Topology
 
 if TYPE_CHECKING:
     from genz_core.latency.profile import LatencyProfile
@@ -187,7 +189,8 @@ class Op:
     name: place in the model ("qkv_proj").  kind: key of its formulas (`genz_core.registry`).
     flops: a multiply-add is two.  *_bytes: memory traffic by tensor class, each operand once.
     held_weight_bytes, held_kv_bytes: bytes that stay on the device (all experts; the cache after
-    the step).  message_bytes: per device, before the algorithm's factor; group: devices that
+    the step).  far_weights, far_kv: shares of either in the second memory of the device.
+    message_bytes: per device, before the algorithm's factor; group: devices that
     take part; stride: devices between two neighbours of the group, which decides the tier.
     compute, weights, activations, kv: number formats.  forced: the user chose the arithmetic, so
     no engine chooses another.  dims: the shape that the latency model reads.
@@ -209,6 +212,8 @@ class Op:
     message_bytes: Num = 0.0
     group: Num = 1.0
     stride: Num = 1.0
+    far_weights: Num = 0.0
+    far_kv: Num = 0.0
     compute: str = "bf16"
     weights: str = "bf16"
     activations: str = "bf16"
@@ -241,10 +246,17 @@ class Op:
             + self.kv_write_bytes
         )
 
+    @property
+    def far_bytes(self) -> Num:
+        """Of the traffic of one run, that of the second memory."""
+        cache = self.kv_read_bytes + self.kv_write_bytes
+        return self.weight_bytes * self.far_weights + cache * self.far_kv
+
 
 _NUMBERS = (
     "flops", "weight_bytes", "input_bytes", "output_bytes", "kv_read_bytes", "kv_write_bytes",
     "held_weight_bytes", "held_kv_bytes", "message_bytes", "group", "stride",
+    "far_weights", "far_kv",
 )  # fmt: skip
 
 
@@ -332,39 +344,6 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Topology:
-    """The way in which the devices of a tier are wired.
-
-    form: "switch" any device to any other at full rate; "rails" a switch for each place in the
-    inner tier, messages to other places cross the inner tier first; "mesh" one link a pair;
-    "ring" and "torus" links to neighbours in each dimension; "dragonfly" groups of devices, joined
-    group to group; "pcie" slots of one host.
-    shape: devices of the whole domain by dimension of a torus.  closes_at: a dimension of a slice
-    closes to a ring where it is a multiple of this; 0: only the whole dimension does.
-    pod: devices that reach one another at full rate, those of a dragonfly's group or below one
-    switch; 0: all.  oversubscription: bandwidth of a pod's devices over that of its uplinks.
-    nics: network adapters or ports a device, 0 where that is not stated.
-    """
-
-    form: Literal["switch", "rails", "mesh", "ring", "torus", "dragonfly", "pcie"] = "switch"
-    shape: tuple[int, ...] = ()
-    closes_at: int = 0
-    pod: int = 0
-    oversubscription: float = 1.0
-    nics: float = 0.0
-
-    def __str__(self) -> str:
-        words = ["×".join(map(str, self.shape))] if self.shape else []
-        words.append(self.form)
-        if self.oversubscription > 1.0:
-            words.append(f"{self.oversubscription:g}:1")
-        return " ".join(words)
-
-
-SWITCH = Topology()
-
-
-@dataclass(frozen=True, slots=True)
 class Link:
     """A tier of interconnect.
 
@@ -392,6 +371,7 @@ class System:
     compute_units: streaming multiprocessors, compute units or cores.
     boost_factor: highest clock over that of the peaks, 1 where none is known (they are rated ones);
     bounds use it, expectations do not.
+    second_memory: a slower one that it reads by itself.
     links: scale-up first, scale-out last.  family: silicon that shares fitted efficiencies
     ("hopper").  assumptions: figures of kind `assumed`, in words.  latency: fitted constants of
     its operators; None for the engine's defaults.
@@ -405,6 +385,7 @@ class System:
     peak_flops_per_s: Mapping[str, float]
     memory_bytes: float
     memory_bytes_per_s: float
+    second_memory: MemoryLevel | None = None
     l2_bytes: float | None = None
     l2_bytes_per_s: float | None = None
     compute_units: int | None = None

@@ -22,8 +22,9 @@ from genz_core.errors import OutOfMemory
 from genz_core.latency.roofline import roofline
 from genz_core.memory import Memory, memory
 from genz_core.model_kinds import generates
-from genz_core.offload import Offload, What, offload
+from genz_core.offload import Offload, What, offload, second_memory
 from genz_core.overlap import bound_s
+from genz_core.placement import placed
 from genz_core.schedule import (
     Batches,
     as_batches,
@@ -188,7 +189,8 @@ def estimate(
         workload, parallelism: numbers, or arrays of configurations side by side.
         engine: default: the generic one.
         spill: move what does not fit to host memory or disk, "weights",
-            "kv" or "experts", at its cost.
+            "kv" or "experts", or weights and cache to the system's second memory, "levels", at
+            its cost.
         on_error: "raise" the error of the first configuration that cannot run, or give each a
             reason code in its "status"; one that does not fit then keeps its times.
 
@@ -204,9 +206,13 @@ def estimate(
     model, engine = deployed.model, deployed.engine
     checked = check(model, workload, parallelism)
     load, split = checked.workload, checked.parallelism
-    weighed = memory(model, system, load, split, engine)
-    first, later = _phases(replace(deployed, engine=engine), load, split)
+    second = spill == "levels" and second_memory(system) is not None
+    weighed = memory(model, system, load, split, engine, second=second)
+    over = placed(deployed.executed, weighed, load, split, engine) if second else None
+    first, later = _phases(replace(deployed, placement=over), load, split)
     moved = offload(weighed, system, spill, later) if spill else None
+    if moved is not None and over is not None:
+        moved = replace(moved, cache_bytes=over.far_kv_bytes)
     fits = weighed.fits if moved is None else moved.fits
     status = np.where((checked.status == "ok") & ~fits, OUT_OF_MEMORY, checked.status)
     priced = Estimate(

@@ -57,6 +57,7 @@ def sliced(whole: System, part: Slice) -> System:
         peak_flops_per_s={kind: rate * compute for kind, rate in whole.peak_flops_per_s.items()},
         memory_bytes=min(part.gigabytes * _GIGABYTE, whole.memory_bytes),
         memory_bytes_per_s=whole.memory_bytes_per_s * memory,
+        second_memory=None,
         l2_bytes=whole.l2_bytes and whole.l2_bytes * memory,
         l2_bytes_per_s=whole.l2_bytes_per_s and whole.l2_bytes_per_s * memory,
         compute_units=whole.compute_units and max(int(whole.compute_units * compute), 1),

@@ -40,6 +40,14 @@ those inside the group's slice; `dragonfly`, or a switch with `oversubscription`
 each `pod` of devices; `pcie` the slots of one host. `nics` are adapters or ports a device. A tier
 without a topology is a switch. `reached` is the share of the rate that the protocol leaves.
 
+`second_memory` is a slower memory that the device reads by itself: `memory_gib` and `gb_per_s` are
+a device's share, at the lesser rate of the memory and of its link; `holds` says whether weights,
+cache or both may lie there, `reached` which share of the rate is reached, where that is known.
+`--offload levels` places over both: the first memory takes what a decode step reads most often a
+byte, the second the rest (experts that few tokens reach, embeddings, the end of the cache), and each
+operator reads its shares at their bandwidths. More room or bandwidth never slows. Systems with SRAM
+alone (Groq 3) state one memory; none was announced for Rubin CPX.
+
 A new system is one new file: state what you know, leave out what you do not. `include:` names a
 shipped system to start from; what follows then says what differs, and `null` takes a key away.
 Files of your own go to `systems/` in the data folder (`$RIDGELINE_DATA`, else the usual place of
@@ -64,6 +72,10 @@ Each is also a name of its device. The price is that of the whole instance.
 
 """
 
+_SECOND = """
+## Second memories
+
+"""
 _RESTS_ON = """
 ## What the figures of each file rest on
 
@@ -94,6 +106,7 @@ def page() -> str:
     records = [system_files.find(slug) for slug in sorted(system_files.shipped())]
     parts = [_HEAD.format(count=len(records)), *_vendor_tables(records)]
     parts += [_RENTS, *_rents(records), _INSTANCES, *_instances(records)]
+    parts += [_SECOND, *_second_memories(records)]
     parts += [_RESTS_ON, *_kinds(records)]
     parts += [_UNCONFIRMED, *_unconfirmed(records), _ASSUMED, *_assumed(records)]
     return "".join(parts)
@@ -142,6 +155,16 @@ def _summary(record: SystemRecord) -> Iterator[str]:
         else (f"{link.name}, {link.bytes_per_s / 1e9:.4g} GB/s, {link.domain}, {link.topology}")
     )
     yield "" if system.tdp_w is None else f"{system.tdp_w:g} W"
+
+
+def _second_memories(records: Iterable[SystemRecord]) -> Iterator[str]:
+    """Table of the systems with a second memory."""
+    yield _row("system", "second memory", "GiB", "GB/s", "holds")
+    yield _row("---", "---", "---:", "---:", "---")
+    for record in records:
+        if (level := record.second_memory) is not None:
+            size, rate = f"{level.memory_gib.value:g}", f"{level.gb_per_s.value:g}"
+            yield _row(f"`{record.id}`", level.name, size, rate, ", ".join(level.holds))
 
 
 def _rents(records: Iterable[SystemRecord]) -> Iterator[str]:

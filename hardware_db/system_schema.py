@@ -16,7 +16,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from genz_core.errors import InvalidValue
-from genz_core.types import SWITCH, Link, System, Topology
+from genz_core.memory_levels import Held, MemoryLevel
+from genz_core.types import Link, System
+from genz_core.wires import SWITCH, Topology
 from hardware_db.schema_errors import sentence
 
 Kind = Literal["datasheet", "derived", "measured", "assumed"]
@@ -95,7 +97,7 @@ Factor = Annotated[Fact, _within(1.0, 2.0)]
 
 
 class TopologyForm(_Form):
-    """How the devices of a tier are wired, see `genz_core.types.Topology`; one source for all."""
+    """How the devices of a tier are wired, see `genz_core.wires.Topology`; one source for all."""
 
     form: Literal["switch", "rails", "mesh", "ring", "torus", "dragonfly", "pcie"]
     shape: tuple[int, ...] = ()
@@ -172,6 +174,25 @@ class Host(_Form):
     disk_gb_per_s: GbPerS | None = None
 
 
+class SecondMemoryForm(_Form):
+    """A slower memory that the device reads by itself, see `genz_core.memory_levels.MemoryLevel`.
+
+    memory_gib, gb_per_s: a device's share, at the rate at which it reads it: the lesser of the
+    memory's and its link's.  holds: "weights", "cache" or both.  reached: share of that rate.
+    """
+
+    name: str = Field(min_length=2, max_length=60)
+    memory_gib: Gigabytes
+    gb_per_s: GbPerS
+    holds: tuple[Held, ...] = Field(default=("weights", "cache"), min_length=1)
+    reached: Share | None = None
+
+    def level(self) -> MemoryLevel:
+        """The same in the engine's types."""
+        size, rate = self.memory_gib.value * GIBI, self.gb_per_s.value * GIGA
+        return MemoryLevel(self.name, size, rate, self.holds, _si(self.reached, 1.0))
+
+
 class Prices(_Form):
     """Price of the device at launch, and of an hour of it: a market a key.
 
@@ -225,6 +246,7 @@ class SystemRecord(_Form):
     memory_gb: Gigabytes | None = None
     memory_gib: Gigabytes | None = None
     memory_gb_per_s: OwnGbPerS
+    second_memory: SecondMemoryForm | None = None
     l2_mb: Megabytes | None = None
     l2_mib: Megabytes | None = None
     l2_gb_per_s: GbPerS | None = None
@@ -244,6 +266,12 @@ class SystemRecord(_Form):
             raise ValueError("give memory_gb (1e9 bytes) or memory_gib (2**30 bytes), one of them")
         if self.l2_mb is not None and self.l2_mib is not None:
             raise ValueError("give l2_mb or l2_mib, not both")
+        second, first = self.second_memory, self.memory_gb_per_s.value
+        if second is not None and second.gb_per_s.value > first:
+            raise ValueError(
+                f"second_memory.gb_per_s ({second.gb_per_s.value:g}) is above memory_gb_per_s "
+                f"({first:g}): the first memory is the faster one"
+            )
         return self
 
     @model_validator(mode="after")
@@ -292,6 +320,7 @@ class SystemRecord(_Form):
             peak_flops_per_s={k: f.value * TERA for k, f in self.peak_dense_tflops.items()},
             memory_bytes=_si(self.memory_gb, GIGA) or _si(self.memory_gib, GIBI) or 0.0,
             memory_bytes_per_s=self.memory_gb_per_s.value * GIGA,
+            second_memory=None if self.second_memory is None else self.second_memory.level(),
             l2_bytes=_si(self.l2_mb, MEGA) or _si(self.l2_mib, MEBI),
             l2_bytes_per_s=_si(self.l2_gb_per_s, GIGA),
             compute_units=None if self.units is None else int(self.units.value),

@@ -9,6 +9,8 @@ from app.charts.style import Look, blank
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE
 
+#: Name of the limit where a second memory takes what does not fit the first.
+BOTH = "both memories"
 #: Parts in the order they are stacked, with their place in the palette.
 PARTS: Mapping[str, tuple[str, int]] = {
     "weights_bytes": ("Weights", 0),
@@ -36,7 +38,7 @@ def stacked(
     figure.add_traces(_part_bars(table, labels, look))
     totals = [sum(table[name][at] for name in PARTS) for at in range(len(labels))]
     _limits(figure, limits, look)
-    _overflow(figure, labels, totals, min(limits.values()), look)
+    _overflow(figure, labels, totals, limits.get(BOTH, min(limits.values())), look)
     top = max(limits.values())
     seen = max([total for total in totals if total <= 3 * top], default=min(totals))
     figure.update_yaxes(

@@ -89,7 +89,8 @@ def largest(setup: Setup) -> tuple[int, int]:
     """The largest batch and the longest input that fit, all else as in the setup."""
     r, s = resolved(setup), setup.scenario
     case = (r.model, r.system, s.workload, s.parallelism, r.engine)
-    return max_batch(*case), max_context(*case)
+    second = s.offload == "levels"
+    return max_batch(*case, second=second), max_context(*case, second=second)
 
 
 @by_setup(64)

@@ -19,7 +19,7 @@ from app.dashboard import (
 )
 from app.scenario.describing import setup_words
 from app.scenario.inputs import SIZE
-from app.scenario.scenario import Resolved, Scenario
+from app.scenario.scenario import OFFLOADS, Resolved, Scenario
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
 from genz_core import Estimate
@@ -308,12 +308,12 @@ def _precisions() -> dict[str, Any]:
     with st.expander("Other formats, offload", icon=":material/memory:", key="precision_open"):
         fields |= {name: _format(name, label) for name, label in labels.items()}
         moved = st.selectbox(
-            "Offload to host",
-            ("none", "weights", "kv", "experts"),
+            "Offload",
+            ("none", *OFFLOADS),
             key="offload",
             bind="query-params",
             help="Keep what does not fit in host memory or on disk; each step reads it again. "
-            "Experts are computed there.",
+            "Experts are computed there. levels: weights and cache in the device's second memory.",
         )
         fields["offload"] = "" if moved == "none" else str(moved)
     return fields

@@ -45,7 +45,8 @@ def _changes(setup: Setup) -> list[str]:
     if s.audio_seconds:
         changed.append(f"{s.audio_seconds:g} s of sound")
     if s.offload:
-        changed.append(f"{s.offload} offloaded")
+        over = "placed over both memories"
+        changed.append(over if s.offload == "levels" else f"{s.offload} offloaded")
     if setup.price:
         changed.append(f"{quantities.dollars(setup.price)} a device-hour")
     return changed

@@ -34,6 +34,8 @@ SystemSource = str | Path | Mapping[str, Any]
 
 
 _SIZES = ("batch", "isl", "osl", "tp", "pp", "dp", "ep", "cp", "moe_tp")
+#: What does not fit the device goes to the host, or weights and cache to its second memory.
+OFFLOADS = ("weights", "kv", "experts", "levels")
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +287,7 @@ def estimate_resolved(resolved: Resolved, **arrays: Any) -> Estimate:
     does not fit keeps its times, and says so in its status.
 
     Raises:
-        InvalidValue: an offload other than weights, kv or experts.
+        InvalidValue: an offload other than those of `OFFLOADS`.
         InvalidParallelism: degrees that do not divide the model.
     """
     scenario = resolved.scenario
@@ -293,9 +295,10 @@ def estimate_resolved(resolved: Resolved, **arrays: Any) -> Estimate:
     workload = replace(scenario.workload, **load)
     workload = replace(workload, isl=prompt_tokens(resolved.model, workload.isl))
     parallelism = replace(scenario.parallelism, **arrays)
-    if scenario.offload not in ("", "weights", "kv", "experts"):
+    if scenario.offload not in ("", *OFFLOADS):
         raise InvalidValue(
-            f"offload = {scenario.offload!r}: choose weights, kv or experts, or leave it empty"
+            f"offload = {scenario.offload!r}: choose weights, kv or experts for the host, levels "
+            "for the system's second memory, or leave it empty"
         )
     priced = genz_core.estimate(
         resolved.model,

@@ -53,6 +53,7 @@ def si_facts(slug: str) -> dict[str, Any]:
         "family": system.family,
         "memory_bytes": system.memory_bytes,
         "memory_bytes_per_s": system.memory_bytes_per_s,
+        "second_memory": None if system.second_memory is None else asdict(system.second_memory),
         "peak_flops_per_s": dict(system.peak_flops_per_s),
         "l2_bytes": system.l2_bytes,
         "units": system.compute_units,

@@ -71,7 +71,8 @@ class Explanation:
             flat = np.broadcast_to(np.asarray(values, dtype=float).reshape(-1), (len(weights),))
             return np.float64(flat @ np.asarray(weights))
 
-        resources = (self.bound.compute_s, self.bound.memory_s, self.bound.communication_s)
+        least = self.bound
+        resources = (least.compute_s, least.memory_s, least.communication_s, least.far_s)
         return replace(
             self,
             seconds=average(self.seconds),
@@ -185,8 +186,11 @@ class Pricer:
         if self.alone:
             parts = parts.plus(measured_kernels=kernel - parts.total_s)
         waited = np.where(kernel > 0, np.maximum(kernel, self.engine.launch_s), 0.0)
-        seconds = waited if self.alone else np.maximum(waited, least.bound_s)
-        parts = parts.plus(host_launch=waited - kernel, to_the_bound=seconds - waited)
+        near = waited if self.alone else np.maximum(waited, least.near_bound_s)
+        seconds = self._launched(kernel, least)
+        parts = parts.plus(host_launch=waited - kernel, to_the_bound=near - waited)
+        if np.any(seconds > near):
+            parts = parts.plus(second_memory=seconds - near)
         return Explanation(
             seconds=seconds,
             bound=least,
@@ -228,9 +232,18 @@ class Pricer:
         return np.asarray(np.maximum(corrected, np.minimum(seconds, bound)))
 
     def _launched(self, time: Array, least: Roofline) -> Array:
-        """The time of a kernel [s] that the engine launches: no shorter than that, or its bound."""
+        """The time of a kernel [s] that the engine launches: no shorter than that, or its bound.
+
+        What it reads of a second memory, and its arithmetic does not hide, comes on top.
+        """
         time = np.where(time > 0, np.maximum(time, self.engine.launch_s), 0.0)
-        return time if self.alone else np.maximum(time, least.bound_s)
+        if self.alone:
+            return time
+        level = self.system.second_memory
+        if level is None or not np.any(least.far_s):
+            return np.maximum(time, least.bound_s)
+        far = (least.bound_s - least.near_bound_s) / (level.reached or 1.0)
+        return np.asarray(np.maximum(time, least.near_bound_s) + far)
 
 
 def phases_of(op: Op) -> tuple[Phase, ...]:

@@ -1,7 +1,7 @@
 """Roofline of an operator on a system: its least time per resource.
 
 compute_s = flops / (dense peak of its arithmetic type x boost factor)
-memory_s = bytes / bandwidth, every operand once and cold
+memory_s = bytes / bandwidth, every operand once and cold, each share at its memory's bandwidth
 communication_s = what must cross the slowest link / its bandwidth per direction
 The bound of an operator is the largest of the three.
 Source: Williams et al. 2009, doi:10.1145/1498765.1498785; scaling book, ch. 1.
@@ -25,16 +25,26 @@ _VECTOR = ("fp32", "tf32", "bf16", "fp16")
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """Least time of one run of an operator, per resource [s]; numbers or arrays [configs]."""
+    """Least time of one run of an operator, per resource [s]; numbers or arrays [configs].
+
+    far_s: of the memory's, what its share in the second memory takes longer than in the first.
+    """
 
     compute_s: Num
     memory_s: Num
     communication_s: Num
+    far_s: Num = 0.0
 
     @property
     def bound_s(self) -> Array:
         """The largest of the three [s], [configs]."""
         return np.maximum(np.maximum(self.compute_s, self.memory_s), self.communication_s)
+
+    @property
+    def near_bound_s(self) -> Array:
+        """The bound, had the device no second memory to read [s], [configs]."""
+        near = self.memory_s - self.far_s
+        return np.maximum(np.maximum(self.compute_s, near), self.communication_s)
 
 
 def roofline(op: Op, system: System) -> Roofline:
@@ -45,11 +55,17 @@ def roofline(op: Op, system: System) -> Roofline:
     """
     if op.operator_class == "collective":
         return Roofline(0.0, 0.0, communication_s(op, system))
-    return Roofline(
-        op.flops / peak_of(op, system),
-        op.memory_bytes / system.memory_bytes_per_s,
-        0.0,
-    )
+    far = far_s(op, system)
+    near = op.memory_bytes / system.memory_bytes_per_s
+    return Roofline(op.flops / peak_of(op, system), near + far, 0.0, far)
+
+
+def far_s(op: Op, system: System) -> Num:
+    """What the share of `op` in the second memory takes longer than it would in the first [s]."""
+    level = system.second_memory
+    if level is None or not (np.any(op.far_weights) or np.any(op.far_kv)):
+        return 0.0
+    return op.far_bytes * max(1.0 / level.bytes_per_s - 1.0 / system.memory_bytes_per_s, 0.0)
 
 
 def arithmetic_of(op: Op, system: System) -> str:

@@ -39,7 +39,11 @@ def estimate(
     overlap: opt.Overlap = "none",
     parallel: opt.Parallel = "",
     offload: Annotated[
-        str, typer.Option(help="Move what does not fit to the host: weights, kv or experts.")
+        str,
+        typer.Option(
+            help="Move what does not fit to the host: weights, kv or experts; levels: weights "
+            "and cache to the system's second memory."
+        ),
     ] = "",
     batch: opt.Batch = 1,
     isl: opt.Isl = 1024,

@@ -68,7 +68,8 @@ def estimate(
         redundant_experts: copies of busy experts, so that ep divides all of them.
         overlap: what runs beside the exchange of tokens, "shared_experts" or "two_batch".
         offload: move what does not fit to the host, "weights", "kv", or
-            "experts", which are computed there.
+            "experts", which are computed there; "levels" places weights and cache over the
+            device's own memory and its second one.
         on_error: "raise" the error of what cannot run, or give it a reason code ("status").
 
     Returns:

@@ -4,8 +4,9 @@ import pandas as pd
 import streamlit as st
 
 from app.charts import memory
-from app.dashboard import cached, export, sidebar
+from app.dashboard import cached, export, second_memory, sidebar
 from app.dashboard.widgets import card
+from app.scenario.memory_rows import memory_rows
 from app.wording import quantities
 from app.wording.markdown import plain
 
@@ -16,6 +17,9 @@ AXES = {"batch": "Batch [sequences]", "isl": "Input length [tokens]"}
 OVER = {"batch": "batch", "input length": "isl"}
 POWERS = {"batch": range(0, 13), "isl": range(8, 21)}
 limits = {"usable": usage.usable_bytes, "capacity": usage.capacity_bytes}
+second = resolved.system.second_memory
+if usage.second:
+    limits[memory.BOTH] = usage.usable_bytes + usage.second.bytes
 EXPLANATION = f"""
 **Weights** are what each operator holds on the fullest device, in its number format.
 **KV cache** counts input + output tokens, rounded up to blocks of
@@ -37,7 +41,7 @@ if estimate.message():
 most_batch, most_input = cached.largest(setup)
 trained = resolved.model.max_context
 used = float(usage.total_bytes[0])
-free = usage.usable_bytes - used
+free = max(limits.values()) - used if usage.second else usage.usable_bytes - used
 with st.grid(4, min_column_width=150):
     card(
         "In use",
@@ -47,7 +51,7 @@ with st.grid(4, min_column_width=150):
     card(
         "Free" if free >= 0 else "Missing",
         quantities.size(abs(free)),
-        f"usable {quantities.size(usage.usable_bytes)}",
+        f"usable {quantities.size(limits.get(memory.BOTH, usage.usable_bytes))}",
     )
     card(
         "Largest batch",
@@ -59,6 +63,17 @@ with st.grid(4, min_column_width=150):
         quantities.count(most_input),
         f"batch {s.batch}" + (f"; trained to {quantities.tokens(trained)}" if trained else ""),
     )
+
+if second and not usage.second:
+    st.caption(
+        f"A second memory is not used: {plain(str(second))}. Choose *levels* under Offload in the "
+        "sidebar, and it takes what does not fit."
+    )
+if placed := memory_rows(estimate):
+    st.dataframe(
+        second_memory.frame(placed), hide_index=True, height="content", key="memory_levels",
+    )  # fmt: skip
+    st.caption(second_memory.WORDS)
 
 parts = {name: float(getattr(usage, name)[0]) for name in memory.PARTS}
 bar = memory.single(parts, limits, look)

@@ -1,0 +1,44 @@
+"""What each memory of a device holds, and how long a decode step reads it, as a table's rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from genz_core import Estimate
+from genz_core.step import StepEstimate
+
+
+def memory_rows(estimate: Estimate, config: int = 0) -> list[dict[str, Any]]:
+    """A row for the first memory and one for the second; empty without a second in use.
+
+    bytes: capacity.  weights_bytes, cache_bytes: held at the end.  read_bytes, read_s: traffic of
+    the mean decode step there, and its least time.
+    """
+    memory, moved, system = estimate.memory, estimate.offload, estimate.system
+    level = memory.second
+    if level is None or moved is None or moved.cache_bytes is None:
+        return []
+    far_cache = float(moved.cache_bytes[config])
+    far_weights = float(moved.host_bytes[config]) - far_cache
+    far = _far_bytes(estimate.decode, config)
+    total = float(estimate.decode.bytes[:, config] @ estimate.decode.runs)
+    rows = (
+        ("first", memory.capacity_bytes, system.memory_bytes_per_s,
+         float(memory.weights_bytes[config]) - far_weights,
+         float(memory.kv_bytes[config]) - far_cache, total - far),
+        (level.name, level.bytes, level.bytes_per_s, far_weights, far_cache, far),
+    )  # fmt: skip
+    names = ("memory", "bytes", "bytes_per_s", "weights_bytes", "cache_bytes", "read_bytes")
+    return [dict(zip(names, row, strict=True)) | {"read_s": row[-1] / row[2]} for row in rows]
+
+
+def _far_bytes(step: StepEstimate, config: int) -> float:
+    """Traffic of a step in the second memory [bytes]."""
+    weights = np.ones(1) if step.node_weights is None else step.node_weights[:, config]
+    far = 0.0
+    for row, runs in enumerate(step.runs):
+        each = np.broadcast_to(np.asarray(step.op(row, config).far_bytes, float), weights.shape)
+        far += float(each @ weights) * float(runs)
+    return far
