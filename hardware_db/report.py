@@ -45,8 +45,8 @@ a device's share, at the lesser rate of the memory and of its link; `holds` says
 cache or both may lie there, `reached` which share of the rate is reached, where that is known.
 `--offload levels` places over both: the first memory takes what a decode step reads most often a
 byte, the second the rest (experts that few tokens reach, embeddings, the end of the cache), and
-each operator reads its shares at their bandwidths. More room or bandwidth never slows. Systems with SRAM
-alone (Groq 3) state one memory; none was announced for Rubin CPX.
+each operator reads its shares at their bandwidths. More room or bandwidth never slows. Systems
+with SRAM alone (Groq 3) state one memory; none was announced for Rubin CPX.
 
 A new system is one new file: state what you know, leave out what you do not. `include:` names a
 shipped system to start from; what follows then says what differs, and `null` takes a key away.

@@ -19,7 +19,9 @@ POWERS = {"batch": range(0, 13), "isl": range(8, 21)}
 limits = {"usable": usage.usable_bytes, "capacity": usage.capacity_bytes}
 second = resolved.system.second_memory
 if usage.second:
+    limits = {"first memory": usage.usable_bytes}
     limits[memory.BOTH] = usage.usable_bytes + usage.second.bytes
+usable = limits.get(memory.BOTH, usage.usable_bytes)
 EXPLANATION = f"""
 **Weights** are what each operator holds on the fullest device, in its number format.
 **KV cache** counts input + output tokens, rounded up to blocks of
@@ -41,17 +43,17 @@ if estimate.message():
 most_batch, most_input = cached.largest(setup)
 trained = resolved.model.max_context
 used = float(usage.total_bytes[0])
-free = max(limits.values()) - used if usage.second else usage.usable_bytes - used
+free = usable - used
 with st.grid(4, min_column_width=150):
     card(
         "In use",
         quantities.size(used),
-        f"{quantities.percent(used / usage.usable_bytes)} of the usable",
+        f"{quantities.percent(used / usable)} of the usable",
     )
     card(
         "Free" if free >= 0 else "Missing",
         quantities.size(abs(free)),
-        f"usable {quantities.size(limits.get(memory.BOTH, usage.usable_bytes))}",
+        f"usable {quantities.size(usable)}",
     )
     card(
         "Largest batch",
