@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from model_registry.architectures.bailing import bailing_moe
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import attention, decoder, feed_forward, layer_count
@@ -39,3 +40,9 @@ def dream(config: Config) -> ModelSpec:
     config.ignore("use_mrope", "use_sliding_window", "attention_bias", "sliding_window")
     layer = Layer((attention(config, qkv_bias=True), feed_forward(config)))
     return decoder(config, [layer] * layer_count(config))
+
+
+@architecture("llada2_moe")
+def llada2(config: Config) -> ModelSpec:
+    """LLaDA 2 (arXiv:2512.15745): Ling 2.0's layers, whose weights it started from."""
+    return bailing_moe(config)

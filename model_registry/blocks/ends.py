@@ -55,7 +55,8 @@ def _table(frame: DeviceFrame) -> Ops:
     spec, tp = frame.spec, np.asarray(frame.par.tp, dtype=float)
     where = frame.at("embedding")
     types, width = frame.types("embedding"), spec.embedding_dim or spec.hidden
-    table = embedding("embedding", frame.tokens, spec.vocabulary / tp, width, types, **where)
+    held = (spec.vocabulary + spec.table_rows) / tp
+    table = embedding("embedding", frame.tokens, held, width, types, **where)
     ops: list[Op] = [replace(table, weight_bytes=table.weight_bytes / tp)]
     if spec.draft:
         ops = [replace(table, weight_bytes=ops[0].weight_bytes, held_weight_bytes=0.0)]

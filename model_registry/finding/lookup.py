@@ -17,6 +17,7 @@ from genz_core.errors import LONGEST_NAME, UnknownModel, UnknownPrecision
 from genz_core.precision import FORMATS, canonical
 from model_registry.finding.catalog import ShippedModel, shipped_models
 from model_registry.finding.libraries import library_name
+from model_registry.finding.unshipped import reason_unshipped
 from model_registry.kinds import refuse_other_names
 
 Matched = Literal["name", "alias", "re-release", "fine-tune"]
@@ -324,4 +325,6 @@ def _unknown(name: str) -> UnknownModel:
         f"Give `{'hf:' + name.strip() if owned else 'hf:OWNER/NAME'}` to ask the Hugging Face hub, "
         "a config.json (--trace follows one of any type), or a name that `ridgeline models` lists."
     )
+    why = reason_unshipped(name)
+    hint = f"It does not ship: {why}. {hint}" if why else hint
     return UnknownModel("model", name, list(shipped_models()), hint)

@@ -45,7 +45,7 @@ def encoder_graph(
     stacks = [(replace(frame, layers=tuple(range(full))), 0)] if full else []
     if tower.window:
         stacks.append((replace(frame, layers=tuple(range(full, tower.layers))), tower.window))
-    behind = replace(frame, tokens=frame.tokens - frame.sequences * tower.class_tokens)
+    behind = _without(frame, tower.padding or tower.class_tokens)
     ops = (
         *before,
         *_patches(tower, frame),
@@ -56,12 +56,17 @@ def encoder_graph(
     return Graph(ops, tower.layers)
 
 
+def _without(frame: DeviceFrame, patches: int) -> DeviceFrame:
+    """The frame of what is left of its views without that many patches of each."""
+    return replace(frame, tokens=frame.tokens - frame.sequences * patches)
+
+
 def _patches(tower: VisionTower, frame: DeviceFrame) -> Ops:
     """Patch embedding, a convolution whose kernels do not overlap, and learned positions."""
     tokens, where = frame.tokens, frame.at("vision.patches")
     patch = gemm(
         "patch_embed",
-        tokens,
+        _without(frame, tower.blank or tower.class_tokens).tokens,
         tower.hidden,
         tower.patch,
         frame.types("vision"),
@@ -147,7 +152,14 @@ def _attention(tower: VisionTower, frame: DeviceFrame, window: int) -> Ops:
             cached=False,
             **where,
         ),
-        frame.linear("o_proj", "vision", tower.hidden, width, module=module, bias=tower.bias),
+        frame.linear(
+            "o_proj",
+            "vision",
+            tower.hidden,
+            width,
+            module=module,
+            bias=tower.bias and tower.output_bias,
+        ),
     )
 
 

@@ -153,8 +153,13 @@ def mllama(config: Config, text_hidden: int) -> VisionTower:
     outputs = config.integer("vision_output_dim", 7680)
     config.ignore("intermediate_layers_indices")
     by_tile = tiles * each * hidden * shapes + 2 * tiles * hidden * shapes
+    alone, together = (
+        config.integer("num_hidden_layers", 32),
+        config.integer("num_global_layers", 8),
+    )
+    gates, padding = 3 + 2 * together, -each % 8
     return VisionTower(
-        layers=config.integer("num_hidden_layers", 32) + config.integer("num_global_layers", 8),
+        layers=alone + together,
         hidden=hidden,
         heads=heads,
         head_dim=hidden // heads,
@@ -164,13 +169,16 @@ def mllama(config: Config, text_hidden: int) -> VisionTower:
         patches_per_token=1,
         patch_bias=False,
         qkv_bias=False,
+        output_bias=False,
         rope=False,
-        positions=each * hidden + by_tile,
+        positions=each * hidden + by_tile + gates,
         extra_norms=2,
         class_tokens=1,
+        blank=tiles * (1 + padding),
+        padding=tiles * padding,
         grid=ImageGrid(
             "fixed", patch, 1, side=side, most=tiles, class_patches=1, image_tokens=1,
-            across=True, padding=-each % 8,
+            across=True, padding=padding,
         ),
     )  # fmt: skip
 

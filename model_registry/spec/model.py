@@ -92,7 +92,8 @@ class ModelSpec:
     """A model, in terms that no family's config has to itself; a decoder unless `kind` differs.
 
     positions: rows of a learned position table, 0 for none.  embedding_dim: width of the token
-    table where a projection follows it (OPT-350M), 0 for the model's.  embedding_norm: a norm
+    table where a projection follows it (OPT-350M), 0 for the model's.  table_rows: rows of the
+    token table beyond those that the head scores.  embedding_norm: a norm
     right behind the table.  head_bias: of the LM head.  final_norm: before the head.
     mtp_layers: multi-token-prediction modules that the config announces; prediction: the layers
     of one.  They are no part of the decoder's graph, see `model_registry.drafts`.
@@ -121,6 +122,7 @@ class ModelSpec:
     max_context: int | None = None
     positions: int = 0
     embedding_dim: int = 0
+    table_rows: int = 0
     embedding_norm: bool = False
     head_bias: bool = False
     final_norm: bool = True

@@ -53,7 +53,7 @@ class VisionTower:
 
     patch: pixels of a patch over all channels and frames.  positions: elements of learned
     position tables.  norms: around a layer's blocks, as in `Layer`.  bias: of all its linear
-    layers; qkv_bias: False where queries, keys and values have none.
+    layers; qkv_bias, output_bias: False where those of attention have none.
      extra_norms: norms before and after the stack.  patches_per_token: patches that the
     language model takes for a token.
     grid: how images are cut, None where nobody described it.  window: patches that see each other
@@ -61,6 +61,8 @@ class VisionTower:
     front of the patches.  scales: learned vectors of a layer on its branches.  wide_norms: norms of
     queries and keys over all heads.  before: a stage whose output takes the place of patches,
     sixteen of which it joins; separators: learned elements between rows and views.
+    blank, padding: patches of a view that show no pixels, and that are not projected; 0 for
+    `class_tokens`.
     """
 
     layers: int
@@ -86,6 +88,9 @@ class VisionTower:
     class_tokens: int = 0
     scales: int = 0
     qkv_bias: bool = True
+    output_bias: bool = True
     before: SamStage | None = None
     separators: int = 0
     wide_norms: bool = False
+    blank: int = 0
+    padding: int = 0

@@ -53,6 +53,13 @@ def test_shipped_ones_have_their_published_size(name: str, published: float) -> 
     assert model.parameters == pytest.approx(published, rel=5e-3)
 
 
+def test_llada_2_passes_the_parameters_of_its_model_card() -> None:
+    """6.1 B of 100 B a token, model card of LLaDA2.0-flash; the table of tokens is counted too."""
+    model = model_registry.load("inclusionAI/LLaDA2.0-flash")
+    assert model_kind(model) == "diffusion"
+    assert model.active_parameters == pytest.approx(6.1e9, rel=0.01)
+
+
 def test_the_answer_takes_its_passes_and_the_first_block_its_share() -> None:
     one = genz_core.estimate(refined(64, 32), H100, Workload(1, 128, 128))
     each = one.decode.total_s[0]

@@ -1,5 +1,6 @@
 """Encoder-decoders: counted as transformers counts them, the encoder once, cross-attention kept."""
 
+import importlib
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +37,16 @@ TINY: dict[str, dict[str, Any]] = {
     "whisper": {**_BART, "num_mel_bins": 16, "max_source_positions": 20,
                 "max_target_positions": 12},
 }  # fmt: skip
+_GEMMA: dict[str, Any] = {
+    "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "head_dim": 12, "vocab_size": 320, "sliding_window": 64,
+}  # fmt: skip
+TINY["t5gemma"] = {
+    "encoder": _GEMMA,
+    "decoder": {**_GEMMA, "hidden_size": 48, "num_hidden_layers": 3},
+    "vocab_size": 320,
+    "is_encoder_decoder": True,
+}
 TOKENS = 20
 
 
@@ -64,7 +75,8 @@ def test_parameters_and_products_are_those_of_transformers(kind: str) -> None:
         source = {"input_features": torch.zeros(2, 16, 2 * TOKENS)}
     with FlopCounterMode(display=False) as prompt, torch.no_grad():
         first = theirs(**source, decoder_input_ids=torch.full((2, 1), 5), use_cache=True)
-    kept = {"encoder_outputs": (first.encoder_last_hidden_state,)}
+    made = importlib.import_module("transformers.modeling_outputs").BaseModelOutput
+    kept = {"encoder_outputs": made(last_hidden_state=first.encoder_last_hidden_state)}
     with FlopCounterMode(display=False) as later, torch.no_grad():
         theirs(
             **kept, decoder_input_ids=torch.full((2, 1), 6), past_key_values=first.past_key_values
@@ -78,7 +90,7 @@ def test_parameters_and_products_are_those_of_transformers(kind: str) -> None:
 @pytest.mark.parametrize(
     ("name", "published"),
     [("openai/whisper-large-v3", 1.54e9), ("google-t5/t5-large", 738e6),
-     ("facebook/bart-large", 406e6)],
+     ("facebook/bart-large", 406e6), ("google/t5gemma-9b-9b", 20_333_401_088)],
 )  # fmt: skip
 def test_shipped_ones_have_their_published_size(name: str, published: float) -> None:
     """Model cards: Whisper 1.54 B (its safetensors), T5-large 738 M, BART-large 406 M."""

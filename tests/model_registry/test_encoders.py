@@ -34,12 +34,18 @@ CLASSES = {
     "megatron-bert": ("MegatronBertForMaskedLM",),
     "ernie": ("ErnieForMaskedLM",),
     "data2vec-text": ("Data2VecTextForMaskedLM",),
+    "modernbert": ("ModernBertModel", "ModernBertForMaskedLM",
+                   "ModernBertForSequenceClassification", "ModernBertForTokenClassification",
+                   "ModernBertForQuestionAnswering", "ModernBertForMultipleChoice"),
 }  # fmt: skip
 CASES = [(kind, name) for kind, names in CLASSES.items() for name in names]
 
 
 def tiny(kind: str) -> dict[str, Any]:
     """A config of a type, under its own keys."""
+    if kind == "modernbert":
+        marks = ("pad", "bos", "eos", "cls", "sep")
+        return {"model_type": kind, **TINY, **{f"{mark}_token_id": 0 for mark in marks}}
     if kind != "distilbert":
         return {"model_type": kind, **TINY}
     return {"model_type": kind, "dim": 64, "n_layers": 3, "n_heads": 4, "hidden_dim": 96,
@@ -70,13 +76,15 @@ def test_an_encoder_has_the_parameters_of_the_class_that_its_config_names(
 
 @pytest.mark.parametrize(
     ("kind", "name"), [("bert", "BertModel"), ("bert", "BertForMaskedLM"),
-                       ("xlm-roberta", "XLMRobertaForSequenceClassification")],
+                       ("xlm-roberta", "XLMRobertaForSequenceClassification"),
+                       ("modernbert", "ModernBertForMaskedLM"),
+                       ("modernbert", "ModernBertForSequenceClassification")],
 )  # fmt: skip
 def test_the_products_of_an_encoder_are_those_that_torch_counts(kind: str, name: str) -> None:
     torch = pytest.importorskip("torch")
     from torch.utils.flop_counter import FlopCounterMode
 
-    config = {"model_type": kind, **TINY}
+    config = tiny(kind)
     made = transformers_model(config, name, "cpu")
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         made(input_ids=torch.full((2, 24), 5))
@@ -98,10 +106,22 @@ def products(model: Any, step: Step) -> float:
 
 @pytest.mark.parametrize(
     ("name", "published"),
-    [("BAAI/bge-m3", 567_754_752), ("BAAI/bge-large-en-v1.5", 335_141_888)],
+    [
+        ("BAAI/bge-m3", 567_754_752),
+        ("BAAI/bge-large-en-v1.5", 335_141_888),
+        ("answerdotai/ModernBERT-base", 149_655_232),
+        ("google/embeddinggemma-300m", 302_863_104),
+    ],
 )
 def test_shipped_encoders_have_the_parameters_of_their_weights(name: str, published: int) -> None:
     assert model_registry.load(name).parameters == published
+
+
+def test_modernbert_sees_all_in_every_third_layer_and_its_neighbours_in_the_others() -> None:
+    config = {"model_type": "modernbert", **TINY, "local_attention": 8}
+    ops = model_registry.load(config).graph(Step.prefill(1.0, 32.0), Parallelism()).ops
+    pairs = sorted((op.count, float(op.dims["pairs"])) for op in ops if op.kind == "attention")
+    assert pairs == [(1, 1024.0), (2, float(mutual_pairs(32, 9)))]
 
 
 def test_a_pair_is_seen_from_both_sides_inside_a_window() -> None:

@@ -193,6 +193,45 @@ def test_an_image_beside_the_prompt_is_attended_to_in_every_step() -> None:
     assert float(ops["cross_kv_proj"].flops) == 0
 
 
+def test_an_image_beside_the_prompt_has_the_products_that_torch_counts() -> None:
+    """Llama 3.2 Vision, tiny; torch also makes the mask of its tiles by a product."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers", minversion="5.0")
+    from torch.utils.flop_counter import FlopCounterMode
+
+    marks = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    eyes = {**MLLAMA["vision_config"], "image_size": 56,
+            "intermediate_layers_indices": [0, 1, 2, 3, 4]}  # fmt: skip
+    config = {**MLLAMA, "text_config": {**MLLAMA["text_config"], **marks}, "vision_config": eyes}
+    settings = transformers.AutoConfig.for_model(**config, image_token_index=310)
+    theirs = transformers.MllamaForConditionalGeneration._from_config(
+        settings, attn_implementation="eager"
+    ).eval()
+    tokens, tiles, padded = 12, 4, 4 * 24
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        theirs(
+            input_ids=torch.full((1, tokens), 5),
+            pixel_values=torch.zeros(1, 1, tiles, 3, 56, 56),
+            aspect_ratio_ids=torch.tensor([[8]]),
+            aspect_ratio_mask=torch.ones(1, 1, tiles, dtype=torch.long),
+            cross_attention_mask=torch.ones(1, tokens, 1, tiles),
+            logits_to_keep=1,
+        )
+    model = with_images(config, 1, 56, 56)
+    unseen = tokens * (tokens - 1) / 2 * 4 * 4 * 16 * 2
+    ours = products(model, Step.prefill(1.0, float(tokens)))
+    assert ours + unseen + 2 * padded**2 == counter.get_total_flops()
+    counted = sum(p.numel() for p in theirs.parameters())
+    assert model.parameters + model.vision_parameters == counted
+
+
+def test_llama_3_2_vision_has_the_parameters_of_its_weights() -> None:
+    """Hugging Face hub, safetensors parameter count of Llama-3.2-11B-Vision-Instruct."""
+    model = model_registry.load("meta-llama/Llama-3.2-11B-Vision-Instruct")
+    assert isinstance(model, DescribedModel)
+    assert model.parameters + model.vision_parameters == 10_670_220_835
+
+
 def test_layers_that_attend_to_an_image_alone_rest_without_one_and_stay_in_memory() -> None:
     model = with_images(MLLAMA, 0)
     ops = model.graph(Step.prefill(1.0, 16.0), Parallelism()).ops

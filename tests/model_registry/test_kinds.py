@@ -116,7 +116,7 @@ def test_a_damaged_config_is_read_or_refused_in_a_sentence(damage: dict[str, Any
         ("openai/whisper-tiny.en", "encoder-decoder"),
         ("facebook/bart-base", "encoder-decoder"),
         ("google/flan-t5-xl", "encoder-decoder"),
-        ("google/t5gemma-9b-9b", "encoder-decoder"),
+        ("google/madlad400-3b-mt", "encoder-decoder"),
         ("microsoft/deberta-v3-large", "encoder-only"),
         ("FacebookAI/roberta-base", "encoder-only"),
         ("inclusionAI/LLaDA2.0-mini", "diffusion language model"),

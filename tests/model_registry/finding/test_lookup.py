@@ -79,7 +79,7 @@ ANOTHER_ARCHITECTURE = [
     "mistralai/Mistral-Small-2501",
     "llava-hf/llava-v1.6-mistral-7b-hf",
     "Skywork/Skywork-Reward-Llama-3.1-8B",
-    "meta-llama/Llama-3.2-11B-Vision-Instruct",
+    "meta-llama/Llama-3.2-12B-Vision-Instruct",
     "nvidia/Llama-3.1-Minitron-4B-Width-Base",
     "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B",
     "llama",

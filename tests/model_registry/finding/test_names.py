@@ -69,6 +69,38 @@ def test_a_name_that_does_not_ship_says_how_to_get_it() -> None:
         resolve_name("someone/new-9B")
 
 
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("BlinkDL/rwkv7-g1", "checkpoints of several sizes"),
+        ("Qwen/Qwen3.7-27B", "no checkpoint of Qwen3.7"),
+        ("tencent/HY-2.0", "no checkpoint of HY 2.0"),
+        ("zai-org/GLM-6", "no config.json of GLM-6"),
+    ],
+)
+def test_a_name_that_people_ask_for_says_why_it_does_not_ship(name: str, why: str) -> None:
+    with pytest.raises(UnknownModel, match=f"does not ship: .*{why}.*`hf:{name}`"):
+        resolve_name(name)
+
+
+#: Spellings of models whose architecture is not that of the name's plainest reading.
+MEANT = {
+    "meta-llama/Llama-3.2-11B-Vision": "meta-llama/Llama-3.2-11B-Vision-Instruct",
+    "answerdotai/ModernBERT-large": "answerdotai/ModernBERT-large",
+    "google/t5gemma-9b-9b": "google/t5gemma-9b-9b-prefixlm",
+    "RWKV/RWKV7-Goose-World3-2.9B-HF": "fla-hub/rwkv7-2.9B-world",
+    "Qwen/Qwen3.8-Max": "Qwen/Qwen3.8-2.4T-A95B",
+    "Qwen/Qwen3.8-27B": "Qwen/Qwen3.6-27B",
+    "inclusionAI/LLaDA2.0-flash": "inclusionAI/LLaDA2.0-flash",
+    "nvidia/Llama-3_1-Nemotron-Ultra-253B-v1": "nvidia/Llama-3_1-Nemotron-Ultra-253B-v1",
+}
+
+
+@pytest.mark.parametrize("name", MEANT)
+def test_a_name_of_a_model_of_its_own_shape_is_no_other(name: str) -> None:
+    assert resolve_name(name).id == MEANT[name]
+
+
 def test_a_list_of_names_is_answered_name_by_name() -> None:
-    rows = answers(["Qwen/Qwen3-8B", "google/t5gemma-9b-9b", "someone/new-9B"])
+    rows = answers(["Qwen/Qwen3-8B", "microsoft/deberta-v3-large", "someone/new-9B"])
     assert [row[1] for row in rows] == ["resolved", "another kind", "unknown"]
