@@ -15,6 +15,7 @@ from app.scenario.inputs import SIZE, sound_seconds
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.scenario.summary import parts_of, step_of
+from app.scenario.system_facts import peak_words
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core import Estimate
@@ -110,7 +111,7 @@ def formulas(setup: Setup, resolved: Resolved, estimate: Estimate) -> str:
         f"**Memory per device** = {memory} = {quantities.size(float(m.total_bytes[0]))}; "
         f"the engine may take {fraction} of {quantities.size(m.capacity_bytes)}",
         "**Bound** of an operator = max(FLOPs / dense peak, bytes / memory bandwidth, "
-        "message / link bandwidth): no real run is faster. "
+        f"message / link bandwidth): no real run is faster. {peak_words(resolved.system)} "
         "**Predicted** adds what kernels reach, launches and the host.",
     ]
     return "\n\n".join(lines)

@@ -6,7 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 import hardware_db
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.types import System
 from hardware_db import SystemRecord
 
 
@@ -58,7 +59,9 @@ def si_facts(slug: str) -> dict[str, Any]:
         "l2_bytes": system.l2_bytes,
         "units": system.compute_units,
         "clock_hz": system.clock_hz,
+        "boost_factor": system.boost_factor,
         "tdp_w": system.tdp_w,
+        "latency_constants": system.latency.note if system.latency else "",
         "price_usd_per_hour": system.price_usd_per_hour,
         "prices": {
             market: {"usd_per_hour": price.value, "date": price.date.isoformat()}
@@ -77,6 +80,34 @@ def si_facts(slug: str) -> dict[str, Any]:
             for link in system.links
         ],
     }
+
+
+def peak_words(system: System) -> str:
+    """Which clock the bound takes, in words: the rated one, or a higher one that is known."""
+    if _peaks_measured(system.slug):
+        return "Peaks were measured on this device."
+    if system.boost_factor == 1.0:
+        return "Peaks are rated: the bound takes no higher clock, as no source gives one."
+    return (
+        f"Bounds take {system.boost_factor:.4g} times the rated peaks, by the highest clock that "
+        "is known; predictions take the rated ones."
+    )
+
+
+def _peaks_measured(slug: str) -> bool:
+    try:
+        peaks = hardware_db.facts(slug).peak_dense_tflops
+    except RidgelineError:  # of a definition that is no file
+        return False
+    return any(fact.kind == "measured" for fact in peaks.values())
+
+
+def latency_words(system: System) -> str:
+    """Whose constants price a system's kernels, in words."""
+    if system.latency is None:
+        return "Kernels are priced by the engine's own constants."
+    note = system.latency.note
+    return f"Kernels: {note}."
 
 
 def sourced_facts(name: str) -> dict[str, Any]:

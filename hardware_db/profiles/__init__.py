@@ -20,6 +20,7 @@ from hardware_db.own_files import OwnFiles, read_all, read_text
 from hardware_db.profile_schema import FittedProfile, combine, fitted_profile, layered, read
 from hardware_db.profiles.trees import MeasuredTrees
 from hardware_db.profiles.typical import for_device
+from hardware_db.tables import table
 
 FOLDER = Path(__file__).parent
 NARROW, WIDE, RESIDUALS = "default_narrow", "default_wide", "residuals"
@@ -34,9 +35,11 @@ def load_profile(system: System, fitted: FittedProfile | None = None) -> Latency
     """The latency profile of a system, complete: every class and format has constants.
 
     A measured system uses its own fits; a sibling (same family) the typical constants of its
-    family with its own datasheet; any other system typical constants by the width of its memory.
+    family with its own datasheet; a system of an unmeasured family inherits those of the families
+    next to it (`kin.csv`), any other typical constants by the width of its memory.
     Classes and formats that a measured profile lacks come from its family, then from the typical
-    constants; each entry of `fits` states its tier.
+    constants; each entry of `fits` states its tier: inherited ones are no better known than
+    typical ones.
 
     fitted: a profile of this system that stands before those of its slug.
     """
@@ -49,13 +52,14 @@ def load_profile(system: System, fitted: FittedProfile | None = None) -> Latency
     ]
     relatives = [_of_family(system.family, family)] if family else []
     typical = typical_profile(system)
+    inherited = [] if own or relatives else _inherited(system.family)
     if own:
         note = f"fitted on measurements of this device ({own[0].name})"
     elif relatives:
         note = "fitted on its family: " + ", ".join(profile.name for profile in family)
     else:
-        note = "typical constants: no device of its family was measured"
-    layers = [*own, *relatives]
+        note = _inheritance(system, inherited)
+    layers = [*own, *relatives, *inherited]
     if _over_host(system):
         layers = [_without(profile, "collective") for profile in layers]
     profile = layered(system.slug, [*layers, typical], note)
@@ -85,6 +89,31 @@ _FAMILIES: ByIdentity[FittedProfile] = ByIdentity(32)
 def _of_family(name: str, members: Sequence[FittedProfile]) -> FittedProfile:
     """The typical profile of measured members of a family."""
     return _FAMILIES.get(lambda: combine(members, f"{name} family", "sibling"), *members)
+
+
+def _inherited(family: str) -> list[FittedProfile]:
+    """The constants of the measured families next to one that was not; none where none is near."""
+    near = next((row["nearest"].split() for row in table("profiles", "kin")
+                 if row["family"] == family), [])  # fmt: skip
+    members = [profile for profile in measured_profiles() if profile.family in near]
+    if not members:
+        return []
+    return [_KIN.get(lambda: combine(members, " and ".join(near), "default"), *members)]
+
+
+_KIN: ByIdentity[FittedProfile] = ByIdentity(16)
+
+
+def _inheritance(system: System, inherited: Sequence[FittedProfile]) -> str:
+    """Where the constants of a family that was not measured come from, in words."""
+    typical = "typical constants of all measured families, by memory bandwidth per unit and clock"
+    if not inherited:
+        return f"no device of family {system.family} was measured; inherited from {typical}"
+    classes = ", ".join(sorted({operator for operator, _ in inherited[0].parameters}))
+    return (
+        f"no device of family {system.family} was measured; {classes} inherited from "
+        f"{inherited[0].name}, others from {typical}"
+    )
 
 
 def _over_host(system: System) -> bool:

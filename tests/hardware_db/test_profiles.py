@@ -1,9 +1,13 @@
+from dataclasses import asdict
+
+import numpy as np
 import pytest
 import yaml
 
 import hardware_db
 from genz_core.errors import InvalidValue
 from genz_core.latency.device import Device
+from genz_core.latency.measured_operators import OperatorPoints, price_s
 from genz_core.latency.parameters import CLASSES, GemmParameters
 from genz_core.types import System
 from hardware_db import profile_schema
@@ -92,10 +96,10 @@ def test_a_profile_that_does_not_fit_is_refused_with_the_reason(tmp_path, change
         profile_schema.read(path, "measured")
 
 
-def test_nineteen_devices_of_nine_families_were_measured():
+def test_twenty_devices_of_ten_families_were_measured():
     profiles = measured_profiles()
-    assert len(profiles) == 19
-    assert len({profile.family for profile in profiles}) == 9
+    assert len(profiles) == 20
+    assert len({profile.family for profile in profiles}) == 10
 
 
 def mean_error(slug, operator):
@@ -211,3 +215,29 @@ def test_error_bars_made_without_a_device_still_cover_it():
 
 def test_the_page_of_errors_is_the_one_that_the_committed_table_gives():
     assert (FOLDER / "README.md").read_text(encoding="utf-8") == page(operator_validation())
+
+
+def test_an_unmeasured_family_inherits_from_the_one_next_to_it_and_says_so():
+    chip = hardware_db.load("tpu-v6e")
+    assert "gemm, pointwise inherited from tpu-v7" in chip.latency.note
+    measured = hardware_db.load("tpu-v7").latency
+    inherited, own = (profile.constants("gemm", "bf16") for profile in (chip.latency, measured))
+    assert asdict(inherited) == pytest.approx(asdict(own))
+    assert chip.latency.tier == chip.latency.fit("gemm", "bf16").tier == "default"
+    assert measured.fit("gemm", "bf16").tier == "measured" and measured.tier == "default"
+
+
+@pytest.mark.parametrize("slug", ["m4-max-40core", "gaudi3", "trainium2", "inferentia2"])
+def test_a_family_without_neighbours_inherits_typical_constants_and_says_so(slug):
+    profile = hardware_db.load(slug).latency
+    assert profile.tier == "default"
+    assert "inherited from typical constants of all measured families" in profile.note
+
+
+def test_the_one_measured_product_of_a_tpu_v6e_is_priced_by_the_next_generation():
+    """AI-Hypercomputer/tpu-recipes c8cfe2f (Apache-2.0): 8192^3 in bf16, 1.329 ms on the device;
+    it fitted nothing."""
+    sizes = dict.fromkeys("mnk", np.array([8192.0]))
+    chip = hardware_db.load("tpu-v6e")
+    seconds = price_s(OperatorPoints("gemm", "bf16", sizes, np.array([1.329e-3])), chip)
+    assert seconds[0] == pytest.approx(1.329e-3, rel=0.25)

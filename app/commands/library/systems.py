@@ -24,7 +24,8 @@ def systems(
     json: Json = False,
     format_: Form = TableFormat.text,
 ) -> None:
-    from app.scenario.system_facts import listed, sourced_facts
+    import hardware_db
+    from app.scenario.system_facts import latency_words, listed, peak_words, sourced_facts
     from app.wording.tables import render, to_json
 
     chosen = table_format(format_, json)
@@ -39,6 +40,8 @@ def systems(
         else:
             typer.echo(f"{record['name']} ({record['slug']})\n")
             typer.echo(render(figures, chosen))
+            system = hardware_db.load(record["slug"])
+            typer.echo(f"\n{peak_words(system)}\n{latency_words(system)}")
         return
     wanted = listed(vendor, kind, find)
     typer.echo(

@@ -8,6 +8,7 @@ import streamlit as st
 import hardware_db
 from app.charts import hardware
 from app.dashboard import export, library_tables, own_definitions, sidebar
+from app.scenario.system_facts import latency_words, peak_words
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 
@@ -79,6 +80,7 @@ with right:
     )
     if systems[name].links:
         st.caption(f"Wired: {plain(library_tables.wiring_words(systems[name]))}.")
+    st.caption(f"{peak_words(systems[name])} {plain(latency_words(systems[name]))}")
     notes = systems[name].assumptions
     if notes:
         st.caption("Assumed, where the datasheet says nothing:")
