@@ -42,7 +42,10 @@ def joules_per_token(system: System, devices: Num, tokens_per_s: Num) -> Array |
     """
     if system.tdp_w is None:
         return None
-    return system.tdp_w * np.asarray(devices, dtype=float) / np.asarray(tokens_per_s, dtype=float)
+    energy_j: Array = (
+        system.tdp_w * np.asarray(devices, dtype=float) / np.asarray(tokens_per_s, dtype=float)
+    )
+    return energy_j
 
 
 # ------------------------------------------------------------------------------- owning

@@ -186,7 +186,8 @@ def activations_bytes(graph: Graph, size: int) -> Array:
     operands = _column(graph, "input_bytes", size) + _column(graph, "output_bytes", size)
     stream = [row for row, op in enumerate(graph.ops) if op.kind == "norm"]
     residual = operands[stream].max(0) / 2.0 if stream else 0.0
-    return operands.max(0) + residual
+    held_bytes: Array = operands.max(0) + residual
+    return held_bytes
 
 
 def max_batch(

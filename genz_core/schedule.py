@@ -153,7 +153,8 @@ def summed(step: StepEstimate, weights: Array) -> StepEstimate:
 
     def added(values: Array) -> Array:
         split = values.reshape(*values.shape[:-1], *weights.shape)
-        return np.einsum("...kc,kc->...c", split, weights)
+        over_nodes: Array = np.einsum("...kc,kc->...c", split, weights)
+        return over_nodes
 
     changes: dict[str, Any] = {name: added(getattr(step, name)) for name in BY_CONFIG}
     return replace(step, **changes, node_weights=weights)
@@ -259,7 +260,8 @@ def _schedule_s(way: _Way, through: Array, stage: Array, *, follows: bool) -> Ar
     one and for a small one.
     """
     work = way.larger * stage[0] + (way.parts - way.larger) * stage[1]
-    return np.maximum(through, work) if follows else through + work - stage[0]
+    schedule_s: Array = np.maximum(through, work) if follows else through + work - stage[0]
+    return schedule_s
 
 
 def as_batches(

@@ -151,7 +151,8 @@ class StepEstimate:
     @property
     def total_s(self) -> Array:
         """Expected latency of the step, [configs]: operators, pipeline wait and host."""
-        return self.operators_s.sum(0) + self.pipeline_s + self.host_s
+        total_s: Array = self.operators_s.sum(0) + self.pipeline_s + self.host_s
+        return total_s
 
     @property
     def bound_total_s(self) -> Array:
@@ -183,7 +184,8 @@ class StepEstimate:
         each = stack((pricer.launch_s(op) for op in self.graph.ops), nodes * self.configs)
         if weights is None:
             return each
-        return np.einsum("okc,kc->oc", each.reshape(len(each), nodes, -1), weights)
+        launch_s: Array = np.einsum("okc,kc->oc", each.reshape(len(each), nodes, -1), weights)
+        return launch_s
 
     def bounds(self, config: int = 0) -> list[str]:
         """What most of each operator's time goes to in one configuration, [ops]: a resource, with

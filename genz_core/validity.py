@@ -172,7 +172,8 @@ def _unsound(numbers: Mapping[str, Array]) -> Mask:
     least = np.array([[0.0 if name in _MAY_BE_ZERO else 1.0] for name in numbers])
     fraction = np.array([[name == "expert_imbalance"] for name in numbers])
     whole = (values == np.floor(values)) | fraction
-    return ~(np.isfinite(values) & (values >= least) & whole)
+    unsound: Mask = ~(np.isfinite(values) & (values >= least) & whole)
+    return unsound
 
 
 def _size_complaint(numbers: Mapping[str, Array], at: int, batch_is: str) -> str:

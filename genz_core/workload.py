@@ -73,7 +73,8 @@ class Estimate:
     @property
     def valid(self) -> NDArray[np.bool_]:
         """Whether each configuration has times: it can run, or does not fit."""
-        return (self.status == "ok") | (self.status == OUT_OF_MEMORY)
+        timed: NDArray[np.bool_] = (self.status == "ok") | (self.status == OUT_OF_MEMORY)
+        return timed
 
     def message(self, config: int = 0) -> str:
         """Sentence behind a configuration's reason code; "" where it is "ok"."""

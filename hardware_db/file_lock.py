@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+if sys.platform == "win32":
     import msvcrt
+else:
+    import fcntl
 
 _ASK_S = 0.05
 
@@ -25,10 +25,10 @@ def try_lock(path: Path) -> IO[bytes] | None:
     """
     opened = path.open("ab")
     try:
-        if fcntl is not None:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if sys.platform == "win32":
+            msvcrt.locking(opened.fileno(), msvcrt.LK_NBLCK, 1)
         else:
-            msvcrt.locking(opened.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         opened.close()
         return None

@@ -8,7 +8,7 @@ keys are refused.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -18,7 +18,10 @@ MAX_BYTES = 256 * 2**10
 MAX_DEPTH = 12
 MAX_NODES = 20_000
 
-_SafeLoader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+if TYPE_CHECKING:
+    from yaml import SafeLoader as _SafeLoader
+else:
+    _SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _StrictLoader(_SafeLoader):

@@ -143,7 +143,8 @@ def _least_area(m: Array, n: Array, units: float, least_rows: int) -> Array:
     one_wave = rows * columns
     area = np.ceil(m / rows) * np.ceil(n / columns) * (one_wave / units)
     if m.size <= _FEW:
-        return np.maximum(area * _SPLITS[:, None, None], one_wave).min(axis=1)
+        least: Array = np.maximum(area * _SPLITS[:, None, None], one_wave).min(axis=1)
+        return least
     return np.stack([np.maximum(area * split, one_wave).min(axis=0) for split in _SPLITS])
 
 

@@ -100,7 +100,8 @@ class Stages:
         best = np.argmin(time, axis=0)[None]
 
         def taken(times: Array) -> Array:
-            return np.take_along_axis(np.broadcast_to(times, time.shape), best, axis=0)[0]
+            of_best: Array = np.take_along_axis(np.broadcast_to(times, time.shape), best, axis=0)[0]
+            return of_best
 
         stages = {name: taken(times) for name, times in self.side_by_side.items()}
         of_way = {name: taken(times) for name, times in self.of_way.items()}

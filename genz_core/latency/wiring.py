@@ -95,7 +95,8 @@ def _uplink_load(operation: str, group: Array, stride: Array, wiring: Topology) 
         return np.asarray(narrow * outside)
     if operation == "send_recv":
         crossings = np.ceil(group / inside) - 1.0
-        return group - 1.0 + crossings * np.maximum(detour * narrow / inside - 1.0, 0.0)
+        load: Array = group - 1.0 + crossings * np.maximum(detour * narrow / inside - 1.0, 0.0)
+        return load
     times = 2.0 if operation == "all_reduce" else 1.0
     return np.asarray(times * detour * narrow * outside / inside)
 

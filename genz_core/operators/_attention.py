@@ -22,7 +22,8 @@ def attended_pairs(new_tokens: Num, cached_tokens: Num, window: Num = 0.0) -> Nu
     n, c = np.asarray(new_tokens, dtype=float), np.asarray(cached_tokens, dtype=float)
     w = np.asarray(window, dtype=float)
     growing = np.where(w > 0, np.clip(w - c, 0.0, n), n)  # queries that still see everything
-    return growing * c + growing * (growing + 1.0) / 2.0 + (n - growing) * w
+    pairs: Num = growing * c + growing * (growing + 1.0) / 2.0 + (n - growing) * w
+    return pairs
 
 
 def mutual_pairs(tokens: Num, window: Num = 0.0) -> Num:
@@ -32,7 +33,8 @@ def mutual_pairs(tokens: Num, window: Num = 0.0) -> Num:
     """
     n, w = np.asarray(tokens, dtype=float), np.asarray(window, dtype=float)
     side = np.minimum((w - 1.0) / 2.0, np.maximum(n - 1.0, 0.0))
-    return np.where(w > 0, n + 2.0 * side * n - side * (side + 1.0), n * n)
+    pairs: Num = np.where(w > 0, n + 2.0 * side * n - side * (side + 1.0), n * n)
+    return pairs
 
 
 def kept_tokens(tokens: Num, window: Num = 0.0) -> Num:

@@ -19,7 +19,8 @@ def activated_experts(experts: Num, top_k: Num, tokens: Num) -> Num:
     Numbers or arrays [configs] that broadcast.
     """
     e, k = np.asarray(experts, dtype=float), np.asarray(top_k, dtype=float)
-    return e * (1.0 - np.power(1.0 - np.minimum(k / e, 1.0), tokens))
+    activated: Num = e * (1.0 - np.power(1.0 - np.minimum(k / e, 1.0), tokens))
+    return activated
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,4 +155,5 @@ def _root(beyond: Callable[[Array], Array], low: Array, high: Array) -> Array:
         below, above = values[at - 1, places], values[at, places]
         spaced = np.linspace
     share = np.clip(-below / np.maximum(above - below, 1e-300), 0.0, 1.0)
-    return low + share * (high - low)
+    root: Array = low + share * (high - low)
+    return root

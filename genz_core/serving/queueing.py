@@ -94,7 +94,8 @@ class Batching:
 
     def prompts(self, decodes: Array) -> Array:
         """Prompts that enter with a step of a lane of a rank, p."""
-        return decodes * self.others / (np.maximum(self.steps - 1.0, 1e-9) * self.lanes)
+        prompts: Array = decodes * self.others / (np.maximum(self.steps - 1.0, 1e-9) * self.lanes)
+        return prompts
 
     def _mixed_cycle_s(self, decodes: Array, prompts: Array) -> Array:
         """Mean cycle where each step of a lane meets Poisson many prompts [s]."""
@@ -113,7 +114,8 @@ class Batching:
         mean = plain_stage + share * (full_stage - plain_stage)
         with_prompt = np.maximum(full, full_stage + (self.lanes - 1) * mean)
         without = np.maximum(plain, plain_stage + (self.lanes - 1) * mean)
-        return without + share * (with_prompt - without)
+        cycle_s: Array = without + share * (with_prompt - without)
+        return cycle_s
 
     def clump_steps(self) -> Array:
         """Steps of a request's life that prompts come in, at most all of its own.
@@ -125,7 +127,8 @@ class Batching:
         spread = np.maximum(self.steps_spread, _JITTER * self.steps)
         walked = spread * np.sqrt((self.waves or _WAVES) / 2.0)
         reading = self.admitted * self.isl / self.room(self.admitted) / self.lanes
-        return np.minimum(np.maximum(reading, 1.0) + walked, np.maximum(self.steps, 1.0))
+        clump: Array = np.minimum(np.maximum(reading, 1.0) + walked, np.maximum(self.steps, 1.0))
+        return clump
 
     def mean_cycle_s(self, decodes: Array, clump: Array) -> Array:
         """Mean time between two steps of a request that decodes [s].

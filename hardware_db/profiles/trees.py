@@ -83,4 +83,4 @@ def _depth(left: NDArray[np.intp], right: NDArray[np.intp]) -> int:
         after[trees, left[trees, at]] = True
         after[trees, right[trees, at]] = True
         reached = after
-    return left.shape[1]
+    return int(left.shape[1])

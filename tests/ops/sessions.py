@@ -159,14 +159,16 @@ def _table(
     return render(rows, TableFormat.markdown)
 
 
-def written(document: str, text: str, path: str) -> str:
+def written(
+    document: str, text: str, path: str, marker: str = MARKER, heading: str = HEADING
+) -> str:
     """A document with the text behind its marker, which is added at the end where it is missing.
 
     path: of the document, as the marker names it.
     """
-    marker = MARKER.format(path)
+    marker = marker.format(path)
     if marker not in document:
-        document = f"{document.rstrip()}\n\n{HEADING}\n\n{marker}\n".lstrip()
+        document = f"{document.rstrip()}\n\n{heading}\n\n{marker}\n".lstrip()
     head, _, rest = document.partition(marker)
     after = rest.find("\n## ")
     return f"{head}{marker}\n\n{text}\n{rest[after:] if after >= 0 else ''}"

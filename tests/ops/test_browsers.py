@@ -1,0 +1,29 @@
+"""Five real browsers on one server: nobody sees an error (run with -m slow)."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.browser.conftest import chromium
+from tests.dashboards import served
+from tests.ops.browsers import Soak, section, soak
+
+
+@pytest.mark.slow
+def test_five_browsers_use_a_shared_dashboard_without_an_error(tmp_path: Path):
+    pytest.importorskip("playwright.async_api")
+    if chromium() is None:
+        pytest.skip("no Chromium or Chrome on this machine")
+    with served(tmp_path, "--shared") as server:
+        result = soak(server, 5, 1.0)
+    assert result.errors == []
+    kinds = [kind for kind, _ in result.waits]
+    assert kinds.count("open") == 5 and kinds.count("page") >= 5
+    assert result.first_bytes > 0 and result.last_bytes < 2 * result.first_bytes
+
+
+def test_the_result_of_browsers_counts_their_errors_and_growth():
+    waits = [("open", 2.0), ("page", 0.5), ("page", 0.5), ("choice", 0.1)]
+    text = section(Soak(2, 3.0, waits, ["script: x"], 100_000_000, 110_000_000))
+    assert "2 Chromiums for 3 min" in text and "4 actions" in text
+    assert "(+10%)" in text and text.endswith("1 error.")
