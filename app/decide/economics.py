@@ -17,14 +17,13 @@ from genz_core import Workload, economics
 from genz_core.economics import Ownership, PowerModel
 from genz_core.errors import InvalidValue
 from genz_core.model_kinds import check_generates
-from genz_core.types import Array
+from genz_core.types import Array, System
+from hardware_db.site_power import site_power
 
 #: What each input is unless said, and what that rests on.  Prices of devices, of an API and of
 #: carbon have no default: they are the user's to state.
 ASSUMED: Mapping[str, str] = {
     "lifetime": "assumed: 4 years",
-    "pue": "1.58, average of sites in 2023: Uptime Institute, https://intelligence."
-    "uptimeinstitute.com/resource/large-data-centers-are-mostly-more-efficient-analysis-confirms",
     "electricity": "assumed: $0.10 a kWh",
     "power": "assumed: idle at 25 % of the design power; of the rest 60 % goes with arithmetic, "
     "35 % with memory, 5 % with links",
@@ -54,6 +53,7 @@ class Terms:
     0 for none.  peak_rate: arrivals in the busiest hour [1/s], 0 for what one replica sustains.
     day: shares of that by hour.  carbon_g_per_kwh: of the grid, 0 where not stated.
     power_w: measured of a device, 0 for the model.  measured_by: the run that did, "" for the user.
+    host_w, network_w: of a device, None for `hardware_db.site_power`; pue likewise.
     """
 
     rent_usd_per_hour: float = 0.0
@@ -61,7 +61,9 @@ class Terms:
     lifetime_years: float = 4.0
     interest: float = 0.0
     opex: float = 0.0
-    pue: float = 1.58
+    pue: float | None = None
+    host_w: float | None = None
+    network_w: float | None = None
     electricity_usd_per_kwh: float = 0.10
     cached: float = 0.5
     api_in: float = 0.0
@@ -79,10 +81,12 @@ class Terms:
         if not max(self.day) > 0.0:
             raise InvalidValue("the day has no load: give an hour a share above 0")
         for name in ("rent_usd_per_hour", "capex_usd", "api_in", "api_out", "peak_rate",
-                     "carbon_g_per_kwh", "power_w"):  # fmt: skip
-            value = getattr(self, name)
+                     "carbon_g_per_kwh", "power_w", "host_w", "network_w"):  # fmt: skip
+            value = getattr(self, name) or 0.0
             if not (math.isfinite(value) and value >= 0.0):
                 raise InvalidValue(f"{name} = {value:g}: give a number from 0 on")
+        if self.pue is not None and not (math.isfinite(self.pue) and self.pue >= 1.0):
+            raise InvalidValue(f"pue = {self.pue:g}: give a number from 1 on")
         if not 0.0 <= self.cached <= 1.0:
             raise InvalidValue(f"cached = {self.cached:g}: give a share from 0 to 1")
 
@@ -181,6 +185,32 @@ def power_w(operation: Operation, terms: Terms) -> float:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Host and network of a device [W], the site over all of it; words: what each rests on."""
+
+    host_w: float
+    network_w: float
+    pue: float
+    words: Mapping[str, str]
+
+    def device_w(self, watts: float) -> float:
+        """Power of a device with its shares of host and network [W]."""
+        return watts + self.host_w + self.network_w
+
+
+def beside(system: System, terms: Terms) -> Beside:
+    """The figures that the terms state, else those of the system."""
+    stated = site_power(system)
+    values, words = {}, {}
+    for name in ("host_w", "network_w", "pue"):
+        figure, own = getattr(stated, name), getattr(terms, name)
+        values[name] = figure.value if own is None else own
+        same = own is None or own == figure.value
+        words[name] = str(figure) if same else "stated by the user"
+    return Beside(**values, words=words)
+
+
 def hourly_usd(resolved: Resolved, operation: Operation, terms: Terms) -> dict[str, float]:
     """Cost of a device an hour by way of having it: "rented", "owned"; what is priced alone."""
     found = {}
@@ -188,12 +218,14 @@ def hourly_usd(resolved: Resolved, operation: Operation, terms: Terms) -> dict[s
     if rent:
         found["rented"] = float(rent)
     if terms.capex_usd:
-        names = ("capex_usd", "lifetime_years", "interest", "opex", "pue")
+        names = ("capex_usd", "lifetime_years", "interest", "opex")
+        around = beside(resolved.system, terms)
         owned = Ownership(
             **{name: getattr(terms, name) for name in names},
+            pue=around.pue,
             electricity_usd_per_kwh=terms.electricity_usd_per_kwh,
         )
-        watts = power_w(operation, terms)
+        watts = around.device_w(power_w(operation, terms))
         if math.isfinite(watts):
             found["owned"] = float(owned.usd_per_hour(watts))
     return found
@@ -207,30 +239,36 @@ def document(resolved: Resolved, terms: Terms) -> dict[str, Any]:
     """
     running = operation(resolved, terms.cached)
     hourly = hourly_usd(resolved, running, terms)
+    around = beside(resolved.system, terms)
     return {
         "model": resolved.model.name,
         "system": resolved.system.slug,
         "engine": resolved.engine.name,
         "terms": asdict(terms) | {"day": list(terms.day)},
-        "assumed": dict(ASSUMED),
+        "assumed": dict(ASSUMED) | dict(around.words),
         "operation": asdict(running),
-        "energy": _energy(running, terms) | {"caps": _caps(resolved, terms)},
+        "energy": _energy(running, terms, around) | {"caps": _caps(resolved, terms)},
         "ways": {way: _way(way, usd, running, terms) for way, usd in hourly.items()},
     }
 
 
-def _energy(running: Operation, terms: Terms) -> dict[str, Any]:
+def _energy(running: Operation, terms: Terms, around: Beside) -> dict[str, Any]:
     watts = power_w(running, terms)
     tokens = running.requests_per_s * running.osl
     joules = watts * running.devices / tokens
-    carbon = economics.carbon_g_per_mtok(joules, terms.pue, terms.carbon_g_per_kwh)
+    site = around.device_w(watts) * running.devices / tokens
+    carbon = economics.carbon_g_per_mtok(site, around.pue, terms.carbon_g_per_kwh)
     return {
         "power_w": _known(watts),
+        "host_w": around.host_w,
+        "network_w": around.network_w,
+        "pue": around.pue,
+        "site_w": _known(around.device_w(watts) * around.pue),
         "measured": bool(terms.power_w),
         "measured_by": terms.measured_by,
         "by_part_w": _parts(running, terms),
         "joules_per_token": _known(joules),
-        "site_joules_per_token": _known(joules * terms.pue),
+        "site_joules_per_token": _known(site * around.pue),
         "carbon_g_per_mtok": _known(float(carbon)) if terms.carbon_g_per_kwh else None,
     }
 

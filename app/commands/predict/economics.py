@@ -35,7 +35,17 @@ def economics(
     lifetime: Annotated[float, typer.Option(help="Years that a device lasts.")] = 4.0,
     interest: Annotated[float, typer.Option(help="Cost of capital, percent a year.")] = 0.0,
     opex: Annotated[float, typer.Option(help="Operation, percent of the price a year.")] = 0.0,
-    pue: Annotated[float, typer.Option(help="Power of the site over the devices'.")] = 1.58,
+    pue: Annotated[
+        float | None,
+        typer.Option(help="Power of the site over what it runs; else the average."),
+    ] = None,
+    host_power: Annotated[
+        float | None, typer.Option(help="Of host and server a device [W]; as known of the system.")
+    ] = None,
+    network_power: Annotated[
+        float | None,
+        typer.Option(help="Of switches and optics a device [W]; else an estimate."),
+    ] = None,
     electricity: Annotated[float, typer.Option(help="US dollars a kWh.")] = 0.10,
     api_in: _Usd = 0.0,
     api_out: _Usd = 0.0,
@@ -63,6 +73,7 @@ def economics(
         interest=interest / 100.0, opex=opex / 100.0, pue=pue,
         electricity_usd_per_kwh=electricity, api_in=api_in, api_out=api_out,
         peak_rate=peak_rate, carbon_g_per_kwh=carbon, power_w=power,
+        host_w=host_power, network_w=network_power,
     )  # fmt: skip
     resolved = resolve_local(scenario)
     if kept_runs:

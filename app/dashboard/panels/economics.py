@@ -21,6 +21,7 @@ from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.economics import PowerModel
 from genz_core.errors import InvalidValue
+from hardware_db.site_power import site_power
 
 Named = Mapping[str, Any]
 
@@ -40,7 +41,8 @@ def terms_form(setup: Setup) -> Terms:
     Raises:
         InvalidValue: a day that is none.
     """
-    stated = cached.resolved(setup).system.price_usd_per_hour
+    system = cached.resolved(setup).system
+    stated, around, slug = system.price_usd_per_hour, site_power(system), system.slug
     with st.grid(5, min_column_width=150):
         rent = _number("Rent [$/h a device]", "rent", 0.0, 0.1,
                        f"0: as the system states, {quantities.dollars(stated)}." if stated else
@@ -60,7 +62,11 @@ def terms_form(setup: Setup) -> Terms:
                                           0.1),
                 "interest": _number("Interest [% a year]", "interest", 0.0, 0.5, "") / 100.0,
                 "opex": _number("Operation [% of price a year]", "opex", 0.0, 0.5, "") / 100.0,
-                "pue": _number("PUE", "pue", 1.58, 0.05, ASSUMED["pue"], 1.0),
+                "pue": _number("PUE", "pue", around.pue.value, 0.05, str(around.pue), 1.0),
+                "host_w": _number("Host [W a device]", f"host_{slug}", around.host_w.value, 10.0,
+                                  f"At most, beside the devices. {around.host_w}"),
+                "network_w": _number("Network [W a device]", f"network_{slug}",
+                                     around.network_w.value, 5.0, str(around.network_w)),
                 "electricity_usd_per_kwh": _number("Electricity [$/kWh]", "kwh", 0.10, 0.01,
                                                    ASSUMED["electricity"]),
                 "carbon_g_per_kwh": _number("Grid [g CO2/kWh]", "carbon", 0.0, 10.0,
@@ -131,7 +137,7 @@ def show(setup: Setup, terms: Terms, named: Named) -> None:
     if ways:
         _tables(ways)
     with st.popover("Assumptions and sources", icon=":material/menu_book:"):
-        for name, words in ASSUMED.items():
+        for name, words in named["assumed"].items():
             st.markdown(f"- {name}: {plain(words)}")
         st.markdown(
             "- Cost is split over prompts and answers by the time that each takes; a cached token "
@@ -164,7 +170,9 @@ def _cards(named: Named, running: Operation) -> None:
              "unless you state it or a kept run near this load measured it.")  # fmt: skip
         joules = energy["joules_per_token"]
         card("Energy of a token", f"{joules:.3g} J" if joules else "–",
-             f"{energy['site_joules_per_token']:.3g} J at the site" if joules else "")  # fmt: skip
+             f"{energy['site_joules_per_token']:.3g} J at the site" if joules else "",
+             f"At the site with {energy['host_w']:,.0f} W of host and {energy['network_w']:,.0f} W "
+             f"of network a device, times a PUE of {energy['pue']:g}.")  # fmt: skip
         carbon = energy["carbon_g_per_mtok"]
         if carbon:
             card("Carbon of 1M tokens", f"{carbon:,.3g} g", "by your grid")

@@ -11,6 +11,7 @@ import plotly.io
 import pytest
 from typer.testing import CliRunner
 
+import hardware_db
 from app.charts import economics as charts
 from app.charts import style
 from app.cli import cli
@@ -19,6 +20,7 @@ from app.decide.economics import Terms
 from app.scenario.scenario import Scenario, resolve
 from app.scenario.served_rows import serve_resolved
 from genz_core.errors import InvalidValue
+from hardware_db.site_power import site_power
 
 SCENARIO = Scenario(model="Qwen/Qwen3-32B", engine="vllm", tp=2, batch=64, isl=1024, osl=256)
 TERMS = Terms(capex_usd=30_000.0, api_in=0.2, api_out=0.6, carbon_g_per_kwh=300.0)
@@ -82,7 +84,10 @@ def test_measured_power_stands_in_for_the_model(resolved):
     assert named["energy"]["power_w"] == 500.0 and named["energy"]["measured"]
     modelled = economics.document(resolved, TERMS)["energy"]
     assert 0.25 * 700 < modelled["power_w"] < 700
-    assert modelled["site_joules_per_token"] == pytest.approx(1.58 * modelled["joules_per_token"])
+    a_device = modelled["power_w"] + 575.0 + 50.0  # a share of DGX H100, and of its network
+    assert modelled["site_joules_per_token"] == pytest.approx(
+        1.58 * a_device / modelled["power_w"] * modelled["joules_per_token"]
+    )
 
 
 def test_a_power_cap_never_gives_more_and_none_below_the_draw_changes_nothing(resolved):
@@ -128,3 +133,39 @@ def test_the_command_prints_what_python_finds(resolved):
     )
     shown = CliRunner().invoke(cli, words)
     assert shown.exit_code == 0 and "cheaper than the API" in shown.output
+
+
+def test_host_network_and_site_add_up_and_can_be_stated(resolved):
+    terms = replace(TERMS, host_w=100.0, network_w=20.0, pue=1.2, power_w=500.0)
+    energy = economics.document(resolved, terms)["energy"]
+    assert energy["site_w"] == pytest.approx(1.2 * 620.0)
+    carbon = energy["site_joules_per_token"] * 1e6 / 3.6e6 * 300.0
+    assert energy["carbon_g_per_mtok"] == pytest.approx(carbon)
+    alone = replace(terms, host_w=0.0, network_w=0.0, pue=1.0)
+    named = economics.document(resolved, alone)
+    assert named["energy"]["site_joules_per_token"] == pytest.approx(
+        named["energy"]["joules_per_token"]
+    )
+    assert named["assumed"]["host_w"] == "stated by the user"
+    with pytest.raises(InvalidValue, match="host_w = -1"):
+        replace(terms, host_w=-1.0)
+    with pytest.raises(InvalidValue, match=r"pue = 0\.9"):
+        replace(terms, pue=0.9)
+
+
+def test_what_is_owned_pays_for_the_power_of_its_host(resolved):
+    def hourly(**shares):
+        terms = replace(TERMS, power_w=700.0, pue=1.0, **shares)
+        return economics.document(resolved, terms)["ways"]["owned"]["usd_per_device_hour"]
+
+    more = hourly(host_w=1000.0, network_w=0.0) - hourly(host_w=0.0, network_w=0.0)
+    assert more == pytest.approx(TERMS.electricity_usd_per_kwh)
+
+
+@pytest.mark.parametrize("slug", hardware_db.names())
+def test_every_system_has_a_host_and_network_share_with_its_source(slug):
+    figures = site_power(hardware_db.load(slug))
+    for figure in (figures.host_w, figures.network_w, figures.pue):
+        assert figure.value >= 0.0 and figure.source and figure.note
+        assert figure.kind in ("datasheet", "derived", "measured", "assumed")
+    assert figures.pue.value >= 1.0
