@@ -41,7 +41,8 @@ def sentences(named: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"energy: {energy['power_w']:,.0f} W a device, {energy['joules_per_token']:.3g} J a "
             f"token, {energy['site_joules_per_token']:.3g} J at the site: with "
-            f"{energy['host_w']:,.0f} W of host and {energy['network_w']:,.0f} W of network a device, x {energy['pue']:g}"
+            f"{energy['host_w']:,.0f} W of host and {energy['network_w']:,.0f} W of network "
+            f"a device, x {energy['pue']:g}"
         )
         measured = f"measured ({energy['measured_by'] or 'as stated'}), " * energy["measured"]
         shares = ", ".join(f"{name} {w:,.0f} W" for name, w in (energy["by_part_w"] or {}).items())
