@@ -9,7 +9,7 @@ MOST_ROWS, MOST_SENTENCES, MOST_NAMES = 20, 10, 60
 #: Columns that say little to somebody who asks in words.
 _LONG = (
     "weights_bytes", "kv_bytes", "activations_bytes", "reserve_bytes", "operators", "launch_files",
-    "launch_sources", "beyond_measurements", "percentile_notes",
+    "launch_servers", "launch_sources", "beyond_measurements", "percentile_notes",
 )  # fmt: skip
 _TABLES = ("phases", "classes", "findings", "notes", "priced", "runs", "differences")
 

@@ -118,7 +118,7 @@ def _systems(named: Named) -> list[str]:
 # ------------------------------------------------------------------------------- documents
 
 
-def check_kind(path: Path) -> None:
+def check_ending(path: Path) -> None:
     """Refuse a file to take along whose name ends in nothing that can be written.
 
     Raises:
@@ -230,7 +230,8 @@ def _commands(named: Named) -> list[tuple[str, str]]:
         version = f"{best['engine']} {best['launch_version']}".strip()
         written = "\n".join(_written(best["launch_files"]))
         start = f"{written}\n{best['launch']}".strip()
-        found += [(f"Start it ({version})", start), ("Check it", best["benchmark"])]
+        check = f"{best['benchmark']}\n{best['guard']}".strip()
+        found += [(f"Start it ({version})", start), ("Check it", check)]
     if named["measurement"]:
         found.append(("Narrow its interval", named["measurement"]["command"]))
     return [(name, text) for name, text in found if text]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from app.planning.answer import Answer
@@ -70,10 +71,12 @@ def plan_row(answer: Answer, plan: Plan) -> dict[str, Any]:
         "launch": "\n".join(started.lines),
         "launch_notes": list(started.notes),
         "launch_files": dict(started.files),
+        "launch_servers": [asdict(server) for server in started.servers],
         "launch_version": started.version,
         "launch_checked": started.checked,
         "launch_sources": [dict(source) for source in started.sources],
         "benchmark": started.benchmark,
+        "guard": started.guard,
         "notes": list(family.notes),
     }
 

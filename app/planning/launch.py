@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from app.planning.check_commands import benchmark, guard
 from app.planning.demand import Demand
 from app.planning.families import Family
 from app.planning.launch_options import filled, in_front
@@ -27,7 +28,6 @@ _PORT = 8000
 _NODE = 8  # devices of a node where a system states no domain
 _CONTEXT_STEP = 1024
 _SIXTEEN_BITS = ("bf16", "fp16", "fp32")
-_PER_USER = 10
 #: Ranks that vLLM makes room for, see `launch_options.csv`.
 _LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 #: What an engine may have no option for, by the word of its option.
@@ -41,22 +41,42 @@ _UNSAID: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Server:
+    """Equal servers of a plan.
+
+    role: "", "prefill" or "decode".  count: servers.  nodes: of each.  devices_per_node: of those.
+    command: that starts one, without its port.
+    """
+
+    role: str
+    count: int
+    nodes: int
+    devices_per_node: int
+    system: str
+    vendor: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """How a plan is started and checked.
 
     lines: commands, one a replica or worker, and what stands in front where a program brings it.
     notes: what they leave open.  benchmark: the command that measures what was predicted.
+    guard: the command that judges its result; "" where nothing measured validates the prediction.
     version: of the engine whose options these are.  checked: how they were read.  sources: where.
-    files: texts that the lines name, by file name.
+    files: texts that the lines name, by file name.  servers: what the lines start, without ports.
     """
 
     lines: tuple[str, ...]
     notes: tuple[str, ...] = ()
     benchmark: str = ""
+    guard: str = ""
     version: str = ""
     checked: str = ""
     sources: tuple[Mapping[str, str], ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    servers: tuple[Server, ...] = ()
 
 
 @cache
@@ -80,6 +100,7 @@ def launch(model: str, family: Family, row: Mapping[str, float], demand: Demand)
     lines: list[str] = []
     notes: list[str] = []
     files: dict[str, str] = {}
+    servers: list[Server] = []
     pools = _pools(family, row)
     first = _PORT + (sum(pool.count for pool in pools) > 1)
     ports: dict[str, list[int]] = {}
@@ -88,17 +109,20 @@ def launch(model: str, family: Family, row: Mapping[str, float], demand: Demand)
         notes += said
         files |= written
         command = " ".join([flags["command"].format(model=shlex.quote(model)), *words])
+        servers.append(pool.server(command))
         ports[pool.role] = [first + len(lines) + at for at in range(pool.count)]
         lines += [f"{command} {flags['port'].format(value=port)}" for port in ports[pool.role]]
     line, said, written = in_front(flags, ports)
     return Launch(
         tuple([*lines, *line]),
         tuple(dict.fromkeys([*_formats(model, family, flags), *notes, *said])),
-        benchmark(model, demand, row),
+        benchmark(model, demand),
+        guard(model, family, row, demand),
         str(flags["version"]),
         str(flags["checked"]),
         tuple(flags["sources"]),
         files | written,
+        tuple(servers),
     )
 
 
@@ -114,6 +138,7 @@ class _Pool:
     ep: int
     max_num_seqs: int
     nodes: int
+    system: System
 
     @classmethod
     def of(
@@ -122,7 +147,14 @@ class _Pool:
         """The pool of the columns that start with `of`."""
         tp, pp, dp, ep = (int(row[f"{of}{name}"]) for name in ("tp", "pp", "dp", "ep"))
         node = (system.links[0].domain if system.links else 1) or _NODE
-        return cls(role, count, tp, pp, dp, ep, limit, math.ceil(tp * pp * dp / node))
+        nodes = math.ceil(tp * pp * dp / node)
+        return cls(role, count, tp, pp, dp, ep, limit, nodes, system)
+
+    def server(self, command: str) -> Server:
+        """As it is started by a command."""
+        each = math.ceil(self.tp * self.pp * self.dp / self.nodes)
+        system = self.system
+        return Server(self.role, self.count, self.nodes, each, system.slug, system.vendor, command)
 
 
 def _pools(family: Family, row: Mapping[str, float]) -> list[_Pool]:
@@ -250,35 +282,3 @@ def _context(demand: Demand) -> int:
         requests = demand.trace.requests
         longest = int((requests.input_tokens + requests.output_tokens).max())
     return math.ceil(longest / _CONTEXT_STEP) * _CONTEXT_STEP
-
-
-def benchmark(model: str, demand: Demand, row: Mapping[str, float]) -> str:
-    """vLLM's benchmark client under the demand, for any server with OpenAI's interface.
-
-    Its range is symmetrical around the mean, [1 - r, 1 + r].
-    Source: https://github.com/vllm-project/vllm/blob/v0.33.0/vllm/benchmarks/serve.py
-    """
-    ratio = demand.length_ratio
-    spread = (1.0 - ratio) / (1.0 + ratio)
-    isl, osl = (max(round(n * (1.0 + ratio) / 2.0), 1) for n in (demand.isl, demand.osl))
-    words = [
-        "vllm bench serve --backend openai --base-url http://localhost:8000",
-        f"--model {shlex.quote(model)} --dataset-name random",
-        f"--random-input-len {isl} --random-output-len {osl}",
-    ]
-    if demand.shape.shared_tokens:
-        words.append(f"--random-prefix-len {demand.shape.shared_tokens}")
-    if spread:
-        words.append(f"--random-range-ratio {spread:.3g}")
-    if demand.closed:
-        words.append(
-            f"--max-concurrency {demand.concurrency} --num-prompts {_PER_USER * demand.concurrency}"
-        )
-    else:
-        prompts = max(round(demand.rate * 60.0), 200)
-        words.append(f"--request-rate {demand.rate:.6g} --num-prompts {prompts}")
-    words.append(
-        "--ignore-eos --percentile-metrics ttft,tpot,e2el --metric-percentiles 50,90,95,99"
-    )
-    words.append("--save-result --result-filename plan.json")
-    return " ".join(words)

@@ -98,6 +98,15 @@ def plan(
             callback=opt.writable_file,
         ),
     ] = None,
+    deployment: Annotated[
+        str,
+        typer.Option(
+            help="Write the best plan for kubernetes, helm, dynamo or llm-d, into --output."
+        ),
+    ] = "",
+    output: Annotated[Path, typer.Option(help="Folder that --deployment writes into.")] = Path(
+        "deployment"
+    ),
     pays: Annotated[
         bool, typer.Option("--pays", help="Also say at which load drafts and pools stop paying.")
     ] = False,
@@ -105,25 +114,31 @@ def plan(
     format_: opt.Form = TableFormat.text,
 ) -> None:
     given: dict[str, Any] = dict(locals())
-    report = given.pop("report")
+    report, output = given.pop("report"), given.pop("output")
+    deployment = given.pop("deployment")
     chosen = opt.table_format(given.pop("format_"), given.pop("json"))
 
     from app.commands.progress_bar import running
-    from app.decide.report import check_kind, taken_along
+    from app.decide.report import check_ending, taken_along
     from app.planning import result
     from app.planning.document import document
+    from app.planning.manifests.bundle import check_kind
     from app.planning.wording import sentences
     from app.scenario.local_files import sources
     from app.wording.tables import render, to_json
 
     if report is not None:
-        check_kind(report)
+        check_ending(report)
+    if deployment:
+        check_kind(deployment)
     with running("planning") as job:
         found = result.plan(given.pop("model"), sources=sources, progress=job.progress, **given)
     named = document(found.answer)
     if report is not None:
         opt.write_text(report, taken_along(report, named, found.answer))
         typer.echo(f"-> {report}", err=True)
+    if deployment:
+        _write(deployment, named, output)
     if chosen is TableFormat.json:
         typer.echo(to_json(named))
         return
@@ -134,3 +149,20 @@ def plan(
     if rows:
         typer.echo(render(rows, chosen) + "\n")
     typer.echo("\n".join(sentences(named)))
+
+
+def _write(deployment: str, named: dict[str, Any], folder: Path) -> None:
+    """Write the files of the best plan, and say on standard error what they leave open."""
+    from app.planning.manifests.bundle import bundle
+    from genz_core.errors import InvalidValue
+
+    made = bundle(named, deployment)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidValue(f"{folder} cannot be made: {error.strerror}") from None
+    for name, text in made.files.items():
+        opt.write_text(folder / name, text)
+        typer.echo(f"-> {folder / name}", err=True)
+    for note in made.notes:
+        typer.echo(f"note: {note}", err=True)

@@ -219,7 +219,9 @@ def _others(named: Named) -> None:
 def _measure(named: Named) -> None:
     if named["plans"]:
         st.markdown("Under the planned load, once it runs:")
-        st.code(named["plans"][0]["benchmark"], language="bash", wrap_lines=True)
+        best = named["plans"][0]
+        checks = f"{best['benchmark']}\n{best['guard']}".strip()
+        st.code(checks, language="bash", wrap_lines=True)
     measured = named["measurement"]
     if measured:
         st.markdown(f"To narrow the interval of {measured['figure']} most: "

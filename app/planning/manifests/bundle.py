@@ -1,0 +1,114 @@
+"""A plan as the files of a deployment, and what they leave open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from app.planning.manifests import dynamo, helm, kubernetes, llm_d
+from app.planning.manifests.check_job import NOTES, check_job, judge_note
+from app.planning.manifests.deployed import Deployed, deployed
+from genz_core.errors import InvalidValue
+
+#: What a plan can be deployed by.
+KINDS = ("kubernetes", "helm", "dynamo", "llm-d")
+_WIDE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """files: texts by name, YAML.  notes: what they leave open."""
+
+    files: Mapping[str, str]
+    notes: tuple[str, ...]
+
+    def document(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"files": dict(self.files), "notes": list(self.notes)}
+
+
+def check_kind(kind: str) -> None:
+    """Refuse what no plan can be deployed by.
+
+    Raises:
+        InvalidValue: it is none of `KINDS`.
+    """
+    if kind not in KINDS:
+        raise InvalidValue(f"unknown deployment {kind[:60]!r}: {', '.join(KINDS)}")
+
+
+def bundle(named: Mapping[str, Any], kind: str, at: int = 0) -> Bundle:
+    """The files that deploy a plan of an answer's document.
+
+    kind: of `KINDS`.  at: number of the plan.
+
+    Raises:
+        InvalidValue: no such kind or plan, or a plan that this kind is not for.
+    """
+    check_kind(kind)
+    if at >= len(named["plans"]):
+        raise InvalidValue("no deployment meets the targets: there is nothing to deploy")
+    subject = deployed(named, named["plans"][at])
+    files, notes = _MAKERS[kind](subject)
+    said = dict.fromkeys([*notes, *judge_note(subject), *NOTES])
+    return Bundle({name: _text(parts) for name, parts in files.items()}, tuple(said))
+
+
+Files = Mapping[str, list[dict[str, Any]]]
+
+
+def _kubernetes(subject: Deployed) -> tuple[Files, list[str]]:
+    address = f"http://{subject.name}:8000"
+    files = {
+        "deployment.yaml": kubernetes.documents(subject),
+        "check.yaml": [check_job(subject, address)],
+    }
+    return files, kubernetes.notes(subject)
+
+
+def _helm(subject: Deployed) -> tuple[Files, list[str]]:
+    files = {
+        "values.yaml": [helm.values(subject)],
+        "check.yaml": [check_job(subject, helm.address(subject))],
+    }
+    return files, [*kubernetes.notes(subject)[:1], *helm.notes(subject)]
+
+
+def _dynamo(subject: Deployed) -> tuple[Files, list[str]]:
+    files = {
+        "graph.yaml": [dynamo.graph(subject)],
+        "check.yaml": [check_job(subject, dynamo.address(subject))],
+    }
+    return files, dynamo.notes()
+
+
+def _llm_d(subject: Deployed) -> tuple[Files, list[str]]:
+    files = {
+        "model-servers.yaml": llm_d.documents(subject),
+        "router-values.yaml": [llm_d.router_values(subject)],
+        "check.yaml": [check_job(subject, llm_d.address(subject))],
+    }
+    return files, [*kubernetes.notes(subject), *llm_d.notes(subject)]
+
+
+_MAKERS = {"kubernetes": _kubernetes, "helm": _helm, "dynamo": _dynamo, "llm-d": _llm_d}
+
+
+def _text(documents: Iterable[Mapping[str, Any]]) -> str:
+    """Documents as YAML of plain values: no anchors, no tags, no broken lines."""
+    return str(
+        yaml.dump_all(
+            documents, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=_WIDE,
+            explicit_start=True,
+        )
+    )  # fmt: skip
+
+
+class _Plain(yaml.SafeDumper):
+    """Without anchors, which not every reader follows."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True

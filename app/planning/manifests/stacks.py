@@ -1,0 +1,59 @@
+"""What `stacks.yaml` keeps: images, resources and interfaces of what runs plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from genz_core.errors import InvalidValue
+
+_FILE = Path(__file__).parent / "stacks.yaml"
+
+
+@cache
+def stacks() -> Mapping[str, Any]:
+    """The data, by the name of a stack."""
+    loaded: Mapping[str, Any] = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+    return loaded
+
+
+def resource(vendor: str) -> str:
+    """The name by which Kubernetes counts a vendor's devices.
+
+    Raises:
+        InvalidValue: none is kept.
+    """
+    known = stacks()["resources"]["by_vendor"]
+    if vendor not in known:
+        raise InvalidValue(
+            f"manifests are kept for devices of {' and '.join(known)}, not of {vendor}: start the "
+            "plan by its launch lines"
+        )
+    return str(known[vendor])
+
+
+def image(engine: str, vendor: str) -> tuple[str, str]:
+    """The image of an engine for a vendor's devices, and a note where it stands for one's own."""
+    known = stacks()["engines"][engine]["images"]
+    if vendor in known:
+        return str(known[vendor]), ""
+    own = f"{engine}-for-{vendor.lower()}:own"
+    return own, f"{own} stands for your image of {engine} for devices of {vendor}"
+
+
+def check_engine(engine: str) -> None:
+    """Refuse an engine that no manifests are kept for.
+
+    Raises:
+        InvalidValue: it is none of them.
+    """
+    known = stacks()["engines"]
+    if engine not in known:
+        raise InvalidValue(
+            f"manifests are kept for {' and '.join(known)}, not for {engine}: plan with "
+            f"--engine {','.join(known)}"
+        )
