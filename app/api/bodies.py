@@ -253,7 +253,10 @@ class SweepBody(Body):
 
 
 class PlanBody(Body):
-    """The best deployments for a load, as `ridgeline.plan`.  trace: the text of one."""
+    """The best deployments for a load, as `ridgeline.plan`.  trace: the text of one.
+
+    deployment: also the best one's files, for "kubernetes", "helm", "dynamo" or "llm-d".
+    """
 
     model: Name
     systems: Names = "h100-sxm5-80gb"
@@ -294,6 +297,7 @@ class PlanBody(Body):
     top: Number = 5
     simulate: Truth = True
     pays: Truth = False
+    deployment: Name = ""
 
 
 class CompareBody(Body):

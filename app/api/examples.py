@@ -32,5 +32,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "plan": {
         "a rate and a target": {"model": _LLAMA, "systems": ["h100"], "rate": 4,
                                 "target": "ttft_p95 < 500ms, tpot < 20ms", "top": 3},
+        "manifests": {"model": _LLAMA, "systems": ["h100"], "engine": "vllm", "rate": 4,
+                      "kind": "aggregated", "simulate": False, "deployment": "kubernetes"},
     },
 }  # fmt: skip

@@ -57,6 +57,7 @@ def planned(document: Mapping[str, Any]) -> dict[str, Any]:
         "changes": [change["words"] for change in document["changes"]],
         "measurement": (document["measurement"] or {}).get("words"),
         "notes": document["notes"],
+        **({"deployment": document["deployment"]} if document.get("deployment") else {}),
     }
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from app.api.bodies import EstimateBody, PlanBody, Range, ServeBody, SimulateBody, SweepBody
 from app.planning import result as planning
 from app.planning import sweep_axes, sweep_file, sweep_result
+from app.planning.manifests.bundle import check_kind
 from app.scenario import results
 from app.scenario.reading import phases_of
 from app.scenario.summary import operator_rows
@@ -98,15 +99,22 @@ def _check_rows(rows: int) -> None:
 
 
 def plan(body: PlanBody) -> dict[str, Any]:
-    """What `ridgeline plan --json` prints."""
+    """What `ridgeline plan --json` prints; with a deployment, its files and notes."""
     given = body.model_dump()
+    kind = given.pop("deployment")
+    if kind:
+        check_kind(kind)
     given["trace"] = _trace(body.trace)
     for name in _DEGREES:
         if isinstance(given[name], float):
             given[name] = [given[name]]
     if isinstance(given["devices"], float):
         given["devices"] = str(given["devices"])
-    return planning.plan(given.pop("model"), **given).to_dict()
+    found = planning.plan(given.pop("model"), **given)
+    named = found.to_dict()
+    if kind:
+        named["deployment"] = found.deployment(kind).document() if named["plans"] else None
+    return named
 
 
 def models(find: str = "") -> dict[str, Any]:

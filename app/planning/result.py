@@ -10,6 +10,7 @@ from app.planning import answer as answers
 from app.planning import ask
 from app.planning.answer import Answer, Progress
 from app.planning.document import document
+from app.planning.manifests.bundle import Bundle, bundle
 from app.planning.sweep_axes import Sources
 from app.planning.wording import chance
 from app.scenario.results import ResultTable, preview
@@ -61,6 +62,16 @@ class Planned(ResultTable):
         """The measurement that would narrow the best plan's interval most."""
         measurement: dict[str, Any] | None = self.to_dict()["measurement"]
         return measurement
+
+    def deployment(self, kind: str, at: int = 0) -> Bundle:
+        """The files that deploy a plan, the best unless told.
+
+        kind: "kubernetes", "helm", "dynamo" or "llm-d".
+
+        Raises:
+            InvalidValue: another kind, no plan, or a plan that the kind is not for.
+        """
+        return bundle(self.to_dict(), kind, at)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that was asked and answered, as `ridgeline plan --json` prints it."""

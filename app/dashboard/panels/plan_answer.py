@@ -18,10 +18,12 @@ from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points, shape
 from app.planning.answer import Answer
 from app.planning.document import deployment_row
+from app.planning.manifests.bundle import KINDS, bundle
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
 from app.wording.tables import to_json
+from genz_core.errors import InvalidValue
 
 Named = Mapping[str, Any]
 
@@ -242,5 +244,31 @@ def _downloads(named: Named, answer: Answer, setup: Setup) -> None:
         ):
             st.download_button(label, make, file, mime, key=f"save {file}", on_click="ignore",
                                icon=":material/download:")  # fmt: skip
+    if named["plans"]:
+        _deployment(named)
     st.caption("The same on the command line:")
     st.code(report.command(named), language="bash", wrap_lines=True)
+
+
+def _deployment(named: Named) -> None:
+    """Files of the best plan for a cluster, to look at and to save."""
+    kind = st.segmented_control(
+        "The best plan for a cluster", KINDS, key="plan_deployment", bind="query-params",
+        help="Manifests with the predicted figures as annotations, and a job that checks them.",
+    )  # fmt: skip
+    if not kind:
+        return
+    try:
+        made = bundle(named, kind)
+    except InvalidValue as refused:
+        st.info(f"{plain(str(refused))}.")
+        return
+    st.download_button(
+        "All files (ZIP)", made.zipped(), f"{kind}.zip", "application/zip", on_click="ignore",
+        icon=":material/download:", key="save_deployment",
+    )  # fmt: skip
+    for name, text in made.files.items():
+        with st.expander(name):
+            st.code(text, language="yaml")
+    for note in made.notes:
+        st.markdown(f"- {plain(note)}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +18,7 @@ from genz_core.errors import InvalidValue
 #: What a plan can be deployed by.
 KINDS = ("kubernetes", "helm", "dynamo", "llm-d")
 _WIDE = 1_000_000
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that ZIP knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,15 @@ class Bundle:
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
         return {"files": dict(self.files), "notes": list(self.notes)}
+
+    def zipped(self) -> bytes:
+        """Files, and notes as README.txt, as a ZIP archive; the same bytes for the same."""
+        notes = "".join(f"- {' '.join(note.split())}\n" for note in self.notes)
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, text in {**self.files, "README.txt": notes}.items():
+                archive.writestr(zipfile.ZipInfo(name, _EPOCH), text)
+        return packed.getvalue()
 
 
 def check_kind(kind: str) -> None:

@@ -69,6 +69,13 @@ def test_every_verb_is_a_tool_and_says_what_it_takes():
     assert "concurrency" in listed["serve"].input_schema["properties"]
 
 
+def test_a_plan_comes_with_its_manifests_where_they_are_asked_for():
+    given = {"systems": ["h100"], "engine": "vllm", "rate": 4, "kind": "aggregated"}
+    plan = asked("plan", model=MODEL, **given, simulate=False, deployment="helm")
+    assert "servingEngineSpec" in plan["deployment"]["files"]["values.yaml"]
+    assert "deployment" not in asked("plan", model=MODEL, **given, simulate=False)
+
+
 def test_answers_are_short():
     plan = asked("plan", model=MODEL, systems=["h100"], rate=4, target="tpot < 20ms")
     assert plan["plans"][0]["launch"] and len(json.dumps(plan)) < 20_000

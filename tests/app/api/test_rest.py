@@ -127,6 +127,20 @@ def test_models_and_systems_are_those_of_the_command_line(api):
     assert api.get("/systems/h200").json() == json.loads(run("systems", "h200", "--json"))
 
 
+def test_a_plan_is_answered_with_the_files_of_the_command_line(api, tmp_path):
+    given = {"systems": "h100", "engine": "vllm", "rate": 4, "kind": "aggregated"}
+    body = {"simulate": False, "deployment": "kubernetes"}
+    answer = asked(api, "plan", model=MODEL, **given, **body)
+    words = [*options(given), "--no-simulate", "--deployment", "kubernetes"]
+    run("plan", MODEL, *words, "--output", str(tmp_path))
+    files = {file.name: file.read_text() for file in tmp_path.iterdir()}
+    assert answer["deployment"]["files"] == files and answer["deployment"]["notes"]
+    reason = refused(api, "plan", model=MODEL, rate=4, deployment="swarm")
+    assert "kubernetes, helm, dynamo, llm-d" in reason["message"]
+    none = asked(api, "plan", model=MODEL, **given, **body, target="tpot < 1us")
+    assert none["deployment"] is None
+
+
 # ------------------------------------------------------------------------------- names
 
 
@@ -139,7 +153,7 @@ def test_a_body_has_the_keywords_and_defaults_of_the_python_function(verb):
         "estimate": bodies.EstimateBody, "serve": bodies.ServeBody,
         "simulate": bodies.SimulateBody, "sweep": bodies.SweepBody, "plan": bodies.PlanBody,
     }[verb]  # fmt: skip
-    here = {"estimate": {"operators"}}.get(verb, set())
+    here = {"estimate": {"operators"}, "plan": {"deployment"}}.get(verb, set())
     of_python = {"serve": {"trace"}, "sweep": {"output", "axes"}}.get(verb, set())
     fields = kind.model_fields
     assert set(function) - of_python <= set(fields)
