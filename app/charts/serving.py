@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from app.charts.figure import Figure, Trace, scatter
@@ -20,14 +21,21 @@ LOADS: Mapping[str, str] = {
 _LEAST_APART = 0.08
 
 
-def latencies(table: Table, load: str, title: str, look: Look) -> Figure:
-    """TTFT and TPOT over the load, mean and median, on logarithmic axes.
+def latencies(
+    table: Table,
+    load: str,
+    title: str,
+    look: Look,
+    named: Mapping[str, str] = MappingProxyType({"ttft": "TTFT", "tpot": "TPOT"}),
+) -> Figure:
+    """Latencies over the load, mean and median, on logarithmic axes.
 
-    table: columns `load`, ttft_s, ttft_median_s, tpot_s, tpot_median_s, status, and the ends of
-    the intervals, drawn as a band around the mean where they are known.
+    table: columns `load`, status and, of each latency, `_s` and `_median_s`, and the ends of its
+    interval, drawn as a band around the mean where they are known.  named: the latencies' names by
+    the start of their columns.
     """
     figure = blank(look, title, 420)
-    for at, (column, name) in enumerate({"ttft": "TTFT", "tpot": "TPOT"}.items()):
+    for at, (column, name) in enumerate(named.items()):
         figure.add_traces(_band(table, load, column, name, look.classes[at]))
         for suffix, words, dash in (("_s", "mean", "solid"), ("_median_s", "median", "dot")):
             figure.add_trace(
@@ -47,7 +55,17 @@ def latencies(table: Table, load: str, title: str, look: Look) -> Figure:
 
 def throughput(table: Table, load: str, title: str, look: Look) -> Figure:
     """Output tokens per second and device over the load."""
-    figure = blank(look, title, 420)
+    return _rates(table, load, title, look, ("Output throughput", "tok/s"))
+
+
+def sequences(table: Table, load: str, title: str, look: Look) -> Figure:
+    """Sequences per second and device over the load, of a model that reads each in one pass."""
+    return _rates(table, load, title, look, ("Throughput", "seq/s"))
+
+
+def _rates(table: Table, load: str, title: str, look: Look, words: tuple[str, str]) -> Figure:
+    """words: what the rate is of, and its unit."""
+    figure, (what, unit) = blank(look, title, 420), words
     rates = list(table["output_tokens_per_s_per_device"])
     figure.add_trace(
         scatter(
@@ -55,14 +73,14 @@ def throughput(table: Table, load: str, title: str, look: Look) -> Figure:
             y=rates,
             mode="lines+markers",
             line={"color": look.classes[2], "width": 2},
-            name="output throughput",
-            customdata=[quantities.tokens_rate(rate) for rate in rates],
+            name=what.lower(),
+            customdata=[quantities.rate(rate, unit) for rate in rates],
             hovertemplate="%{x:,.4g}: %{customdata} per device<extra></extra>",
             showlegend=False,
         )
     )
     figure.update_xaxes(title_text=LOADS[load], **_across(table[load]))
-    figure.update_yaxes(title_text="Output throughput per device [tok/s]", rangemode="tozero")
+    figure.update_yaxes(title_text=f"{what} per device [{unit}]", rangemode="tozero")
     figure.update_layout(margin={"t": 44, "b": 96})
     _shade_overload(figure, table, load, look)
     return figure

@@ -7,13 +7,15 @@ from app.dashboard import display_tables, explanations, export, load_curves, sid
 from app.dashboard.panels.asked_load import asked_load
 from app.dashboard.panels.does_not_fit import does_not_fit, figure_card
 from app.dashboard.panels.load_answer import latency_cards
+from app.dashboard.panels.reading_load import reading_load
 from app.dashboard.panels.runs_behind import runs_behind_list
 from app.dashboard.panels.simulation import simulation_panel
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
+from genz_core.model_kinds import generates
 
-setup, resolved, _ = sidebar.priced_setup("page Serving")
+setup, resolved, _ = sidebar.priced_setup()
 s = setup.scenario
 look = export.look()
 st.title("Serving", anchor=False)
@@ -21,8 +23,15 @@ devices = s.tp * s.pp * s.dp
 st.caption(
     f"{plain(resolved.model.name)} on {devices} × {plain(resolved.system.name)} · "
     f"engine {plain(resolved.engine.name)} · {quantities.tokens(s.isl)} tokens in, "
-    f"{quantities.tokens(s.osl)} out · {plain(load_curves.basis(setup))}"
+    f"{quantities.tokens(s.osl) if generates(resolved.model) else 'none'} out · "
+    f"{plain(load_curves.basis(setup))}"
 )
+if not generates(resolved.model):
+    try:
+        reading_load(setup, resolved, look)
+    except RidgelineError as error:
+        sidebar.stop(error)
+    st.stop()
 _, simulated = st.tabs(["Curves", "Simulate"], key="serving_tab", bind="query-params")
 if simulated.open:
     with simulated:

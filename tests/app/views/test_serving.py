@@ -112,3 +112,14 @@ def test_degrees_that_do_not_divide_are_one_sentence():
     app = opened("serving", tp=3)
     assert not app.exception
     assert "tp 3" in app.error[0].value
+
+
+@pytest.mark.parametrize("query", [{}, ARRIVALS], ids=["closed", "open"])
+def test_a_model_that_reads_has_latency_and_sequences_and_no_time_between_tokens(query: dict):
+    app = shown("serving", model="BAAI/bge-m3", isl=512, batch=16, **query)
+    assert not app.exception and not app.error
+    assert list(cards(app)) == ["Latency", "Throughput", "Tokens read", "Running"]
+    assert len(charts(app)) == 2 and "seq/s" in str(cards(app)["Throughput"])
+    (table,) = (frame.value for frame in app.dataframe)
+    assert not any("tpot" in name or "ttft" in name for name in table)
+    assert {"latency_s", "sequences_per_s"} <= set(table)
