@@ -16,7 +16,7 @@ from app.cli import cli
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-REFERENCE = ("commands", "python", "points-file", "run-files", "system-yaml", "engine-yaml")
+REFERENCE = ("commands", "python", "points-file", "run-files", "rest", "system-yaml", "engine-yaml")
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 
 
@@ -68,7 +68,11 @@ def test_every_command_of_a_document_has_the_options_that_it_is_given(document: 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name)
 def test_every_link_of_a_document_leads_to_a_file(document: Path):
-    made = ("how-to/add-a-gpu.md", *(f"reference/{page}.md" for page in REFERENCE))
+    made = (
+        "how-to/add-a-gpu.md",
+        "latency-models.md",
+        *(f"reference/{page}.md" for page in REFERENCE),
+    )
     text = re.sub(r"```.*?```", "", document.read_text(encoding="utf-8"), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
         if "://" in target or any(target.endswith(page) for page in made):
@@ -117,6 +121,35 @@ def test_the_site_builds_strictly_with_the_pages_that_are_made_of_the_program(si
     system = (site / "reference" / "system-yaml.html").read_text(encoding="utf-8")
     assert "peak_dense_tflops" in system and "TopologyForm" in system
     assert (site / "how-to" / "add-a-scheduler.html").exists()
+
+
+def test_the_page_of_latency_models_has_every_class_with_its_formula_constants_and_source(
+    site: Path,
+):
+    text = (site / "latency-models.html").read_text(encoding="utf-8")
+    for kind in (
+        "Gemm",
+        "PrefillAttention",
+        "DecodeAttention",
+        "Moe",
+        "Scan",
+        "Pointwise",
+        "Collective",
+    ):
+        assert f"{kind}Parameters" in text
+    for formula in ("t_compute = x BM BN", "t_exp = B H P", "p = D (1 - 1/C)", "communication_s ="):
+        assert formula in text, formula
+    for source in ("2307.08691", "2211.15841", "10.1145/1498765.1498785"):
+        assert source in text
+    assert "Args:" not in text and "::" not in text.partition("<article")[2]
+
+
+def test_the_reference_of_programs_names_every_verb_and_tool(site: Path):
+    pytest.importorskip("fastapi")
+    pytest.importorskip("mcp")
+    text = (site / "reference" / "rest.html").read_text(encoding="utf-8")
+    for words in ("POST /estimate", "POST /plan", "GET /systems", "simulate", "concurrency"):
+        assert words in text, words
 
 
 def test_no_page_of_the_site_loads_anything_from_another_host(site: Path):

@@ -5,11 +5,14 @@ reference/python.md         from the docstrings of `ridgeline`
 reference/system-yaml.md    from the schema of a system's YAML, engine-yaml.md likewise
 reference/points-file.md    from the columns that a points file may have
 reference/run-files.md      from the presets of run files
+reference/rest.md           from the OpenAPI document of `ridgeline api` and the tools of `mcp`
+latency-models.md           from the docstrings of the latency models and their constants
 how-to/add-*.md             from the sections of CONTRIBUTING.md, how-to/contribute.md its rest
 """
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import re
 import typing
@@ -45,9 +48,20 @@ def pages() -> dict[str, str]:
         "reference/python.md": python_page(),
         "reference/points-file.md": points_page(),
         "reference/run-files.md": run_files_page(),
+        "reference/rest.md": _beside("programs").programs_page(_MADE, _meanings()),
+        "latency-models.md": _beside("latency").latency_page(_MADE),
         **schema_pages(),
         **contributing_pages(),
     }
+
+
+def _beside(name: str) -> Any:
+    """The module of that name beside this file, which no package holds."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def commands() -> Iterator[tuple[str, Any]]:
@@ -105,16 +119,22 @@ def python_page() -> str:
     return "".join(parts)
 
 
+def _meanings() -> dict[str, str]:
+    """What the options of the commands and the columns of a points file say, by name."""
+    said = dict(_COLUMNS)
+    for words, command in commands():
+        if words in ("plan", "simulate", "serve", "estimate"):
+            for p in command.params:
+                if p.help:
+                    said[p.name] = p.help
+    return said
+
+
 def points_page() -> str:
     """Columns of a points file, with what the option of that name says."""
     from app.scenario.points_row import KNOWN
 
-    said = dict(_COLUMNS)
-    for words, command in commands():
-        if words in ("simulate", "serve", "estimate"):
-            for p in command.params:
-                if p.help:
-                    said[p.name] = p.help
+    said = _meanings()
     rows = "".join(f"| `{name}` | {_cell(_prose(said[name]))} |\n" for name in KNOWN)
     return (
         "# Points file\n\n" + _MADE + "A CSV, a configuration a row, for `ridgeline estimate "
