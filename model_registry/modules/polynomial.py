@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,7 +11,16 @@ from itertools import product
 from math import prod
 from typing import Any
 
+from genz_core.errors import InvalidValue
+
 Powers = tuple[int, ...]
+_LONGEST = 20_000  # characters of a formula
+_SIGN = re.compile(r"(?<=[\w)}]) +- +(?=\S)")
+_FACTORS = re.compile(r"(?<!\*)\*(?!\*)")
+_FACTOR = re.compile(
+    r"\{(?P<symbol>\w{1,40})\}(\*\*(?P<power>\d))?"
+    r"|\(?(?P<sign>-?)(?P<number>\d{1,40}(/[1-9]\d{0,39}|\.\d{1,40})?)\)?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +41,23 @@ class Polynomial:
         shown = [_term(self.symbols, powers, number) for powers, number in ordered]
         return " + ".join(shown).replace("+ -", "- ") or "0"
 
+    @classmethod
+    def parse(cls, symbols: Sequence[str], text: str) -> Polynomial:
+        """The polynomial that `text` wrote: products of numbers and {symbols}, added up.
+
+        Raises:
+            InvalidValue: anything else.
+        """
+        terms: dict[Powers, Fraction] = {}
+        spaced = _SIGN.sub(" + -", text[:_LONGEST].strip())
+        for product_ in (part.strip() for part in spaced.split(" + ")):
+            if product_:
+                powers, number = _parsed(symbols, product_, text)
+                terms[powers] = terms.get(powers, Fraction(0)) + number
+        if not terms:
+            raise InvalidValue(f"{text[:60]!r} is no formula: give a sum of products")
+        return cls(tuple(symbols), {powers: c for powers, c in terms.items() if c})
+
     def to_json(self) -> dict[str, str]:
         """{powers of the symbols: coefficient} as text: {"1,1": "4096"}."""
         return {",".join(map(str, powers)): str(c) for powers, c in self.terms.items()}
@@ -40,6 +67,25 @@ class Polynomial:
         """The polynomial over `symbols` that `to_json` wrote."""
         terms = {tuple(map(int, key.split(","))): Fraction(text) for key, text in data.items()}
         return cls(tuple(symbols), terms)
+
+
+def _parsed(symbols: Sequence[str], text: str, whole: str) -> tuple[Powers, Fraction]:
+    """Powers of the symbols and the coefficient of one product."""
+    powers, number = [0] * len(symbols), Fraction(1)
+    for factor in _FACTORS.split(text):
+        match = _FACTOR.fullmatch(factor.strip())
+        symbol = match["symbol"] if match else None
+        if match is None or (symbol and symbol not in symbols):
+            known = ", ".join(symbols)
+            raise InvalidValue(
+                f"{factor.strip()[:40]!r} of the formula {whole[:60]!r}: give numbers and "
+                f"{{symbols}} of {known}, as in 2*{{{symbols[0]}}}**2"
+            )
+        if symbol:
+            powers[symbols.index(symbol)] += int(match["power"] or 1)
+        else:
+            number *= Fraction(match["sign"] + match["number"])
+    return tuple(powers), number
 
 
 def _term(symbols: Sequence[str], powers: Powers, number: Fraction) -> str:

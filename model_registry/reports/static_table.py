@@ -109,18 +109,27 @@ def static_table(
     """
     queries = _queries(cached_tokens, input_tokens)
     batch = len(queries) if batch_size is None else batch_size
+    step = step_of(cached_tokens, input_tokens, batch_size)
+    graph = model.graph(step, parallelism or Parallelism())
+    rows = _merged([_row(op, graph.layers) for op in _joined(graph.ops) if _shown(op)])
+    return StaticTable(
+        model.name, queries, batch, tuple(rows), _total(rows, graph), _storage(graph), graph.notes
+    )
+
+
+def step_of(
+    cached_tokens: Sequence[float], input_tokens: Sequence[float], batch_size: int | None = None
+) -> Step:
+    """The step of a list of queries; arguments and errors as of `static_table`."""
+    queries = _queries(cached_tokens, input_tokens)
+    batch = len(queries) if batch_size is None else batch_size
     if checked_count("batch_size", batch) % len(queries):
         raise InvalidValue(
             f"a batch of {batch} is no multiple of the {len(queries)} queries; "
             f"give {len(queries)} or {2 * len(queries)}"
         )
     each = float(batch // len(queries))
-    step = Step(tuple(Group(each, new, cached) for cached, new in queries))
-    graph = model.graph(step, parallelism or Parallelism())
-    rows = _merged([_row(op, graph.layers) for op in _joined(graph.ops) if _shown(op)])
-    return StaticTable(
-        model.name, queries, batch, tuple(rows), _total(rows, graph), _storage(graph), graph.notes
-    )
+    return Step(tuple(Group(each, new, cached) for cached, new in queries))
 
 
 def _queries(cached: Sequence[float], new: Sequence[float]) -> tuple[tuple[float, float], ...]:

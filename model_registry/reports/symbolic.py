@@ -30,7 +30,8 @@ BYTES = ("w_bytes", "a_bytes", "kv_bytes")
 #: all multiples of one number, tell what is counted in blocks of tokens (compressed caches).
 _AXES = ((1.0, 2.0, 3.0), (1.0, 2.0, 3.0, 4.0), (8.0, 9.0, 16.0, 23.0))
 PointGrid = NDArray[np.float64]
-_FIGURES = (
+#: Figures of an operator that have formulas.
+FIGURES = (
     "flops",
     "weight_bytes",
     "input_bytes",
@@ -135,7 +136,11 @@ def populated(
     Formulas are exact inside the windows and top-k limits of the model: a figure that is no
     polynomial there is None, and `analysed` counts it at values.
     """
-    model, origin = open_model(source, trace=trace, without=without)
+    return populated_of(*open_model(source, trace=trace, without=without))
+
+
+def populated_of(model: Model, origin: str) -> dict[str, Any]:
+    """As `populated`, of a model that is open; origin: "builder" or "trace"."""
     symbolic = _symbolic(model)
     operators = [
         {
@@ -181,7 +186,7 @@ def _symbolic(model: Model) -> list[tuple[Op, Formulas]]:
     """The operators of a model in uniform formats, with a formula for each figure."""
     points = np.array(list(product(*_AXES)))
     return [
-        (op, {figure: _formula(figure, points, op, *others) for figure in _FIGURES})
+        (op, {figure: _formula(figure, points, op, *others) for figure in FIGURES})
         for op, *others in _in_wide_formats(model, _step(points))
     ]
 
@@ -207,7 +212,7 @@ def _at_bytes(model: Model, graph: Graph, step: Step, given: Mapping[str, float]
         own = zip(BYTES, map(bytes_of, (op.weights, op.activations, op.kv)), strict=True)
         steps = [(given.get(symbol, of_op) - 2.0) / 2.0 for symbol, of_op in own]
         figures = {}
-        for name in _FIGURES:
+        for name in FIGURES:
             two = _number(getattr(plain, name))
             fours = [_number(getattr(other, name)) for other in wide]
             figures[name] = two + sum(
@@ -235,6 +240,15 @@ def _formula(figure: str, points: PointGrid, plain: Op, *wide: Op) -> str | None
         powers = tuple(int(at == place) for place in range(len(BYTES)))
         terms |= {(*exponents, *powers): factor for exponents, factor in fitted.terms.items()}
     return Polynomial((*SYMBOLS, *BYTES), terms).text()
+
+
+def parsed(text: str) -> Polynomial:
+    """The polynomial of a formula's text in `SYMBOLS` and `BYTES`.
+
+    Raises:
+        InvalidValue: a text that is no such formula.
+    """
+    return Polynomial.parse((*SYMBOLS, *BYTES), text)
 
 
 def _step(points: PointGrid) -> Step:
@@ -268,7 +282,7 @@ def analysed(
     step = Step((group,))
     graph = model.graph(step, Parallelism())
     counted: Figures = (
-        (op, {name: _number(getattr(op, name)) for name in _FIGURES}) for op in graph.ops
+        (op, {name: _number(getattr(op, name)) for name in FIGURES}) for op in graph.ops
     )
     if element_bytes:
         counted = _at_bytes(model, graph, step, _checked_bytes(element_bytes))
@@ -277,7 +291,7 @@ def analysed(
         for op, figures in counted
         if op.operator_class != "collective"
     ]
-    total = {name: sum(row[name] * row["count"] for row in rows) for name in _FIGURES}
+    total = {name: sum(row[name] * row["count"] for row in rows) for name in FIGURES}
     values = {"batch": batch, "new_tokens": new_tokens, "context": context, **element_bytes}
     return {"name": model.name, "source": origin, **values, "operators": rows, "total": total}
 

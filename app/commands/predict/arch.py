@@ -35,7 +35,7 @@ def arch(
 ) -> None:
     from app.scenario.local_files import model_source
     from app.wording.tables import to_json
-    from model_registry.reports import symbolic
+    from model_registry.reports import chain, symbolic
 
     source, left = model_source(model), parse_names(without)
     if at:
@@ -43,7 +43,7 @@ def arch(
     elif symbols:
         report = symbolic.populated(source, trace=trace, without=left)
     else:
-        report = symbolic.structure(source, trace=trace, without=left)
+        report = chain.arch_document(source, trace=trace, without=left)
     if json:
         typer.echo(to_json(report))
         return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.commands import options as opt
+from app.commands.piped import PIPE, piped
 from app.wording.tables import TableFormat
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ def register(cli: typer.Typer) -> None:
 
 
 def estimate(
-    model: Annotated[str, typer.Argument(help="Name, Hugging Face id or config.json.")] = "",
+    model: Annotated[
+        str, typer.Argument(help="Name, Hugging Face id or config.json; `-`: JSON of `ops`.")
+    ] = "",
     system: opt.SystemName = "h100-sxm5-80gb",
     engine: opt.Engine = "generic",
     weights: opt.Weights = "",
@@ -74,6 +77,9 @@ def estimate(
     if points is not None:
         _price_points(points, output)
         return
+    if model == PIPE:
+        _print_stated(system, engine, opt.table_format(format_, json))
+        return
     if not model:
         raise InvalidValue("name a model, or give a file with --points")
     asked = parse_degrees(parallel)
@@ -110,15 +116,28 @@ def estimate(
     _print(scenario, opt.table_format(format_, json))
 
 
+def _print_stated(system: str, engine: str, chosen: TableFormat) -> None:
+    """Print the seconds of the step that the JSON of `ridgeline ops` states."""
+    from app.scenario.local_files import system_source
+    from app.scenario.stated_step import stated_step
+
+    _print_step(stated_step(piped("ops"), system_source(system), engine), chosen)
+
+
 def _print_mixed(scenario: Scenario, prefill: str, decode: str, chosen: TableFormat) -> None:
     """Print the figures and operators of one step of prompts and decodes together."""
     from app.scenario import mixed_step
     from app.scenario.local_files import resolve_local
-    from app.wording.tables import render, to_json
 
     groups = mixed_step.parse_groups(prefill, decode)
     resolved = resolve_local(scenario)
-    named = mixed_step.document(resolved, groups, mixed_step.price(resolved, groups))
+    _print_step(mixed_step.document(resolved, groups, mixed_step.price(resolved, groups)), chosen)
+
+
+def _print_step(named: dict[str, Any], chosen: TableFormat) -> None:
+    """Print the figures of a step, then its operators."""
+    from app.wording.tables import render, to_json
+
     if chosen is TableFormat.json:
         typer.echo(to_json(named))
         return

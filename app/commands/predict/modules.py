@@ -14,6 +14,9 @@ def register(cli: typer.Typer) -> None:
     group = typer.Typer(help="Formulas of module classes.", no_args_is_help=True)
     group.command("list", help="The classes that have formulas.")(list_)
     group.command("show", help="The formulas of one class.")(show)
+    group.command("populate", help="A model's operators in formulas, of the JSON of arch.")(
+        populate
+    )
     group.command("derive", help="Derive the formulas of a class, or of a model's.")(derive)
     group.command("validate", help="Say who compared formulas with the source.")(validate)
     cli.add_typer(group, name="modules")
@@ -38,6 +41,18 @@ def show(
     from model_registry.modules import model_key, read_entry
 
     _print(read_entry(name, model_key(_config(model)) if model else ""), json)
+
+
+def populate(
+    model: Annotated[str, typer.Argument(help="`-`: the JSON of `arch --json`; or a model.")],
+) -> None:
+    from app.commands.piped import PIPE, piped
+    from app.scenario.local_files import model_source
+    from app.wording.tables import to_json
+    from model_registry.reports import chain
+
+    named = piped("arch") if model == PIPE else chain.arch_document(model_source(model))
+    typer.echo(to_json(chain.modules_document(named)))
 
 
 def validate(

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from app.commands import options as opt
+from app.commands.piped import PIPE, piped
 from app.commands.predict.arch import WITHOUT, parse_names
 from app.wording.tables import TableFormat
 
@@ -16,7 +17,10 @@ def register(cli: typer.Typer) -> None:
 
 
 def ops(
-    model: opt.ModelName,
+    model: Annotated[
+        str,
+        typer.Argument(help="Name, Hugging Face id, config.json; `-`: JSON of `modules populate`."),
+    ],
     cached_tokens: Annotated[
         str, typer.Option(help='Cached tokens of each query: "1048576,1024"; one goes for all.')
     ] = "0",
@@ -27,37 +31,39 @@ def ops(
     tp: opt.Tp = 1,
     weights: opt.Weights = "",
     kv: opt.Kv = "",
+    activations: opt.Activations = "",
     trace: Annotated[bool, typer.Option("--trace", help="Trace the model's own code.")] = False,
     without: Annotated[str, typer.Option(help=WITHOUT)] = "",
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
     from app.scenario.local_files import model_source
-    from genz_core.errors import InvalidParallelism
     from genz_core.limits import checked_size
     from genz_core.types import Parallelism
-    from model_registry.reports import static_table
-    from model_registry.reports.symbolic import open_model
+    from model_registry.reports import chain, counted_step, static_table
 
     checked_size("tp", tp, "--tp")
-    source, left_out = model_source(model), parse_names(without)
-    opened, _ = open_model(source, trace=trace, without=left_out, weights=weights, kv=kv)
-    if message := opened.invalid(Parallelism(tp=tp)):
-        raise InvalidParallelism(message)
-    table = static_table.static_table(
-        opened,
-        _tokens("cached_tokens", cached_tokens),
-        _tokens("input_tokens", input_tokens),
-        checked_size("batch", batch_size, "--batch-size") if batch_size else None,
-        Parallelism(tp=tp),
-    )
+    formats = {"weights": weights, "kv": kv, "activations": activations}
+    if model == PIPE:
+        named = piped("modules", "arch")
+    else:
+        named = chain.carried(model_source(model), trace=trace, without=parse_names(without))
+    batch = checked_size("batch", batch_size, "--batch-size") if batch_size else None
+    asked = counted_step.Asked(
+        _tokens("cached_tokens", cached_tokens), _tokens("input_tokens", input_tokens), batch,
+        Parallelism(tp=tp), {name: fmt for name, fmt in formats.items() if fmt},
+    )  # fmt: skip
+    counted = counted_step.count(named, asked)
+    chosen = opt.table_format(format_, json)
+    if chosen is TableFormat.json:
+        typer.echo(counted_step.as_json(counted))
+        return
     renderers = {
         TableFormat.text: static_table.as_text,
         TableFormat.markdown: static_table.as_markdown,
         TableFormat.csv: static_table.as_csv,
-        TableFormat.json: static_table.as_json,
     }
-    typer.echo(renderers[opt.table_format(format_, json)](table))
+    typer.echo(renderers[chosen](counted.table))
 
 
 def _tokens(name: str, text: str) -> list[int]:

@@ -1,0 +1,24 @@
+"""JSON of the step before, on standard input: `-` in place of a model."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+PIPE = "-"
+_MOST = 64 * 2**20  # characters
+
+
+def piped(*steps: str) -> dict[str, Any]:
+    """The document of one of `steps` (see `model_registry.reports.chain`) on standard input.
+
+    Raises:
+        InvalidValue: it is longer than any such document, or none of them.
+    """
+    from genz_core.errors import InvalidValue
+    from model_registry.reports import chain
+
+    text = sys.stdin.read(_MOST + 1)
+    if len(text) > _MOST:
+        raise InvalidValue(f"standard input is longer than {_MOST:,} characters")
+    return chain.document(text, *steps)
