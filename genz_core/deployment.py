@@ -2,11 +2,12 @@
 
 `deploy` is the one place where the three meet.  It applies, in this order:
 
-1. the engine's own cache format where the user chose a format for the weights and none for the
+1. on a CPU the figures that the engine has there;
+2. the engine's own cache format where the user chose a format for the weights and none for the
    cache;
-2. the factors and scales measured of the engine on this device, and of this model and format
+3. the factors and scales measured of the engine on this device, and of this model and format
    there;
-3. the unfused form of the model, where the engine was measured running eagerly.
+4. the unfused form of the model, where the engine was measured running eagerly.
 
 The result depends on the three objects alone, and deploying twice changes nothing.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -93,7 +94,8 @@ def deploy(model: Model, system: System, engine: EngineProfile | None = None) ->
     """Deployment of a model on a system under an engine (default: the generic profile)."""
     if engine is None:
         engine = _GENERIC
-    if engine.measurements is None and model.precision.kv_source != "convention":
+    plain = engine.measurements is None and model.precision.kv_source != "convention"
+    if plain and (system.kind != "cpu" or not engine.on_cpu):
         return Deployment(model, system, engine)
     return _DEPLOYMENTS.get(lambda: _deploy(model, system, engine), model, system, engine)
 
@@ -114,9 +116,27 @@ def _numbers(step: Step, parallelism: Parallelism) -> tuple[bytes, ...] | None:
 
 
 def _deploy(model: Model, system: System, engine: EngineProfile) -> Deployment:
+    said: tuple[str, ...] = ()
+    if system.kind == "cpu":
+        engine, said = _on_cpu(engine)
     model, notes = _with_cache(model, engine)
     engine = as_measured(engine, model, system)
-    return Deployment(model, system, engine, notes)
+    return Deployment(model, system, engine, (*said, *notes))
+
+
+#: Of an engine whose figures for CPUs are in place.
+_IN_PLACE: Mapping[str, float | str] = {}
+
+
+def _on_cpu(engine: EngineProfile) -> tuple[EngineProfile, tuple[str, ...]]:
+    """The engine with its figures for CPUs, and what is to be said of it there."""
+    if engine.on_cpu is not None:
+        figures = cast(Any, engine.on_cpu)
+        said = (f"{engine.name} on CPUs: its costs are judgement there, none were measured",)
+        return replace(engine, **figures, on_cpu=_IN_PLACE), said if figures else ()
+    if engine.eager is not None or engine.measurements is None:  # measured, or of the caller
+        return engine, ()
+    return engine, (f"{engine.name} is not known to run on CPUs: priced with its figures on GPUs",)
 
 
 def _with_cache(model: Model, engine: EngineProfile) -> tuple[Model, tuple[str, ...]]:

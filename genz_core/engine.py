@@ -140,6 +140,8 @@ class EngineProfile:
     interval, for which a first token is held back.  prefill_share: measured prefill time under load
     over the priced one.
     eager: costs of its unfused kernels, for an engine that was measured running eagerly.
+    on_cpu: {figure: value} of those that differ on CPUs, which `genz_core.deploy` puts in place
+    there; None for software that runs on no CPU.
     source: origin of the figures; assumptions: figures without a measurement, in words.
     measurements: factors and recipes by device, for `genz_core.deploy` to apply.
     measured_on: the measurements of the system at hand that were applied: "own" (the user's runs
@@ -193,6 +195,7 @@ class EngineProfile:
     source: str = "assumed"
     assumptions: tuple[str, ...] = ()
     eager: EagerFacts | None = None
+    on_cpu: Mapping[str, float | str] | None = None
 
     def __repr__(self) -> str:
         """Name, what was measured, and the figures that differ from the generic profile's."""

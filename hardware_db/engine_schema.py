@@ -40,17 +40,58 @@ _FIGURES: Mapping[str, tuple[str, float]] = {
     "prefill_share": ("prefill_share", 1.0),
     "sampling_s": ("sampling_us", MICRO),
 }
+#: Rates of an engine's own kernels, over those of the system's profile.
+_OF_KERNELS = (
+    "compute_efficiency", "memory_efficiency", "attention_efficiency", "four_bit_efficiency",
+    "expert_efficiency",
+)  # fmt: skip
 _COUNTS = ("chunk_tokens", "max_sequences", "kv_block_tokens")
 _POLICIES = (
     "versions", "all_reduce", "scheduler", "mixed_steps", "thin_products", "products", "kv_cache",
 )  # fmt: skip
 
 
+class OnCpu(BaseModel):
+    """Figures of an engine that differ on CPUs; the others are as on GPUs.
+
+    What was fitted on GPUs says nothing of a CPU's kernels: rates that are not stated here are
+    those of the system's latency profile.  source: key of the file's sources that says it runs
+    there.  products: as of the engine.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str
+    kernel_floor_us: Fact | None = None
+    host_step_us: Fact | None = None
+    host_sequence_us: Fact | None = None
+    chunk_tokens: Fact | None = None
+    max_sequences: Fact | None = None
+    memory_fraction: Fact | None = None
+    kv_block_tokens: Fact | None = None
+    compute_efficiency: Fact | None = None
+    memory_efficiency: Fact | None = None
+    attention_efficiency: Fact | None = None
+    products: Literal["", "int8"] = ""
+
+    def figures(self) -> dict[str, float | str]:
+        """{field of `EngineProfile`: value} on CPUs, SI units."""
+        of_kernels = {name: 1.0 for name in _OF_KERNELS}
+        stated = {
+            field: getattr(self, key).value * unit
+            for field, (key, unit) in _FIGURES.items()
+            if getattr(self, key, None) is not None
+        }
+        counts = {name: int(getattr(self, name).value) for name in _COUNTS if getattr(self, name)}
+        return {**of_kernels, **stated, **counts, "products": self.products}
+
+
 class EngineRecord(BaseModel):
     """An engine as its YAML states it: every figure with its source and kind.
 
     versions: range that was measured.  eras: older ones that ran otherwise, oldest first.
-    extra: an eager engine's `EagerFacts`, SI units.
+    extra: an eager engine's `EagerFacts`, SI units.  on_cpu: what differs on CPUs; absent where it
+    runs on none.
     The other keys are those of `EngineProfile`, in the units of their names.
     """
 
@@ -91,6 +132,7 @@ class EngineRecord(BaseModel):
     products: Literal["", "int8"] = ""
     kv_cache: Literal["checkpoint", "model"] = "checkpoint"
     extra: dict[str, Fact] = {}
+    on_cpu: OnCpu | None = None
     eras: tuple[Era, ...] = ()
 
     def profile(self) -> EngineProfile:
@@ -109,6 +151,7 @@ class EngineRecord(BaseModel):
             source="; ".join(source.title for source in self.sources.values()),
             assumptions=tuple(self._assumptions()),
             eager=EagerFacts(**eager) if eager else None,
+            on_cpu=self.on_cpu.figures() if self.on_cpu else None,
         )
 
     def _assumptions(self) -> list[str]:

@@ -40,6 +40,7 @@ _OF_OTHER_MACHINES = (
     "balance_steps",
     "prefill_share",
     "products",
+    "on_cpu",
 )
 
 

@@ -208,6 +208,8 @@ def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
 
 
 def _least_rows(conditions: Conditions, op: Op, compute: str) -> int:
-    """Rows of the thinnest tile: 8 in kernels of weight-only formats, 64 in the libraries'."""
+    """Rows of the thinnest tile: 8 on CPUs and in kernels of weight-only formats, else 64."""
+    if conditions.system.kind == "cpu":
+        return 8
     weight_only = bytes_of(op.weights) < 1.5 and compute in ("bf16", "fp16", "fp32")
     return 8 if weight_only or conditions.engine.thin_products else 64

@@ -237,8 +237,10 @@ def _write_residuals(new: pd.DataFrame) -> None:
     data = yaml.safe_load(text)
     for operator, tiers in residual_quantiles(pooled).items():
         data["classes"][operator]["measured"] = tiers["measured"]
-    data["data_sets"] = [data.pop("data_set", "") or data["data_sets"][0]]
-    data["data_sets"] += sorted(set(new["data"]))
+    ours = {source.name for source in SOURCES.values()}
+    before = [data.pop("data_set", ""), *data.get("data_sets", ())]
+    kept = [name for name in before if name and name not in ours]
+    data["data_sets"] = [*kept, *sorted(set(new["data"]))]
     heading = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
     file.write_text(
         heading + yaml.safe_dump(data, sort_keys=False, width=100, default_flow_style=None)

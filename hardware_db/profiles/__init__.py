@@ -19,7 +19,7 @@ from hardware_db.data_folder import data_folder
 from hardware_db.own_files import OwnFiles, read_all, read_text
 from hardware_db.profile_schema import FittedProfile, combine, fitted_profile, layered, read
 from hardware_db.profiles.trees import MeasuredTrees
-from hardware_db.profiles.typical import for_device
+from hardware_db.profiles.typical import for_device, on_cpu
 from hardware_db.tables import table
 
 FOLDER = Path(__file__).parent
@@ -70,7 +70,8 @@ def load_profile(system: System, fitted: FittedProfile | None = None) -> Latency
 
 def typical_profile(system: System) -> FittedProfile:
     """The typical constants of a device of this width, as if no device of its family was known."""
-    return for_device(_default(NARROW), _default(WIDE), Device.of(system))
+    typical = for_device(_default(NARROW), _default(WIDE), Device.of(system))
+    return on_cpu(typical) if system.kind == "cpu" else typical
 
 
 #: Classes that take most of a step's time: a profile is no better known than they are.
@@ -107,6 +108,8 @@ _KIN: ByIdentity[FittedProfile] = ByIdentity(16)
 def _inheritance(system: System, inherited: Sequence[FittedProfile]) -> str:
     """Where the constants of a family that was not measured come from, in words."""
     typical = "typical constants of all measured families, by memory bandwidth per unit and clock"
+    if system.kind == "cpu":
+        typical += ", those of attention as one core of an EPYC reached"
     if not inherited:
         return f"no device of family {system.family} was measured; inherited from {typical}"
     classes = ", ".join(sorted({operator for operator, _ in inherited[0].parameters}))

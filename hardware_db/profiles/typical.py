@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any, cast
 
 from genz_core.latency.device import Device
 from genz_core.latency.parameters import CLASSES, CollectiveParameters, Parameters, describe
@@ -59,6 +60,25 @@ def for_device(narrow: FittedProfile, wide: FittedProfile, device: Device) -> Fi
         parameters[key] = _reaching(between(low, wide.parameters[key], share), device)
         fits[key] = (wide if share > 0.5 else narrow).fits[key]
     return FittedProfile("typical", "", (), parameters, fits)
+
+
+#: What differs in the kernels of a CPU: shares of the peak that attention reached on one core of an
+#: EPYC, fitted on the microbenchmarks of `ridgeline calibrate machine` (torch 2.13, bf16).
+_OF_CPUS: Mapping[str, Mapping[str, float]] = {
+    "prefill_attention": {"efficiency_64": 0.31, "efficiency_128": 0.28},
+    "decode_attention": {"compute_efficiency": 0.18},
+}
+CPU_DATA = "one core of an EPYC, and typical constants of GPUs"
+
+
+def on_cpu(typical: FittedProfile) -> FittedProfile:
+    """Typical constants as on a CPU: attention's by what a core reached, the rest as it is."""
+    parameters = {
+        key: replace(cast(Any, values), **_OF_CPUS.get(key[0], {}))
+        for key, values in typical.parameters.items()
+    }
+    fits = {key: replace(fit, data_set=CPU_DATA, points=0) for key, fit in typical.fits.items()}
+    return replace(typical, parameters=parameters, fits=fits)
 
 
 def _reaching(constants: Parameters, device: Device) -> Parameters:

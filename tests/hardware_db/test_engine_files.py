@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 
 import hardware_db
+import model_registry
+from genz_core import Parallelism, decode_step
+from genz_core.deployment import deploy
 from genz_core.errors import UnknownEngine
 from hardware_db.system_schema import Fact
 
 ENGINES = hardware_db.engine_names()
+MODEL = model_registry.load("meta-llama/Llama-3.1-8B")
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -68,3 +72,52 @@ def test_what_only_some_engines_state_reaches_the_profile_in_seconds():
     assert facts.profile().sampling_s == 0.0
     stated = {"sampling_us": Fact(value=40.0, source="fit", kind="measured")}
     assert facts.model_copy(update=stated).profile().sampling_s == pytest.approx(40e-6)
+
+
+ON_CPU = {"generic", "hf", "llama.cpp", "openvino", "sglang", "vllm"}
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_an_engine_that_runs_on_cpus_says_who_says_so_and_what_differs(name):
+    record = hardware_db.engine_facts(name)
+    assert (record.on_cpu is not None) == (name in ON_CPU)
+    if record.on_cpu is None:
+        assert hardware_db.load_engine(name).on_cpu is None
+        return
+    facts = [getattr(record.on_cpu, field) for field in type(record.on_cpu).model_fields]
+    cited = {fact.source for fact in facts if isinstance(fact, Fact)} | {record.on_cpu.source}
+    assert cited <= set(record.sources)
+
+
+def test_on_a_cpu_rates_that_were_fitted_on_gpus_say_nothing():
+    fitted = hardware_db.load_engine("llama.cpp")
+    engine = deploy(MODEL, hardware_db.load("xeon-8480plus"), fitted).engine
+    assert fitted.attention_efficiency < 0.3 and engine.attention_efficiency == 1.0
+    assert engine.products == "int8" and engine.kernel_floor_s == pytest.approx(5e-6)
+    assert deploy(MODEL, hardware_db.load("h100"), fitted).engine.attention_efficiency < 0.3
+
+
+def test_vllm_on_a_cpu_has_the_limits_of_its_server_there():
+    engine = deploy(MODEL, hardware_db.load("epyc-9654"), hardware_db.load_engine("vllm")).engine
+    assert (engine.chunk_tokens, engine.max_sequences) == (2048, 128)
+
+
+def test_an_engine_of_gpus_alone_says_so_on_a_cpu():
+    [note] = deploy(MODEL, hardware_db.load("epyc-9654"), hardware_db.load_engine("trtllm")).notes
+    assert note == "trtllm is not known to run on CPUs: priced with its figures on GPUs"
+
+
+@pytest.mark.parametrize("name", sorted(ON_CPU))
+def test_deploying_twice_on_a_cpu_changes_nothing(name):
+    system = hardware_db.load("xeon-8480plus")
+    once = deploy(MODEL, system, hardware_db.load_engine(name))
+    assert deploy(once.model, system, once.engine).engine == once.engine
+
+
+@pytest.mark.parametrize("slug", ["epyc-9654", "xeon-8480plus", "grace-72core"])
+def test_a_token_on_a_cpu_costs_little_more_than_reading_the_weights(slug):
+    """Its kernels fit a batch of one: no tile of 64 rows is filled with zeros."""
+    system = hardware_db.load(slug)
+    step = decode_step(MODEL, system, 1, 512, Parallelism(), hardware_db.load_engine("vllm"))
+    weights_s = 2.0 * MODEL.parameters / system.memory_bytes_per_s
+    assert weights_s < float(step.total_s[0]) < 1.7 * weights_s

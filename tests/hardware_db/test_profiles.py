@@ -12,6 +12,7 @@ from genz_core.latency.parameters import CLASSES, GemmParameters
 from genz_core.types import System
 from hardware_db import profile_schema
 from hardware_db.fit.report import page
+from hardware_db.intervals import validated_tier
 from hardware_db.profiles import FOLDER, load_profile, measured_profiles, residual_quantiles
 from hardware_db.profiles.typical import between, share_of_wide
 from hardware_db.profiles.validation import OPERATOR_SPLITS, operator_validation, summary
@@ -232,6 +233,12 @@ def test_a_family_without_neighbours_inherits_typical_constants_and_says_so(slug
     profile = hardware_db.load(slug).latency
     assert profile.tier == "default"
     assert "inherited from typical constants of all measured families" in profile.note
+
+
+def test_the_interval_of_a_cpu_is_not_that_of_gpus():
+    """Its typical constants are partly a core's: no held-out point says how far off they are."""
+    assert validated_tier(hardware_db.load("epyc-9654").latency) == ""
+    assert validated_tier(hardware_db.load("tpu-v6e").latency) == "default"
 
 
 def test_the_one_measured_product_of_a_tpu_v6e_is_priced_by_the_next_generation():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ def few_cases(device: Any) -> list[Any]:
 
     return [
         *(cases.gemm(m, 384, 768) for m in (1, 8, 64)),
+        cases.gemm(256, 1536, 1536),
         cases.prefill_attention(1, 96, 4, 2, 64),
         cases.decode_attention(1, 192, 4, 2, 64),
         *(cases.add(2**power * 96) for power in (5, 10, 13)),
@@ -54,7 +56,7 @@ def test_a_calibrated_machine_is_a_system_like_any_other(
     assert {path.parent.name for path in paths} == {"systems", "profiles", "engines"}
     system = hardware_db.load("this-machine")
     assert system.latency is not None and system.latency.tier == "measured"
-    assert system.latency.fit("gemm", "bf16").points == 3
+    assert system.latency.fit("gemm", "bf16").points == 4
     assert system.latency.fit("moe", "bf16").tier == "default"
     assert hardware_db.load_engine("hf-this-machine").eager is not None
     run = answer(
@@ -186,3 +188,21 @@ def test_figures_from_shared_cores_come_with_their_doubts(
     assert any("--threads 1" in doubt for doubt in shared.doubts)
     assert "Doubt: other programs" in markdown(shared)
     assert summary(shared)["points"] == 2
+
+
+def test_a_small_model_takes_the_time_that_a_few_kernels_of_this_machine_say(
+    answer, tmp_path: Path, config: dict[str, Any], calibrated: Any
+) -> None:
+    """Kernels are measured, constants fitted, a model priced and then measured: the first and the
+    last share nothing but the machine.  A factor of two, for other programs run beside it."""
+    from app.calibration import machine
+
+    machine.save(calibrated)
+    sizes = {"hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 6}
+    model = tmp_path / "small.json"
+    model.write_text(json.dumps({**config, **sizes, "num_attention_heads": 16}), encoding="utf-8")
+    run = answer(
+        "measure", str(model), "--isl", "64", "--osl", "4", "--repeats", "2", *HERE, "--no-profile"
+    )
+    for phase in run["phases"]:
+        assert 0.5 < phase["predicted_s"] / phase["p50_s"] < 2.0
