@@ -5,7 +5,11 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 import model_registry
+from genz_core.cells import markdown_cell
 from model_registry.finding.catalog import ShippedModel, shipped_models
 
 _HEAD = """# Models that ship
@@ -28,6 +32,60 @@ cites, or equal to that of transformers' own model on the meta device, or neithe
 | --- | --- | ---: | ---: | --- | --- |
 """
 
+_RESTS_ON = """
+## What each model's figures rest on
+
+The configuration is the publisher's own file, a copy of it in public code, the defaults that
+transformers documents for it, or sizes that a paper or a model card states; some were not looked up
+again and take the sizes of a sibling. The count is checked as above.
+
+"""
+_EACH = """
+| model | configuration | count |
+| --- | --- | --- |
+"""
+#: How a file's source says where the configuration is from; the first that fits.
+_ORIGINS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("a sibling's sizes, not looked up again", re.compile("not looked up again")),
+    ("copied in public code", re.compile(r"cop(y|ies|ied)|public code")),
+    ("transformers' defaults", re.compile("^defaults of transformers")),
+    ("the publisher's config.json", re.compile(r"^config\.json of \S+, published")),
+    ("a paper, card or documentation", re.compile("")),
+)
+_CHECKS = ("published", "transformers", "no")
+
+
+def _origin(source: str) -> str:
+    """Where a configuration is from, in the words of `_ORIGINS`."""
+    return next(words for words, pattern in _ORIGINS if pattern.search(source))
+
+
+def _checked(shipped: ShippedModel) -> str:
+    """What a model's parameter count was held against."""
+    return "published" if shipped.published else "transformers" if shipped.confirmed else "no"
+
+
+def _rests_on() -> str:
+    """How many models rest on what, then each model's source in its file's words."""
+    models = shipped_models().values()
+    counts = Counter((_origin(model.source), _checked(model)) for model in models)
+    head = f"| configuration | {' | '.join(_CHECKS)} |\n| --- |{' ---: |' * len(_CHECKS)}\n"
+    rows = [
+        f"| {words} | {' | '.join(str(counts[words, check] or '') for check in _CHECKS)} |"
+        for words, _ in _ORIGINS
+    ]
+    each = (
+        f"| `{m.id}` | {markdown_cell(m.source)} | {markdown_cell(_citation(m))} |" for m in models
+    )
+    return _RESTS_ON + head + "\n".join(rows) + "\n" + _EACH + "\n".join(each) + "\n"
+
+
+def _citation(shipped: ShippedModel) -> str:
+    """What the count agrees with: the citation of a published one, transformers' own, nothing."""
+    if shipped.published:
+        return str(shipped.published["citation"])
+    return "transformers' own model" if shipped.confirmed else "not checked"
+
 
 def _size(parameters: float) -> str:
     """A parameter count in four digits: 124.4M, 8.030B, 1.026T."""
@@ -40,22 +98,22 @@ def _size(parameters: float) -> str:
 def _row(shipped: ShippedModel) -> str:
     model = model_registry.load(shipped.id)
     formats = {*model.precision.weights.values(), *model.precision.by_layer.values()}
-    checked = "published" if shipped.published else "transformers" if shipped.confirmed else "no"
     cells = (
         f"`{shipped.id}`",
         shipped.model_type,
         _size(model.parameters),
         _size(model.active_parameters),
         ", ".join(sorted(formats)),
-        checked,
+        _checked(shipped),
     )
     return f"| {' | '.join(cells)} |"
 
 
 def markdown() -> str:
-    """The page, one row a model."""
+    """The page: one row a model, then what each rests on."""
     models = shipped_models().values()
-    return _HEAD.format(count=len(models)) + "\n".join(map(_row, models)) + "\n"
+    rows = "\n".join(map(_row, models)) + "\n"
+    return _HEAD.format(count=len(models)) + rows + _rests_on()
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ from model_registry.tracing.calls import Program, ProgramCall
 from model_registry.tracing.checks import checked_config
 from model_registry.tracing.lowering import lower_block
 from model_registry.tracing.mixers import spec_block
+from model_registry.tracing.named_class import check_named_class
 from model_registry.tracing.rewrites import REWRITES
 
 _SIXTEEN_BIT = Precision(source="16 bit")
@@ -168,6 +169,7 @@ def _program(plain: dict[str, Any], without: Collection[str]) -> Program:
     instance = build_on_meta(plain)
     try:
         with quiet():
+            check_named_class(plain, instance.config, instance.model)
             return assemble(instance, without)
     except RidgelineError:
         raise

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.errors import InvalidValue, RidgelineError, UnsupportedModel
 from model_registry.finding.catalog import shipped_models
 from model_registry.tracing import records, trace
 from model_registry.tracing.building import build_on_meta
@@ -124,6 +124,20 @@ def test_the_limit_lies_far_above_what_real_models_dispatch() -> None:
 
 def test_an_auto_map_beside_a_known_type_runs_the_known_class() -> None:
     model = trace({**LLAMA, "auto_map": {"AutoModelForCausalLM": "evil.Model"}}, use_cache=False)
+    assert model.program.class_name == "LlamaForCausalLM"
+
+
+@pytest.mark.parametrize("named", ["OPTForCausalLM", "MixtralForCausalLM"])
+def test_a_class_with_other_parameters_than_the_traced_one_is_refused(named: str) -> None:
+    with pytest.raises(UnsupportedModel, match=f"names {named}, which has .*LlamaForCausalLM"):
+        trace({**LLAMA, "architectures": [named]}, use_cache=False)
+
+
+@pytest.mark.parametrize(
+    "named", ["LlamaForCausalLM", "MistralForCausalLM", "AForCausalLM", "LlamaModel", "", None, 3]
+)
+def test_a_class_of_the_same_parameters_or_of_no_library_passes(named: Any) -> None:
+    model = trace({**LLAMA, "architectures": [named]}, use_cache=False)
     assert model.program.class_name == "LlamaForCausalLM"
 
 
