@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 import model_registry
-from app.measuring.model_facts import ModelShape, degree_by_products
+from app.measuring.model_facts import ModelShape, degree_by_products, unseen_products
 from genz_core.errors import RidgelineError
 from model_registry.finding.catalog import ShippedModel, shipped_models
 from profilers.what_ran import WhatRan
@@ -32,7 +32,10 @@ def likely_models(ran: WhatRan, labels: Sequence[str]) -> list[str]:
         if (ran.hidden or model.id in named) and _agrees(model.config(), ran)
     ]  # fmt: skip
     near.sort(key=lambda model: (model.id not in named, model.quantized, len(model.id), model.id))
-    return list(islice((m.id for m in near if _runs_the_products(m.id, ran)), _MOST))
+    fitting = islice(
+        ((unseen, m.id) for m in near if (unseen := _unseen(m.id, ran)) is not None), _MOST
+    )
+    return [name for _, name in sorted(fitting, key=lambda pair: (pair[1] not in named, pair[0]))]
 
 
 def _is_named(model: ShippedModel, labels: Sequence[str]) -> bool:
@@ -57,13 +60,19 @@ def _agrees(config: Mapping[str, Any], ran: WhatRan) -> bool:
     return True
 
 
-def _runs_the_products(name: str, ran: WhatRan) -> bool:
-    """Whether the model's graph has every product that ran, split over the ranks or whole."""
+def _unseen(name: str, ran: WhatRan) -> int | None:
+    """How many of a model's products did not run, None where it lacks one that did.
+
+    Its products are split over the ranks that ran, or whole.
+    """
     try:
         model = model_registry.load(name)
     except RidgelineError:
-        return False
+        return None
     if ran.layers and not ModelShape.of(model).may_run(ran.layers.value, ran.layers_exact):
-        return False
+        return None
+    if not ran.products:
+        return 0
     ranks = ran.ranks.value if ran.ranks else 1
-    return not ran.products or bool(degree_by_products(model, ranks, ran.products, every=True))
+    degree = degree_by_products(model, ranks, ran.products, every=True)
+    return unseen_products(model, degree, ran.products) if degree else None

@@ -67,6 +67,13 @@ def degree_by_products(
     return best
 
 
+def unseen_products(model: Model, degree: int, products: Sequence[tuple[int, int]]) -> int:
+    """How many products of a model that is split over a degree are not among (n, k) of what ran."""
+    ran = set(products)
+    shapes = _shapes(model, degree)
+    return sum(not any(_fits(pair, [shape]) for pair in ran) for shape in shapes)
+
+
 def _shapes(model: Model, degree: int) -> set[tuple[int, int]]:
     ops = _ops(model, Parallelism(tp=degree))
     return {(_int(op.dims["n"]), _int(op.dims["k"])) for op in ops if {"n", "k"} <= set(op.dims)}

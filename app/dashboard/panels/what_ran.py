@@ -22,6 +22,7 @@ from profilers.found_phases import phased
 from profilers.what_ran import WhatRan, what_ran
 
 _FILLED = "filled_with"
+_ALIKE = 4
 _LIKELY = ByIdentity[list[str]](8)
 _KNOWN = ByIdentity[tuple[list[Report], WhatRan]](8)
 
@@ -55,7 +56,8 @@ def banner(
     fields = sidebar_fields(resolved, ran, labels)
     filled_with = st.session_state.get(_FILLED, ((), ""))
     if fields and _untouched() and filled_with[0] != tuple(labels):
-        st.session_state[_FILLED] = (tuple(labels), _named(fields))
+        words = _named(fields) + ("" if "model" not in fields else _alike(ran, labels))
+        st.session_state[_FILLED] = (tuple(labels), words)
         open_point.set_at_next_run(fields)
     if labels and filled_with[0] == tuple(labels):
         st.info(f"The scenario was set to what ran: {filled_with[1]}.", icon=":material/tune:")
@@ -111,9 +113,19 @@ def sidebar_fields(resolved: Resolved, ran: WhatRan, labels: Sequence[str] = ())
     return {name: value for name, value in found.items() if value != getattr(scenario, name)}
 
 
+def _likely(ran: WhatRan, labels: Sequence[str]) -> list[str]:
+    return _LIKELY.get(lambda: likely_models(ran, labels), ran, values=tuple(labels))
+
+
+def _alike(ran: WhatRan, labels: Sequence[str]) -> str:
+    """Other models of the same shapes, in words."""
+    others = ", ".join(map(plain, _likely(ran, labels)[1:_ALIKE]))
+    return f" (the same shapes: {others})" if others else ""
+
+
 def _other_model(resolved: Resolved, ran: WhatRan, labels: Sequence[str]) -> str:
     """The likeliest model that ran, "" where the scenario's may have or none is known."""
     if not model_differs(resolved.model, ran):
         return ""
-    likely = _LIKELY.get(lambda: likely_models(ran, labels), ran, values=tuple(labels))
+    likely = _likely(ran, labels)
     return "" if resolved.scenario.model in likely else next(iter(likely), "")

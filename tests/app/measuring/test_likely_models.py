@@ -37,6 +37,11 @@ def test_a_model_is_among_those_that_its_own_products_tell(name: str, tp: int):
     assert name in likely_models(ran(name, tp), [])
 
 
+def test_a_model_all_of_whose_products_ran_comes_before_one_with_more():
+    first = likely_models(ran("mistralai/Mixtral-8x7B-v0.1"), [])[0]
+    assert first == "mistralai/Mixtral-8x7B-v0.1", "Jamba has these and others"
+
+
 def test_every_one_named_has_the_layers_and_the_width_that_ran():
     for name in likely_models(ran("Qwen/Qwen3-8B"), []):
         spec = model_registry.load(name).spec
