@@ -1,6 +1,7 @@
-"""How long the pages that decide take in a browser: until the first result, and after a change.
+"""How long pages take in a browser: until the first result, and after a change.
 
-    python -m tests.benchmarks.page_timings --write docs/planning.md
+    python -m tests.benchmarks.page_timings --pages decide --write docs/planning.md
+    python -m tests.benchmarks.page_timings --pages predict --write docs/speed.md
 
 A real server and a real Chromium, which both take their share of the machine.  The first result:
 from the address of a scenario that nobody asked before, in a session of its own, until its chart is
@@ -14,11 +15,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
+import os
+import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -30,7 +34,10 @@ from tests.dashboards import Served, served
 
 #: What a quiet machine needs at most, by the clock.
 MOST_FIRST_S, MOST_CHANGE_S = 2.0, 0.5
-_MARK = "<!-- python -m tests.benchmarks.page_timings --write docs/planning.md -->"
+#: Of the clicks on a page that predicts, half and 95 of 100 take at most.
+MOST_P50_S, MOST_P95_S = 0.3, 0.7
+#: A table lies between a mark, the command that writes it, and this.
+END = "<!-- the end of that table -->"
 _DRAWN = ".js-plotly-plot .main-svg"
 _INPUTS = itertools.count(1100, 7)
 _SAID = """() => {
@@ -47,8 +54,11 @@ _CHANGED = f"before => {{ const [s, w] = ({_SAID})(); return s === 'notRunning' 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of an input.  label: of the box.  values: to type, in turn.  prices: whether what
-    the page shows is priced anew."""
+    """A change of an input.
+
+    label: of the box, "" for buttons.  values: to type, or buttons to click, in turn.  prices:
+    whether what the page shows is priced anew.
+    """
 
     words: str
     label: str
@@ -141,6 +151,24 @@ CASES = (
         (_BATCH,),
     ),
 )  # fmt: skip
+_BATCHES = Change("batch (sidebar)", "Batch", tuple(map(str, range(5, 29))), True)
+
+
+def _clicks(words: str, *names: str) -> Change:
+    """Buttons clicked in turn, two dozen times in all."""
+    return Change(words, "", names * (24 // len(names)), False)
+
+
+_SCENARIO = {"model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm", "batch": 4}
+PREDICTING = (
+    Case("", _SCENARIO, (_BATCHES, _clicks("static or load", "Under load", "Static batch"))),
+    Case("roofline", _SCENARIO, (_BATCHES, _clicks("axis", "input length", "batch"))),
+    Case("breakdown", _SCENARIO, (_BATCHES, _clicks("phase", "prefill", "decode"))),
+    Case("memory", _SCENARIO, (_BATCHES, _clicks("axis", "input length", "batch"))),
+    Case("serving", _SCENARIO, (
+        _BATCHES, Change("users", "Users", tuple(map(str, range(40, 64))), True),
+    )),
+)  # fmt: skip
 
 
 def time_page(browser: Any, server: Served, case: Case, repeats: int = 3) -> Timing:
@@ -173,12 +201,19 @@ def _open(tab: Any, server: Served, case: Case) -> Spent:
 
 
 def _change(tab: Any, server: Served, label: str, value: str) -> Spent:
-    """Type a value into a box, until what the page says has changed and it rests."""
-    box = tab.get_by_label(label, exact=True).first
+    """Type a value into a box or click a button, until what the page says has changed and it
+    rests."""
     before = tab.evaluate(_SAID)[1]
-    box.fill(value)
+    if label:
+        box = tab.get_by_label(label, exact=True).first
+        box.fill(value)
+    else:
+        box = tab.get_by_role("radio", name=value, exact=True).first
     with Clock(server) as clock:
-        box.press("Enter")
+        if label:
+            box.press("Enter")
+        else:
+            box.click()
         tab.wait_for_function(_CHANGED, arg=before)
     return clock.spent
 
@@ -227,22 +262,63 @@ def _medians(spent: Sequence[Spent]) -> str:
     )
 
 
-def write(path: Path, text: str) -> None:
-    """Put the table after its mark in a page of the documentation."""
-    page = path.read_text(encoding="utf-8")
-    head, rest = page.split(_MARK, 1)
-    after = rest.lstrip("\n").partition("\n\n")[2]
-    path.write_text(f"{head}{_MARK}\n{text}\n\n{after}", encoding="utf-8")
+def clicks_table(timings: Sequence[Timing]) -> str:
+    """Medians and 95th percentiles of clicks, first pages, and processor seconds, as Markdown."""
+    lines = [
+        "| page | what | clicks | p50 [ms] | p95 [ms] | server [ms of a core] | browser [ms] |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for timing in timings:
+        rows = {"first page, scripts there": timing.first, **timing.changes}
+        for words, spent in rows.items():
+            wall = sorted(one.wall_s for one in spent)
+            means = [statistics.mean(getattr(one, name) for one in spent)
+                     for name in ("server_s", "browser_s")]  # fmt: skip
+            figures = [statistics.median(wall), percentile(wall, 0.95), *means]
+            cells = " | ".join(f"{1e3 * figure:.0f}" for figure in figures)
+            lines.append(f"| {timing.page or 'overview'} | {words} | {len(spent)} | {cells} |")
+    return "\n".join(lines)
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """The smallest of sorted values that `share` of them do not exceed."""
+    return ordered[max(-int(-share * len(ordered) // 1) - 1, 0)]
+
+
+def machine_words() -> str:
+    """The machine and how busy it is, for a table's last line."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if platform.system() == "Linux" else []
+    name = next((line.partition(":")[2].strip() for line in lines if "model name" in line), "")
+    load = os.getloadavg()[0]
+    return f"{name or platform.processor()}, {os.cpu_count()} cores, load {load:.1f}"
+
+
+def replace_table(path: Path, mark: str, text: str) -> None:
+    """Put a table between its mark and `END` in a page of the documentation."""
+    head, rest = path.read_text(encoding="utf-8").split(mark, 1)
+    after = rest.split(END, 1)[1]
+    path.write_text(f"{head}{mark}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+
+
+#: Pages by kind, and how their timings are shown.
+KINDS: Mapping[str, tuple[Sequence[Case], Callable[[Sequence[Timing]], str]]] = {
+    "decide": (CASES, table),
+    "predict": (PREDICTING, clicks_table),
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pages", choices=list(KINDS), default="predict")
     parser.add_argument("--write", type=Path, help="page of the documentation with the mark")
     given = parser.parse_args()
-    text = table(run())
+    cases, shown = KINDS[given.pages]
+    before = machine_words()
+    text = f"{shown(run(cases))}\n\n{datetime.now(UTC):%Y-%m-%d}, {before} before."
     print(text)
     if given.write:
-        write(given.write, text)
+        command = f"tests.benchmarks.page_timings --pages {given.pages} --write {given.write}"
+        replace_table(given.write, f"<!-- python -m {command} -->", text)
 
 
 if __name__ == "__main__":

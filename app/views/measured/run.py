@@ -2,11 +2,13 @@
 
 import streamlit as st
 
+from app.calibration.before_run import calibrate_and_run, is_calibrated
 from app.dashboard import visitor
 from app.dashboard.job_progress import is_running, show_interrupted, show_progress, submitted
 from app.dashboard.panels.kept_runs import all_kept_runs
 from app.dashboard.panels.sweep import show_sweep, sweep_fields
 from app.jobs import MEASURING
+from app.jobs.order import Work
 from app.measuring import run_store
 from app.measuring.run_form import run_of_form
 from app.scenario.intervals import step_latency
@@ -26,14 +28,15 @@ JOB, STOPPING = "job", "Stopping after the present step; complete repeats are ke
 DTYPES, DEVICES = ("bfloat16", "float16", "float32"), ("auto", "cpu", "cuda", "mps")
 
 
-def form(mode: str) -> RunConfig | None:
-    """Draw the form; returns its run configuration, None before it is sent.
+def form(mode: str) -> tuple[RunConfig, Work] | None:
+    """Draw the form; returns its run configuration and the work to do, None before it is sent.
 
     mode: `ONE` or `SWEEP`.
 
     Raises:
         RidgelineError: as `run_of_form`.
     """
+    bare = mode == ONE and not is_calibrated()
     with st.form(f"run_form_{mode}"):
         typed = st.text_input("Model", "qwen2.5-0.5b", key="run_model", help=MODEL_HELP)
         grid = sweep_fields() if mode == SWEEP else {}
@@ -46,21 +49,38 @@ def form(mode: str) -> RunConfig | None:
             device = st.selectbox("Device", DEVICES, key="run_device")
             dtype = st.selectbox("Type", DTYPES, key="run_dtype")
         more = st.text_input("Further fields", key="run_more", placeholder="threads=1 warmup=3")
+        sent, first = _send_buttons(bare)
+    if not (sent or first):
+        return None
+    overrides += [f"model={typed}", f"layers={layers}", f"device={device}", f"dtype={dtype}"]
+    work: Work = run_store.execute_sweep if mode == SWEEP else run_store.execute
+    return run_of_form([*overrides, *more.split()], grid), calibrate_and_run if first else work
+
+
+def _send_buttons(bare: bool) -> tuple[bool, bool]:
+    """Draw what sends the form; returns whether to measure, and whether to calibrate before.
+
+    bare: whether this machine is not calibrated, so that nothing fitted to it can be predicted.
+    """
+    with st.container(horizontal=True, vertical_alignment="center"):
         sent = st.form_submit_button(
             "Measure", icon=":material/play_arrow:", disabled=is_running(JOB)
         )
-    if not sent:
-        return None
-    overrides += [f"model={typed}", f"layers={layers}", f"device={device}", f"dtype={dtype}"]
-    return run_of_form([*overrides, *more.split()], grid)
+        if not bare:
+            return sent, False
+        first = st.form_submit_button(
+            "Calibrate and measure", icon=":material/tune:", disabled=is_running(JOB)
+        )
+        st.caption("This machine is not calibrated yet: once, one to two minutes, kept.")
+    return sent, first
 
 
 def start_run() -> None:
     """Draw the form; when it is sent, start its run and draw the page again."""
     mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True, key="run_mode")
-    config = form(mode)
-    if config is not None and not is_running(JOB):
-        work = run_store.execute_sweep if mode == SWEEP else run_store.execute
+    asked = form(mode)
+    if asked is not None and not is_running(JOB):
+        config, work = asked
         st.session_state.pop(JOB, None)
         submitted(JOB, work, config, config.model.name, MEASURING)
         st.rerun()
@@ -123,6 +143,10 @@ try:
                 show_sweep(swept)
             else:
                 predicted_beside_measured(run)
+                st.page_link(
+                    "views/measured/measured.py", label="Why they differ, operator by operator",
+                    icon=":material/balance:",
+                )  # fmt: skip
     all_kept_runs()
 except RidgelineError as error:
     st.error(plain(error), icon=":material/error:")

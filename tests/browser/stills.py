@@ -1,0 +1,111 @@
+"""Pictures of the five journeys for the documentation, with the clicks and seconds of each.
+
+    python -m tests.browser.stills
+
+A dashboard of its own with an empty data folder, and a Chromium.  Writes docs/pictures/*.png and
+the table of docs/tour.md.  The last journey calibrates the machine; with `--only predict compare`
+it is left out, and the table stays as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from tests.benchmarks.page_timings import machine_words, replace_table
+from tests.browser.conftest import QUIET, SETTLED, chromium
+from tests.browser.journeys import JOURNEYS, Journey, Walk
+from tests.dashboards import served
+
+DOCS = Path(__file__).parents[2] / "docs"
+PICTURES, TOUR = DOCS / "pictures", DOCS / "tour.md"
+MARK = "<!-- python -m tests.browser.stills -->"
+MOST_BYTES = 150_000
+_SIZE = {"width": 1280, "height": 860}
+
+
+def small_png(picture: bytes, colours: int = 96) -> bytes:
+    """A picture as PNG of few colours, fewer until it is small enough for the documentation."""
+    image = Image.open(io.BytesIO(picture)).convert("RGB")
+    while True:
+        out = io.BytesIO()
+        image.quantize(colours, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
+        if out.tell() < MOST_BYTES or colours <= 16:
+            return out.getvalue()
+        colours //= 2
+
+
+def taken(page: Any) -> Callable[[str], None]:
+    """A function that writes what a page shows to the pictures, under a name."""
+
+    def take(name: str) -> None:
+        page.mouse.move(2, 2)
+        page.wait_for_timeout(1_000)  # charts have come to rest
+        (PICTURES / f"{name}.png").write_bytes(small_png(page.screenshot()))
+
+    return take
+
+
+def walked(browser: Any, url: str, journey: Journey) -> tuple[Journey, int, float, str]:
+    """A journey with its clicks, seconds and answer; its pictures are taken on a second walk."""
+    found: tuple[Journey, int, float, str] | None = None
+    for look in (False, True):
+        page = browser.new_page(viewport=_SIZE)
+        page.set_default_timeout(120_000)
+        page.goto(url)
+        page.wait_for_selector(SETTLED)
+        walk = Walk(page, look=taken(page)) if look or journey.once else Walk(page)
+        began = time.monotonic()
+        answer = journey.walk(walk)
+        found = found or (journey, walk.clicks, time.monotonic() - began, answer)
+        page.close()
+        if journey.once:
+            break
+    assert found is not None
+    return found
+
+
+def table(rows: Sequence[tuple[Journey, int, float, str]]) -> str:
+    """Questions, answers, clicks and seconds as a Markdown table."""
+    lines = ["| question | answer | clicks | at most | seconds |", "|---|---|---|---|---|"]
+    for journey, clicks, seconds, answer in rows:
+        words = " ".join(answer.split()).replace("|", "/").replace("$", "\\$")
+        lines.append(
+            f"| {journey.question} | {words} | {clicks} | {journey.most} | {seconds:.0f} |"
+        )
+    return "\n".join([*lines, "", f"{datetime.now(UTC):%Y-%m-%d}, {machine_words()}."])
+
+
+def main() -> None:
+    from playwright.sync_api import sync_playwright
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", default=[j.name for j in JOURNEYS])
+    chosen = parser.parse_args().only
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        data = {"RIDGELINE_DATA": str(Path(folder) / "data")}
+        with served(Path(folder), environment=data) as server:
+            browser = playwright.chromium.launch(executable_path=chromium(), args=list(QUIET))
+            first = browser.new_page(viewport=_SIZE)
+            first.goto(server.url)
+            first.wait_for_selector(SETTLED)
+            taken(first)("overview")
+            rows = [walked(browser, server.url, j) for j in JOURNEYS if j.name in chosen]
+            browser.close()
+    text = table(rows)
+    print(text)
+    if len(rows) == len(JOURNEYS):
+        replace_table(TOUR, MARK, text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""Five questions in a browser: answered, and in no more clicks than a visitor has patience for."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.browser.conftest import QUIET, SETTLED, chromium
+from tests.browser.journeys import JOURNEYS, Journey, Walk
+from tests.dashboards import served
+
+pytestmark = pytest.mark.browser
+
+BY_NAME = {journey.name: journey for journey in JOURNEYS}
+#: What the answer to a question holds, a regular expression.
+ANSWERS = {
+    "predict": r"^TTFT [\d.]+ m?s, TPOT [\d.]+ ms$",
+    "compare": r"^\$ per Mtok out: \S+ is best with \$[\d.]+, [\d.]+ % less than \S+",
+    "decide": r"^fewest that do: \d+$",
+    "upload": r"reaches? \d+ % of the .*, \d+ % was predicted",
+    "measure": r"predicted [\d.,]+ m?s, measured [\d.,]+ m?s",
+}
+MINUTES = ("measure",)
+
+
+def walked(journey: Journey, page) -> str:
+    walk = Walk(page)
+    answer = journey.walk(walk)
+    assert walk.clicks <= journey.most, walk.steps
+    assert re.search(ANSWERS[journey.name], answer), answer
+    return answer
+
+
+@pytest.mark.parametrize("name", [name for name in BY_NAME if name not in MINUTES])
+def test_a_question_is_answered_in_few_clicks(open_page, name: str):
+    page = open_page()
+    page.set_viewport_size({"width": 1400, "height": 1000})
+    walked(BY_NAME[name], page)
+
+
+@pytest.mark.slow
+def test_a_model_measured_here_stands_beside_its_prediction_in_few_clicks(tmp_path: Path):
+    """On a machine that is not calibrated: it is, then the model runs; minutes, on a quiet one."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    pytest.importorskip("transformers")
+    if chromium() is None:
+        pytest.skip("no Chromium or Chrome on this machine")
+    data = {"RIDGELINE_DATA": str(tmp_path / "data")}
+    with served(tmp_path, environment=data) as server, sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=list(QUIET))
+        page = browser.new_page(viewport={"width": 1400, "height": 1000})
+        page.goto(server.url)
+        page.wait_for_selector(SETTLED)
+        answer = walked(BY_NAME["measure"], page)
+        browser.close()
+    assert "predicted" in answer
+
+
+def test_the_clicks_of_a_walk_are_the_presses_of_the_mouse(open_page):
+    page = open_page()
+    page.evaluate(
+        "() => { window.presses = 0;"
+        " addEventListener('mousedown', () => { window.presses += 1; }, true); }"
+    )
+    walk = Walk(page)
+    walk.type("Model", "Qwen3-32B")
+    walk.press("Under load", role="radio")
+    assert page.evaluate("() => window.presses") == walk.clicks == 2
