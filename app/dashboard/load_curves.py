@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,24 @@ from genz_core.types import Array
 #: Rates as shares of the highest sustained one: beyond 1 the queue grows without end.
 _RATE_SHARES = np.concatenate([np.geomspace(0.02, 0.5, 12), np.linspace(0.55, 0.98, 14), [1.1]])
 _CONCURRENCIES: Array = np.exp2(np.arange(13))
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def _at_any_batch(
+    function: Callable[Concatenate[Setup, Arguments], Result],
+) -> Callable[Concatenate[Setup, Arguments], Result]:
+    """A function of a setup under load, which its batch plays no part in: asked at batch one.
+
+    What is cached by the setup is then found again when the sidebar's batch is changed.
+    """
+
+    @wraps(function)
+    def asked(setup: Setup, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        alone = replace(setup, scenario=replace(setup.scenario, batch=1))
+        return function(alone, *args, **kwargs)
+
+    return asked
 
 
 def basis(setup: Setup) -> str:
@@ -28,6 +47,7 @@ def basis(setup: Setup) -> str:
     return scenario.basis(cached.resolved(setup))
 
 
+@_at_any_batch
 @cached.by_setup(64)
 def curve(setup: Setup, load: str, length_ratio: float) -> pd.DataFrame:
     """Serving figures of a setup by load; shared between visitors, not to be changed.
@@ -44,6 +64,7 @@ def curve(setup: Setup, load: str, length_ratio: float) -> pd.DataFrame:
     return _curves(resolved, load, length_ratio, (degree,))[degree]
 
 
+@_at_any_batch
 @cached.by_setup(128)
 def one_load(setup: Setup, load: str, value: float, length_ratio: float) -> Mapping[str, Any]:
     """The figures of one load as `ridgeline serve` gives them, its message beside them.
@@ -53,6 +74,10 @@ def one_load(setup: Setup, load: str, value: float, length_ratio: float) -> Mapp
     Raises:
         RidgelineError: as `cached.resolved`.
     """
+    table = curve(setup, load, length_ratio)
+    drawn = np.flatnonzero(table[load] == value)
+    if len(drawn):
+        return {name: _item(table[name].iloc[drawn[0]]) for name in table}
     resolved = as_calibrated(cached.resolved(setup))
     result = _served(resolved, load, np.array([[value]]), length_ratio, (setup.scenario.tp,))
     found = columns(resolved, result, closed=load == "concurrency")
@@ -60,6 +85,12 @@ def one_load(setup: Setup, load: str, value: float, length_ratio: float) -> Mapp
     return {load: value, **row, "message": result.messages.get(0, "")}
 
 
+def _item(cell: Any) -> Any:
+    """A cell of a table as Python's own number or text."""
+    return cell.item() if isinstance(cell, np.generic) else cell
+
+
+@_at_any_batch
 @cached.by_setup(64)
 def highest_rate(setup: Setup, length_ratio: float) -> float:
     """The highest arrival rate that a setup sustains [requests/s].
@@ -79,6 +110,7 @@ def with_load(table: pd.DataFrame, row: Mapping[str, Any], load: str) -> tuple[p
     return table, int((table[load] == row[load]).to_numpy().argmax())
 
 
+@_at_any_batch
 @cached.by_setup(32)
 def curves_at(
     setup: Setup, load: str, length_ratio: float, degrees: tuple[int, ...]

@@ -81,16 +81,12 @@ class Walk:
 
 @dataclass(frozen=True)
 class Journey:
-    """A question.  most: clicks that it may take.  walk: returns the answer that was read.
-
-    once: whether a server answers it once: afterwards its machine is calibrated.
-    """
+    """A question.  most: clicks that it may take.  walk: returns the answer that was read."""
 
     name: str
     question: str
     most: int
     walk: Callable[[Walk], str]
-    once: bool = False
 
 
 def card(walk: Walk, label: str) -> str:
@@ -170,6 +166,6 @@ JOURNEYS: Sequence[Journey] = (
     ),
     Journey("upload", "Here is a trace: why is it slower than it could be?", 3, _upload),
     Journey(
-        "measure", "A small model on this machine: is the prediction right?", 4, _measure, True
+        "measure", "A small model on this machine: is the prediction right?", 4, _measure
     ),
 )  # fmt: skip

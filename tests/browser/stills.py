@@ -13,7 +13,7 @@ import argparse
 import io
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PICTURES, TOUR = DOCS / "pictures", DOCS / "tour.md"
 MARK = "<!-- python -m tests.browser.stills -->"
 MOST_BYTES = 150_000
-_SIZE = {"width": 1280, "height": 860}
+_SIZE = {"width": 1400, "height": 900}  # all of the navigation
 
 
 def small_png(picture: bytes, colours: int = 96) -> bytes:
@@ -43,34 +43,34 @@ def small_png(picture: bytes, colours: int = 96) -> bytes:
         colours //= 2
 
 
-def taken(page: Any) -> Callable[[str], None]:
-    """A function that writes what a page shows to the pictures, under a name."""
+class Camera:
+    """Writes what a page shows to the pictures.  spent_s: seconds that it took so far."""
 
-    def take(name: str) -> None:
-        page.mouse.move(2, 2)
-        page.wait_for_timeout(1_000)  # charts have come to rest
-        (PICTURES / f"{name}.png").write_bytes(small_png(page.screenshot()))
+    def __init__(self, page: Any) -> None:
+        self._page, self.spent_s = page, 0.0
 
-    return take
+    def take(self, name: str) -> None:
+        """Write the picture of that name, once charts have come to rest."""
+        began = time.monotonic()
+        self._page.mouse.move(2, 2)
+        self._page.wait_for_timeout(1_000)
+        (PICTURES / f"{name}.png").write_bytes(small_png(self._page.screenshot()))
+        self.spent_s += time.monotonic() - began
 
 
 def walked(browser: Any, url: str, journey: Journey) -> tuple[Journey, int, float, str]:
-    """A journey with its clicks, seconds and answer; its pictures are taken on a second walk."""
-    found: tuple[Journey, int, float, str] | None = None
-    for look in (False, True):
-        page = browser.new_page(viewport=_SIZE)
-        page.set_default_timeout(120_000)
-        page.goto(url)
-        page.wait_for_selector(SETTLED)
-        walk = Walk(page, look=taken(page)) if look or journey.once else Walk(page)
-        began = time.monotonic()
-        answer = journey.walk(walk)
-        found = found or (journey, walk.clicks, time.monotonic() - began, answer)
-        page.close()
-        if journey.once:
-            break
-    assert found is not None
-    return found
+    """A journey with its clicks, its seconds without those of the pictures, and its answer."""
+    page = browser.new_page(viewport=_SIZE)
+    page.set_default_timeout(180_000)
+    page.goto(url)
+    page.wait_for_selector(SETTLED)
+    camera = Camera(page)
+    walk = Walk(page, look=camera.take)
+    began = time.monotonic()
+    answer = journey.walk(walk)
+    seconds = time.monotonic() - began - camera.spent_s
+    page.close()
+    return journey, walk.clicks, seconds, answer
 
 
 def table(rows: Sequence[tuple[Journey, int, float, str]]) -> str:
@@ -96,9 +96,10 @@ def main() -> None:
         with served(Path(folder), environment=data) as server:
             browser = playwright.chromium.launch(executable_path=chromium(), args=list(QUIET))
             first = browser.new_page(viewport=_SIZE)
+            first.set_default_timeout(180_000)
             first.goto(server.url)
             first.wait_for_selector(SETTLED)
-            taken(first)("overview")
+            Camera(first).take("overview")
             rows = [walked(browser, server.url, j) for j in JOURNEYS if j.name in chosen]
             browser.close()
     text = table(rows)

@@ -8,6 +8,7 @@ import pytest
 
 from app.dashboard import load_curves
 from app.scenario.scenario import Scenario, resolve
+from app.scenario.served_rows import as_calibrated, serve_resolved
 from app.scenario.setup import Setup
 from genz_core.serving import Traffic, serve
 
@@ -64,3 +65,19 @@ def test_only_loads_that_run_at_once_are_on_the_trade_curve():
     kept = load_curves.without_waiting(table, "concurrency")
     assert 0 < len(kept) < len(table)
     assert (kept["concurrency"] <= kept["running"] * 1.001).all()
+
+
+@pytest.mark.parametrize("load", ["concurrency", "rate_per_s"])
+def test_the_batch_of_a_static_scenario_plays_no_part_under_load(load: str):
+    one, many = (Setup(Scenario(engine="vllm", batch=batch)) for batch in (1, 48))
+    assert load_curves.curve(one, load, 0.8) is load_curves.curve(many, load, 0.8)
+
+
+@pytest.mark.parametrize("users", [16.0, 17.0])
+def test_a_load_on_the_curve_and_one_beside_it_are_what_serving_it_alone_gives(users: float):
+    scenario = Scenario(engine="vllm", batch=16)
+    row = load_curves.one_load(Setup(scenario), "concurrency", users, 1.0)
+    alone = serve_resolved(as_calibrated(resolve(scenario)), concurrency=np.array([users]))
+    assert row["ttft_s"] == pytest.approx(float(alone.ttft_s[0]))
+    assert row["tpot_s"] == pytest.approx(float(alone.tpot_s[0]))
+    assert isinstance(row["status"], str) and isinstance(row["ttft_s"], float)

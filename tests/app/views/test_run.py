@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from app.calibration.before_run import calibrate_and_run, is_calibrated
 from app.measuring import run_store
+from app.measuring.run_form import run_of_form
+from profilers.collect.machine_document import ENGINE, SLUG
 from tests.app.pages import cards, finished, opened, path_of, pressed
 
 
@@ -54,6 +57,27 @@ def test_a_run_from_the_page_is_measured_and_kept(tmp_path: Path, monkeypatch):
     app = app.switch_page(path_of("measured")).run()
     assert not app.exception and not app.error
     assert app.segmented_control("measured_source").value == "A kept run"
+
+
+def test_a_machine_that_is_not_calibrated_can_be_before_the_run(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
+    app = opened("run")
+    assert {"Measure", "Calibrate and measure"} <= {button.label for button in app.button}
+    app.segmented_control("run_mode").set_value("Sweep").run()
+    assert "Calibrate and measure" not in {button.label for button in app.button}
+
+
+@pytest.mark.slow
+def test_a_run_after_its_calibration_is_priced_with_it(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
+    config = run_of_form(["model=qwen2.5-0.5b", "layers=2", "isl=16", "osl=2", "device=cpu"], {})
+    run = calibrate_and_run(config)
+    assert is_calibrated()
+    estimate, context = run_store.own_estimate(run_store.store(), run)
+    assert estimate is not None and context.system is not None
+    assert (context.system.slug, context.engine.name) == (SLUG, ENGINE)
+    app = opened("run")
+    assert "Calibrate and measure" not in {button.label for button in app.button}
 
 
 @pytest.mark.slow
