@@ -132,7 +132,7 @@ def _upload(walk: Walk) -> str:
     walk.press("Predicted vs measured", role="menuitem")
     walk.bring(TRACE)
     walk.page.wait_for_selector(DRAWN)
-    finding = walk.see("reaches? .* of ")
+    finding = walk.see("reach(es)? .* of the roof")
     walk.look("upload")
     return finding
 
