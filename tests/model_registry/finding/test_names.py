@@ -92,6 +92,7 @@ MEANT = {
     "Qwen/Qwen3.8-Max": "Qwen/Qwen3.8-2.4T-A95B",
     "Qwen/Qwen3.8-27B": "Qwen/Qwen3.6-27B",
     "inclusionAI/LLaDA2.0-flash": "inclusionAI/LLaDA2.0-flash",
+    "moondream/moondream3-preview": "moondream/moondream3-preview",
     "nvidia/Llama-3_1-Nemotron-Ultra-253B-v1": "nvidia/Llama-3_1-Nemotron-Ultra-253B-v1",
 }
 
@@ -99,6 +100,13 @@ MEANT = {
 @pytest.mark.parametrize("name", MEANT)
 def test_a_name_of_a_model_of_its_own_shape_is_no_other(name: str) -> None:
     assert resolve_name(name).id == MEANT[name]
+
+
+def test_moondream_3_has_the_parameters_of_its_model_card_less_its_image_encoder() -> None:
+    """9B in all and 2B active, of which SigLIP's 27 layers and a projection are 0.46B."""
+    model = model_registry.load("moondream/moondream3-preview")
+    assert model.parameters + 0.46e9 == pytest.approx(9.27e9, rel=5e-3)
+    assert 1.7e9 < model.active_parameters < 2e9
 
 
 def test_a_list_of_names_is_answered_name_by_name() -> None:
