@@ -188,7 +188,8 @@ def test_types_of_transformers_are_priced_as_what_they_are_or_refused() -> None:
     assert priced + as_other >= 300 and priced >= 180
 
 
-COUNTED_TYPES = ("bert", "xlm-roberta", "distilbert", "t5", "bart", "marian", "pegasus", "whisper")
+COUNTED_TYPES = ("bert", "xlm-roberta", "distilbert", "modernbert", "t5", "t5gemma", "bart",
+                 "marian", "pegasus", "whisper")  # fmt: skip
 
 
 @pytest.mark.parametrize("model_type", COUNTED_TYPES)
@@ -200,7 +201,7 @@ def test_a_type_of_another_kind_has_its_class_counted_exactly(model_type: str) -
 
     settings = transformers.AutoConfig.for_model(model_type)
     with torch.device("meta"):
-        encodes = model_type in ("bert", "xlm-roberta", "distilbert")
+        encodes = model_type in ("bert", "xlm-roberta", "distilbert", "modernbert")
         auto = transformers.AutoModel if encodes else transformers.AutoModelForSeq2SeqLM
         auto = transformers.AutoModelForSpeechSeq2Seq if model_type == "whisper" else auto
         theirs = auto.from_config(settings)
