@@ -33,6 +33,7 @@ COMMANDS = (
     "predict.economics",
     "predict.serve",
     "predict.simulate",
+    "predict.predictor",
     "library.validate",
     "measured.import_",
     "measured.compare",

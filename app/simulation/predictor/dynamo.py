@@ -1,0 +1,97 @@
+"""The profiling results that NVIDIA Dynamo's planner interpolates, predicted in place of measured.
+
+Format: PrefillInterpolator and DecodeInterpolator in
+https://github.com/ai-dynamo/dynamo/blob/6c2186447653b2e5f63168cb5324b7cace96eacc/components/src/dynamo/planner/core/throughput/interpolation.py
+(times in milliseconds, tokens per second and GPU, arrays of one dimension), as
+components/src/dynamo/profiler/utils/profile_prefill.py and profile_decode.py write them: a folder
+for each phase with raw_data.npz, or two JSON files where a ConfigMap is mounted.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from app.simulation.predictor.step_prices import StepPrices
+from genz_core.errors import OutOfMemory
+from genz_core.types import Array
+
+#: What the profiler starts at, answers by, and leaves for a chat template [tokens].
+_FIRST, _OUTPUT, _TEMPLATE = 100, 500, 512
+#: Lengths, and loads of each, of a sweep: the profiler's own are 16 and 6.
+_LENGTHS, _LOADS = 16, 8
+
+
+def files(prices: StepPrices) -> dict[str, bytes]:
+    """Files by path in a folder for the planner's profile results.
+
+    Raises:
+        OutOfMemory: no sequence of the sweep fits the cache.
+    """
+    phases = {"prefill": prefill(prices), "decode": decode(prices)}
+    found = {f"selected_{n}_interpolation/raw_data.npz": _npz(data) for n, data in phases.items()}
+    return found | {f"{n}_raw_data.json": _json(data) for n, data in phases.items()}
+
+
+def prefill(prices: StepPrices) -> Mapping[str, Array]:
+    """prefill_isl [tokens], prefill_ttft [ms], prefill_thpt_per_gpu [tokens/s].
+
+    Attention ranks each read a prompt of their own: the throughput is that of all of them.
+    """
+    lengths = _lengths(prices.longest - _TEMPLATE)
+    ttft_ms = np.array([prices.prompt_s(int(tokens)) for tokens in lengths]) * 1e3
+    per_gpu = lengths / ttft_ms * 1e3 * prices.ranks / prices.devices
+    return {"prefill_isl": lengths, "prefill_ttft": ttft_ms, "prefill_thpt_per_gpu": per_gpu}
+
+
+def decode(prices: StepPrices) -> Mapping[str, Array]:
+    """x_kv_usage (share of the cache), y_context_length [tokens], z_itl [ms], z_thpt_per_gpu
+    [tokens/s] of every point, and max_kv_tokens, an array of one.
+
+    Raises:
+        OutOfMemory: no sequence of the sweep fits the cache.
+    """
+    points: list[tuple[float, float, float, float]] = []
+    for prompt in _lengths(prices.longest - _OUTPUT):
+        context = float(prompt) + _OUTPUT / 2
+        most = int(prices.kv_tokens // (prompt + _OUTPUT))
+        for sequences in _loads(most):
+            itl_s = prices.decode_s(sequences, context)
+            usage = context * sequences / prices.kv_tokens
+            points.append((usage, context, itl_s * 1e3, sequences / itl_s / prices.devices))
+    if not points:
+        raise OutOfMemory(
+            f"{prices.kv_tokens:,} tokens of cache hold no sequence of {_FIRST + _OUTPUT}"
+        )
+    columns = np.array(points).T
+    names = ("x_kv_usage", "y_context_length", "z_itl", "z_thpt_per_gpu")
+    return {**dict(zip(names, columns, strict=True)), "max_kv_tokens": np.array([prices.kv_tokens])}
+
+
+def _lengths(longest: int) -> Array:
+    """Prompts from 100 tokens on, evenly, the longest among them."""
+    return np.unique(np.linspace(_FIRST, max(longest, _FIRST), _LENGTHS).round()).astype(np.int64)
+
+
+def _loads(most: int) -> list[int]:
+    """Numbers of sequences, by equal factors: a step's time bends where there are few."""
+    if most < 1:
+        return []
+    return sorted({round(load) for load in np.geomspace(1, min(most, 4096), _LOADS)})
+
+
+def _npz(data: Mapping[str, Array]) -> bytes:
+    packed = io.BytesIO()
+    np.savez(packed, **{name: np.asarray(values) for name, values in data.items()})
+    return packed.getvalue()
+
+
+def _json(data: Mapping[str, Array]) -> bytes:
+    plain: dict[str, Any] = {name: values.tolist() for name, values in data.items()}
+    if "max_kv_tokens" in plain:
+        (plain["max_kv_tokens"],) = plain["max_kv_tokens"]
+    return json.dumps(plain, indent=1).encode() + b"\n"

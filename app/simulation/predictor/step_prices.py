@@ -1,0 +1,85 @@
+"""Steps of one engine, priced alone: prompts read, sequences that decode, tokens that fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.scenario.scenario import Resolved
+from genz_core.errors import InvalidValue
+from genz_core.limits import checked_size
+from genz_core.serving.simulation.deployment import Site
+from genz_core.serving.simulation.step_price import (
+    Extent,
+    RankWork,
+    ScaledPrice,
+    StepPrice,
+    StepTables,
+)
+
+#: Sequences of a step that tables reach.
+_MOST_SEQUENCES = 4096
+_LEAST_CONTEXT = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StepPrices:
+    """What steps of one engine take.
+
+    price: of a step.  ranks: attention ranks, over which sequences are spread.  chunk: tokens of a
+    prompt that one step reads.  devices: of the engine.  kv_tokens: that its caches hold.
+    longest: tokens of the longest sequence.
+    """
+
+    price: StepPrice
+    ranks: int
+    chunk: int
+    devices: int
+    kv_tokens: int
+    longest: int
+
+    def prompt_s(self, tokens: int) -> float:
+        """Seconds until a prompt that comes alone has its first token."""
+        starts = range(0, tokens, self.chunk)
+        pieces = [(min(self.chunk, tokens - start), start) for start in starts]
+        return sum(self.prompts_s([piece]) for piece in pieces)
+
+    def prompts_s(self, pieces: Sequence[tuple[int, int]]) -> float:
+        """Seconds of a step that reads pieces of prompts, (new, cached) tokens, on one rank."""
+        idle = [RankWork(0, 0.0)] * (self.ranks - 1)
+        return self.price([RankWork(0, 0.0, tuple(pieces)), *idle]).latency_s
+
+    def decode_s(self, sequences: int, context: float) -> float:
+        """Seconds of a step in which sequences of a context, evenly over the ranks, decode."""
+        share, more = divmod(sequences, self.ranks)
+        each = [share + (at < more) for at in range(self.ranks)]
+        return self.price([RankWork(count, count * context) for count in each]).latency_s
+
+
+def step_prices(resolved: Resolved, longest: int) -> StepPrices:
+    """The step prices of a deployment for sequences of up to `longest` tokens.
+
+    Raises:
+        InvalidValue: pipeline stages, whose steps overlap; a length below 1,024 tokens.
+        RidgelineError: what cannot be split or does not fit.
+    """
+    scenario = resolved.scenario
+    split = scenario.parallelism
+    if int(np.max(split.pp)) > 1:
+        raise InvalidValue(f"pp {int(np.max(split.pp))}: steps of stages overlap; give pp 1")
+    if checked_size("isl", longest, "--context") < _LEAST_CONTEXT:
+        raise InvalidValue(f"--context {longest}: give {_LEAST_CONTEXT:,} tokens or more")
+    site = Site.of(resolved.model, resolved.system, resolved.engine, split)
+    held, free = site.prompt_bytes(float(longest))
+    ranks, chunk = int(np.max(split.dp)), site.engine.chunk_tokens or longest
+    extent = Extent(tokens=float(max(chunk, 1)), sequences=_MOST_SEQUENCES, context=float(longest))
+    price: StepPrice = StepTables.of(site.model, site.system, split, site.engine, extent)
+    scale = site.engine.recipe.tpot_scale
+    if scale not in (None, 1.0):
+        price = ScaledPrice(price, scale)
+    tokens = math.floor(free / held(float(longest)) * longest) * ranks
+    devices = int(np.max(np.asarray(split.tp) * np.asarray(split.dp)))
+    return StepPrices(price, ranks, int(chunk), devices, tokens, longest)
