@@ -86,7 +86,8 @@ def _loads(most: int) -> list[int]:
 
 def _npz(data: Mapping[str, Array]) -> bytes:
     packed = io.BytesIO()
-    np.savez(packed, **{name: np.asarray(values) for name, values in data.items()})
+    arrays: dict[str, Any] = {name: np.asarray(values) for name, values in data.items()}
+    np.savez(packed, **arrays)
     return packed.getvalue()
 
 
