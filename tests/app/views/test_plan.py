@@ -67,3 +67,16 @@ def test_a_point_becomes_a_scenario_of_one_replica():
     row = {"replicas": 4, "tp": 2, "pp": 1, "dp": 1, "ep": 1, "engine": "vllm", "running": 90.0}
     fields = scenario_of(row, "h100-sxm5-80gb", "")
     assert fields["batch"] == 22 and fields["tp"] == 2 and fields["weights"] == "as checkpoint"
+
+
+def test_the_best_plan_is_saved_for_a_cluster_as_python_writes_it():
+    ask = {**ASKED, "plan_engines": "vllm", "plan_tab": "Take it along"}
+    app = opened("plan", **ask, plan_deployment="kubernetes")
+    assert not app.exception and not app.error
+    files = {expander.label: expander.code for expander in app.expander if expander.code}
+    assert {"deployment.yaml", "check.yaml"} <= set(files)
+    (text,) = (block.value for block in files["deployment.yaml"])
+    assert "kind: Deployment" in text and "ridgeline/tpot-s:" in text
+    refused = opened("plan", **ask, plan_deployment="llm-d")
+    assert not refused.exception
+    assert any("prefill pool" in one.value for one in refused.info)
