@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genz_core.serving.queueing import Batching
-from genz_core.types import Array
+from genz_core.types import Array, Places
 
 _GRID = 14  # numbers of decodes that a balance is looked for among
 _FINER = 9  # between two of them
@@ -49,13 +49,13 @@ class Balance:
 
 
 def closed_loop(
-    batching: Batching, users: Array, limit: Array, ranks: Array, scales: Scales
+    batching: Batching, of: Places, users: Array, limit: Array, ranks: Array, scales: Scales
 ) -> Balance:
     """Closed loop: each user sends its next request when the last one completes.
 
     The requests admitted decode or wait for their first token, D + X TTFT of them by Little's law;
-    the others wait for their room.  Scales are of what is in balance.  users, limit: per rank,
-    [configs].
+    the others wait for their room.  Scales are of what is in balance.  of: the batching that each
+    load has, of those priced.  users, limit: per rank, [configs].
     """
     clump = batching.clump_steps()
 
@@ -68,25 +68,27 @@ def closed_loop(
         return decodes + requests_per_s(decodes) * first - batching.admitted
 
     decodes = _root(beyond, _LEAST * batching.admitted, batching.admitted)
-    cycle = batching.mean_cycle_s(decodes, clump) * scales.tpot
+    cycle = batching.mean_cycle_s(decodes, clump)[of] * scales.tpot
     mean, median = (
-        batching.ttft_s(decodes, clump, median=which) * scales.ttft for which in (False, True)
+        batching.ttft_s(decodes, clump, median=which)[of] * scales.ttft for which in (False, True)
     )
-    served = batching.admitted / (mean + np.maximum(batching.steps - 1.0, 0.0) * cycle)
-    reader = batching.steps <= 1.0
+    steps, admitted = batching.steps[of], batching.admitted[of]
+    served = admitted / (mean + np.maximum(steps - 1.0, 0.0) * cycle)
+    reader = steps <= 1.0
     if np.any(reader):
-        at_most = batching.prompts_per_s() / scales.ttft
-        alone = batching.first_wave_s() * scales.ttft
-        served = np.where(reader, np.minimum(batching.admitted / alone, at_most), served)
-        mean = np.where(reader, batching.admitted / served, mean)
+        at_most = batching.prompts_per_s()[of] / scales.ttft
+        alone = batching.first_wave_s()[of] * scales.ttft
+        served = np.where(reader, np.minimum(admitted / alone, at_most), served)
+        mean = np.where(reader, admitted / served, mean)
         median = np.where(reader, mean, median)
     waiting = np.maximum(users - limit, 0.0) / served
     burst: Array | float = 0.0
     if batching.waves:
-        first = np.maximum(batching.first_wave_s() * scales.ttft, mean)
+        first = np.maximum(batching.first_wave_s()[of] * scales.ttft, mean)
         burst = (first - mean) / batching.waves
     as_steps = (mean + burst) * scales.tpot / scales.ttft + waiting
-    plain = batching.cycle_s(np.maximum(decodes, 1.0), np.zeros_like(decodes)) * scales.tpot
+    alone = batching.cycle_s(np.maximum(decodes, 1.0), np.zeros_like(decodes))
+    plain = alone[of] * scales.tpot
     return Balance(
         running=np.minimum(users, limit) * ranks,
         ttft_s=mean + burst + waiting,
@@ -99,23 +101,23 @@ def closed_loop(
     )
 
 
-def open_loop(batching: Batching, rate: Array, ranks: Array, scales: Scales) -> Balance:
-    """Open loop: requests arrive at `rate` [1/s]; as many decode as keep up with them."""
+def open_loop(batching: Batching, of: Places, rate: Array, ranks: Array, scales: Scales) -> Balance:
+    """Open loop: requests arrive at `rate` [1/s]; as many decode as keep up with them.
+
+    of: the batching that each load has, of those priced, [configs].
+    """
+    grid, sustained = _sustained(batching)
+    batching = batching.picked(of)
     one, steps = np.ones_like(rate), np.maximum(batching.steps, 1.0)
-    gaps = np.maximum(batching.steps - 1.0, 1e-9)
-
-    def requests_per_s(decodes: Array) -> Array:
-        return decodes / (gaps * batching.mean_cycle_s(decodes, steps) * scales.tpot)
-
-    most = batching.most_decodes()
-    grid = np.geomspace(_LEAST * one, most, 2 * _GRID)
-    sustained = np.maximum.accumulate(requests_per_s(grid), axis=0)
     reader = batching.steps <= 1.0
     reading = batching.prompts_per_s() / scales.ttft
-    most_per_s = np.where(reader, reading, sustained[-1])
+    most_per_s = np.where(reader, reading, sustained[-1, of] / scales.tpot)
     each = np.minimum(rate / ranks, most_per_s)
     decodes = np.array(
-        [np.interp(each[at], sustained[:, at], grid[:, at]) for at in range(one.size)]
+        [
+            np.interp(asked, sustained[:, kind], grid[:, kind])
+            for asked, kind in zip(each * scales.tpot, of, strict=True)
+        ]
     )
     cycle = batching.mean_cycle_s(decodes, steps) * scales.tpot
     mean, median = (
@@ -141,6 +143,19 @@ def open_loop(batching: Batching, rate: Array, ranks: Array, scales: Scales) -> 
         utilisation=utilisation,
         most_per_s=most_per_s * ranks,
     )
+
+
+def _sustained(batching: Batching) -> tuple[Array, Array]:
+    """Numbers of decodes of a rank, and the requests that they complete at most [1/s].
+
+    Both [nodes, configs]; unscaled.
+    """
+    steps = np.maximum(batching.steps, 1.0)
+    gaps = np.maximum(batching.steps - 1.0, 1e-9)
+    most = batching.most_decodes()
+    grid = np.geomspace(_LEAST * np.ones_like(most), most, 2 * _GRID)
+    completed = grid / (gaps * batching.mean_cycle_s(grid, steps))
+    return grid, np.maximum.accumulate(completed, axis=0)
 
 
 def _root(beyond: Callable[[Array], Array], low: Array, high: Array) -> Array:

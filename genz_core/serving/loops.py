@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from genz_core.deployment import deploy, run_facts
 from genz_core.engine import EngineProfile
-from genz_core.errors import InvalidValue, UnsupportedModel
 from genz_core.memory import Memory, memory
-from genz_core.model_kinds import generates, model_kind
+from genz_core.model_kinds import generates
+from genz_core.serving.alike import Kinds, bound_and_total_s
+from genz_core.serving.asked_loads import check_load, of_kind, rates, real_lengths
 from genz_core.serving.balance import Balance, Scales, closed_loop, open_loop
 from genz_core.serving.model_times import Sizes
 from genz_core.serving.queueing import Batching
@@ -25,7 +26,7 @@ from genz_core.serving.spilled import Banks, Spilled
 from genz_core.serving.step_times import StepTimes
 from genz_core.serving.traffic import ServingEstimate, Traffic
 from genz_core.speculative import steps_per_token
-from genz_core.types import Array, Mask, Model, Num, Parallelism, System, Workload
+from genz_core.types import Array, Mask, Model, Num, Parallelism, Places, System, Workload
 from genz_core.validity import OnError, check, columns, raise_for_status, split_of
 from genz_core.workload import OUT_OF_MEMORY, decode, prefill
 
@@ -88,50 +89,10 @@ def _served(
     engine: EngineProfile | None,
 ) -> _ServedModel:
     parallelism, deployed = parallelism or Parallelism(), deploy(model, system, engine)
-    traffic = _of_kind(model, traffic)
-    _refuse(traffic)
-    users = np.ones_like(_rates(traffic)) if traffic.concurrency is None else traffic.concurrency
+    traffic = of_kind(model, traffic)
+    check_load(traffic)
+    users = np.ones_like(rates(traffic)) if traffic.concurrency is None else traffic.concurrency
     return _ServedModel.of(deployed.model, system, deployed.engine, parallelism, traffic, users)
-
-
-def _of_kind(model: Model, traffic: Traffic) -> Traffic:
-    """The load as the kind of model has it: an encoder's requests end with their one pass.
-
-    Raises:
-        UnsupportedModel: a diffusion model, whose requests nobody has described under load.
-    """
-    if model_kind(model) == "diffusion":
-        raise UnsupportedModel(
-            f"{model.name} refines whole blocks in passes; how engines batch those under load is "
-            "not described, so price a static batch with estimate or sweep"
-        )
-    return traffic if generates(model) else replace(traffic, osl=1)
-
-
-def _refuse(traffic: Traffic) -> None:
-    """Raise `InvalidValue` for a load or a length ratio outside its range, see `serve`."""
-    if (traffic.concurrency is None) == (traffic.rate_per_s is None):
-        raise InvalidValue("give a concurrency or an arrival rate, one of them")
-    ratio = np.atleast_1d(np.asarray(traffic.length_ratio, dtype=float))
-    wrong = ratio[~((ratio > 0.0) & (ratio <= 1.0))]
-    if wrong.size:
-        raise InvalidValue(
-            f"length_ratio = {wrong[0]:g}: the shortest over the nominal length lies above 0 and "
-            "is at most 1"
-        )
-    for name in ("stream_interval", "recv_interval"):
-        least = getattr(traffic, name)
-        if not np.all(np.asarray(least, dtype=float) >= 1.0):
-            raise InvalidValue(f"{name} = {np.min(least):g}: give a number of at least 1")
-    if traffic.rate_per_s is not None and np.any(~(_rates(traffic) > 0)):
-        raise InvalidValue(
-            f"an arrival rate must be above 0 requests a second, not {_rates(traffic).min():g}"
-        )
-
-
-def _rates(traffic: Traffic) -> Array:
-    """Arrival rates [requests/s], [configs]."""
-    return np.atleast_1d(np.asarray(traffic.rate_per_s, dtype=float))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +101,8 @@ class _ServedModel:
 
     load: open requests as its batch, and the mean of the real lengths.  memory: with one sequence
     a rank.  capacity: sequences whose cache fits.  status, messages: reason codes of loads that
-    cannot be served, and the sentence behind each.  kept: what was priced, by pipeline stages.
+    cannot be served, and the sentence behind each.  kept: what was priced, by pipeline stages,
+    and which of it each load has.
     """
 
     model: Model
@@ -153,7 +115,7 @@ class _ServedModel:
     capacity: Array
     status: NDArray[np.str_]
     messages: dict[int, str]
-    kept: dict[int, Batching]
+    kept: dict[int, tuple[Batching, Places]]
 
     @classmethod
     def of(
@@ -168,7 +130,7 @@ class _ServedModel:
         """The model under `traffic`, loads that cannot be served with their reason codes."""
         nominal = Workload(users, traffic.isl, traffic.osl)
         checked = check(model, nominal, parallelism, batch_is="concurrency")
-        load = _real_lengths(checked.workload, traffic.length_ratio)
+        load = real_lengths(checked.workload, traffic.length_ratio)
         share = (1.0 + np.asarray(traffic.length_ratio, dtype=float)) / 2.0
         traffic = replace(traffic, sharing=traffic.sharing.scaled(share, load.isl))
         single, capacity = sequences_that_fit(
@@ -251,7 +213,7 @@ class _ServedModel:
         balance = self.balance(scales)
         gaps = np.maximum(self.osl - 1.0, 0.0) * steps_per_token(self.model, self.osl)
         ttft = np.where(np.isfinite(balance.ttft_s), balance.ttft_s, 0.0)
-        rate = np.minimum(_rates(self.traffic), balance.most_per_s)
+        rate = np.minimum(rates(self.traffic), balance.most_per_s)
         return np.maximum(rate * (ttft + gaps * balance.cycle_s), 1.0)
 
     def balance(self, scales: Scales) -> Balance:
@@ -272,11 +234,23 @@ class _ServedModel:
         closed = self.traffic.rate_per_s is None
         admitted = np.minimum(users, limit) if closed else limit
         if stages not in self.kept:
-            self.kept[stages] = self._batching(chosen, stages, admitted)
-        batching = self.kept[stages]
+            kinds = self._kinds(chosen, admitted)
+            priced = self._batching(chosen[kinds.first], stages, admitted[kinds.first])
+            self.kept[stages] = priced, kinds.of
+        batching, of = self.kept[stages]
         if closed:
-            return closed_loop(batching, users, limit, ranks, scales)
-        return open_loop(batching, self._chosen(_rates(self.traffic), chosen), ranks, scales)
+            return closed_loop(batching, of, users, limit, ranks, scales)
+        asked = self._chosen(rates(self.traffic), chosen)
+        return open_loop(batching, of, asked, ranks, scales)
+
+    def _kinds(self, chosen: NDArray[np.intp], admitted: Array) -> Kinds:
+        """Some of the loads by all that `_batching` makes of them."""
+        told = self.traffic
+        sizes = replace(self.load, batch=1.0, cached=self.cached)
+        numbers = columns(sizes, self.parallelism).values()
+        names = ("max_num_batched_tokens", "length_ratio", "stream_interval", "recv_interval")
+        asked = [self._chosen(getattr(told, name), chosen) for name in names]
+        return Kinds.told_by([admitted, *asked, *(self._chosen(x, chosen) for x in numbers)])
 
     def _batching(self, chosen: NDArray[np.intp], stages: int, admitted: Array) -> Batching:
         """What the engine does with some of the loads; admitted: sequences of a rank at most."""
@@ -383,16 +357,23 @@ class _ServedModel:
         deployed = (self.model, self.system)
         branches = self.traffic.sharing.branches
         sequences = np.maximum(np.round(balance.running), 1.0) * branches
-        split, engine = self.parallelism, self.engine
-        steady = decode(*deployed, Workload(sequences, self.load.isl, self.osl), split, engine)
-        first = Workload(1.0, self.load.isl, 1.0, self.cached)
-        alone = prefill(*deployed, first, split, engine)
+        engine = self.engine
+        bound_decode, decode_s = bound_and_total_s(
+            lambda loads, split: decode(*deployed, loads, split, engine),
+            Workload(sequences, self.load.isl, self.osl), self.parallelism,
+        )  # fmt: skip
+        bound_prefill, prefill_s = bound_and_total_s(
+            lambda loads, split: prefill(*deployed, loads, split, engine),
+            Workload(1.0, self.load.isl, 1.0, self.cached), self.parallelism,
+        )  # fmt: skip
         over = (
             (balance.utilisation >= 1.0) & (self.status == "ok") & np.isfinite(balance.most_per_s)
         )
-        rates = np.broadcast_to(balance.requests_per_s, self.status.shape)
+        offered = np.broadcast_to(balance.requests_per_s, self.status.shape)
         messages = self.messages | {
-            int(at): f"{rates[at]:g} requests/s is more than the {balance.most_per_s[at]:.3g} this "
+            int(
+                at
+            ): f"{offered[at]:g} requests/s is more than the {balance.most_per_s[at]:.3g} this "
             "deployment sustains: the queue grows without end; add replicas or devices"
             for at in np.flatnonzero(over)
         }
@@ -403,7 +384,7 @@ class _ServedModel:
             return np.where(valid, np.maximum(values, least), np.nan)
 
         each = steps_per_token(self.model, self.osl)
-        bound_prefill, bound_decode = alone.bound_total_s, steady.bound_total_s * each
+        bound_decode = bound_decode * each
         tpot = masked(balance.cycle_s * each, bound_decode)
         if not generates(self.model):
             tpot = np.full_like(tpot, np.nan)
@@ -413,8 +394,8 @@ class _ServedModel:
             tpot_s=tpot,
             ttft_median_s=masked(balance.ttft_median_s, bound_prefill),
             tpot_median_s=tpot,
-            prefill_s=masked(alone.total_s),
-            decode_step_s=masked(steady.total_s * each),
+            prefill_s=masked(prefill_s),
+            decode_step_s=masked(decode_s * each),
             bound_prefill_s=masked(bound_prefill),
             bound_decode_step_s=masked(bound_decode),
             running=balance.running,
@@ -432,10 +413,3 @@ class _ServedModel:
             branches=branches,
             offloaded=self._offloaded(self._admitted(balance.running)),
         )
-
-
-def _real_lengths(load: Workload, ratio: Num) -> Workload:
-    """The load with mean lengths where real ones are uniform in [ratio, 1] of the nominal."""
-    mean = (1.0 + np.asarray(ratio, dtype=float)) / 2.0
-    isl, osl = (np.maximum(np.round(np.asarray(x) * mean), 1.0) for x in (load.isl, load.osl))
-    return Workload(load.batch, isl, osl)

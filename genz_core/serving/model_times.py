@@ -10,16 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genz_core.deployment import Deployment
 from genz_core.latency import Pricer
+from genz_core.serving.alike import picked_columns
 from genz_core.speculative import Query
 from genz_core.step import of_busiest_rank, stage_runs
-from genz_core.types import Array, Graph, Group, Num, Op, Parallelism, Step, Workload, picked
+from genz_core.types import (
+    Array,
+    Graph,
+    Group,
+    Num,
+    Op,
+    Parallelism,
+    Places,
+    Step,
+    Workload,
+    picked,
+)
 from genz_core.validity import columns, split_of, stack
 
 #: What the time of an operator follows: tokens of the rank, tokens of all ranks, sequences that
@@ -48,6 +60,11 @@ class Sizes:
     osl: Array
     cached: Num = 0.0
     branches: int = 1
+
+    def picked(self, chosen: Places) -> Sizes:
+        """Those of some configurations."""
+        columns: dict[str, Any] = picked_columns(self, chosen)
+        return replace(self, **columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +132,11 @@ class ModelTimes:
             ranks=one * parallelism.dp if priced.has_experts else one,
             query=query,
         )
+
+    def picked(self, chosen: Places) -> ModelTimes:
+        """Those of some configurations."""
+        columns: dict[str, Any] = picked_columns(self, chosen)
+        return replace(self, sizes=self.sizes.picked(chosen), **columns)
 
     def of_decodes(self, decodes: Array) -> Array:
         """Time of every stage of a step of decodes alone [s], [stages, ..., configs]."""

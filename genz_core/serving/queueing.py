@@ -18,12 +18,14 @@ Source of the wait: Kleinrock, Queueing Systems 1 (1975), ch. 5; the form as a w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from genz_core.serving.alike import picked_columns
 from genz_core.serving.step_times import StepTimes
-from genz_core.types import Array
+from genz_core.types import Array, Places
 
 _WAVES = 10.0  # of a public benchmark
 _JITTER = 0.1  # of the output, by which requests of one length drift apart: judgement
@@ -63,6 +65,11 @@ class Batching:
     mixed: bool
     whole: bool
     host_s: Array | float
+
+    def picked(self, chosen: Places) -> Batching:
+        """That of some configurations."""
+        columns: dict[str, Any] = picked_columns(self, chosen)
+        return replace(self, times=self.times.picked(chosen), **columns)
 
     # --------------------------------------------------------------------------- a step
 

@@ -5,7 +5,7 @@ The loops of `genz_core.serving.loops` ask for thousands of steps, see `model_ti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from genz_core.speculative import (
     SpeculativeModel,
     draft_parallelism,
 )
-from genz_core.types import Array, Model, Parallelism, System
+from genz_core.types import Array, Model, Parallelism, Places, System
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,11 @@ class Drafting:
             speculation.single,
             ModelTimes.of(draft, split, sizes, Query(), without=TARGET_STATES),
         )
+
+    def picked(self, chosen: Places) -> Drafting:
+        """That of some configurations."""
+        first, later = self.first.picked(chosen), self.later.picked(chosen)
+        return replace(self, first=first, later=later)
 
     def __call__(self, decodes: Array, tokens: Array, elsewhere: Array) -> Array:
         """Time of all passes [s], [..., configs]; arguments as of `ModelTimes`."""
@@ -107,6 +112,12 @@ class StepTimes:
             return cls(times, None, engine)
         draft = Deployment(speculation.draft, system, engine)
         return cls(times, Drafting.of(speculation, draft, parallelism, sizes), engine)
+
+    def picked(self, chosen: Places) -> StepTimes:
+        """That of some configurations."""
+        drafting = self.drafting.picked(chosen) if self.drafting else None
+        spilled = self.spilled.picked(chosen) if self.spilled else None
+        return replace(self, model=self.model.picked(chosen), drafting=drafting, spilled=spilled)
 
     @property
     def ranks(self) -> Array:

@@ -1,0 +1,56 @@
+"""Loads that are priced once: configurations told apart by the numbers that a figure depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from genz_core.step import StepEstimate
+from genz_core.types import Array, Parallelism, Places, Workload
+from genz_core.validity import columns, split_of
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """Configurations told apart.
+
+    first: the first configuration of each kind, [kinds].  of: the kind of each, [configs].
+    """
+
+    first: Places
+    of: Places
+
+    @classmethod
+    def told_by(cls, numbers: Iterable[Array]) -> Kinds:
+        """Kinds of configurations that agree in all of some numbers, each [configs]."""
+        code: Array | Places = np.zeros(0)
+        for column in numbers:
+            if not code.size:
+                code = column
+            elif column.size and np.any(column != column[0]):
+                values, places = np.unique(column, return_inverse=True)
+                code = np.unique(code, return_inverse=True)[1] * values.size + places
+        _, first, of = np.unique(code, return_index=True, return_inverse=True)
+        return cls(first, of)
+
+
+def picked_columns(record: Any, chosen: Places) -> dict[str, Array]:
+    """{field: its columns of some configurations} of a record's arrays, [..., configs] each."""
+    values = ((field.name, getattr(record, field.name)) for field in fields(record))
+    return {name: value[..., chosen] for name, value in values if isinstance(value, np.ndarray)}
+
+
+def bound_and_total_s(
+    price: Callable[[Workload, Parallelism], StepEstimate], load: Workload, split: Parallelism
+) -> tuple[Array, Array]:
+    """Bound and time of a phase of each load [s], [configs]; equal ones are priced once."""
+    numbers = columns(load, split)
+    kinds = Kinds.told_by(numbers.values())
+    once = {name: column[kinds.first] for name, column in numbers.items()}
+    varying = {name: once[name] for name in once if np.ndim(getattr(split, name, 0.0))}
+    loads = Workload(once["batch"], once["isl"], once["osl"], once["cached"])
+    priced = price(loads, split_of(split, varying))
+    return priced.bound_total_s[kinds.of], priced.total_s[kinds.of]

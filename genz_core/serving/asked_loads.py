@@ -1,0 +1,59 @@
+"""Loads as they are asked for: what may be, and what is made of it for a kind of model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from genz_core.errors import InvalidValue, UnsupportedModel
+from genz_core.model_kinds import generates, model_kind
+from genz_core.serving.traffic import Traffic
+from genz_core.types import Array, Model, Num, Workload
+
+
+def of_kind(model: Model, traffic: Traffic) -> Traffic:
+    """The load as the kind of model has it: an encoder's requests end with their one pass.
+
+    Raises:
+        UnsupportedModel: a diffusion model, whose requests nobody has described under load.
+    """
+    if model_kind(model) == "diffusion":
+        raise UnsupportedModel(
+            f"{model.name} refines whole blocks in passes; how engines batch those under load is "
+            "not described, so price a static batch with estimate or sweep"
+        )
+    return traffic if generates(model) else replace(traffic, osl=1)
+
+
+def check_load(traffic: Traffic) -> None:
+    """Raise `InvalidValue` for a load or a length ratio outside its range, see `serve`."""
+    if (traffic.concurrency is None) == (traffic.rate_per_s is None):
+        raise InvalidValue("give a concurrency or an arrival rate, one of them")
+    ratio = np.atleast_1d(np.asarray(traffic.length_ratio, dtype=float))
+    wrong = ratio[~((ratio > 0.0) & (ratio <= 1.0))]
+    if wrong.size:
+        raise InvalidValue(
+            f"length_ratio = {wrong[0]:g}: the shortest over the nominal length lies above 0 and "
+            "is at most 1"
+        )
+    for name in ("stream_interval", "recv_interval"):
+        least = getattr(traffic, name)
+        if not np.all(np.asarray(least, dtype=float) >= 1.0):
+            raise InvalidValue(f"{name} = {np.min(least):g}: give a number of at least 1")
+    if traffic.rate_per_s is not None and np.any(~(rates(traffic) > 0)):
+        raise InvalidValue(
+            f"an arrival rate must be above 0 requests a second, not {rates(traffic).min():g}"
+        )
+
+
+def rates(traffic: Traffic) -> Array:
+    """Arrival rates [requests/s], [configs]."""
+    return np.atleast_1d(np.asarray(traffic.rate_per_s, dtype=float))
+
+
+def real_lengths(load: Workload, ratio: Num) -> Workload:
+    """The load with mean lengths where real ones are uniform in [ratio, 1] of the nominal."""
+    mean = (1.0 + np.asarray(ratio, dtype=float)) / 2.0
+    isl, osl = (np.maximum(np.round(np.asarray(x) * mean), 1.0) for x in (load.isl, load.osl))
+    return Workload(load.batch, isl, osl)
