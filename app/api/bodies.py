@@ -124,6 +124,19 @@ class Split(Body):
     overlap: Name = "none"
 
 
+class Shared(Body):
+    """What requests share, and the adapters that they name."""
+
+    prefix_hits: Number = 0.0
+    shared_tokens: Number = 0
+    turns: Number = 1
+    prefix_tier: Name = "device"
+    samples: Number = 1
+    beams: Number = 1
+    lora_rank: Number = 0
+    lora_adapters: Number = 1
+
+
 class EstimateBody(Formats, Inputs, Split):
     """A static batch, as `ridgeline.estimate`; lists are configurations side by side.
 
@@ -144,7 +157,7 @@ class EstimateBody(Formats, Inputs, Split):
     operators: Truth = False
 
 
-class ServeBody(Formats, Inputs, Drafts, Split):
+class ServeBody(Formats, Inputs, Drafts, Shared, Split):
     """A deployment under load, as `ridgeline.serve`; a trace is asked of simulate."""
 
     model: Name
@@ -158,6 +171,9 @@ class ServeBody(Formats, Inputs, Drafts, Split):
     burst_start: Truth = False
     stream_interval: Numbers = 1
     recv_interval: Numbers = 1
+    offload: Name = ""
+    max_num_seqs: Number = 0
+    max_num_batched_tokens: Number = 0
     on_error: OnError = "raise"
 
 
@@ -252,7 +268,7 @@ class SweepBody(Body):
     sequence_parallel: Truth | None = None
 
 
-class PlanBody(Body):
+class PlanBody(Shared):
     """The best deployments for a load, as `ridgeline.plan`.  trace: the text of one.
 
     deployment: also the best one's files, for "kubernetes", "helm", "dynamo" or "llm-d".
@@ -284,14 +300,6 @@ class PlanBody(Body):
     draft_tokens: Number | None = None
     draft_model: Name = ""
     acceptance: Shares = ""
-    prefix_hits: Number = 0.0
-    shared_tokens: Number = 0
-    turns: Number = 1
-    prefix_tier: Name = "device"
-    samples: Number = 1
-    beams: Number = 1
-    lora_rank: Number = 0
-    lora_adapters: Number = 1
     offload: Names = ""
     price: Name | dict[Name, Number] = ""
     top: Number = 5

@@ -60,6 +60,47 @@ Steps = Annotated[
 Block = Annotated[
     int, typer.Option("--block-length", help="Tokens that a diffusion model refines together.")
 ]
+LengthRatio = Annotated[
+    float, typer.Option(help="Real lengths are uniform from this share of nominal to 1.")
+]
+
+_SHARED = "What requests share"
+PrefixHits = Annotated[
+    float,
+    typer.Option(
+        help="Share of every prompt that is found in the cache: 0.6.", rich_help_panel=_SHARED
+    ),
+]
+SharedPrompt = Annotated[
+    int,
+    typer.Option(
+        "--shared-prompt",
+        help="Tokens that all requests start with, on top of isl.",
+        rich_help_panel=_SHARED,
+    ),
+]
+Turns = Annotated[
+    int,
+    typer.Option(
+        help="Turns of a session; each prompt repeats what was said.", rich_help_panel=_SHARED
+    ),
+]
+PrefixTier = Annotated[
+    str,
+    typer.Option(help="Where found prefixes lie: device or host.", rich_help_panel=_SHARED),
+]
+Samples = Annotated[
+    int, typer.Option(help="Answers to each prompt, all wanted.", rich_help_panel=_SHARED)
+]
+Beams = Annotated[
+    int, typer.Option(help="Beams of a search, one answer wanted.", rich_help_panel=_SHARED)
+]
+LoraRank = Annotated[
+    int, typer.Option(help="Rank of LoRA adapters; 0: none.", rich_help_panel=_SHARED)
+]
+LoraAdapters = Annotated[
+    int, typer.Option(help="Adapters that requests name, evenly.", rich_help_panel=_SHARED)
+]
 
 
 def typed(ctx: typer.Context) -> frozenset[str]:

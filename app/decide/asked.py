@@ -9,13 +9,13 @@ import hardware_db
 from app.planning import answer as answers
 from app.planning import changes, search
 from app.planning.answer import Answer
-from app.planning.ask import adapters
 from app.planning.changes import Change
 from app.planning.demand import Demand
 from app.planning.search import Priced, Question
 from app.planning.space import ENGINES, Space
 from app.planning.targets import parse_targets
 from app.scenario.drafting import Drafting
+from app.scenario.load_options import adapters
 from app.scenario.request_shape import PLAIN, RequestShape
 from app.scenario.scenario import SystemSource
 from app.scenario.setup import source_of

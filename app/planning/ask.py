@@ -11,9 +11,9 @@ from app.planning.search import Question
 from app.planning.space import KINDS, Space
 from app.planning.targets import parse_targets
 from app.scenario.drafting import Drafting
+from app.scenario.load_options import adapters
 from app.scenario.request_shape import FIELDS, RequestShape
 from app.simulation import trace_file
-from genz_core.adapters import Adapters
 from genz_core.errors import InvalidValue
 from genz_core.limits import checked_size
 from genz_core.types import System
@@ -87,22 +87,6 @@ def _demand(given: Mapping[str, Any]) -> Demand:
         length_ratio=float(given["length_ratio"]),
         shape=shape,
     )
-
-
-def adapters(rank: int, active: int) -> Adapters | None:
-    """LoRA adapters; None for a rank of 0.
-
-    Raises:
-        InvalidValue: a number outside of its range.
-    """
-    if not rank:
-        if active != 1:
-            raise InvalidValue(f"lora_adapters = {active} without a rank: give lora_rank")
-        return None
-    for name, value, most in (("lora_rank", rank, 4096), ("lora_adapters", active, 10_000)):
-        if not 1 <= value <= most:
-            raise InvalidValue(f"{name} = {value}: give a whole number from 1 to {most:,}")
-    return Adapters(rank, active)
 
 
 def words(given: str | Sequence[str]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from app.planning.demand import Demand
 from app.scenario.drafting import Drafting
+from app.scenario.load_options import OFFLOADS
 from app.scenario.scenario import SystemSource
 from genz_core.adapters import Adapters
 from genz_core.errors import InvalidValue
@@ -24,7 +25,6 @@ _MOST_DEVICES = 4096
 #: Limits of a batch that are tried where users wait for their answers.
 _LIMITS = (4, 16, 64, 256, 1024)
 KINDS = ("aggregated", "disaggregated")
-OFFLOADS = ("weights", "kv", "experts")
 #: Engines that are tried unless said, by the vendor of a system; others have the generic one.
 ENGINES: Mapping[str, tuple[str, ...]] = {
     "nvidia": ("vllm", "sglang", "trtllm"),

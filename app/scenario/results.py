@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from app.scenario import intervals, served_rows, summary, sweep_rows
+from app.scenario import intervals, load_options, served_rows, summary, sweep_rows
 from app.scenario.drafting import DRAFTING, Drafting, drafted
+from app.scenario.load_options import LoadOptions
 from app.scenario.scenario import Resolved, Scenario, estimate_resolved, resolve_objects
 from app.wording import quantities
 from app.wording.tables import TableFormat, render
@@ -254,6 +255,7 @@ class Served(ResultTable):
     load: str
     values: Any
     scalar: bool
+    beyond: tuple[str, ...] = ()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -268,7 +270,9 @@ class Served(ResultTable):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        return served_rows.rows(self.resolved, self.engine_estimate, self.load, self.values)
+        return served_rows.rows(
+            self.resolved, self.engine_estimate, self.load, self.values, self.beyond
+        )
 
     def __repr__(self) -> str:
         names = (self.load, "status", "ttft_s", "tpot_s", "output_tokens_per_s", "latency_s",
@@ -292,6 +296,7 @@ def serve(
 ) -> Served:
     """See `ridgeline.serve`."""
     drafting = Drafting(**{name: numbers.pop(name) for name in DRAFTING})
+    options = LoadOptions.of({name: numbers.pop(name) for name in load_options.KEYWORDS})
     if (concurrency is None) == (rate is None):
         raise InvalidValue("give a concurrency or a rate, one of them")
     name, load = ("concurrency", concurrency) if rate is None else ("rate", rate)
@@ -301,24 +306,27 @@ def serve(
     scenario = Scenario(**{k: v for k, v in scalars.items() if k not in (name, *sent)})
     resolved = resolve_objects(scenario, model, system, engine, formats)
     split = {key: value for key, value in arrays.items() if key not in (*_SIZES, *sent, name)}
+    if options.shape and {"isl", "osl"} & set(arrays):
+        raise InvalidValue("what requests share is of one length: give one isl and one osl")
     resolved = drafted(resolved if split else served_rows.as_calibrated(resolved), drafting)
+    resolved = options.deployed(resolved)
+    lengths: dict[str, Any] = {"isl": arrays.get("isl"), "osl": arrays.get("osl")}
     size = len(next(iter(arrays.values()))) if arrays else 1
     loads = np.broadcast_to(np.asarray(load, dtype=float), (size,))
     result = served_rows.serve_resolved(
         resolved,
         concurrency=loads if name == "concurrency" else None,
         rate_per_s=loads if name == "rate" else None,
-        isl=arrays.get("isl"),
-        osl=arrays.get("osl"),
         parallelism=_split(resolved.scenario, split),
         length_ratio=length_ratio,
         waves=served_rows.WAVES if burst_start else 0.0,
         stream_interval=stream_interval,
         recv_interval=recv_interval,
+        **lengths | options.traffic(scenario.isl, scenario.osl, length_ratio),
     )
     if on_error == "raise":
         raise_for_status(result.status, lambda at: result.messages.get(at, ""))
-    return Served(resolved, result, name, loads, not arrays)
+    return Served(resolved, result, name, loads, not arrays, options.beyond)
 
 
 def _split(scenario: Scenario, arrays: Mapping[str, Any]) -> Any:

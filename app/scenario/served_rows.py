@@ -98,15 +98,18 @@ def columns(
     others: Sequence[str] = OTHERS,
     *,
     closed: bool,
+    beyond: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Figures of every load as columns [loads].
 
     "status", each latency followed by the ends of its 80 % interval, "not_validated" (the names
     of those without one), the other figures, throughput with its interval.
 
-    closed: whether the loads are numbers of open requests.
+    closed: whether the loads are numbers of open requests.  beyond: what of them no measured run
+    had, so that nothing is validated.
     """
     known = intervals.of_load(resolved.system, resolved.engine, resolved.model)
+    known = dict.fromkeys(known) if beyond else known
     seconds = {name: _column(result, name) for name in latencies}
     return {
         "status": result.status,
@@ -119,14 +122,19 @@ def columns(
 
 
 def rows(
-    resolved: Resolved, result: ServingEstimate, load: str, values: Array
+    resolved: Resolved,
+    result: ServingEstimate,
+    load: str,
+    values: Array,
+    beyond: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     """One row a load, as `ridgeline serve` prints them: the load, the figures, a message.
 
-    load: "concurrency" or "rate".  values: of the load, [loads].
+    load: "concurrency" or "rate".  values: of the load, [loads].  beyond: see `columns`.
     """
-    table = columns(resolved, result, closed=load == "concurrency")
-    notes = [*resolved.notes, basis(resolved)]
+    table = columns(resolved, result, closed=load == "concurrency", beyond=beyond)
+    unheard = [f"no measured run had this: {', '.join(beyond)}"] if beyond else []
+    notes = [*resolved.notes, basis(resolved), *unheard]
     priced = [
         {
             load: float(value),

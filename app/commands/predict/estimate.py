@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.commands import options as opt
+from app.commands.option_groups import Formats, Inputs, Printed, Split, grouped
 from app.commands.piped import PIPE, piped
 from app.wording.tables import TableFormat
 
@@ -16,104 +18,99 @@ if TYPE_CHECKING:
     from app.scenario.scenario import Scenario
 
 
-def register(cli: typer.Typer) -> None:
-    cli.command("estimate", help="Price one scenario, or a CSV of them with --points.")(estimate)
+@dataclass(frozen=True)
+class _Batch:
+    """A static batch, by the keywords of `Scenario`."""
 
-
-def estimate(
-    model: Annotated[
-        str, typer.Argument(help="Name, Hugging Face id or config.json; `-`: JSON of `ops`.")
-    ] = "",
-    system: opt.SystemName = "h100-sxm5-80gb",
-    engine: opt.Engine = "generic",
-    weights: opt.Weights = "",
-    moe_weights: opt.MoeWeights = "",
-    kv: opt.Kv = "",
-    activations: opt.Activations = "",
-    compute: opt.Compute = "",
-    tp: opt.Tp = 1,
-    pp: opt.Pp = 1,
-    dp: opt.Dp = 1,
-    ep: opt.Ep = 1,
-    cp: opt.Cp = 1,
-    moe_tp: opt.MoeTp = None,
-    expert_imbalance: opt.Imbalance = 1.0,
-    redundant_experts: opt.Redundant = 0,
-    overlap: opt.Overlap = "none",
-    parallel: opt.Parallel = "",
     offload: Annotated[
         str,
         typer.Option(
             help="Move what does not fit to the host: weights, kv or experts; levels: weights "
             "and cache to the system's second memory."
         ),
-    ] = "",
-    batch: opt.Batch = 1,
-    isl: opt.Isl = 1024,
-    osl: opt.Osl = 128,
-    images: opt.Images = 0,
-    image_size: opt.ImageSize = "",
-    audio_seconds: opt.Audio = 0.0,
-    diffusion_steps: opt.Steps = 0,
-    block_length: opt.Block = 0,
-    points: Annotated[Path | None, typer.Option(help="A points file (CSV) to price.")] = None,
+    ] = ""
+    batch: opt.Batch = 1
+    isl: opt.Isl = 1024
+    osl: opt.Osl = 128
+    diffusion_steps: opt.Steps = 0
+    block_length: opt.Block = 0
+
+
+@dataclass(frozen=True)
+class _Points:
+    """A file of scenarios, and where its answers go."""
+
+    points: Annotated[Path | None, typer.Option(help="A points file (CSV) to price.")] = None
     output: Annotated[
         Path | None,
         typer.Option(help="Where the priced points go.", callback=opt.writable_file),
-    ] = None,
+    ] = None
+
+
+@dataclass(frozen=True)
+class _Mixed:
+    """A step of prompts and decodes together."""
+
     prefill: Annotated[
         str, typer.Option(help='A mixed step: prompts x tokens, "1x512", "2x256@1024" cached.')
-    ] = "",
+    ] = ""
     decode: Annotated[
         str, typer.Option(help='A mixed step: sequences x context that decode, "64x2048".')
+    ] = ""
+
+
+def register(cli: typer.Typer) -> None:
+    cli.command("estimate", help="Price one scenario, or a CSV of them with --points.")(
+        grouped(estimate)
+    )
+
+
+def estimate(
+    formats: Formats,
+    split: Split,
+    static: _Batch,
+    inputs: Inputs,
+    many: _Points,
+    mixed: _Mixed,
+    printed: Printed,
+    model: Annotated[
+        str, typer.Argument(help="Name, Hugging Face id or config.json; `-`: JSON of `ops`.")
     ] = "",
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
+    system: opt.SystemName = "h100-sxm5-80gb",
+    engine: opt.Engine = "generic",
+    cp: opt.Cp = 1,
+    parallel: opt.Parallel = "",
 ) -> None:
     from app.scenario.scenario import Scenario
     from genz_core.degrees import other_count, parse_degrees, placed
     from genz_core.errors import InvalidValue
 
-    if points is not None:
-        _price_points(points, output)
+    if many.points is not None:
+        _price_points(many.points, many.output)
         return
     if model == PIPE:
-        _print_stated(system, engine, opt.table_format(format_, json))
+        _print_stated(system, engine, printed.format)
         return
     if not model:
         raise InvalidValue("name a model, or give a file with --points")
     asked = parse_degrees(parallel)
     if differs := other_count(asked):
         typer.echo(f"note: {differs}", err=True)
-    degrees: dict[str, Any] = {"tp": tp, "pp": pp, "dp": dp, "ep": ep, "cp": cp, "moe_tp": moe_tp}
+    degrees: dict[str, Any] = {**vars(split), "cp": cp, **asked}
     scenario = Scenario(
         model=model,
         system=system,
         engine=engine,
-        weights=weights,
-        moe_weights=moe_weights,
-        kv=kv,
-        expert_imbalance=expert_imbalance,
-        redundant_experts=redundant_experts,
-        overlap=overlap,
         placement=" ".join(asked) if placed(tuple(asked)) else "",
-        activations=activations,
-        compute=compute,
-        offload=offload,
-        batch=batch,
-        isl=isl,
-        osl=osl,
-        images=images,
-        image_size=image_size,
-        audio_seconds=audio_seconds,
-        diffusion_steps=diffusion_steps,
-        block_length=block_length,
-        **(degrees | asked),
+        **vars(formats),
+        **vars(static),
+        **vars(inputs),
+        **degrees,
     )
-    if prefill or decode:
-        _print_mixed(scenario, prefill, decode, opt.table_format(format_, json))
+    if mixed.prefill or mixed.decode:
+        _print_mixed(scenario, mixed.prefill, mixed.decode, printed.format)
         return
-    _print(scenario, opt.table_format(format_, json))
+    _print(scenario, printed.format)
 
 
 def _print_stated(system: str, engine: str, chosen: TableFormat) -> None:

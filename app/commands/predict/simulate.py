@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from app.commands import options as opt
+from app.commands.option_groups import Drafts, Formats, Printed, Split, grouped
 from app.commands.predict import simulation_options as sim
 from app.wording.tables import TableFormat
 
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from app.simulation.run import Run, Settings
 
 _HELP = "Serve requests one by one: percentiles, queues and preemptions of a load or a trace."
-_NAMES = (
-    "model", "system", "engine", "weights", "moe_weights", "kv", "activations", "compute", "tp",
-    "pp", "dp", "ep", "moe_tp", "expert_imbalance", "redundant_experts", "overlap",
-)  # fmt: skip
 _OPTIONS = (
     "max_num_seqs", "max_num_batched_tokens", "memory_fraction", "kv_tokens", "prefix_caching",
     "recv_interval", "scheduler",
@@ -29,101 +26,48 @@ _OPTIONS = (
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command("simulate", help=_HELP)(simulate)
+    cli.command("simulate", help=_HELP)(grouped(simulate))
 
 
 def simulate(
+    formats: Formats,
+    split: Split,
+    load: sim.Load,
+    lengths: sim.LengthsOfRequests,
+    targets: sim.Targets,
+    deployment: sim.Deployment,
+    drafts: Drafts,
+    pool: sim.PrefillPool,
+    calibration: sim.Calibration,
+    fleet: sim.Fleet,
+    printed: Printed,
     model: sim.ModelName = "",
     system: opt.SystemName = "h100-sxm5-80gb",
     engine: opt.Engine = "vllm",
-    weights: opt.Weights = "",
-    moe_weights: opt.MoeWeights = "",
-    kv: opt.Kv = "",
-    activations: opt.Activations = "",
-    compute: opt.Compute = "",
-    tp: opt.Tp = 1,
-    pp: opt.Pp = 1,
-    dp: opt.Dp = 1,
-    ep: opt.Ep = 1,
-    moe_tp: opt.MoeTp = None,
-    expert_imbalance: opt.Imbalance = 1.0,
-    redundant_experts: opt.Redundant = 0,
-    overlap: opt.Overlap = "none",
-    concurrency: sim.Concurrency = 0,
-    rate: sim.Rate = 0.0,
-    trace: sim.Trace = "",
-    burstiness: sim.Burstiness = 1.0,
-    ramp_to: sim.RampTo = 0.0,
-    ramp_s: sim.RampSeconds = 0.0,
-    requests: sim.Requests = 0,
-    seed: sim.Seed = 0,
-    isl: sim.Isl = 1024,
-    osl: sim.Osl = 1024,
-    length_ratio: sim.LengthRatio = 1.0,
-    length_spread: sim.LengthSpread = 0.0,
-    lengths: sim.Lengths = "",
-    turns: sim.Turns = 1,
-    think_s: sim.ThinkTime = 0.0,
-    shared_tokens: sim.SharedPrompt = 0,
-    ttft_target: sim.TtftTarget = 0.0,
-    tpot_target: sim.TpotTarget = 0.0,
-    e2e_target: sim.E2eTarget = 0.0,
-    router: sim.Router = "least-loaded",
-    replicas: sim.Replicas = 1,
-    max_num_seqs: sim.MaxSequences = 0,
-    max_num_batched_tokens: sim.TokenBudget = 0,
-    memory_fraction: sim.MemoryFraction = 0.0,
-    kv_tokens: sim.KvTokens = 0.0,
-    prefix_caching: sim.PrefixCaching = True,
-    recv_interval: sim.RecvInterval = 1,
-    scheduler: sim.Scheduler = "",
-    speculation: sim.Speculation = "",
-    draft_tokens: sim.DraftTokens = None,
-    draft_model: sim.DraftModel = "",
-    acceptance: sim.Acceptance = "",
-    prefill_system: sim.PrefillSystem = "",
-    prefill_workers: sim.PrefillWorkers = 0,
-    prefill_tp: sim.PrefillTp = 1,
-    prefill_pp: sim.PrefillPp = 1,
-    prefill_dp: sim.PrefillDp = 1,
-    prefill_ep: sim.PrefillEp = 1,
-    prefill_weights: sim.PrefillWeights = "",
-    transfer_gbps: sim.TransferGbps = 0.0,
-    transfer_latency_us: sim.TransferLatency = None,
-    layer_wise: sim.LayerWise = False,
-    measured_tpot: sim.MeasuredTpot = 0.0,
-    measured: sim.Measured = None,
-    save: sim.Save = True,
-    forget: sim.Forget = False,
-    points: sim.Points = None,
-    output: sim.Output = None,
-    workers: sim.Workers = 0,
-    cluster: sim.Cluster = "",
     requests_file: sim.RequestsFile = None,
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
 ) -> None:
-    given = dict(locals())
     from app.scenario.local_files import resolve_local
     from app.scenario.scenario import Scenario
     from genz_core.errors import InvalidValue
 
-    if points is not None:
+    if fleet.points is not None:
         from app.commands.predict.simulate_points import simulate_points
 
-        simulate_points(points, output, workers, cluster)
+        simulate_points(fleet.points, fleet.output, fleet.workers, fleet.cluster)
         return
     if not model:
         raise InvalidValue("name a model, or give a file with --points")
-    chosen = opt.table_format(format_, json)
     target = table_file(requests_file)
-    resolved = resolve_local(Scenario(**{name: given[name] for name in _NAMES}))
-    if forget:
+    described: dict[str, Any] = {**vars(formats), **vars(split)}
+    resolved = resolve_local(Scenario(model=model, system=system, engine=engine, **described))
+    groups = (split, load, lengths, targets, deployment, drafts, pool, calibration)
+    given = {name: value for group in groups for name, value in vars(group).items()}
+    if calibration.forget:
         _forget(resolved)
-    elif measured or measured_tpot:
-        _calibrate(resolved, given, chosen, target)
+    elif calibration.measured or calibration.measured_tpot:
+        _calibrate(resolved, given, printed.format, target)
     else:
-        run_and_print(resolved, _settings(given), chosen, target)
+        run_and_print(resolved, _settings(given), printed.format, target)
 
 
 def _settings(given: Mapping[str, Any], **known: Any) -> Settings:

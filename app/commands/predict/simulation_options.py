@@ -1,7 +1,8 @@
-"""Options of `ridgeline simulate`, by the panels of its help."""
+"""Options of `ridgeline simulate`, by the panels of its help, and the groups of them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,10 +58,19 @@ Router = Annotated[
 ]
 Replicas = Annotated[int, _option(_DEPLOYMENT, "Equal deployments behind the router.")]
 MaxSequences = Annotated[
-    int, _option(_DEPLOYMENT, "Sequences of a step and rank at most.", "--max-sequences")
+    int,
+    _option(
+        _DEPLOYMENT, "Sequences of a step and rank at most.", "--max-sequences", "--max-num-seqs"
+    ),
 ]
 TokenBudget = Annotated[
-    int, _option(_DEPLOYMENT, "Tokens of a step and rank at most.", "--token-budget")
+    int,
+    _option(
+        _DEPLOYMENT,
+        "Tokens of a step and rank at most.",
+        "--token-budget",
+        "--max-num-batched-tokens",
+    ),
 ]
 MemoryFraction = Annotated[float, _option(_DEPLOYMENT, "Of a device that the engine takes.")]
 KvTokens = Annotated[float, _option(_DEPLOYMENT, "Tokens that the cache of a rank holds.")]
@@ -122,3 +132,94 @@ Cluster = Annotated[str, _option(_FLEET, "Address of a Dask scheduler in place o
 RequestsFile = Annotated[
     Path | None, typer.Option(help="Write a row a request there: .csv or .parquet.")
 ]
+
+
+# ------------------------------------------------------------------------------- the groups
+
+
+@dataclass(frozen=True)
+class Load:
+    """Requests that arrive, by the keywords of `OfferedLoad`."""
+
+    concurrency: Concurrency = 0
+    rate: Rate = 0.0
+    trace: Trace = ""
+    burstiness: Burstiness = 1.0
+    ramp_to: RampTo = 0.0
+    ramp_s: RampSeconds = 0.0
+    requests: Requests = 0
+    seed: Seed = 0
+
+
+@dataclass(frozen=True)
+class LengthsOfRequests:
+    """Their lengths and sessions, likewise."""
+
+    isl: Isl = 1024
+    osl: Osl = 1024
+    length_ratio: LengthRatio = 1.0
+    length_spread: LengthSpread = 0.0
+    lengths: Lengths = ""
+    turns: Turns = 1
+    think_s: ThinkTime = 0.0
+    shared_tokens: SharedPrompt = 0
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What a request must meet to count as good [s]."""
+
+    ttft_target: TtftTarget = 0.0
+    tpot_target: TpotTarget = 0.0
+    e2e_target: E2eTarget = 0.0
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Router, replicas, and the options of their engine."""
+
+    router: Router = "least-loaded"
+    replicas: Replicas = 1
+    max_num_seqs: MaxSequences = 0
+    max_num_batched_tokens: TokenBudget = 0
+    memory_fraction: MemoryFraction = 0.0
+    kv_tokens: KvTokens = 0.0
+    prefix_caching: PrefixCaching = True
+    recv_interval: RecvInterval = 1
+    scheduler: Scheduler = ""
+
+
+@dataclass(frozen=True)
+class PrefillPool:
+    """Workers that read the prompts."""
+
+    prefill_system: PrefillSystem = ""
+    prefill_workers: PrefillWorkers = 0
+    prefill_tp: PrefillTp = 1
+    prefill_pp: PrefillPp = 1
+    prefill_dp: PrefillDp = 1
+    prefill_ep: PrefillEp = 1
+    prefill_weights: PrefillWeights = ""
+    transfer_gbps: TransferGbps = 0.0
+    transfer_latency_us: TransferLatency = None
+    layer_wise: LayerWise = False
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A measured run, and whether what it says is kept."""
+
+    measured_tpot: MeasuredTpot = 0.0
+    measured: Measured = None
+    save: Save = True
+    forget: Forget = False
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """A file of simulations, and where they run."""
+
+    points: Points = None
+    output: Output = None
+    workers: Workers = 0
+    cluster: Cluster = ""

@@ -10,8 +10,9 @@ import hardware_db
 from app.dashboard import near_names, own_definitions
 from app.decide.asked import Asked
 from app.planning.ask import device_range
-from app.planning.space import KINDS, OFFLOADS
+from app.planning.space import KINDS
 from app.planning.targets import FIGURES
+from app.scenario.load_options import OFFLOADS
 from app.scenario.request_shape import TIERS, RequestShape
 from app.scenario.setup import Setup
 from genz_core.errors import InvalidValue, RidgelineError

@@ -39,6 +39,11 @@ def serve(
     speculation: str = "", draft_tokens: int | None = None,
     draft_model: str | Path | Model | Mapping[str, Any] = "",
     acceptance: str | float | Sequence[float] = "",
+    prefix_hits: float = 0.0, shared_tokens: int = 0, turns: int = 1, prefix_tier: str = "device",
+    samples: int = 1, beams: int = 1,
+    lora_rank: int = 0, lora_adapters: int = 1,
+    offload: str = "",
+    max_num_seqs: int = 0, max_num_batched_tokens: int = 0,
     weights: str = "", moe_weights: str = "", kv: str = "", activations: str = "",
     compute: str = "",
     tp: Numbers = 1, pp: Numbers = 1, dp: Numbers = 1,
@@ -59,6 +64,10 @@ def serve(
         stream_interval: tokens that the engine gathers before it sends them.
         recv_interval: decode steps between two looks of the engine at new requests.
         speculation, draft_tokens, draft_model, acceptance: see `simulate`.
+        prefix_hits, shared_tokens, turns, prefix_tier, samples, beams, lora_rank, lora_adapters:
+            see `plan`.
+        offload: what the host holds where a device is full: "weights", "kv" or "experts".
+        max_num_seqs, max_num_batched_tokens: see `simulate`.
         The others: see `estimate`.
 
     Returns:
@@ -73,11 +82,14 @@ def serve(
     True
     """
     arguments = dict(locals())
+    from app.scenario import load_options, results
+
     if arguments.pop("trace") is not None:
         for name in (*_OF_SERVE, "isl", "osl", "on_error", "burst_start", "stream_interval"):
             arguments.pop(name)
-        return simulate(trace=trace, **arguments)
-    from app.scenario import results
+        given = {name: arguments.pop(name) for name in load_options.KEYWORDS}
+        told = load_options.LoadOptions.of(given).of_trace()
+        return simulate(trace=trace, **arguments, **told)
     from app.scenario.local_files import sources
 
     return results.serve(**sources(arguments))
