@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.commands import options as opt
-from app.commands.option_groups import Formats, Inputs, Printed, Split, grouped
 from app.commands.piped import PIPE, piped
+from app.commands.predict.option_groups import Formats, Inputs, Printed, Split, grouped
 from app.wording.tables import TableFormat
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from app.commands import options as opt
-from app.commands.option_groups import Printed, Shared, grouped
+from app.commands.predict.option_groups import Printed, Shared, grouped
 from app.wording.tables import TableFormat
 
 Several = Annotated[str, typer.Option(help='Degrees to try: "1,2,4"; default: all that can be.')]

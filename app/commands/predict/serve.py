@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.commands import options as opt
-from app.commands.option_groups import Drafts, Formats, Inputs, Printed, Shared, Split, grouped
 from app.commands.predict import simulation_options as sim
+from app.commands.predict.option_groups import (
+    Drafts,
+    Formats,
+    Inputs,
+    Printed,
+    Shared,
+    Split,
+    grouped,
+)
 from app.wording.tables import TableFormat
 
 if TYPE_CHECKING:
