@@ -51,6 +51,7 @@ pages = {
         page("library/hardware", "Hardware", "dns"),
         page("library/models", "Models", "dataset"),
         page("library/inside", "Model inside", "account_tree"),
+        page("library/modules", "Modules", "functions"),
     ],
 }
 

@@ -72,6 +72,11 @@ def entry_names() -> list[str]:
     return sorted({_class_of(path) for path in _files()})
 
 
+def stored_names() -> list[tuple[str, str]]:
+    """(class path, key of the model whose sizes it has or "") of every entry, in order."""
+    return sorted({(_class_of(path), path.stem.partition("@")[2]) for path in _files()})
+
+
 def read_entry(name: str, model: str = "") -> ModuleEntry:
     """The entry of a class, by its full path or its bare name.
 

@@ -12,7 +12,7 @@ from tests.dashboards import Served, served
 from tests.ops import sessions
 from tests.ops.visitor import Rerun, visit
 
-PAGES = 19
+PAGES = 20
 
 
 @pytest.fixture(scope="module")
