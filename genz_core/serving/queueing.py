@@ -28,7 +28,8 @@ from genz_core.serving.step_times import StepTimes
 from genz_core.types import Array, Places
 
 _WAVES = 10.0  # of a public benchmark
-_JITTER = 0.1  # of the output, by which requests of one length drift apart: judgement
+_JITTER = 0.1  # of the output, by which requests of one length drift apart where prompts and
+# decodes share steps: judgement
 _FULLEST = 0.9995  # of a queue whose length is still finite
 _POISSON = 64  # terms of the largest of several Poisson numbers
 _MANY = 30.0  # prompts a step, from which their number is taken as normal
@@ -128,24 +129,43 @@ class Batching:
         """Steps of a request's life that prompts come in, at most all of its own.
 
         Requests that start together end together, and after n waves spread by sqrt(n) times the
-        differences of their lengths, as in a random walk.  Measured runs of one length spread, too:
-        no two steps take the same time, and no two users start together.
+        differences of their lengths, as in a random walk.  Measured runs of one length spread, too,
+        where prompts and decodes share steps: no two steps take the same time, and no two users
+        start together.  Where prompts are read alone, all that wait are read before any of them
+        decodes, which brings them together again.
         """
-        spread = np.maximum(self.steps_spread, _JITTER * self.steps)
-        walked = spread * np.sqrt((self.waves or _WAVES) / 2.0)
-        reading = self.admitted * self.isl / self.room(self.admitted) / self.lanes
-        clump: Array = np.minimum(np.maximum(reading, 1.0) + walked, np.maximum(self.steps, 1.0))
+        steps = np.maximum(self.steps, 1.0)
+        clump: Array = np.minimum(self._wave_steps() + self._walked_steps(), steps)
         return clump
+
+    def _walked_steps(self) -> Array:
+        """Steps that the ends of requests that started together lie apart."""
+        least = _JITTER * self.steps if self.mixed else 0.0
+        apart: Array = np.maximum(self.steps_spread, least) * np.sqrt((self.waves or _WAVES) / 2.0)
+        return apart
+
+    def _wave_steps(self) -> Array:
+        """Steps that read the prompts of all admitted requests."""
+        reading = self.admitted * self.isl / self.room(self.admitted) / self.lanes
+        return np.maximum(reading, 1.0)
+
+    def _in_step(self) -> Array | float:
+        """Share of the requests that wait together, are read, and only then decode: 0 to 1."""
+        if self.mixed:
+            return 0.0
+        return np.clip(1.0 - self._walked_steps() / np.maximum(self.steps, 1.0), 0.0, 1.0)
 
     def mean_cycle_s(self, decodes: Array, clump: Array) -> Array:
         """Mean time between two steps of a request that decodes [s].
 
-        clump: see `clump_steps`; one of them is that of the request's own prompt.
+        clump: see `clump_steps`; one of them is that of the request's own prompt.  Of
+        requests that are read before any decodes, half of the others' delay its first token.
         """
         steps = np.maximum(self.steps, 1.0)
         running = np.maximum(decodes, 1.0)
         none = np.zeros_like(running)
-        seen = np.clip((clump - 1.0) / np.maximum(steps - 1.0, 1e-9), 0.0, 1.0)
+        before = self._in_step() * (np.minimum(self._wave_steps(), clump) - 1.0) / 2.0
+        seen = np.clip((clump - 1.0 - before) / np.maximum(steps - 1.0, 1e-9), 0.0, 1.0)
         together = self._mixed_cycle_s(running, self.prompts(decodes) * steps / clump)
         return seen * together + (1.0 - seen) * self.cycle_s(running, none)
 
@@ -172,7 +192,8 @@ class Batching:
         if median:
             crowded = np.maximum(used, 0.5)
             before = before / crowded * np.log(2.0 * crowded)
-        before = np.minimum(before, np.maximum(self.admitted - 1.0, 0.0) * self.isl)
+        others = np.maximum(self.admitted - 1.0, 0.0) * (1.0 - self._in_step() / 2.0)
+        before = np.minimum(before, others * self.isl)
         ahead, together = before + self.isl, self.isl * (1.0 + prompts)
         elsewhere = np.minimum(prompts * self.isl, room)
         alone = self.reading_s(none, ahead, self.isl, room, none)
@@ -226,7 +247,7 @@ class Batching:
         latency, stage = self._lane(np.zeros_like(half), each, each)
         one_step = np.maximum(latency, np.clip(self.admitted, 1.0, self.lanes) * stage)
         many = self.cycle_s(half if self.mixed else np.zeros_like(half), room, room)
-        mean = (tokens + self.isl) / 2.0 / (room * self.lanes) * many
+        mean = (tokens + np.maximum(self.isl, room)) / 2.0 / (room * self.lanes) * many
         return self.host_s + np.where(tokens > room * self.lanes, mean, one_step)
 
     def most_decodes(self) -> Array:
