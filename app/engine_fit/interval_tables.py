@@ -28,6 +28,7 @@ from hardware_db.intervals import LEVEL, WIDEST
 #: Splits beside those of `splits.SPLITS`.
 OWN, AS_GENERIC = "three runs of the user's", "the generic engine"
 _LEAST_POINTS = 10
+_LEAST_LABELS = 3  # of devices or models, of which one says nothing of the next
 _MANY = 100.0  # residuals worth counting from which on the shortest interval is looked for
 _STARTS = 201
 _FOLDS = 5
@@ -61,7 +62,7 @@ def interval_table(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
     """Quantiles of measured / predicted, by metric, tier, what was known, and engine.
 
     engine "*" pools all engines that were measured; "generic", which was fitted to none, stands for
-    the others.  A cell of fewer than ten points has no row.
+    the others.  A cell of fewer than ten points, or of one or two labels, has no row.
 
     residuals: by split, those of `splits.SPLITS`, `OWN` and `AS_GENERIC`.
     """
@@ -75,7 +76,7 @@ def interval_table(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
             generic = _samples(residuals[AS_GENERIC], AS_GENERIC, metric)
             engines[GENERIC] = [s for s in generic if s.target.facts["tier"] == tier]
         for engine, drawn in sorted(engines.items()):
-            if len(drawn) >= _LEAST_POINTS:
+            if _enough(drawn):
                 names = {"metric": metric, "tier": tier, "known": known, "engine": engine}
                 low, high = (round(end, 4) for end in _interval(drawn))
                 rows.append({**names, "low": low, "high": high, "points": len(drawn)})
@@ -134,6 +135,12 @@ def _samples(residuals: Residuals, split: str, metric: str) -> Iterator[HeldOutR
             yield HeldOutResidual(target, -float(log), target.facts[by])
 
 
+def _enough(samples: Sequence[HeldOutResidual]) -> bool:
+    """Whether samples are points, and labels, enough for an interval."""
+    labels = {sample.left_out for sample in samples}
+    return len(samples) >= _LEAST_POINTS and len(labels) >= _LEAST_LABELS
+
+
 def _interval(samples: Sequence[HeldOutResidual]) -> tuple[float, float]:
     """Low and high end as factors of the prediction, around 1.
 
@@ -184,10 +191,12 @@ def _judged(
     for sample, fold, engine in zip(samples, folds, engines, strict=True):
         if (fold, engine) not in cells:
             others = folds != fold
-            own = others & (engines == engine)
-            chosen = np.flatnonzero(own if own.sum() >= _LEAST_POINTS else others)
-            drawn = [samples[int(at)] for at in chosen]
-            cells[fold, engine] = _interval(drawn) if len(drawn) >= _LEAST_POINTS else None
+            own, pooled = (
+                [samples[int(at)] for at in np.flatnonzero(chosen)]
+                for chosen in (others & (engines == engine), others)
+            )
+            drawn = own if _enough(own) else pooled
+            cells[fold, engine] = _interval(drawn) if _enough(drawn) else None
         yield sample, cells[fold, engine]
 
 

@@ -170,10 +170,10 @@ def with_own_runs(fitted: Sequence[EngineFit], count: int) -> Residuals:
     random and calibrate the engine as `calibrate_engine` does, and those that no count draws
     are judged.  Twice each.
     """
-    draws = np.random.default_rng(0)
     targets: list[Target] = []
     logs: list[Array] = []
     for engine_fit in fitted:
+        draws = np.random.default_rng(0)
         for mask in _folds(engine_fit.data.targets, "model"):
             moves = engine_fit.design.moves(engine_fit.refitted(~mask))
             for runs in _runs_by_recipe(
