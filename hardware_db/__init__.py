@@ -26,7 +26,15 @@ from typing import Any
 
 from genz_core.types import System
 from hardware_db import mig, recipes, system_files, yaml_document
-from hardware_db.engine_files import engine_facts, engine_names, era_facts, load_engine, own_engines
+from hardware_db.engine_files import (
+    GENERIC,
+    engine_facts,
+    engine_names,
+    era_facts,
+    load_engine,
+    measured_engine,
+    own_engines,
+)
 from hardware_db.engine_schema import EngineRecord
 from hardware_db.own_files import LeftOutWarning
 from hardware_db.profile_schema import fitted_profile
@@ -35,6 +43,7 @@ from hardware_db.system_schema import Fact, Source, SystemRecord
 from hardware_db.what_if import is_hypothetical, what_if
 
 __all__ = [
+    "GENERIC",
     "EngineRecord",
     "Fact",
     "LeftOutWarning",
@@ -49,6 +58,7 @@ __all__ = [
     "load",
     "load_engine",
     "load_yaml",
+    "measured_engine",
     "names",
     "what_if",
 ]

@@ -15,6 +15,7 @@ from hardware_db.data_folder import data_folder
 from hardware_db.engine_schema import EngineRecord, engine_record
 from hardware_db.engine_versions import Era
 from hardware_db.own_files import OwnFiles, read_all, read_text
+from hardware_db.tables import table
 
 GENERIC = "generic"
 _SHIPPED = Path(__file__).parent / "engines"
@@ -80,6 +81,17 @@ def load_engine(name: str = GENERIC, version: str = "", *, own: bool = True) -> 
         era=era.id if era else "",
         unmeasured=not known,
     )
+
+
+def measured_engine(slug: str) -> str:
+    """The engine to ask of a system unless one is named: vllm where it was measured there, else
+    the engine with the most measured points of it, else the generic one.
+
+    slug: of the system.
+    """
+    rows = [row for row in table("engines", "devices") if row["system"] == slug]
+    points = {row["engine"]: int(row["points"]) for row in rows}
+    return "vllm" if "vllm" in points else max(points, key=points.__getitem__, default=GENERIC)
 
 
 def era_facts(name: str, era: str) -> Era:

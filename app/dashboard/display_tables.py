@@ -24,6 +24,7 @@ from genz_core.model_kinds import generates
 from profilers.store import KeptRun
 
 _TRUST = "Four of five held-out measurements of such operators lie between low and high"
+_SHARES = ("share", "of bound")
 #: Writer of a figure by its unit.
 _WRITERS: Mapping[str, Callable[[float], str]] = {
     "s": quantities.seconds,
@@ -61,6 +62,22 @@ def operator_rows(table: Mapping[str, Sequence[object]], phase: str) -> pd.DataF
     return shown.sort_values("predicted [µs]", ascending=False, ignore_index=True)
 
 
+def rounded(table: pd.DataFrame) -> pd.DataFrame:
+    """A table as a page shows it: numbers to three digits, shares of one to two, as predictions
+    are known no better.  Exports keep what was computed.
+    """
+    return table.assign(
+        **{
+            name: table[name].map(partial(_significant, places=2 if name in _SHARES else 3))
+            for name in table.select_dtypes("floating").columns.difference(["runs"])
+        }
+    )
+
+
+def _significant(value: float, places: int) -> float:
+    return float(f"{value:.{places}g}")
+
+
 def operator_columns() -> dict[str, Any]:
     """Streamlit's configuration of the columns of `operator_rows`."""
     number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
@@ -76,14 +93,16 @@ def operator_columns() -> dict[str, Any]:
             max_value=1,
             help="Of the operators' time in the step; host time and pipeline wait are apart",
         ),
-        "predicted [µs]": number(format="%.1f", help="All its runs in one step"),
-        "80 % low [µs]": number(format="%.1f", help=_TRUST),
-        "80 % high [µs]": number(format="%.1f", help=_TRUST),
-        "bound [µs]": number(format="%.1f", help=bound),
+        "predicted [µs]": number(format="localized", help="All its runs in one step"),
+        "80 % low [µs]": number(format="localized", help=_TRUST),
+        "80 % high [µs]": number(format="localized", help=_TRUST),
+        "bound [µs]": number(format="localized", help=bound),
         "of bound": bar("bound / predicted", format="percent", min_value=0, max_value=1),
-        "GFLOP": number(format="%.3g", help="All runs, one device"),
-        "GB moved": number(format="%.3g", help="Memory traffic of all runs, one device (GB = 1e9)"),
-        "FLOP/byte": number(format="%.3g"),
+        "GFLOP": number(format="localized", help="All runs, one device"),
+        "GB moved": number(
+            format="localized", help="Memory traffic of all runs, one device (GB = 1e9)"
+        ),
+        "FLOP/byte": number(format="localized"),
     }
 
 

@@ -27,15 +27,16 @@ def pin_controls() -> None:
 
 
 def copy_link() -> None:
-    """Draw the address of the page as a text with a button that copies it."""
-    with st.popover("Copy link", icon=":material/link:", width="stretch"):
-        chosen = st.query_params.to_dict()
-        setup = st.session_state.get("setup")
-        if isinstance(setup, Setup):
-            chosen |= {name: str(value) for name, value in setup.changed().items()}
-        address = str(st.context.url or "").partition("?")[0]
-        query = f"?{urlencode(chosen)}" if chosen else ""
-        st.code(f"{address}{query}", language=None, wrap_lines=True)
+    """Draw the address of the page on one line, with the button that copies it always in sight."""
+    chosen = st.query_params.to_dict()
+    setup = st.session_state.get("setup")
+    if isinstance(setup, Setup):
+        chosen |= {name: str(value) for name, value in setup.changed().items()}
+    address = str(st.context.url or "").partition("?")[0]
+    query = f"?{urlencode(chosen)}" if chosen else ""
+    with st.container(key="copy_link", gap=None):
+        st.caption("Link to this view")
+        st.code(f"{address}{query}", language=None)
 
 
 def pin() -> None:

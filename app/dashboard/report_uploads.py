@@ -50,6 +50,8 @@ def picker(key: str) -> dict[str, Report]:
         accept_multiple_files=True,
         max_upload_size=MAX_UPLOAD_MB,
         key=f"{key}_files",
+        on_change=_taken_out,
+        args=(key,),
         help=f"{profilers.ACCEPTED}. What a file holds decides how it is read, not its name.",
     )
     chosen = st.pills(
@@ -73,21 +75,28 @@ def picker(key: str) -> dict[str, Report]:
 
 
 def _shared(key: str, brought: list[Upload], sampled: bool) -> list[Upload]:
-    """The files of this box, else those that the same visitor brought to another page.
+    """The files of this box, else those that the same visitor brought before, to any page.
 
+    A box is empty again when its page is left.
     key: of the box.  sampled: whether a sample is chosen, which stands in for shared files.
     """
-    shared: tuple[str, list[Upload]] = st.session_state.get("shared_reports", ("", []))
-    if brought or shared[0] == key:
+    if brought:
         st.session_state["shared_reports"] = (key, brought)
         return brought
-    if not shared[1] or sampled:
+    before: list[Upload] = st.session_state.get("shared_reports", ("", []))[1]
+    if not before or sampled:
         return []
-    names = ", ".join(plain(name) for _, name, _ in shared[1])
+    names = ", ".join(plain(name) for _, name, _ in before)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(f"As uploaded on another page: {names}")
+        st.caption(f"As uploaded before: {names}")
         st.button("Forget", on_click=_forget, key=f"{key}_forget", type="tertiary")
-    return shared[1]
+    return before
+
+
+def _taken_out(key: str) -> None:
+    """Forget the shared files once the visitor took the last one out of their box; a callback."""
+    if not st.session_state.get(f"{key}_files"):
+        _forget()
 
 
 def _forget() -> None:

@@ -10,6 +10,7 @@ import streamlit as st
 import hardware_db
 from app.dashboard import (
     cached,
+    first_engine,
     hub_button,
     near_names,
     open_point,
@@ -60,6 +61,7 @@ def sidebar(*, plays: bool = True) -> None:
     plays: whether the scenario plays a part on the page; where not, its controls are not seen.
     """
     open_point.take_next()
+    first_engine.came_by_link()
     if not plays:
         st.sidebar.caption("The scenario plays no part on this page; it is kept for the others.")
         st.html("<style>.st-key-scenario_controls {display: none}</style>")
@@ -74,7 +76,7 @@ def sidebar(*, plays: bool = True) -> None:
             st.session_state["setup"] = error
             st.error(plain(error))
             return
-        factors = _what_if()
+        factors = _what_if(system)
         own_definitions.uploader()
         st.session_state["setup"] = own_definitions.attach(Setup(chosen, **factors))
         pinned.pin_controls()
@@ -159,14 +161,16 @@ def _scenario(model: str, system: str) -> Scenario:
     degrees = _degrees()
     load = _workload()
     near_names.unknown_engine()
+    first_engine.propose(system)
     of_engine, of_version = st.columns((3, 2), gap="xxsmall")
     engine = of_engine.selectbox(
         "Engine",
-        hardware_db.engine_names(),
-        index=_place(hardware_db.engine_names(), _DEFAULT.engine),
+        sorted(hardware_db.engine_names(), key=lambda name: name != _DEFAULT.engine),
         key="engine",
         bind="query-params",
-        help="Serving software: its launch floors, host time, chunking and memory reserve.",
+        help="Serving software: its launch floors, host time, chunking and memory reserve. Generic "
+        "is an assumed one, which the command line and Python price where none is named; a visit "
+        "without a link begins with one that was measured on the device.",
     )
     version = of_version.text_input(
         "Version",
@@ -328,7 +332,7 @@ def _format(name: str, label: str, about: str | None = None) -> str:
     return "" if choice == AUTO else str(choice)
 
 
-def _what_if() -> dict[str, Any]:
+def _what_if(system: str) -> dict[str, Any]:
     """Draw the factors on the hardware and the rent; returns the setup's fields."""
     labels = {
         "peak": "Peak arithmetic",
@@ -341,17 +345,30 @@ def _what_if() -> dict[str, Any]:
             name: st.slider(f"{label} ×", 0.25, 4.0, 1.0, 0.25, key=name, bind="query-params")
             for name, label in labels.items()
         }
-        fields["price"] = st.number_input(
-            "Rent of a device [$/h]",
-            0.0,
-            1e5,
-            0.0,
-            step=0.5,
-            key="price",
-            bind="query-params",
-            help="0: the system's public price, where one is known.",
+        fields["price"] = (
+            st.number_input(
+                "Rent of a device [$/h]",
+                0.0,
+                1e5,
+                None,
+                step=0.5,
+                key="price",
+                bind="query-params",
+                placeholder=_public_rent(system),
+                help="Empty: the system's public price, where one is known.",
+            )
+            or 0.0
         )
     return fields
+
+
+def _public_rent(system: str) -> str:
+    """What stands in the empty box of the rent: the public price of the system, if it has one."""
+    try:
+        price = hardware_db.load(system).price_usd_per_hour
+    except RidgelineError:  # said by the page
+        price = None
+    return "none known" if price is None else f"{price:.2f}, as published"
 
 
 def describe(setup: Setup) -> str:

@@ -78,6 +78,14 @@ def size(value: float) -> str:
     return scaled(value, "B")
 
 
+def two_gigabytes(value: float) -> str:
+    """A sentence on bytes of a memory in both units that are written GB."""
+    return (
+        f"GB is 1e9 bytes here; names of devices often count GiB: {size(value)} are "
+        f"{digits(value / 2**30)} GiB."
+    )
+
+
 def flops(value: float) -> str:
     """A count of floating-point operations."""
     return scaled(value, "FLOP")

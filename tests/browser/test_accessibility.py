@@ -70,8 +70,11 @@ def looked_at(page) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("path", paths())
-def test_a_page_has_no_serious_finding(open_page, path: str):
-    assert looked_at(open_page(path)) == {}
+def test_a_page_has_no_serious_finding_and_a_title_of_its_own(open_page, path: str):
+    page = open_page(path)
+    assert looked_at(page) == {}
+    shown = page.title().removesuffix(" · Ridgeline")
+    assert shown not in ("", page.title(), "Overview" if path else "")
 
 
 @pytest.mark.parametrize("path", STATES)

@@ -11,12 +11,13 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from app.dashboard import visitor
+from app.dashboard import first_engine, visitor
 from app.dashboard.report_uploads import SAMPLES
 from app.scenario.describing import setup_words
 from app.scenario.setup import Setup, setup_from
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
+from hardware_db import GENERIC
 from hardware_db.data_folder import data_folder, dated_files
 
 _MOST = 3
@@ -47,9 +48,8 @@ _DOORS: tuple[tuple[str, str, Mapping[str, Any], str], ...] = (
 
 def first_page(setup: Setup) -> None:
     """Draw the doors, unless this visitor has put them away or has a scenario already."""
-    if setup.changed() or st.session_state.setdefault("came_by_link", bool(st.query_params)):
-        return
-    if _kept().get("away"):
+    known = not first_engine.is_first(setup.changed()) or first_engine.came_by_link()
+    if known or _kept().get("away"):
         return
     with st.container(border=True, key="first_page"):
         with st.grid(3, min_column_width=230):
@@ -94,7 +94,8 @@ def _last_scenarios() -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         for at, changed in enumerate(_scenarios()):
             words = " · ".join(map(plain, setup_words(setup_from(changed))))
-            st.button(words, on_click=_open, args=(changed,), key=f"last_{at}", type="tertiary",
+            state = {"engine": GENERIC, **changed}
+            st.button(words, on_click=_open, args=(state,), key=f"last_{at}", type="tertiary",
                       icon=":material/history:")  # fmt: skip
 
 
@@ -102,7 +103,7 @@ def remember(setup: Setup) -> None:
     """Keep a scenario among the visitor's last ones; the default and a repeated one are not."""
     changed = setup.changed()
     before = _scenarios()
-    if not changed or (before and before[0] == changed):
+    if first_engine.is_first(changed) or (before and before[0] == changed):
         return
     alike = ("model", "system", "engine")  # a slider that moves is one scenario
     others = [one for one in before if any(one.get(k) != changed.get(k) for k in alike)]

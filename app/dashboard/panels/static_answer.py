@@ -87,8 +87,10 @@ def _cards(setup: Setup, resolved: Resolved, estimate: Estimate, fits: bool) -> 
     card(
         "Memory per device",
         quantities.size(float(memory.total_bytes[0])),
-        f"{'fits in' if memory.fits[0] else 'exceeds'} {quantities.size(memory.usable_bytes)}",
-        "Weights, KV cache, activations and runtime reserve of the fullest device.",
+        f"{'fits in' if memory.fits[0] else 'exceeds'} {quantities.size(memory.usable_bytes)} "
+        f"of {quantities.size(memory.capacity_bytes)}",
+        "Weights, KV cache, activations and runtime reserve of the fullest device. "
+        f"{quantities.two_gigabytes(memory.capacity_bytes)}",
         alarming=not memory.fits[0],
     )
     cost_card(resolved, devices, rate, fits=fits, of="input" if reads else "output")

@@ -67,7 +67,8 @@ def one_phase() -> None:
     st.subheader("Operators", anchor=False)
     shown = display_tables.operator_rows(table, phase)
     st.dataframe(
-        shown, hide_index=True, column_config=display_tables.operator_columns(), key="operators",
+        display_tables.rounded(shown), hide_index=True,
+        column_config=display_tables.operator_columns(), key="operators",
         placeholder=quantities.NOT_VALIDATED,
     )  # fmt: skip
     st.caption(

@@ -54,6 +54,7 @@ with st.grid(4, min_column_width=150):
         "Free" if free >= 0 else "Missing",
         quantities.size(abs(free)),
         f"usable {quantities.size(usable)}",
+        quantities.two_gigabytes(usage.capacity_bytes),
     )
     card(
         "Largest batch",

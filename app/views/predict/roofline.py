@@ -86,7 +86,8 @@ def picture() -> None:
     else:
         st.caption("Click a point to see it alone. Operators without arithmetic have no point.")
     st.dataframe(
-        table, hide_index=True, key="roofline_table", placeholder=quantities.NOT_VALIDATED,
+        display_tables.rounded(table), hide_index=True, key="roofline_table",
+        placeholder=quantities.NOT_VALIDATED,
         column_config=display_tables.operator_columns(),
     )  # fmt: skip
     with st.container(horizontal=True):

@@ -5,6 +5,7 @@ import pytest
 
 from app.dashboard import cached, display_tables
 from app.scenario import intervals
+from app.scenario.scenario import Scenario
 from app.scenario.setup import Setup
 from tests.app.charts.figures import ESTIMATE
 
@@ -15,6 +16,15 @@ def test_the_operator_table_leaves_out_only_what_takes_no_time():
     assert shown["predicted [µs]"].sum() == pytest.approx(sum(raw["predicted_s"]) * 1e6)
     assert shown["predicted [µs]"].is_monotonic_decreasing
     assert (shown["bound [µs]"] <= shown["predicted [µs]"] * (1 + 1e-9)).all()
+
+
+def test_a_page_shows_three_digits_and_no_more():
+    raw = intervals.operator_table(cached.priced(Setup(Scenario(batch=4096, isl=8192))).prefill)
+    shown = display_tables.rounded(display_tables.operator_rows(raw, "prefill"))
+    times = shown["predicted [µs]"]
+    assert times.max() > 100_000
+    assert all(float(f"{time:.3g}") == time for time in times)
+    assert all(float(f"{share:.2g}") == share for share in shown["share"])
 
 
 def test_a_comparison_puts_the_change_beside_the_value():

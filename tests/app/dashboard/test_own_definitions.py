@@ -76,7 +76,7 @@ def test_an_uploaded_system_can_be_chosen_and_priced():
 @pytest.fixture(scope="module")
 def visited() -> AppTest:
     """A session in which one bad upload follows another."""
-    return opened()
+    return opened(batch=1)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,12 @@ from app.scenario.setup import Setup
 from tests.app.pages import opened, setup_of
 
 
-def test_without_a_click_the_scenario_is_the_default_of_the_command_line():
-    assert setup_of(opened()) == Setup(Scenario())
+def test_without_a_click_the_scenario_is_the_default_of_the_command_line_on_a_measured_engine():
+    assert setup_of(opened()) == Setup(Scenario(engine="vllm"))
+
+
+def test_a_link_without_an_engine_is_the_default_of_the_command_line():
+    assert setup_of(opened(batch=1)) == Setup(Scenario())
 
 
 def test_a_link_restores_the_whole_scenario():

@@ -196,7 +196,7 @@ def test_unreadable_pins_are_no_pins(pins: str):
 
 
 def test_pinning_twice_keeps_one():
-    app = opened("compare")
+    app = opened("compare", batch=1)
     app.button("pin_here").click().run()
     app.button("pin_here").click().run()
     assert not app.exception
@@ -227,11 +227,28 @@ def test_a_page_is_short(page: str):
 
 
 def test_the_overview_shows_what_python_and_the_command_line_compute():
-    estimate, figures = scenario.estimate(Scenario()), cards(shown())
+    estimate, figures = scenario.estimate(Scenario(engine="vllm")), cards(shown())
     assert figures["TTFT"] == quantities.seconds(float(estimate.ttft_s[0]))
     assert figures["TPOT"] == quantities.seconds(float(estimate.tpot_s[0]))
     rate = float(estimate.output_tokens_per_s[0])
     assert figures["Output throughput"] == quantities.tokens_rate(rate)
+
+
+def test_memory_is_said_in_the_bytes_of_the_page_and_in_those_of_the_devices_name():
+    card = next(m for m in opened(system="h200").metric if m.label == "Memory per device")
+    assert card.delta == "fits in 139 GB of 151 GB"
+    assert "often count GiB: 151 GB are 140 GiB." in card.help
+
+
+def test_the_box_of_the_rent_is_empty_and_shows_the_public_price():
+    app = opened(batch=1)
+    box = app.number_input("price")
+    assert box.value is None and box.placeholder == "3.99, as published"
+    rent = {metric.label: metric.delta for metric in app.metric}["Cost per 1M tokens"]
+    assert rent == "$3.99 a device-hour"
+    app = box.set_value(2.0).run()
+    rent = {metric.label: metric.delta for metric in app.metric}["Cost per 1M tokens"]
+    assert rent == "$2.00 a device-hour"
 
 
 def test_the_command_shown_on_the_overview_names_what_differs_from_the_default():

@@ -1,0 +1,62 @@
+"""Operators, causes, advice and intervals of one estimate agree with each other."""
+
+import math
+
+import pytest
+
+from app.dashboard import cached
+from app.scenario import intervals
+from app.scenario.scenario import Scenario, estimate_resolved, resolve
+from app.scenario.setup import Setup
+from app.scenario.summary import parts_of, step_of
+
+SCENARIOS = (
+    Scenario(model="openai/gpt-oss-120b", system="h200", batch=64, isl=1024, osl=1024),
+    Scenario(model="openai/gpt-oss-120b", system="h200", engine="vllm", batch=64, osl=1024),
+    Scenario(model="meta-llama/Llama-3.1-70B", engine="trtllm", weights="fp8", tp=4, batch=32),
+    Scenario(model="meta-llama/Llama-3.1-8B", engine="vllm", pp=2, batch=8, osl=512),
+    Scenario(
+        model="deepseek-ai/DeepSeek-V3", system="h200", engine="sglang", tp=8, ep=8, batch=128
+    ),
+)
+
+
+def named(scenario: Scenario) -> str:
+    return f"{scenario.model.split('/')[1]}-{scenario.engine}"
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=named)
+@pytest.mark.parametrize("phase", ["prefill", "decode"])
+def test_operators_host_and_pipeline_sum_to_the_step_and_so_do_the_causes(scenario, phase: str):
+    step = step_of(estimate_resolved(resolve(scenario)), phase)
+    operators = sum(intervals.operator_table(step)["predicted_s"])
+    rest = float(step.host_s[0] + step.pipeline_s[0])
+    assert operators + rest == pytest.approx(float(step.total_s[0]), rel=1e-6)
+    assert sum(parts_of(step).values()) == pytest.approx(float(step.total_s[0]), rel=1e-6)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=named)
+def test_what_doubled_arithmetic_would_cut_is_in_the_causes_that_arithmetic_has_a_part_in(scenario):
+    """Of operators that memory binds, arithmetic beside it is part of the bandwidth not reached."""
+    setup = Setup(scenario)
+    estimate, faster = cached.priced(setup), cached.priced(Setup(scenario, peak=2.0))
+    for phase in ("prefill", "decode"):
+        before, after = (float(step_of(e, phase).total_s[0]) for e in (estimate, faster))
+        parts = parts_of(step_of(estimate, phase))
+        causes = ("compute", "tiles", "bandwidth", "pipeline")
+        assert before - after <= sum(parts.get(cause, 0.0) for cause in causes) * 1.02
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=named)
+def test_the_interval_of_a_whole_request_follows_from_those_of_its_parts(scenario):
+    """Both are of held-out points of their own; the ends agree with those of the sum to a tenth."""
+    estimate = estimate_resolved(resolve(scenario))
+    first, token, whole = (
+        intervals.latency(estimate, name) for name in ("ttft_s", "tpot_s", "e2e_s")
+    )
+    more = scenario.osl - 1
+    assert whole.seconds == pytest.approx(first.seconds + more * token.seconds)
+    assert not math.isnan(whole.low_s) or math.isnan(token.low_s)
+    if not any(math.isnan(latency.low_s) for latency in (first, token, whole)):
+        assert whole.low_s >= (first.low_s + more * token.low_s) * 0.9
+        assert whole.high_s <= (first.high_s + more * token.high_s) * 1.1

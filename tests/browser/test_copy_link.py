@@ -1,0 +1,36 @@
+"""The link of a page in the sidebar: one click copies what another browser opens alike."""
+
+from tests.browser.conftest import SETTLED
+
+
+def test_one_click_copies_a_link_that_opens_the_same_view(page, app_url: str):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=app_url)
+    page.goto(f"{app_url}/memory?batch=16&isl=512")
+    page.wait_for_selector(SETTLED)
+    shown = page.locator('[data-testid="stMetricValue"]').all_text_contents()
+    page.locator(".st-key-copy_link button").click()
+    page.wait_for_timeout(300)
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert link.startswith(f"{app_url}/memory?") and "batch=16" in link and "isl=512" in link
+    page.goto("about:blank")
+    page.goto(link)
+    page.wait_for_selector(SETTLED)
+    assert page.locator('[data-testid="stMetricValue"]').all_text_contents() == shown
+
+
+def test_the_button_is_seen_before_a_pointer_is_over_it(open_page):
+    button = open_page("memory").locator(".st-key-copy_link button")
+    button.wait_for(state="visible")
+    opacity = "one => { let all = 1; for (; one; one = one.parentElement)" \
+        " all *= getComputedStyle(one).opacity; return all }"  # fmt: skip
+    assert button.evaluate(opacity) == 1
+
+
+def test_the_address_of_a_first_visit_names_its_engine_and_keeps_it(open_page):
+    page = open_page("")
+    page.wait_for_function("() => location.search.includes('engine=vllm')")
+    batch = page.locator(".st-key-batch input")
+    batch.fill("16")
+    batch.press("Enter")
+    page.wait_for_function("() => location.search.includes('batch=16')")
+    assert "engine=vllm" in page.url

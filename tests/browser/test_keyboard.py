@@ -1,0 +1,103 @@
+"""The dashboard by keyboard alone: what has the focus is seen, and everything is reached."""
+
+from __future__ import annotations
+
+import json
+
+from tests.browser.conftest import SETTLED
+
+#: How an element and the boxes that it lies in are framed.
+FRAMES = """focused => {
+    const frames = [];
+    for (let one = focused, up = 0; one && up < 4; one = one.parentElement, up++) {
+        const style = getComputedStyle(one);
+        frames.push([style.outlineStyle, style.outlineColor, style.boxShadow, style.borderColor,
+                     style.backgroundColor].join(' '));
+    }
+    return frames.join();
+}"""
+#: What a screen reader calls the element with the focus.
+NAMED = """() => {
+    const one = document.activeElement;
+    const label = one.labels && one.labels.length ? one.labels[0].textContent : '';
+    return one.getAttribute('aria-label') || label || one.textContent || '';
+}"""
+
+
+#: Stops of the key Tab until a page counts as not to be crossed by it.
+MOST = 120
+
+
+def settled(page) -> None:
+    page.wait_for_timeout(300)
+    page.wait_for_selector(SETTLED)
+
+
+def is_seen(page) -> bool:
+    """Whether what has the focus is framed otherwise than without it."""
+    focused = page.evaluate_handle("document.activeElement").as_element()
+    page.wait_for_timeout(300)  # frames change in a transition
+    framed = focused.evaluate(FRAMES)
+    focused.evaluate("one => one.blur()")
+    page.wait_for_timeout(300)
+    plain = focused.evaluate(FRAMES)
+    focused.focus()
+    return framed != plain
+
+
+def tabbed_to(page, name: str, *, exactly: bool = False) -> None:
+    """Press Tab until what has the focus is called so; Escape leaves a table."""
+    passed = []
+    for _ in range(MOST):
+        if page.evaluate("document.activeElement.tagName") == "CANVAS":
+            page.keyboard.press("Escape")
+        page.keyboard.press("Tab")
+        called = page.evaluate(NAMED).strip()
+        passed.append(called)
+        if called == name or (not exactly and name in called and len(called) < 50):
+            return
+    raise AssertionError(f"{name!r} is not reached by Tab: {passed}")
+
+
+def typed(page, words: str) -> None:
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type(words)
+    page.keyboard.press("Enter")
+
+
+def test_model_and_engine_are_reached_and_changed(open_page):
+    page = open_page("", batch=2)
+    tabbed_to(page, "Model", exactly=True)
+    assert is_seen(page)
+    typed(page, "Qwen/Qwen3-8B")
+    page.wait_for_selector("h1:has-text('Qwen/Qwen3-8B')")
+    settled(page)
+    tabbed_to(page, "Engine", exactly=True)
+    assert is_seen(page)
+    typed(page, "vllm")
+    page.wait_for_function("() => location.search.includes('engine=vllm')")
+
+
+def test_another_page_is_reached_and_opened(open_page):
+    page = open_page("", batch=2)
+    tabbed_to(page, "Roofline")
+    assert is_seen(page)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("h1:has-text('Roofline')")
+    assert "batch=2" in page.url
+
+
+def test_a_tooltip_opens_and_an_export_is_saved(open_page):
+    page = open_page("breakdown", batch=2)
+    page.wait_for_selector(".js-plotly-plot .main-svg")
+    tabbed_to(page, "Help")
+    assert page.wait_for_selector('[data-testid="stTooltipContent"]').text_content()
+    page.keyboard.press("Escape")
+    tabbed_to(page, "Export")
+    assert is_seen(page)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=Scenario (JSON)")
+    tabbed_to(page, "Scenario (JSON)")
+    with page.expect_download() as saving:
+        page.keyboard.press("Enter")
+    assert json.loads(saving.value.path().read_text(encoding="utf-8"))["batch"] == 2
