@@ -3,19 +3,24 @@
 from tests.browser.conftest import SETTLED
 
 
+def figures(page) -> list[str]:
+    """The cards of the page once it is drawn."""
+    page.wait_for_selector('[data-testid="stMetricValue"]')
+    page.wait_for_selector(SETTLED)
+    return page.locator('[data-testid="stMetricValue"]').all_text_contents()
+
+
 def test_one_click_copies_a_link_that_opens_the_same_view(page, app_url: str):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=app_url)
     page.goto(f"{app_url}/memory?batch=16&isl=512")
-    page.wait_for_selector(SETTLED)
-    shown = page.locator('[data-testid="stMetricValue"]').all_text_contents()
+    shown = figures(page)
     page.locator(".st-key-copy_link button").click()
     page.wait_for_timeout(300)
     link = page.evaluate("navigator.clipboard.readText()")
     assert link.startswith(f"{app_url}/memory?") and "batch=16" in link and "isl=512" in link
     page.goto("about:blank")
     page.goto(link)
-    page.wait_for_selector(SETTLED)
-    assert page.locator('[data-testid="stMetricValue"]').all_text_contents() == shown
+    assert figures(page) == shown
 
 
 def test_the_button_is_seen_before_a_pointer_is_over_it(open_page):
