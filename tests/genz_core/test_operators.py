@@ -166,9 +166,39 @@ def test_a_scan_keeps_a_state_that_does_not_grow_with_the_context():
     assert long.flops == 4096 * short.flops
 
 
+def test_a_selective_scan_by_hand():
+    """Three tokens, four channels, five states: 6 FLOPs a state and 2 a channel; x, z, B, C in."""
+    scan = op.ssm_scan("s", 1, 3, 4, 5)
+    assert scan.flops == 3 * 4 * (6 * 5 + 2)
+    assert scan.input_bytes == 3 * (2 * 4 + 2 * 5) * 2
+    assert scan.output_bytes == 3 * 4 * 2
+    assert scan.kv_read_bytes == scan.kv_write_bytes == 4 * 5 * 4
+
+
 def test_linear_attention_keeps_a_matrix_a_head():
     gated = op.linear_attention("g", 1, 1, 32, 128, 128)
     assert gated.held_kv_bytes == 32 * 128 * 128 * 4
+
+
+def test_a_gated_delta_rule_by_hand():
+    """Two sequences of three tokens, four heads of key 5 and value 7: q, k and v in, one out."""
+    gated = op.linear_attention("g", 2, 3, 4, 5, 7)
+    assert gated.flops == 2 * 3 * 4 * 7 * 5 * 7
+    assert gated.input_bytes == 2 * 3 * 4 * (2 * 5 + 7) * 2
+    assert gated.output_bytes == 2 * 3 * 4 * 7 * 2
+    assert gated.kv_read_bytes == gated.kv_write_bytes == 2 * 4 * 5 * 7 * 4
+
+
+def test_a_look_up_reads_its_rows_and_holds_the_table():
+    table = op.embedding("e", 3, 100, 8)
+    assert (table.flops, table.weight_bytes, table.output_bytes) == (0, 3 * 8 * 2, 3 * 8 * 2)
+    assert table.held_weight_bytes == 100 * 8 * 2
+
+
+def test_a_residual_norm_with_a_bias_has_two_vectors_of_weights():
+    plain, biased = (op.residual_norm("n", 3, 8, bias=bias) for bias in (False, True))
+    assert (plain.weight_bytes, biased.weight_bytes) == (8 * 2, 2 * 8 * 2)
+    assert (plain.flops, biased.flops) == (3 * 8 * 5, 3 * 8 * 8)
 
 
 @pytest.mark.parametrize(
