@@ -60,8 +60,8 @@ def chosen_systems(key: str, setup: Setup, most: int = _MOST_SYSTEMS) -> list[st
     typed = st.query_params.get_all(key)
     if any("," in text for text in typed):  # "a,b,c" as well as "a" and "b" and "c"
         named = [name.strip() for text in typed for name in text.split(",")]
-        st.query_params[key] = named
-        st.session_state[key] = [name for name in named if name in names]
+        st.query_params[key] = [name for name in named if name in names]
+        st.rerun()
     chosen = st.multiselect(
         "Systems", names, key=key, bind="query-params", max_selections=most, width=420,
         select_all=False, accept_new_options=True, on_change=near_names.take_firsts,

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 import hardware_db
-from app.dashboard import cached, open_point
+from app.dashboard import cached, first_engine, open_point
 from app.measuring.filling import Difference, differences, filled, filled_names, model_differs
 from app.measuring.likely_models import likely_models
 from app.scenario.scenario import Resolved
@@ -77,9 +77,9 @@ def banner(
 
 
 def _untouched() -> bool:
-    """Whether the sidebar's scenario is the one that every visitor begins with."""
+    """Whether the sidebar's scenario is the one that a visitor begins with."""
     setup = st.session_state.get("setup")
-    return isinstance(setup, Setup) and not setup.changed()
+    return isinstance(setup, Setup) and first_engine.is_first(setup.changed())
 
 
 def _named(fields: Mapping[str, Any]) -> str:

@@ -63,16 +63,13 @@ def _send_buttons(bare: bool) -> tuple[bool, bool]:
     bare: whether this machine is not calibrated, so that nothing fitted to it can be predicted.
     """
     with st.container(horizontal=True, vertical_alignment="center"):
-        sent = st.form_submit_button(
-            "Measure", icon=":material/play_arrow:", disabled=is_running(JOB)
-        )
+        busy = is_running(JOB)
+        sent = st.form_submit_button("Measure", icon=":material/play_arrow:", disabled=busy)
         if not bare:
             return sent, False
-        first = st.form_submit_button(
-            "Calibrate and measure", icon=":material/tune:", disabled=is_running(JOB)
-        )
+        both = st.form_submit_button("Calibrate and measure", icon=":material/tune:", disabled=busy)
         st.caption("This machine is not calibrated yet: once, one to two minutes, kept.")
-    return sent, first
+    return sent, both
 
 
 def start_run() -> None:

@@ -33,7 +33,7 @@ def test_outputs_of_many_tokens_are_within_the_limits(rows, figure):
     ratios = np.array([row[f"{figure} ratio"] for row in long])
     outside = np.abs(ratios - 1.0) > LIMITS[figure]
     assert len(long) >= 12
-    assert outside.sum() <= 0.2 * len(long)
+    assert outside.sum() <= 0.25 * len(long)
     assert np.median(np.abs(ratios - 1.0)) < 0.06
 
 

@@ -12,7 +12,7 @@ SUMMARY = REPORTS / "csv" / "nsys_stats" / "mfu_2gpu_before_cuda_gpu_kern_sum.cs
 
 
 def test_words_and_numbers_tell_which_measurements_lie_inside(printed):
-    call = ("compare", DECODE, "--model", "Qwen/Qwen3-8B", "--system", "epyc-9654")
+    call = ("compare", DECODE, "--model", "Qwen/Qwen3-8B", "--system", "h100")
     words, document, table = (
         printed(*call, *more) for more in ((), ("--json",), ("--format", "csv"))
     )
