@@ -15,6 +15,10 @@ from app.wording.quantities import MILLISECOND
 Table = Mapping[str, Sequence[Any]]
 Latencies = Mapping[str, Latency]
 _ENDS = "ends of the model"
+#: Words at the ends of bars, as large as all others however thin the bar is.
+BESIDE: Mapping[str, Any] = {
+    "textposition": "outside", "constraintext": "none", "textangle": 0, "cliponaxis": False,
+}  # fmt: skip
 PARTS = (
     "compute", "tiles", "memory", "bandwidth", "communication", "links", "launch", "host",
     "pipeline",
@@ -92,44 +96,40 @@ def _finish_shares(figure: Figure, look: Look) -> Figure:
 
 
 def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look) -> Figure:
-    """A waterfall from compute to the whole latency, a bar a cause; the whole has its error bar.
+    """A lying waterfall from compute to the whole latency, a bar a cause; the whole has its error
+    bar.  Lying, because names and times beside bars are legible at any width.
 
     parts: seconds by cause of `PARTS` that sum to `whole`.
     """
     kept = [part for part in PARTS if parts.get(part)]
-    figure = blank(look, title, 380)
-    total = whole.seconds
+    total, last = whole.seconds, bar_label("Total", whole)
     values = [parts[part] / MILLISECOND for part in kept]
-    starts = [sum(values[:at]) for at in range(len(values))]
-    colors = [look.part_color(part) for part in kept]
-    names = [PART_NAMES[part].replace(" ", "<br>") for part in kept]
+    figure = blank(look, title, 100 + 36 * (len(kept) + 1))
     figure.add_trace(
         bar(
-            x=[*names, "Total"],
-            y=[*values, total / MILLISECOND],
-            base=[*starts, 0.0],
-            marker={"color": [*colors, look.faint]},
-            text=[quantities.seconds(parts[part]) for part in kept] + [quantities.seconds(total)],
-            textposition=["outside"] * len(kept) + ["none"],  # the total's is above its error bar
-            cliponaxis=False,
+            y=[*(PART_NAMES[part] for part in kept), last],
+            x=[*values, total / MILLISECOND],
+            base=[*(sum(values[:at]) for at in range(len(values))), 0.0],
+            orientation="h",
+            marker={"color": [*map(look.part_color, kept), look.faint]},
+            text=[*(quantities.seconds(parts[part]) for part in kept), ""],
+            **BESIDE,
             customdata=[
                 *(
                     f"{quantities.seconds(parts[p])} ({quantities.percent(parts[p] / total)})"
                     for p in kept
                 ),
-                f"{quantities.seconds(total)}<br>80 %: {whole.trust}",
+                f"80 %: {whole.trust}",
             ],
-            hovertemplate="%{x}: %{customdata}<extra></extra>",
+            hovertemplate="%{y}: %{customdata}<extra></extra>",
             showlegend=False,
         )
     )
-    figure.add_trace(error_bars({"Total": whole}, look))
-    figure.add_annotation(
-        x="Total", y=bar_end_s(whole) / MILLISECOND, yanchor="bottom", showarrow=False,
-        text=f"<b>{quantities.seconds(total)}</b><br>80 %: {whole.trust}", font={"color": look.ink},
-    )  # fmt: skip
-    figure.update_yaxes(title_text="Time [ms]", rangemode="tozero", tickformat="~g")
-    figure.update_xaxes(showgrid=False, tickfont_color=look.ink, tickangle=0)
+    figure.add_trace(error_bars({last: whole}, look, lying=True))
+    end = max(1.3 * total, 1.05 * bar_end_s(whole)) / MILLISECOND
+    figure.update_xaxes(title_text="Time [ms]", range=[0, end], tickformat="~g")
+    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
+    figure.update_layout(margin={"t": 44, "b": 48})
     return figure
 
 
@@ -199,41 +199,45 @@ def _tree(table: Table, title: str, look: Look) -> list[dict[str, Any]]:
 
 
 def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> Figure:
-    """A panel per latency, a bar each for its bound and its prediction.
+    """A panel per latency, a lying bar each for its bound and its prediction.
 
     rows: {"TTFT": {"bound": ..., "predicted": ...}, ...}; error bars where there is an interval.
     Latencies differ by orders of magnitude, so every panel has its own axis.
     """
-    figure = blank(look, "Speed of light and prediction", 320)
-    figure.update_layout(grid={"rows": 1, "columns": len(rows), "pattern": "independent"})
+    figure = blank(look, "Speed of light and prediction", 90 + 125 * len(rows))
+    figure.update_layout(grid={"rows": len(rows), "columns": 1, "pattern": "independent",
+                               "ygap": 0.55})  # fmt: skip
     for at, (name, values) in enumerate(rows.items()):
         axes = {"xaxis": f"x{at + 1}" if at else "x", "yaxis": f"y{at + 1}" if at else "y"}
         figure.add_trace(_panel(name, values, look) | axes)
-        figure.add_trace(error_bars(values, look) | axes)
-        top = max(map(bar_end_s, values.values())) / MILLISECOND * 1.1
-        upward = {"title": {"text": "Time [ms]"}, "range": [0, top], "tickformat": "~g"}
-        labels = [_under(kind, latency) for kind, latency in values.items()]
-        across = {"title": {"text": name}, "showgrid": False, "tickangle": 0}
-        across |= {"tickvals": list(values), "ticktext": labels, "tickfont": {"color": look.ink}}
+        figure.add_trace(error_bars(values, look, lying=True) | axes)
+        end = max(map(bar_end_s, values.values())) / MILLISECOND * 1.1
+        across = {"title": {"text": "Time [ms]"}, "range": [0, end], "tickformat": "~g"}
+        labels = [_beside(name, kind, latency) for kind, latency in values.items()]
+        upward = {"showgrid": False, "autorange": "reversed", "tickvals": list(values)}
+        upward |= {"ticktext": labels, "tickfont": {"color": look.ink}}
         place = str(at + 1) if at else ""
         figure.update_layout(**{f"xaxis{place}": across, f"yaxis{place}": upward})
+    figure.update_layout(margin={"t": 48, "b": 48})
     return figure
 
 
-def _under(kind: str, latency: Latency) -> str:
-    """The label under a bar: bound or prediction, its time, and a prediction's interval."""
-    words = f"{kind}<br><b>{quantities.seconds(latency.seconds)}</b>"
-    return words if kind == "bound" else f"{words}<br>{latency.trust}"
+def _beside(name: str, kind: str, latency: Latency) -> str:
+    """The label of a bar: bound or prediction, its time, and a prediction's interval."""
+    if kind == "bound":
+        return f"{name}, bound <b>{quantities.seconds(latency.seconds)}</b>"
+    return bar_label(f"{name}, {kind}", latency)
 
 
 def _panel(name: str, values: Latencies, look: Look) -> Trace:
     colors = {"bound": look.faint, "predicted": look.classes[0]}
     return bar(
-        x=list(values),
-        y=[latency.seconds / MILLISECOND for latency in values.values()],
+        y=list(values),
+        x=[latency.seconds / MILLISECOND for latency in values.values()],
+        orientation="h",
         marker={"color": [colors.get(kind, look.classes[1]) for kind in values]},
-        customdata=[_under(kind, latency) for kind, latency in values.items()],
-        hovertemplate=name + " %{customdata}<extra></extra>",
+        customdata=[_beside(name, kind, latency) for kind, latency in values.items()],
+        hovertemplate="%{customdata}<extra></extra>",
         showlegend=False,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from app.charts.breakdown import PARTS
+from app.charts.breakdown import BESIDE, PARTS
 from app.charts.figure import Figure, bar
 from app.charts.style import CLASS_NAMES, CLASSES, HOST, PART_NAMES, Look, blank
 from app.wording import quantities
@@ -37,7 +37,7 @@ def ordered_changes(before: Seconds, after: Seconds) -> dict[str, float]:
 def bridge(
     stages: Sequence[tuple[str, float]], between: Sequence[Seconds], title: str, look: Look
 ) -> Figure:
-    """A waterfall over totals, and between each two what adds and takes away.
+    """A lying waterfall over totals, and between each two what adds and takes away.
 
     stages: (name, seconds) of each total.  between: changes [s] from each stage to the next,
     which sum to their difference.
@@ -51,29 +51,29 @@ def bridge(
         words.append(quantities.seconds(total))
         height = total
         for cause, change in between[at].items() if at < len(between) else ():
-            label = _NAMES.get(cause, cause).replace(" ", "<br>")
-            names.append(label + "\u200b" * (at + 1))  # equal names of two gaps are two bars
+            # equal names of two gaps are two bars
+            names.append(_NAMES.get(cause, cause) + "\u200b" * (at + 1))
             values.append(change)
             bases.append(height)
             colors.append(look.classes[1] if change > 0 else look.good)
             words.append(("+" if change > 0 else "−") + quantities.seconds(abs(change)))
             height += change
-    figure = blank(look, title, 420)
+    figure = blank(look, title, 100 + 34 * len(names))
     figure.add_trace(
         bar(
-            x=names,
-            y=[value / MILLISECOND for value in values],
+            y=names,
+            x=[value / MILLISECOND for value in values],
             base=[base / MILLISECOND for base in bases],
+            orientation="h",
             marker={"color": colors},
             text=words,
-            textposition="outside",
-            cliponaxis=False,
-            hovertemplate="%{x}: %{text}<extra></extra>",
+            **BESIDE,
+            hovertemplate="%{y}: %{text}<extra></extra>",
             showlegend=False,
         )
     )
     top = max(max(b, b + v) for b, v in zip(bases, values, strict=True)) / MILLISECOND
-    figure.update_yaxes(title_text="Time of a step [ms]", range=[0, 1.12 * top], tickformat="~g")
-    figure.update_xaxes(showgrid=False, tickfont_color=look.ink, tickangle=0)
-    figure.update_layout(margin={"t": 52, "b": 84})
+    figure.update_xaxes(title_text="Time of a step [ms]", range=[0, 1.3 * top], tickformat="~g")
+    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
+    figure.update_layout(margin={"t": 44, "b": 48})
     return figure

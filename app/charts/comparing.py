@@ -30,7 +30,7 @@ def headline(table: Mapping[str, Figures], name: str, look: Look) -> Figure:
         y=list(known), x=[one.seconds / scale for one in known.values()], orientation="h",
         marker={"color": [look.good if label == first else look.classes[0] for label in known]},
         text=[about.shown(one.seconds) for one in known.values()], textposition="auto",
-        insidetextanchor="start", showlegend=False,
+        insidetextanchor="start", constraintext="none", textangle=0, showlegend=False,
         hovertemplate="%{y}: %{text}<extra></extra>",
     )  # fmt: skip
     if known and all(math.isfinite(one.high_s) for one in known.values()):

@@ -23,7 +23,8 @@ def stacked_by_class(
     totals: the step of each scenario with its interval, drawn as an error bar.  tables: latency by
     class, "host" for host and pipeline, one mapping a scenario.
     """
-    figure = blank(look, title, 170 + 76 * len(totals))
+    kinds = {kind for table in tables for kind, value in table.items() if value.seconds}
+    figure = blank(look, title, 130 + 62 * len(totals) + 15 * len(kinds))
     places = {bar_label(name, total): total for name, total in totals.items()}
     for kind in (*CLASSES, "host"):
         values = [table.get(kind, Latency(0.0)) for table in tables]
@@ -33,7 +34,7 @@ def stacked_by_class(
     longest = max(map(bar_end_s, totals.values()), default=0.0) / MILLISECOND
     figure.update_xaxes(title_text="Time [ms]", range=[0, longest * 1.05], tickformat="~g")
     figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
-    figure.update_layout(barmode="stack", bargap=0.4, margin={"t": 44, "b": 84})
+    figure.update_layout(barmode="stack", bargap=0.4, margin={"t": 44, "b": 110})
     return figure
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from app.charts.breakdown import BESIDE
 from app.charts.figure import Figure, bar, scatter
 from app.charts.style import Look, blank
 from app.wording import quantities
@@ -20,26 +21,26 @@ def token_prices(ways: Ways, api: Mapping[str, float], look: Look) -> Figure:
 
     api: its prices by kind, empty for none.
     """
-    figure = blank(look, "Cost of a million tokens", 380)
     kinds = {"in": "usd_per_mtok_in", "cached": "usd_per_mtok_cached", "out": "usd_per_mtok_out",
              "blended": "usd_per_mtok_blended"}  # fmt: skip
     named = {way: {kind: found[column] for kind, column in kinds.items()}
              for way, found in ways.items()}  # fmt: skip
     if api:
         named["API"] = dict(api)
+    figure = blank(look, "Cost of a million tokens", 150 + 4 * 24 * (len(named) + 1))
     for at, (way, costs) in enumerate(named.items()):
         figure.add_trace(
             bar(
-                x=list(costs), y=list(costs.values()), name=way,
+                y=list(costs), x=list(costs.values()), orientation="h", name=way,
                 marker={"color": look.rest if way == "API" else look.classes[at]},
-                text=[quantities.dollars(value) for value in costs.values()],
-                textposition="outside", cliponaxis=False,
-                hovertemplate="%{x}: $%{y:.4g}<extra>" + way + "</extra>",
+                text=[quantities.dollars(value) for value in costs.values()], **BESIDE,
+                hovertemplate="%{y}: $%{x:.4g}<extra>" + way + "</extra>",
             )
         )  # fmt: skip
-    figure.update_yaxes(title_text="US dollars", rangemode="tozero")
-    figure.update_xaxes(tickfont_color=look.ink)
-    figure.update_layout(barmode="group", bargap=0.3, margin={"t": 56, "b": 64})
+    most = max(max(costs.values()) for costs in named.values())
+    figure.update_xaxes(title_text="US dollars", range=[0, 1.3 * most or 1.0], tickformat="~g")
+    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
+    figure.update_layout(barmode="group", bargap=0.3, margin={"t": 44, "b": 84})
     return figure
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.charts.figure import Figure, Trace, scatter
+from app.charts.labels import Room, ends
 from app.charts.plan import axis_layout, draw_guides
 from app.charts.style import Look, blank, translucent
 from app.decide.axes import Axis
@@ -27,7 +28,6 @@ DASHES: Mapping[str, str] = {
 _WIDTHS: Mapping[str, float] = {
     "measured": 3.0, "interpolated": 2.0, "extrapolated": 2.0, "not measured": 2.0,
 }  # fmt: skip
-_LEAST_APART = 0.09
 
 
 def frontiers(
@@ -43,8 +43,7 @@ def frontiers(
     x, y = axes
     figure = blank(look, f"{y.words} against {x.words}", 540)
     used: set[str] = set()
-    taken: list[tuple[float, float]] = []
-    largest = _largest(curves, axes)
+    room = _room(curves, axes)
     for number, curve in enumerate(curves):
         at = curve.vertices(x, y)
         color = look.classes[number % len(look.classes)]
@@ -54,7 +53,7 @@ def frontiers(
             figure.add_trace(_line(curve, stretch, axes, color, basis))
             used.add(basis)
         trace = _points(curve, number, at, axes, color, look)
-        trace["text"] = _apart(trace, largest, taken)
+        room.label(trace)
         figure.add_trace(trace)
         figure.add_traces(_measured(curve, axes, color, look))
     for basis in (name for name in BASES if name in used):
@@ -102,8 +101,7 @@ def _points(
     return scatter(
         x=xs.tolist(), y=ys.tolist(), mode="markers+text", name=curve.name,
         legendgroup=curve.name, marker={"size": 7, "color": color},
-        text=words, textposition="top right",
-        textfont={"size": 10, "color": look.faint}, customdata=custom,
+        text=words, textfont={"size": 10, "color": look.faint}, customdata=custom,
         hovertemplate=f"%{{customdata[2]}}<br>{x.words} %{{x:.4g}}, {y.words} %{{y:,.4g}}<br>"
         f"%{{customdata[4]}}<br>%{{customdata[3]}}<extra>{curve.name}</extra>",
         cliponaxis=False,
@@ -124,28 +122,17 @@ def _trust(curve: Curve, at: NDArray[np.intp]) -> list[str]:
     ]
 
 
-def _largest(curves: Sequence[Curve], axes: tuple[Axis, Axis]) -> tuple[float, float]:
-    """The largest finite value of each axis over all frontiers, 1 without any."""
+def _room(curves: Sequence[Curve], axes: tuple[Axis, Axis]) -> Room:
+    """Room for words in the frame of all frontiers, off their points."""
     found = []
     for axis in axes:
         values = [axis.values(curve.columns)[curve.vertices(*axes)] for curve in curves]
-        every = np.concatenate([np.zeros(0), *values])
-        found.append(float(every.max()) if every.size else 1.0)
-    return found[0] or 1.0, found[1] or 1.0
-
-
-def _apart(
-    trace: Trace, largest: tuple[float, float], taken: list[tuple[float, float]]
-) -> list[str]:
-    """The words of points, "" for one too near another with words; their places go to `taken`."""
-    kept: list[str] = []
-    for x, y, word in zip(trace["x"], trace["y"], trace["text"], strict=True):
-        place = (x / largest[0], y / largest[1])
-        far = all(math.dist(place, other) > _LEAST_APART for other in taken)
-        kept.append(word if far else "")
-        if far:
-            taken.append(place)
-    return kept
+        found.append(ends(np.concatenate([np.zeros(0), *values]).tolist(), axis.logarithmic))
+    room = Room(found[0], found[1], (axes[0].logarithmic, axes[1].logarithmic))
+    for curve in curves:
+        at = curve.vertices(*axes)
+        room.keep_free(*(axis.values(curve.columns)[at].tolist() for axis in axes))
+    return room
 
 
 # ------------------------------------------------------------------------------- measured

@@ -62,7 +62,7 @@ def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "")
     rates, peaks = (
         [row[key] for row in rows] for key in ("memory_bytes_per_s", "peak_flops_per_s")
     )
-    figure.update_xaxes(**_axis(rates, "Memory bandwidth [B/s]", "B/s"))
+    figure.update_xaxes(**_axis(rates, "Memory bandwidth [B/s]", "B/s", most=4), tickangle=0)
     figure.update_yaxes(**_axis(peaks, "Dense 16-bit peak [FLOP/s]", "FLOP/s"))
     figure.update_layout(
         margin={"t": 12, "b": 90, "l": 90},
@@ -73,12 +73,12 @@ def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "")
     return figure
 
 
-def _axis(values: Sequence[Any], title: str, unit: str) -> dict[str, Any]:
-    """Layout of a logarithmic axis with room about its values and ticks in words."""
+def _axis(values: Sequence[Any], title: str, unit: str, most: int = 20) -> dict[str, Any]:
+    """Layout of a logarithmic axis with room about its values and `most` ticks in words."""
     limits = (min(values) / _ROOM, max(values) * _ROOM)
     return {
         "type": "log",
         "title_text": title,
         "range": [math.log10(limit) for limit in limits],
-        **log_ticks(limits, lambda value, places: quantities.scaled(value, unit, places)),
+        **log_ticks(limits, lambda value, places: quantities.scaled(value, unit, places), most),
     }

@@ -31,7 +31,7 @@ def stacked(
     """A stacked bar per configuration, a line per limit.
 
     table: `at` (batch or tokens) and bytes by part of `PARTS`.  limits: bytes by name.
-    scenario_at: the scenario's value of `at`, marked below its bar.
+    scenario_at: the scenario's value of `at`, marked at its bar.
     """
     figure = blank(look, "", 460)
     labels = [quantities.tokens(value) for value in table["at"]]
@@ -46,16 +46,16 @@ def stacked(
         range=[0, max(seen, top) / GIGABYTE * 1.12],
         tickformat="~g",
     )
-    marks = [
-        "<b>▲</b>" if scenario_at is not None and value == scenario_at else ""
-        for value in table["at"]
+    marked = [
+        f"<b>▲ {label}</b>" if scenario_at is not None and value == scenario_at else label
+        for label, value in zip(labels, table["at"], strict=True)
     ]
     figure.update_xaxes(
         title_text=axis_title,
         type="category",
         showgrid=False,
         tickvals=labels,
-        ticktext=[f"{label}<br>{mark}" for label, mark in zip(labels, marks, strict=True)],
+        ticktext=marked,
     )
     figure.update_layout(barmode="stack", bargap=0.25, margin={"t": 24, "b": 110, "r": 24})
     return figure

@@ -6,12 +6,12 @@ import math
 from collections.abc import Collection, Sequence
 
 from app.charts.figure import Figure, Trace, scatter
+from app.charts.labels import Room, ends
 from app.charts.style import Look, blank, translucent
 from app.decide.axes import Axis
 from app.decide.candidate_points import FACTS, Points, Series, Vertex
 
 _FEW = 1500  # points up to which a vector chart stays quick
-_LEAST_APART = 0.05
 
 
 def candidates(points: Points, look: Look) -> Figure:
@@ -95,35 +95,27 @@ def _cloud(series: Series, points: Points, look: Look, many: bool) -> Trace:
 
 
 def _frontier(points: Points, look: Look) -> Trace:
-    vertices = points.frontier
-    return scatter(
+    vertices, across, upwards = points.frontier, points.x.logarithmic, points.y.logarithmic
+    trace = scatter(
         x=[vertex.x for vertex in vertices],
         y=[vertex.y for vertex in vertices],
         mode="lines+markers+text",
         line={"color": look.ink, "width": 1.5},
         marker={"size": 4, "color": look.ink},
-        text=_apart(vertices),
-        textposition="top right",
+        text=[vertex.words for vertex in vertices],
         textfont={"size": 11, "color": look.faint},
         name="Pareto frontier",
         customdata=[[vertex.at, vertex.words] for vertex in vertices],
         hovertemplate="%{customdata[1]}<extra>frontier</extra>",
         cliponaxis=False,
     )
-
-
-def _apart(vertices: Sequence[Vertex]) -> list[str]:
-    """The words of the vertices, "" for one too near the last one with words."""
-    wide = max(abs(vertex.x) for vertex in vertices) or 1.0
-    high = max(abs(vertex.y) for vertex in vertices) or 1.0
-    words: list[str] = []
-    last = (math.inf, math.inf)
-    for vertex in vertices:
-        place = (vertex.x / wide, vertex.y / high)
-        far = math.dist(place, last) > _LEAST_APART
-        words.append(vertex.words if far else "")
-        last = place if far else last
-    return words
+    frame = ends(trace["x"], across), ends(trace["y"], upwards)
+    room = Room(*frame, (across, upwards))
+    room.keep_free(trace["x"], trace["y"])
+    for series in points.series:
+        room.keep_free(series.x.tolist(), series.y.tolist())
+    room.label(trace)
+    return trace
 
 
 def _plans(plans: Sequence[Vertex], look: Look) -> Trace:

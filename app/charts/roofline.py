@@ -15,6 +15,7 @@ import numpy as np
 
 from app.charts import ceilings
 from app.charts.figure import Figure, Trace, scatter
+from app.charts.labels import Room
 from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, translucent
 from app.wording import quantities
 from genz_core.step import StepEstimate
@@ -24,6 +25,7 @@ Row = Mapping[str, Any]
 SYMBOLS: Mapping[str, str] = {"prefill": "circle", "decode": "diamond", "measured": "x"}
 _SMALLEST, _LARGEST = 7.0, 34.0
 _LABELLED = 3
+_RIDGE_LIFT = 16.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,60 +229,74 @@ def _phase_keys(rows: Sequence[Row], look: Look) -> Iterable[Trace]:
 def _annotate(
     figure: Figure, rows: Sequence[Row], system: System, limits: Frame, look: Look
 ) -> None:
+    """Name ceilings, diagonals, operators and ridges, in that order, where each has room."""
+    room = Room(limits.x, limits.y, (True, True))
     used = {str(row["compute"]) for row in rows}
-    for names, peak in ceilings.named_peaks(system):
-        if used & set(names.split(", ")):
-            figure.add_annotation(
-                x=math.log10(limits.x[1]), y=math.log10(peak), xanchor="right", yanchor="bottom",
-                text=f"{names} {quantities.flops_rate(peak)}", showarrow=False, borderpad=0,
-                font={"size": 12, "color": look.ink}, bgcolor=translucent(look.paper, 0.75),
-            )  # fmt: skip
-            ridge = peak / system.memory_bytes_per_s
-            figure.add_annotation(
-                x=math.log10(ridge), y=math.log10(peak),
-                text=f"ridge {quantities.digits(ridge)} FLOP/byte",
-                showarrow=True, ax=-64, ay=-22, arrowcolor=look.faint, arrowwidth=1, arrowhead=0,
-                font={"size": 11, "color": look.faint},
-            )  # fmt: skip
-    _label_diagonals(figure, system, limits, look)
-    _label_points(figure, rows, limits, look)
+    peaks = [(n, peak) for n, peak in ceilings.named_peaks(system) if used & set(n.split(", "))]
+    for names, peak in peaks:
+        _label_peak(figure, names, peak, limits, room, look)
+    _label_diagonals(figure, system, limits, room, look)
+    _label_points(figure, rows, limits, room, look)
+    for _, peak in peaks:
+        _label_ridge(figure, peak, peak / system.memory_bytes_per_s, room, look)
 
 
-def _label_diagonals(figure: Figure, system: System, limits: Frame, look: Look) -> None:
-    """Name the diagonals where they enter the frame; neighbours share a label."""
-    groups: list[list[tuple[str, float]]] = []
-    for name, rate, _ in sorted(ceilings.bandwidths(system), key=lambda level: -level[1]):
-        if groups and groups[-1][-1][1] < 2 * rate:
-            groups[-1].append((name, rate))
-        else:
-            groups.append([(name, rate)])
-    for group in groups:
-        rate = min(rate for _, rate in group)
-        x = math.log10(max(limits.x[0], limits.y[0] / rate)) + 0.08
-        main = any(name == "memory" for name, _ in group)
+def _label_peak(
+    figure: Figure, names: str, peak: float, limits: Frame, room: Room, look: Look
+) -> None:
+    words = f"{names} {quantities.flops_rate(peak)}"
+    room.claim(limits.x[1], peak, words, "left")
+    figure.add_annotation(
+        x=math.log10(limits.x[1]), y=math.log10(peak), xanchor="right", yanchor="bottom",
+        text=words, showarrow=False, borderpad=0,
+        font={"size": 12, "color": look.ink}, bgcolor=translucent(look.paper, 0.75),
+    )  # fmt: skip
+
+
+def _label_ridge(figure: Figure, peak: float, ridge: float, room: Room, look: Look) -> None:
+    words = f"ridge {quantities.digits(ridge)} FLOP/byte"
+    if room.claim(ridge, peak, words, "left", lift=_RIDGE_LIFT):
         figure.add_annotation(
-            x=x, y=x + math.log10(rate), xanchor="left", yanchor="top", showarrow=False, xshift=6,
-            text=", ".join(f"{name} {quantities.bandwidth(rate)}" for name, rate in group),
-            font={"size": 12 if main else 11, "color": look.ink if main else look.faint},
+            x=math.log10(ridge), y=math.log10(peak), text=words, xanchor="right",
+            showarrow=True, ax=-8, ay=-_RIDGE_LIFT - 6, arrowcolor=look.faint, arrowwidth=1,
+            arrowhead=0, font={"size": 11, "color": look.faint},
         )  # fmt: skip
 
 
-def _label_points(figure: Figure, rows: Sequence[Row], limits: Frame, look: Look) -> None:
+def _label_diagonals(figure: Figure, system: System, limits: Frame, room: Room, look: Look) -> None:
+    """Name the diagonals where they enter the frame, the memory's first; all have a hover."""
+    levels = ceilings.bandwidths(system)
+    for name, rate, _ in sorted(levels, key=lambda level: (level[0] != "memory", -level[1])):
+        x = math.log10(max(limits.x[0], limits.y[0] / rate)) + 0.08
+        words, main = f"{name} {quantities.bandwidth(rate)}", name == "memory"
+        if room.claim(10.0**x, 10.0**x * rate, words, "right", lift=-14.0):
+            figure.add_annotation(
+                x=x, y=x + math.log10(rate), xanchor="left", yanchor="top", showarrow=False,
+                xshift=6, text=words,
+                font={"size": 12 if main else 11, "color": look.ink if main else look.faint},
+            )  # fmt: skip
+
+
+def _label_points(
+    figure: Figure, rows: Sequence[Row], limits: Frame, room: Room, look: Look
+) -> None:
     """Name the operators that take most time, where their names have room.
 
     Beside the point: a diagonal rises there and leaves room; below it where the frame soon ends.
     """
     low, high = _log(limits.x)
-    placed: list[tuple[float, float]] = []
     for row in sorted(rows, key=lambda row: -row["share"])[: 2 * _LABELLED]:
-        x, y = math.log10(row["flops_per_byte"]), math.log10(row["flops_per_s"])
-        if all(abs(x - a) > 0.35 or abs(y - b) > 0.2 for a, b in placed):
-            placed.append((x, y))
-            away = _diameter(row["share"]) / 2 + 2
-            beside: dict[str, Any] = {"xanchor": "left", "yanchor": "middle", "xshift": away}
-            below: dict[str, Any] = {"xanchor": "center", "yanchor": "top", "yshift": 1 - away}
+        away, name = _diameter(row["share"]) / 2 + 2, str(row["name"])
+        x, y = row["flops_per_byte"], row["flops_per_s"]
+        beside = math.log10(x) < low + 0.6 * (high - low)
+        place: dict[str, Any] = (
+            {"xanchor": "left", "yanchor": "middle", "xshift": away}
+            if beside
+            else {"xanchor": "center", "yanchor": "top", "yshift": 1 - away}
+        )
+        lift = -7.0 if beside else -14.0 - away
+        if room.claim(x, y, " " * beside + name, "right" if beside else "center", lift=lift):
             figure.add_annotation(
-                x=x, y=y, text=str(row["name"]), showarrow=False,
-                font={"size": 11, "color": look.faint},
-                **beside if x < low + 0.6 * (high - low) else below,
+                x=math.log10(x), y=math.log10(y), text=name, showarrow=False,
+                font={"size": 11, "color": look.faint}, **place,
             )  # fmt: skip

@@ -128,7 +128,7 @@ def _log_axis(*times: Iterable[float]) -> dict[str, Any]:
     return {
         "type": "log",
         "range": [math.log10(low), math.log10(high)],
-        **log_ticks((low, high), quantities.seconds),
+        **log_ticks((low, high), quantities.seconds, most=5),
     }
 
 

@@ -200,11 +200,11 @@ def template(look: Look) -> dict[str, Any]:
             "font": {"size": 15, "color": look.ink},
             "x": 0,
             "xanchor": "left",
-            "xref": "paper",
+            "xref": "container",
             "yref": "container",
             "y": 1,
             "yanchor": "top",
-            "pad": {"t": 24},
+            "pad": {"t": 24, "l": 8},
         },
         paper_bgcolor=look.paper,
         plot_bgcolor=look.paper,
@@ -213,6 +213,7 @@ def template(look: Look) -> dict[str, Any]:
         yaxis=_axis(look),
         legend={
             "orientation": "h",
+            "xref": "container",
             "x": 0,
             "xanchor": "left",
             "yref": "container",
@@ -236,10 +237,13 @@ def template(look: Look) -> dict[str, Any]:
     return {"layout": layout}
 
 
-def log_ticks(limits: tuple[float, float], words: Callable[[float, int], str]) -> dict[str, Any]:
+def log_ticks(
+    limits: tuple[float, float], words: Callable[[float, int], str], most: int = 20
+) -> dict[str, Any]:
     """Ticks of a logarithmic axis in words ("10 ms"): decades, and more where those are few.
 
-    limits: both above zero.  words: (value, significant digits) to text.
+    limits: both above zero.  words: (value, significant digits) to text.  most: ticks that have
+    room; of more, every second or third is left.
     """
     powers = range(math.floor(math.log10(limits[0])), math.ceil(math.log10(limits[1])) + 1)
     ticks: list[float] = []
@@ -248,6 +252,7 @@ def log_ticks(limits: tuple[float, float], words: Callable[[float, int], str]) -
         ticks = [tick for tick in every if limits[0] <= tick <= limits[1]]
         if len(ticks) > 2:
             break
+    ticks = ticks[:: math.ceil(len(ticks) / most)]
     return {"tickvals": ticks, "ticktext": [words(tick, 1) for tick in ticks]}
 
 

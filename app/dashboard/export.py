@@ -11,6 +11,7 @@ import functools
 import html as html_module
 import importlib.util
 import json
+import math
 import os
 import shutil
 import textwrap
@@ -24,7 +25,7 @@ import streamlit as st
 from plotly.basedatatypes import BaseFigure
 
 from app.charts import style
-from app.charts.figure import Figure
+from app.charts.figure import Figure, Trace, scatter
 from app.scenario.describing import setup_words
 from app.scenario.setup import Setup
 from app.wording.tables import to_csv
@@ -34,8 +35,11 @@ from genz_core.errors import RidgelineError
 _KINDS: Mapping[str, str] = {
     "svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png",
 }  # fmt: skip
-#: Pixels across: at a column of 88 mm, texts of 12 pixels are 7 points high.
-_WIDTH = 560
+#: Pixels across: in a column of 85 mm (241 points) a text of 10 pixels, the smallest, is 6 points
+#: high, the least that journals print; one of 12 is 7.2.
+PRINT_WIDTH, _SMALLEST = 400, 10
+#: Letters of the footer's print that fit across, and the height of a line of a legend [px].
+_FOOTER, _LEGEND_LINE = 78, 19
 _UNUSED_BUTTONS = ("lasso2d", "autoScale2d")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 #: No script from elsewhere, and a proxy that nobody is: a browser asks its maker unbidden.
@@ -113,22 +117,60 @@ def footer_words(setup: Setup) -> str:
 
 
 def with_footer(figure: Figure, words: str) -> Figure:
-    """A copy of a figure with a line of small print below it, broken where it is long."""
-    lines = [html_module.escape(line, quote=False) for line in textwrap.wrap(words, 90)]
+    """A copy of a figure with small print at its lower edge, broken where it is long.
+
+    The words are the title of a legend of their own: of all texts of a figure only legends and the
+    title keep to the edge of the image whatever room its axes take.
+    """
+    lines = [html_module.escape(line, quote=False) for line in textwrap.wrap(words, _FOOTER)]
+    room = 13 * len(lines) + 12
     signed = Figure()
-    signed.data, signed.layout = figure.data, copy.deepcopy(figure.layout)
+    signed.layout = copy.deepcopy(figure.layout)
+    named = {id(trace) for trace in _named(figure)}
+    shown = [{**trace, "showlegend": id(trace) in named} for trace in figure.data]
+    signed.data = [*shown, _unseen()]
+    signed.layout["showlegend"] = True
+    if not any(trace["type"] in ("bar", "scatter", "scattergl") for trace in figure.data):
+        signed.update_layout(xaxis_visible=False, yaxis_visible=False)
+    height = figure.layout.get("height", 500) + room + _LEGEND_LINE * _more_lines(figure)
     margin = signed.layout.setdefault("margin", {})
-    room = 16 * len(lines) + 8
-    signed.update_layout(height=figure.layout.get("height", 500) + room)
-    margin["b"] = margin.get("b", 84) + room
-    legend = signed.layout.setdefault("legend", {})
-    legend["y"] = room / signed.layout["height"]
-    signed.add_annotation(
-        x=0, xref="paper", xanchor="left", y=0, yref="paper", yanchor="bottom", align="left",
-        yshift=4 - margin["b"],
-        text="<br>".join(lines), showarrow=False, font={"size": 10},
+    margin["b"] = margin.get("b", 84) + height - figure.layout.get("height", 500)
+    signed.update_layout(
+        height=height,
+        legend_y=room / height,
+        legend2={
+            "title": {"text": "<br>".join(lines), "font": {"size": _SMALLEST}, "side": "top"},
+            "orientation": "h",
+            "xref": "container", "x": 0, "xanchor": "left",
+            "yref": "container", "y": room / height, "yanchor": "top",
+            "bgcolor": "rgba(0,0,0,0)",
+        },
     )  # fmt: skip
     return signed
+
+
+def _unseen() -> Trace:
+    """A trace that draws nothing, whose entry makes the footer's legend appear."""
+    return scatter(
+        x=[None], y=[None], mode="markers", name=" ", legend="legend2", showlegend=True,
+        marker={"opacity": 0.0}, hoverinfo="skip",
+    )  # fmt: skip
+
+
+def _named(figure: Figure) -> list[Trace]:
+    """The traces that the legend names: none of one alone unless the chart says so, as Plotly."""
+    asked = figure.layout.get("showlegend")
+    named = [trace for trace in figure.data if trace.get("showlegend", True) and trace.get("name")]
+    return [] if asked is False or (len(named) < 2 and not asked) else named
+
+
+def _more_lines(figure: Figure) -> int:
+    """Lines that a legend has more in print than the two that a chart keeps room for."""
+    entries = [str(trace["name"]) for trace in _named(figure)]
+    if not entries:
+        return 0
+    across = max(PRINT_WIDTH // (max(map(len, entries)) * 6 + 50), 1)
+    return max(math.ceil(len(entries) / across) - 2, 0)
 
 
 def _figure_buttons(stem: str, title: str, figure: Callable[[], Figure]) -> None:
@@ -186,7 +228,7 @@ def _keep_browser() -> None:
 
 
 def image(figure: Figure, kind: str) -> bytes:
-    """A figure as "svg", "pdf" or "png" in the colours of paper, `_WIDTH` pixels wide.
+    """A figure as "svg", "pdf" or "png" in the colours of paper, `PRINT_WIDTH` pixels wide.
 
     Drawn with no script from elsewhere, by a browser that stays for the next one.
 
@@ -196,7 +238,7 @@ def image(figure: Figure, kind: str) -> bytes:
     import kaleido
     from kaleido.errors import ChromeNotFoundError
 
-    size = {"width": _WIDTH, "height": figure.layout.get("height", 500)}
+    size = {"width": PRINT_WIDTH, "height": figure.layout.get("height", 500)}
     scale = 3 if kind == "png" else 1
     document = json.loads(style.printable(plotly.io.to_json(figure.document(), validate=False)))
     try:

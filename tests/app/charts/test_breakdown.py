@@ -14,9 +14,9 @@ def test_the_bars_of_a_step_sum_to_one():
 
 def test_the_waterfall_ends_where_its_parts_do():
     bars = checked(breakdown.waterfall(CAUSES, WHOLE, "Decode", style.LIGHT)).data[0]
-    assert bars.y[-1] == pytest.approx(sum(CAUSES.values()) * 1e3)
-    assert bars.base[-2] + bars.y[-2] == pytest.approx(bars.y[-1])
-    assert len(bars.x) == 5  # a part of no time has no bar
+    assert bars.x[-1] == pytest.approx(sum(CAUSES.values()) * 1e3)
+    assert bars.base[-2] + bars.x[-2] == pytest.approx(bars.x[-1])
+    assert len(bars.y) == 5  # a part of no time has no bar
 
 
 def test_the_icicle_adds_up_from_operator_to_model():
@@ -34,9 +34,9 @@ def test_the_icicle_adds_up_from_operator_to_model():
 def test_the_error_bar_of_a_prediction_ends_where_its_interval_does():
     figure = drawn("bound")
     validated, bare = (trace for trace in figure.data if trace.type == "scatter")
-    assert list(validated.x) == ["predicted"]  # a bound needs no interval
-    assert validated.error_y.array == pytest.approx([10.0])  # 20 to 30 ms
-    assert validated.error_y.arrayminus == pytest.approx([5.0])
-    assert not bare.x
-    assert "15.0 to 30.0 ms" in figure.layout.xaxis.ticktext[1]
-    assert "not validated" in figure.layout.xaxis2.ticktext[1]
+    assert list(validated.y) == ["predicted"]  # a bound needs no interval
+    assert validated.error_x.array == pytest.approx([10.0])  # 20 to 30 ms
+    assert validated.error_x.arrayminus == pytest.approx([5.0])
+    assert not bare.y
+    assert "15.0 to 30.0 ms" in figure.layout.yaxis.ticktext[1]
+    assert "not validated" in figure.layout.yaxis2.ticktext[1]

@@ -41,8 +41,8 @@ def test_every_bar_of_a_bridge_begins_where_the_last_one_ended():
     gaps = [{"overhead": 2e-3, "host": 1e-3}, {"gemm": -0.5e-3, "overhead": 1.5e-3}]
     stages = [("Bound", 4e-3), ("Predicted", 7e-3), ("Measured", 8e-3)]
     bar = bars(changes.bridge(stages, gaps, "", style.LIGHT).document())
-    assert len(set(bar["x"])) == len(bar["x"]) == 7
-    ends = [base + value for base, value in zip(bar["base"], bar["y"], strict=True)]
+    assert len(set(bar["y"])) == len(bar["y"]) == 7
+    ends = [base + value for base, value in zip(bar["base"], bar["x"], strict=True)]
     assert bar["base"] == pytest.approx([0, 4, 6, 0, 7, 6.5, 0])
     assert ends == pytest.approx([4, 6, 7, 7, 6.5, 8, 8])
 
@@ -54,7 +54,7 @@ def test_two_pins_have_a_waterfall_from_one_to_the_other(by: str):
     assert not app.exception and not app.error
     chart = next(c for c in charts(app) if "A to B" in c["layout"]["title"]["text"])
     bar = bars(chart)
-    assert sum(bar["y"][:-1]) == pytest.approx(bar["y"][-1])
+    assert sum(bar["x"][:-1]) == pytest.approx(bar["x"][-1])
 
 
 def test_one_scenario_alone_has_no_waterfall_of_changes():
@@ -72,6 +72,6 @@ def test_bound_predicted_and_measured_of_a_trace_are_one_waterfall():
         bar = bars(chart)
         totals = [at for at, base in enumerate(bar["base"]) if base == 0]
         assert len(totals) >= 3
-        first, second, third = (at for at in totals if bar["x"][at].startswith("<b>"))
-        assert sum(bar["y"][first:second]) == pytest.approx(bar["y"][second])
-        assert sum(bar["y"][second:third]) == pytest.approx(bar["y"][third])
+        first, second, third = (at for at in totals if bar["y"][at].startswith("<b>"))
+        assert sum(bar["x"][first:second]) == pytest.approx(bar["x"][second])
+        assert sum(bar["x"][second:third]) == pytest.approx(bar["x"][third])

@@ -31,7 +31,7 @@ def test_a_footer_leaves_the_chart_on_the_page_as_it_is():
     signed = export.with_footer(chart, export.footer_words(SETUP))
     assert str(chart.document()) == before
     assert signed.layout["height"] > chart.layout["height"]
-    assert "Llama-3.1-8B" in signed.layout["annotations"][-1]["text"]
+    assert "Llama-3.1-8B" in signed.layout["legend2"]["title"]["text"]
 
 
 @pytest.mark.skipif(not export.can_draw(), reason="no kaleido, or no browser to draw with")
