@@ -179,7 +179,7 @@ def _static(resolved: Resolved, split: Parallelism, table: Columns) -> Columns:
     bound = intervals.bounds_of(result)
     known = intervals.of_batch(result)
     figures = intervals.beside(seconds, known, bound)
-    figures |= intervals.of_throughput(result.output_tokens_per_s, known["e2e_s"])
+    figures |= intervals.of_throughput(result.output_tokens_per_s, figures)
     messages = _text(table["batch"].size, "")
     for at in np.flatnonzero(result.status != "ok"):
         messages[at] = result.message(int(at))

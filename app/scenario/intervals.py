@@ -45,6 +45,8 @@ OF_LOAD: Mapping[str, tuple[str, ...]] = {
     "e2e_s": ("e2e_s",),
 }
 
+_SHORTEST_S = 1e-12  # of a step, in place of none at all
+
 Known = Mapping[str, Interval | None]
 Table = dict[str, list[Any]]
 
@@ -166,22 +168,42 @@ def beside(
     for name, value in latencies.items():
         pair = _ends(value, known[name], (bounds or {}).get(name, 0.0))
         columns |= {name: value, **dict(zip(ends(name), pair, strict=True))}
+    if {"ttft_s", "tpot_s", "e2e_s"} <= columns.keys():
+        columns |= _request_ends(columns)
     missing = [name for name in latencies if known[name] is None]
     return columns | {"not_validated": " ".join(missing)}
 
 
+def _request_ends(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """The ends of a whole request [s], no further out than where its parts have theirs.
+
+    Requests have held-out points of their own, others than those of their first token and steps,
+    and may miss by more.  A sum whose parts err alike misses as they do, one whose errors differ by
+    less: so the narrower of both holds.  Where a part has no interval, the request's own stands.
+    """
+    steps = (columns["e2e_s"] - columns["ttft_s"]) / np.maximum(columns["tpot_s"], _SHORTEST_S)
+    low, high = (columns[f"ttft_{end}_s"] + steps * columns[f"tpot_{end}_s"]
+                 for end in ("low", "high"))  # fmt: skip
+    own_low, own_high = columns["e2e_low_s"], columns["e2e_high_s"]
+    known = np.isfinite(own_low)
+    return {
+        "e2e_low_s": np.where(known, np.fmax(own_low, low), own_low)[()],
+        "e2e_high_s": np.where(known, np.fmin(own_high, high), own_high)[()],
+    }
+
+
 THROUGHPUT_ENDS = ("output_tokens_per_s_low", "output_tokens_per_s_high")
-#: Of a throughput that is that of the arrivals.
-EXACT = Interval(1.0, 1.0, 0)
 
 
-def of_throughput(tokens_per_s: Any, of_request: Interval | None) -> dict[str, Any]:
+def of_throughput(tokens_per_s: Any, latencies: Mapping[str, Any]) -> dict[str, Any]:
     """The ends of a throughput's interval [tokens/s]: requests in flight over the time of each.
 
-    of_request: interval of the time that a whole request takes.
+    latencies: of `beside`, a whole request's among them.
     """
-    low, high = (1.0 / of_request.high, 1.0 / of_request.low) if of_request else (math.nan,) * 2
-    return dict(zip(THROUGHPUT_ENDS, (tokens_per_s * low, tokens_per_s * high), strict=True))
+    low, high = ends("e2e_s")
+    work = tokens_per_s * latencies["e2e_s"]
+    pair = (work / latencies[high], work / latencies[low])
+    return dict(zip(THROUGHPUT_ENDS, pair, strict=True))
 
 
 def ends(name: str) -> tuple[str, str]:
@@ -205,8 +227,11 @@ def folded(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def latency(estimate: Estimate, name: str, config: int = 0) -> Latency:
     """A latency of a static batch by the name of its property, "ttft_s"."""
-    bound = float(bounds_of(estimate)[name][config])
-    return Latency.of(float(getattr(estimate, name)[config]), of_batch(estimate)[name], bound)
+    names = ("ttft_s", "tpot_s", "e2e_s") if name == "e2e_s" else (name,)
+    seconds = {one: float(getattr(estimate, one)[config]) for one in names}
+    bounds = {one: float(values[config]) for one, values in bounds_of(estimate).items()}
+    columns = beside(seconds, of_batch(estimate), bounds)
+    return Latency(*(float(columns[one]) for one in (name, *ends(name))))
 
 
 def step_latency(estimate: Estimate, phase: str, config: int = 0) -> Latency:

@@ -244,7 +244,7 @@ def _static(resolved: Resolved, points: Sequence[Point]) -> _Figures:
         columns={
             **columns,
             "output_tokens_per_s": rate,
-            **intervals.of_throughput(rate, known["e2e_s"]),
+            **intervals.of_throughput(rate, columns),
             "memory_bytes_per_device": result.memory.total_bytes,
             "bound_prefill_s": result.prefill.bound_total_s,
             "bound_decode_step_s": step.bound_total_s * each,

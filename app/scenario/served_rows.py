@@ -111,13 +111,18 @@ def columns(
     known = intervals.of_load(resolved.system, resolved.engine, resolved.model)
     known = dict.fromkeys(known) if beyond else known
     seconds = {name: _column(result, name) for name in latencies}
+    timed = intervals.beside(seconds, known, intervals.bounds_of_load(result))
+    rate = _column(result, "output_tokens_per_s")
+    trusted = (
+        intervals.of_throughput(rate, timed)
+        if closed
+        else dict.fromkeys(intervals.THROUGHPUT_ENDS, rate)  # that of the arrivals
+    )
     return {
         "status": result.status,
-        **intervals.beside(seconds, known, intervals.bounds_of_load(result)),
+        **timed,
         **{name: _column(result, name) for name in others},
-        **intervals.of_throughput(
-            _column(result, "output_tokens_per_s"), known["e2e_s"] if closed else intervals.EXACT
-        ),
+        **trusted,
     }
 
 

@@ -28,7 +28,7 @@ def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, An
         name: float(getattr(result, name)[config]) for name in ("ttft_s", "tpot_s", "e2e_s")
     }
     bounds = {name: float(b[config]) for name, b in intervals.bounds_of(result).items()}
-    known = intervals.of_batch(result)
+    timed = intervals.beside(latencies, intervals.of_batch(result), bounds)
     figures = {
         "model": resolved.model.name,
         "kind": model_kind(result.model),
@@ -41,9 +41,9 @@ def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, An
         },
         "status": str(result.status[config]),
         "message": "; ".join(filter(None, [result.message(config), *resolved.notes])),
-        **intervals.beside(latencies, known, bounds),
+        **timed,
         "output_tokens_per_s": rate,
-        **intervals.of_throughput(rate, known["e2e_s"]),
+        **intervals.of_throughput(rate, timed),
         "output_tokens_per_s_per_device": rate / devices,
         "profile": profile_words(result),
         "bound_ttft_s": float(result.bound_ttft_s[config]),

@@ -2,10 +2,11 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from app.dashboard import cached
-from app.scenario import intervals
+from app.scenario import intervals, served_rows
 from app.scenario.scenario import Scenario, estimate_resolved, resolve
 from app.scenario.setup import Setup
 from app.scenario.summary import parts_of, step_of
@@ -49,7 +50,7 @@ def test_what_doubled_arithmetic_would_cut_is_in_the_causes_that_arithmetic_has_
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=named)
 def test_the_interval_of_a_whole_request_follows_from_those_of_its_parts(scenario):
-    """Both are of held-out points of their own; the ends agree with those of the sum to a tenth."""
+    """Held-out points of its own may make it narrower than the sum of its parts, never wider."""
     estimate = estimate_resolved(resolve(scenario))
     first, token, whole = (
         intervals.latency(estimate, name) for name in ("ttft_s", "tpot_s", "e2e_s")
@@ -58,5 +59,20 @@ def test_the_interval_of_a_whole_request_follows_from_those_of_its_parts(scenari
     assert whole.seconds == pytest.approx(first.seconds + more * token.seconds)
     assert not math.isnan(whole.low_s) or math.isnan(token.low_s)
     if not any(math.isnan(latency.low_s) for latency in (first, token, whole)):
-        assert whole.low_s >= (first.low_s + more * token.low_s) * 0.9
-        assert whole.high_s <= (first.high_s + more * token.high_s) * 1.1
+        assert whole.low_s >= (first.low_s + more * token.low_s) * (1 - 1e-9)
+        assert whole.high_s <= (first.high_s + more * token.high_s) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=named)
+def test_so_does_that_of_a_request_under_load_and_of_the_throughput(scenario):
+    resolved, users = resolve(scenario), np.array([16.0])
+    served = served_rows.serve_resolved(resolved, concurrency=users)
+    (row,) = served_rows.rows(resolved, served, "concurrency", users)
+    assert row["status"] == "ok"
+    steps = (row["e2e_s"] - row["ttft_s"]) / row["tpot_s"]
+    for end, beyond in (("low", -1), ("high", 1)):
+        whole, parts = row[f"e2e_{end}_s"], row[f"ttft_{end}_s"] + steps * row[f"tpot_{end}_s"]
+        assert math.isnan(parts) or beyond * (whole - parts) <= 1e-9 * parts
+    if not math.isnan(row["e2e_low_s"]):
+        most = row["output_tokens_per_s"] * row["e2e_s"] / row["e2e_low_s"]
+        assert row["output_tokens_per_s_high"] == pytest.approx(most)
