@@ -26,6 +26,12 @@ BOUND_WORDS: Mapping[str, str] = {
     "pipeline": "pipeline wait",
 }
 
+#: Of the changes that are tried: their resource, its causes, and where else it has a part.
+_LEVERS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
+    "twice the peak arithmetic": ("arithmetic", ("compute", "tiles"), "bandwidth not reached"),
+    "twice the memory bandwidth": ("memory traffic", ("memory", "bandwidth"), "peak not reached"),
+}
+
 
 def digits(value: float, places: int = 3) -> str:
     """A number to `places` significant digits, without an exponent where that reads well."""
@@ -160,10 +166,13 @@ def limits(phase: str, parts: Mapping[str, float]) -> str:
     return sentence
 
 
-def advice(metric: str, levers: Sequence[tuple[str, float]]) -> str:
+def advice(
+    metric: str, levers: Sequence[tuple[str, float]], parts: Mapping[str, float] | None = None
+) -> str:
     """A clause on the changes that would shorten a latency most.
 
-    levers: changes with the share of the latency that each saves, best first.
+    levers: changes with the share of the latency that each saves, best first.  parts: seconds by
+    cause; where a change named saves more than the causes of its resource hold, it says why.
     """
     useful = [(name, saved) for name, saved in levers if saved >= 0.01]
     if not useful:
@@ -172,7 +181,24 @@ def advice(metric: str, levers: Sequence[tuple[str, float]]) -> str:
     sentence = f"{name} would cut {metric} by **{percent(saved)}**"
     if rest:
         sentence += f", {rest[0][0]} by {percent(rest[0][1])}"
-    return sentence
+    return sentence + _overlap(useful[:2], parts or {})
+
+
+def _overlap(named: Sequence[tuple[str, float]], parts: Mapping[str, float]) -> str:
+    """A clause where twice a resource saves more than half of the time that is called its own.
+
+    Causes give an operator's time to the resource that binds it; the other one works beside it,
+    overlaps in part only, and so has a part in what the first does not reach.
+    """
+    total = sum(parts.values())
+    for words, saved in named:
+        resource, own, other = _LEVERS.get(words, ("", (), ""))
+        if total and own and saved > sum(parts.get(o, 0.0) for o in own) / total / 2.0 + 0.01:
+            return (
+                f" ({resource} is hidden only in part where it does not bind: what it adds there "
+                f"is shown as *{other}*)"
+            )
+    return ""
 
 
 def change(before: float, after: float) -> str:

@@ -117,8 +117,9 @@ def _limits(setup: Setup, estimate: Estimate) -> None:
     levers = cached.levers(setup)
     for phase, metric in _metrics(estimate).items():
         name = phase.capitalize() if generates(estimate.model) else "The pass"
-        limit = quantities.limits(name, parts_of(step_of(estimate, phase)))
-        st.markdown(f"{limit}; {quantities.advice(metric, levers[phase])}.")
+        parts = parts_of(step_of(estimate, phase))
+        limit = quantities.limits(name, parts)
+        st.markdown(f"{limit}; {quantities.advice(metric, levers[phase], parts)}.")
 
 
 def _charts(estimate: Estimate) -> dict[str, Figure]:

@@ -18,7 +18,9 @@ if len(PHASES) == 1:
 EXPLANATION = """
 The resource that binds an operator gets its **bound**: FLOPs / dense peak, bytes / memory
 bandwidth, or message / link bandwidth. What the prediction adds is **launch and inefficiency**:
-launches, tiles that do not fill, bandwidth that is not reached. **Host** is the scheduler's time a
+launches, tiles that do not fill, bandwidth that is not reached. Arithmetic and memory traffic of a
+kernel overlap in part: what the one that does not bind adds is in what the other does not reach, so
+that twice a resource may save more than is called its own. **Host** is the scheduler's time a
 step, **pipeline wait** the time a micro-batch waits for the others. All parts sum to the step.
 
 **80 %**: four of five measurements that fitted nothing lie inside. An operator's interval comes

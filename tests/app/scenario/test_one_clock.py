@@ -10,6 +10,7 @@ from app.scenario import intervals, served_rows
 from app.scenario.scenario import Scenario, estimate_resolved, resolve
 from app.scenario.setup import Setup
 from app.scenario.summary import parts_of, step_of
+from app.wording import quantities
 
 SCENARIOS = (
     Scenario(model="openai/gpt-oss-120b", system="h200", batch=64, isl=1024, osl=1024),
@@ -76,3 +77,20 @@ def test_so_does_that_of_a_request_under_load_and_of_the_throughput(scenario):
     if not math.isnan(row["e2e_low_s"]):
         most = row["output_tokens_per_s"] * row["e2e_s"] / row["e2e_low_s"]
         assert row["output_tokens_per_s_high"] == pytest.approx(most)
+
+
+def test_where_a_change_saves_more_than_its_resource_is_said_to_take_the_page_says_why():
+    """gpt-oss-120b's decode: no operator is bound by arithmetic, twice of which saves a sixth."""
+    setup = Setup(SCENARIOS[1])
+    parts = parts_of(step_of(cached.priced(setup), "decode"))
+    levers = cached.levers(setup)["decode"]
+    assert dict(levers)["twice the peak arithmetic"] > 0.1
+    assert parts.get("compute", 0.0) == parts.get("tiles", 0.0) == 0.0
+    said = quantities.advice("TPOT", levers, parts)
+    assert "arithmetic is hidden only in part" in said and "bandwidth not reached" in said
+
+
+def test_nothing_is_explained_where_a_change_saves_what_its_resource_takes():
+    levers = [("twice the memory bandwidth", 0.35), ("fp8 weights", 0.2)]
+    said = quantities.advice("TPOT", levers, {"memory": 0.7, "bandwidth": 0.1, "host": 0.2})
+    assert said == "twice the memory bandwidth would cut TPOT by **35 %**, fp8 weights by 20 %"
