@@ -109,6 +109,14 @@ def test_an_encoder_sees_all_pairs_and_keeps_nothing():
     assert encoder.dims["pairs"] == 100 and encoder.held_kv_bytes == 0
 
 
+@given(sizes, st.sampled_from([0, 1, 3, 9, 65, 301]))
+def test_mutual_pairs_are_the_sum_over_tokens(tokens, window):
+    """A window of w tokens has (w - 1) / 2 on either side of the token in its middle."""
+    side = (window - 1) / 2 if window else tokens
+    by_hand = sum(abs(i - j) <= side for i in range(tokens) for j in range(tokens))
+    assert op.mutual_pairs(tokens, window) == by_hand
+
+
 def test_one_token_reads_exactly_top_k_experts():
     assert op.activated_experts(8, 2, 1) == 2
     assert op.activated_experts(256, 8, 1) == pytest.approx(8)
@@ -207,6 +215,29 @@ def test_a_residual_norm_with_a_bias_has_two_vectors_of_weights():
 def test_a_collective_over_one_device_sends_nothing(collective):
     assert collective("c", 1e6, 1).message_bytes == 0
     assert collective("c", 1e6, 2).message_bytes == 1e6
+
+
+@pytest.mark.parametrize(
+    ("choices", "places", "groups", "chosen", "reached"),
+    [
+        (1, 8, 0, 0, 1.0),
+        (2, 8, 0, 0, 8 * (1 - (7 / 8) ** 2)),
+        (8, 16, 4, 2, 8 * (1 - (7 / 8) ** 8)),  # two of four groups hold eight of sixteen places
+        (8, 16, 1, 1, 16 * (1 - (15 / 16) ** 8)),  # one group is no limit
+        (8, 2, 4, 1, 1.0),  # two groups a place: one group is one place
+        (8, 2, 4, 3, 2 * (1 - (1 / 2) ** 8)),
+        (8, 1, 0, 0, 1.0),
+    ],
+)
+def test_places_that_a_token_reaches(choices, places, groups, chosen, reached):
+    assert op.places_reached(choices, places, groups, chosen) == pytest.approx(reached)
+
+
+def test_an_exchange_of_routed_tokens_merges_nothing_on_one_device():
+    routing = op.Routing(merged_bytes=5.0, choices=8.0, groups=4.0, chosen=2.0)
+    exchange = op.all_to_all("c", 1e6, np.array([1.0, 2.0]), routing)
+    named = [list(np.broadcast_to(exchange.dims[name], 2)) for name in op.ROUTED]
+    assert named == [[0.0, 5.0], [8.0, 8.0], [4.0, 4.0], [2.0, 2.0]]
 
 
 def test_arrays_give_what_scalars_give():

@@ -90,6 +90,89 @@ def test_arrays_of_groups_and_messages_are_priced_as_each_alone(device):
     assert same(together, alone)
 
 
+# ------------------------------------------------------------------------------- by hand
+
+CONSTANTS = CollectiveParameters(
+    base_s=6e-6, step_s=1e-6, efficiency_2=0.5, efficiency_4=0.8, efficiency_8=0.9, bulk_s=5e-6,
+    packet_efficiency=0.05, ramp_s=4e-6,
+)  # fmt: skip
+TIERS = (Link("inner", 100e9, 0.0, 8), Link("outer", 10e9, 20e-6, 0))
+
+
+def by_hand(operation, size, members, **options):
+    kernel = collective_time(
+        operation, size, members, links=TIERS, parameters=CONSTANTS, **options
+    ).terms()
+    return float(kernel.terms["latency"].item()), float(kernel.terms["transfer"].item())
+
+
+def both_s(packets, wire):
+    """The faster protocol, smoothed: bulk pays 5 µs and a root term of 4 µs."""
+    bulk = 5e-6 + wire + (4e-6 * wire) ** 0.5
+    return (packets**-4 + bulk**-4) ** -0.25
+
+
+@pytest.mark.parametrize(
+    ("operation", "members", "steps", "load", "efficiency", "shot"),
+    [
+        ("all_reduce", 2, 0, 1.0, 0.5, 1.0),
+        ("all_reduce", 4, 4, 1.5, 0.8, 2.0),
+        ("all_reduce", 8, 12, 1.75, 0.9, 4.0),
+        ("all_gather", 4, 2, 0.75, 0.8, 1.0),
+        ("reduce_scatter", 8, 6, 0.875, 0.9, 1.0),
+        ("all_to_all", 4, 2, 0.75, 0.8, 1.0),
+        ("send_recv", 2, 0, 1.0, 0.5, 1.0),
+        ("all_gather", 6, 4, 5 / 6, 0.8 * (0.9 / 0.8) ** 0.5849625007211562, 1.0),
+    ],
+)
+@pytest.mark.parametrize("size", [1e4, 1e6, 1e8])
+def test_one_tier_by_hand(operation, members, steps, load, efficiency, shot, size):
+    """Steps beyond those of two devices, and packets or bulk over 100 GB/s."""
+    latency, transfer = by_hand(operation, size, members)
+    assert latency == pytest.approx(6e-6 + steps * 1e-6)
+    alone = load * size / 100e9
+    assert transfer == pytest.approx(both_s(shot * alone / 0.05, alone / efficiency))
+
+
+def test_a_tree_takes_a_step_up_and_down_for_each_doubling():
+    latency, _ = by_hand("all_reduce", 1e4, 8, tree=True)
+    assert latency == pytest.approx(6e-6 + 2 * 2 * 1e-6)
+
+
+def test_two_tiers_by_hand():
+    """Sixteen devices: eight inside, then pairs of an eighth of the message outside."""
+    latency, transfer = by_hand("all_reduce", 1e8, 16)
+    assert latency == pytest.approx(6e-6 + 12e-6 + (6e-6 + 20e-6))
+    inner, outer = 1.75 * 1e8 / 100e9, 1.0 * 1e8 / 8 / 10e9
+    inside = both_s(4 * inner / 0.05, inner / 0.9)
+    assert transfer == pytest.approx(inside + both_s(outer / 0.05, outer / 0.5))
+
+
+def test_an_engines_floor_replaces_the_start_on_the_first_tier_alone():
+    latency, _ = by_hand("all_reduce", 1e8, 16, floor_s=1e-6)
+    assert latency == pytest.approx(1e-6 + 12e-6 + (6e-6 + 20e-6))
+
+
+def test_other_tiers_have_constants_and_a_stated_rate_of_their_own():
+    upper = CollectiveParameters(base_s=50e-6, bulk_s=0.0, ramp_s=0.0, efficiency_2=0.25)
+    latency, slow = by_hand("all_gather", 1e9, 2, stride=8, upper=upper)
+    assert latency == pytest.approx(70e-6)
+    assert slow == pytest.approx(0.5 * 1e9 / 10e9 / 0.25, rel=1e-3)
+    stated = (TIERS[0], Link("outer", 10e9, 20e-6, 0, reached=0.8))
+    reached = collective_time(
+        "all_gather", 1e9, 2, stride=8, links=stated, parameters=CONSTANTS, upper=upper
+    )
+    assert float(reached.seconds()) == pytest.approx(70e-6 + 0.5 * 1e9 / 10e9 / 0.8, rel=1e-3)
+
+
+def test_an_exchange_waits_for_its_slower_tier():
+    """Sixteen devices: half of what one sends goes to the other eight, a message each."""
+    _, transfer = by_hand("all_to_all", 1e8, 16)
+    inner, outer = 0.875 * 1e8 / 2 / 100e9, 0.5 * 1e8 / 10e9
+    assert transfer == pytest.approx(both_s(outer / 0.05, outer / 0.5))
+    assert both_s(inner / 0.05, inner / 0.9) < transfer
+
+
 # ------------------------------------------------------------------------------- rings and trees
 
 WIRE = (Link("wire", 100e9, 1e-6, 0),)
