@@ -13,16 +13,21 @@ from __future__ import annotations
 import argparse
 import ast
 import csv
+import importlib.metadata
+import multiprocessing
+import os
 import random
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .touching import Touching, environment, pytest_command, touching
+import pytest
+
+from .touching import Touching, touching
 
 ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent_faults.csv")
@@ -129,17 +134,40 @@ def killed(fault: Fault, tree: Path, tests: list[str]) -> bool:
 
 
 def _pass(tests: list[str], tree: Path) -> bool:
-    try:
-        done = subprocess.run(
-            pytest_command(*tests), cwd=tree, env=environment(tree),
-            check=False, capture_output=True, text=True, timeout=600,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return False
+    """Whether tests pass in a tree; in a child of this process, which has their libraries."""
+    said = tree.with_name("said.txt")
+    child = multiprocessing.get_context("fork").Process(target=_run, args=(tests, tree, said))
+    child.start()
+    child.join(600.0)
+    if child.is_alive():
+        child.kill()
+        child.join()
+    told = said.read_text(encoding="utf-8", errors="replace")
     # 1: a test failed; 2 and a conftest that cannot be imported: the engine does not even load.
-    if done.returncode not in (0, 1, 2) and "ImportError while loading conftest" not in done.stderr:
-        raise RuntimeError(f"the tests did not run: {done.stdout[-400:]}{done.stderr[-400:]}")
-    return done.returncode == 0
+    usual = child.exitcode in (0, 1, 2, -signal.SIGKILL)
+    if not usual and "ImportError while loading conftest" not in told:
+        raise RuntimeError(f"the tests did not run: {told[-800:]}")
+    return child.exitcode == 0
+
+
+def _run(tests: list[str], tree: Path, said: Path) -> None:
+    """The tests with the tree's own packages, and their exit code as that of this process."""
+    with said.open("w", encoding="utf-8") as out:
+        os.dup2(out.fileno(), 1)
+        os.dup2(out.fileno(), 2)
+    os.chdir(tree)
+    sys.path[:0] = [str(tree), str(tree / "app/python")]
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", "genz_core")]:
+        del sys.modules[name]
+    os._exit(int(pytest.main(["-qx", "-p", "no:cacheprovider", *tests])))
+
+
+def _libraries() -> None:
+    """Import what every run of the tests does, but for what is changed."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    importlib.import_module("numpy")
+    for plugin in importlib.metadata.entry_points(group="pytest11"):
+        plugin.load()
 
 
 def sample(count: int, seed: int) -> list[Fault]:
@@ -186,6 +214,7 @@ def main() -> int:
         _copy(tree)
         kept = (chosen.kept or Path(name)).resolve()
         kept.mkdir(parents=True, exist_ok=True)
+        _libraries()
         touched = touching(tree, "genz_core", TESTS, kept)
         alive = survivors(real, tree, touched, chosen.seconds)
     share = 1.0 - len(alive) / len(real)

@@ -14,16 +14,6 @@ from pathlib import Path
 from coverage import CoverageData
 
 
-def pytest_command(*arguments: str) -> list[str]:
-    """pytest in this Python, in one process, stopping at the first failure."""
-    return [sys.executable, "-m", "pytest", "-qx", "-n0", "-p", "no:cacheprovider", *arguments]
-
-
-def environment(tree: Path) -> dict[str, str]:
-    """The environment in which a tree's own packages are imported."""
-    return {**os.environ, "PYTHONPATH": f"{tree}:{tree}/app/python", "OMP_NUM_THREADS": "1"}
-
-
 @dataclass(frozen=True)
 class Touching:
     """Tests by file and line, and the seconds that each takes without a fault."""
@@ -53,15 +43,17 @@ def touching(tree: Path, package: str, tests: str, kept: Path) -> Touching:
     data, times = kept / "coverage", kept / "times.xml"
     if not (data.exists() and times.exists()):
         cover = (f"--cov={package}", "--cov-context=test", "--cov-report=", f"--junitxml={times}")
+        command = (sys.executable, "-m", "pytest", "-qx", "-n0", "-p", "no:cacheprovider")
+        own = {"PYTHONPATH": f"{tree}:{tree}/app/python", "OMP_NUM_THREADS": "1"}
         done = subprocess.run(
-            pytest_command(*cover, "--benchmark-disable", tests),
-            cwd=tree, env={**environment(tree), "COVERAGE_FILE": str(data)},
+            [*command, "--benchmark-disable", *cover, tests],
+            cwd=tree, env={**os.environ, **own, "COVERAGE_FILE": str(data)},
             check=False, capture_output=True, text=True,
         )  # fmt: skip
         if done.returncode:
             raise RuntimeError(f"tests fail without a fault: {done.stdout[-2000:]}")
     seconds = dict(_seconds(times))
-    return Touching(_by_line(data, tree, seconds), seconds)
+    return Touching(_by_line(data, package, seconds), seconds)
 
 
 def _seconds(times: Path) -> Iterator[tuple[str, float]]:
@@ -71,7 +63,7 @@ def _seconds(times: Path) -> Iterator[tuple[str, float]]:
 
 
 def _by_line(
-    data: Path, tree: Path, seconds: dict[str, float]
+    data: Path, package: str, seconds: dict[str, float]
 ) -> dict[str, dict[int, frozenset[str]]]:
     """Tests of each line; all of a file's where its fixture ran the line, for others share it."""
     read = CoverageData(str(data))
@@ -81,7 +73,7 @@ def _by_line(
         of_file[test.partition("::")[0]].add(test)
     found: dict[str, dict[int, frozenset[str]]] = {}
     for path in read.measured_files():
-        name = Path(path).resolve().relative_to(tree.resolve()).as_posix()
+        name = f"{package}/{path.partition(f'/{package}/')[2]}"  # in whatever tree it ran
         found[name] = {
             line: tests
             for line, contexts in read.contexts_by_lineno(path).items()

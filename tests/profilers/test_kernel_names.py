@@ -49,10 +49,25 @@ def test_kernels_of_the_engines_sources_have_their_class(row):
          "ck_tile::sequence<1, 128>, ck_tile::sequence<1, 8>>, ck_tile::Rmsnorm2dFwdTraits<true, "
          "false, false, false, (ck_tile::Rmsnorm2dFusedAddEnum)0>>>>>"),
         ("_Z3foov.kd", "foo"),
+        ("_ZN3FooC1Ev", "Foo::Foo"),
+        ("_ZN3FooIiED2Ev", "Foo<int>::~Foo"),
+        ("_Z1fIDv4_fEvv", "f<float vector[4]>"),
+        ("_Z1fIDF32_Evv", "f<_Float32>"),
+        ("_Z1fIA4_iEvv", "f<int [4]>"),
+        ("_Z1fIDp1AEvv", "f<A...>"),
+        ("_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfZNS0_6lambdaEvEUlffE_EEEEvT1_",
+         "at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, "
+         "at::native::lambda::{lambda}>>"),
+        ("_ZN1AUt_1fEv", "A::{unnamed}::f"),
     ],
 )  # fmt: skip
 def test_mangled_names_read_as_the_compilers_tool_reads_them(mangled, readable):
     assert demangled(mangled) == readable
+
+
+@pytest.mark.parametrize("mangled", ["_Z1fIDqEvv", "_Z1fIS9_Evv", "_Z1fI!Evv"])
+def test_what_is_no_type_of_the_grammar_breaks_the_name_off(mangled):
+    assert demangled(mangled) == "f<…>"
 
 
 def test_a_name_that_a_profiler_cut_is_read_up_to_the_cut():

@@ -103,6 +103,46 @@ def test_json_lines_say_what_the_sqlite_export_says(packed, report_path, report_
     same_kernels(profilers.read_report(path), report_of(MFU))
 
 
+_KERNEL = {"startNs": "100", "endNs": "400", "deviceId": 0, "streamId": "7", "correlationId": 1,
+           "globalPid": "0"}  # fmt: skip
+_EXTENTS = {key: 1 for key in ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")}
+
+
+def test_strings_one_a_line_and_copies_are_read(tmp_path):
+    """As newer exports write them: a line for each string, sizes under either name."""
+    events = [
+        {"type": "String", "id": "3", "value": "saxpy"},
+        {"type": "String", "id": "4", "value": "void saxpy(int)"},
+        {"CudaEvent": {**_KERNEL, "kernel": {**_EXTENTS, "shortName": 3, "demangledName": 4}}},
+        {"CudaEvent": {**_KERNEL, "memcpy": {"sizebytes": "4096", "copyKind": 1}}},
+        {"CudaEvent": {**_KERNEL, "memcpy": {"bytes": 96, "copyKind": 2}}},
+        {"CudaEvent": {**_KERNEL, "sync": {}}},
+        {"NvtxEvent": {"Type": "NvtxStartEndRange", "Timestamp": "50", "Text": "unended"}},
+        {"SomethingElse": {}},
+    ]
+    path = tmp_path / "run.json"
+    path.write_text("\n".join(json.dumps(event, separators=(",", ":")) for event in events))
+    report = profilers.read_report(path)
+    assert list(report.kernels["name"].astype(str)) == ["saxpy"]
+    assert report.kernels["duration_s"].tolist() == pytest.approx([300e-9])
+    assert sorted(report.copies["bytes"]) == [96, 4096] and report.ranges.empty
+
+
+def test_a_damaged_line_is_named_and_an_id_without_sign_is_held(tmp_path):
+    path = tmp_path / "run.json"
+    strings = {"data": ["saxpy"]}
+    kernel = {**_KERNEL, "globalPid": str(2**64 - 1), "kernel": {**_EXTENTS, "shortName": 0}}
+    path.write_text(f"{json.dumps(strings)}\n{json.dumps({'CudaEvent': kernel})}\n")
+    assert len(profilers.read_report(path).kernels) == 1
+    path.write_text(path.read_text() + '{"CudaEvent": \n')
+    with pytest.raises(ReportError, match="line 3 of the export is damaged"):
+        profilers.read_report(path)
+    beyond = json.dumps({"CudaEvent": {**kernel, "startNs": "9" * 40}})
+    path.write_text(f"{json.dumps(strings)}\n{beyond}\n")
+    with pytest.raises(ReportError):
+        profilers.read_report(path)
+
+
 def test_mutated_parquet_tables_are_read_or_refused(report_path, tmp_path):
     folder = parquet_folder(report_path(MOCK), tmp_path / "run")
     kernel = folder / "CUPTI_ACTIVITY_KIND_KERNEL.parquet"

@@ -174,3 +174,54 @@ def test_each_step_of_the_profiler_is_of_its_own_phase(report_of):
         assert counts == ({"decode": 2} if name == "asked" else {"prefill": 1, "decode": 1}), name
         for timing in measured.phases.values():
             assert timing.median_s == pytest.approx(31.76e-3, rel=1e-2)
+
+
+# ------------------------------------------------------------------------------- several reports
+
+
+def ranked(report, ranks=(None,), **facts):
+    """Copies of a report, one a rank, each with facts of its own."""
+    return [
+        dataclasses.replace(report, facts={**report.facts, "world_size": None, "rank": r, **facts})
+        for r in ranks
+    ]
+
+
+def test_ranks_are_told_by_the_world_then_by_the_reports_then_by_their_devices(report_of):
+    report = report_of(_DECODE)
+    told = what_ran(ranked(report, (0, 1), world_size=8)).ranks
+    assert (told.value, told.evidence) == (8, "its world_size")
+    told = what_ran(ranked(report, (0, 1, 2))).ranks
+    assert (told.value, told.evidence) == (3, "the ranks of its reports")
+    kernels = report.kernels.assign(device=[at % 4 for at in range(len(report.kernels))])
+    several = dataclasses.replace(report, kernels=kernels)
+    told = what_ran(ranked(several)).ranks
+    assert (told.value, told.evidence) == (4, "the devices whose kernels it holds")
+    assert what_ran(ranked(report)).ranks is None
+
+
+def with_operators(report, *operators):
+    kernels = report.kernels.head(len(operators)).assign(operator=pd.Categorical(operators))
+    return dataclasses.replace(report, kernels=kernels, ranges=report.ranges.head(0))
+
+
+@pytest.mark.parametrize(
+    ("operators", "engine"),
+    [
+        (("aten::mm", "vllm::unified_attention"), "vllm"),
+        (("aten::pow", "aten::mean", "aten::rsqrt", "aten::silu"), "hf"),
+        (("aten::pow", "aten::mean", "aten::rsqrt", "aten::mm"), None),
+    ],
+)
+def test_operators_tell_the_engine_where_no_range_does(report_of, operators, engine):
+    """A framework's own operators, or the parts of norms that no engine leaves unfused."""
+    told = what_ran([with_operators(report_of(_DECODE), *operators)]).engine
+    assert (told.value if told else None) == engine
+
+
+def test_a_kept_run_that_says_little_is_told_little():
+    from profilers.schema import OPERATOR_COLUMNS, Measurement, table
+
+    ran = what_was_kept(Measurement("live", table(OPERATOR_COLUMNS, {}, 0), {}))
+    assert (ran.device, ran.ranks, ran.engine, ran.layers, ran.output) == (None,) * 5
+    assert ran.steps == {}
