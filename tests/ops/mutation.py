@@ -2,9 +2,9 @@
 
 `python -m tests.ops.mutation --sample 60` changes one operator, comparison, constant or function of
 the engine's equations in a copy of the tree, runs the tests that pass through the changed line,
-quickest first, and says which faults nobody noticed.  Which tests those are, one run under coverage
-tells; `--kept FOLDER` keeps what it told for the next time.  A fault that changes no answer is no
-fault: `equivalent_faults.csv` lists those that were looked at, with the reason.  Exit code 1 below
+narrowest first, and says which faults nobody noticed.  One run under coverage tells which tests
+those are; `--kept FOLDER` keeps what it told for the next time.  A fault that changes no answer is
+none: `equivalent_faults.csv` lists those that were looked at, with the reason.  Exit code 1 below
 `--least` (0.8) of the others killed.
 """
 
@@ -122,13 +122,13 @@ def planted(fault: Fault) -> str:
     return ast.unparse(tree)
 
 
-def killed(fault: Fault, tree: Path, tests: list[str]) -> bool:
+def killed(fault: Fault, tree: Path, rounds: list[list[str]]) -> bool:
     """Whether the tests fail or do not end with the fault, in a tree that is whole again after."""
     place = tree / fault.path
     whole = place.read_text(encoding="utf-8")
     place.write_text(planted(fault), encoding="utf-8")
     try:
-        return not _pass(tests, tree)
+        return not all(_pass(tests, tree) for tests in rounds)
     finally:
         place.write_text(whole, encoding="utf-8")
 
@@ -190,7 +190,7 @@ def survivors(drawn: list[Fault], tree: Path, touched: Touching, limit_s: float)
     """The faults that no test notices, each said as soon as it is known."""
     alive = []
     for fault in drawn:
-        noticed = killed(fault, tree, touched.tests(fault.path, fault.statement, limit_s))
+        noticed = killed(fault, tree, touched.rounds(fault.path, fault.statement, limit_s))
         alive += [] if noticed else [fault]
         print("killed" if noticed else "ALIVE ", fault, flush=True)
     return alive

@@ -6,9 +6,10 @@ import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from coverage import CoverageData
@@ -16,26 +17,35 @@ from coverage import CoverageData
 
 @dataclass(frozen=True)
 class Touching:
-    """Tests by file and line, and the seconds that each takes without a fault."""
+    """Tests by file and line, the seconds that each takes without a fault, and how many lines
+    each file of tests runs through."""
 
     by_line: dict[str, dict[int, frozenset[str]]]
     seconds: dict[str, float]
+    breadth: dict[str, int]
 
-    def tests(self, path: str, statement: range, limit_s: float) -> list[str]:
-        """The tests that run through a statement, quickest first, of `limit_s` seconds together.
+    def rounds(self, path: str, statement: range, limit_s: float) -> list[list[str]]:
+        """The tests that run through a statement, in the order in which to ask them.
 
-        What runs at import (a constant, a default) has those of its whole file.
+        First those of the file of tests that runs through least else, which costs little and
+        mostly knows; then the next two; then all others, quickest first, of `limit_s` seconds
+        together.  What runs at import (a constant, a default) has the tests of its whole file.
         """
         lines = self.by_line.get(path, {})
         found = frozenset().union(*(lines.get(line, frozenset()) for line in statement))
         found = found or frozenset().union(*lines.values())
-        chosen, spent_s = [], 0.0
+        by_file = defaultdict(list)
         for test in sorted(found, key=lambda name: (self.seconds[name], name)):
-            spent_s += self.seconds[test]
-            if chosen and spent_s > limit_s:
-                break
-            chosen.append(test)
-        return chosen
+            by_file[_file(test)].append(test)
+        narrow = sorted(by_file, key=lambda file: (self.breadth[file], file))
+        rest = sorted((t for f in narrow[3:] for t in by_file[f]), key=self.seconds.__getitem__)
+        rounds = [by_file[file] for file in narrow[:1]]
+        rounds += [[test for file in narrow[1:3] for test in by_file[file]], rest]
+        return [kept for tests in rounds if (kept := self._within(tests, limit_s))]
+
+    def _within(self, tests: list[str], limit_s: float) -> list[str]:
+        spent_s = accumulate(self.seconds[test] for test in tests)
+        return [test for test, s in zip(tests, spent_s, strict=True) if s <= limit_s] or tests[:1]
 
 
 def touching(tree: Path, package: str, tests: str, kept: Path) -> Touching:
@@ -53,7 +63,18 @@ def touching(tree: Path, package: str, tests: str, kept: Path) -> Touching:
         if done.returncode:
             raise RuntimeError(f"tests fail without a fault: {done.stdout[-2000:]}")
     seconds = dict(_seconds(times))
-    return Touching(_by_line(data, package, seconds), seconds)
+    by_line = _by_line(data, package, seconds)
+    breadth = Counter(
+        file
+        for lines in by_line.values()
+        for tests in lines.values()
+        for file in {_file(test) for test in tests}
+    )
+    return Touching(by_line, seconds, breadth)
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
 
 
 def _seconds(times: Path) -> Iterator[tuple[str, float]]:
@@ -70,7 +91,7 @@ def _by_line(
     read.read()
     of_file = defaultdict(set)
     for test in seconds:
-        of_file[test.partition("::")[0]].add(test)
+        of_file[_file(test)].add(test)
     found: dict[str, dict[int, frozenset[str]]] = {}
     for path in read.measured_files():
         name = f"{package}/{path.partition(f'/{package}/')[2]}"  # in whatever tree it ran
@@ -85,7 +106,7 @@ def _by_line(
 def _tests(contexts: list[str], of_file: dict[str, set[str]]) -> Iterator[str]:
     for context in contexts:
         test, _, phase = context.rpartition("|")
-        file = test.partition("::")[0]
+        file = _file(test)
         if phase == "setup":
             yield from of_file[file]
         elif test in of_file[file]:
