@@ -97,6 +97,28 @@ def test_columns_of_a_torus_do_not_share_lines_with_its_rows():
     assert load("all_gather", 16, 16, V5E) == pytest.approx(15 / 16 / 0.5)
 
 
+@pytest.mark.parametrize(
+    ("operation", "group", "stride", "switch", "dragonfly"),
+    [
+        ("all_to_all", 64, 1, 4 * 32 / 64, 4 * 32 / 64),
+        ("all_to_all", 8, 32, 4 * 7 / 8, 4 * 7 / 8),
+        ("all_reduce", 64, 1, 2 * 63 / 64, 2 * 63 / 64),  # one copy of 32: the links decide
+        ("all_reduce", 8, 32, 2 * 4 * 7 / 8, 2 * 2 * 4 * 7 / 8),
+        ("all_gather", 8, 32, 4 * 7 / 8, 2 * 4 * 7 / 8),
+        ("reduce_scatter", 8, 16, 4 * (6 / 8) / 2, 2 * 4 * (6 / 8) / 2),
+        ("send_recv", 8, 32, 7 + 7 * (4 - 1), 7 + 7 * (8 - 1)),
+        ("send_recv", 8, 16, 7 + 3 * (4 / 2 - 1), 7 + 3 * (8 / 2 - 1)),
+        ("send_recv", 64, 1, 63, 63),  # 32 devices of a pod send one message: none waits
+        ("all_to_all", 32, 1, 31 / 32, 31 / 32),  # nobody leaves the pod
+    ],
+)
+def test_what_leaves_a_pod_shares_its_uplinks(operation, group, stride, switch, dragonfly):
+    """Pods of 32 behind a quarter of their links; a dragonfly sends all but uniform traffic on a
+    detour, at half of that."""
+    assert load(operation, group, stride, NARROW) == pytest.approx(switch)
+    assert load(operation, group, stride, DRAGONFLY) == pytest.approx(dragonfly)
+
+
 def test_narrow_uplinks_slow_an_exchange_more_than_a_sum():
     inside = [float(load(name, 32, 1, NARROW)) for name in ("all_to_all", "all_reduce")]
     assert inside == pytest.approx([31 / 32, 62 / 32])

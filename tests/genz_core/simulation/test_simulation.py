@@ -71,6 +71,17 @@ def test_one_request_is_its_prefill_and_its_decodes(model, system):
     assert run.queue_s[0] == 0.0 and run.seconds == pytest.approx(run.e2e_s[0])
 
 
+def test_first_tokens_that_come_later_move_what_follows_and_nothing_before(model, system):
+    run = served(model, system, Requests([1.0, 1.0], [1000, 500], [11, 1]))
+    later = run.with_first_tokens(1.5)
+    assert later.ttft_s == pytest.approx(1.5 * run.ttft_s)
+    assert later.queue_s == pytest.approx(1.5 * run.queue_s)
+    assert later.e2e_s - later.ttft_s == pytest.approx(run.e2e_s - run.ttft_s)
+    assert np.array_equal(later.arrival_s, run.arrival_s)
+    assert np.array_equal(later.tpot_s, run.tpot_s, equal_nan=True)
+    assert run.with_first_tokens(1.0) is run
+
+
 def test_a_request_of_one_token_ends_with_its_prefill(model, system):
     run = served(model, system, Requests([0.0], [1000], [1]))
     assert run.ttft_s[0] == run.e2e_s[0] and np.isnan(run.tpot_s[0])

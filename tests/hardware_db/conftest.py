@@ -1,0 +1,42 @@
+"""A package of operator tables as aiconfigurator-core lays them out, small, to read and fit on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+#: Columns that each table has beside its sizes and `latency` [ms].
+Rows = Mapping[str, Sequence[Any]]
+
+
+class MeasuredPackage:
+    """An installed package whose tables a test writes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data = folder / "aiconfigurator_core" / "systems" / "data"
+        self.data.mkdir(parents=True)
+        (folder / "aiconfigurator_core" / "__init__.py").touch()
+        facts = folder / "aiconfigurator_core-0.12.0.dist-info"
+        facts.mkdir()
+        (facts / "METADATA").write_text("Name: aiconfigurator-core\nVersion: 0.12.0\n")
+
+    def write(self, device: str, place: str, rows: Rows) -> None:
+        """Write a table.  place: room/backend/version/name."""
+        path = self.data / device / f"{place}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pd.DataFrame(rows).to_parquet(path)
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MeasuredPackage:
+    """The package, found before any other of its name."""
+    site = tmp_path / "site"
+    site.mkdir()
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.delitem(sys.modules, "aiconfigurator_core", raising=False)
+    return MeasuredPackage(site)
