@@ -241,6 +241,35 @@ def test_answers_of_one_token_need_no_decode_worker():
     )
 
 
+def test_the_way_of_the_cache_counts_once_and_only_for_answers_that_go_on():
+    """One user: 4,000 tokens of 131,072 bytes (32 layers of 8 heads) over 1 GB/s: 0.524 s."""
+    worker = pool(DENSE, "h100")
+
+    def request_s(link: float, osl: float) -> float:
+        apart = Disaggregation(worker, Transfer(link))
+        return 1.0 / closed_loop(apart, worker, 4000, osl, 1).requests_per_s
+
+    way = request_s(1e9, 200) - request_s(1e15, 200)
+    assert way == pytest.approx(4000 * 32 * 2 * 8 * 128 * 2 / 1e9, rel=0.01)
+    assert request_s(1e9, 1) == request_s(1e15, 1)
+
+
+@pytest.mark.parametrize(("shown_by", "shown"), [("decode", 1.0), ("prefill", 0.0)])
+def test_the_way_delays_the_token_of_the_worker_that_shows_it(shown_by, shown):
+    """The first one where the decode worker shows it, else those behind it."""
+    worker, osl = pool(DENSE, "h100"), 200
+    slow, fast = (
+        closed_loop(
+            Disaggregation(worker, Transfer(link, shown_by=shown_by)), worker, 4000, osl, 1
+        )
+        for link in (1e9, 1e15)
+    )
+    way = 4000 * 131072 / 1e9
+    assert slow.ttft_s - fast.ttft_s == pytest.approx(shown * way, abs=0.01 * way)
+    rest = (slow.tpot_s - fast.tpot_s) * (osl - 1)
+    assert rest == pytest.approx((1 - shown) * way, abs=0.01 * way)
+
+
 def test_more_users_never_lower_what_is_served():
     worker = pool(DENSE, "h100")
     apart = Disaggregation(worker, Transfer(50e9))
