@@ -259,9 +259,7 @@ def test_the_way_delays_the_token_of_the_worker_that_shows_it(shown_by, shown):
     """The first one where the decode worker shows it, else those behind it."""
     worker, osl = pool(DENSE, "h100"), 200
     slow, fast = (
-        closed_loop(
-            Disaggregation(worker, Transfer(link, shown_by=shown_by)), worker, 4000, osl, 1
-        )
+        closed_loop(Disaggregation(worker, Transfer(link, shown_by=shown_by)), worker, 4000, osl, 1)
         for link in (1e9, 1e15)
     )
     way = 4000 * 131072 / 1e9
