@@ -102,12 +102,13 @@ class Kernel:
 class Correction:
     """What neighbours say of a figure: logs to add to ln(predicted), [configs].
 
-    deviation: standard deviation of what remains, noise included.  weights: of each run's residual
-    in the correction, [configs, runs].
+    novelty: standard deviation of what remains, over that where no run is near, both with noise:
+    1 where nothing near was measured.  weights: of each run's residual in the correction,
+    [configs, runs].
     """
 
     log: Array
-    deviation: Array
+    novelty: Array
     weights: Array
 
 
@@ -170,9 +171,9 @@ class MeasuredRuns:
         near = kernel.covariance(shared, sizes, self.sizes) * np.isfinite(self.logs[figure])
         weights = near @ inverse
         left = kernel.variance - np.einsum("cr,cr->c", weights, near)
-        return Correction(
-            weights @ residuals, np.sqrt(np.maximum(left, 0.0) + kernel.noise**2), weights
-        )
+        noise, whole = kernel.noise**2, kernel.variance + kernel.noise**2
+        novelty = np.sqrt((np.maximum(left, 0.0) + noise) / whole)
+        return Correction(weights @ residuals, novelty, weights)
 
     @property
     def _numbered(self) -> Sequence[tuple[int, RunFacts]]:
@@ -217,4 +218,4 @@ class MeasuredRuns:
         return signal * np.outer(known, known), residuals
 
 
-_FIELDS = ("log", "deviation", "weights")
+_FIELDS = ("log", "novelty", "weights")

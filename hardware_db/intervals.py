@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
 import yaml
 
 from genz_core.engine import EngineProfile
 from genz_core.latency.profile import Fit, LatencyProfile
+from genz_core.types import Array, Num
 from hardware_db import profiles
 from hardware_db.engine_files import GENERIC
 from hardware_db.tables import table
@@ -23,6 +25,9 @@ from hardware_db.tables import table
 LEVEL = 0.8
 #: High end beyond which an interval says nothing; such a figure is not validated.
 WIDEST = 2.5
+#: Open requests up to which loads err alike, and the novelty of a load among measured ones (the
+#: median of configurations held out), of which the shipped ends are.
+CROWD, USUAL_NOVELTY = 64.0, 0.25
 #: {`EngineProfile.measured_on`: kind of the held-out points that an interval rests on}.
 _UNDER_LOAD = ("ttft_s", "tpot_s", "e2e_s")
 _OF_LOAD = {"recipe": "recipe", "own": "few", "own_few": "none", "device": "none", "": "none"}
@@ -37,30 +42,58 @@ class Interval:
     """An 80 % interval as factors of the prediction, and the held-out points behind it.
 
     It contains the prediction: where most points lay on one side, it is widened to the other.
+    low, high: numbers, or arrays of them, NaN where the interval would say nothing.
+    novelty, crowd: powers by which its logarithms grow, see `stretch`.
     """
 
-    low: float
-    high: float
+    low: Num
+    high: Num
     points: int
+    novelty: float = 0.0
+    crowd: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "low", min(self.low, 1.0))
-        object.__setattr__(self, "high", max(self.high, 1.0))
+        object.__setattr__(self, "low", np.minimum(self.low, 1.0))
+        object.__setattr__(self, "high", np.maximum(self.high, 1.0))
+
+    def at(self, novelty: Array, users: Array) -> Interval | None:
+        """The interval of each load, None where it says nothing of any; arguments: `stretch`."""
+        factor = stretch(novelty, users, self.novelty, self.crowd)
+        low, high = (np.exp(np.log(end) * factor) for end in (self.low, self.high))
+        told = high <= WIDEST
+        if not np.any(told):
+            return None
+        return Interval(np.where(told, low, np.nan), np.where(told, high, np.nan), self.points)
 
 
-def load_interval(metric: str, tier: str, engine: EngineProfile) -> Interval | None:
+def stretch(novelty: Array, users: Array, near: float, crowd: float) -> Array:
+    """How many times as wide as of a load of usual novelty an interval's logarithms are, [loads].
+
+    novelty: standard deviation of what measured runs leave open, over that where there is none.
+    users: open requests; beyond `CROWD` of them queues and a full cache make each run its own.
+    near, crowd: powers of both.
+    """
+    crowded = np.maximum(np.asarray(users, dtype=float) / CROWD, 1.0)
+    usual = np.asarray(novelty, dtype=float) / USUAL_NOVELTY
+    return np.asarray(usual**near * crowded**crowd)
+
+
+def load_interval(
+    metric: str, tier: str, engine: EngineProfile, novelty: Array | None = None, users: Num = 1.0
+) -> Interval | None:
     """The interval of a step's or a request's figure.
 
     None where too few points were measured, or where they lie so far off that it tells nothing.
 
-    Where the held-out points of the engine are too few those of all measured engines are pooled;
-    an engine without any measurement has the interval of the generic one.
+    The held-out points of an engine count beside those of others, the less the more it has of its
+    own; an engine without any measurement has the interval of the generic one.
 
     Args:
         metric: "prefill", "decode", "e2e" (static batches), "ttft_s", "tpot_s", "e2e_s" (serving).
         tier: of the latency profile ("measured", "sibling", "default").
         engine: with the measurements of the system applied (`genz_core.deploy`); `measured_on`
             decides which held-out points count, and whether its release was among them.
+        novelty, users: of loads, see `stretch`; default: a load of usual novelty.
     """
     points = (_OF_LOAD if metric in _UNDER_LOAD else _OF_BATCH)[engine.measured_on]
     if engine.unmeasured:
@@ -70,7 +103,11 @@ def load_interval(metric: str, tier: str, engine: EngineProfile) -> Interval | N
     stand_in = _POOLED if engine.name in measured else GENERIC
     rows = (intervals.get((metric, tier, points, name)) for name in (engine.name, stand_in))
     found = next(filter(None, rows), None)
-    return found if found and found.high <= WIDEST else None
+    if found is None:
+        return None
+    if novelty is None:
+        return found if found.high <= WIDEST else None
+    return found.at(novelty, np.asarray(users, dtype=float))
 
 
 def load_operator_interval(operator: str, fit: Fit, engine: str) -> Interval | None:
@@ -123,7 +160,11 @@ def _table() -> Mapping[tuple[str, str, str, str], Interval]:
     """{(metric, tier, kind of held-out points, engine): interval} of steps and requests."""
     return {
         (row["metric"], row["tier"], row["known"], row["engine"]): Interval(
-            float(row["low"]), float(row["high"]), int(row["points"])
+            float(row["low"]),
+            float(row["high"]),
+            int(row["points"]),
+            float(row["novelty"]),
+            float(row["crowd"]),
         )
         for row in table("engines", "intervals")
     }

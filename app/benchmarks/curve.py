@@ -112,7 +112,7 @@ def curve(group: Group, level: float) -> Curve:
     prediction = first.prediction
     resolved = prediction.resolved if prediction else first.deployment.priced()
     result = serve_load(resolved, _mean_load(group.points), loads)
-    known = intervals.of_load(resolved.system, resolved.engine, resolved.model)
+    known = intervals.of_load(resolved.system, resolved.engine, resolved.model, result.novelty)
     bounds = intervals.bounds_of_load(result)
     columns: dict[str, list[Any]] = {
         "load": loads.tolist(), "status": [str(s) for s in result.status],
@@ -120,8 +120,11 @@ def curve(group: Group, level: float) -> Curve:
     for name, (_, source) in FIGURES.items():
         widened = at_level(known[source], level)
         least = np.broadcast_to(bounds[source], loads.shape)
-        pairs = zip(getattr(result, source), least, strict=True)
-        rows = [intervals.Latency.of(float(v), widened, float(b)) for v, b in pairs]
+        pairs = enumerate(zip(getattr(result, source), least, strict=True))
+        rows = [
+            intervals.Latency.of(float(v), intervals.single(widened, at), float(b))
+            for at, (v, b) in pairs
+        ]
         columns |= _columns(name, [(r.seconds, r.low_s, r.high_s) for r in rows])
         columns[f"{name}_bound"] = least.tolist()
     return Curve(group.kind, columns | dict(_rates(columns, result, loads, group.kind)))

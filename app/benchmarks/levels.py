@@ -7,8 +7,9 @@ so a level of 99 % and more is a rule of thumb and no coverage that was counted.
 
 from __future__ import annotations
 
-import math
 from statistics import NormalDist
+
+import numpy as np
 
 from genz_core.errors import InvalidValue
 from hardware_db.intervals import LEVEL, Interval
@@ -34,10 +35,10 @@ def at_level(interval: Interval | None, level: float) -> Interval | None:
     """
     if interval is None or level == LEVEL:
         return interval
-    low, high = math.log(interval.low), math.log(interval.high)
+    low, high = np.log(interval.low), np.log(interval.high)
     centre, half = (low + high) / 2.0, (high - low) / 2.0
     half *= quantile(level) / quantile(LEVEL)
-    return Interval(math.exp(centre - half), math.exp(centre + half), interval.points)
+    return Interval(np.exp(centre - half), np.exp(centre + half), interval.points)
 
 
 def quantile(level: float) -> float:

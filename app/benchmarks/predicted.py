@@ -82,12 +82,13 @@ def served(resolved: Resolved, load: Load, level: float) -> Prediction:
     status = str(result.status[0])
     if status != "ok":
         raise InvalidValue(f"this load cannot be served: {result.messages.get(0, status)}")
-    known = intervals.of_load(resolved.system, resolved.engine, resolved.model)
+    known = intervals.of_load(resolved.system, resolved.engine, resolved.model, result.novelty)
     bounds = intervals.bounds_of_load(result)
     figures: dict[str, Predicted] = {}
     for name, source in _FROM.items():
         value, bound = _at(getattr(result, source)), _at(bounds[source])
-        latency = intervals.Latency.of(value, at_level(known[source], level), bound)
+        widened = at_level(intervals.single(known[source]), level)
+        latency = intervals.Latency.of(value, widened, bound)
         figures[name] = Predicted(value, latency.low_s, latency.high_s, bound)
     figures["e2e_mean_s"] = _e2e(figures, _at(result.osl))
     figures |= _rates(result, load, figures["e2e_mean_s"])

@@ -21,6 +21,7 @@ from app.scenario.intervals import ends
 from app.scenario.served_rows import serve_resolved
 from genz_core.errors import RidgelineError
 from genz_core.types import Array, Parallelism
+from hardware_db.intervals import Interval
 
 #: Open requests of a replica: half an octave apart.
 _USERS: Array = np.unique(np.round(np.exp2(np.arange(0, 12.5, 0.5))))
@@ -128,6 +129,7 @@ def _priced(asked: Asked, family: Family, degrees: Array, users: Array) -> dict[
         length_ratio=asked.length_ratio, concurrency=users,
     )  # fmt: skip
     rate = served.output_tokens_per_s / served.osl
+    known = family.intervals(served.novelty)
     devices = degrees[0] * degrees[1] * degrees[2]
     columns = {
         **named,
@@ -138,15 +140,15 @@ def _priced(asked: Asked, family: Family, degrees: Array, users: Array) -> dict[
             served.ttft_s, served.ttft_median_s, served.prefill_s, served.tpot_s, demand
         ),
         **economy_columns([(family.system, devices)], rate, demand),
-        **_ends(family, "ttft_s", served.ttft_s, served.bound_prefill_s),
-        **_ends(family, "tpot_s", served.tpot_s, served.bound_decode_step_s),
+        **_ends(known["ttft_s"], "ttft_s", served.ttft_s, served.bound_prefill_s),
+        **_ends(known["tpot_s"], "tpot_s", served.tpot_s, served.bound_decode_step_s),
     }
     return {name: np.broadcast_to(column, users.shape) for name, column in columns.items()}
 
 
-def _ends(family: Family, name: str, values: Array, bound: Array) -> dict[str, Array]:
+def _ends(interval: Interval | None, name: str, values: Array, bound: Array) -> dict[str, Array]:
     """The ends of a latency's interval, NaN where not validated."""
-    interval, (low, high) = family.intervals[name], ends(name)
+    low, high = ends(name)
     if interval is None:
         return {low: np.full_like(values, np.nan), high: np.full_like(values, np.nan)}
     return {low: np.maximum(values * interval.low, bound), high: values * interval.high}

@@ -120,10 +120,11 @@ class EngineFit:
         )
         return self.design.limited(self.at + step)
 
-    def priced(self, kept: Mask) -> Array:
+    def priced(self, kept: Mask) -> tuple[Array, Array]:
         """Logs with constants fitted on the kept targets and corrected by their runs, [targets].
 
-        Where some are left out, those of other models than theirs are NaN.
+        And their novelty among these runs.  Where some are left out, logs of other models than
+        theirs are NaN.
         """
         if kept.all():
             return corrected(self.data, self.logs, kept)

@@ -7,6 +7,9 @@ What was known when a figure was predicted decides which held-out points its int
     few      they were calibrated with three runs of the user's
     device   static batches: the engine was measured on the device, with other models
     none     nothing of it
+
+Under load the interval of each figure is stretched by how far the load lies from measured runs and
+by how crowded it is (`hardware_db.intervals.stretch`).
 """
 
 from __future__ import annotations
@@ -17,18 +20,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.stats import norm, t
 
 from app.engine_fit.splits import REQUEST, SPLITS, Residuals
 from app.engine_fit.targets import Target
 from genz_core.engine_calibration import SCALES, SPREAD
 from genz_core.types import Array
 from hardware_db.engine_files import GENERIC
-from hardware_db.intervals import LEVEL, WIDEST
+from hardware_db.intervals import LEVEL, WIDEST, stretch
 
 #: Splits beside those of `splits.SPLITS`.
 OWN, AS_GENERIC = "three runs of the user's", "the generic engine"
 _LEAST_POINTS = 10
 _LEAST_LABELS = 3  # of devices or models, of which one says nothing of the next
+#: Points that those of other engines at the tier, and those of other tiers, count as at most beside
+#: the points of a cell.
+_OF_TIER, _OF_REST = 40.0, 80.0
 _MANY = 100.0  # residuals worth counting from which on the shortest interval is looked for
 _STARTS = 201
 _FOLDS = 5
@@ -43,43 +51,82 @@ _KNOWN: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("device", ("configurations held out",), _BATCH),
     ("none", ("one GPU left out",), _BATCH),
 )
+#: States in which measured runs lie near some loads and far from others.
+_AMONG_RUNS = ("recipe", "release")
 _TIERS = ("measured", "sibling", "default")
+_POWERS = ((0.0, 1.5), (0.0, 1.0))  # limits of those of novelty and crowd
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOutResidual:
     """ln(measured / predicted) of a held-out target.
 
-    left_out: the label of the targets that were left out of the fit with it.
+    left_out: the label of the targets that were left out of the fit with it.  novelty: among the
+    runs that were not.
     """
 
     target: Target
     log: float
     left_out: str
+    novelty: float = 1.0
+
+    @property
+    def users(self) -> float:
+        """Requests that are open, 1 for a batch point."""
+        return float(self.target.facts["users"])
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The held-out points of a metric in a state of knowledge, and powers of their stretch."""
+
+    metric: str
+    known: str
+    samples: tuple[HeldOutResidual, ...]
+    powers: tuple[float, float]
+
+    @property
+    def tiers(self) -> list[str]:
+        """Tiers that have points."""
+        found = {sample.target.facts["tier"] for sample in self.samples}
+        return [tier for tier in _TIERS if tier in found]
 
 
 def interval_table(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
     """Quantiles of measured / predicted, by metric, tier, what was known, and engine.
 
     engine "*" pools all engines that were measured; "generic", which was fitted to none, stands for
-    the others.  A cell of fewer than ten points, or of one or two labels, has no row.
+    the others.  A cell of fewer than ten points, or of one or two labels, has no row.  novelty,
+    crowd: powers of the stretch; low and high are those of a load of usual novelty.
 
     residuals: by split, those of `splits.SPLITS`, `OWN` and `AS_GENERIC`.
     """
     rows = []
-    for metric, tier, known, samples in _cells(residuals):
-        engines: dict[str, list[HeldOutResidual]] = defaultdict(list)
-        for sample in samples:
-            engines[sample.target.facts["engine"]].append(sample)
-            engines["*"].append(sample)
-        if known == "none":
-            generic = _samples(residuals[AS_GENERIC], AS_GENERIC, metric)
-            engines[GENERIC] = [s for s in generic if s.target.facts["tier"] == tier]
-        for engine, drawn in sorted(engines.items()):
-            if _enough(drawn):
-                names = {"metric": metric, "tier": tier, "known": known, "engine": engine}
-                low, high = (round(end, 4) for end in _interval(drawn))
-                rows.append({**names, "low": low, "high": high, "points": len(drawn)})
+    for kind in _kinds(residuals):
+        engines = {engine: kind.samples for engine in ("*", *_names(kind.samples))}
+        if kind.known == "none":
+            generic = _samples(residuals[AS_GENERIC], AS_GENERIC, kind.metric)
+            engines[GENERIC] = tuple(generic)
+        for tier in kind.tiers:
+            for engine, samples in sorted(engines.items()):
+                found = _cell(samples, tier, engine, kind.powers)
+                if found is None:
+                    continue
+                low, high = (round(end, 4) for end in found.ends)
+                near, crowd = kind.powers
+                rows.append(
+                    {
+                        "metric": kind.metric,
+                        "tier": tier,
+                        "known": kind.known,
+                        "engine": engine,
+                        "low": low,
+                        "high": high,
+                        "novelty": near,
+                        "crowd": crowd,
+                        "points": found.points,
+                    }
+                )
     return rows
 
 
@@ -87,52 +134,128 @@ def coverage_table(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
     """Share of points inside intervals drawn from the residuals of other points.
 
     "refused" counts the points without one: too few others, or an interval wider than `WIDEST`.
+    "most novel third %" is the coverage of the third of them that lies farthest from measured runs.
 
     Points that were left out together stay in one fold, so neither the constants nor the interval
-    of a point rest on it.  residuals: as `interval_table`.
+    of a point rest on it; the powers of the stretch, two numbers a kind, rest on all.
+    residuals: as `interval_table`.
     """
     rows = []
-    for metric, tier, known, samples in _cells(residuals):
-        stated = [(s, ends) for s, ends in _judged(samples) if ends is not None]
-        judged = [(s, ends) for s, ends in stated if ends[1] <= WIDEST]
-        if not judged:
-            continue
-        inside = [low <= np.exp(s.log) <= high for s, (low, high) in judged]
-        width = [(high - low) / 2.0 for _, (low, high) in judged]
-        errors = [abs(np.expm1(-s.log)) for s, _ in judged]
-        rows.append(
-            {
-                "metric": metric,
-                "tier": tier,
-                "known": known,
-                "points": len(judged),
-                "refused": len(samples) - len(judged),
-                "coverage %": round(100 * float(np.mean(inside)), 1),
-                "median half-width %": round(100 * float(np.median(width)), 1),
-                "median error %": round(100 * float(np.median(errors)), 1),
-            }
-        )
+    for kind in _kinds(residuals):
+        stated = list(_judged(kind))
+        for tier in kind.tiers:
+            of_tier = [pair for pair in stated if pair[0].target.facts["tier"] == tier]
+            judged = [(s, ends) for s, ends in of_tier if ends is not None and ends[1] <= WIDEST]
+            if not judged:
+                continue
+            inside = np.array([low <= np.exp(s.log) <= high for s, (low, high) in judged])
+            width = [(high - low) / 2.0 for _, (low, high) in judged]
+            errors = [abs(np.expm1(-s.log)) for s, _ in judged]
+            novel = np.argsort([s.novelty for s, _ in judged], kind="stable")[-len(judged) // 3 :]
+            among = kind.known in _AMONG_RUNS
+            rows.append(
+                {
+                    "metric": kind.metric,
+                    "tier": tier,
+                    "known": kind.known,
+                    "points": len(judged),
+                    "refused": len(of_tier) - len(judged),
+                    "coverage %": _percent(np.mean(inside)),
+                    "most novel third %": _percent(np.mean(inside[novel])) if among else "",
+                    "median half-width %": _percent(np.median(width)),
+                    "median error %": _percent(np.median(errors)),
+                }
+            )
     return rows
 
 
-def _cells(
-    residuals: Mapping[str, Residuals],
-) -> Iterator[tuple[str, str, str, list[HeldOutResidual]]]:
-    """Metric, tier, state of knowledge and held-out points of each cell that has some."""
+def _percent(share: Any) -> float:
+    return round(100.0 * float(share), 1)
+
+
+def _kinds(residuals: Mapping[str, Residuals]) -> Iterator[Kind]:
+    """The held-out points of each metric and state of knowledge that has some."""
     for known, splits, metrics in _KNOWN:
         for metric in metrics:
-            samples = [s for split in splits for s in _samples(residuals[split], split, metric)]
-            for tier in _TIERS:
-                of_tier = [sample for sample in samples if sample.target.facts["tier"] == tier]
-                if of_tier:
-                    yield metric, tier, known, of_tier
+            samples = tuple(
+                s for split in splits for s in _samples(residuals[split], split, metric)
+            )
+            if samples:
+                loaded = metric in _LOAD
+                powers = _powers(samples, known in _AMONG_RUNS) if loaded else (0.0, 0.0)
+                yield Kind(metric, known, samples, powers)
 
 
 def _samples(residuals: Residuals, split: str, metric: str) -> Iterator[HeldOutResidual]:
     by = SPLITS.get(split, "model")
-    for target, log in zip(residuals.targets, residuals.logs, strict=True):
+    columns = (residuals.targets, residuals.logs, residuals.novelty)
+    for target, log, novelty in zip(*columns, strict=True):
         if target.metric == metric and np.isfinite(log):
-            yield HeldOutResidual(target, -float(log), target.facts[by])
+            yield HeldOutResidual(target, -float(log), target.facts[by], float(novelty))
+
+
+def _names(samples: Sequence[HeldOutResidual]) -> list[str]:
+    return sorted({sample.target.facts["engine"] for sample in samples})
+
+
+# ------------------------------------------------------------------------------- the stretch
+
+
+def _powers(samples: Sequence[HeldOutResidual], among_runs: bool) -> tuple[float, float]:
+    """Powers of novelty and crowd under which the residuals of the engines are likeliest.
+
+    Residuals are taken as Laplace's around the median of their engine, of a scale that is the
+    engine's times the stretch.  among_runs: whether novelty may count.
+    """
+    logs, novelty, users = (
+        np.array([getattr(s, name) for s in samples]) for name in ("log", "novelty", "users")
+    )
+    engines = np.array([s.target.facts["engine"] for s in samples])
+    groups = [engines == engine for engine in np.unique(engines)]
+    off = np.empty_like(logs)
+    for group in groups:
+        off[group] = np.abs(logs[group] - np.median(logs[group]))
+
+    def unlikely(powers: Array) -> float:
+        wide = stretch(novelty, users, *powers)
+        scales = sum(group.sum() * np.log(np.mean(off[group] / wide[group])) for group in groups)
+        return float(np.log(wide).sum() + scales)
+
+    limits = _POWERS if among_runs else ((0.0, 0.0), _POWERS[1])
+    found = minimize(unlikely, np.array([low for low, _ in limits]), bounds=limits)
+    near, crowd = (round(float(power), 2) for power in found.x)
+    return near, crowd
+
+
+# ------------------------------------------------------------------------------- a cell
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """An interval at usual novelty as factors of the prediction; points: of the cell itself."""
+
+    ends: tuple[float, float]
+    points: int
+
+
+def _cell(
+    samples: Sequence[HeldOutResidual], tier: str, engine: str, powers: tuple[float, float]
+) -> Cell | None:
+    """The interval of an engine at a tier, "*" for any; None where its own points are too few.
+
+    The points of other engines and tiers count beside its own, all together as so many at most:
+    a thin cell says little of itself.
+    """
+    at_tier = np.array([s.target.facts["tier"] == tier for s in samples])
+    of_engine = np.array([s.target.facts["engine"] == engine for s in samples])
+    own = at_tier & (of_engine | (engine == "*"))
+    if not _enough([samples[int(at)] for at in np.flatnonzero(own)]):
+        return None
+    weights = np.where(own, 1.0, 0.0)
+    for others, most in ((at_tier & ~own, _OF_TIER), (~at_tier, _OF_REST)):
+        if others.any():
+            weights[others] = min(1.0, most / others.sum())
+    return Cell(_interval(samples, weights, powers), int(own.sum()))
 
 
 def _enough(samples: Sequence[HeldOutResidual]) -> bool:
@@ -141,22 +264,35 @@ def _enough(samples: Sequence[HeldOutResidual]) -> bool:
     return len(samples) >= _LEAST_POINTS and len(labels) >= _LEAST_LABELS
 
 
-def _interval(samples: Sequence[HeldOutResidual]) -> tuple[float, float]:
-    """Low and high end as factors of the prediction, around 1.
+def _interval(
+    samples: Sequence[HeldOutResidual], weights: Array, powers: tuple[float, float]
+) -> tuple[float, float]:
+    """Low and high end as factors of the prediction at usual novelty, around 1.
 
-    Quantiles of n residuals hold a new one less often than they say: the level is raised by
-    (n + 1) / n, as conformal prediction does (Vovk et al., 2005), n the number of independent
-    residuals.  Where they are many the shortest interval of that level is taken, which leaves out
-    more of the longer tail; where they are few, looking for it would cost coverage.
+    Quantiles of n residuals hold a new one less often than they say: they are drawn apart as
+    Student's t is wider than the normal, t(n - 1) sqrt(1 + 1 / n) / z, n the number of independent
+    residuals (a prediction interval; Hahn and Meeker, Statistical Intervals, 1991, 4.7).  Where
+    they are many the shortest interval of the level is taken, which leaves out more of the longer
+    tail; where they are few, looking for it would cost coverage.
     """
-    logs = np.array([sample.log for sample in samples])
-    count = _independent(logs, [sample.left_out for sample in samples])
-    upper = min(1.0, (1.0 + LEVEL) / 2.0 * (count + 1.0) / count)
-    level = 2.0 * upper - 1.0
-    below = np.linspace(0.0, 1.0 - level, _STARTS) if count >= _MANY else np.array([1.0 - upper])
-    lows, highs = np.exp(np.quantile(logs, [below, below + level]))
+    users, novelty = (np.array([getattr(s, n) for s in samples]) for n in ("users", "novelty"))
+    logs = np.array([s.log for s in samples]) / stretch(novelty, users, *powers)
+    count = max(_independent(logs, [s.left_out for s in samples]), 2.0)
+    tail = (1.0 - LEVEL) / 2.0
+    below = np.linspace(0.0, 1.0 - LEVEL, _STARTS) if count >= _MANY else np.array([tail])
+    lows, highs = (_quantiles(logs, weights, at) for at in (below, below + LEVEL))
     shortest = int(np.argmin(highs - lows))
-    return min(float(lows[shortest]), 1.0), max(float(highs[shortest]), 1.0)
+    low, high = lows[shortest], highs[shortest]
+    wider = t.ppf(1.0 - tail, count - 1.0) * np.sqrt(1.0 + 1.0 / count) / norm.ppf(1.0 - tail)
+    centre, half = (low + high) / 2.0, (high - low) / 2.0 * wider
+    return float(np.exp(min(centre - half, 0.0))), float(np.exp(max(centre + half, 0.0)))
+
+
+def _quantiles(values: Array, weights: Array, at: Array) -> Array:
+    """Quantiles of weighted values, each in the middle of its weight."""
+    order = np.argsort(values)
+    middles = np.cumsum(weights[order]) - weights[order] / 2.0
+    return np.asarray(np.interp(at, middles / weights.sum(), values[order]))
 
 
 def _independent(logs: Array, labels: Sequence[str]) -> float:
@@ -181,23 +317,23 @@ def _independent(logs: Array, labels: Sequence[str]) -> float:
     return logs.size / (1.0 + (logs.size / len(sizes) - 1.0) * share)
 
 
-def _judged(
-    samples: Sequence[HeldOutResidual],
-) -> Iterator[tuple[HeldOutResidual, tuple[float, float] | None]]:
+def _judged(kind: Kind) -> Iterator[tuple[HeldOutResidual, tuple[float, float] | None]]:
     """Each point with the interval of the other folds, None where they have too few points."""
+    samples = kind.samples
     folds = _folds([sample.left_out for sample in samples])
-    engines = np.array([sample.target.facts["engine"] for sample in samples])
-    cells: dict[tuple[int, str], tuple[float, float] | None] = {}
-    for sample, fold, engine in zip(samples, folds, engines, strict=True):
-        if (fold, engine) not in cells:
-            others = folds != fold
-            own, pooled = (
-                [samples[int(at)] for at in np.flatnonzero(chosen)]
-                for chosen in (others & (engines == engine), others)
-            )
-            drawn = own if _enough(own) else pooled
-            cells[fold, engine] = _interval(drawn) if _enough(drawn) else None
-        yield sample, cells[fold, engine]
+    cells: dict[tuple[int, str, str], Cell | None] = {}
+    for sample, fold in zip(samples, folds, strict=True):
+        tier, engine = (sample.target.facts[name] for name in ("tier", "engine"))
+        if (fold, tier, engine) not in cells:
+            others = [samples[at] for at in np.flatnonzero(folds != fold)]
+            own, pooled = (_cell(others, tier, name, kind.powers) for name in (engine, "*"))
+            cells[fold, tier, engine] = own or pooled
+        cell = cells[fold, tier, engine]
+        if cell is None:
+            yield sample, None
+            continue
+        wide = float(stretch(np.array(sample.novelty), np.array(sample.users), *kind.powers))
+        yield sample, (cell.ends[0] ** wide, cell.ends[1] ** wide)
 
 
 def _folds(labels: Sequence[str]) -> Array:

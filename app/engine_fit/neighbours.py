@@ -26,12 +26,13 @@ _STEPS = 40  # of the search, twice
 _FIGURES = tuple(SCALES)
 
 
-def corrected(data: EngineFitData, logs: Array, kept: Mask) -> Array:
+def corrected(data: EngineFitData, logs: Array, kept: Mask) -> tuple[Array, Array]:
     """ln(predicted / measured) with the correction by the kept runs of their model, [targets].
 
-    Where all are kept, each run is among its own neighbours.
+    And the novelty of each target among these runs, 1 where there are none.  Where all are kept,
+    each run is among its own neighbours.
     """
-    after = logs.copy()
+    after, novelty = logs.copy(), np.ones_like(logs)
     for runs, rows in by_model(data, logs):
         for figure in _FIGURES:
             at = np.array([rows[name].get(figure, -1) for name in runs.names])
@@ -41,10 +42,11 @@ def corrected(data: EngineFitData, logs: Array, kept: Mask) -> Array:
                 continue
             neighbours = runs.picked(known)
             for place in np.flatnonzero(here & (~kept[at] | kept.all())):
-                after[at[place]] += neighbours.correction(
-                    figure, runs.facts[place], np.exp(runs.sizes[place : place + 1])
-                ).log[0]
-    return after
+                sizes = np.exp(runs.sizes[place : place + 1])
+                found = neighbours.correction(figure, runs.facts[place], sizes)
+                after[at[place]] += found.log[0]
+                novelty[at[place]] = found.novelty[0]
+    return after, novelty
 
 
 def by_model(

@@ -38,10 +38,14 @@ _LEAST_RUNS = 8  # that a recipe needs for some to be drawn and others to be jud
 
 @dataclass(frozen=True, slots=True)
 class Residuals:
-    """Targets of all engines with their ln(predicted / measured), [targets]."""
+    """Targets of all engines with their ln(predicted / measured), [targets].
+
+    novelty: among the runs that corrected them, 1 where none did; [targets].
+    """
 
     targets: list[Target]
     logs: Array
+    novelty: Array
 
     def of_metric(self, metric: str, subset: str = "") -> Array:
         """The logs of one metric, of all rows or of a subset of `SUBSETS`."""
@@ -71,16 +75,18 @@ def left_out(fitted: Sequence[EngineFit], by: str) -> Residuals:
     Points of which that fact is not known are not judged.
     """
 
-    def priced(engine_fit: EngineFit) -> Array:
+    def priced(engine_fit: EngineFit) -> tuple[Array, Array]:
         logs = np.full(len(engine_fit.data.targets), np.nan)
+        novelty = np.ones_like(logs)
         for mask in _folds(engine_fit.data.targets, by):
-            logs[mask] = engine_fit.priced(~mask)[mask]
-        return logs
+            found, far = engine_fit.priced(~mask)
+            logs[mask], novelty[mask] = found[mask], far[mask]
+        return logs, novelty
 
     residuals = _gather(fitted, priced)
     known = np.array([target.facts[by] != "" for target in residuals.targets])
     targets = [target for target, judged in zip(residuals.targets, known, strict=True) if judged]
-    return Residuals(targets, residuals.logs[known])
+    return Residuals(targets, residuals.logs[known], residuals.novelty[known])
 
 
 def as_generic(fitted: Sequence[EngineFit]) -> Residuals:
@@ -89,20 +95,30 @@ def as_generic(fitted: Sequence[EngineFit]) -> Residuals:
     It stands for all engines without measurements.
     """
     engine = hardware_db.load_engine(GENERIC)
-    residuals = _gather(fitted, lambda engine_fit: engine_fit.data.logs_of(engine))
+
+    def priced(engine_fit: EngineFit) -> tuple[Array, Array]:
+        logs = engine_fit.data.logs_of(engine)
+        return logs, np.ones_like(logs)
+
+    residuals = _gather(fitted, priced)
     pairs = zip(residuals.targets, residuals.logs, strict=True)
     today = [(target, log) for target, log in pairs if not target.facts["era"]]
     targets = [replace(t, facts={**t.facts, "engine": GENERIC}) for t, _ in today]
-    return Residuals(targets, np.array([log for _, log in today]))
+    return Residuals(targets, np.array([log for _, log in today]), np.ones(len(today)))
 
 
 def with_requests(residuals: Residuals) -> Residuals:
-    """The residuals, and those of the whole requests that follow from a run's TTFT and TPOT."""
+    """The residuals, and those of the whole requests that follow from a run's TTFT and TPOT.
+
+    A request is mostly TPOT: its novelty is that of this.
+    """
     targets, logs = list(residuals.targets), residuals.logs.tolist()
+    novelty = residuals.novelty.tolist()
     pairs = zip(residuals.targets, residuals.targets[1:], logs, logs[1:], strict=False)
-    for one, other, one_log, other_log in pairs:
+    for at, (one, other, one_log, other_log) in enumerate(pairs):
         if one.run != other.run or {one.metric, other.metric} != set(SCALES):
             continue
+        novelty.append(novelty[at if one.metric == "tpot_s" else at + 1])
         parts = {one.metric: (one.measured_s, one_log), other.metric: (other.measured_s, other_log)}
         gaps = float(one.facts["output"]) - 1.0
         (first, first_log), (gap, gap_log) = parts["ttft_s"], parts["tpot_s"]
@@ -110,12 +126,15 @@ def with_requests(residuals: Residuals) -> Residuals:
         predicted = first * np.exp(first_log) + gaps * gap * np.exp(gap_log)
         targets.append(replace(one, metric=REQUEST, measured_s=measured))
         logs.append(float(np.log(predicted / measured)))
-    return Residuals(targets, np.array(logs))
+    return Residuals(targets, np.array(logs), np.array(novelty))
 
 
-def _gather(fitted: Sequence[EngineFit], priced: Callable[[EngineFit], Array]) -> Residuals:
+def _gather(
+    fitted: Sequence[EngineFit], priced: Callable[[EngineFit], tuple[Array, Array]]
+) -> Residuals:
     targets = [target for engine_fit in fitted for target in engine_fit.data.targets]
-    return Residuals(targets, np.concatenate([priced(engine_fit) for engine_fit in fitted]))
+    logs, novelty = zip(*(priced(engine_fit) for engine_fit in fitted), strict=True)
+    return Residuals(targets, np.concatenate(logs), np.concatenate(novelty))
 
 
 def _folds(targets: Sequence[Target], by: str) -> Iterator[Mask]:
@@ -186,7 +205,8 @@ def with_own_runs(fitted: Sequence[EngineFit], count: int) -> Residuals:
                     judged = [engine_fit.data.targets[at] for at in rest.ravel()]
                     logs.append(_calibrated(engine_fit.data, engine, own.ravel(), judged))
                     targets += judged
-    return Residuals(targets, np.concatenate(logs))
+    joined = np.concatenate(logs)
+    return Residuals(targets, joined, np.ones_like(joined))
 
 
 def _calibrated(

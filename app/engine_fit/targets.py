@@ -33,9 +33,8 @@ class Target:
     facts: model, system, configuration, set ("serving" or "published"), engine, recipe (the key
     of `hardware_db.recipes.load_recipe`, joined by "|"), era and release of the engine, tier of
     the latency profile, named (the model), load ("low" for one to four users, else "high", "" where
-    nobody is served), output (mean tokens of a served request), possible ("no" where a figure of
-    its row lies below the bound of the load
-    that it states).
+    nobody is served), users (requests that are open), output (mean tokens of a served request),
+    possible ("no" where a figure of its row lies below the bound of the load that it states).
     """
 
     row: int
@@ -188,12 +187,14 @@ def _facts(row: Mapping[str, str]) -> dict[str, str]:
         return {
             "set": "published",
             "load": "",
+            "users": "1",
             "model": model,
             "configuration": f"{row['source']}|{system}|{model}",
         }
     split = "/".join(row.get(k, "") for k in ("tp", "pp", "dp", "ep", "moe_tp", "isl", "osl"))
     return {
         "set": "serving",
+        "users": row["concurrency"],
         "output": str(float(row["osl"]) * (1.0 + float(row.get("length_ratio") or 1.0)) / 2.0),
         "load": "low" if float(row["concurrency"]) <= _LOW else "high",
         "model": model,

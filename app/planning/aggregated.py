@@ -20,7 +20,7 @@ from app.planning.families import Family
 from app.planning.space import Space, batch_limits, replicated, shapes
 from app.scenario.served_rows import serve_resolved
 from genz_core.deployment import deploy
-from genz_core.serving import ServingEstimate
+from genz_core.serving import Novelty, ServingEstimate
 from genz_core.serving.room import sequences_that_fit
 from genz_core.types import Array, Mask, Parallelism, Workload
 
@@ -107,6 +107,7 @@ class _Served:
     bound_prefill_s: Array
     bound_decode_step_s: Array
     offloaded: Array
+    novelty: Novelty
     status: Any
     usable_bytes: float
     messages: Mapping[int, str]
@@ -118,11 +119,12 @@ class _Served:
         arrays = {
             name: np.broadcast_to(getattr(served, name), size)[rows]
             for name in cls.__slots__
-            if name not in ("usable_bytes", "messages")
+            if name not in ("usable_bytes", "messages", "novelty")
         }
+        far = Novelty(*(getattr(served.novelty, name)[rows] for name in Novelty.__slots__))
         said = {at: served.messages[int(row)] for at, row in enumerate(rows)
                 if int(row) in served.messages}  # fmt: skip
-        return cls(**arrays, usable_bytes=served.memory.usable_bytes, messages=said)
+        return cls(**arrays, novelty=far, usable_bytes=served.memory.usable_bytes, messages=said)
 
 
 def _columns(
@@ -151,6 +153,9 @@ def _columns(
         "offloaded_bytes": served.offloaded,
         "bound_ttft_s": served.bound_prefill_s,
         "bound_tpot_s": served.bound_decode_step_s,
+        "ttft_novelty": served.novelty.ttft,
+        "tpot_novelty": served.novelty.tpot,
+        "users": served.novelty.users,
     }
     columns = {name: np.broadcast_to(column, (size,)) for name, column in columns.items()}
     numbers = np.zeros(size, dtype=np.intp)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from app.planning.demand import Demand
 from app.planning.families import Family
 from app.planning.targets import FIGURES, PERCENTILES
+from genz_core.serving import Novelty
 from genz_core.types import Array, System
 
 #: What tells a deployment from another of its family.
@@ -24,7 +25,9 @@ FACTS = (
     "utilisation", "running", "capacity", "memory_bytes", "usable_bytes", "offloaded_bytes",
     "bound_ttft_s", "bound_tpot_s",
 )  # fmt: skip
-COLUMNS = (*CHOICES, *(figure.column for figure in FIGURES.values()), *FACTS)
+#: How far its load lies from measured ones, see `genz_core.serving.Novelty`.
+NOVELTY = ("ttft_novelty", "tpot_novelty", "users")
+COLUMNS = (*CHOICES, *(figure.column for figure in FIGURES.values()), *FACTS, *NOVELTY)
 #: Share of the mean by which a request's TPOT at the 95th percentile lies above it: judgement, to
 #: choose what is simulated.
 _TPOT_SPREAD = 0.1
@@ -56,6 +59,12 @@ class Candidates:
     def row(self, at: int) -> dict[str, float]:
         """The columns of a candidate."""
         return {name: float(column[at]) for name, column in self.columns.items()}
+
+    @property
+    def novelty(self) -> Novelty:
+        """How far the loads lie from measured ones."""
+        ttft, tpot, users = (self.columns[name] for name in NOVELTY)
+        return Novelty(tpot, ttft, users)
 
     def picked(self, chosen: NDArray[Any]) -> Candidates:
         """Some of the candidates, by number or mask."""

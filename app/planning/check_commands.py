@@ -50,7 +50,7 @@ def guard(model: str, family: Family, row: Mapping[str, float], demand: Demand) 
 
     One of the replicas is priced, under its share of the load.
     """
-    if not all(family.intervals.values()):
+    if not family.validated:
         return ""
     words = ["ridgeline", "guard", RESULT, "--model", model, "--system", family.system.slug]
     words += ["--engine", family.resolved.engine.name]

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from app.planning.answer import Answer
 from app.planning.candidates import CHOICES, FACTS, Candidates
 from app.planning.families import Family
 from app.planning.launch import launch
 from app.planning.shortlist import Plan
 from app.planning.targets import FIGURES
-from app.scenario.intervals import ends
+from app.scenario.intervals import Latency, ends, single
 from app.wording import quantities
 
 _WHOLE = (*CHOICES, "devices")
@@ -86,13 +88,12 @@ def deployment_row(candidates: Candidates, at: int) -> dict[str, Any]:
     family, row = candidates.of(at), candidates.row(at)
     own = ("replicas", "tp", "pp", "dp", "ep", "max_num_seqs")
     figures = {f.column: _number(row[f.column]) for f in FIGURES.values()}
-    known = {name: family.intervals[name] for name in _INTERVALS}
+    novelty = candidates.picked(np.array([at])).novelty
+    known = {name: family.intervals(novelty)[name] for name in _INTERVALS}
     spans: dict[str, Any] = {}
     for name, interval in known.items():
-        bound = row[f"bound_{name}"]
-        low, high = ends(name)
-        spans[low] = None if interval is None else max(row[name] * interval.low, bound)
-        spans[high] = None if interval is None else row[name] * interval.high
+        pair = Latency.of(row[name], single(interval), row[f"bound_{name}"])
+        spans |= dict(zip(ends(name), (_number(pair.low_s), _number(pair.high_s)), strict=True))
     return {
         "status": str(candidates.status[at]),
         "kind": family.kind,

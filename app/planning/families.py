@@ -23,6 +23,7 @@ from genz_core.deployment import bulk_format
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.model_kinds import check_generates
 from genz_core.offload import What
+from genz_core.serving import Novelty
 from genz_core.speculative import Speculation
 from genz_core.types import Model, System
 from hardware_db.intervals import Interval
@@ -60,30 +61,33 @@ class Family:
         """Of the replicas, or of the decode workers."""
         return self.resolved.system
 
-    @property
-    def intervals(self) -> Mapping[str, Interval | None]:
-        """Intervals of "ttft_s" and "tpot_s"; none where nothing measured validates the kind."""
+    def intervals(self, novelty: Novelty | None = None) -> Mapping[str, Interval | None]:
+        """Intervals of "ttft_s" and "tpot_s"; none where nothing measured validates the kind.
+
+        novelty: of loads, whose intervals are arrays; default: a load of usual novelty.
+        """
         if self.prefill is not None or self.speculation is not None or self.beyond:
             return {"ttft_s": None, "tpot_s": None}
-        known = of_load(self.resolved.system, self.resolved.engine)
-        return {name: known[name] for name in ("ttft_s", "tpot_s")}
+        return self._of_plain(novelty)
 
-    @property
-    def error_model(self) -> Mapping[str, Interval | None]:
+    def error_model(self, novelty: Novelty | None = None) -> Mapping[str, Interval | None]:
         """The intervals that probabilities rest on.
 
         Where nothing measured validates the kind: those of plain deployments of its engine there,
-        their logarithms `_WIDER` times as wide, an assumption.
+        their logarithms `_WIDER` times as wide, an assumption.  novelty: see `intervals`.
         """
-        if all(self.intervals.values()):
-            return self.intervals
-        known = of_load(self.resolved.system, self.resolved.engine)
-        return {name: _widened(known[name]) for name in ("ttft_s", "tpot_s")}
+        if self.validated:
+            return self._of_plain(novelty)
+        return {name: _widened(interval) for name, interval in self._of_plain().items()}
+
+    def _of_plain(self, novelty: Novelty | None = None) -> Mapping[str, Interval | None]:
+        known = of_load(self.resolved.system, self.resolved.engine, novelty=novelty)
+        return {name: known[name] for name in ("ttft_s", "tpot_s")}
 
     @property
     def validated(self) -> bool:
         """Whether measured runs validate the kind."""
-        return all(self.intervals.values())
+        return all(self.intervals().values())
 
     @property
     def formats(self) -> dict[str, str]:

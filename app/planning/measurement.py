@@ -8,10 +8,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from app.planning.candidates import NOVELTY
 from app.planning.demand import Demand
 from app.planning.families import Family
 from app.planning.targets import Target
+from app.scenario.intervals import single
 from genz_core.engine import EngineProfile
+from genz_core.serving import Novelty
 from hardware_db.intervals import Interval, load_interval, validated_tier
 
 _FIGURES = ("ttft_s", "tpot_s")
@@ -45,7 +50,7 @@ def next_measurement(
 
     model: as it was asked.  row: the plan's columns.
     """
-    now, then = _widths(family), _widths_after(family)
+    now, then = _widths(family, row), _widths_after(family)
     asked = {f"{target.figure.latency}_s" for target in targets if target.figure.latency}
     gains = {name: _gain(now[name], then[name]) for name in _FIGURES}
     name = max(gains, key=lambda figure: gains[figure] * (2.0 if figure in asked else 1.0))
@@ -96,8 +101,11 @@ def _points(
     return text.getvalue()
 
 
-def _widths(family: Family) -> dict[str, float]:
-    return {name: _ratio(family.intervals[name]) for name in _FIGURES}
+def _widths(family: Family, row: Mapping[str, float]) -> dict[str, float]:
+    """The ratio of the ends of each interval of a plan."""
+    ttft, tpot, users = (np.array([row[name]]) for name in NOVELTY)
+    known = family.intervals(Novelty(tpot, ttft, users))
+    return {name: _ratio(single(known[name])) for name in _FIGURES}
 
 
 def _widths_after(family: Family) -> dict[str, float]:
@@ -108,7 +116,7 @@ def _widths_after(family: Family) -> dict[str, float]:
 
 
 def _ratio(interval: Interval | None) -> float:
-    return math.nan if interval is None else interval.high / interval.low
+    return math.nan if interval is None else float(interval.high / interval.low)
 
 
 def _gain(now: float, then: float) -> float:

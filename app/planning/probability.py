@@ -24,15 +24,17 @@ _LEAST_SPREAD = 1e-6
 
 
 def probability_below(slack: Array, interval: Interval) -> Array:
-    """P(measured / predicted < exp(slack)).
+    """P(measured / predicted < exp(slack)); NaN where the interval is.
 
     slack: ln(target / predicted), NaN for a figure that there is none of: 0.
-    interval: of measured / predicted.
+    interval: of measured / predicted, of all or of each.
     """
-    low, high = math.log(interval.low), math.log(interval.high)
-    centre, spread = (low + high) / 2.0, max((high - low) / 2.0 / _DECILE, _LEAST_SPREAD)
+    low, high = np.log(interval.low), np.log(interval.high)
+    centre = (low + high) / 2.0
+    spread = np.maximum((high - low) / 2.0 / _DECILE, _LEAST_SPREAD)
     deviations = (np.asarray(slack, dtype=float) - centre) / spread
-    return np.nan_to_num(_normal_below(deviations), nan=0.0)
+    chance = np.nan_to_num(_normal_below(deviations), nan=0.0)
+    return np.where(np.isnan(spread), np.nan, chance)
 
 
 def _normal_below(deviations: Array) -> Array:
@@ -45,12 +47,12 @@ def meets(candidates: Candidates, targets: tuple[Target, ...], demand: Demand) -
     """P(all targets are met and the load is sustained), [candidates]; NaN without any interval."""
     result = np.full(len(candidates), np.nan)
     for number, family in enumerate(candidates.families):
-        known = family.error_model
-        ttft, tpot = known["ttft_s"], known["tpot_s"]
-        if ttft is None or tpot is None:
-            continue
         at = np.flatnonzero(candidates.family == number)
-        result[at] = _of_family(candidates.picked(at), targets, demand, ttft, tpot)
+        those = candidates.picked(at)
+        known = family.error_model(those.novelty)
+        ttft, tpot = known["ttft_s"], known["tpot_s"]
+        if ttft is not None and tpot is not None:
+            result[at] = _of_family(those, targets, demand, ttft, tpot)
     return result
 
 

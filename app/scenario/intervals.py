@@ -7,8 +7,8 @@ request from measured ones of the same tier and engine.  What nobody measured ha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,10 @@ from genz_core import Estimate
 from genz_core.engine import EngineProfile
 from genz_core.latency import Pricer
 from genz_core.model_kinds import model_kind
-from genz_core.serving import ServingEstimate
+from genz_core.serving import Novelty, ServingEstimate
 from genz_core.speculative import SpeculativeModel
 from genz_core.step import StepEstimate
-from genz_core.types import Array, Model, Op, System
+from genz_core.types import Array, Model, Num, Op, System
 from hardware_db.intervals import Interval, load_interval, load_operator_interval, validated_tier
 
 #: Which held-out points say how far off a figure is, the nearest first.  Whole requests, which are
@@ -46,6 +46,12 @@ OF_LOAD: Mapping[str, tuple[str, ...]] = {
 }
 
 _SHORTEST_S = 1e-12  # of a step, in place of none at all
+#: Of the novelties of a load, that of a figure; most of a request is TPOT.
+_NOVELTY: Mapping[str, Callable[[Novelty], Array]] = {
+    "ttft_s": lambda novelty: novelty.ttft,
+    "tpot_s": lambda novelty: novelty.tpot,
+    "e2e_s": lambda novelty: novelty.tpot,
+}
 
 Known = Mapping[str, Interval | None]
 Table = dict[str, list[Any]]
@@ -103,16 +109,33 @@ def of_batch(estimate: Estimate) -> dict[str, Interval | None]:
 
 
 def of_load(
-    system: System, engine: EngineProfile, model: Model | None = None
+    system: System,
+    engine: EngineProfile,
+    model: Model | None = None,
+    novelty: Novelty | None = None,
 ) -> dict[str, Interval | None]:
     """The intervals of latencies under load, and of one prompt or step alone.
 
     None for a model that drafts or is no decoder: no measured run says how far off those are.
+    novelty: of the loads (`ServingEstimate.novelty`), whose intervals are arrays then; default: a
+    load of usual novelty.
     """
     figures = {**_STEPS, **OF_LOAD}
     if model is not None and _unmeasured(model):
         return dict.fromkeys(figures)
-    return _known(figures, system, engine)
+    return _known(figures, system, engine, novelty)
+
+
+def single(interval: Interval | None, at: int = 0) -> Interval | None:
+    """One of the intervals of several loads, None where it has none."""
+    if interval is None:
+        return None
+    low, high = (float(np.ravel(end)[at if np.ndim(end) else 0]) for end in _pair(interval))
+    return None if np.isnan(high) else replace(interval, low=low, high=high)
+
+
+def _pair(interval: Interval) -> tuple[Num, Num]:
+    return interval.low, interval.high
 
 
 def _unmeasured(model: Model) -> bool:
@@ -121,13 +144,21 @@ def _unmeasured(model: Model) -> bool:
 
 
 def _known(
-    figures: Mapping[str, Sequence[str]], system: System, engine: EngineProfile
+    figures: Mapping[str, Sequence[str]],
+    system: System,
+    engine: EngineProfile,
+    novelty: Novelty | None = None,
 ) -> dict[str, Interval | None]:
     hypothetical = hardware_db.is_hypothetical(system)
     tier = "" if hypothetical else validated_tier(system.latency)
+
+    def known(metric: str) -> Interval | None:
+        if novelty is None or metric not in _NOVELTY:
+            return load_interval(metric, tier, engine)
+        return load_interval(metric, tier, engine, _NOVELTY[metric](novelty), novelty.users)
+
     return {
-        figure: next(filter(None, (load_interval(m, tier, engine) for m in metrics)), None)
-        for figure, metrics in figures.items()
+        figure: next(filter(None, map(known, metrics)), None) for figure, metrics in figures.items()
     }
 
 
@@ -161,7 +192,8 @@ def beside(
 ) -> dict[str, Any]:
     """Each latency followed by the low and high end of its interval, NaN where it has none.
 
-    {"ttft_s": 0.02} becomes ttft_s, ttft_low_s, ttft_high_s; `not_validated` names those without.
+    {"ttft_s": 0.02} becomes ttft_s, ttft_low_s, ttft_high_s; `not_validated` names those without,
+    in an array where some rows of a figure have an interval and others none.
     latencies: seconds, or arrays of them, by names that `known` has.  bounds: of some of them.
     """
     columns: dict[str, Any] = {}
@@ -170,8 +202,22 @@ def beside(
         columns |= {name: value, **dict(zip(ends(name), pair, strict=True))}
     if {"ttft_s", "tpot_s", "e2e_s"} <= columns.keys():
         columns |= _request_ends(columns)
-    missing = [name for name in latencies if known[name] is None]
-    return columns | {"not_validated": " ".join(missing)}
+    return columns | {"not_validated": _missing({name: known[name] for name in latencies})}
+
+
+def _missing(known: Known) -> Any:
+    """Names of the figures without an interval, joined; an array where rows differ in them."""
+    nowhere = [name for name, interval in known.items() if interval is None]
+    lacking = {name: np.isnan(i.low) for name, i in known.items() if i is not None}
+    somewhere = {name: rows for name, rows in lacking.items() if np.any(rows)}
+    if not somewhere:
+        return " ".join(nowhere)
+    count = max(np.size(rows) for rows in somewhere.values())
+    kept = [
+        [name for name in known if name in nowhere or (name in somewhere and somewhere[name][at])]
+        for at in range(count)
+    ]
+    return np.array([" ".join(names) for names in kept])
 
 
 def _request_ends(columns: Mapping[str, Any]) -> dict[str, Any]:

@@ -183,13 +183,14 @@ def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
     """Rows of one group, arrays side by side."""
     resolved = _as_told(resolved, points[0])
     figures = (_static if points[0].load == "batch" else _served)(resolved, points)
+    missing = np.broadcast_to(figures.not_validated, (len(points),))
     return [
         _row(
             point.id,
             str(figures.status[at]),
             "; ".join(filter(None, [figures.message(at), *resolved.notes, *point.notes])),
             {name: column[at] for name, column in figures.columns.items()},
-            {"fits": str(bool(figures.fits[at])).lower(), "not_validated": figures.not_validated},
+            {"fits": str(bool(figures.fits[at])).lower(), "not_validated": str(missing[at])},
         )
         for at, point in enumerate(points)
     ]
@@ -211,7 +212,7 @@ class _Figures:
     message: Callable[[int], str]
     columns: Mapping[str, np.ndarray]
     fits: np.ndarray
-    not_validated: str
+    not_validated: str | np.ndarray
 
 
 def _static(resolved: Resolved, points: Sequence[Point]) -> _Figures:

@@ -108,7 +108,7 @@ def columns(
     closed: whether the loads are numbers of open requests.  beyond: what of them no measured run
     had, so that nothing is validated.
     """
-    known = intervals.of_load(resolved.system, resolved.engine, resolved.model)
+    known = intervals.of_load(resolved.system, resolved.engine, resolved.model, result.novelty)
     known = dict.fromkeys(known) if beyond else known
     seconds = {name: _column(result, name) for name in latencies}
     timed = intervals.beside(seconds, known, intervals.bounds_of_load(result))

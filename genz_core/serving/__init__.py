@@ -7,6 +7,14 @@ sequences that run under a closed or an open loop.
 from genz_core.engine import Recipe
 from genz_core.serving.loops import run_sizes, serve
 from genz_core.serving.room import sequences_that_fit
-from genz_core.serving.traffic import ServingEstimate, Traffic
+from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic
 
-__all__ = ["Recipe", "ServingEstimate", "Traffic", "run_sizes", "sequences_that_fit", "serve"]
+__all__ = [
+    "Novelty",
+    "Recipe",
+    "ServingEstimate",
+    "Traffic",
+    "run_sizes",
+    "sequences_that_fit",
+    "serve",
+]

@@ -24,7 +24,7 @@ from genz_core.serving.queueing import Batching
 from genz_core.serving.room import sequences_that_fit, step_rooms
 from genz_core.serving.spilled import Banks, Spilled
 from genz_core.serving.step_times import StepTimes
-from genz_core.serving.traffic import ServingEstimate, Traffic
+from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic
 from genz_core.speculative import steps_per_token
 from genz_core.types import Array, Mask, Model, Num, Parallelism, Places, System, Workload
 from genz_core.validity import OnError, check, columns, raise_for_status, split_of
@@ -60,8 +60,8 @@ def serve(
         OutOfMemory: not even one sequence fits.
     """
     served = _served(model, system, traffic, parallelism, engine)
-    scales = served.scales()
-    estimate = served.estimate(served.balance(scales), scales)
+    scales, novelty = served.scales()
+    estimate = served.estimate(served.balance(scales), scales, novelty)
     if on_error == "raise":
         raise_for_status(estimate.status, lambda at: estimate.messages.get(at, ""))
     return estimate
@@ -78,7 +78,8 @@ def run_sizes(
 
     Arguments and errors as `serve`.
     """
-    return _served(model, system, traffic, parallelism, engine).run_sizes()
+    served = _served(model, system, traffic, parallelism, engine)
+    return served.run_sizes(served.users())
 
 
 def _served(
@@ -182,27 +183,36 @@ class _ServedModel:
         beside = np.floor(np.maximum(free, 0.0) / np.maximum(self.memory.kv_bytes, 1.0))
         return np.where(told, self.capacity, np.minimum(self.capacity, beside * self.ranks))
 
-    def scales(self) -> Scales:
-        """What was measured over what is priced: of the engine's recipe, or by measured runs."""
-        scales = self._of_recipe()
+    def scales(self) -> tuple[Scales, Novelty]:
+        """What was measured over what is priced: of the engine's recipe, or by measured runs.
+
+        And how far the loads lie from these runs.
+        """
+        scales, users = self._of_recipe(), self.users()
         if (runs := self.engine.neighbours) is None:
-            return scales
-        facts, sizes = run_facts(self.engine, self.model, self.system), self.run_sizes()
-        tpot = np.exp(runs.correction("tpot_s", facts, sizes).log)
+            return scales, Novelty(np.ones_like(users), np.ones_like(users), users)
+        facts = run_facts(self.engine, self.model, self.system)
+        sizes = self.run_sizes(users)
+        tpot = runs.correction("tpot_s", facts, sizes)
         if self.traffic.sharing:
             cached = self._chosen(self.cached, np.arange(len(sizes)))
             sizes[:, 0] = np.maximum(sizes[:, 0] - cached, 1.0)
-        ttft = np.exp(runs.correction("ttft_s", facts, sizes).log)
-        return Scales(scales.tpot * tpot, scales.ttft * ttft)
+        ttft = runs.correction("ttft_s", facts, sizes)
+        corrected = Scales(scales.tpot * np.exp(tpot.log), scales.ttft * np.exp(ttft.log))
+        return corrected, Novelty(tpot.novelty, ttft.novelty, users)
 
     def _of_recipe(self) -> Scales:
         recipe, one = self.engine.recipe, np.ones(self.status.shape)
         return Scales(one * recipe.tpot_scale, one * recipe.ttft_scale)
 
-    def run_sizes(self) -> Array:
-        """Lengths, open requests and degrees, as runs are compared by, [configs, sizes]."""
+    def users(self) -> Array:
+        """Requests that are open, [configs]."""
         closed = self.traffic.rate_per_s is None
         users = self.load.batch if closed else self._open(self._of_recipe())
+        return self._chosen(users, np.arange(self.status.size))
+
+    def run_sizes(self, users: Array) -> Array:
+        """Lengths, open requests and degrees, as runs are compared by, [configs, sizes]."""
         split, everyone = self.parallelism, np.arange(self.status.size)
         lengths = (self.traffic.isl, self.traffic.osl)
         columns = (*lengths, np.minimum(users, self.limit), split.tp, split.pp, split.dp, split.ep)
@@ -349,7 +359,7 @@ class _ServedModel:
         """Values of some of the loads, of a number or an array [configs]."""
         return np.broadcast_to(np.asarray(values, dtype=float), self.status.shape)[chosen]
 
-    def estimate(self, balance: Balance, scales: Scales) -> ServingEstimate:
+    def estimate(self, balance: Balance, scales: Scales, novelty: Novelty) -> ServingEstimate:
         """The figures of all loads, no latency below its bound.
 
         A TPOT averages over many steps: its median is its mean.
@@ -400,6 +410,7 @@ class _ServedModel:
             bound_decode_step_s=masked(bound_decode),
             running=balance.running,
             tpot_scale=scales.tpot,
+            novelty=novelty,
             ttft_correction=balance.ttft_correction,
             capacity=self.capacity,
             utilisation=balance.utilisation,

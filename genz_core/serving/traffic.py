@@ -46,12 +46,25 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
+class Novelty:
+    """How far loads lie from what was measured, [configs].
+
+    tpot, ttft: see `genz_core.measured_runs.Correction.novelty`.  users: requests that are open.
+    """
+
+    tpot: Array
+    ttft: Array
+    users: Array
+
+
+@dataclass(frozen=True, slots=True)
 class ServingEstimate:
     """Serving figures, [configs] each; times in seconds.
 
     ttft_s, tpot_s: means; *_median_s: medians.  running: sequences in a steady step.  tpot_scale:
     measured over priced time of a step, which is in the figures.  ttft_correction: the mean TTFT
-    over what it would be if first tokens were off by no more than steps are.
+    over what it would be if first tokens were off by no more than steps are.  novelty: how far
+    these loads lie from measured runs.
     capacity: sequences whose cache fits.  ranks: attention data parallel ranks they spread over.
     memory: with one sequence a rank.  utilisation: share of time spent on prompts (closed
     loop) or of the highest rate the deployment sustains (open loop).
@@ -72,6 +85,7 @@ class ServingEstimate:
     bound_decode_step_s: Array
     running: Array
     tpot_scale: Array
+    novelty: Novelty
     ttft_correction: Array
     capacity: Array
     utilisation: Array
