@@ -58,7 +58,8 @@ def document(day: str) -> str:
         "## Do the intervals hold?",
         "80 % is what they say. Points that drew neither the model nor the interval; *half-width* "
         "is the median over these points, *refused* had none that says anything (too few points, "
-        "or wider than 150 %).",
+        "or wider than 150 %), *novel* is the coverage of the third that lay farthest from the "
+        "runs that were known.",
         _table(_coverage()),
         "## Beside others",
         "As measured by running the tool, or as its authors state; rows overlap, and are not the "
@@ -133,6 +134,7 @@ def _coverage() -> list[Row]:
             "known": _STATES[row["known"]],
             "kernels timed": row["tier"],
             **{name: row.get(name) for name in ("points", "refused", "coverage %")},
+            "novel %": row.get("most novel third %"),
             "half-width %": row["median half-width %"],
         }
         for row in rows

@@ -28,6 +28,10 @@ HEADINGS: Mapping[str, tuple[str, str]] = {
     "rank": ("rank correlation", "Spearman's: 1 where the order of all points is right"),
     "tier": ("constants", "Fitted on this device (measured), its family (sibling), or typical"),
     "coverage %": ("coverage %", "Share of measurements inside the interval; 80 % were asked for"),
+    "most novel third %": (
+        "coverage, novel %",
+        "Of the third that lay farthest from the runs that were known",
+    ),
     "median half-width %": ("half-width %", "Median of half the interval over the prediction"),
     "series": ("series", "Operator, device and format together are one series of points"),
 }

@@ -35,8 +35,8 @@ OWN, AS_GENERIC = "three runs of the user's", "the generic engine"
 _LEAST_POINTS = 10
 _LEAST_LABELS = 3  # of devices or models, of which one says nothing of the next
 #: Points that those of other engines at the tier, and those of other tiers, count as at most beside
-#: the points of a cell.
-_OF_TIER, _OF_REST = 40.0, 80.0
+#: the points of an engine; the former as so many of its labels at least.
+_OF_TIER, _OF_REST, _LABELS_OF_TIER = 40.0, 80.0, 4.0
 _MANY = 100.0  # residuals worth counting from which on the shortest interval is looked for
 _STARTS = 201
 _FOLDS = 5
@@ -243,19 +243,23 @@ def _cell(
 ) -> Cell | None:
     """The interval of an engine at a tier, "*" for any; None where its own points are too few.
 
-    The points of other engines and tiers count beside its own, all together as so many at most:
-    a thin cell says little of itself.
+    The points of other engines and tiers count beside its own, together as so many at most: a thin
+    cell, of few points or of few labels, says little of itself.
     """
-    at_tier = np.array([s.target.facts["tier"] == tier for s in samples])
-    of_engine = np.array([s.target.facts["engine"] == engine for s in samples])
-    own = at_tier & (of_engine | (engine == "*"))
-    if not _enough([samples[int(at)] for at in np.flatnonzero(own)]):
+    at_tier = np.array([s.target.facts["tier"] == tier for s in samples], dtype=bool)
+    of_engine = np.array([s.target.facts["engine"] == engine for s in samples], dtype=bool)
+    cell = at_tier & (of_engine | (engine == "*"))
+    inside = [samples[int(at)] for at in np.flatnonzero(cell)]
+    if not _enough(inside):
         return None
+    own, most = cell, _LABELS_OF_TIER * len(inside) / len({s.left_out for s in inside})
+    if engine == "*":
+        own, most = np.zeros_like(cell), 0.0
     weights = np.where(own, 1.0, 0.0)
-    for others, most in ((at_tier & ~own, _OF_TIER), (~at_tier, _OF_REST)):
+    for others, count in ((at_tier & ~own, max(most, _OF_TIER)), (~at_tier, _OF_REST)):
         if others.any():
-            weights[others] = min(1.0, most / others.sum())
-    return Cell(_interval(samples, weights, powers), int(own.sum()))
+            weights[others] = min(1.0, count / others.sum())
+    return Cell(_interval(samples, weights, powers), len(inside))
 
 
 def _enough(samples: Sequence[HeldOutResidual]) -> bool:

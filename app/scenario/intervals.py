@@ -227,7 +227,9 @@ def _request_ends(columns: Mapping[str, Any]) -> dict[str, Any]:
     and may miss by more.  A sum whose parts err alike misses as they do, one whose errors differ by
     less: so the narrower of both holds.  Where a part has no interval, the request's own stands.
     """
-    steps = (columns["e2e_s"] - columns["ttft_s"]) / np.maximum(columns["tpot_s"], _SHORTEST_S)
+    with np.errstate(invalid="ignore"):  # a queue without end
+        after = columns["e2e_s"] - columns["ttft_s"]
+    steps = after / np.maximum(columns["tpot_s"], _SHORTEST_S)
     low, high = (columns[f"ttft_{end}_s"] + steps * columns[f"tpot_{end}_s"]
                  for end in ("low", "high"))  # fmt: skip
     own_low, own_high = columns["e2e_low_s"], columns["e2e_high_s"]

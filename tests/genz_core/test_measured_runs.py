@@ -29,6 +29,8 @@ def runs(logs: list[float], at: np.ndarray, facts: list[RunFacts] | None = None)
     return MeasuredRuns(names, kinds, np.log(at), {"tpot_s": np.array(logs)}, {"tpot_s": KERNEL})
 
 
+#: Novelty of a load whose residual is known but for its noise.
+LEAST = KERNEL.noise / np.hypot(np.sqrt(KERNEL.variance), KERNEL.noise)
 LADDER = sizes(*({"concurrency": users} for users in (4, 16, 64, 256)))
 
 
@@ -36,7 +38,7 @@ def test_a_run_that_was_measured_is_predicted_as_it_was_within_its_noise():
     known = runs([0.2, 0.25, 0.3, 0.35], LADDER)
     found = known.correction("tpot_s", HERE, LADDER)
     assert found.log == pytest.approx([0.2, 0.25, 0.3, 0.35], abs=0.02)
-    assert np.all(found.deviation < 2 * KERNEL.noise)
+    assert np.all(found.novelty < 2 * LEAST)
 
 
 def test_between_two_runs_lies_what_they_say():
@@ -54,7 +56,7 @@ def test_what_shares_less_is_corrected_less_and_is_less_certain():
         RunFacts("bf16", "b200-sxm-180gb", "blackwell"),
     )
     found = [known.correction("tpot_s", kind, LADDER[2:3]) for kind in kinds]
-    logs, spread = ([float(getattr(f, name)[0]) for f in found] for name in ("log", "deviation"))
+    logs, spread = ([float(getattr(f, name)[0]) for f in found] for name in ("log", "novelty"))
     assert logs == sorted(logs, reverse=True) and logs[-1] > 0
     assert spread == sorted(spread)
 
@@ -103,7 +105,7 @@ def test_runs_without_a_figure_say_nothing_of_it():
     alone = runs([0.3], LADDER[:1])
     at = LADDER[:1]
     both, one = (r.correction("tpot_s", HERE, at) for r in (known, alone))
-    assert both.log == pytest.approx(one.log) and both.deviation == pytest.approx(one.deviation)
+    assert both.log == pytest.approx(one.log) and both.novelty == pytest.approx(one.novelty)
     assert both.weights[0, 1] == 0
 
 
@@ -116,8 +118,7 @@ def test_laws_of_a_correction(logs: list[float], at: list[float]):
     known = runs(logs, users, [HERE, ELSEWHERE][: len(logs)] + [HERE] * max(len(logs) - 2, 0))
     places = sizes(*({"isl": size} for size in at))
     found = known.correction("tpot_s", HERE, places)
-    assert np.all(found.deviation >= KERNEL.noise)
-    assert np.all(found.deviation <= np.hypot(np.sqrt(KERNEL.variance), KERNEL.noise) + 1e-12)
+    assert np.all((found.novelty >= LEAST) & (found.novelty <= 1.0 + 1e-12))
     assert found.log == pytest.approx(found.weights @ np.array(logs), abs=1e-12)
     alone = [known.correction("tpot_s", HERE, places[n : n + 1]).log[0] for n in range(3)]
     assert found.log == pytest.approx(alone, abs=1e-12)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +14,8 @@ import hardware_db
 from genz_core.engine import EngineProfile
 from genz_core.latency.profile import Fit
 from hardware_db.intervals import (
+    CROWD,
+    USUAL_NOVELTY,
     WIDEST,
     Interval,
     load_interval,
@@ -41,7 +44,8 @@ def test_every_row_that_ships_is_an_interval_around_some_prediction(row):
 def row_of(**key: str) -> Interval | None:
     """The interval of the row of a key, if there is one."""
     rows = (row for row in ROWS if key.items() <= row.items())
-    return next((Interval(float(r["low"]), float(r["high"]), int(r["points"])) for r in rows), None)
+    names = ("low", "high", "points", "novelty", "crowd")
+    return next((Interval(*(float(r[name]) for name in names)) for r in rows), None)
 
 
 def stated(interval: Interval | None) -> Interval | None:
@@ -72,6 +76,37 @@ def test_a_calibrated_recipe_has_its_own_points_and_a_few_runs_those_of_none():
     }
     assert tiers[""] == tiers["own_few"]
     assert len({tiers[""], tiers["recipe"], tiers["own"]}) == 3
+
+
+def test_a_loads_interval_grows_with_its_novelty_and_its_crowd():
+    interval = Interval(0.8, 1.25, 100, novelty=1.0, crowd=0.5)
+    usual = interval.at(np.array([USUAL_NOVELTY]), np.array([CROWD]))
+    assert (usual.low[0], usual.high[0]) == pytest.approx((0.8, 1.25))
+    twice = interval.at(np.array([2 * USUAL_NOVELTY]), np.array([1.0]))
+    crowded = interval.at(np.array([USUAL_NOVELTY]), np.array([4 * CROWD]))
+    assert (twice.low[0], twice.high[0]) == pytest.approx((0.8**2, 1.25**2))
+    assert crowded.high == pytest.approx(twice.high)
+
+
+def test_only_loads_of_which_an_interval_says_something_have_one():
+    interval = Interval(0.8, 1.25, 100, novelty=1.0)
+    near, far = 0.1, 10 * USUAL_NOVELTY
+    both = interval.at(np.array([near, far]), np.ones(2))
+    assert both.high[0] < WIDEST and np.isnan([both.low[1], both.high[1]]).all()
+    assert interval.at(np.array([far]), np.ones(1)) is None
+
+
+@given(st.floats(0.05, 1.0), st.floats(1.0, 4096.0), st.floats(1.0, 4.0))
+def test_what_lies_farther_from_measured_runs_is_never_more_certain(novelty, users, factor):
+    engine = replace(hardware_db.load_engine("vllm"), measured_on="recipe")
+    steps = np.array([novelty, min(novelty * factor, 1.0)])
+    crowds = np.array([users, users * factor])
+    for found in (
+        load_interval("tpot_s", "measured", engine, steps, np.full(2, users)),
+        load_interval("tpot_s", "measured", engine, np.full(2, novelty), crowds),
+    ):
+        if found is not None and not np.isnan(found.high).any():
+            assert found.high[1] >= found.high[0] and found.low[1] <= found.low[0]
 
 
 def test_a_figure_or_a_tier_without_points_has_no_interval():

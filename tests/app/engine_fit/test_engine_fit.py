@@ -25,6 +25,7 @@ from app.scenario.scenario import Scenario
 from genz_core.deployment import tuned
 from genz_core.engine import CONSTANTS, FIELDS, EngineProfile
 from genz_core.engine_calibration import moved
+from hardware_db.intervals import CROWD, USUAL_NOVELTY
 
 SYSTEMS = ("h100", "h200", "b200")
 MODELS = ("7b", "70b")
@@ -207,15 +208,16 @@ def test_what_shares_a_label_is_left_out_together_and_everything_once():
 # ------------------------------------------------------------------------------- intervals
 
 
-def spread_out(sigma, metric="tpot_s", count=2000, draw=None):
+def spread_out(sigma, metric="tpot_s", count=2000, draw=None, novelty=None, users=None):
     """Residuals of a given spread, eight to a configuration, model and system.
 
-    draw: of the residuals, [count]; normal ones where it is None.
+    draw: of the residuals, [count]; normal ones where it is None.  novelty, users: of each.
     """
     rng = np.random.default_rng(0)
     targets = []
     for at in range(count):
         facts = {"engine": "e", "tier": "measured", "possible": "yes", "load": "high"}
+        facts |= {"users": str(1 if users is None else users[at])}
         names = {name: f"{name}{at // 8}" for name in tuple(SPLITS.values())}
         targets.append(
             Target(
@@ -225,7 +227,8 @@ def spread_out(sigma, metric="tpot_s", count=2000, draw=None):
                 facts | names,
             )
         )
-    residuals = Residuals(targets, rng.normal(0.0, sigma, count) if draw is None else draw)
+    drawn = rng.normal(0.0, sigma, count) if draw is None else draw
+    residuals = Residuals(targets, drawn, np.full(count, 0.25) if novelty is None else novelty)
     splits = tuple(SPLITS)
     return dict.fromkeys((*splits, OWN, AS_GENERIC), residuals)
 
@@ -250,6 +253,37 @@ def test_intervals_cover_what_drew_neither_them_nor_the_model():
     rows = coverage_table(spread_out(0.1))
     assert {row["known"] for row in rows} == {"recipe", "release", "few", "none"}
     assert all(75 <= row["coverage %"] <= 85 for row in rows)
+
+
+def test_a_load_far_from_measured_runs_or_crowded_has_a_wider_interval():
+    rng = np.random.default_rng(1)
+    novelty, users = rng.uniform(0.1, 1.0, 4000), 2.0 ** rng.integers(0, 11, 4000)
+    crowded = np.maximum(users / CROWD, 1.0)
+    draw = rng.normal(0.0, 0.3 * novelty * crowded**0.5)
+    known = spread_out(0.0, count=4000, draw=draw, novelty=novelty, users=users)
+    row = next(r for r in interval_table(known) if r["known"] == "recipe")
+    assert (row["novelty"], row["crowd"]) == pytest.approx((1.0, 0.5), abs=0.1)
+    assert np.log(row["high"]) == pytest.approx(1.2816 * 0.3 * USUAL_NOVELTY, rel=0.15)
+    blind = next(r for r in interval_table(known) if r["known"] == "none")
+    assert blind["novelty"] == 0.0  # where nothing of it was measured, nothing is near
+    judged = next(r for r in coverage_table(known) if r["known"] == "recipe")
+    assert 75 <= judged["most novel third %"] <= 85
+
+
+def test_a_thin_cell_draws_on_the_points_of_others():
+    """Sixteen exact points of one tier beside two thousand that scatter, of another."""
+    draw = np.random.default_rng(0).normal(0.0, 0.3, 2016)
+    draw[:8], draw[2000:2008], draw[1000:1008] = 0.0, 0.0, 0.0
+    known = spread_out(0.0, metric="decode", count=2016, draw=draw)
+    exact = {0, 125, 250}
+    for at, target in enumerate(known[OWN].targets):
+        tier = "measured" if at // 8 in exact else "sibling"
+        known[OWN].targets[at] = replace(target, facts={**target.facts, "tier": tier})
+    rows = {r["tier"]: r for r in interval_table(known) if r["known"] == "device"}
+    thin, thick = rows["measured"], rows["sibling"]
+    assert thin["points"] == 24
+    assert thin["high"] > 1.2
+    assert np.log(thick["high"]) == pytest.approx(1.2816 * 0.3, rel=0.15)
 
 
 def test_few_points_state_no_interval():

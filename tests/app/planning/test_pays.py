@@ -14,6 +14,7 @@ from app.planning.families import Family, families
 from app.planning.probability import meets
 from app.planning.space import Space
 from app.planning.targets import parse_targets
+from hardware_db.intervals import USUAL_NOVELTY
 
 MODEL = "meta-llama/Llama-3.1-8B"
 ASKED = {"systems": "h100", "engine": "vllm", "devices": "1:4", "rate": 8, "isl": 2048,
@@ -92,12 +93,13 @@ def test_what_nothing_validated_has_a_wider_error_and_says_so():
         "beyond": ("sessions of 3 turns",)})  # fmt: skip
     assert family.validated and not other.validated
     for name in ("ttft_s", "tpot_s"):
-        own, wide = family.error_model[name], other.error_model[name]
+        own, wide = family.error_model()[name], other.error_model()[name]
         assert math.isclose(math.log(wide.high), 2.0 * math.log(own.high), abs_tol=1e-12)
         assert math.isclose(math.log(wide.low), 2.0 * math.log(own.low), abs_tol=1e-12)
     columns = {name: np.full(2, np.nan) for name in COLUMNS} | {
         "tpot_s": np.array([0.02, 0.02]), "ttft_s": np.array([0.1, 0.1]),
-        "utilisation": np.array([0.1, 0.1]),
+        "utilisation": np.array([0.1, 0.1]), "users": np.ones(2),
+        **dict.fromkeys(("ttft_novelty", "tpot_novelty"), np.full(2, USUAL_NOVELTY)),
     }  # fmt: skip
     two = Candidates((family, other), np.array([0, 1]), columns, np.array(["ok", "ok"]), {})
     for target in ("tpot < 40ms", "ttft < 400ms"):

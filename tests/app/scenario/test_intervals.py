@@ -13,6 +13,7 @@ from app.scenario import intervals, points_file, served_rows, summary
 from app.scenario.intervals import Latency
 from app.scenario.levers import PHASES
 from app.scenario.scenario import Scenario, estimate, estimate_resolved, resolve
+from app.scenario.served_rows import serve_resolved
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.tables import TableFormat
@@ -215,12 +216,30 @@ def test_no_interval_under_load_reaches_below_the_speed_of_light():
     (row,) = points_file.price([{"model": asked.model, "system": asked.system} | whole])
     bound = float(row["bound_decode_step_s"])
     found = resolve(asked)
-    measured = intervals.of_load(found.system, found.engine)
-    lowest = max(bound, float(row["tpot_s"]) * measured["tpot_s"].low)
+    load = serve_resolved(found, concurrency=1.0, isl=1024, osl=128, as_benchmarked=True).novelty
+    measured = intervals.of_load(found.system, found.engine, novelty=load)
+    lowest = max(bound, float(row["tpot_s"]) * measured["tpot_s"].low[0])
     assert float(row["tpot_low_s"]) == pytest.approx(lowest)
     curve = load_curves.curve(Setup(asked), "concurrency", 1.0)
     assert curve["tpot_low_s"][0] == pytest.approx(lowest)
     assert serve_rows(asked, 1.0)[0]["tpot_low_s"] == pytest.approx(lowest)
+
+
+def test_a_load_beside_measured_runs_is_known_better_than_one_far_from_them():
+    """Llama 70B in fp8 on one H100 node: measured at 1k and 8k prompts, never at 60k."""
+    asked = Scenario(model="meta-llama/Llama-3.1-70B", engine="vllm", weights="fp8", tp=4)
+    near, far = (serve_rows(replace(asked, isl=isl, osl=1000), 16.0)[0] for isl in (1000, 60000))
+    widths = [row["tpot_high_s"] / row["tpot_low_s"] for row in (near, far)]
+    assert widths[0] < widths[1]
+
+
+def test_rows_of_one_table_may_differ_in_what_is_validated():
+    some = Interval(np.array([0.5, np.nan]), np.array([2.0, np.nan]), 30)
+    table = intervals.beside(
+        {"ttft_s": np.ones(2), "tpot_s": np.ones(2)}, {"ttft_s": some, "tpot_s": None}
+    )
+    assert table["not_validated"].tolist() == ["tpot_s", "ttft_s tpot_s"]
+    assert table["ttft_high_s"][0] == 2.0 and np.isnan(table["ttft_high_s"][1])
 
 
 def test_every_latency_of_an_estimate_has_its_ends_or_is_named_as_not_validated():
