@@ -53,8 +53,9 @@ class Interval:
     crowd: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "low", np.minimum(self.low, 1.0))
-        object.__setattr__(self, "high", np.maximum(self.high, 1.0))
+        low, high = np.minimum(self.low, 1.0), np.maximum(self.high, 1.0)
+        object.__setattr__(self, "low", low if np.ndim(low) else float(low))
+        object.__setattr__(self, "high", high if np.ndim(high) else float(high))
 
     def at(self, novelty: Array, users: Array) -> Interval | None:
         """The interval of each load, None where it says nothing of any; arguments: `stretch`."""
