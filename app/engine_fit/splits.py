@@ -23,6 +23,7 @@ SPLITS: Mapping[str, str] = {
     "one model left out": "model",
     "one GPU left out": "system",
     "one release left out": "release",
+    "one source left out": "source",
 }
 #: The fact that tells a subset of the rows, and its value; see `app.engine_fit.targets.Target`.
 SUBSETS: Mapping[str, tuple[str, str]] = {
@@ -158,6 +159,7 @@ def split_errors(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
     """Number of points and errors [%] by split and metric."""
     rows = []
     for label, of_split in residuals.items():
+        judged = {target.metric for target in of_split.targets}
         logs = {metric: of_split.of_metric(metric) for metric in (*SPREAD, REQUEST)}
         logs |= {
             f"{metric}, {subset}": of_split.of_metric(metric, subset)
@@ -168,6 +170,7 @@ def split_errors(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
         rows += [
             {"split": label, "metric": name, **error_figures(ratios)}
             for name, ratios in logs.items()
+            if name.split(",")[0] in {*judged, "published"}
         ]
     return rows
 

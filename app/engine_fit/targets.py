@@ -30,11 +30,12 @@ class Target:
 
     run: id of the row.
 
-    facts: model, system, configuration, set ("serving" or "published"), engine, recipe (the key
-    of `hardware_db.recipes.load_recipe`, joined by "|"), era and release of the engine, tier of
-    the latency profile, named (the model), load ("low" for one to four users, else "high", "" where
-    nobody is served), users (requests that are open), output (mean tokens of a served request),
-    possible ("no" where a figure of its row lies below the bound of the load that it states).
+    facts: model, system, configuration, source (of a published point), set ("serving" or
+    "published"), engine, recipe (the key of `hardware_db.recipes.load_recipe`, joined by "|"), era
+    and release of the engine, tier of the latency profile, named (the model), load ("low" for one
+    to four users, else "high", "" where nobody is served), users (requests that are open), output
+    (mean tokens of a served request), possible ("no" where a figure of its row lies below the bound
+    of the load that it states).
     """
 
     row: int
@@ -188,6 +189,7 @@ def _facts(row: Mapping[str, str]) -> dict[str, str]:
             "set": "published",
             "load": "",
             "users": "1",
+            "source": row["source"],
             "model": model,
             "configuration": f"{row['source']}|{system}|{model}",
         }
@@ -195,6 +197,7 @@ def _facts(row: Mapping[str, str]) -> dict[str, str]:
     return {
         "set": "serving",
         "users": row["concurrency"],
+        "source": "",
         "output": str(float(row["osl"]) * (1.0 + float(row.get("length_ratio") or 1.0)) / 2.0),
         "load": "low" if float(row["concurrency"]) <= _LOW else "high",
         "model": model,
