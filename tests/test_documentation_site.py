@@ -1,5 +1,6 @@
 """The documentation: the site builds, asks no host, and its commands are those of the program."""
 
+import os
 import re
 import shlex
 import shutil
@@ -13,10 +14,13 @@ import pytest
 import typer
 
 from app.cli import cli
+from hardware_db.file_lock import locked
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 REFERENCE = ("commands", "python", "points-file", "run-files", "rest", "system-yaml", "engine-yaml")
+#: What PYTHONPATH names for a program to run from this tree.
+PACKAGES = os.pathsep.join([str(ROOT), str(ROOT / "app" / "python")])
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 
 
@@ -88,7 +92,7 @@ def test_the_commands_of_a_tutorial_run(
     (tmp_path / "app").mkdir()
     (tmp_path / "app" / "samples").symlink_to(ROOT / "app" / "samples")
     program = f"{shlex.quote(sys.executable)} -m app.cli"
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'app' / 'python'}")
+    monkeypatch.setenv("PYTHONPATH", PACKAGES)
     for block in blocks(tutorial, that_run=True):
         script = re.sub(r"^ridgeline ", program + " ", block, flags=re.MULTILINE)
         done = subprocess.run(
@@ -102,17 +106,31 @@ def test_the_commands_of_a_tutorial_run(
         assert done.returncode == 0, f"{block}\n{done.stderr}"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of this tree, built once for all processes of a run."""
     if find_spec("material") is None:
         pytest.skip("the extra docs is not installed")
-    target = tmp_path_factory.mktemp("site")
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # its parent is the run's
+        folder = folder.parent
+    target = folder / "site"
+    with locked(folder / "site.lock"):
+        if not target.exists():
+            build(target)
+    return target
+
+
+def build(target: Path) -> None:
+    """Build the site of this tree, whichever one is installed."""
+    made = target.with_name("site.part")
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(target)],
-        cwd=ROOT, check=False, capture_output=True, text=True, timeout=300,
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(made)],
+        cwd=ROOT, check=False, capture_output=True, text=True, timeout=600,
+        env={**os.environ, "PYTHONPATH": PACKAGES, "NO_MKDOCS_2_WARNING": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return target
+    made.rename(target)
 
 
 def test_the_site_builds_strictly_with_the_pages_that_are_made_of_the_program(site: Path):

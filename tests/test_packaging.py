@@ -11,13 +11,15 @@ import tomllib
 import urllib.error
 import urllib.request
 import zipfile
-from importlib.metadata import entry_points
+from importlib.metadata import distributions, entry_points
 from pathlib import Path
 
 import pytest
 from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = {"app", "genz_core", "hardware_db", "model_registry", "profilers"}
@@ -159,6 +161,22 @@ def test_every_direct_dependency_is_pinned_within_its_range():
     assert pinned["torch"] == "2.13.0"
     for requirement in wanted:
         assert requirement.specifier.contains(pinned[requirement.name.lower()]), requirement
+
+
+def test_every_pinned_package_takes_the_first_release_of_the_oldest_python():
+    """Debian 12 has Python 3.11.2, for which pip finds no pin that asks for 3.11.5."""
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    installed = {canonicalize_name(found.name): found for found in distributions()}
+    oldest = PROJECT["requires-python"].partition(",")[0].removeprefix(">=") + ".0"
+    read = 0
+    for pin in pins:
+        found = installed.get(canonicalize_name(pin.name))
+        if found is None or not pin.specifier.contains(found.version):
+            continue
+        read += 1
+        assert SpecifierSet(found.metadata["Requires-Python"] or "").contains(oldest), pin
+    assert read > len(pins) // 2
 
 
 def test_the_readme_gives_two_commands_and_names_extras_that_exist():

@@ -23,6 +23,16 @@ class Exhausted(RidgelineError):
     code = "exhausted"
 
 
+class Unavailable(RidgelineError):
+    """No process for long questions can start: nothing that who asks could change."""
+
+    code = "unavailable"
+
+
+#: Statuses of errors that are not the question's own.
+_STATUS = {Busy: 429, Unavailable: 503}
+
+
 class Refused(RidgelineError):
     """An error of another process, as it was said there.  code, near: of it."""
 
@@ -39,7 +49,7 @@ def document(code: str, sentence: str, near: Sequence[str] = ()) -> dict[str, An
 def of_error(error: RidgelineError) -> tuple[int, dict[str, Any]]:
     """Status and document of an error of the functions below: the sentence of the command line."""
     near = error.near if isinstance(error, (Refused, UnknownName)) else ()
-    return (429 if isinstance(error, Busy) else 422), document(error.code, str(error), near)
+    return _STATUS.get(type(error), 422), document(error.code, str(error), near)
 
 
 def of_body(errors: Sequence[Mapping[str, Any]], known: Sequence[str] = ()) -> dict[str, Any]:

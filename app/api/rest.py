@@ -77,7 +77,7 @@ def application(bounds: Bounds | None = None, answers: Answers | None = None) ->
         answers.workers.close()
 
     refused: dict[int | str, dict[str, Any]] = {
-        status: {"model": Refused} for status in (401, 413, 422, 429)
+        status: {"model": Refused} for status in (401, 413, 422, 429, 503)
     }
     api = FastAPI(
         title="Ridgeline", version=_version(), description=_ABOUT, lifespan=lifespan,

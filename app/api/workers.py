@@ -5,6 +5,7 @@ One that exceeds its time is ended, and another takes its place.
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import queue
 import signal
@@ -13,7 +14,7 @@ from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.api.errors import Busy, Exhausted, Refused
+from app.api.errors import Busy, Exhausted, Refused, Unavailable
 from genz_core.errors import RidgelineError, UnknownName
 
 _GIB = 1 << 30
@@ -24,13 +25,14 @@ class Workers:
     """Processes that answer one question at a time each.
 
     at_once: processes.  waiting_s: for a free one.  limit_s: of an answer.  memory_bytes: of a
-    process (Linux).
+    process (Linux).  starting_s: until one is there.
     """
 
     at_once: int = 2
     waiting_s: float = 10.0
     limit_s: float = 60.0
     memory_bytes: int = 4 * _GIB
+    starting_s: float = 120.0
     _free: queue.Queue[ProcessPoolExecutor | None] = field(default_factory=queue.Queue)
 
     def __post_init__(self) -> None:
@@ -42,7 +44,8 @@ class Workers:
 
         Raises:
             Busy: no process was free in time.
-            Exhausted: the answer took too long or too much memory.
+            Exhausted: the answer took too long or too much memory, or its process ended.
+            Unavailable: no process can start.
             Refused: `work` raised a RidgelineError.
         """
         try:
@@ -51,26 +54,51 @@ class Workers:
             raise Busy(
                 f"{self.at_once} long questions are under way already; ask again in a while"
             ) from None
-        if process is None:
-            context = multiprocessing.get_context("spawn")
-            process = ProcessPoolExecutor(1, context, _begin, (self.memory_bytes,))
         keep = False
         try:
+            process = process or self._started(work.__module__)
             answer = process.submit(_outcome, work, argument).result(self.limit_s)
             keep = True
         except TimeoutError:
             raise Exhausted(
                 f"the answer takes longer than {self.limit_s:g} s: ask for less at once"
             ) from None
-        except (BrokenExecutor, MemoryError):
-            raise Exhausted("the answer takes too much memory: ask for less at once") from None
+        except MemoryError:
+            raise Exhausted(
+                f"the answer takes more memory than {self.memory_bytes / _GIB:g} GiB: ask for less "
+                "at once"
+            ) from None
+        except BrokenExecutor:
+            raise Exhausted(
+                "the process of the answer ended before it was complete, as the system does where "
+                "memory runs out: ask for less at once; the server's log may say more"
+            ) from None
         finally:
-            if not keep:
+            if process and not keep:
                 _end(process)
             self._free.put(process if keep else None)
         if isinstance(answer, _Refusal):
             raise Refused(answer.code, answer.sentence, answer.near)
         return answer
+
+    def _started(self, module: str) -> ProcessPoolExecutor:
+        """A process that has what the work of a module needs.
+
+        Raises:
+            Unavailable: it ends before it can be asked anything, or cannot import the module.
+        """
+        context = multiprocessing.get_context("spawn")
+        process = ProcessPoolExecutor(1, context, _begin, (self.memory_bytes,))
+        try:
+            why = process.submit(_why_not_ready, module).result(self.starting_s)
+        except TimeoutError:
+            why = f"it was not there within {self.starting_s:g} s"
+        except (BrokenExecutor, OSError) as error:
+            why = str(error) or type(error).__name__
+        if why:
+            _end(process)
+            raise Unavailable(f"no process for long questions can start: {why}")
+        return process
 
     def close(self) -> None:
         """End the processes that are free."""
@@ -95,6 +123,17 @@ def _outcome(work: Callable[[Any], Any], argument: Any) -> Any:
     except RidgelineError as error:
         near = error.near if isinstance(error, UnknownName) else ()
         return _Refusal(error.code, str(error), tuple(near))
+
+
+def _why_not_ready(module: str) -> str:
+    """Import what is going to be asked; returns why it cannot be, "" where it can."""
+    try:
+        importlib.import_module(module)
+    except MemoryError:
+        return "its modules alone take more memory than it may have"
+    except Exception as error:  # noqa: BLE001  it is handed back as a sentence
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
 def _begin(memory_bytes: int) -> None:

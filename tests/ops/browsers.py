@@ -1,8 +1,10 @@
 """Several real browsers at once on one server: how long a page takes to stand, and what breaks.
 
 `python -m tests.ops.browsers --browsers 5 --minutes 10` starts a server and as many Chromiums, each
-a process tree of its own; each thinks for two to five seconds, then follows a link of the
-navigation (60 %), presses a choice of the page (20 %) or opens a link with other inputs (20 %).
+a process tree of its own.  Each thinks for two to five seconds, then takes the next page of the
+navigation or the next errand (`tests.ops.errands`: uploads, a simulation, a plan) from a deck that
+all browsers share (60 %), presses a choice of the page (20 %) or opens a link with other inputs
+(20 %).  The first deck is played to its end, so every page and every errand had its turn.
 It prints its result as Markdown; `--write docs/operations.md` puts it into that document.
 """
 
@@ -13,10 +15,13 @@ import asyncio
 import datetime
 import os
 import random
+import re
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+import urllib.error
+import urllib.request
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,23 +31,32 @@ import numpy as np
 from app.wording import quantities
 from tests.browser.conftest import QUIET, SETTLED, chromium
 from tests.dashboards import Served, served
+from tests.ops.errands import ERRANDS, Errand
 from tests.ops.sessions import written
 
 MARKER = "<!-- python -m tests.ops.browsers --browsers 5 --minutes 10 --write {} -->"
 HEADING = "## Browsers at once"
-LINKS = '[data-testid$="NavLink"]:visible'
-CHOICES = '[data-testid="stMain"] [data-testid="stButtonGroup"] button:enabled'
+LINKS, GROUPS, ENTRIES = (
+    f'[data-testid="stTopNav{kind}"]' for kind in ("Link", "Section", "DropdownLink")
+)
+CHOICES = '[data-testid="stMain"] [data-testid="stButtonGroup"] button:enabled:visible'
 SYSTEMS = ("h100", "h200", "mi300x", "b200", "a100-sxm4-80gb")
 _THOUGHT_S = (2.0, 5.0)
-_PATIENCE_MS = 180_000
+_PATIENCE_MS = 300_000
+#: Streamlit's frontend asks below the page's own address first, and at the root where that fails.
+_PROBED = re.compile(r"/_stcore/(health|host-config)$")
+_MOST_GROWTH = 1.0
+_SIZE = {"width": 1400, "height": 900}  # all of the navigation
 
 
 @dataclass(slots=True)
 class Soak:
     """What the browsers saw.
 
-    waits: (kind, seconds until the page stood) of each action, kind "open", "page", "choice" or
-    "link".  errors: exceptions on pages, of scripts, and browsers that were lost, a line each.
+    waits: (kind, seconds until the page stood) of each action, kind "open", "page", "choice",
+    "link" or "errand".  seen: titles of the pages and words of the errands that stood.  unseen:
+    those of the first deck that did not.  errors: exceptions on pages, of scripts, answers that
+    failed, and browsers that were lost, a line each.
     first_bytes, last_bytes: memory of the server after all have opened and at the end.
     """
 
@@ -50,6 +64,8 @@ class Soak:
     minutes: float
     waits: list[tuple[str, float]] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    unseen: set[str] = field(default_factory=set)
     first_bytes: int = 0
     last_bytes: int = 0
 
@@ -57,91 +73,229 @@ class Soak:
         """The time within which that share of the actions ended [s]."""
         return float(np.quantile([seconds for _, seconds in self.waits], share))
 
+    @property
+    def growth(self) -> float:
+        """Growth of the server's memory after all have opened, as a fraction."""
+        return self.last_bytes / self.first_bytes - 1.0 if self.first_bytes else 0.0
+
+
+@dataclass(slots=True)
+class _Deck:
+    """Cards, dealt to all browsers in one order: pages of the navigation by title, and errands."""
+
+    cards: list[str | Errand]
+    rng: random.Random
+    rest: list[str | Errand] = field(default_factory=list)
+    rounds: int = 0
+
+    def draw(self) -> str | Errand:
+        if not self.rest:
+            self.rest = self.rng.sample(self.cards, len(self.cards))
+            self.rounds += 1
+        return self.rest.pop()
+
+    @property
+    def played(self) -> bool:
+        """Whether every card has been dealt once."""
+        return self.rounds > 1 or (self.rounds == 1 and not self.rest)
+
 
 def soak(server: Served, browsers: int, minutes: float, seed: int = 0) -> Soak:
-    """Let real browsers use a server for some minutes."""
+    """Let real browsers use a server for some minutes, and until the first deck is played."""
     result = Soak(browsers, minutes)
     asyncio.run(_all(server, result, seed))
     result.last_bytes = server.memory_bytes
+    try:
+        urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=60).close()
+    except (urllib.error.URLError, OSError) as error:
+        result.errors.append(f"the server does not answer at the end: {error}")
+    result.errors += [f"never stood: {name}" for name in sorted(result.unseen)]
+    if result.growth > _MOST_GROWTH:
+        result.errors.append(f"the server's memory grew by {result.growth:.0%}")
     return result
 
 
 async def _all(server: Served, result: Soak, seed: int) -> None:
     from playwright.async_api import async_playwright
 
+    deck = _Deck(list(ERRANDS), random.Random(seed))
+    visits = [
+        _Visit(result, server.url, random.Random(seed + at), deck) for at in range(result.browsers)
+    ]
     async with async_playwright() as playwright:
-        opened = asyncio.Barrier(result.browsers + 1)
-        tasks = [
-            asyncio.create_task(
-                _one(playwright, server.url, random.Random(seed + at), result, opened)
-            )
-            for at in range(result.browsers)
+        browsers = [
+            await playwright.chromium.launch(executable_path=chromium(), args=list(QUIET))
+            for _ in visits
         ]
-        await opened.wait()
+        await _each(visits, lambda visit, at: _open(visit, browsers[at]))
+        deck.cards += await _titles(visits[0].page)
         result.first_bytes = server.memory_bytes
-        await asyncio.gather(*tasks)
-
-
-async def _one(
-    playwright: Any, url: str, rng: random.Random, result: Soak, opened: asyncio.Barrier
-) -> None:
-    """One browser: it opens the dashboard, then acts until the minutes are over."""
-    browser = await playwright.chromium.launch(executable_path=chromium(), args=list(QUIET))
-    try:
-        page = await browser.new_page(viewport={"width": 1400, "height": 900})
-        page.set_default_timeout(_PATIENCE_MS)
-        page.on("pageerror", lambda error: result.errors.append(f"script: {error}"))
-        await _timed(result, "open", page, lambda: page.goto(url))
-        await opened.wait()
         ends = time.monotonic() + 60.0 * result.minutes
-        while time.monotonic() < ends:
-            await asyncio.sleep(rng.uniform(*_THOUGHT_S))
-            await _act(result, page, url, rng)
-    except Exception as error:  # noqa: BLE001  a lost browser is a line of the result
-        result.errors.append(f"{type(error).__name__}: {str(error).splitlines()[0]}")
-        await opened.abort()
-    finally:
-        await browser.close()
+        await _each(visits, lambda visit, _: _use(visit, ends))
+        await asyncio.gather(*(browser.close() for browser in browsers))
+    result.unseen = {_name(card) for card in deck.cards} - result.seen
 
 
-async def _act(result: Soak, page: Any, url: str, rng: random.Random) -> None:
-    drawn = rng.random()
-    choices = page.locator(CHOICES)
-    if drawn < 0.2 and (count := await choices.count()):
-        chosen = choices.nth(rng.randrange(count))
-        await _timed(result, "choice", page, chosen.click)
+@dataclass(slots=True)
+class _Visit:
+    """A browser: what it draws from, its page, and where what it sees is kept."""
+
+    result: Soak
+    url: str
+    rng: random.Random
+    deck: _Deck
+    page: Any = None
+
+
+async def _each(
+    visits: Sequence[_Visit], do: Callable[[_Visit, int], Coroutine[Any, Any, None]]
+) -> None:
+    """Let all do something at once; a browser that is lost meanwhile is a line of the result."""
+    outcomes = await asyncio.gather(
+        *(do(visit, at) for at, visit in enumerate(visits)), return_exceptions=True
+    )
+    for visit, outcome in zip(visits, outcomes, strict=True):
+        if isinstance(outcome, BaseException):
+            words = f"{type(outcome).__name__}: {' '.join(str(outcome).split())[:300]}"
+            visit.result.errors.append(f"{visit.page.url if visit.page else 'open'}: {words}")
+
+
+async def _open(visit: _Visit, browser: Any) -> None:
+    """Open the dashboard's first page."""
+    visit.page = await browser.new_page(viewport=_SIZE)
+    visit.page.set_default_timeout(_PATIENCE_MS)
+    _listen(visit.page, visit.result)
+    await _timed(visit, "open", lambda: visit.page.goto(visit.url))
+
+
+async def _use(visit: _Visit, ends: float) -> None:
+    """Act until that time is over and the first deck is played."""
+    while time.monotonic() < ends or not visit.deck.played:
+        await asyncio.sleep(visit.rng.uniform(*_THOUGHT_S))
+        await _act(visit)
+
+
+def _listen(page: Any, result: Soak) -> None:
+    """Note what the browser itself complains of."""
+
+    def answered(answer: Any) -> None:
+        if answer.status >= 400 and not _PROBED.search(answer.url):
+            result.errors.append(f"{answer.status}: {answer.url}")
+
+    page.on("pageerror", lambda error: result.errors.append(f"script: {error}"))
+    page.on("crash", lambda _: result.errors.append("a tab crashed"))
+    page.on("response", answered)
+
+
+async def _titles(page: Any) -> list[str]:
+    """Titles of all pages, as the navigation shows them."""
+    titles = [_title(text) for text in await page.locator(LINKS).all_inner_texts()]
+    for group in await page.locator(GROUPS).all():
+        await group.click()
+        await page.locator(ENTRIES).first.wait_for()
+        titles += [_title(text) for text in await page.locator(ENTRIES).all_inner_texts()]
+        await page.keyboard.press("Escape")
+        await page.locator(ENTRIES).first.wait_for(state="hidden")
+    return titles
+
+
+def _title(text: str) -> str:
+    """The title in the text of a link, which begins with the name of its symbol."""
+    return text.splitlines()[-1].strip()
+
+
+def _name(card: str | Errand) -> str:
+    return card if isinstance(card, str) else card.words
+
+
+# ------------------------------------------------------------------------------- the actions
+
+
+async def _act(visit: _Visit) -> None:
+    drawn, page = visit.rng.random(), visit.page
+    if drawn < 0.2 and (choices := await page.locator(CHOICES).element_handles()):
+        chosen = visit.rng.choice(choices)
+        await _timed(visit, "choice", lambda: _press(chosen))
     elif drawn < 0.4:
-        query = f"batch={rng.choice((1, 4, 16, 64))}&system={rng.choice(SYSTEMS)}"
+        query = f"batch={visit.rng.choice((1, 4, 16, 64))}&system={visit.rng.choice(SYSTEMS)}"
         address = page.url.partition("?")[0]
-        await _timed(result, "link", page, lambda: page.goto(f"{address}?{query}"))
+        await _timed(visit, "link", lambda: page.goto(f"{address}?{query}"))
     else:
-        links = page.locator(LINKS)
-        chosen = links.nth(rng.randrange(await links.count()))
-        await _timed(result, "page", page, chosen.click)
+        card = visit.deck.draw()
+        kind = "page" if isinstance(card, str) else "errand"
+        await _timed(visit, kind, lambda: _play(visit, card))
+        visit.result.seen.add(_name(card))
 
 
-async def _timed(result: Soak, kind: str, page: Any, act: Callable[[], Awaitable[Any]]) -> None:
+async def _press(choice: Any) -> None:
+    """Press a choice; one that the page has drawn anew meanwhile is nobody's to press."""
+    from playwright.async_api import Error
+
+    try:
+        await choice.click()
+    except Error:
+        if await choice.evaluate("it => it.isConnected"):
+            raise
+
+
+async def _play(visit: _Visit, card: str | Errand) -> None:
+    """Turn to a page as the navigation leads there, or do an errand."""
+    if isinstance(card, Errand):
+        await visit.page.goto(f"{visit.url}/{card.address}")
+        await visit.page.wait_for_selector(SETTLED)
+        await card.do(visit.page)
+        await visit.page.locator(card.stands).first.wait_for()
+        return
+    await _follow(visit.page, card)
+    await visit.page.wait_for_function("t => document.title.startsWith(t)", arg=f"{card} ·")
+
+
+async def _follow(page: Any, title: str) -> None:
+    """Click on a page's link, which may lie in the menu of its group."""
+    for link in await page.locator(LINKS).all():
+        if _title(await link.inner_text()) == title:
+            return await link.click()
+    for group in await page.locator(GROUPS).all():
+        await group.click()
+        await page.locator(ENTRIES).first.wait_for()
+        for link in await page.locator(ENTRIES).all():
+            if _title(await link.inner_text()) == title:
+                return await link.click()
+        await page.keyboard.press("Escape")
+        await page.locator(ENTRIES).first.wait_for(state="hidden")
+    raise LookupError(f"the navigation has no page {title}")
+
+
+async def _timed(visit: _Visit, kind: str, act: Callable[[], Awaitable[Any]]) -> None:
     """Act, wait until the page stands, and note the exceptions that it shows."""
-    begun = time.perf_counter()
+    page, begun = visit.page, time.perf_counter()
     await act()
     await page.wait_for_timeout(100)  # the click reaches the server
     await page.wait_for_selector(SETTLED)
-    result.waits.append((kind, time.perf_counter() - begun - 0.1))
+    visit.result.waits.append((kind, time.perf_counter() - begun - 0.1))
     for shown in await page.locator('[data-testid="stException"]').all_inner_texts():
-        result.errors.append(f"{page.url}: {shown.splitlines()[0]}")
+        visit.result.errors.append(f"{page.url}: {shown.splitlines()[0]}")
+
+
+# ------------------------------------------------------------------------------- in words
 
 
 def section(result: Soak) -> str:
     """The result as Markdown."""
     today = datetime.datetime.now(datetime.UTC).date()
-    growth = result.last_bytes / result.first_bytes - 1.0 if result.first_bytes else 0.0
+    kinds = {kind: [s for k, s in result.waits if k == kind] for kind, _ in result.waits}
+    by_kind = ", ".join(
+        f"{len(waits)} {kind}s {quantities.seconds(float(np.median(waits)))}"
+        for kind, waits in sorted(kinds.items())
+    )
     return (
         f"{result.browsers} Chromiums for {result.minutes:g} min on {os.cpu_count()} cores that "
         f"they share with the server, {today}: {len(result.waits):,} actions, half of them drawn "
         f"within {quantities.seconds(result.seconds(0.5))}, 95 % within "
-        f"{quantities.seconds(result.seconds(0.95))}. Memory of the server "
+        f"{quantities.seconds(result.seconds(0.95))} (medians: {by_kind}); {len(result.seen)} "
+        f"different pages and errands. Memory of the server "
         f"{quantities.size(result.first_bytes)} with all open, "
-        f"{quantities.size(result.last_bytes)} at the end ({growth:+.0%}). "
+        f"{quantities.size(result.last_bytes)} at the end ({result.growth:+.0%}). "
         f"{len(result.errors) or 'No'} error{'s' if len(result.errors) != 1 else ''}."
     )
 

@@ -7,10 +7,15 @@ import pytest
 from tests.browser.conftest import chromium
 from tests.dashboards import served
 from tests.ops.browsers import Soak, section, soak
+from tests.ops.errands import ERRANDS
+
+PAGES = 20
 
 
 @pytest.mark.slow
-def test_five_browsers_use_a_shared_dashboard_without_an_error(tmp_path: Path):
+def test_five_browsers_walk_every_page_and_errand_of_a_shared_dashboard_without_an_error(
+    tmp_path: Path,
+):
     pytest.importorskip("playwright.async_api")
     if chromium() is None:
         pytest.skip("no Chromium or Chrome on this machine")
@@ -18,12 +23,15 @@ def test_five_browsers_use_a_shared_dashboard_without_an_error(tmp_path: Path):
         result = soak(server, 5, 1.0)
     assert result.errors == []
     kinds = [kind for kind, _ in result.waits]
-    assert kinds.count("open") == 5 and kinds.count("page") >= 5
+    assert kinds.count("open") == 5
+    assert len(result.seen) == PAGES + len(ERRANDS) and not result.unseen
     assert result.first_bytes > 0 and result.last_bytes < 2 * result.first_bytes
 
 
 def test_the_result_of_browsers_counts_their_errors_and_growth():
     waits = [("open", 2.0), ("page", 0.5), ("page", 0.5), ("choice", 0.1)]
-    text = section(Soak(2, 3.0, waits, ["script: x"], 100_000_000, 110_000_000))
+    seen = {"Plan", "Roofline"}
+    text = section(Soak(2, 3.0, waits, ["script: x"], seen, set(), 100_000_000, 110_000_000))
     assert "2 Chromiums for 3 min" in text and "4 actions" in text
+    assert "2 pages 500 ms" in text and "2 different pages and errands" in text
     assert "(+10%)" in text and text.endswith("1 error.")

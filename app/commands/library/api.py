@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from app.commands.library.dashboard import LOOPBACK, check_free
+from app.commands.library.listening import LOOPBACK, check_free
 
 _HOSTS = ("localhost", "127.0.0.1", "[::1]")
 

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
-EVERYWHERE = ("0.0.0.0", "::")
+from app.commands.grouping import grouped
+from app.commands.library.listening import EVERYWHERE, LOOPBACK, check_free
+
+if TYPE_CHECKING:
+    from app.rights import Rights
 
 
-def register(cli: typer.Typer) -> None:
-    cli.command("app", help="Open the dashboard in a browser, or serve it to others.")(app)
+@dataclass(frozen=True)
+class _Place:
+    """Where the dashboard is."""
 
-
-def app(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1"
     port: Annotated[
         int, typer.Option(help="Port to listen on; 0: a free one.", min=0, max=65535)
-    ] = 8501,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
+    ] = 8501
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False
+
+
+@dataclass(frozen=True)
+class _Visitors:
+    """Whom it serves, and what they may do."""
+
     shared: Annotated[
         bool,
         typer.Option(
@@ -29,26 +38,35 @@ def app(
             help="Serve others: what a visitor saves stays the visitor's own, kept runs are read "
             "only, and nothing is measured on this machine.",
         ),
-    ] = False,
+    ] = False
     may_save: Annotated[
         bool,
         typer.Option(
             "--visitors-may-save",
             help="With --shared: visitors change systems, calibrations and kept runs for all.",
         ),
-    ] = False,
+    ] = False
     may_measure: Annotated[
         bool,
         typer.Option(
             "--visitors-may-measure", help="With --shared: visitors run models on this machine."
         ),
-    ] = False,
+    ] = False
     login: Annotated[
         Path | None,
         typer.Option(
             help='File of secrets with a section "auth": visitors log in by OpenID Connect.',
         ),
-    ] = None,
+    ] = None
+
+
+def register(cli: typer.Typer) -> None:
+    cli.command("app", help="Open the dashboard in a browser, or serve it to others.")(grouped(app))
+
+
+def app(
+    place: _Place,
+    visitors: _Visitors,
     base_path: Annotated[
         str, typer.Option(help="Path of the dashboard behind a proxy, such as /ridgeline.")
     ] = "",
@@ -63,33 +81,55 @@ def app(
 
     if find_spec("streamlit") is None:
         raise InvalidValue(f"streamlit is not installed; run: {pip_install('streamlit>=1.60')}")
-    if not shared and (may_save or may_measure):
-        option = "--visitors-may-save" if may_save else "--visitors-may-measure"
-        raise InvalidValue(f"{option} is for others than you: give --shared with it")
-    check_free(host, port)
-    if login:
-        check_login(login)
-    if host not in LOOPBACK and not shared:
+    rights = _rights(visitors)
+    check_free(place.host, place.port)
+    if visitors.login:
+        check_login(visitors.login)
+    if place.host not in LOOPBACK and not rights.shared:
         typer.echo(
-            f"Warning: all who reach {host} may save, delete and measure as you do; give --shared "
-            "to keep visitors apart.",
+            f"Warning: all who reach {place.host} may save, delete and measure as you do; give "
+            "--shared to keep visitors apart.",
             err=True,
         )
-    rights = Rights(shared, not shared or may_save, not shared or may_measure, login is not None)
     if rights != Rights():
         os.environ[VARIABLE] = rights.words()
     os.environ["RIDGELINE_DATA"] = str(users_folder().absolute())
-    _become_server(
-        {
-            "server.address": host,
-            "server.port": port,
-            "server.baseUrlPath": base_path.strip("/"),
-            "server.headless": str(no_browser).lower(),
-            "browser.serverAddress": "localhost" if host in (*EVERYWHERE, "::1") else host,
-            **({"client.showErrorDetails": "none"} if shared else {}),
-            **({"secrets.files": login.absolute()} if login else {}),
-        }
+    _become_server(_settings(place, visitors, base_path))
+
+
+def _rights(visitors: _Visitors) -> Rights:
+    """What visitors may do.
+
+    Raises:
+        InvalidValue: a right of others where there are none.
+    """
+    from app.rights import Rights
+    from genz_core.errors import InvalidValue
+
+    alone = not visitors.shared
+    if alone and (visitors.may_save or visitors.may_measure):
+        option = "--visitors-may-save" if visitors.may_save else "--visitors-may-measure"
+        raise InvalidValue(f"{option} is for others than you: give --shared with it")
+    return Rights(
+        visitors.shared,
+        alone or visitors.may_save,
+        alone or visitors.may_measure,
+        visitors.login is not None,
     )
+
+
+def _settings(place: _Place, visitors: _Visitors, base_path: str) -> dict[str, object]:
+    """Options of Streamlit's server."""
+    host = place.host
+    return {
+        "server.address": host,
+        "server.port": place.port,
+        "server.baseUrlPath": base_path.strip("/"),
+        "server.headless": str(place.no_browser).lower(),
+        "browser.serverAddress": "localhost" if host in (*EVERYWHERE, "::1") else host,
+        **({"client.showErrorDetails": "none"} if visitors.shared else {}),
+        **({"secrets.files": visitors.login.absolute()} if visitors.login else {}),
+    }
 
 
 def _become_server(options: Mapping[str, object]) -> NoReturn:
@@ -108,37 +148,6 @@ def _become_server(options: Mapping[str, object]) -> NoReturn:
     flags = [f"--{name}={value}" for name, value in {**options, **quiet}.items()]
     os.chdir(entry.parent)  # where .streamlit/config.toml lies
     os.execv(sys.executable, [sys.executable, "-m", "streamlit", "run", str(entry), *flags])
-
-
-def check_free(host: str, port: int) -> None:
-    """Bind the address once, to see that the server can.
-
-    Raises:
-        InvalidValue: the port is taken, or the address is not of this machine.
-    """
-    import errno
-    import socket
-
-    from genz_core.errors import InvalidValue
-
-    foreign = f"{host!r} is no address of this machine: give 127.0.0.1 or 0.0.0.0"
-    if not host:  # to the system it is every address
-        raise InvalidValue(foreign)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except UnicodeError:  # a label that no host's name can have
-            raise InvalidValue(foreign) from None
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                message = f"port {port} of {host} is in use: give another with --port, 0 for any"
-            elif error.errno == errno.EACCES:
-                message = f"port {port} needs rights of the system: give one above 1023 with --port"
-            else:
-                message = foreign
-            raise InvalidValue(message) from None
 
 
 def check_login(secrets: Path) -> None:

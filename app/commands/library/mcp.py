@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from app.commands.library.dashboard import LOOPBACK, check_free
+from app.commands.library.listening import LOOPBACK, check_free
 
 
 def register(cli: typer.Typer) -> None:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.commands import options as opt
+from app.commands.grouping import grouped
 from app.commands.piped import PIPE, piped
-from app.commands.predict.option_groups import Formats, Inputs, Printed, Split, grouped
+from app.commands.predict.option_groups import Formats, Inputs, Printed, Split
 from app.wording.tables import TableFormat
 
 if TYPE_CHECKING:

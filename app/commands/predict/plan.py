@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from app.commands import options as opt
-from app.commands.predict.option_groups import Printed, Shared, grouped
+from app.commands.grouping import grouped
+from app.commands.predict.option_groups import Printed, Shared
 from app.wording.tables import TableFormat
 
 Several = Annotated[str, typer.Option(help='Degrees to try: "1,2,4"; default: all that can be.')]

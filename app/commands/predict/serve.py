@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.commands import options as opt
+from app.commands.grouping import grouped
 from app.commands.predict import simulation_options as sim
 from app.commands.predict.option_groups import (
     Drafts,
@@ -16,7 +17,6 @@ from app.commands.predict.option_groups import (
     Printed,
     Shared,
     Split,
-    grouped,
 )
 from app.wording.tables import TableFormat
 

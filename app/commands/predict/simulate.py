@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from app.commands import options as opt
+from app.commands.grouping import grouped
 from app.commands.predict import simulation_options as sim
-from app.commands.predict.option_groups import Drafts, Formats, Printed, Split, grouped
+from app.commands.predict.option_groups import Drafts, Formats, Printed, Split
 from app.wording.tables import TableFormat
 
 if TYPE_CHECKING:

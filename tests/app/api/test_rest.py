@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from starlette.testclient import TestClient
 from app.api import bodies
 from app.api.answers import Answers
 from app.api.doors import Bounds
+from app.api.errors import Exhausted
 from app.api.examples import EXAMPLES
 from app.api.rest import application
 from app.api.workers import Workers
@@ -283,6 +285,26 @@ def test_what_takes_too_long_is_ended_and_the_next_is_answered():
         assert error["code"] == "exhausted" and "0.05 s" in error["message"]
         workers.limit_s = 120.0
         assert len(client.post("/sweep", json=body).json()["rows"]) == 2
+
+
+def test_a_process_that_cannot_start_says_so_and_does_not_speak_of_the_question():
+    """Before, every process that ended was said to have taken too much memory."""
+    workers = Workers(1, memory_bytes=8 << 20)  # less than NumPy needs to be imported
+    with TestClient(application(answers=Answers(workers))) as client:
+        body = {"model": MODEL, "batch": [1, 2]}
+        answer = client.post("/sweep", json=body)
+        error = answer.json()["error"]
+        assert answer.status_code == 503 and error["code"] == "unavailable"
+        assert "can start" in error["message"] and "ask for less" not in error["message"]
+        workers.memory_bytes = 4 << 30
+        assert len(client.post("/sweep", json=body).json()["rows"]) == 2
+
+
+def test_work_that_ends_its_process_is_not_said_to_be_too_slow():
+    with pytest.raises(Exhausted, match="ended before it was complete"):
+        Workers(1).call(os._exit, 3)
+    with pytest.raises(Exhausted, match="more memory than 1 GiB"):
+        Workers(1, memory_bytes=1 << 30).call(bytes, 2 << 30)
 
 
 def test_more_rows_than_one_answer_holds_are_refused(api):

@@ -1,0 +1,82 @@
+"""What browsers of a soak do beyond looking at pages: uploads, a simulation, a plan, a search."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_SAMPLES = Path(__file__).parents[2] / "app" / "samples"
+_TRACE = _SAMPLES / "h100_qwen1.5-0.5b.json.gz"
+_RESULT = _SAMPLES / "sglang_llama-3.1-405b.jsonl"
+_CHART = '[data-testid="stMain"] .js-plotly-plot .main-svg'
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """Something to be done on a page.
+
+    address: where it begins.  do: the presses.  stands: a selector of what is there once it is
+    done, and not before.
+    """
+
+    words: str
+    address: str
+    do: Callable[[Any], Awaitable[None]]
+    stands: str
+
+
+def _bring(file: Path) -> Callable[[Any], Awaitable[None]]:
+    async def do(page: Any) -> None:
+        box = page.locator('[data-testid="stMain"] input[type="file"]').first
+        await box.set_input_files(file)
+
+    return do
+
+
+def _both(
+    first: Callable[[Any], Awaitable[None]], then: Callable[[Any], Awaitable[None]]
+) -> Callable[[Any], Awaitable[None]]:
+    async def do(page: Any) -> None:
+        await first(page)
+        await then(page)
+
+    return do
+
+
+def _press(name: str) -> Callable[[Any], Awaitable[None]]:
+    async def do(page: Any) -> None:
+        await page.get_by_role("button", name=name, exact=True).first.click()
+
+    return do
+
+
+def _type(label: str, text: str) -> Callable[[Any], Awaitable[None]]:
+    async def do(page: Any) -> None:
+        box = page.get_by_label(label, exact=True).and_(page.locator("input")).first
+        await box.fill(text)
+        await box.press("Enter")
+
+    return do
+
+
+async def _look(page: Any) -> None:
+    """Nothing to press."""
+
+
+ERRANDS = (
+    Errand("a trace to Reports", "reports", _bring(_TRACE), _CHART),
+    Errand("a trace to Predicted vs measured", "measured", _bring(_TRACE), _CHART),
+    Errand(
+        "a result to Benchmarks", "benchmarks?model=meta-llama/Llama-3.1-405B&system=h200&tp=8",
+        _both(_bring(_RESULT), _press("Predict")), _CHART,
+    ),
+    Errand(
+        "a simulation", "serving?serving_tab=Simulate&isl=256&osl=32", _press("Simulate"), _CHART
+    ),
+    Errand("a search for modules", "modules", _type("Class or model contains", "attention"),
+           'text=/^\\d+ of \\d+ entries/'),
+    Errand("a plan", "plan?plan_systems=h100&plan_systems=h200", _look, _CHART),
+    Errand("a frontier", "frontiers?model=qwen3-32b", _look, _CHART),
+)  # fmt: skip
