@@ -28,7 +28,6 @@ Mask = NDArray[np.bool_]
 Places = NDArray[np.intp]
 Num = float | Array
 
-Bound = Literal["compute", "memory", "communication", "overhead"]
 CacheSource = Literal["checkpoint", "convention", "asked"]
 
 # ------------------------------------------------------------------------------- workload and split

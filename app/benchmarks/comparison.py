@@ -51,10 +51,6 @@ class Row:
         return self.measured / self.predicted.value
 
     @property
-    def simulated_ratio(self) -> float:
-        return self.measured / self.simulated
-
-    @property
     def place(self) -> Place:
         """Where the measured figure lies; of a rate, "worse" is less."""
         one = self.predicted

@@ -11,12 +11,11 @@ import streamlit as st
 
 import profilers
 from app.dashboard.byte_cache import ByteCache
-from app.dashboard.job_progress import show_progress, submitted
-from app.dashboard.uploads import digest, unlike
+from app.dashboard.uploads import digest, read_by_job, unlike
 from app.jobs import READING
 from app.measuring.report_reading import SentReport, read_sent, reads_quickly, size_of
 from app.wording.markdown import plain
-from genz_core.errors import ReportError, RidgelineError
+from genz_core.errors import RidgelineError
 from profilers import PhasePattern, Report
 
 MAX_UPLOAD_MB = 200
@@ -141,24 +140,7 @@ def _report(digest: str, sent: SentReport) -> Report | None:
     if reads_quickly(sent.content):
         report = read_sent(sent)
     else:
-        report = _read_by_job(f"read {hash(key):x}", sent)
+        report = read_by_job(f"read {hash(key):x}", read_sent, sent, _LANE)
     if report is not None:
         _REPORTS.put(key, report, size_of(report))
-    return report
-
-
-def _read_by_job(key: str, sent: SentReport) -> Report | None:
-    """The report that the job in the session state `key` has read, None while it reads.
-
-    Raises:
-        ReportError: it cannot be read.
-    """
-    job = submitted(key, read_sent, sent, f"Reading {sent.name}", _LANE)
-    if not job.over:
-        show_progress(key, key)
-        return None
-    if job.error:
-        raise ReportError(job.error)
-    del st.session_state[key]
-    report: Report = job.result
     return report

@@ -10,12 +10,11 @@ import streamlit as st
 
 from app.benchmarks.reading import SentResult, read_sent, size_of
 from app.dashboard.byte_cache import ByteCache
-from app.dashboard.job_progress import show_progress, submitted
-from app.dashboard.uploads import digest, unlike
+from app.dashboard.uploads import digest, read_by_job, unlike
 from app.jobs import READING
 from app.measuring.report_reading import reads_quickly
 from app.wording.markdown import plain
-from genz_core.errors import ReportError, RidgelineError
+from genz_core.errors import RidgelineError
 from profilers.serving_results import ServingMeasurement
 
 MAX_UPLOAD_MB = 200
@@ -75,24 +74,8 @@ def _read(digest: str, sent: SentResult) -> list[ServingMeasurement] | None:
     found = _RESULTS.get(key)
     if found is None:
         quick = reads_quickly(sent.content)
-        found = read_sent(sent) if quick else _read_by_job(f"result {hash(key):x}", sent)
+        job = f"result {hash(key):x}"
+        found = read_sent(sent) if quick else read_by_job(job, read_sent, sent, _LANE)
         if found is not None:
             _RESULTS.put(key, found, size_of(found))
     return found
-
-
-def _read_by_job(key: str, sent: SentResult) -> list[ServingMeasurement] | None:
-    """The runs that the job in the session state `key` has read, None while it reads.
-
-    Raises:
-        ReportError: it cannot be read.
-    """
-    job = submitted(key, read_sent, sent, f"Reading {sent.name}", _LANE)
-    if not job.over:
-        show_progress(key, key)
-        return None
-    if job.error:
-        raise ReportError(job.error)
-    del st.session_state[key]
-    result: list[ServingMeasurement] = job.result
-    return result

@@ -283,14 +283,13 @@ class DisaggregatedLoad:
     """A closed loop through both pools; times in seconds.
 
     requests_per_s: of the whole deployment.  running: sequences of one decode worker.
-    ttft_s, tpot_s: means.  prefill_use: share of the time that prefill workers read.
+    ttft_s, tpot_s: means.
     """
 
     requests_per_s: float
     running: float
     ttft_s: float
     tpot_s: float
-    prefill_use: float
 
 
 def closed_loop(
@@ -325,7 +324,6 @@ def closed_loop(
         running=runs,
         ttft_s=concurrency / rate - answer_s - travel_s + shown_s,
         tpot_s=(answer_s + travel_s - shown_s) / max(osl - 1.0, 1.0),
-        prefill_use=rate / full_per_s,
     )
 
 

@@ -254,22 +254,9 @@ def read_records(content: Content) -> list[ServingMeasurement]:
     for document in content.documents():
         if knows_record(document) and _is_measured(document["metadata"]):
             rows.add(_request(document))
-    found = ServingMeasurement(
-        format=RECORDS,
-        subject=Subject(tool=AIPERF),
-        load=MeasuredLoad(
-            requests=rows.count,
-            completed=rows.count - rows.failed,
-            errors=rows.failed,
-            duration_s=rows.duration_s,
-        ),
-        lengths=rows.lengths(),
-        throughput=rows.throughput(),
-        definitions=DEFINITIONS,
-        requests=rows.table(),
-        notes=(*rows.notes(), "the rates are those of the requests in the file"),
-    )
-    return [found.with_latencies(rows.latencies())]
+    return [
+        rows.run(RECORDS, AIPERF, DEFINITIONS, "the rates are those of the requests in the file")
+    ]
 
 
 def _is_measured(metadata: Document) -> bool:

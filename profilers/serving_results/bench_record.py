@@ -39,8 +39,6 @@ _STATISTIC = re.compile(
     r"(mean|avg|median|std|min|max|p\d{1,2}(?:\.\d+)?)_"
     r"(ttft|tpot|itl|e2el|e2e_latency|e2e|latency)(_ms|_us|_s|)"
 )
-#: Lists of a value a request, and of a value a token.
-DETAILS = ("ttfts", "itls", "input_lens", "output_lens")
 
 TPOT_DEFINITION = "(E2E - TTFT) / (OSL - 1) of each request: the first token does not count"
 ITL_DEFINITION = "gaps between the pieces that the client received, over all requests"

@@ -138,22 +138,7 @@ def read_requests(content: Content) -> list[ServingMeasurement]:
     for entry in content.first:
         if isinstance(entry, dict):
             rows.add(_request(entry))
-    found = ServingMeasurement(
-        format=REQUESTS,
-        subject=Subject(tool=NAME),
-        load=MeasuredLoad(
-            requests=rows.count,
-            completed=rows.count - rows.failed,
-            errors=rows.failed,
-            duration_s=rows.duration_s,
-        ),
-        lengths=rows.lengths(),
-        throughput=rows.throughput(),
-        definitions=DEFINITIONS,
-        requests=rows.table(),
-        notes=rows.notes(),
-    )
-    return [found.with_latencies(rows.latencies())]
+    return [rows.run(REQUESTS, NAME, DEFINITIONS)]
 
 
 def _request(entry: Document) -> Request:

@@ -8,6 +8,7 @@ genai-perf/genai_perf/profile_data_parser/profile_data_parser.py (2024, 2025): n
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from profilers.serving_results import fields
 from profilers.serving_results.documents import Content
 from profilers.serving_results.fields import Document
-from profilers.serving_results.measurement import MeasuredLoad, ServingMeasurement, Subject
+from profilers.serving_results.measurement import ServingMeasurement, Subject
 from profilers.serving_results.request_rows import Request, RequestRows
 
 NAME = "perf_analyzer profile"
@@ -47,13 +48,10 @@ def _measurement(experiment: Document) -> ServingMeasurement:
     found = ServingMeasurement(
         format=NAME,
         subject=Subject(tool="perf_analyzer"),
-        load=MeasuredLoad(
+        load=replace(
+            rows.load(),
             concurrency=value if mode == "concurrency" else None,
             rate=value if mode == "request_rate" else None,
-            requests=rows.count,
-            completed=rows.count - rows.failed,
-            errors=rows.failed,
-            duration_s=rows.duration_s,
         ),
         throughput=rows.throughput(),
         definitions={"itl_s": "gaps between the pieces of an answer"},

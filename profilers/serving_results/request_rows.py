@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,10 @@ import pandas as pd
 from profilers.serving_results.measurement import (
     REQUEST_COLUMNS,
     Lengths,
+    MeasuredLoad,
     Percentiles,
+    ServingMeasurement,
+    Subject,
     Throughput,
 )
 from profilers.serving_results.samples import Samples
@@ -127,6 +131,31 @@ class RequestRows:
         answered = (self.count - self.failed) / seconds
         known = isl if isl and osl else None
         return Throughput(answered, isl or None, osl or None, None if known is None else isl + osl)
+
+    def load(self) -> MeasuredLoad:
+        """How many requests were sent and answered, and in which time."""
+        return MeasuredLoad(
+            requests=self.count,
+            completed=self.count - self.failed,
+            errors=self.failed,
+            duration_s=self.duration_s,
+        )
+
+    def run(
+        self, format: str, tool: str, definitions: Mapping[str, str], *notes: str
+    ) -> ServingMeasurement:
+        """The run of a file that holds its requests and nothing else."""
+        found = ServingMeasurement(
+            format=format,
+            subject=Subject(tool=tool),
+            load=self.load(),
+            lengths=self.lengths(),
+            throughput=self.throughput(),
+            definitions=definitions,
+            requests=self.table(),
+            notes=(*self.notes(), *notes),
+        )
+        return found.with_latencies(self.latencies())
 
     def notes(self) -> tuple[str, ...]:
         """What is to be known of the figures."""

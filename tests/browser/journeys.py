@@ -28,12 +28,13 @@ def _nothing(_: str) -> None:
 @dataclass
 class Walk:
     """A visitor's hand on a page.  clicks: so far.  look: called with a name where there is
-    something to see."""
+    something to see.  patience_ms: until the page says what is waited for."""
 
     page: Any
     clicks: int = 0
     look: Callable[[str], None] = _nothing
     steps: list[str] = field(default_factory=list)
+    patience_ms: int = 30_000
 
     def press(self, name: str, role: str = "button") -> None:
         """Click what has this name."""
@@ -60,10 +61,10 @@ class Walk:
         choosing.value.set_files(file)
         self.rest()
 
-    def see(self, words: str, longest_ms: int = 30_000) -> str:
+    def see(self, words: str, longest_ms: int = 0) -> str:
         """Wait until the page says words, a regular expression; returns what stands there."""
         found = self.page.get_by_text(re.compile(words)).and_(self.page.locator(":visible")).first
-        found.wait_for(timeout=longest_ms)
+        found.wait_for(timeout=longest_ms or self.patience_ms)
         found.scroll_into_view_if_needed()
         return str(found.inner_text())
 

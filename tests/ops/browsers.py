@@ -10,29 +10,26 @@ It prints its result as Markdown; `--write docs/operations.md` puts it into that
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import datetime
 import os
 import random
 import re
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from app.wording import quantities
 from tests.browser.conftest import QUIET, SETTLED, chromium
-from tests.dashboards import Served, served
+from tests.dashboards import Served
 from tests.ops.errands import ERRANDS, Errand
-from tests.ops.sessions import written
+from tests.ops.sessions import asked, reported, server_of_its_own
 
 MARKER = "<!-- python -m tests.ops.browsers --browsers 5 --minutes 10 --write {} -->"
 HEADING = "## Browsers at once"
@@ -302,23 +299,10 @@ def section(result: Soak) -> str:
 
 def main() -> int:
     """Run the command; returns its exit code, 1 where a browser saw an error."""
-    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
-    parser.add_argument("--browsers", type=int, default=5)
-    parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--seed", type=int, default=0, help="of what the browsers choose")
-    parser.add_argument("--write", type=Path, help="a document that the result is put into")
-    chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        own = {"RIDGELINE_DATA": str(Path(name) / "data"), "HF_HUB_OFFLINE": "1"}
-        with served(Path(name), "--shared", environment=own) as server:
-            result = soak(server, chosen.browsers, chosen.minutes, chosen.seed)
-    text = section(result)
-    print(text, *result.errors[:20], sep="\n")
-    if chosen.write:
-        before = chosen.write.read_text(encoding="utf-8")
-        after = written(before, text, str(chosen.write), MARKER, HEADING)
-        chosen.write.write_text(after, encoding="utf-8")
-    return 1 if result.errors else 0
+    chosen = asked(str(__doc__), "browsers", 5)
+    with server_of_its_own("--shared") as server:
+        result = soak(server, chosen.browsers, chosen.minutes, chosen.seed)
+    return reported(section(result), result.errors, chosen.write, MARKER, HEADING)
 
 
 if __name__ == "__main__":

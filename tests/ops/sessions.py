@@ -8,13 +8,14 @@ result as Markdown; `--write docs/operations.md` puts it into that document.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import os
 import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -174,24 +175,43 @@ def written(
     return f"{head}{marker}\n\n{text}\n{rest[after:] if after >= 0 else ''}"
 
 
-def main() -> int:
-    """Run the command; returns its exit code, 1 where a session saw an error."""
-    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
-    parser.add_argument("--sessions", type=int, default=20)
+def asked(description: str, visitors: str, how_many: int) -> argparse.Namespace:
+    """What the command line asks of a test under load.  visitors: the name of their option."""
+    parser = argparse.ArgumentParser(description=description.partition("\n")[0])
+    parser.add_argument(f"--{visitors}", type=int, default=how_many)
     parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--seed", type=int, default=0, help="of what the sessions choose")
+    parser.add_argument("--seed", type=int, default=0, help="of what the visitors choose")
     parser.add_argument("--write", type=Path, help="a document that the result is put into")
-    chosen = parser.parse_args()
+    return parser.parse_args()
+
+
+@contextlib.contextmanager
+def server_of_its_own(*options: str) -> Iterator[Served]:
+    """A server with an empty data folder, which asks no other host."""
     with tempfile.TemporaryDirectory() as name:
         own = {"RIDGELINE_DATA": str(Path(name) / "data"), "HF_HUB_OFFLINE": "1"}
-        with served(Path(name), environment=own) as server:
-            result = load_test(server, chosen.sessions, chosen.minutes, chosen.seed)
-    text = section(result)
-    print(text, *result.errors[:20], sep="\n")
-    if chosen.write:
-        before = chosen.write.read_text(encoding="utf-8") if chosen.write.exists() else ""
-        chosen.write.write_text(written(before, text, str(chosen.write)), encoding="utf-8")
-    return 1 if result.errors else 0
+        with served(Path(name), *options, environment=own) as server:
+            yield server
+
+
+def reported(
+    text: str, errors: Sequence[str], document: Path | None, marker: str, heading: str
+) -> int:
+    """Print a result, and put it into a document; returns the exit code, 1 for errors."""
+    print(text, *errors[:20], sep="\n")
+    if document:
+        before = document.read_text(encoding="utf-8") if document.exists() else ""
+        after = written(before, text, str(document), marker, heading)
+        document.write_text(after, encoding="utf-8")
+    return 1 if errors else 0
+
+
+def main() -> int:
+    """Run the command; returns its exit code, 1 where a session saw an error."""
+    chosen = asked(str(__doc__), "sessions", 20)
+    with server_of_its_own() as server:
+        result = load_test(server, chosen.sessions, chosen.minutes, chosen.seed)
+    return reported(section(result), result.errors, chosen.write, MARKER, HEADING)
 
 
 if __name__ == "__main__":

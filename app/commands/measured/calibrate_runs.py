@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.commands import options as opt
+from app.commands.grouping import grouped
 from app.commands.measured import result_options as result
 from app.commands.options import Json
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def register(group: typer.Typer) -> None:
     group.command(
         "runs", help="Results of benchmarks, or one to five runs -> an engine for that recipe."
-    )(runs)
+    )(grouped(runs))
 
 
 def runs(
@@ -34,19 +34,7 @@ def runs(
             "a batch)."
         ),
     ],
-    model: result.Model = "",
-    system: result.System = "",
-    engine: result.Engine = "",
-    weights: opt.Weights = "",
-    kv: opt.Kv = "",
-    tp: result.Tp = 0,
-    pp: result.Pp = 0,
-    dp: result.Dp = 0,
-    ep: result.Ep = 0,
-    concurrency: result.Concurrency = 0.0,
-    rate: result.Rate = 0.0,
-    isl: result.Isl = 0,
-    osl: result.Osl = 0,
+    stated: result.Stated,
     save: Annotated[bool, typer.Option(help="Use it in every later prediction.")] = True,
     forget: Annotated[
         bool, typer.Option("--forget", help="Drop what was kept for the recipes of the files.")

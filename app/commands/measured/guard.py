@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from app.commands import options as opt
+from app.commands.grouping import grouped
 from app.commands.measured import result_options as result
 
 if TYPE_CHECKING:
@@ -15,36 +17,31 @@ if TYPE_CHECKING:
     from app.benchmarks.guard import Guarded
 
 
+@dataclass(frozen=True)
+class _Bar:
+    """What a result is held against."""
+
+    baseline: Annotated[
+        list[Path] | None,
+        typer.Option(help="Earlier result of the same loads; repeats tell how much runs differ."),
+    ] = None
+    level: result.Level = 95.0
+    tolerance: Annotated[
+        float, typer.Option(help="Percent by which runs differ from the baseline for no reason.")
+    ] = 5.0
+
+
 def register(cli: typer.Typer) -> None:
     cli.command("guard", help="Exit with 1 where a benchmark's result is worse than it should be.")(
-        guard
+        grouped(guard)
     )
 
 
 def guard(
     ctx: typer.Context,
     files: Annotated[list[Path], typer.Argument(help="Results of a serving benchmark.")],
-    baseline: Annotated[
-        list[Path] | None,
-        typer.Option(help="Earlier result of the same loads; repeats tell how much runs differ."),
-    ] = None,
-    level: result.Level = 95.0,
-    tolerance: Annotated[
-        float, typer.Option(help="Percent by which runs differ from the baseline for no reason.")
-    ] = 5.0,
-    model: result.Model = "",
-    system: result.System = "",
-    engine: result.Engine = "",
-    weights: opt.Weights = "",
-    kv: opt.Kv = "",
-    tp: result.Tp = 0,
-    pp: result.Pp = 0,
-    dp: result.Dp = 0,
-    ep: result.Ep = 0,
-    concurrency: result.Concurrency = 0.0,
-    rate: result.Rate = 0.0,
-    isl: result.Isl = 0,
-    osl: result.Osl = 0,
+    bar: _Bar,
+    stated: result.Stated,
     json: opt.Json = False,
 ) -> None:
     from app.benchmarks import guard as gate
@@ -52,9 +49,9 @@ def guard(
     from app.benchmarks.levels import checked_level
     from profilers.serving_results import read_many
 
-    share = checked_level(level)
+    share = checked_level(bar.level)
     compared = compare(result.deployments(ctx, files), share)
-    guarded = gate.guard(compared, read_many(baseline or []), tolerance / 100.0)
+    guarded = gate.guard(compared, read_many(bar.baseline or []), bar.tolerance / 100.0)
     _print(guarded, compared, json)
     if not guarded.passed:
         raise typer.Exit(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,6 +26,25 @@ Osl = Annotated[int, typer.Option(help="Output tokens; default: the file's.")]
 Concurrency = Annotated[float, typer.Option(help="Open requests; default: the file's.")]
 Rate = Annotated[float, typer.Option(help="Requests per second; default: the file's.")]
 Level = Annotated[float, typer.Option(help="Percent of runs that an interval is to hold.")]
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What files do not say of a run; `deployments` takes those that were typed."""
+
+    model: Model = ""
+    system: System = ""
+    engine: Engine = ""
+    weights: opt.Weights = ""
+    kv: opt.Kv = ""
+    tp: Tp = 0
+    pp: Pp = 0
+    dp: Dp = 0
+    ep: Ep = 0
+    concurrency: Concurrency = 0.0
+    rate: Rate = 0.0
+    isl: Isl = 0
+    osl: Osl = 0
 
 
 def are_results(files: Sequence[Path]) -> bool:

@@ -34,7 +34,6 @@ from .mutations import mutated
 
 CASES = int(os.environ.get("RIDGELINE_FUZZ_CASES", "150"))
 MAX_SECONDS = 5.0  # of processor time: a busy machine is no finding
-HANGS_AFTER_SECONDS = 60.0
 MAX_RESIDENT_BYTES = 512e6
 
 LLM = "csv/llm-perf-opt"
