@@ -25,9 +25,11 @@ from hardware_db.tables import table
 LEVEL = 0.8
 #: High end beyond which an interval says nothing; such a figure is not validated.
 WIDEST = 2.5
-#: Open requests up to which loads err alike, and the novelty of a load among measured ones (the
-#: median of configurations held out), of which the shipped ends are.
-CROWD, USUAL_NOVELTY = 64.0, 0.25
+#: Open requests of a rank up to which loads err alike, and the most that were measured.
+CROWD, MOST_CROWD = 64.0, 512.0
+#: The novelty of a load among measured ones (the median of configurations held out), of which the
+#: shipped ends are.
+USUAL_NOVELTY = 0.25
 #: {`EngineProfile.measured_on`: kind of the held-out points that an interval rests on}.
 _UNDER_LOAD = ("ttft_s", "tpot_s", "e2e_s")
 _OF_LOAD = {"recipe": "recipe", "own": "few", "own_few": "none", "device": "none", "": "none"}
@@ -71,10 +73,10 @@ def stretch(novelty: Array, users: Array, near: float, crowd: float) -> Array:
     """How many times as wide as of a load of usual novelty an interval's logarithms are, [loads].
 
     novelty: standard deviation of what measured runs leave open, over that where there is none.
-    users: open requests; beyond `CROWD` of them queues and a full cache make each run its own.
-    near, crowd: powers of both.
+    users: open requests of an attention rank; beyond `CROWD` of them queues and a full cache make
+    each run its own.  near, crowd: powers of both.
     """
-    crowded = np.maximum(np.asarray(users, dtype=float) / CROWD, 1.0)
+    crowded = np.clip(np.asarray(users, dtype=float), CROWD, MOST_CROWD) / CROWD
     usual = np.asarray(novelty, dtype=float) / USUAL_NOVELTY
     return np.asarray(usual**near * crowded**crowd)
 

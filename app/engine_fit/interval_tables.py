@@ -72,7 +72,7 @@ class HeldOutResidual:
 
     @property
     def users(self) -> float:
-        """Requests that are open, 1 for a batch point."""
+        """Open requests of an attention rank, 1 for a batch point."""
         return float(self.target.facts["users"])
 
 

@@ -33,7 +33,7 @@ class Target:
     facts: model, system, configuration, source (of a published point), set ("serving" or
     "published"), engine, recipe (the key of `hardware_db.recipes.load_recipe`, joined by "|"), era
     and release of the engine, tier of the latency profile, named (the model), load ("low" for one
-    to four users, else "high", "" where nobody is served), users (requests that are open), output
+    to four users, else "high", "" where nobody is served), users (open requests of a rank), output
     (mean tokens of a served request), possible ("no" where a figure of its row lies below the bound
     of the load that it states).
     """
@@ -196,7 +196,7 @@ def _facts(row: Mapping[str, str]) -> dict[str, str]:
     split = "/".join(row.get(k, "") for k in ("tp", "pp", "dp", "ep", "moe_tp", "isl", "osl"))
     return {
         "set": "serving",
-        "users": row["concurrency"],
+        "users": str(float(row["concurrency"]) / float(row["dp"] or 1)),
         "source": "",
         "output": str(float(row["osl"]) * (1.0 + float(row.get("length_ratio") or 1.0)) / 2.0),
         "load": "low" if float(row["concurrency"]) <= _LOW else "high",

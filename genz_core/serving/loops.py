@@ -189,8 +189,9 @@ class _ServedModel:
         And how far the loads lie from these runs.
         """
         scales, users = self._of_recipe(), self.users()
+        of_rank = users / self._chosen(self.ranks, np.arange(users.size))
         if (runs := self.engine.neighbours) is None:
-            return scales, Novelty(np.ones_like(users), np.ones_like(users), users)
+            return scales, Novelty(np.ones_like(users), np.ones_like(users), of_rank)
         facts = run_facts(self.engine, self.model, self.system)
         sizes = self.run_sizes(users)
         tpot = runs.correction("tpot_s", facts, sizes)
@@ -199,7 +200,7 @@ class _ServedModel:
             sizes[:, 0] = np.maximum(sizes[:, 0] - cached, 1.0)
         ttft = runs.correction("ttft_s", facts, sizes)
         corrected = Scales(scales.tpot * np.exp(tpot.log), scales.ttft * np.exp(ttft.log))
-        return corrected, Novelty(tpot.novelty, ttft.novelty, users)
+        return corrected, Novelty(tpot.novelty, ttft.novelty, of_rank)
 
     def _of_recipe(self) -> Scales:
         recipe, one = self.engine.recipe, np.ones(self.status.shape)

@@ -49,7 +49,8 @@ class Traffic:
 class Novelty:
     """How far loads lie from what was measured, [configs].
 
-    tpot, ttft: see `genz_core.measured_runs.Correction.novelty`.  users: requests that are open.
+    tpot, ttft: see `genz_core.measured_runs.Correction.novelty`.  users: open requests
+    of an attention rank.
     """
 
     tpot: Array
