@@ -82,6 +82,16 @@ def test_the_median_wait_is_never_above_the_mean(model, system):
     assert np.all(load.ttft_median_s <= load.ttft_s)
 
 
+def test_a_rank_holds_the_caches_of_its_own_sequences(model, system):
+    """Eight users on two ranks: four caches of 1,000 + 100 tokens beside the weights."""
+    load = Traffic(concurrency=8, isl=1000, osl=100)
+    shared = serve(model, system, load, Parallelism(dp=2), ENGINE)
+    weights = shared.memory.total_bytes - shared.memory.kv_bytes
+    assert shared.memory_bytes - weights == pytest.approx(4 * shared.memory.kv_bytes)
+    one = serve(model, system, Traffic(concurrency=1, isl=1000, osl=100), engine=ENGINE)
+    assert one.memory_bytes == pytest.approx(one.memory.total_bytes)
+
+
 def test_users_beyond_the_cache_wait_for_it(model, system):
     small = replace(system, memory_bytes=2e9)
     load = closed(model, small, np.array([8, 4000]), isl=4000, osl=500)

@@ -39,6 +39,8 @@ _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.FloorDiv: ast.Div, ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt,
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.And: ast.Or, ast.Or: ast.And,
 }  # fmt: skip
+#: The function that states a fitted constant: its start and bounds are data, no formula.
+_FITTED = "_constant"
 _NAMES = {"maximum": "minimum", "minimum": "maximum", "max": "min", "min": "max", "ceil": "floor"}
 
 
@@ -82,12 +84,14 @@ def _statements(tree: ast.AST) -> dict[int, int]:
 
 
 def _words(node: ast.AST) -> Iterator[ast.AST]:
-    """Nodes that are no arithmetic: annotations, decorators, texts."""
+    """Nodes that are no arithmetic: annotations, decorators, texts, start values and bounds."""
     for field in ("annotation", "returns"):
         if (inner := getattr(node, field, None)) is not None:
             yield from ast.walk(inner)
     for decorator in getattr(node, "decorator_list", ()):
         yield from ast.walk(decorator)
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == _FITTED:
+        yield from ast.walk(node)
     if isinstance(node, ast.Raise | ast.JoinedStr | ast.Import | ast.ImportFrom):
         yield from ast.walk(node)
 

@@ -8,7 +8,7 @@ import pytest
 from genz_core.latency.attention import decode_attention_time, prefill_attention_time
 from genz_core.latency.device import Device
 from genz_core.latency.gemm import gemm_time
-from genz_core.latency.moe import moe_time
+from genz_core.latency.moe import expected_tiles, moe_time
 from genz_core.latency.parameters import (
     DecodeAttentionParameters,
     GemmParameters,
@@ -325,6 +325,22 @@ def test_waves_of_expert_tiles_round_up_in_part():
     peak_s = 16 * 256 * 2 * 3 * 1000 * 768 / 0.5e14
     rounded = (0.8 * 2 + 0.2 * waves) / waves
     assert causes(kernel)["compute"] == pytest.approx(peak_s * rounded * (1 + 1 / 8) / 1.25)
+
+
+def test_waves_of_random_routing_round_up_by_half_a_wave():
+    """Sixteen rows for each of 64 experts, and tiles of 16 for them: the last wave is half full."""
+    parameters = MoeParameters(compute_efficiency=0.5, overlap=1.0, wave=0.8)
+    shape = {"local_experts": 64, "hidden": 1000, "intermediate": 768, "at_random": True}
+    kernel = moe_time(1024, 1024, 64, **shape, **ON, parameters=parameters)
+    size, best = 3 * 1000 * 768, np.inf
+    for rows in (16, 32, 64, 128, 256):
+        sizes = (np.array([size]) for size in (1024.0, 64.0, 64.0))
+        tiles = float(expected_tiles(*sizes, np.array([[float(rows)]])).item())
+        waves = tiles * 12 / 100
+        rounded = 0.8 * max(waves + 0.5, 1.0) + 0.2 * max(waves, 1.0)
+        peak_s = tiles * rows * 2 * size / 0.5e14
+        best = min(best, peak_s * rounded / waves * (1 + 32 / rows) / 1.25)
+    assert causes(kernel)["compute"] == pytest.approx(best)
 
 
 # -------------------------------------------------------------------------------------------- scans

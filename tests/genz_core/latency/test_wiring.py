@@ -97,6 +97,20 @@ def test_columns_of_a_torus_do_not_share_lines_with_its_rows():
     assert load("all_gather", 16, 16, V5E) == pytest.approx(15 / 16 / 0.5)
 
 
+@every_operation
+@pytest.mark.parametrize("link", [RING, V5E], ids=["ring", "torus"])
+def test_a_part_of_a_group_loads_a_tier_as_the_next_whole_one(operation, link):
+    """Twelve devices in nodes of eight are one and a half groups on the tier that joins them."""
+    assert load(operation, 1.5, 8, link) == load(operation, 2.0, 8, link) > 0
+
+
+def test_a_domain_of_one_device_is_below_a_mesh_as_none_is():
+    alone = Link("none", 1e9, 0.0, 1)
+    _, outer = tiers("all_gather", 1e6, 2.0, 1.0, (alone, MESH))
+    [first] = tiers("all_gather", 1e6, 2.0, 1.0, (MESH,))
+    assert outer.load("all_gather") == first.load("all_gather") == 7 / 2
+
+
 @pytest.mark.parametrize(
     ("operation", "group", "stride", "switch", "dragonfly"),
     [

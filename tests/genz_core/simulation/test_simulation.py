@@ -71,6 +71,37 @@ def test_one_request_is_its_prefill_and_its_decodes(model, system):
     assert run.queue_s[0] == 0.0 and run.seconds == pytest.approx(run.e2e_s[0])
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_steps_taken_together_read_the_cache_of_their_middle(count, model, system):
+    """Ten tokens of prompt and 1,001 of answer: contexts of 11 to 1,010, whose mean is 510.5."""
+
+    def price(ranks: Sequence[RankWork]) -> StepTime:
+        work = max(rank.decodes * 0.0 + rank.tokens * 1e-5 for rank in ranks)
+        return StepTime(0.01 + work, 0.01 + work)
+
+    many = Requests(np.zeros(count), np.full(count, 10.0), np.full(count, 1001.0))
+    run = served(model, system, many, price=price)
+    decoding = run.e2e_s - run.ttft_s
+    assert decoding == pytest.approx(1000 * (0.01 + count * 510.5 * 1e-5), rel=2e-3)
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 2.0])
+def test_measured_steps_scale_every_time_of_a_run(scale, model, system):
+    one = Requests([0.0], [1000], [11])
+    plain = served(model, system, one)
+    scaled = served(model, system, one, options=Options(step_scale=scale))
+    assert scaled.ttft_s == pytest.approx(scale * plain.ttft_s)
+    assert scaled.e2e_s == pytest.approx(scale * plain.e2e_s)
+
+
+def test_lengths_are_drawn_between_a_share_of_the_nominal_one_and_all_of_it():
+    generator = np.random.default_rng(0)
+    drawn = draws.uniform_lengths(4000, 100, 0.8, generator)
+    assert (drawn.min(), drawn.max()) == (80, 100) and drawn.mean() == pytest.approx(90, abs=0.5)
+    assert set(draws.uniform_lengths(100, 3, 1.0, generator)) == {3}
+    assert set(draws.uniform_lengths(100, 2, 0.0, generator)) == {1, 2}, "never none"
+
+
 def test_first_tokens_that_come_later_move_what_follows_and_nothing_before(model, system):
     run = served(model, system, Requests([1.0, 1.0], [1000, 500], [11, 1]))
     later = run.with_first_tokens(1.5)

@@ -108,6 +108,16 @@ class Mixes:
 # ------------------------------------------------------------------------------- the step model
 
 
+def test_nodes_of_what_the_cache_holds_lie_within_half_of_one_another():
+    """Attention is linear in the cache but for its blocks: a node for each of 128 tokens' steps,
+    and one behind it."""
+    found = cached_nodes(100_000.0)
+    whole = found[found % 128 == 0]
+    assert found[0] == 0 and found[-1] > 100_000
+    assert np.all(whole[2:] / whole[1:-1] <= np.where(whole[1:-1] < 512, 2.0, 1.5))
+    assert set(whole[1:] + 1.0) <= set(found)
+
+
 @every_case
 def test_tables_are_exact_at_their_nodes(case):
     case, generator = CASES[case], np.random.default_rng(1)

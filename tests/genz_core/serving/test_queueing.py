@@ -1,0 +1,221 @@
+"""The closed form's cycle, wait and balance by hand, on steps of a linear law."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.stats import poisson
+
+from genz_core.serving.balance import Scales, closed_loop
+from genz_core.serving.queueing import Batching, _largest
+
+ONE = np.ones(1)
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Steps of `step_s`, and so many seconds for a decode and a prompt token, through `lanes`
+    stages of which each has its part; prompts of at most `tokens`, on `ranks` in lock-step."""
+
+    step_s: float = 0.01
+    decode_s: float = 1e-3
+    token_s: float = 1e-4
+    lanes: int = 1
+    tokens: float = 1e6
+    of: float = 1.0
+
+    @property
+    def ranks(self):
+        return self.of * ONE
+
+    @property
+    def sizes(self):
+        return SimpleNamespace(tokens=self.tokens * ONE)
+
+    def __call__(self, decodes, tokens, elsewhere):
+        busy = (decodes > 0) | (tokens > 0)
+        latency = busy * self.step_s + self.decode_s * decodes + self.token_s * tokens
+        return latency, latency / self.lanes
+
+
+def batching(times=None, **changed):
+    """Eight requests of 100 tokens and 11 steps, prompts beside decodes in steps of 1,000."""
+    usual = {
+        "isl": 100.0, "steps": 11.0, "steps_spread": 0.0, "admitted": 8.0, "others": 1.0,
+        "budget": 1000.0, "late_steps": 0.0, "look_every": 1.0,
+    }  # fmt: skip
+    arrays = {name: changed.pop(name, value) * ONE for name, value in usual.items()}
+    flags = {"lanes": 1, "waves": 10.0, "closed": True, "mixed": True, "whole": False}
+    return Batching(times=times or Linear(), host_s=0.0, **(arrays | flags | changed))
+
+
+# ------------------------------------------------------------------------------- a step
+
+
+@pytest.mark.parametrize(
+    ("changed", "decodes", "room"),
+    [
+        ({"budget": 100.0}, 40.0, 60.0),
+        ({"budget": 100.0, "lanes": 2}, 40.0, 80.0),
+        ({"budget": 100.0, "mixed": False}, 40.0, 100.0),
+        ({"budget": 100.0, "isl": 30.0, "whole": True}, 40.0, 60.0),
+        ({"budget": 100.0, "isl": 45.0, "whole": True}, 40.0, 45.0),
+        ({"budget": 100.0, "isl": 200.0, "whole": True}, 40.0, 200.0),  # never cut
+        ({"budget": 10.0}, 40.0, 1.0),
+        ({"times": Linear(tokens=50.0)}, 40.0, 50.0),
+    ],
+)
+def test_prompts_have_what_the_budget_leaves_beside_the_decodes(changed, decodes, room):
+    assert batching(**changed).room(decodes * ONE) == room
+
+
+def test_a_pipeline_is_as_slow_as_one_way_through_it_or_all_lanes_of_its_slowest_stage():
+    """Eight decodes: 18 ms on one; four in each of two lanes: 14 ms through, two of 10.5."""
+    assert batching().cycle_s(8 * ONE, 0 * ONE) == pytest.approx(0.018)
+    two = batching(Linear(lanes=2), lanes=2)
+    assert two.cycle_s(8 * ONE, 0 * ONE) == pytest.approx(0.01 + 4e-3)
+    uneven = batching(Linear(lanes=4 / 3), lanes=2)
+    assert uneven.cycle_s(8 * ONE, 0 * ONE) == pytest.approx(2 * (0.01 + 4e-3) * 3 / 4)
+
+
+def test_an_engine_that_reads_alone_takes_a_step_for_prompts_and_one_for_decodes():
+    apart = batching(mixed=False)
+    assert apart.cycle_s(8 * ONE, 100 * ONE) == pytest.approx(0.018 + 0.02)
+    assert batching().cycle_s(8 * ONE, 100 * ONE) == pytest.approx(0.028)
+
+
+def test_as_many_prompts_enter_as_answers_end():
+    """Eight that decode for ten steps after their first: 0.8 a step; 0.6 of a lane of two, where
+    three quarters of the load is others'."""
+    assert batching().prompts(8 * ONE) == pytest.approx(0.8)
+    assert batching(lanes=2, others=0.75).prompts(16 * ONE) == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize("mean", [1e-3, 0.5, 3.0, 20.0])
+@pytest.mark.parametrize("of", [1, 2, 8])
+def test_the_largest_of_several_poisson_numbers_is_that_of_their_distribution(mean, of):
+    any_at_all, largest = _largest(mean * ONE, of * ONE)
+    assert any_at_all == pytest.approx(1 - math.exp(-mean * of))
+    more = 1.0 - poisson.cdf(np.arange(200), mean) ** of
+    assert largest == pytest.approx(more.sum() / (1 - math.exp(-mean * of)), rel=1e-6)
+
+
+def test_many_prompts_are_as_normal_and_none_is_one():
+    _, largest = _largest(400.0 * ONE, 8 * ONE)
+    more = 1.0 - poisson.cdf(np.arange(2000), 400.0) ** 8
+    assert largest == pytest.approx(more.sum(), rel=0.05)
+    assert _largest(0 * ONE, 8 * ONE) == (0.0, 1.0)
+
+
+# ------------------------------------------------------------------------------- a first token
+
+
+@pytest.mark.parametrize(
+    ("tokens", "together", "seconds"),
+    [
+        (80.0, 90.0, 0.01 + 90e-4),
+        (250.0, 250.0, 2 * (0.01 + 100e-4) + 0.01 + 50e-4),
+        (200.0, 200.0, 2 * (0.01 + 100e-4)),
+        (101.0, 101.0, 0.01 + 100e-4 + 0.01 + 1e-4),
+        (80.0, 500.0, 0.01 + 100e-4),
+    ],
+)
+def test_tokens_are_read_in_whole_steps_and_a_rest(tokens, together, seconds):
+    read = batching().reading_s(0 * ONE, tokens * ONE, together * ONE, 100 * ONE, 0 * ONE)
+    assert read == pytest.approx(seconds)
+
+
+def test_decodes_ride_on_the_steps_that_read_where_the_engine_mixes_them():
+    mixed, apart = (
+        batching(mixed=which).reading_s(5 * ONE, 100 * ONE, 100 * ONE, 100 * ONE, 0 * ONE)
+        for which in (True, False)
+    )
+    assert mixed - apart == pytest.approx(5e-3)
+
+
+def test_a_first_wave_is_read_in_one_step_or_in_turn():
+    """Eight prompts of 100: one step of 800 beside nothing; in steps of 200 - 4, which hold the
+    four that decode by then, a prompt waits half of all of them and half a step."""
+    assert batching().first_wave_s() == pytest.approx(0.01 + 0.08)
+    tight = batching(budget=200.0)
+    step = 0.01 + 4e-3 + 196e-4
+    assert tight.first_wave_s() == pytest.approx((800 + 196) / 2 / 196 * step)
+
+
+def test_prompts_of_one_token_answers_are_read_as_fast_as_steps_are_full():
+    assert batching().prompts_per_s() == pytest.approx(1000 / 100 / (0.01 + 0.1))
+    two = batching(Linear(lanes=2), lanes=2)
+    assert two.prompts_per_s() == pytest.approx(2 * 1000 / 100 / (0.01 + 0.1))
+
+
+def test_no_more_decode_than_steps_can_keep_up_with():
+    """A step of 1,000 has room for ten prompts less the decodes' share: D/10 prompts a step."""
+    few = batching(admitted=5000.0, budget=1000.0)
+    most = float(few.most_decodes()[0])
+    room = 1000.0 - most
+    assert most / 10 == pytest.approx(room / 100, rel=0.25)
+    assert batching().most_decodes() == 8.0
+    assert batching(mixed=False, admitted=5000.0).most_decodes() == 5000.0
+
+
+# ------------------------------------------------------------------------------- the balance
+
+
+def balanced(load, users=None):
+    users = float(load.admitted[0]) if users is None else users
+    limit = load.admitted
+    unscaled = Scales(ONE, ONE)
+    return closed_loop(load, np.zeros(1, int), users * ONE, limit, ONE, unscaled)
+
+
+@pytest.mark.parametrize("steps", [2.0, 3.0, 11.0, 200.0])
+@pytest.mark.parametrize("admitted", [4.0, 64.0])
+def test_those_that_decode_are_littles_law(steps, admitted):
+    """Free prompts, and a step of 1 ms for each that decodes: D = X (steps - 1) T with T = D ms."""
+    sizes = {"steps": steps, "admitted": admitted, "others": 1 - 1 / admitted, "budget": 1e6}
+    load = batching(Linear(0.0, 1e-3, 0.0), **sizes)
+    found = balanced(load)
+    decodes = float(found.cycle_s[0]) / 1e-3
+    served = float(found.requests_per_s[0])
+    assert decodes == pytest.approx(served * (steps - 1) * float(found.cycle_s[0]), rel=0.01)
+    inside = decodes + served * float(found.ttft_s[0] - burst(load, found))
+    assert inside == pytest.approx(admitted, rel=0.01)
+
+
+def test_what_is_not_plain_decoding_is_in_use():
+    """Two users, whose prompts take time: the share of a cycle beyond the decodes' own step."""
+    load = batching(Linear(0.01, 1e-3, 1e-3), admitted=2.0, others=0.5)
+    found = balanced(load)
+    decodes = float(found.requests_per_s[0]) * 10 * float(found.cycle_s[0])
+    assert 1 < decodes < 2
+    plain = 0.01 + 1e-3 * decodes
+    assert found.utilisation == pytest.approx(1 - plain / found.cycle_s, rel=1e-3)
+
+
+def burst(load, found):
+    """What the start of a closed loop adds to the mean first token over its waves."""
+    gaps = (load.steps - 1.0) * found.cycle_s
+    mean = load.admitted / found.requests_per_s - gaps
+    return found.ttft_s[0] - mean[0]
+
+
+def test_users_beyond_the_room_wait_for_it():
+    load = batching(others=1 - 1 / 8)
+    alone, crowded = balanced(load), balanced(load, users=24.0)
+    assert crowded.requests_per_s == pytest.approx(alone.requests_per_s)
+    wait = crowded.ttft_s - alone.ttft_s
+    assert wait == pytest.approx((24 - 8) / alone.requests_per_s)
+    assert (alone.running, crowded.running) == (8.0, 8.0)
+
+
+def test_one_token_answers_are_served_at_the_rate_of_reading():
+    load = batching(steps=1.0, admitted=100.0)
+    found = balanced(load)
+    assert found.requests_per_s == pytest.approx(float(load.prompts_per_s()[0]))
+    assert found.utilisation == 1.0
+    idle = balanced(replace(load, admitted=1.0 * ONE, others=0 * ONE))
+    assert idle.requests_per_s == pytest.approx(1 / (0.01 + 100e-4))
