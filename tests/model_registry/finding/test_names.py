@@ -1,5 +1,7 @@
 """Names as people type them: of the hub's pages, of Ollama's library, and of what does not ship."""
 
+import sys
+
 import pytest
 
 import model_registry
@@ -9,7 +11,7 @@ from model_registry.finding.catalog import shipped_models
 from model_registry.finding.hub import HubModel
 from model_registry.finding.libraries import _MODELS
 from model_registry.finding.lookup import resolve_name
-from model_registry.reports.names import answers
+from model_registry.reports.names import answers, main
 
 #: What Ollama's library holds under a tag, and the format of its weights.
 LIBRARY = {
@@ -112,3 +114,13 @@ def test_moondream_3_has_the_parameters_of_its_model_card_less_its_image_encoder
 def test_a_list_of_names_is_answered_name_by_name() -> None:
     rows = answers(["Qwen/Qwen3-8B", "microsoft/deberta-v3-large", "someone/new-9B"])
     assert [row[1] for row in rows] == ["resolved", "another kind", "unknown"]
+
+
+def test_a_file_of_names_is_counted_and_its_comments_are_not(tmp_path, monkeypatch, capsys) -> None:
+    path = tmp_path / "names.txt"
+    path.write_text("# of a forum\nQwen/Qwen3-8B\n\nsomeone/new-9B\n", encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["names", str(path)])
+    main()
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].split() == ["resolved", "Qwen/Qwen3-8B", "Qwen/Qwen3-8B"]
+    assert printed[-3:] == ["resolved: 1 of 2", "another kind: 0 of 2", "unknown: 1 of 2"]

@@ -1,10 +1,13 @@
 """Polynomials found again from their values, exactly or not at all."""
 
+import re
 from fractions import Fraction
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from genz_core.errors import InvalidValue
 from model_registry.modules.polynomial import Polynomial, fit_grid
 
 
@@ -35,3 +38,45 @@ def test_a_polynomial_is_read_back_from_json_and_shown_as_text() -> None:
     polynomial = Polynomial(("batch", "tokens"), terms)
     assert polynomial.text() == "(1/2)*{batch}*{tokens}**2 + 8192*{batch}*{tokens} - 3"
     assert Polynomial.from_json(("batch", "tokens"), polynomial.to_json()) == polynomial
+
+
+@settings(max_examples=30)
+@given(
+    st.dictionaries(
+        st.tuples(st.integers(0, 3), st.integers(0, 3)),
+        st.fractions(-99, 99, max_denominator=7).filter(bool),
+        min_size=1,
+    )
+)
+def test_a_formula_is_read_back_from_its_text(terms: dict[tuple[int, int], Fraction]) -> None:
+    polynomial = Polynomial(("batch", "tokens"), terms)
+    assert Polynomial.parse(("batch", "tokens"), polynomial.text()) == polynomial
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("2*{x}*3 + {x}", {(1,): 7}),  # factors in any order, equal powers added up
+        ("{x}*{x}**2 - 1.5", {(3,): 1, (0,): Fraction(-3, 2)}),
+        ("0.25*{x} - 0.25*{x}", {}),  # what cancels is left out
+        (" 3 +  + 4 ", {(0,): 7}),
+    ],
+)
+def test_a_formula_that_was_edited_by_hand_is_read(text: str, terms: dict) -> None:
+    assert Polynomial.parse(("x",), text).terms == terms
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is no formula"),
+        ("2*{y}", "give numbers and {symbols} of x, as in"),
+        ("2**{x}", "give numbers"),
+        ("{x}/2", "give numbers"),
+        ("import os", "give numbers"),
+        ("(1/0)*{x}", "give numbers"),
+    ],
+)
+def test_what_is_no_formula_is_refused_in_a_sentence(text: str, said: str) -> None:
+    with pytest.raises(InvalidValue, match=re.escape(said)):
+        Polynomial.parse(("x",), text)
