@@ -51,7 +51,8 @@ def against_api(
 
     most: arrivals that one replica sustains [1/s].  tokens: of a request, in and out.
     """
-    figure = blank(look, "Self-hosted against an API", 380)
+    title = "Self-hosted against an API" if api_per_request else "Self-hosted, by arrivals"
+    figure = blank(look, title, 380)
     rates = np.geomspace(most / 50.0, 4.0 * most, 160)
     replicas = np.ceil(rates / most)
     for at, (way, found) in enumerate(ways.items()):

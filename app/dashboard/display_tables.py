@@ -120,7 +120,7 @@ def load_columns(table: pd.DataFrame) -> dict[str, Any]:
     heads = {name: _LOAD_WORDS.get(name) or _latency_head(name) for name in table.columns}
     numeric = {name for name in table if pd.api.types.is_numeric_dtype(table[name])}
     shown = {name: number(head, format="%.4g") for name, head in heads.items() if name in numeric}
-    return {**shown, "not_validated": None}
+    return {**shown, "measured_on": "basis", "not_validated": None}
 
 
 def _latency_head(name: str) -> str:

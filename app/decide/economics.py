@@ -17,6 +17,7 @@ from genz_core import Workload, economics
 from genz_core.economics import Ownership, PowerModel
 from genz_core.errors import InvalidValue
 from genz_core.model_kinds import check_generates
+from genz_core.serving import ServingEstimate
 from genz_core.types import Array, System
 from hardware_db.site_power import site_power
 
@@ -127,12 +128,24 @@ def operation(resolved: Resolved, cached: float = 0.5) -> Operation:
     served = serve_resolved(resolved, concurrency=float(s.batch))
     osl = float(served.osl[0])
     rate = float(served.output_tokens_per_s[0]) / osl
-    share = float(np.clip(served.utilisation[0], 0.0, 1.0))
-    use = _utilisations(resolved, share, max(float(served.running[0]), 1.0))
+    running = max(float(served.running[0]), 1.0)
+    share = _prefill_share(served, rate, running)
+    use = _utilisations(resolved, share, running)
     return Operation(
         rate, float(s.isl), osl, int(s.tp * s.pp * s.dp), share, _cached_ratio(resolved, cached),
         *use, float(resolved.system.tdp_w or math.nan), str(served.status[0]),
     )  # fmt: skip
+
+
+def _prefill_share(served: ServingEstimate, rate: float, running: float) -> float:
+    """Share of a replica's time that prompts take.
+
+    What a user waits for the prompts of others, and for its own, one of those that run; where none
+    waits for another's (one user, or all are read together), all of them.  rate: of requests [1/s].
+    running: requests in flight.
+    """
+    every, waited = rate * float(served.prefill_s[0]), float(served.utilisation[0])
+    return float(np.clip(waited + every / running if waited else every, 0.0, 1.0))
 
 
 def _cached_ratio(resolved: Resolved, cached: float) -> float:

@@ -15,7 +15,7 @@ from app.decide import svg
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points, shape
 from app.planning.answer import Answer
-from app.planning.wording import chance
+from app.planning.wording import chance, ranked_words
 from app.wording import quantities
 from app.wording.tables import to_json
 from genz_core.cells import markdown_cell
@@ -96,11 +96,10 @@ def demand_words(named: Named) -> str:
 
 
 def command(named: Named) -> str:
-    """The command that asks the same in its main points."""
+    """The command that asks the same; what requests share is left out."""
     demand = named["demand"]
     load = "rate" if "rate" in demand else "concurrency"
-    systems = dict.fromkeys(named["asked_systems"] if "asked_systems" in named else _systems(named))
-    words = ["ridgeline", "plan", named["model"], "--systems", ",".join(systems)]
+    words = ["ridgeline", "plan", named["model"], *named["options"]]
     words += [f"--{load}", f"{demand[load]:g}", "--isl", str(demand["isl"])]
     words += ["--osl", str(demand["osl"])]
     if demand["length_ratio"] < 1.0:
@@ -108,11 +107,6 @@ def command(named: Named) -> str:
     if named["targets"]:
         words += ["--target", ", ".join(named["targets"]).replace("µs", "us")]
     return shlex.join(words)
-
-
-def _systems(named: Named) -> list[str]:
-    rows = [*named["plans"], *(o["nearest"] for o in named["others"] if o.get("nearest"))]
-    return [row["system"] for row in rows] or ["h100"]
 
 
 # ------------------------------------------------------------------------------- documents
@@ -203,7 +197,7 @@ def _asked(named: Named) -> str:
     targets = ", ".join(named["targets"]) or "no targets"
     return (
         f"{demand_words(named)}; {targets}; {named['deployments']:,} deployments priced, "
-        f"{named['meet_targets']:,} meet the targets; ranked by {named['ranked_by']}."
+        f"{named['meet_targets']:,} meet the targets; ranked by {ranked_words(named)}."
     )
 
 

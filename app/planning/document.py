@@ -13,6 +13,7 @@ from app.planning.answer import Answer
 from app.planning.candidates import CHOICES, FACTS, Candidates
 from app.planning.families import Family
 from app.planning.launch import launch
+from app.planning.options import options
 from app.planning.shortlist import Plan
 from app.planning.targets import FIGURES
 from app.scenario.intervals import Latency, ends, single
@@ -31,6 +32,7 @@ def document(answer: Answer) -> dict[str, Any]:
         "demand": _demand(answer),
         "targets": [str(target) for target in question.targets],
         "ranked_by": found.ranking.by.name,
+        "options": options(question),
         "deployments": len(found.candidates),
         "meet_targets": int(found.feasible.sum()),
         "plans": [plan_row(answer, plan) for plan in answer.short.plans],

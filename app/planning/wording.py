@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from app.planning.targets import FIGURES
 from app.wording import quantities
 
 _MOST_OTHERS = 8
@@ -13,6 +14,11 @@ _MOST_OTHERS = 8
 def sentences(named: Mapping[str, Any]) -> list[str]:
     """Lines on the best plan, the others, and what would help; of `document.document`."""
     return [*_best(named), *_others(named), *_pays(named), *_help(named)]
+
+
+def ranked_words(named: Mapping[str, Any]) -> str:
+    """What orders the plans, as a reader says it."""
+    return FIGURES[named["ranked_by"]].words
 
 
 def chance(plan: Mapping[str, Any]) -> str:
@@ -33,7 +39,7 @@ def _pays(named: Mapping[str, Any]) -> Iterator[str]:
 def _best(named: Mapping[str, Any]) -> Iterator[str]:
     tried = f"{named['deployments']:,} deployments priced, {named['meet_targets']:,} meet"
     wanted = ", ".join(named["targets"]) or "no targets"
-    yield f"{tried} {wanted}; ranked by {named['ranked_by']}"
+    yield f"{tried} {wanted}; ranked by {ranked_words(named)}"
     if not named["plans"]:
         return
     best = named["plans"][0]

@@ -24,6 +24,7 @@ from genz_core.errors import InvalidValue
 from hardware_db.site_power import site_power
 
 Named = Mapping[str, Any]
+_ASSUMED = {"host_w": "host", "network_w": "network", "pue": "PUE", "cap": "power cap"}
 
 
 @cached.by_setup(64)
@@ -136,18 +137,23 @@ def show(setup: Setup, terms: Terms, named: Named) -> None:
     figures = _charts(setup, terms, named, running)
     if ways:
         _tables(ways)
-    with st.popover("Assumptions and sources", icon=":material/menu_book:"):
-        for name, words in named["assumed"].items():
-            st.markdown(f"- {name}: {plain(words)}")
-        st.markdown(
-            "- Cost is split over prompts and answers by the time that each takes; a cached token "
-            "costs the attention that reads it."
-        )
     table = pd.DataFrame(
         [{"way": way, **{k: v for k, v in found.items() if isinstance(v, float)}}
          for way, found in ways.items()]
     )  # fmt: skip
-    export.downloads("economics", figures, table, setup)
+    with st.container(horizontal=True):
+        _assumptions(named["assumed"])
+        export.downloads("economics", figures, table, setup)
+
+
+def _assumptions(assumed: Mapping[str, str]) -> None:
+    with st.popover("Assumptions and sources", icon=":material/menu_book:"):
+        for name, words in assumed.items():
+            st.markdown(f"- {_ASSUMED.get(name, name)}: {plain(words)}")
+        st.markdown(
+            "- Cost is split over prompts and answers by the time that each takes; a cached token "
+            "costs the attention that reads it."
+        )
 
 
 def _cards(named: Named, running: Operation) -> None:

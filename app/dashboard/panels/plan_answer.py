@@ -19,6 +19,7 @@ from app.decide.candidate_points import points, shape
 from app.planning.answer import Answer
 from app.planning.document import deployment_row
 from app.planning.manifests.bundle import KINDS, bundle
+from app.planning.wording import ranked_words
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -88,7 +89,7 @@ def _best(named: Named) -> None:
         )
     st.caption(
         f"{named['deployments']:,} deployments priced, {named['meet_targets']:,} meet the targets; "
-        f"ranked by {named['ranked_by']}. Percentiles: {plain(best['percentiles'])}."
+        f"ranked by {ranked_words(named)}. Percentiles: {plain(best['percentiles'])}."
         + (f" No measured run had {plain('; '.join(best['beyond_measurements']))}."
            if best["beyond_measurements"] else "")
     )  # fmt: skip
@@ -226,11 +227,16 @@ def _measure(named: Named) -> None:
         st.code(checks, language="bash", wrap_lines=True)
     measured = named["measurement"]
     if measured:
-        st.markdown(f"To narrow the interval of {measured['figure']} most: "
+        st.markdown(f"To narrow the interval of {_called(measured['figure'])} most: "
                     f"{plain(measured['words'])}.")  # fmt: skip
         st.code(measured["command"], language="bash", wrap_lines=True)
         st.download_button("Points file (CSV)", measured["points"], "points.csv", "text/csv",
                            on_click="ignore", key="plan_points")  # fmt: skip
+
+
+def _called(figure: str) -> str:
+    """A latency as it is called: "tpot_s" is TPOT."""
+    return figure.removesuffix("_s").upper()
 
 
 def _downloads(named: Named, answer: Answer, setup: Setup) -> None:

@@ -151,7 +151,7 @@ def _more(targets: str) -> Asked:
         )  # fmt: skip
         rank = st.selectbox(
             "Rank by", ("cost", *FIGURES), key="plan_rank", bind="query-params",
-            help="Cost, or devices where nothing is priced.",
+            help="Cost, or devices where nothing is priced. Figures are called as in targets.",
         )  # fmt: skip
         confidence = st.number_input(
             "Least probability [%]", 0.0, 99.9, 0.0, 5.0, key="plan_confidence",

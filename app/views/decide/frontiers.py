@@ -119,7 +119,10 @@ else:
     ]  # fmt: skip
     table = pd.DataFrame(rows)
     with st.expander("Table", icon=":material/table:"):
-        st.dataframe(table, hide_index=True, key="frontier_table", placeholder="–")
+        heads = {f"{name}_s": st.column_config.NumberColumn(f"{name.upper()} [s]", format="%.4g")
+                 for name in ("ttft", "tpot")}  # fmt: skip
+        st.dataframe(table, hide_index=True, key="frontier_table", placeholder="–",
+                     column_config=heads)  # fmt: skip
     export.downloads("frontiers", {"frontiers": figure}, table, setup)
 for left in left_out:
     st.caption(f"Left out: {plain(left.what)}: {plain(left.why)}")

@@ -16,6 +16,8 @@ s, usage = setup.scenario, estimate.memory
 AXES = {"batch": "Batch [sequences]", "isl": "Input length [tokens]"}
 OVER = {"batch": "batch", "input length": "isl"}
 POWERS = {"batch": range(0, 13), "isl": range(8, 21)}
+PART_HEADS = {"weights": "weights [B]", "kv": "KV cache [B]", "activations": "activations [B]",
+              "reserve": "reserve [B]", "total": "total [B]"}  # fmt: skip
 limits = {"usable": usage.usable_bytes, "capacity": usage.capacity_bytes}
 second = resolved.system.second_memory
 if usage.second:
@@ -108,7 +110,9 @@ def over_an_axis() -> None:
     frame = pd.DataFrame(table).rename(columns={"at": axis})
     frame["total_bytes"], frame["fits"] = sweep.total_bytes, sweep.fits
     with st.expander("Table", icon=":material/table:"):
-        st.dataframe(frame, hide_index=True, key="memory_table")
+        heads = {f"{part}_bytes": st.column_config.NumberColumn(words, format="compact")
+                 for part, words in PART_HEADS.items()}  # fmt: skip
+        st.dataframe(frame, hide_index=True, key="memory_table", column_config=heads)
     with st.container(horizontal=True):
         with st.popover("How these numbers come about", icon=":material/function:"):
             st.markdown(EXPLANATION)

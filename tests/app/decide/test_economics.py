@@ -169,3 +169,19 @@ def test_every_system_has_a_host_and_network_share_with_its_source(slug):
         assert figure.value >= 0.0 and figure.source and figure.note
         assert figure.kind in ("datasheet", "derived", "measured", "assumed")
     assert figures.pue.value >= 1.0
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_prompts_cost_something_for_one_user_alone_and_more_for_many(engine: str):
+    """One user alone waits for no prompt but its own, which is still read: TTFT of each request."""
+    shares = []
+    for users in (1, 2, 4, 16, 64):
+        asked = resolve(Scenario(engine=engine, batch=users))
+        shares.append(economics.operation(asked).prefill_share)
+        if users == 1:
+            served = serve_resolved(asked, concurrency=1.0)
+            own = float(served.prefill_s[0] / served.e2e_s[0])
+            assert shares[0] == pytest.approx(own, rel=0.05)
+    assert shares[0] > 0.0 and all(a <= b * 1.02 for a, b in pairwise(shares))
+    found = economics.document(resolve(Scenario(engine=engine)), Terms())["ways"]["rented"]
+    assert found["usd_per_mtok_in"] > found["usd_per_mtok_cached"] > 0.0

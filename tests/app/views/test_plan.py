@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import ridgeline
 
 from app.dashboard.open_point import scenario_of
@@ -80,3 +82,27 @@ def test_the_best_plan_is_saved_for_a_cluster_as_python_writes_it():
     refused = opened("plan", **ask, plan_deployment="llm-d")
     assert not refused.exception
     assert any("prefill pool" in one.value for one in refused.info)
+
+
+def test_the_command_asks_the_same_and_nothing_is_called_by_its_field():
+    app = shown("plan", plan_tab="Take it along", plan_engines="sglang", plan_devices="1:16",
+                plan_rank="devices", **ASKED)  # fmt: skip
+    assert not app.exception and not app.error
+    command = next(block.value for block in app.code if block.value.startswith("ridgeline plan"))
+    for words in ("--engine sglang", "--devices 1:16", "--kind aggregated", "--rank devices"):
+        assert words in command
+    valued = [word for word in shlex.split(command)[3:] if word != "--no-simulate"]
+    given = dict(zip(valued[::2], valued[1::2], strict=True))
+    best = ridgeline.plan(
+        ASKED["model"], systems=given["--systems"], devices=given["--devices"],
+        engine=given["--engine"], rate=float(given["--rate"]), isl=int(given["--isl"]),
+        osl=int(given["--osl"]), target=given["--target"], kind=given["--kind"],
+        rank=given["--rank"],
+    ).best  # fmt: skip
+    assert cards(app)["Devices"] == str(best["devices"])
+    assert "ranked by devices" in text(app) and "usd_per_mtok" not in text(app)
+
+
+def test_a_link_may_name_the_figure_that_ranks():
+    app = shown("plan", plan_rank="usd_per_hour", **ASKED)
+    assert not app.exception and "ranked by rent of all devices" in text(app)
