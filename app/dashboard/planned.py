@@ -100,6 +100,7 @@ def _of_job(name: str, work: Any, asked: Asked, title: str) -> Any:
     kept = st.session_state.get(result)
     if kept is not None and kept[0] == asked:
         if isinstance(kept[1], RidgelineError):
+            _offer_again(name)
             raise kept[1]
         return kept[1]
     running = st.session_state.get(job_key)
@@ -115,5 +116,14 @@ def _of_job(name: str, work: Any, asked: Asked, title: str) -> Any:
     failed = RidgelineError(job.error) if job.error else None
     st.session_state[result] = (asked, failed or job.result)
     if failed:
+        _offer_again(name)
         raise failed
     return job.result
+
+
+def _offer_again(name: str) -> None:
+    """Draw the button that asks a question again whose job was stopped, or failed."""
+    st.button(
+        "Once more", icon=":material/replay:", key=f"again_{name}",
+        on_click=lambda: st.session_state.pop(f"{name}_result", None),
+    )  # fmt: skip

@@ -20,6 +20,7 @@ from app.scenario.request_shape import PLAIN, RequestShape
 from app.scenario.scenario import SystemSource
 from app.scenario.setup import source_of
 from genz_core.limits import checked_size
+from genz_core.progress import Cancelled, part
 from genz_core.types import System
 
 Progress = Callable[[float, str], None]
@@ -138,8 +139,7 @@ def price_as_job(
     asked: Asked, progress: Progress, cancelled: Callable[[], bool] = lambda: False
 ) -> Priced:
     """`price` as the work of a job."""
-    progress(0.1, "pricing every deployment")
-    return price(asked)
+    return search.price(asked.question(), progress, cancelled)
 
 
 def answer(asked: Asked, priced: Priced) -> Answer:
@@ -156,7 +156,10 @@ def changes_as_job(
     asked: Asked, progress: Progress, cancelled: Callable[[], bool] = lambda: False
 ) -> tuple[Change, ...]:
     """What would have to change where nothing meets the targets, as the work of a job."""
-    progress(0.1, "pricing what was asked for")
-    found = search.search(asked.question())
+    question = asked.question()
+    priced = search.price(question, part(progress, 0.0, 0.3), cancelled)
+    found = search.search(question, priced)
     progress(0.3, "easing targets, adding devices")
+    if cancelled():
+        raise Cancelled("easing targets")
     return tuple(changes.changes(found))

@@ -20,6 +20,7 @@ from app.planning.space import Space, shapes
 from app.scenario.intervals import ends
 from app.scenario.served_rows import serve_resolved
 from genz_core.errors import RidgelineError
+from genz_core.progress import Cancelled
 from genz_core.types import Array, Parallelism
 from hardware_db.intervals import Interval
 
@@ -70,13 +71,14 @@ def curves(
 
     Raises:
         RidgelineError: as `app.planning.families.families`.
+        Cancelled: between two families; some of the curves would not be what was asked.
     """
     question = asked.question()
     found, left = families(question.model, question.space)
     result, missing = [], list(left)
     for number, family in enumerate(found):
         if cancelled():
-            break
+            raise Cancelled(str(family))
         progress(number / len(found), str(family))
         try:
             curve = _curve(asked, family, question.space)

@@ -16,6 +16,7 @@ from app.planning.ranking import Order, Ranking, ranking
 from app.planning.space import Space
 from app.planning.targets import FIGURES, Target
 from genz_core.errors import RidgelineError
+from genz_core.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.types import Array, Mask, Model
 from model_registry.finding.sources import ModelSource
 
@@ -77,11 +78,12 @@ def search(question: Question, priced: Priced | None = None) -> Found:
     return Found(question, candidates, probability, ranked, feasible, order, left)
 
 
-def price(question: Question) -> Priced:
+def price(question: Question, progress: Progress = silent, cancelled: Cancel = never) -> Priced:
     """Every candidate of a space under its demand, and what could not be tried.
 
     Raises:
         RidgelineError: as `search`.
+        Cancelled: between two families.
     """
     space, demand = question.space, question.demand
     plain, left = families(question.model, space)
@@ -92,7 +94,11 @@ def price(question: Question) -> Priced:
         for family in adapted(one, space.adapters, missing)
     ]
     parts: list[Candidates] = []
-    for family in _of_kinds(found, space):
+    every = list(_of_kinds(found, space))
+    for number, family in enumerate(every):
+        if cancelled():
+            raise Cancelled(str(family))
+        progress(number / len(every), str(family))
         of_kind = disaggregated if family.prefill is not None else aggregated
         try:
             parts.append(of_kind.price(family, space, demand))

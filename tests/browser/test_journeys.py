@@ -51,6 +51,7 @@ def test_a_model_measured_here_stands_beside_its_prediction_in_few_clicks(tmp_pa
     with served(tmp_path, environment=data) as server, sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=list(QUIET))
         page = browser.new_page(viewport={"width": 1400, "height": 1000})
+        page.set_default_timeout(180_000)  # while the machine calibrates itself it answers slowly
         page.goto(server.url)
         page.wait_for_selector(SETTLED)
         answer = walked(BY_NAME["measure"], page)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
+import time
 
 import ridgeline
 
 from app.dashboard.open_point import scenario_of
-from tests.app.pages import cards, charts, finished, opened, settled, shown
+from tests.app.pages import cards, charts, finished, opened, pressed, settled, shown
 
 ASKED = {"model": "Qwen/Qwen3-32B", "plan_rate": "20.0"}
 
@@ -106,3 +107,22 @@ def test_the_command_asks_the_same_and_nothing_is_called_by_its_field():
 def test_a_link_may_name_the_figure_that_ranks():
     app = shown("plan", plan_rank="usd_per_hour", **ASKED)
     assert not app.exception and "ranked by rent of all devices" in text(app)
+
+
+def test_a_stopped_search_says_so_and_can_be_asked_again():
+    systems = ["h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "mi300x"]
+    app = opened("plan", plan_devices="1:64")
+    app = app.multiselect(key="plan_systems").set_value(systems).run()
+    job = app.session_state["plan_priced_job"]
+    app = pressed(app, "Cancel")
+    deadline = time.monotonic() + 120
+    while not job.over and time.monotonic() < deadline:
+        time.sleep(0.2)
+        job.poll()
+    app = app.run()
+    assert not app.exception and "cancelled" in app.error[0].value
+    assert app.multiselect(key="plan_systems").value, "the page is as it was asked"
+    app = pressed(app, "Once more")
+    assert not app.exception and not app.error
+    assert app.session_state["plan_priced_job"] is not job
+    app.session_state["plan_priced_job"].end()

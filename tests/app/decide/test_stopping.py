@@ -1,0 +1,33 @@
+"""Long pricing says how far it is, and stops where it is asked to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from app.decide import asked as asking
+from app.decide import frontiers
+from app.decide.asked import Asked
+from genz_core.progress import Cancelled
+
+ASKED = Asked(
+    model="Qwen/Qwen3-32B", systems=(("h100-sxm5-80gb", ""), ("h200-sxm-141gb", "")), amount=4.0,
+    engines=("vllm", "sglang"), devices=(1, 4), target="tpot < 1us",
+)  # fmt: skip
+WORK = {
+    "plan": asking.price_as_job,
+    "what would have to change": asking.changes_as_job,
+    "frontiers": frontiers.curves,
+}
+
+
+@pytest.mark.parametrize("work", WORK.values(), ids=WORK)
+def test_work_stops_between_two_families_and_returns_no_half(work: Callable[..., Any]):
+    told: list[tuple[float, str]] = []
+    with pytest.raises(Cancelled) as stopped:
+        work(ASKED, lambda *said: told.append(said), lambda: len(told) >= 2)
+    assert len(told) == 2 and stopped.value.at
+    assert 0.0 <= told[0][0] < told[1][0] < 1.0
+    assert "vllm" in told[0][1] or "sglang" in told[0][1]
