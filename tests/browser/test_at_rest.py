@@ -1,0 +1,85 @@
+"""What is drawn stays where it is while the rest of a page arrives.
+
+Cumulative layout shift (CLS) as https://web.dev/articles/cls defines it: the worst sum of shifts
+within five seconds, no two of them more than a second apart; below 0.1 is good.  Counted from the
+first element of a page on: before it Streamlit makes room for the sidebar beside an empty page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.browser.conftest import SETTLED, chromium
+
+pytestmark = pytest.mark.browser
+
+MOST = 0.1
+WATCH = """
+window.shifts = []; window.firstElement = null;
+new PerformanceObserver(list => {
+    for (const shift of list.getEntries())
+        if (!shift.hadRecentInput) window.shifts.push([shift.startTime, shift.value]);
+}).observe({type: 'layout-shift', buffered: true});
+new MutationObserver((_, self) => {
+    if (!document.querySelector('[data-testid=stMain] [data-testid=stElementContainer]')) return;
+    window.firstElement = performance.now();
+    self.disconnect();
+}).observe(document, {childList: true, subtree: true});
+"""
+ARRIVED = "() => !document.querySelector('[data-testid=stSkeleton]')"
+PAGES = (
+    "", "roofline", "breakdown", "memory", "serving", "compare", "plan", "frontiers", "sensitivity",
+    "economics", "run", "reports", "benchmarks", "measured", "calibrate", "accuracy", "hardware",
+    "models", "inside", "modules",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=[1280, 390])
+def watched(request, browser, app_url: str):
+    """A tab of a width that notes every shift."""
+    context = browser.new_context(viewport={"width": request.param, "height": 900})
+    context.set_default_timeout(90_000)
+    page = context.new_page()
+    page.add_init_script(WATCH)
+    page.goto(app_url)
+    page.wait_for_selector(SETTLED)
+    yield page
+    context.close()
+
+
+def cumulative(shifts: Sequence[tuple[float, float]]) -> float:
+    """CLS of shifts (time [ms], score)."""
+    worst = window = began = last = 0.0
+    for at, score in shifts:
+        if at - last > 1000.0 or at - began > 5000.0:
+            began, window = at, 0.0
+        window, last = window + score, at
+        worst = max(worst, window)
+    return worst
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path or "overview")
+def test_nothing_jumps_while_a_page_loads(watched, app_url: str, path: str):
+    watched.goto(f"{app_url}/{path}?engine=vllm")
+    watched.wait_for_selector(SETTLED)
+    watched.wait_for_function(ARRIVED)
+    watched.wait_for_timeout(1_000)
+    first, shifts = watched.evaluate("() => [window.firstElement, window.shifts]")
+    assert first is not None
+    assert cumulative([(at, score) for at, score in shifts if at >= first]) < MOST
+
+
+@pytest.mark.skipif(chromium() is None, reason="no Chromium or Chrome on this machine")
+def test_a_jump_is_seen(watched):
+    watched.goto("about:blank")
+    watched.set_content(
+        "<div data-testid='stMain'><div data-testid='stElementContainer'>"
+        "<div id='late'></div><p style='height: 500px'>Words that are read.</p></div></div>"
+    )
+    watched.add_script_tag(content=WATCH)
+    watched.wait_for_timeout(300)
+    watched.evaluate("() => { document.getElementById('late').style.height = '400px'; }")
+    watched.wait_for_function("() => window.shifts.length > 0")
+    assert cumulative(watched.evaluate("() => window.shifts")) > MOST
