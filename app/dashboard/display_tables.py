@@ -191,7 +191,10 @@ def estimate_figures(estimate: Estimate) -> dict[str, Quantity]:
     }
     cost = economics.usd_per_million_tokens(estimate.system, devices, rate)
     if cost is not None and generates(estimate.model):
-        figures["Cost per million output tokens"] = Quantity(float(cost), "USD")
+        whole = intervals.latency(estimate, "e2e_s")  # a token costs what its time costs
+        each = float(cost) / whole.seconds
+        trusted = Latency(float(cost), each * whole.low_s, each * whole.high_s)
+        figures["Cost per million output tokens"] = Quantity(float(cost), "USD", trusted)
     return figures
 
 
@@ -288,7 +291,12 @@ def _by_figure(comparison: Comparison) -> dict[str, dict[str, Quantity]]:
 def _written(figure: Quantity) -> str:
     """A value with its unit, and a latency that takes time with its interval."""
     words = _WRITERS[figure.unit](figure.value)
-    return f"{words} [{figure.latency.trust}]" if figure.latency and figure.value else words
+    if not figure.latency or not figure.value:
+        return words
+    if figure.unit == "USD":
+        low, high = map(quantities.dollars, figure.ends)
+        return words if math.isnan(figure.ends[0]) else f"{words} [{low} to {high}]"
+    return f"{words} [{figure.latency.trust}]"
 
 
 def _beside(before: float, figure: Quantity) -> str:

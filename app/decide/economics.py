@@ -11,6 +11,8 @@ import numpy as np
 
 import genz_core
 from app.decide.chips import POWER_EXPONENT, Chip, chip_system
+from app.scenario import served_rows
+from app.scenario.intervals import THROUGHPUT_ENDS
 from app.scenario.scenario import Resolved
 from app.scenario.served_rows import serve_resolved
 from genz_core import Workload, economics
@@ -99,7 +101,8 @@ class Operation:
     requests_per_s, isl, osl: served, and tokens of each.  devices: of the replica.
     prefill_share: of its time that prompts take.  cached_ratio: time of a cached prompt token over
     one that is not.  compute, memory, links: utilisation, 0 to 1.  tdp_w: NaN where not stated.
-    status: "ok" or a reason code.
+    status: "ok" or a reason code.  dearer, cheaper: what a token costs at the ends of the
+    throughput's 80 % interval over what it costs, NaN where not validated.
     """
 
     requests_per_s: float
@@ -113,6 +116,8 @@ class Operation:
     links: float
     tdp_w: float
     status: str
+    cheaper: float
+    dearer: float
 
 
 def operation(resolved: Resolved, cached: float = 0.5) -> Operation:
@@ -127,13 +132,16 @@ def operation(resolved: Resolved, cached: float = 0.5) -> Operation:
     check_generates(resolved.model, "an account of output tokens")
     served = serve_resolved(resolved, concurrency=float(s.batch))
     osl = float(served.osl[0])
-    rate = float(served.output_tokens_per_s[0]) / osl
+    tokens = float(served.output_tokens_per_s[0])
+    trusted = served_rows.columns(resolved, served, closed=True)
+    ends = (tokens / float(trusted[end][0]) for end in reversed(THROUGHPUT_ENDS))
     running = max(float(served.running[0]), 1.0)
-    share = _prefill_share(served, rate, running)
+    share = _prefill_share(served, tokens / osl, running)
     use = _utilisations(resolved, share, running)
+    cached_ratio = _cached_ratio(resolved, cached)
     return Operation(
-        rate, float(s.isl), osl, int(s.tp * s.pp * s.dp), share, _cached_ratio(resolved, cached),
-        *use, float(resolved.system.tdp_w or math.nan), str(served.status[0]),
+        tokens / osl, float(s.isl), osl, int(s.tp * s.pp * s.dp), share, cached_ratio,
+        *use, float(resolved.system.tdp_w or math.nan), str(served.status[0]), *ends,
     )  # fmt: skip
 
 
@@ -281,6 +289,8 @@ def _energy(running: Operation, terms: Terms, around: Beside) -> dict[str, Any]:
         "measured_by": terms.measured_by,
         "by_part_w": _parts(running, terms),
         "joules_per_token": _known(joules),
+        "joules_per_token_low": _known(joules * running.cheaper),
+        "joules_per_token_high": _known(joules * running.dearer),
         "site_joules_per_token": _known(site * around.pue),
         "carbon_g_per_mtok": _known(float(carbon)) if terms.carbon_g_per_kwh else None,
     }
@@ -318,6 +328,8 @@ def _way(way: str, usd_per_hour: float, running: Operation, terms: Terms) -> dic
         "usd_per_mtok_in": costs.in_,
         "usd_per_mtok_cached": costs.cached,
         "usd_per_mtok_out": costs.out,
+        "usd_per_mtok_out_low": _known(costs.out * running.cheaper),
+        "usd_per_mtok_out_high": _known(costs.out * running.dearer),
         "usd_per_mtok_blended": costs.blended,
         "usd_per_mtok_of_output_alone": request / running.osl * _MILLION,
         "day": {name: _day(replica, running, terms, follows) for name, follows in days.items()},

@@ -8,6 +8,12 @@ from typing import Any
 from app.wording import quantities
 
 
+def trust(found: Mapping[str, Any]) -> str:
+    """The 80 % interval of the cost of a million output tokens, in brackets, "" without one."""
+    low, high = found["usd_per_mtok_out_low"], found["usd_per_mtok_out_high"]
+    return "" if low is None else f" ({quantities.dollars(low)} to {quantities.dollars(high)})"
+
+
 def sentences(named: Mapping[str, Any]) -> Iterator[str]:
     """Lines on the operation, each way to have the devices, energy, and what was assumed."""
     running, energy = named["operation"], named["energy"]
@@ -23,7 +29,7 @@ def sentences(named: Mapping[str, Any]) -> Iterator[str]:
             f"{way}: {quantities.dollars(found['usd_per_device_hour'])} a device-hour; a million "
             f"tokens in {quantities.dollars(found['usd_per_mtok_in'])}, cached "
             f"{quantities.dollars(found['usd_per_mtok_cached'])}, out "
-            f"{quantities.dollars(found['usd_per_mtok_out'])}, blended "
+            f"{quantities.dollars(found['usd_per_mtok_out'])}{trust(found)}, blended "
             f"{quantities.dollars(found['usd_per_mtok_blended'])}"
         )
         for name, day in found["day"].items():

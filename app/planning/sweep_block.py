@@ -27,7 +27,8 @@ _FORMATS = ("weights", "moe_weights", "kv", "activations", "compute")
 _DEGREES = ("tp", "pp", "dp", "ep", "moe_tp", "cp", "micro_batches", "expert_imbalance")
 _TRAFFIC = ("length_ratio", "stream_interval", "recv_interval", "max_num_seqs")
 _ECONOMY = (
-    "devices", "output_tokens_per_s_per_device", "usd_per_million_tokens", "joules_per_token",
+    "devices", "output_tokens_per_s_per_device", "usd_per_million_tokens",
+    "usd_per_million_tokens_low", "usd_per_million_tokens_high", "joules_per_token",
 )  # fmt: skip
 _FIGURES = (
     *_LATENCIES, "output_tokens_per_s", *_ECONOMY, "memory_bytes_per_device", "bound_prefill_s",
@@ -235,12 +236,16 @@ def _complete(resolved: Resolved, split: Parallelism, figures: Columns, rate: Ar
     cost = usd_per_million_tokens(system, devices, rate)
     energy = joules_per_token(system, devices, rate)
     missing = _text(size, figures.pop("not_validated"))
+    price = unknown if cost is None else cost
     return {
         **figures,
         "not_validated": missing,
         "devices": devices,
         "output_tokens_per_s": rate,
         "output_tokens_per_s_per_device": rate / devices,
-        "usd_per_million_tokens": unknown if cost is None else cost,
+        "usd_per_million_tokens": price,
+        **intervals.of_tokens(
+            "usd_per_million_tokens", price, {**figures, "output_tokens_per_s": rate}
+        ),
         "joules_per_token": unknown if energy is None else energy,
     }

@@ -254,6 +254,19 @@ def of_throughput(tokens_per_s: Any, latencies: Mapping[str, Any]) -> dict[str, 
     return dict(zip(THROUGHPUT_ENDS, pair, strict=True))
 
 
+def of_tokens(name: str, value: Any, trusted: Mapping[str, Any]) -> dict[str, Any]:
+    """The ends of what a token costs, in money or energy at full power: over its throughput's.
+
+    Rent and power are as stated; None for a value that is.
+    trusted: of `of_throughput`, with "output_tokens_per_s".
+    """
+    rate, (low, high) = trusted["output_tokens_per_s"], (trusted[end] for end in THROUGHPUT_ENDS)
+    names = (f"{name}_low", f"{name}_high")
+    if value is None:
+        return dict.fromkeys(names)
+    return dict(zip(names, (value * rate / high, value * rate / low), strict=True))
+
+
 def ends(name: str) -> tuple[str, str]:
     """Names of the ends of a latency's interval: "ttft_s" -> "ttft_low_s", "ttft_high_s"."""
     plain = name.removesuffix("_s")

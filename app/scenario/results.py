@@ -7,6 +7,7 @@ and the dashboard; the classes only present what comes back.  A text is a name a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -183,7 +184,11 @@ def _latency(row: Mapping[str, Any], name: str) -> str:
 
 def _cost(row: Mapping[str, Any]) -> str:
     cost = row["usd_per_million_tokens"]
-    return "no price" if cost is None else f"{quantities.dollars(cost)} per 1M tokens"
+    if cost is None:
+        return "no price"
+    low, high = row["usd_per_million_tokens_low"], row["usd_per_million_tokens_high"]
+    trust = "" if math.isnan(low) else f" ({quantities.dollars(low)} to {quantities.dollars(high)})"
+    return f"{quantities.dollars(cost)} per 1M tokens{trust}"
 
 
 def preview(rows: Sequence[Mapping[str, Any]], names: Sequence[str], most: int = 8) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,11 @@ def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, An
     }
     bounds = {name: float(b[config]) for name, b in intervals.bounds_of(result).items()}
     timed = intervals.beside(latencies, intervals.of_batch(result), bounds)
+    served = {"output_tokens_per_s": rate, **intervals.of_throughput(rate, timed)}
+    prices = {
+        "usd_per_million_tokens": None if cost is None else float(cost),
+        "joules_per_token": None if energy is None else float(energy),
+    }
     figures = {
         "model": resolved.model.name,
         "kind": model_kind(result.model),
@@ -42,14 +48,12 @@ def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, An
         "status": str(result.status[config]),
         "message": "; ".join(filter(None, [result.message(config), *resolved.notes])),
         **timed,
-        "output_tokens_per_s": rate,
-        **intervals.of_throughput(rate, timed),
+        **served,
         "output_tokens_per_s_per_device": rate / devices,
         "profile": profile_words(result),
         "bound_ttft_s": float(result.bound_ttft_s[config]),
         "bound_tpot_s": float(result.bound_tpot_s[config]),
-        "usd_per_million_tokens": None if cost is None else float(cost),
-        "joules_per_token": None if energy is None else float(energy),
+        **{k: v for n, p in prices.items() for k, v in _priced(n, p, served).items()},
         "fits": bool(memory.fits[config]),
         "memory_bytes_per_device": float(memory.total_bytes[config]),
         "weights_bytes": float(memory.weights_bytes[config]),
@@ -62,6 +66,11 @@ def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, An
         "usable_bytes": float(memory.usable_bytes),
     }
     return of_kind(result.model, figures, sequences) | _encoded(resolved, result, config)
+
+
+def _priced(name: str, value: float | None, served: Mapping[str, Any]) -> dict[str, Any]:
+    """What a token costs and the ends of its interval."""
+    return {name: value, **intervals.of_tokens(name, value, served)}
 
 
 def _encoded(resolved: Resolved, result: Estimate, config: int) -> dict[str, Any]:

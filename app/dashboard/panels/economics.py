@@ -14,6 +14,7 @@ from app.dashboard import cached, export, visitor
 from app.dashboard.widgets import card
 from app.decide import economics as model
 from app.decide.economics import ASSUMED, DAY, Operation, Terms
+from app.decide.economics_words import trust
 from app.decide.measured_power import with_measured
 from app.measuring import run_store
 from app.scenario.setup import Setup
@@ -161,8 +162,10 @@ def _cards(named: Named, running: Operation) -> None:
     with st.grid(5, min_column_width=150):
         for way, found in named["ways"].items():
             card(f"{way.capitalize()}, out", quantities.dollars(found["usd_per_mtok_out"]),
-                 f"{quantities.dollars(found['usd_per_device_hour'])} a device-hour",
-                 "A million output tokens, by the time that answers take.")  # fmt: skip
+                 f"{quantities.dollars(found['usd_per_device_hour'])} a device-hour"
+                 + trust(found),
+                 "A million output tokens, by the time that answers take; in brackets the 80 % "
+                 "interval that the throughput's gives.")  # fmt: skip
         card("Served", f"{running.requests_per_s:.3g} req/s",
              f"{quantities.percent(running.prefill_share)} on prompts",
              "By one replica; below, the share of its time that prompts take.")  # fmt: skip

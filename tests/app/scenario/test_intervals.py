@@ -225,6 +225,22 @@ def test_no_interval_under_load_reaches_below_the_speed_of_light():
     assert serve_rows(asked, 1.0)[0]["tpot_low_s"] == pytest.approx(lowest)
 
 
+@pytest.mark.parametrize("figure", ["usd_per_million_tokens", "joules_per_token"])
+def test_a_token_costs_more_where_fewer_come_out_of_the_same_rent_and_power(figure: str):
+    facts = summary.facts(resolve(Scenario(engine="vllm")), estimate(Scenario(engine="vllm")))
+    rate, low, high = (facts[f"output_tokens_per_s{end}"] for end in ("", "_low", "_high"))
+    spent = facts[figure] * rate
+    assert facts[f"{figure}_low"] == pytest.approx(spent / high)
+    assert facts[f"{figure}_high"] == pytest.approx(spent / low)
+    assert facts[f"{figure}_low"] < facts[figure] < facts[f"{figure}_high"]
+
+
+def test_a_system_without_a_price_has_no_interval_of_one():
+    trusted = {"output_tokens_per_s": 1.0, "output_tokens_per_s_low": 0.5}
+    ends = intervals.of_tokens("usd", None, trusted | {"output_tokens_per_s_high": 2.0})
+    assert ends == {"usd_low": None, "usd_high": None}
+
+
 def test_a_load_beside_measured_runs_is_known_better_than_one_far_from_them():
     """Llama 70B in fp8 on one H100 node: measured at 1k and 8k prompts, never at 60k."""
     asked = Scenario(model="meta-llama/Llama-3.1-70B", engine="vllm", weights="fp8", tp=4)
