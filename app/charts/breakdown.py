@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.charts.figure import Figure, Trace, bar, scatter
-from app.charts.style import CLASS_NAMES, CLASSES, HOST, PART_NAMES, Look, blank
+from app.charts.style import CLASS_NAMES, CLASSES, HOST, PART_NAMES, Look, blank, room_for
 from app.scenario.intervals import Latency, of_rows
 from app.wording import quantities
 from app.wording.quantities import MILLISECOND
@@ -37,7 +37,7 @@ def time_by_class(steps: Mapping[str, Latencies], totals: Latencies, look: Look)
         if any(part.seconds for part in parts.values()):
             color = look.rest if name == "host" else look.class_color(name)
             figure.add_trace(_bar(parts, totals, CLASS_NAMES.get(name, HOST), color, look))
-    return _finish_shares(figure, look)
+    return _finish_shares(figure, totals, look)
 
 
 def time_by_cause(
@@ -53,7 +53,10 @@ def time_by_cause(
         values = {step: Latency(seconds.get(part, 0.0)) for step, seconds in parts.items()}
         if any(value.seconds for value in values.values()):
             figure.add_trace(_bar(values, totals, PART_NAMES[part], look.part_color(part), look))
-    return _finish_shares(figure, look)
+    figure = _finish_shares(figure, totals, look)
+    lines = math.ceil(len(figure.data) / 2)
+    figure.update_layout(margin={"b": 72 + 18 * lines})  # a legend of two columns
+    return figure
 
 
 def _bar(values: Latencies, totals: Latencies, name: str, color: str, look: Look) -> Trace:
@@ -81,11 +84,12 @@ def bar_label(name: str, total: Latency) -> str:
     return f"{name} <b>{quantities.seconds(total.seconds)}</b><br>80 %: {total.trust}"
 
 
-def _finish_shares(figure: Figure, look: Look) -> Figure:
+def _finish_shares(figure: Figure, totals: Latencies, look: Look) -> Figure:
+    labels = [bar_label(name, total) for name, total in totals.items()]
     figure.update_layout(
         barmode="stack",
         bargap=0.35,
-        margin={"t": 44, "b": 96, "r": 24},
+        margin={"t": 44, "b": 104, "r": 28, "l": room_for(labels)},
         uniformtext={"minsize": 11, "mode": "hide"},
     )
     figure.update_xaxes(
@@ -129,7 +133,8 @@ def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look
     end = max(1.3 * total, 1.05 * bar_end_s(whole)) / MILLISECOND
     figure.update_xaxes(title_text="Time [ms]", range=[0, end], tickformat="~g")
     figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
-    figure.update_layout(margin={"t": 44, "b": 48})
+    labels = [*(PART_NAMES[part] for part in kept), last]
+    figure.update_layout(margin={"t": 44, "b": 58, "l": room_for(labels)})
     return figure
 
 
@@ -207,6 +212,7 @@ def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> Figure:
     figure = blank(look, "Speed of light and prediction", 90 + 125 * len(rows))
     figure.update_layout(grid={"rows": len(rows), "columns": 1, "pattern": "independent",
                                "ygap": 0.55})  # fmt: skip
+    room = 0
     for at, (name, values) in enumerate(rows.items()):
         axes = {"xaxis": f"x{at + 1}" if at else "x", "yaxis": f"y{at + 1}" if at else "y"}
         figure.add_trace(_panel(name, values, look) | axes)
@@ -214,11 +220,12 @@ def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> Figure:
         end = max(map(bar_end_s, values.values())) / MILLISECOND * 1.1
         across = {"title": {"text": "Time [ms]"}, "range": [0, end], "tickformat": "~g"}
         labels = [_beside(name, kind, latency) for kind, latency in values.items()]
+        room = max(room, room_for(labels))
         upward = {"showgrid": False, "autorange": "reversed", "tickvals": list(values)}
         upward |= {"ticktext": labels, "tickfont": {"color": look.ink}}
         place = str(at + 1) if at else ""
         figure.update_layout(**{f"xaxis{place}": across, f"yaxis{place}": upward})
-    figure.update_layout(margin={"t": 48, "b": 48})
+    figure.update_layout(margin={"t": 48, "b": 58, "l": room})
     return figure
 
 

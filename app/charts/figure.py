@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 Trace = dict[str, Any]
+_WITHOUT_AXES = ("icicle",)
 
 
 def bar(**properties: Any) -> Trace:
@@ -36,6 +37,36 @@ class Figure:
     def document(self) -> dict[str, Any]:
         """The figure as Plotly's JSON states it; arrays are still numpy's."""
         return {"data": self.data, "layout": self.layout}
+
+    def drawn_once(self) -> dict[str, Any]:
+        """`document` for a page: the same figure, which the page's component draws but once.
+
+        The component hands Plotly a copy of every figure right after the figure itself.  Plotly
+        compares templates and arrays of values by identity, takes the copy for a change, and draws
+        again.  So the template's properties stand in the layout, and the data are marked as those
+        of one revision; a figure with other data is a chart of its own there.
+        """
+        layout = {name: value for name, value in self.layout.items() if name != "template"}
+        defaults = dict(self.layout.get("template", {}).get("layout", {}))
+        kinds = {axis: defaults.pop(axis, {}) for axis in ("xaxis", "yaxis")}
+        defaults |= {axis: kinds[axis[:5]] for axis in self._axes()}
+        # a grid's colour shows one across bars, too, where a template's does not
+        defaults |= {axis: {**defaults[axis], "showgrid": False} for axis in self._of_bars()}
+        whole: dict[str, Any] = {"datarevision": 1}
+        _merge(whole, defaults)
+        _merge(whole, layout)
+        return {"data": self.data, "layout": whole}
+
+    def _axes(self) -> set[str]:
+        """Names of the axes in the layout: of those that it describes and that traces are on."""
+        drawn = [trace for trace in self.data if trace["type"] not in _WITHOUT_AXES]
+        named = {_axis(trace, letter) for trace in drawn for letter in "xy"}
+        return named | {name for name in self.layout if name[:5] in ("xaxis", "yaxis")}
+
+    def _of_bars(self) -> set[str]:
+        """Names of the axes along which bars stand side by side."""
+        bars = [trace for trace in self.data if trace["type"] == "bar"]
+        return {_axis(one, "y" if one.get("orientation") == "h" else "x") for one in bars}
 
     def add_trace(self, trace: Trace) -> None:
         """Draw a trace on top of the others."""
@@ -76,6 +107,11 @@ class Figure:
 
     def _add_shape(self, kind: str, **properties: Any) -> None:
         self.layout.setdefault("shapes", []).append({"type": kind, **properties})
+
+
+def _axis(trace: Trace, letter: str) -> str:
+    """Name in the layout of a trace's axis, "xaxis2" where the trace says "x2"."""
+    return f"{letter}axis{trace.get(f'{letter}axis', letter)[1:]}"
 
 
 def _nested(properties: Mapping[str, Any]) -> dict[str, Any]:

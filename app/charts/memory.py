@@ -57,7 +57,7 @@ def stacked(
         tickvals=labels,
         ticktext=marked,
     )
-    figure.update_layout(barmode="stack", bargap=0.25, margin={"t": 24, "b": 110, "r": 24})
+    figure.update_layout(barmode="stack", bargap=0.25, margin={"t": 24, "b": 110, "l": 60, "r": 24})
     return figure
 
 
@@ -149,7 +149,7 @@ def single(parts: Mapping[str, float], limits: Mapping[str, float], look: Look) 
     figure.update_layout(
         barmode="stack",
         bargap=0.1,
-        margin={"t": 24, "b": 84},
+        margin={"t": 24, "b": 84, "l": 18, "r": 16},
         uniformtext={"minsize": 11, "mode": "hide"},
     )
     return figure

@@ -97,7 +97,7 @@ def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> 
     figure.update_yaxes(title_text="Rate per device [FLOP/s]", **_axis(limits.y, "FLOP/s"))
     figure.update_layout(
         uirevision="keep",
-        margin={"t": 16, "b": 96, "l": 100},
+        margin={"t": 16, "b": 96, "l": 104, "r": 18},
         hovermode="closest",
         clickmode="event+select",
     )

@@ -48,7 +48,7 @@ def latencies(
         type="log",
         **log_ticks((min(finite) / 1.5, max(finite) * 1.5), quantities.seconds),
     )
-    figure.update_layout(hovermode="x unified", margin={"t": 44, "b": 96})
+    figure.update_layout(hovermode="x unified", margin={"t": 44, "b": 104, "l": 76})
     _shade_overload(figure, table, load, look)
     return figure
 
@@ -81,7 +81,7 @@ def _rates(table: Table, load: str, title: str, look: Look, words: tuple[str, st
     )
     figure.update_xaxes(title_text=LOADS[load], **_across(table[load]))
     figure.update_yaxes(title_text=f"{what} per device [{unit}]", rangemode="tozero")
-    figure.update_layout(margin={"t": 44, "b": 96})
+    figure.update_layout(margin={"t": 44, "b": 96, "l": 66})
     _shade_overload(figure, table, load, look)
     return figure
 
@@ -119,7 +119,7 @@ def throughput_over_interactivity(
             figure.add_trace(_mark(table, marked_rows[name], look))
     figure.update_xaxes(title_text="Interactivity [tok/s a user]", rangemode="tozero")
     figure.update_yaxes(title_text="Output throughput per device [tok/s]", rangemode="tozero")
-    figure.update_layout(margin={"t": 44, "b": 96, "r": 40})
+    figure.update_layout(margin={"t": 44, "b": 96, "l": 66, "r": 40})
     return figure
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,6 +126,8 @@ PART_NAMES: Mapping[str, str] = {
     "pipeline": "Pipeline wait",
 }
 
+#: Mean width of a letter in tick labels, of 12 px, and some; the tick and Plotly's distances.
+_LETTER_PX, _BESIDE_PX = 5.75, 18
 FONT = "Source Sans, Source Sans Pro, Segoe UI, Helvetica, Arial, sans-serif"
 
 
@@ -254,6 +257,15 @@ def log_ticks(
             break
     ticks = ticks[:: math.ceil(len(ticks) / most)]
     return {"tickvals": ticks, "ticktext": [words(tick, 1) for tick in ticks]}
+
+
+def room_for(labels: Iterable[str]) -> int:
+    """The margin [px] that tick labels of horizontal bars need, their lines parted by <br>.
+
+    Plotly makes a margin wider where it is too narrow for the labels, and draws the figure twice.
+    """
+    lines = (re.sub("<[^>]*>", "", line) for label in labels for line in label.split("<br>"))
+    return _BESIDE_PX + math.ceil(_LETTER_PX * max(map(len, lines), default=0))
 
 
 def blank(look: Look, title: str, height: int) -> Figure:

@@ -87,7 +87,7 @@ class _AsItIs(BaseFigure):
     """A figure that Streamlit sends without a check; it would check a plain document."""
 
     def __init__(self, figure: Figure) -> None:
-        self._document = figure.document()
+        self._document = figure.drawn_once()
 
     def to_dict(self) -> dict[str, Any]:
         """The document, as `BaseFigure.to_dict` gives it."""

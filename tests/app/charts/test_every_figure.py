@@ -1,5 +1,7 @@
 """What holds for every figure: its whole look, a page without a network, units on its axes."""
 
+import copy
+
 import pytest
 
 from app.charts import breakdown, style
@@ -14,6 +16,24 @@ def test_a_figure_carries_its_whole_look(name: str, look: style.Look):
     assert layout.paper_bgcolor == layout.plot_bgcolor == look.paper
     assert layout.font.color == look.ink
     assert tuple(layout.colorway) == look.classes
+
+
+@both_looks
+@pytest.mark.parametrize("name", NAMES)
+def test_on_a_page_a_figure_states_its_look_without_a_template(name: str, look: style.Look):
+    stated, layout = figure(name, look).layout, figure(name, look).drawn_once()["layout"]
+    assert "template" not in layout and layout["datarevision"] == 1
+    assert (layout["paper_bgcolor"], layout["font"]["color"]) == (look.paper, look.ink)
+    for axis in (name for name in layout if name[1:5] == "axis"):
+        assert layout[axis]["automargin"] is True and layout[axis]["gridcolor"] == look.grid
+    assert layout["margin"] == {**style.template(look)["layout"]["margin"], **stated["margin"]}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_look_stays_as_it_was_when_a_figure_is_drawn(name: str):
+    before = copy.deepcopy(style.template(style.LIGHT))
+    figure(name).drawn_once()["layout"]["font"]["color"] = "#000000"
+    assert style.template(style.LIGHT) == before
 
 
 @pytest.mark.parametrize("name", NAMES)
