@@ -52,7 +52,8 @@ def moe(name: str, tokens: Num, experts: Experts, types: Types = BF16, **where: 
 
     tokens: of all devices that share the bank, [tokens, hidden].  This device computes
     tokens * top_k * local / total rows and reads the local part of the activated experts.
-    flops = rows * (2 * matrices * hidden * intermediate + 5 * intermediate for the activation).
+    flops = rows * 2 * matrices * hidden * intermediate; the activation between them, some five
+    FLOPs an element, is fused and not counted.
     Source: scaling book, ch. "Transformers"; arXiv:2101.03961 for the routing.
     """
     share = experts.local / np.asarray(experts.total, dtype=float)

@@ -215,7 +215,7 @@ def device_facts(device: Any) -> DeviceInfo:
     """The description of a torch device for a measurement."""
     import torch
 
-    if device.type == "cuda":
+    if device.type == "cuda":  # needs a GPU
         properties = torch.cuda.get_device_properties(device)
         return DeviceInfo(
             index=device.index or 0,
@@ -268,7 +268,7 @@ def free_memory(device: Any) -> None:
     import gc
 
     gc.collect()
-    if device.type == "cuda":
+    if device.type == "cuda":  # needs a GPU
         import torch
 
         torch.cuda.empty_cache()

@@ -39,7 +39,7 @@ class Clock:
 
     def now(self) -> float:
         """Seconds on the clock once the device has finished all queued work."""
-        if self.device.type == "cuda":
+        if self.device.type == "cuda":  # needs a GPU
             import torch
 
             torch.cuda.synchronize(self.device)

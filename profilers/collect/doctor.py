@@ -132,7 +132,7 @@ def _accelerator() -> Check:
         return Check("accelerator", "missing", "", enables, "install torch first")
     import torch
 
-    if torch.cuda.is_available():
+    if torch.cuda.is_available():  # needs a GPU
         names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
         return Check("accelerator", "ok", ", ".join(names), enables)
     mps = getattr(torch.backends, "mps", None)

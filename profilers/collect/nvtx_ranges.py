@@ -76,7 +76,7 @@ def _ranges() -> tuple[Push, Pop]:
         return _of_domain(domain), domain.pop_range
     import torch
 
-    if torch.cuda.is_available():
+    if torch.cuda.is_available():  # needs a GPU
         mark = torch.cuda.nvtx
         return (lambda name, _color: mark.range_push(name)), mark.range_pop
     return (lambda _name, _color: None), (lambda: None)

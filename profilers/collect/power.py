@@ -56,7 +56,7 @@ def watch(device: Any) -> Iterator[Callable[[], DeviceUse | None]]:
 
 
 @dataclass(slots=True)
-class _Sampler:
+class _Sampler:  # needs a GPU
     nvml: Any
     handle: Any
     stop: threading.Event = field(default_factory=threading.Event)

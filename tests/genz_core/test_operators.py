@@ -65,6 +65,25 @@ def test_attended_pairs_are_the_sum_over_queries(new, cached, window):
     assert op.attended_pairs(new, cached, window) == by_hand
 
 
+def test_attention_moves_its_queries_its_keys_and_values_and_its_output():
+    """Two sequences of three new tokens on 100: eight heads of 16, two of keys and values."""
+    step = op.attention("a", 2, 3, 100, op.Heads(8, 2, 16, 12))
+    fresh = 2 * 3 * 2 * (16 + 12) * 2
+    assert step.input_bytes == 2 * 3 * 8 * 16 * 2 + fresh
+    assert step.output_bytes == 2 * 3 * 8 * 12 * 2
+    assert step.kv_write_bytes == fresh and step.kv_read_bytes == 2 * 100 * 2 * (16 + 12) * 2
+    assert step.flops == 2 * 2 * (3 * 100 + 6) * 8 * (16 + 12)
+
+
+def test_cross_attention_takes_in_what_the_step_projects_and_reads_the_rest():
+    """Two sequences of three tokens over 50 encoded ones, of which 20 are projected here."""
+    step = op.cross_attention("a", 2, 3, 50, op.Heads(8, 2, 16, 12), projected=20)
+    fresh = 2 * 20 * 2 * (16 + 12) * 2
+    assert step.input_bytes == 2 * 3 * 8 * 16 * 2 + fresh and step.kv_write_bytes == fresh
+    assert step.kv_read_bytes == 2 * 30 * 2 * (16 + 12) * 2
+    assert step.flops == 2 * 2 * 3 * 50 * 8 * (16 + 12)
+
+
 def test_grouped_queries_share_keys_but_not_flops():
     many, few = (op.attention("a", 2, 1, 100, op.Heads(32, kv, 128)) for kv in (32, 8))
     assert many.flops == few.flops == 2 * 2 * 101 * 32 * 256
@@ -115,6 +134,38 @@ def test_mutual_pairs_are_the_sum_over_tokens(tokens, window):
     side = (window - 1) / 2 if window else tokens
     by_hand = sum(abs(i - j) <= side for i in range(tokens) for j in range(tokens))
     assert op.mutual_pairs(tokens, window) == by_hand
+
+
+def test_a_product_for_each_head_is_so_many_products():
+    """Four heads of 3 x 5 x 7: everything four times, and one product as wide for its tiles."""
+    heads, single = op.batched_gemm("x", 4, 3, 5, 7), op.gemm("x", 3, 5, 7)
+    assert heads.flops == 4 * 2 * 3 * 5 * 7
+    assert (heads.input_bytes, heads.output_bytes) == (4 * 3 * 7 * 2, 4 * 3 * 5 * 2)
+    assert heads.weight_bytes == heads.held_weight_bytes == 4 * 5 * 7 * 2 == 4 * single.weight_bytes
+    assert (heads.dims["m"], heads.dims["n"], heads.dims["k"]) == (3, 20, 7)
+
+
+@pytest.mark.parametrize(("bias", "cost", "vectors"), [(False, 4, 1), (True, 7, 2)])
+def test_a_norm_by_hand(bias, cost, vectors):
+    norm = op.norm("n", 3, 8, bias=bias)
+    assert (norm.flops, norm.weight_bytes) == (cost * 3 * 8, vectors * 8 * 2)
+    assert (norm.input_bytes, norm.output_bytes) == (3 * 8 * 2, 3 * 8 * 2)
+
+
+def test_sampling_by_hand():
+    """Logits in four bytes, a token of four each; a softmax of five FLOPs an element."""
+    chosen = op.sampling("s", 3, 1000)
+    assert (chosen.flops, chosen.input_bytes, chosen.output_bytes) == (15_000, 12_000, 12)
+
+
+def test_the_rows_of_a_rank_by_hand():
+    """Ten tokens, two of eight experts each, half of them here: ten rows of three matrices."""
+    bank = op.Experts(total=8, local=4, top_k=2, hidden=16, intermediate=32)
+    routed = op.moe("m", 10, bank)
+    assert routed.flops == 10 * 2 * 3 * 16 * 32
+    assert routed.held_weight_bytes == 4 * 3 * 16 * 32 * 2
+    assert routed.weight_bytes == pytest.approx(8 * (1 - 0.75**10) / 2 * 3 * 16 * 32 * 2)
+    assert routed.input_bytes == routed.output_bytes == 10 * 16 * 2
 
 
 def test_one_token_reads_exactly_top_k_experts():

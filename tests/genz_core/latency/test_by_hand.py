@@ -291,6 +291,14 @@ def test_a_warm_product_reads_from_the_cache_what_stays_there():
     assert found["memory"] == pytest.approx(moved * ((1 - warm) / 0.4 + warm / speedup))
 
 
+def test_weights_larger_than_the_cache_are_one_copy():
+    found, _ = product(500, 10_000, 10_000, warm_cache=True)
+    moved = 1e8 + 2 * 500 * 10_000 * 2
+    ratio = (0.8 * 40e6 / moved) ** 4
+    warm = ratio / (1 + ratio)
+    assert found["memory"] == pytest.approx(moved / 1e12 * ((1 - warm) / 0.4 + warm / 3.2))
+
+
 def test_experts_by_hand():
     """200 rows on four of eight experts: tiles of 32 rows, two an expert, ten columns of each.
 

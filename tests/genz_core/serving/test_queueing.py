@@ -95,6 +95,27 @@ def test_as_many_prompts_enter_as_answers_end():
     assert batching(lanes=2, others=0.75).prompts(16 * ONE) == pytest.approx(0.6)
 
 
+def test_a_request_sees_the_steps_that_read_but_its_own():
+    """Prompts come in five of eleven steps, one of them its own: in four of ten it waits for
+    those of 1.76 others, 0.8 a step on average times 11 / 5."""
+    plain, reading = 0.018, 0.8 * 11 / 5 * 100 * 1e-4
+    mean = batching().mean_cycle_s(8 * ONE, 5 * ONE)
+    assert mean == pytest.approx(plain + 4 / 10 * reading)
+    assert batching().mean_cycle_s(8 * ONE, 11 * ONE) == pytest.approx(plain + 0.8 * 100 * 1e-4)
+
+
+def test_a_lane_waits_for_what_the_other_has():
+    """Two lanes of four decodes: 14 ms through, half of it a stage, and 0.4 prompts a step of a
+    lane: in a third of them 121 tokens, on average 40, which add 2 ms to the other lane's stage."""
+    any_prompt = 1 - math.exp(-0.4)
+    full = 0.014 + 0.4 / any_prompt * 100 * 1e-4
+    mean_stage = 0.007 + 0.4 * 100 * 1e-4 / 2
+    without = max(0.014, 0.007 + mean_stage)
+    cycle = without + any_prompt * (max(full, full / 2 + mean_stage) - without)
+    two = batching(Linear(lanes=2), lanes=2)
+    assert two.mean_cycle_s(8 * ONE, 11 * ONE) == pytest.approx(cycle)
+
+
 @pytest.mark.parametrize("mean", [1e-3, 0.5, 3.0, 20.0])
 @pytest.mark.parametrize("of", [1, 2, 8])
 def test_the_largest_of_several_poisson_numbers_is_that_of_their_distribution(mean, of):

@@ -1,0 +1,104 @@
+"""Figures of technologies: memory by generation and stacks, what a site draws beside devices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import hardware_db
+from genz_core.errors import InvalidValue, UnknownEngine
+from hardware_db.engine_files import era_facts, prior_engine
+from hardware_db.memory_stacks import generations, memory_bandwidth
+from hardware_db.site_power import site_power
+from tests.hardware_db.system_documents import BOARD, refused
+
+
+def test_a_stack_has_the_rate_of_its_pins():
+    """HBM3: 1,024 pins of 6.4 Gbit/s are 819.2 GB/s; eight stacks of HBM3E at 9.2 are 9.42 TB/s."""
+    assert memory_bandwidth("HBM3", 1) == pytest.approx(819.2e9)
+    assert memory_bandwidth("HBM3E", 8) == pytest.approx(8 * 1177.6e9)
+    assert all(entry.source for entry in generations().values())
+
+
+@pytest.mark.parametrize(
+    ("generation", "stacks", "said"),
+    [
+        ("HBM9", 1, "memory 'HBM9': choose HBM2E"),
+        ("HBM3", 0, "stacks = 0"),
+        ("HBM3", 65, "1 to 64"),
+    ],
+)
+def test_memory_that_nobody_makes_is_refused(generation, stacks, said):
+    with pytest.raises(InvalidValue, match=said):
+        memory_bandwidth(generation, stacks)
+
+
+def test_a_server_whose_maximum_is_known_has_its_own_host():
+    """DGX H100: 10.2 kW at most less eight of 700 W, over eight."""
+    known = site_power(hardware_db.load("h100"))
+    assert known.host_w.value == (10_200 - 8 * 700) / 8
+    assert str(known.host_w).startswith("derived: ")
+
+
+def test_others_have_the_estimated_share_of_their_power():
+    system = hardware_db.load("l40s")
+    estimated = site_power(system)
+    assert estimated.host_w.value == pytest.approx(0.5 * system.tdp_w)
+    assert estimated.host_w.kind == "assumed" and "0.5 x 350 W" in estimated.host_w.note
+    assert site_power(replace(system, tdp_w=None)).host_w.value == 0.0
+
+
+def test_a_processor_is_its_own_host_and_a_device_without_a_network_has_no_share_of_one():
+    system = replace(hardware_db.load("l40s"), kind="cpu", links=())
+    alone = site_power(system)
+    assert (alone.host_w.value, alone.network_w.value) == (0.0, 0.0)
+    assert alone.pue.value > 1.0
+
+
+def test_what_is_known_of_an_engine_before_any_fit_and_in_older_eras():
+    assert prior_engine("vllm").name == "vllm"
+    with pytest.raises(UnknownEngine):
+        prior_engine("no such engine")
+    assert era_facts("hf", "eager-attention").until == "4.35"
+
+
+def topology(**changed):
+    sheet = {"form": "switch", "source": "sheet", "kind": "datasheet"}
+    return {**sheet, **changed}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"form": "torus"}, "a torus, and nothing else, has a shape"),
+        ({"shape": [2, 2]}, "a torus, and nothing else, has a shape"),
+        ({"form": "torus", "shape": [2, 3]}, "has 6 devices, domain 8; make them agree"),
+        ({"oversubscription": 4.0}, "give pod: the devices"),
+        ({"form": "dragonfly"}, "give pod: the devices"),
+        ({"kind": "assumed"}, "needs a note that says how"),
+        ({"source": "hearsay"}, "source 'hearsay' of its topology is not in sources"),
+    ],
+)
+def test_a_topology_that_cannot_be_is_refused_in_a_sentence(changed, said):
+    figure = {"source": "sheet", "kind": "datasheet"}
+    tier = {
+        "name": "wire", "gb_per_s": {"value": 50, **figure}, "latency_us": {"value": 1, **figure},
+        "domain": {"value": 8, **figure}, "topology": topology(**changed),
+    }  # fmt: skip
+    assert said in refused({**BOARD, "links": {"scale_up": tier}})
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"l2_mb": 1, "l2_mib": 1}, "give l2_mb or l2_mib, not both"),
+        ({"memory_gib": 24}, "give memory_gb (1e9 bytes) or memory_gib"),
+    ],
+)
+def test_a_size_is_given_in_one_unit(more, said):
+    figures = {
+        name: {"value": value, "source": "sheet", "kind": "datasheet"}
+        for name, value in more.items()
+    }
+    assert said in refused({**BOARD, **figures})
