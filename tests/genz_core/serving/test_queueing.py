@@ -104,6 +104,14 @@ def test_a_request_sees_the_steps_that_read_but_its_own():
     assert batching().mean_cycle_s(8 * ONE, 11 * ONE) == pytest.approx(plain + 0.8 * 100 * 1e-4)
 
 
+def test_of_requests_that_are_read_together_half_of_the_others_delay_the_first_token():
+    """An engine that reads alone, in steps of one prompt: of four others two come before."""
+    alone = batching(mixed=False, budget=100.0)
+    reading = 0.8 * 11 / 5 * (0.01 + 100e-4)
+    mean = alone.mean_cycle_s(8 * ONE, 5 * ONE)
+    assert mean == pytest.approx(0.018 + (4 - 2) / 10 * reading)
+
+
 def test_a_lane_waits_for_what_the_other_has():
     """Two lanes of four decodes: 14 ms through, half of it a stage, and 0.4 prompts a step of a
     lane: in a third of them 121 tokens, on average 40, which add 2 ms to the other lane's stage."""
