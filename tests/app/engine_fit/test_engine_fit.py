@@ -324,7 +324,7 @@ def test_the_files_hold_what_was_fitted(tmp_path):
     assert noise == {name: pytest.approx(k.noise, rel=1e-3) for name, k in kernels.items()}
 
 
-@pytest.mark.parametrize("engine", ["habana", "tensorrt-edge-llm"])
+@pytest.mark.parametrize("engine", ["openvino", "tensorrt-edge-llm"])
 def test_a_fit_made_again_gives_what_ships(engine):
     data = load_measurements(engine)[0]
     fitted = fit(data)
