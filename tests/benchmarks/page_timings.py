@@ -49,7 +49,11 @@ _SAID = """() => {
     const words = document.querySelector('[data-testid="stMain"]').innerText;
     return [state.dataset.testScriptState, JSON.stringify([charts, shapes, words])];
 }"""
-_CHANGED = f"before => {{ const [s, w] = ({_SAID})(); return s === 'notRunning' && w !== before; }}"
+#: Asked at every frame: while the page is at work it says so, and is not read, which lays it out.
+_CHANGED = f"""before => {{
+    const {{testScriptState}} = document.querySelector('[data-testid="stApp"]').dataset;
+    return testScriptState === 'notRunning' && ({_SAID})()[1] !== before;
+}}"""
 
 
 @dataclass(frozen=True, slots=True)
