@@ -52,7 +52,7 @@ def browser(app_url: str):
 def tab(browser):
     """A tab that stays open: its engine compiles the dashboard's scripts once for all tests."""
     context = browser.new_context(accept_downloads=True)
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(90_000)  # a busy machine is slow, not wrong
     yield context.new_page()
     context.close()
 

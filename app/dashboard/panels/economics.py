@@ -159,7 +159,7 @@ def _assumptions(assumed: Mapping[str, str]) -> None:
 
 def _cards(named: Named, running: Operation) -> None:
     energy = named["energy"]
-    with st.grid(5, min_column_width=150):
+    with st.grid(5, min_column_width=150, key="cards"):
         for way, found in named["ways"].items():
             card(f"{way.capitalize()}, out", quantities.dollars(found["usd_per_mtok_out"]),
                  f"{quantities.dollars(found['usd_per_device_hour'])} a device-hour"

@@ -45,7 +45,7 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Load, Answer]:
         st.warning(f"{plain(message[0].upper() + message[1:])}.", icon=":material/warning:")
     if setup.scenario.offload:
         st.info("Under load nothing is moved to the host: the offload of the sidebar is left out.")
-    with st.grid(5, min_column_width=150):
+    with st.grid(5, min_column_width=150, key="cards"):
         latency_cards(row, fits=fits)
         _other_cards(resolved, row, fits)
     st.caption(f"80 % intervals under the figures. {_trust(setup)}")

@@ -62,7 +62,7 @@ def show(asked: Asked, answer: Answer, setup: Setup) -> None:
 def _best(named: Named) -> None:
     best, fewest = named["plans"][0], named["fewest_devices"]
     st.markdown(f"**{report.headline(best)}**")
-    with st.grid(5, min_column_width=150):
+    with st.grid(5, min_column_width=150, key="cards"):
         for name in ("ttft", "tpot"):
             trust = quantities.span(*(_end(best, name, end) for end in ("low", "high")))
             margin = _margin(named, name)

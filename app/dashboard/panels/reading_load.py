@@ -50,7 +50,7 @@ def reading_load(setup: Setup, resolved: Resolved, look: Look) -> None:
 
 def _cards(setup: Setup, row: Mapping[str, Any], fits: bool) -> None:
     rate, each = row["output_tokens_per_s"], row["output_tokens_per_s_per_device"]
-    with st.grid(4, min_column_width=160):
+    with st.grid(4, min_column_width=160, key="cards"):
         figure_card(
             "Latency", quantities.seconds(row["ttft_s"]),
             f"median {quantities.seconds(row['ttft_median_s'])}",

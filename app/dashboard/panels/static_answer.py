@@ -32,7 +32,7 @@ def static_answer(setup: Setup, resolved: Resolved, estimate: Estimate) -> Answe
     fits = str(estimate.status[0]) == "ok"
     if not fits:
         does_not_fit(setup, estimate.message(), setup.scenario.batch)
-    with st.grid(5 if generates(estimate.model) else 4, min_column_width=150):
+    with st.grid(5 if generates(estimate.model) else 4, min_column_width=150, key="cards"):
         _cards(setup, resolved, estimate, fits)
     st.caption(explanations.trust(estimate))
     if fits:

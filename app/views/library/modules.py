@@ -71,7 +71,7 @@ figures = entry.evaluate(**sizes)
 formats = [name for name in ("bf16", "fp16", "fp32", "fp8") if name in system.peak_flops_per_s]
 fmt = (formats or [*system.peak_flops_per_s])[0]
 rows = module_entries.on_roofline(entry, figures, system, fmt)
-with st.grid(5, min_column_width=140):
+with st.grid(5, min_column_width=140, key="cards"):
     for figure, words in WORDS.items():
         if figure in figures:
             shown = quantities.flops if figure == "flops" else quantities.size

@@ -46,7 +46,7 @@ most_batch, most_input = cached.largest(setup)
 trained = resolved.model.max_context
 used = float(usage.total_bytes[0])
 free = usable - used
-with st.grid(4, min_column_width=150):
+with st.grid(4, min_column_width=150, key="cards"):
     card(
         "In use",
         quantities.size(used),

@@ -51,7 +51,7 @@ if fits:
 else:
     does_not_fit(setup, str(row["message"]), 1)
 st.markdown(f"At **{asked.words}**:")
-with st.grid(4, min_column_width=160):
+with st.grid(4, min_column_width=160, key="cards"):
     latency_cards(row, fits=fits)
     figure_card(
         "Tokens a user sees",
