@@ -26,10 +26,12 @@ from plotly.basedatatypes import BaseFigure
 
 from app.charts import style
 from app.charts.figure import Figure, Trace, scatter
+from app.rights import rights_here
 from app.scenario.describing import setup_words
 from app.scenario.setup import Setup
 from app.wording.tables import to_csv
 from genz_core.errors import RidgelineError
+from genz_core.installing import pip_install_extra
 
 #: Formats of an exported chart.
 _KINDS: Mapping[str, str] = {
@@ -104,10 +106,21 @@ def downloads(name: str, figures: Mapping[str, Figure], table: pd.DataFrame, set
         for title, figure in figures.items():
             signed = functools.partial(with_footer, figure, footer_words(setup))
             _figure_buttons(f"{name}-{title}".replace(" ", "-"), title, signed)
-        st.caption(
-            "SVG, PDF and PNG are in the colours of paper and say what was priced below the chart. "
-            "The camera above a chart saves it as it is on the screen."
+        st.caption(f"{_files_words()} The camera above a chart saves it as it is on the screen.")
+
+
+@functools.cache
+def _files_words() -> str:
+    """What is to be known of charts as files, or what their drawing lacks."""
+    if can_draw():
+        return (
+            "SVG, PDF and PNG are in the colours of paper and say what was priced below the chart."
         )
+    if importlib.util.find_spec("kaleido") is not None:
+        return "SVG, PDF and PNG need Chromium or Chrome on the server's machine."
+    if rights_here().shared:  # no paths of the server for others
+        return "SVG, PDF and PNG need the extra `export` on the server."
+    return f"For SVG, PDF and PNG: `{pip_install_extra('export')}`, then start this server again."
 
 
 def footer_words(setup: Setup) -> str:

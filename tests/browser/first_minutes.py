@@ -132,6 +132,7 @@ def exported(walk: Walk) -> str:
     with walk.page.expect_download() as saving:
         walk.press("Table (CSV)")
     saved = saving.value
+    walk.page.keyboard.press("Escape")  # while it is open, a click anywhere only closes it
     lines = Path(saved.path()).read_text(encoding="utf-8").count("\n")
     return f"{saved.suggested_filename}, {lines} lines"
 

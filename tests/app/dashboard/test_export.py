@@ -41,3 +41,15 @@ def test_exports_are_vectors_in_the_colours_of_paper_with_the_footer():
     assert "Llama-3.1-8B" in drawn and "vllm 0.9.0" in drawn
     assert "rgb(255, 255, 255)" in drawn and "rgb(17, 22, 29)" not in drawn
     assert export.image(signed, "pdf").startswith(b"%PDF")
+
+
+def test_the_menu_of_exports_speaks_of_files_that_it_offers_and_else_of_what_they_need(monkeypatch):
+    """Before, it spoke of SVG, PDF and PNG where it had no button for them."""
+    words = export._files_words.__wrapped__
+    monkeypatch.setattr(export, "can_draw", lambda: True)
+    assert "colours of paper" in words()
+    monkeypatch.setattr(export, "can_draw", lambda: False)
+    monkeypatch.setattr(export.importlib.util, "find_spec", lambda name: None)
+    assert "-m pip install" in words() and "kaleido" in words()
+    monkeypatch.setenv("RIDGELINE_RIGHTS", "shared")
+    assert "pip install" not in words() and "`export`" in words()
