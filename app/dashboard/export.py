@@ -113,9 +113,7 @@ def downloads(name: str, figures: Mapping[str, Figure], table: pd.DataFrame, set
 def _files_words() -> str:
     """What is to be known of charts as files, or what their drawing lacks."""
     if can_draw():
-        return (
-            "SVG, PDF and PNG are in the colours of paper and say what was priced below the chart."
-        )
+        return "SVG, PDF and PNG are in the colours of paper and say below what was priced."
     if importlib.util.find_spec("kaleido") is not None:
         return "SVG, PDF and PNG need Chromium or Chrome on the server's machine."
     if rights_here().shared:  # no paths of the server for others
