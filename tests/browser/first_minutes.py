@@ -29,7 +29,7 @@ from typing import Any
 
 from tests.benchmarks.page_timings import machine_words, replace_table
 from tests.browser.conftest import QUIET, SETTLED, chromium
-from tests.browser.journeys import JOURNEYS, Walk
+from tests.browser.journeys import DRAWN, JOURNEYS, TRACE, Walk
 from tests.browser.stills import Camera
 from tests.dashboards import free_port
 
@@ -137,6 +137,16 @@ def exported(walk: Walk) -> str:
     return f"{saved.suggested_filename}, {lines} lines"
 
 
+def uploaded(walk: Walk) -> str:
+    """Bring a trace; after other questions the page asks whether to price what ran."""
+    walk.press("Measured")
+    walk.press("Predicted vs measured", role="menuitem")
+    walk.bring(TRACE)
+    walk.page.wait_for_selector(DRAWN)
+    walk.press("Set the scenario to what ran")
+    return walk.see("reach(es)? .* of the roof")
+
+
 def measured(walk: Walk) -> str:
     """Calibrate this machine and measure a model; the hint of the page where something lacks."""
     walk.press("Measured")
@@ -162,7 +172,7 @@ def walked(stranger: Stranger, url: str) -> str:
     predict, upload = journeys["predict"], journeys["upload"]
     stranger.ask(f"first answer: {predict.question}", predict.walk, "first-answer")
     stranger.ask("first export: Overview, Export, Table (CSV)", exported, "first-export")
-    stranger.ask(f"first upload: {upload.question}", upload.walk, "first-upload")
+    stranger.ask(f"first upload: {upload.question}", uploaded, "first-upload")
     camera = Camera(stranger.page)
     said = measured(Walk(stranger.page))
     if stranger.stills:

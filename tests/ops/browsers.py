@@ -55,6 +55,7 @@ class Soak:
     those of the first deck that did not.  errors: exceptions on pages, of scripts, answers that
     failed, and browsers that were lost, a line each.
     first_bytes, last_bytes: memory of the server after all have opened and at the end.
+    load: processes that wanted a core before, on average over a minute.
     """
 
     browsers: int
@@ -65,6 +66,7 @@ class Soak:
     unseen: set[str] = field(default_factory=set)
     first_bytes: int = 0
     last_bytes: int = 0
+    load: float = field(default_factory=lambda: os.getloadavg()[0])
 
     def seconds(self, share: float) -> float:
         """The time within which that share of the actions ended [s]."""
@@ -287,7 +289,8 @@ def section(result: Soak) -> str:
     )
     return (
         f"{result.browsers} Chromiums for {result.minutes:g} min on {os.cpu_count()} cores that "
-        f"they share with the server, {today}: {len(result.waits):,} actions, half of them drawn "
+        f"they share with the server and others (load {result.load:.0f} before), {today}: "
+        f"{len(result.waits):,} actions, half of them drawn "
         f"within {quantities.seconds(result.seconds(0.5))}, 95 % within "
         f"{quantities.seconds(result.seconds(0.95))} (medians: {by_kind}); {len(result.seen)} "
         f"different pages and errands. Memory of the server "
