@@ -20,6 +20,7 @@ from profilers.what_ran import Fact, StepFacts, WhatRan
 #: Lengths this much apart are two lengths: engines round, and reports state means.
 _SAME_LENGTH = 0.05
 _SIZES = ("batch", "isl", "osl")
+_PRODUCTS = "the shapes of its matrix products"
 #: torch's names of number formats, by ours.
 _TORCH_FORMATS = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 #: What the number format of a product may be stored as.
@@ -101,7 +102,7 @@ def filled(scenario: Scenario, ran: WhatRan, model: Model, typed: Collection[str
     Args:
         model: that is priced.  typed: names of fields that keep the scenario's value.
     """
-    found = [*_filled_degree(ran, model, typed), *_filled_format(ran, model, typed)]
+    found = [*_filled_degree(scenario, ran, model, typed), *_filled_format(ran, model, typed)]
     scenario = replace(scenario, **{one.field: one.value for one in found})
     loads: dict[str, Workload] = {}
     for phase, facts in ran.steps.items():
@@ -138,17 +139,31 @@ def _with_sizes(scenario: Scenario, loads: Mapping[str, Workload]) -> Scenario:
     return scenario
 
 
-def _filled_degree(ran: WhatRan, model: Model, typed: Collection[str]) -> list[Filling]:
-    if ran.ranks is None or ran.ranks.value == 1 or {"tp", "pp", "dp"} & set(typed):
+def _filled_degree(
+    scenario: Scenario, ran: WhatRan, model: Model, typed: Collection[str]
+) -> list[Filling]:
+    if {"tp", "pp", "dp"} & set(typed):
         return []
+    if ran.ranks is None or ran.ranks.value == 1:
+        degree = _degree_of_one(scenario.tp, ran, model)
+        return [Filling("tp", degree, _PRODUCTS)] if degree != scenario.tp else []
     degree = degree_by_products(model, ran.ranks.value, ran.products)
     if not degree:
         return [Filling("tp", ran.ranks.value, ran.ranks.evidence)]
-    evidence = f"{ran.ranks.evidence} and the shapes of its matrix products"
+    evidence = f"{ran.ranks.evidence} and {_PRODUCTS}"
     found = [Filling("tp", degree, evidence)]
     if degree < ran.ranks.value:
         found.append(Filling("dp", ran.ranks.value // degree, evidence))
     return found
+
+
+def _degree_of_one(tp: int, ran: WhatRan, model: Model) -> int:
+    """The degree that the products of one device's report tell, of those that divide `tp`.
+
+    A report of one of several ranks holds parts of the model's products, one of a device alone the
+    whole; where neither fits it is `tp`.
+    """
+    return degree_by_products(model, tp, ran.products) or tp
 
 
 def _filled_format(ran: WhatRan, model: Model, typed: Collection[str]) -> list[Filling]:
@@ -232,11 +247,16 @@ def differences(
     if ran.ranks and ran.ranks.value != scenario.parallelism.devices:
         devices = int(scenario.parallelism.devices)
         found.append(Difference("devices", devices, ran.ranks.value, ran.ranks.evidence))
+    apart = model_differs(resolved.model, ran)
+    if not apart and (ran.ranks is None or ran.ranks.value == 1):
+        degree = _degree_of_one(scenario.tp, ran, resolved.model)
+        if degree != scenario.tp:
+            found.append(Difference("tp", scenario.tp, degree, _PRODUCTS))
     if engine_typed and ran.engine and _other_engine(resolved.engine.name, ran.engine.value):
         found.append(
             Difference("engine", resolved.engine.name, ran.engine.value, ran.engine.evidence)
         )
-    found += model_differs(resolved.model, ran)
+    found += apart
     for phase, facts in ran.steps.items():
         load = (loads or {}).get(phase, scenario.workload)
         found += _sizes_differ(load, facts)

@@ -9,6 +9,7 @@ import streamlit as st
 
 import hardware_db
 from app.dashboard import cached, first_engine, open_point
+from app.dashboard.sidebar import AUTO
 from app.measuring.filling import Difference, differences, filled, filled_names, model_differs
 from app.measuring.likely_models import likely_models
 from app.scenario.scenario import Resolved
@@ -105,7 +106,8 @@ def sidebar_fields(resolved: Resolved, ran: WhatRan, labels: Sequence[str] = ())
     model = resolved.model
     if name := _other_model(resolved, ran, labels):
         found["model"] = name
-        model = cached.model_of(name, "", tuple(scenario.precisions.items()))
+        model = cached.model_of(name, "", ())
+        found |= dict.fromkeys(scenario.precisions, AUTO)  # they were wished for another model
     rest = filled(scenario, ran, model, ())
     found |= {one.field: one.value for one in rest.fillings if not one.phase}
     if rest.loads:

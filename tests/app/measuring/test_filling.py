@@ -40,6 +40,17 @@ def test_the_degree_is_the_one_whose_products_ran(qwen, tp):
     assert filled(Scenario(), ran, qwen.model, {"tp"}).scenario.tp == 1, "typed"
 
 
+def test_a_report_of_one_device_tells_by_its_products_whether_the_model_was_split(qwen):
+    whole, part = (WhatRan(products=products(qwen.model, tp)) for tp in (1, 4))
+    split = Scenario("Qwen/Qwen3-8B", "mi300x", "sglang", tp=4)
+    assert filled(split, whole, qwen.model, ()).scenario.tp == 1
+    assert filled(split, part, qwen.model, ()).scenario.tp == 4
+    assert filled(split, whole, qwen.model, {"tp"}).scenario.tp == 4, "typed"
+    (apart,) = differences(resolve(split), whole)
+    assert (apart.field, apart.scenario, apart.ran) == ("tp", 4, 1)
+    assert not differences(resolve(split), part)
+
+
 def test_devices_that_ran_and_are_not_priced_are_named(qwen):
     (apart,) = differences(qwen, WhatRan(ranks=fact(8)))
     assert (apart.field, apart.scenario, apart.ran) == ("devices", 1, 8)

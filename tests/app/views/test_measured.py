@@ -68,6 +68,16 @@ def test_where_what_ran_differs_both_are_named_and_one_click_fills_the_scenario(
     assert not any(button.key == "fill_scenario" for button in app.button), "nothing is left"
 
 
+def test_what_was_chosen_for_another_model_goes_when_the_one_that_ran_is_taken():
+    """Before, four devices and fp8 stayed, and findings spoke of a quarter of the model."""
+    app = measured(QWEN, model="meta-llama/Llama-3.1-70B", tp=4, weights="fp8")
+    app.button("fill_scenario").click().run()
+    assert not app.exception and not app.error and not app.warning
+    assert app.selectbox("model").value == "Qwen/Qwen1.5-0.5B"
+    assert app.selectbox("tp").value == 1
+    assert app.selectbox("weights").value == "as checkpoint"
+
+
 def test_two_phases_of_an_engine_have_each_their_own_batch():
     torch = REPORTS / "torch"
     files = [
