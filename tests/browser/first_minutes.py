@@ -171,8 +171,8 @@ def walked(stranger: Stranger, url: str) -> str:
     stranger.clock.step("the first page stands")
     predict, upload = journeys["predict"], journeys["upload"]
     stranger.ask(f"first answer: {predict.question}", predict.walk, "first-answer")
-    stranger.ask("first export: Overview, Export, Table (CSV)", exported, "first-export")
-    stranger.ask(f"first upload: {upload.question}", uploaded, "first-upload")
+    stranger.ask("first export: Overview, Export, Table (CSV)", exported)
+    stranger.ask(f"first upload: {upload.question}", uploaded)
     camera = Camera(stranger.page)
     said = measured(Walk(stranger.page))
     if stranger.stills:
