@@ -244,7 +244,8 @@ KNOWN = (
 
 def split_words(splits: Sequence[Row]) -> list[str]:
     """The meaning of each split, and of "possible" where rows of `splits` have it."""
-    words = [f"**{name}**: {words}" for name, words in SERVING_SPLITS.items()]
+    shown = {row["split"] for row in splits}
+    words = [f"**{name}**: {words}" for name, words in SERVING_SPLITS.items() if name in shown]
     return [*words, POSSIBLE] if any("possible" in row["metric"] for row in splits) else words
 
 

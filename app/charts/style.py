@@ -246,7 +246,8 @@ def log_ticks(
     """Ticks of a logarithmic axis in words ("10 ms"): decades, and more where those are few.
 
     limits: both above zero.  words: (value, significant digits) to text.  most: ticks that have
-    room; of more, every second or third is left.
+    room; of more, every second or third is left.  Limits so near that no round number lies between
+    them have three ticks of three digits.
     """
     powers = range(math.floor(math.log10(limits[0])), math.ceil(math.log10(limits[1])) + 1)
     ticks: list[float] = []
@@ -255,6 +256,10 @@ def log_ticks(
         ticks = [tick for tick in every if limits[0] <= tick <= limits[1]]
         if len(ticks) > 2:
             break
+    if not ticks:
+        low, high = limits
+        near = [low, math.sqrt(low * high), high]
+        return {"tickvals": near, "ticktext": [words(tick, 3) for tick in near]}
     ticks = ticks[:: math.ceil(len(ticks) / most)]
     return {"tickvals": ticks, "ticktext": [words(tick, 1) for tick in ticks]}
 

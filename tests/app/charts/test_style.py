@@ -94,7 +94,8 @@ def test_the_dashboard_sends_no_statistics_and_shows_no_deploy_button():
     assert CONFIG["client"]["toolbarMode"] == "viewer"
 
 
-@pytest.mark.parametrize("limits", [(1e-6, 1.0), (2.1e-3, 4.6e-3), (3.9e12, 4.9e12), (90.0, 110.0)])
+@pytest.mark.parametrize("limits", [(1e-6, 1.0), (2.1e-3, 4.6e-3), (3.9e12, 4.9e12), (90.0, 110.0),
+                                    (2.13e-3, 2.17e-3)])  # fmt: skip
 def test_a_logarithmic_axis_has_ticks_however_narrow_it_is(limits: tuple[float, float]):
     ticks = style.log_ticks(limits, quantities.seconds)["tickvals"]
     assert ticks == sorted(set(ticks)) and len(ticks) >= 1
