@@ -34,6 +34,7 @@ def _texts() -> list[tuple[str, list[Any], list[type]]]:
         parameters,
         pointwise,
         residual,
+        residual_grid,
         roofline,
         scan,
         wiring,
@@ -61,7 +62,7 @@ def _texts() -> list[tuple[str, list[Any], list[type]]]:
             [collectives.collective_time, wiring.load],
             [parameters.CollectiveParameters],
         ),
-        ("What the equations miss", [residual], []),
+        ("What the equations miss", [residual, residual_grid], []),
         ("Work of operators", [operators], []),
         ("Many requests at once", [queueing], []),
     ]

@@ -222,13 +222,14 @@ class Pricer:
         Never below its bound, but where the equation is: a warm cache may hold the operands.
         """
         residual = self.profile.residual if self.alone else None
-        trees = residual(*model.key(self.conditions, op)) if residual else None
-        if trees is None or not has_features(op.kind):
+        kernels = residual(*model.key(self.conditions, op)) if residual else None
+        collective = op.operator_class == "collective"
+        if kernels is None or not (collective or has_features(op.kind)):
             return seconds
         least = roofline(op, self.system)
-        bound = least.compute_s if self.warm_cache else least.bound_s
+        bound = least.compute_s if self.warm_cache and not collective else least.bound_s
         shapes = Shapes(op.kind, op.dims, self.conditions.device.compute_units)
-        corrected = trees.corrected_s(seconds, shapes)
+        corrected = kernels.corrected_s(seconds, shapes)
         return np.asarray(np.maximum(corrected, np.minimum(seconds, bound)))
 
     def _launched(self, time: Array, least: Roofline) -> Array:

@@ -9,6 +9,7 @@ from typing import Literal
 from genz_core.errors import MissingSpec
 from genz_core.latency.parameters import Parameters
 from genz_core.latency.residual import Residual
+from genz_core.latency.residual_grid import Grid
 from genz_core.precision import format_of
 
 Tier = Literal["measured", "sibling", "default"]
@@ -82,8 +83,8 @@ class LatencyProfile:
     for attention ("bf16/fp8"), the phase for `scan`, "default" for `pointwise`, and
     "algorithm.operation" for `collective` ("nccl.all_reduce").
     tier: of the profile as a whole; each entry of `fits` (keyed "class.format") states its own.
-    residual: (class, format) -> what trees add to kernels that run alone, None where nothing was
-    fitted; None for constants that no trees were fitted beside.
+    residual: (class, format) -> what trees or a table say of kernels that run alone, None where
+    nothing was fitted; None for constants that nothing was fitted beside.
     """
 
     name: str
@@ -91,7 +92,7 @@ class LatencyProfile:
     parameters: Mapping[str, Mapping[str, Parameters]]
     fits: Mapping[str, Fit] = field(default_factory=dict)
     note: str = ""
-    residual: Callable[[str, str], Residual | None] | None = None
+    residual: Callable[[str, str], Residual | Grid | None] | None = None
 
     def fit(self, operator: str, fmt: str) -> Fit:
         """The record behind `constants(operator, fmt)`."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 #: A kernel is at most so many times faster or slower than its equation says.
-_MOST = 4.0
+MOST = 4.0
 _CHUNK = 4096
 
 
@@ -66,7 +66,7 @@ class Residual:
         table = np.stack([np.log(busy), *columns], axis=1)
         inside = np.log(np.clip(busy, self.low_s, self.high_s))
         factor = self._leaves(table) + (self.backbone - 1.0) * inside
-        limit = np.log(_MOST)
+        limit = np.log(MOST)
         corrected = flat * np.exp(np.clip(factor, -limit, limit))
         return np.where(flat > 0, corrected, 0.0).reshape(shape)
 

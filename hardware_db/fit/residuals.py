@@ -1,10 +1,11 @@
-"""Program that fits the boosted residuals: ``python -m hardware_db.fit.residuals``.
+"""Program that fits the residuals of measured kernels: ``python -m hardware_db.fit.residuals``.
 
-Beside the constants that ship, trees are fitted to what they miss of the training shapes of every
-series, of the tables' package and, with ``--tables FOLDER``, of other public benchmarks (see
-`hardware_db.fit.other_devices`).  Trees are monotone in every size of a load.  How large they are,
-and whether there are any, three folds of the training shapes decide; held-out shapes decide
-nothing.  Needs the extra `calibrate`.
+Beside the constants that ship, trees or a table are fitted to what they miss of the training shapes
+of every series, of the tables' package and, with ``--tables FOLDER``, of other public benchmarks
+(see `hardware_db.fit.other_devices`).  Both are monotone in every size of a load.  Which of them,
+how large, and whether there is any, folds of the training shapes decide; held-out shapes decide
+nothing.  ``--classes`` fits some classes alone and keeps what ships of the others.  Needs the extra
+`calibrate`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,65 +27,62 @@ from genz_core.latency.device import Device
 from genz_core.latency.measured_operators import as_routed, price_s
 from genz_core.latency.parameters import CLASSES, Parameters
 from genz_core.latency.residual import Shapes, features, has_features
+from genz_core.latency.residual_grid import Grid
 from genz_core.operator_calibration import impossible
 from genz_core.types import Array, System
 from hardware_db.fit import other_devices, tables
+from hardware_db.fit.boosting import MOST_LEAVES, Rows, Setting, boosted, boosted_s
 from hardware_db.fit.public_tables import read_folder
 from hardware_db.fit.report import page
+from hardware_db.fit.residual_grids import GridSetting, fitted_grid, is_grid
 from hardware_db.fit.samples import SplitSeries, split
 from hardware_db.fit.tables import MeasuredSeries
 from hardware_db.profile_schema import FittedProfile
 from hardware_db.profiles import FOLDER, measured_profiles
 from hardware_db.profiles.trees import FOLDER as TREES
-from hardware_db.profiles.trees import Arrays, unpacked
+from hardware_db.profiles.trees import Arrays, packed, unpacked
 from hardware_db.profiles.validation import FILE
 
 SPLIT = "held-out, alone"
-_BINS, _MOST_LEAVES = 63, 63
-_LEAST_POINTS, _MOST_POINTS = 60, 12000
-_FOLDS, _SEEN = 3, 1.25
-
-
-@dataclass(frozen=True, slots=True)
-class _Setting:
-    """How trees are boosted: their number and leaves, the rate, and the least rows of a leaf.
-
-    ridge: penalty of large leaves.  backbone: least slope of ln t over that of the constants.
-    """
-
-    trees: int
-    leaves: int
-    rate: float
-    rows: int
-    ridge: float
-    backbone: float
-
+_LEAST_POINTS, _MOST_POINTS = 60, 24000
+#: Folds of training shapes; of message sizes, which form a line, each is one.
+_FOLDS = 3
+#: Constants saw all training shapes, so what did not has to come near their error only; a message
+#: left out leaves a gap twice as wide as any of the table that ships, and twice the error at least.
+_SEEN, _SEEN_MESSAGES = 1.25, 2.0
 
 #: Of many shapes, of fewer, and of few; each series takes the one that suits its training shapes.
-_SETTINGS = (
-    _Setting(30, _MOST_LEAVES, 0.3, 4, 1.0, 0.2),
-    _Setting(40, 15, 0.2, 20, 5.0, 0.5),
-    _Setting(40, 7, 0.2, 10, 5.0, 0.8),
+_TREES = (
+    Setting(30, MOST_LEAVES, 0.3, 4, 1.0, 0.2),
+    Setting(40, 15, 0.2, 20, 5.0, 0.5),
+    Setting(40, 7, 0.2, 10, 5.0, 0.8),
 )
+#: How much of ln t is theirs: where shapes are few, less than all misses less.
+_SHARES = (1.0, 0.75, 0.5, 0.25)
+#: What guesses the cells of a table: more trees than would ship, and none for collectives.
+_GRID = GridSetting(Setting(120, 31, 0.1, 4, 1.0, 1.0, free=True))
+_MESSAGES = GridSetting(None)
+_Choice = Setting | GridSetting
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Fit the trees of all series, write them and their errors; returns the exit status."""
     parser = argparse.ArgumentParser(prog="hardware_db.fit.residuals", description=__doc__)
     parser.add_argument("--tables", type=Path, help="folder of other public tables")
+    parser.add_argument("--classes", nargs="*", default=list(CLASSES), choices=list(CLASSES))
     options = parser.parse_args(arguments)
-    packed: dict[str, dict[str, NDArray[Any]]] = defaultdict(dict)
+    of_devices = _kept(options.classes)
     rows: list[dict[str, object]] = []
-    for series, system, profile in _series(options.tables):
+    for series, system, profile in _series(options.tables, options.classes):
         sample = split(series, system)
         if sample.key not in profile.parameters:
             continue
         row, arrays = _fitted(sample, profile.parameters[sample.key])
         rows.append(row)
         name = "/".join(sample.key)
-        packed[profile.name] |= {f"{name}/{part}": value for part, value in arrays.items()}
+        of_devices[profile.name] |= {f"{name}/{part}": value for part, value in arrays.items()}
     TREES.mkdir(exist_ok=True)
-    for device, of_device in packed.items():
+    for device, of_device in of_devices.items():
         if not of_device:
             continue
         np.savez_compressed(TREES / f"{device}.npz", allow_pickle=False, **of_device)
@@ -92,31 +90,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _series(folder: Path | None) -> Iterator[tuple[MeasuredSeries, System, FittedProfile]]:
+def _kept(classes: Sequence[str]) -> dict[str, dict[str, NDArray[Any]]]:
+    """{device: arrays that ship} of the classes that are not fitted again."""
+    kept: dict[str, dict[str, NDArray[Any]]] = defaultdict(dict)
+    for path in sorted(TREES.glob("*.npz")):
+        with np.load(path, allow_pickle=False) as file:
+            of_others = [name for name in file.files if name.partition("/")[0] not in classes]
+            kept[path.stem] = {name: file[name] for name in of_others}
+    return kept
+
+
+def _series(
+    folder: Path | None, classes: Sequence[str]
+) -> Iterator[tuple[MeasuredSeries, System, FittedProfile]]:
     """Measured series of products, attention, experts and scans, with their profile."""
     own = {profile.name: profile for profile in measured_profiles()}
-    for operator in CLASSES:
+    for operator in classes:
         for device in tables.DEVICES:
             for series in tables.read(device, operator):
                 yield series, hardware_db.facts(device).system(), own[device]
     for series in read_folder(folder, other_devices.DEVICES) if folder else ():
-        if series.device in own:
+        if series.device in own and series.operator in classes:
             yield series, other_devices.system_of(series.device), own[series.device]
 
 
 def _fitted(sample: SplitSeries, parameters: Parameters) -> tuple[dict[str, object], Arrays]:
-    """Row of the validation, and the arrays of the trees; none where they would not help."""
+    """Row of the validation, and the arrays that ship; none where they would not help."""
     held_out = sample.points(sample.test)
     predicted = price_s(held_out, sample.system, parameters)
-    train, arrays = _all_training_rows(sample), {}
-    if len(train.index) >= _LEAST_POINTS and has_features(held_out.op().kind):
-        data = _features(sample, train, parameters)
-        setting = _best(data, train["shape"].to_numpy())
-        if setting:
-            arrays = _boosted(data, setting)
-            predicted = unpacked(arrays).corrected_s(
-                predicted, _shapes(sample, sample.test, parameters)
-            )
+    kernels = _Kernels(sample, parameters, _all_training_rows(sample))
+    arrays: Arrays = {}
+    if choice := kernels.best():
+        arrays = kernels.arrays(choice)
+        shapes = _shapes(sample, sample.test, parameters)
+        predicted = unpacked(arrays).corrected_s(predicted, shapes)
     errors = error_summary(predicted, held_out.measured_s)
     row = {
         "operator": sample.series.operator, "system": sample.slug, "family": sample.family,
@@ -128,49 +135,81 @@ def _fitted(sample: SplitSeries, parameters: Parameters) -> tuple[dict[str, obje
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """Training rows: features [rows, features], times [s] of the constants and as measured.
+class _Kernels:
+    """Training rows of a series, beside the constants that price it."""
 
-    grows: whether each feature grows with the sizes of a load.
-    """
+    sample: SplitSeries
+    parameters: Parameters
+    table: pd.DataFrame
 
-    x: Array
-    predicted_s: Array
-    measured_s: Array
-    grows: Sequence[int]
+    def rows(self, table: pd.DataFrame) -> Rows:
+        """Rows of a table as the trees see them; of collectives, which have none, without."""
+        points = self.sample.points(table)
+        predicted = np.asarray(price_s(points, self.sample.system, self.parameters))
+        shapes = _shapes(self.sample, table, self.parameters)
+        found = features(shapes) if has_features(shapes.kind) else []
+        columns = [np.broadcast_to(feature.values, predicted.shape) for feature in found]
+        x = np.stack([np.log(predicted), *columns], axis=1)
+        return Rows(x, predicted, points.measured_s, [1, *(int(f.grows) for f in found)])
 
-    def at(self, chosen: NDArray[np.bool_]) -> _Rows:
-        """Some of the rows."""
-        return _Rows(self.x[chosen], self.predicted_s[chosen], self.measured_s[chosen], self.grows)
+    @property
+    def _messages(self) -> bool:
+        """Whether the shapes are sizes of a message: a line, on which the ends are not between."""
+        return self.sample.series.operator == "collective"
 
-    def target(self, backbone: float) -> Array:
-        """What the trees are to sum to."""
-        return np.log(self.measured_s) - backbone * np.log(self.predicted_s)
+    def best(self) -> _Choice | None:
+        """A table where it misses training shapes less that it did not see than the constants do
+        that saw them, else the trees that miss them least; None where nothing helps."""
+        few = len(self.table.index) < _LEAST_POINTS
+        trees = not few and has_features(self.sample.points(self.table).op().kind)
+        shape = np.unique(self.table["shape"].to_numpy(), return_inverse=True)[1]
+        folds = shape.max() + 1 if self._messages else _FOLDS
+        if folds < _FOLDS or shape.max() < _FOLDS - 1 or not (trees or self._messages):
+            return None
+        data, fold = self.rows(self.table), shape % folds
+        between = (shape > 0) & (shape < shape.max()) if self._messages else shape >= 0
 
+        def error(predicted: Array) -> float:
+            return error_summary(predicted[between], data.measured_s[between]).mape
 
-def _best(data: _Rows, shape: NDArray[Any]) -> _Setting | None:
-    """The setting that misses training shapes least which it did not see; None for no trees.
+        def elsewhere(choice: _Choice) -> Array:
+            predicted = data.predicted_s.copy()
+            for number in range(folds):
+                left = fold == number
+                predicted[left] = self._elsewhere(choice, data, left)
+            return predicted
 
-    The constants saw all of them, so trees have to come near the constants' error only.
-    """
-    fold = np.unique(shape, return_inverse=True)[1] % _FOLDS
-    if len(np.unique(fold)) < _FOLDS:
-        return None
-    errors: dict[_Setting | None, float] = {
-        None: error_summary(data.predicted_s, data.measured_s).mape
-    }
-    for setting in _SETTINGS:
-        predicted = np.empty(len(data.x))
-        for held_out in range(_FOLDS):
-            booster = _booster(data.at(fold != held_out), setting)
-            left = data.at(fold == held_out)
-            leaves = np.asarray(booster.predict(left.x))
-            predicted[fold == held_out] = np.exp(
-                leaves + setting.backbone * np.log(left.predicted_s)
-            )
-        errors[setting] = error_summary(predicted, data.measured_s).mape
-    trees = min(_SETTINGS, key=lambda setting: errors[setting])
-    return trees if errors[trees] < _SEEN * errors[None] else None
+        before = error(data.predicted_s)
+        if is_grid(self.sample.series, self.table):
+            grid = _MESSAGES if self._messages else _GRID
+            if error(elsewhere(grid)) < (_SEEN_MESSAGES if self._messages else 1.0) * before:
+                return grid
+        errors = {}
+        for setting in () if self._messages else _TREES:
+            beside = elsewhere(setting) / data.predicted_s
+            for share in _SHARES:
+                errors[replace(setting, share=share)] = error(data.predicted_s * beside**share)
+        least = min(errors, key=lambda choice: errors[choice], default=None)
+        return least if least and errors[least] < _SEEN * before else None
+
+    def _elsewhere(self, choice: _Choice, data: Rows, left: NDArray[np.bool_]) -> Array:
+        """Times of rows that are left out [s], from what is fitted to the others."""
+        seen, rest = data.at(~left), data.at(left)
+        if isinstance(choice, Setting):
+            return boosted_s(seen, choice, rest)
+        grid = self._grid(choice, self.table[~left], seen)
+        shapes = _shapes(self.sample, self.table[left], self.parameters)
+        return grid.corrected_s(rest.predicted_s, shapes)
+
+    def _grid(self, setting: GridSetting, table: pd.DataFrame, data: Rows) -> Grid:
+        return fitted_grid(self.sample.series.operator, table, data, self.rows, setting)
+
+    def arrays(self, choice: _Choice) -> Arrays:
+        """The arrays that ship, of all rows."""
+        data = self.rows(self.table)
+        if isinstance(choice, Setting):
+            return _boosted(data, choice)
+        return packed(self._grid(choice, self.table, data))
 
 
 def _all_training_rows(sample: SplitSeries) -> pd.DataFrame:
@@ -179,16 +218,6 @@ def _all_training_rows(sample: SplitSeries) -> pd.DataFrame:
     table = table[~table["shape"].isin(sample.test["shape"].unique())]
     table = table[~impossible(sample.points(table), sample.system)]
     return table.sample(min(len(table), _MOST_POINTS), random_state=0).reset_index(drop=True)
-
-
-def _features(sample: SplitSeries, table: pd.DataFrame, parameters: Parameters) -> _Rows:
-    """Rows of a table as the trees see them."""
-    points = sample.points(table)
-    predicted = price_s(points, sample.system, parameters)
-    found = features(_shapes(sample, table, parameters))
-    columns = [np.broadcast_to(feature.values, predicted.shape) for feature in found]
-    x = np.stack([np.log(predicted), *columns], axis=1)
-    return _Rows(x, predicted, points.measured_s, [1, *(int(f.grows) for f in found)])
 
 
 def _shapes(sample: SplitSeries, table: pd.DataFrame, parameters: Parameters) -> Shapes:
@@ -239,31 +268,18 @@ class _Dump:
             used += 2
 
 
-def _booster(data: _Rows, setting: _Setting) -> Any:
-    """Boosted trees of LightGBM, none of which falls where a growing feature rises."""
-    import lightgbm
-
-    options = {
-        "objective": "l2", "learning_rate": setting.rate, "num_leaves": setting.leaves,
-        "verbose": -1, "min_data_in_leaf": setting.rows, "lambda_l2": setting.ridge,
-        "num_threads": 1, "max_bin_by_feature": [255] + [_BINS] * (data.x.shape[1] - 1),
-        "seed": 0, "deterministic": True, "monotone_constraints": list(data.grows),
-        "monotone_constraints_method": "advanced",
-    }  # fmt: skip
-    rows = lightgbm.Dataset(data.x, data.target(setting.backbone), params=options)
-    return lightgbm.train(options, rows, setting.trees)
-
-
-def _boosted(data: _Rows, setting: _Setting) -> dict[str, NDArray[Any]]:
+def _boosted(data: Rows, setting: Setting) -> dict[str, NDArray[Any]]:
     """The arrays of trees of all rows."""
-    dump = _booster(data, setting).dump_model()
+    dump = boosted(data, setting).dump_model()
     trees = [tree["tree_structure"] for tree in dump["tree_info"]]
     thresholds: list[set[float]] = [set() for _ in data.grows]
     for tree in trees:
         _collect(tree, thresholds)
     sorted_edges = [np.array(sorted(of_feature) or [0.0]) for of_feature in thresholds]
-    span = (setting.backbone, float(data.predicted_s.min()), float(data.predicted_s.max()))
-    return _Dump(trees, sorted_edges, 2 * setting.leaves - 1).arrays(span)
+    backbone = 1.0 - setting.share * (1.0 - setting.backbone)
+    span = (backbone, float(data.predicted_s.min()), float(data.predicted_s.max()))
+    arrays = _Dump(trees, sorted_edges, 2 * setting.leaves - 1).arrays(span)
+    return arrays | {"value": (setting.share * arrays["value"]).astype(np.float32)}
 
 
 def _collect(node: Any, thresholds: Sequence[set[float]]) -> None:
@@ -275,9 +291,10 @@ def _collect(node: Any, thresholds: Sequence[set[float]]) -> None:
 
 
 def _write_rows(new: pd.DataFrame) -> None:
-    """Put the errors with trees behind those without, and write the page about them."""
+    """Put the errors with residuals behind those without, and write the page about them."""
     table = pd.read_csv(FILE)
-    table = table[table["split"] != SPLIT]
+    again = (table["split"] == SPLIT) & table["operator"].isin(new["operator"])
+    table = table[~again]
     dated = table[table["split"] == "held-out shapes"]
     keys = ["operator", "system", "fmt"]
     new = new.merge(dated[[*keys, "data", "date"]], on=keys, how="left").round(5)

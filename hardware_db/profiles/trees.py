@@ -1,8 +1,12 @@
-"""Boosted residuals of the measured devices: one file of arrays a device, in `residuals`.
+"""What was measured of kernels beyond the constants: one file of arrays a device, in `residuals`.
 
-Arrays of a series are named "class/format/array": `feature`, `bin`, `left`, `right` and `value`
-[trees, nodes], `edges` (thresholds of all features, one behind another), `first` (where those of
-each feature begin) and `range` (backbone, least and largest time of the equation [s]).
+Arrays of a series are named "class/format/array".  Of trees: `feature`, `bin`, `left`, `right` and
+`value` [trees, nodes], `edges` (thresholds of all features, one behind another), `first` (where
+those of each feature begin) and `range` (backbone, least and largest time of the equation [s]).
+
+Of a table: `names` and `lengths` of its axes, `sizes` (of all axes, one behind another),
+`same_names` and `same_values`, and `steps`: ln of nanoseconds in steps of `STEP`, each less the one
+before it along the first axis, which packs well.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genz_core.latency.residual import Residual
+from genz_core.latency.residual_grid import Grid
 
 FOLDER = Path(__file__).parent / "residuals"
 #: Fits of a device, by name; read when the first of its kernels is priced alone.
@@ -25,34 +30,68 @@ Arrays = Mapping[str, NDArray[np.generic]]
 
 @dataclass(frozen=True, slots=True)
 class MeasuredTrees:
-    """(class, format) -> the residual of a measured device's kernels, None where none ships.
+    """(class, format) -> what was measured of a device's kernels, None where nothing ships.
 
     device: name of its profile.
     """
 
     device: str
 
-    def __call__(self, operator: str, fmt: str) -> Residual | None:
+    def __call__(self, operator: str, fmt: str) -> Residual | Grid | None:
         return _trees(self.device).get(f"{operator}/{fmt}")
 
 
 @lru_cache(maxsize=_MOST_DEVICES)
-def _trees(device: str) -> Mapping[str, Residual]:
-    """{"class/format": residual} of a device; empty where no file ships."""
+def _trees(device: str) -> Mapping[str, Residual | Grid]:
+    """{"class/format": trees or table} of a device; empty where no file ships."""
     path = FOLDER / f"{device}.npz"
     if not path.exists():
         return {}
     with np.load(path, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
-    series = sorted({name.rpartition("/")[0] for name in arrays})
-    return {name: unpacked({k: arrays[f"{name}/{k}"] for k in PARTS}) for name in series}
+    series: dict[str, dict[str, NDArray[np.generic]]] = {}
+    for name, values in arrays.items():
+        key, _, part = name.rpartition("/")
+        series.setdefault(key, {})[part] = values
+    return {name: unpacked(parts) for name, parts in series.items()}
 
 
-PARTS = ("feature", "bin", "left", "right", "value", "edges", "first", "range")
+#: Step of ln t in a table: a time is a tenth of a percent off at most.
+STEP = 0.002
+_NANO = 1e-9
 
 
-def unpacked(parts: Arrays) -> Residual:
-    """The residual of a series' arrays."""
+def unpacked(parts: Arrays) -> Residual | Grid:
+    """The trees or the table of a series' arrays."""
+    return _grid(parts) if "steps" in parts else _residual(parts)
+
+
+def packed(grid: Grid) -> dict[str, NDArray[np.generic]]:
+    """The arrays of a table."""
+    rounded = np.round((grid.ln_s - np.log(_NANO)) / STEP).astype(np.int32)
+    steps = np.diff(rounded, axis=0, prepend=0)
+    return {
+        "names": np.array(list(grid.axes)),
+        "lengths": np.array([len(axis) for axis in grid.axes.values()], np.int32),
+        "sizes": np.concatenate(list(grid.axes.values())),
+        "same_names": np.array(list(grid.same), dtype=np.str_),
+        "same_values": np.array(list(grid.same.values()), np.float64),
+        "steps": steps.astype(np.uint16),
+    }
+
+
+def _grid(parts: Arrays) -> Grid:
+    ends = np.cumsum(parts["lengths"].astype(np.intp))
+    axes = np.split(parts["sizes"].astype(np.float64), ends[:-1])
+    same = zip(parts["same_names"], parts["same_values"].astype(np.float64), strict=True)
+    return Grid(
+        {str(name): axis for name, axis in zip(parts["names"], axes, strict=True)},
+        {str(name): float(value) for name, value in same},
+        np.cumsum(parts["steps"].astype(np.int64), axis=0) * STEP + np.log(_NANO),
+    )
+
+
+def _residual(parts: Arrays) -> Residual:
     feature = parts["feature"].astype(np.intp)
     edges = parts["edges"].astype(np.float64)
     backbone, low, high = parts["range"].astype(np.float64)

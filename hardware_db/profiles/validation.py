@@ -15,7 +15,7 @@ OPERATOR_SPLITS: Mapping[str, str] = {
     "roofline": "datasheet peaks alone, no fitted constant",
     "in sample": "the points that fitted the constants",
     "held-out shapes": "same device, shapes that fitted nothing",
-    "held-out, alone": "the same with the boosted residual of kernels that run alone",
+    "held-out, alone": "the same with the trees or tables of kernels that run alone",
     "sibling": "device left out, constants of its family",
     "unseen family": "whole family left out, typical constants",
     "+ 20 points": "unseen family and 20 points of the device",
