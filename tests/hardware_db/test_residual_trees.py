@@ -132,10 +132,10 @@ def test_every_file_of_trees_is_of_a_device_and_of_constants_that_ship():
 
 @pytest.mark.parametrize(
     ("operator", "most"),
-    [("gemm", 0.08), ("prefill_attention", 0.07), ("decode_attention", 0.07), ("moe", 0.12),
-     ("mla_prefill", 0.07), ("mla_decode", 0.08)],
+    [("gemm", 0.065), ("prefill_attention", 0.07), ("decode_attention", 0.07), ("moe", 0.117),
+     ("mla_prefill", 0.04), ("mla_decode", 0.07), ("collective", 0.05)],
 )  # fmt: skip
-def test_trees_halve_what_constants_miss_of_held_out_shapes_or_nearly(operator, most):
+def test_trees_and_tables_halve_what_constants_miss_of_held_out_shapes_or_nearly(operator, most):
     errors = summary(operator_validation()).set_index(["operator", "split"])["mape"]
     assert errors[operator, "held-out, alone"] <= most
     assert errors[operator, "held-out, alone"] < errors[operator, "held-out shapes"]
