@@ -20,8 +20,7 @@ from itertools import product
 
 import numpy as np
 
-from genz_core.latency.residual import MOST, Shapes
-from genz_core.types import Array
+from genz_core.latency.residual import MOST, Array, Shapes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
