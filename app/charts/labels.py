@@ -55,7 +55,8 @@ class Room:
         wide = _width(word)
         left -= {"right": 0.0, "left": wide, "center": wide / 2.0}[side]
         box = (left, left + wide, bottom + lift, bottom + lift + _LINE)
-        if box[1] > NARROWEST[0] + _GAP or any(_touch(box, other) for other in self.taken):
+        outside = box[0] < -_GAP or box[1] > NARROWEST[0] + _GAP
+        if outside or any(_touch(box, other) for other in self.taken):
             return False
         self.taken.append(box)
         return True
