@@ -2,8 +2,8 @@
 
 Cumulative layout shift (CLS) as https://web.dev/articles/cls defines it: the worst sum of shifts
 within five seconds, no two of them more than a second apart; below 0.1 is good, above 0.25 poor.
-Counted are shifts of what stands in the page or the sidebar, not that of the whole empty page, which
-Streamlit moves aside when the sidebar arrives.
+Counted are shifts of what stands in the page or the sidebar, not that of the whole empty page,
+which Streamlit moves aside when the sidebar arrives.
 """
 
 from __future__ import annotations
