@@ -243,7 +243,6 @@ def _complete(resolved: Resolved, split: Parallelism, figures: Columns, rate: Ar
         "devices": devices,
         "output_tokens_per_s": rate,
         "output_tokens_per_s_per_device": rate / devices,
-        "usd_per_million_tokens": price,
         **intervals.of_tokens(
             "usd_per_million_tokens", price, {**figures, "output_tokens_per_s": rate}
         ),

@@ -22,7 +22,7 @@ from genz_core.model_kinds import model_kind
 from genz_core.serving import Novelty, ServingEstimate
 from genz_core.speculative import SpeculativeModel
 from genz_core.step import StepEstimate
-from genz_core.types import Array, Model, Num, Op, System
+from genz_core.types import Array, Model, Op, System
 from hardware_db.intervals import Interval, load_interval, load_operator_interval, validated_tier
 
 #: Which held-out points say how far off a figure is, the nearest first.  Whole requests, which are
@@ -130,12 +130,9 @@ def single(interval: Interval | None, at: int = 0) -> Interval | None:
     """One of the intervals of several loads, None where it has none."""
     if interval is None:
         return None
-    low, high = (float(np.ravel(end)[at if np.ndim(end) else 0]) for end in _pair(interval))
+    both = (interval.low, interval.high)
+    low, high = (float(np.ravel(end)[at if np.ndim(end) else 0]) for end in both)
     return None if np.isnan(high) else replace(interval, low=low, high=high)
-
-
-def _pair(interval: Interval) -> tuple[Num, Num]:
-    return interval.low, interval.high
 
 
 def _unmeasured(model: Model) -> bool:
@@ -255,16 +252,16 @@ def of_throughput(tokens_per_s: Any, latencies: Mapping[str, Any]) -> dict[str, 
 
 
 def of_tokens(name: str, value: Any, trusted: Mapping[str, Any]) -> dict[str, Any]:
-    """The ends of what a token costs, in money or energy at full power: over its throughput's.
+    """What a token costs, in money or energy at full power, and its ends by the throughput's.
 
-    Rent and power are as stated; None for a value that is.
+    Rent and power are as stated; all None for a value that is.
     trusted: of `of_throughput`, with "output_tokens_per_s".
     """
     rate, (low, high) = trusted["output_tokens_per_s"], (trusted[end] for end in THROUGHPUT_ENDS)
-    names = (f"{name}_low", f"{name}_high")
+    names = (name, f"{name}_low", f"{name}_high")
     if value is None:
         return dict.fromkeys(names)
-    return dict(zip(names, (value * rate / high, value * rate / low), strict=True))
+    return dict(zip(names, (value, value * rate / high, value * rate / low), strict=True))
 
 
 def ends(name: str) -> tuple[str, str]:

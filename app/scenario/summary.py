@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -31,10 +30,6 @@ def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, An
     bounds = {name: float(b[config]) for name, b in intervals.bounds_of(result).items()}
     timed = intervals.beside(latencies, intervals.of_batch(result), bounds)
     served = {"output_tokens_per_s": rate, **intervals.of_throughput(rate, timed)}
-    prices = {
-        "usd_per_million_tokens": None if cost is None else float(cost),
-        "joules_per_token": None if energy is None else float(energy),
-    }
     figures = {
         "model": resolved.model.name,
         "kind": model_kind(result.model),
@@ -53,7 +48,8 @@ def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, An
         "profile": profile_words(result),
         "bound_ttft_s": float(result.bound_ttft_s[config]),
         "bound_tpot_s": float(result.bound_tpot_s[config]),
-        **{k: v for n, p in prices.items() for k, v in _priced(n, p, served).items()},
+        **intervals.of_tokens("usd_per_million_tokens", _number(cost), served),
+        **intervals.of_tokens("joules_per_token", _number(energy), served),
         "fits": bool(memory.fits[config]),
         "memory_bytes_per_device": float(memory.total_bytes[config]),
         "weights_bytes": float(memory.weights_bytes[config]),
@@ -68,9 +64,8 @@ def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, An
     return of_kind(result.model, figures, sequences) | _encoded(resolved, result, config)
 
 
-def _priced(name: str, value: float | None, served: Mapping[str, Any]) -> dict[str, Any]:
-    """What a token costs and the ends of its interval."""
-    return {name: value, **intervals.of_tokens(name, value, served)}
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
 
 
 def _encoded(resolved: Resolved, result: Estimate, config: int) -> dict[str, Any]:

@@ -238,7 +238,7 @@ def test_a_token_costs_more_where_fewer_come_out_of_the_same_rent_and_power(figu
 def test_a_system_without_a_price_has_no_interval_of_one():
     trusted = {"output_tokens_per_s": 1.0, "output_tokens_per_s_low": 0.5}
     ends = intervals.of_tokens("usd", None, trusted | {"output_tokens_per_s_high": 2.0})
-    assert ends == {"usd_low": None, "usd_high": None}
+    assert ends == {"usd": None, "usd_low": None, "usd_high": None}
 
 
 def test_a_load_beside_measured_runs_is_known_better_than_one_far_from_them():
