@@ -35,9 +35,9 @@ def paths() -> list[str]:
 
 
 def settled(page) -> None:
-    page.wait_for_timeout(300)
+    page.wait_for_timeout(600)
     page.wait_for_selector(SETTLED)
-    page.wait_for_timeout(300)
+    page.wait_for_timeout(600)
 
 
 def findings(page) -> list[str]:
