@@ -65,7 +65,11 @@ def looked_at(page) -> dict[str, list[str]]:
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": width, "height": 900})
         settled(page)
-        found[f"{scheme}, {width} pixels"] = findings(page)
+        seen = findings(page)
+        if seen:  # words that are still fading in are pale; what is wrong stays wrong
+            settled(page)
+            seen = findings(page)
+        found[f"{scheme}, {width} pixels"] = seen
     return {look: of_look for look, of_look in found.items() if of_look}
 
 
