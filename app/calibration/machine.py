@@ -107,7 +107,7 @@ def calibrate(
     cancelled: Cancel = never,
     anyway: bool = False,
 ) -> ThisMachine:
-    """Measure and fit this machine; one to two minutes.
+    """Measure and fit this machine; ten seconds to two minutes.
 
     threads: of the CPU, 0 for all cores where they are free and one where they are shared.
     anyway: also where other programs hold the cores.

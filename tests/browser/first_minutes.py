@@ -177,7 +177,8 @@ def walked(stranger: Stranger, url: str) -> str:
     said = measured(Walk(stranger.page))
     if stranger.stills:
         camera.take("first-measurement")
-    stranger.clock.step("first measurement asked for: page Run", said, camera.spent_s)
+    shown = re.sub(r"^\S+(?= -m pip)", ".venv/bin/python3", said)
+    stranger.clock.step("first measurement asked for: page Run", shown, camera.spent_s)
     return said if _HINT.search(said) else ""
 
 

@@ -40,7 +40,7 @@ def test_every_value_is_of_the_type_that_its_field_states(section: str):
 def test_presets_compose_and_fields_override_them_whatever_their_order(overrides: list[str]):
     config = compose(overrides)
     assert config.model.name == "Qwen/Qwen3-8B"
-    assert (config.run.batch, config.run.repeats, config.run.isl) == (4, 2, 128)
+    assert (config.run.batch, config.run.repeats, config.run.isl) == (4, 5, 128)
 
 
 def test_a_field_is_found_by_its_last_part_where_that_is_one_field():

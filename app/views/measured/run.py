@@ -68,7 +68,7 @@ def _send_buttons(bare: bool) -> tuple[bool, bool]:
         if not bare:
             return sent, False
         both = st.form_submit_button("Calibrate and measure", icon=":material/tune:", disabled=busy)
-        st.caption("This machine is not calibrated yet: once, one to two minutes, kept.")
+        st.caption("This machine is not calibrated yet: once, up to two minutes, kept.")
     return sent, both
 
 
@@ -93,7 +93,7 @@ def workload() -> list[str]:
         batch = size_input("Batch", "batch", 1)
         isl = size_input("Prompt tokens", "isl", 128)
         osl = size_input("Output tokens", "osl", 4)
-        repeats = size_input("Repeats", "repeats", 2)
+        repeats = size_input("Repeats", "repeats", 5)
     return [
         f"profile={profile}", f"batch={batch}", f"isl={isl}", f"osl={osl}", f"repeats={repeats}",
     ]  # fmt: skip
