@@ -81,6 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows.append(row)
         name = "/".join(sample.key)
         of_devices[profile.name] |= {f"{name}/{part}": value for part, value in arrays.items()}
+    if not rows:
+        parser.error(f"no series of {', '.join(options.classes)} has constants that ship")
     TREES.mkdir(exist_ok=True)
     for device, of_device in of_devices.items():
         if not of_device:

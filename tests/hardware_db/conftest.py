@@ -1,14 +1,17 @@
-"""A package of operator tables as aiconfigurator-core lays them out, small, to read and fit on."""
+"""Measured operators to read and fit on, small: a package as aiconfigurator-core lays its tables
+out, and a folder of tables of other benchmarks."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+
+from tests.hardware_db.measured_tables import COLUMNS, empty
 
 #: Columns that each table has beside its sizes and `latency` [ms].
 Rows = Mapping[str, Sequence[Any]]
@@ -40,3 +43,17 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MeasuredPackage:
     monkeypatch.syspath_prepend(str(site))
     monkeypatch.delitem(sys.modules, "aiconfigurator_core", raising=False)
     return MeasuredPackage(site)
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a folder of tables: those that are given, the others empty."""
+
+    def write(**given: pd.DataFrame) -> Path:
+        folder = tmp_path / "tables"
+        folder.mkdir(exist_ok=True)
+        for name in COLUMNS:
+            given.get(name, empty(name)).to_csv(folder / f"{name}.csv.gz", index=False)
+        return folder
+
+    return write

@@ -18,6 +18,7 @@ from hardware_db.fit import __main__ as fit_all
 from hardware_db.fit import few_kernels, held_out, other_devices, public_tables
 from hardware_db.profile_schema import read
 from hardware_db.profiles import FOLDER
+from tests.hardware_db.measured_tables import measured, products, seconds
 
 ROWS, COLUMNS = 2.0 ** np.arange(4, 15), 1024.0 * np.arange(1, 17)
 TRUTH = {
@@ -25,13 +26,6 @@ TRUTH = {
     "h100_sxm": PointwiseParameters(launch_s=2e-6, memory_efficiency=0.8, cache_share=0.2),
     "h200_sxm": PointwiseParameters(launch_s=2e-6, memory_efficiency=0.75, cache_share=0.2),
 }
-
-
-def seconds(device: str, operator: str, truth: Parameters, **sizes: np.ndarray) -> np.ndarray:
-    fmt = "default" if operator == "pointwise" else "bf16"
-    ones = np.ones_like(next(iter(sizes.values())))
-    points = OperatorPoints(operator, fmt, sizes, ones, warm_cache=operator == "pointwise")
-    return price_s(points, hardware_db.facts(device).system(), truth)
 
 
 @pytest.fixture
@@ -87,46 +81,6 @@ def test_held_out_points_are_even_in_the_ranks_of_latency(tmp_path, monkeypatch)
 
 
 # ------------------------------------------------------------------------------- other benchmarks
-
-
-def measured(source: str, device: str, operator: str, fmt: str, time: np.ndarray, **sizes):
-    rows = pd.DataFrame({**sizes, "latency_s": time})
-    shape = rows[[name for name in ("n", "k", "bytes") if name in rows]].astype(str)
-    facts = {"source": source, "device": device, "operator": operator, "fmt": fmt}
-    return rows.assign(
-        **facts, warm_cache=0.0, shape=shape.agg("x".join, axis=1), kernel="", note=""
-    )
-
-
-def products(source: str, device: str, truth: GemmParameters, fmt: str = "bf16"):
-    m, n = (axis.ravel() for axis in np.meshgrid(2.0 ** np.arange(14), 512.0 * np.arange(1, 11)))
-    k = 4096.0 + 0.0 * m
-    time = seconds(device, "gemm", truth, m=m, n=n, k=k)
-    return measured(source, device, "gemm", fmt, time, m=m, n=n, k=k)
-
-
-EMPTY = {
-    "attention": ["new_tokens"], "moe": ["tokens"], "pointwise": ["bytes"],
-    "collective": ["bytes", "group", "group_per_node"],
-}  # fmt: skip
-
-
-@pytest.fixture
-def public(tmp_path: Path):
-    """Writes a folder of tables: those that are given, the others empty."""
-
-    def write(**given: pd.DataFrame) -> Path:
-        folder = tmp_path / "tables"
-        folder.mkdir(exist_ok=True)
-        some = products("aiter", "mi300x", GemmParameters()).head(0)
-        for name in ("gemm", *EMPTY):
-            empty = some.drop(columns=["m", "n", "k"]).assign(
-                **dict.fromkeys(EMPTY.get(name, ()), 0)
-            )
-            given.get(name, empty).to_csv(folder / f"{name}.csv.gz", index=False)
-        return folder
-
-    return write
 
 
 def test_of_two_sources_of_a_series_the_first_in_order_counts(public) -> None:
