@@ -46,17 +46,26 @@ class Room:
         between = [((a + c) / 2.0, (b + d) / 2.0) for (a, b), (c, d) in pairwise(places)]
         self.taken += [(x, x, y, y) for x, y in [*places, *between]]
 
-    def claim(self, x: float, y: float, word: str, side: str = "right", lift: float = 0.0) -> bool:
+    def dots(self, xs: Sequence[float], ys: Sequence[float]) -> list[Box]:
+        """Where the points of a cloud lie, for `claim`."""
+        places = [self._at(x, y) for x, y in zip(xs, ys, strict=True)]
+        return [(x - _GAP, x + _GAP, y - _GAP, y + _GAP) for x, y in places]
+
+    def claim(
+        self, x: float, y: float, word: str, side: str = "right", lift: float = 0.0,
+        off: Sequence[Box] = (),
+    ) -> bool:  # fmt: skip
         """Take the room of words beside a place; False where it is taken or the frame ends.
 
         side: "right", "left" or "center" of the place.  lift: of their lower edge [px] above it.
+        off: what these words alone keep off.
         """
         left, bottom = self._at(x, y)
         wide = _width(word)
         left -= {"right": 0.0, "left": wide, "center": wide / 2.0}[side]
         box = (left, left + wide, bottom + lift, bottom + lift + _LINE)
         outside = box[0] < -_GAP or box[1] > NARROWEST[0] + _GAP
-        if outside or any(_touch(box, other) for other in self.taken):
+        if outside or any(_touch(box, other) for other in (*self.taken, *off)):
             return False
         self.taken.append(box)
         return True

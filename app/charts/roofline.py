@@ -26,6 +26,9 @@ SYMBOLS: Mapping[str, str] = {"prefill": "circle", "decode": "diamond", "measure
 _SMALLEST, _LARGEST = 7.0, 34.0
 _LABELLED = 3
 _RIDGE_LIFT = 16.0
+_PLACE = ("flops_per_byte", "flops_per_s")
+#: Where on a diagonal its name is tried, of its visible length.
+_ALONG = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +238,7 @@ def _annotate(
     peaks = [(n, peak) for n, peak in ceilings.named_peaks(system) if used & set(n.split(", "))]
     for names, peak in peaks:
         _label_peak(figure, names, peak, limits, room, look)
-    _label_diagonals(figure, system, limits, room, look)
+    _label_diagonals(figure, rows, system, limits, room, look)
     _label_points(figure, rows, limits, room, look)
     for _, peak in peaks:
         _label_ridge(figure, peak, peak / system.memory_bytes_per_s, room, look)
@@ -263,18 +266,28 @@ def _label_ridge(figure: Figure, peak: float, ridge: float, room: Room, look: Lo
         )  # fmt: skip
 
 
-def _label_diagonals(figure: Figure, system: System, limits: Frame, room: Room, look: Look) -> None:
-    """Name the diagonals where they enter the frame, the memory's first; all have a hover."""
+def _label_diagonals(
+    figure: Figure, rows: Sequence[Row], system: System, limits: Frame, room: Room, look: Look
+) -> None:
+    """Name the diagonals, the memory's first, near where they enter the frame; all have a hover.
+
+    Off the operators' points, where there is such a place on the first third of the line.
+    """
     levels = ceilings.bandwidths(system)
+    dots = room.dots(*([float(row[name]) for row in rows] for name in _PLACE))
     for name, rate, _ in sorted(levels, key=lambda level: (level[0] != "memory", -level[1])):
-        x = math.log10(max(limits.x[0], limits.y[0] / rate)) + 0.08
+        enters = math.log10(max(limits.x[0], limits.y[0] / rate)) + 0.08
+        leaves = math.log10(min(limits.x[1], limits.y[1] / rate))
         words, main = f"{name} {quantities.bandwidth(rate)}", name == "memory"
-        if room.claim(10.0**x, 10.0**x * rate, words, "right", lift=-14.0):
-            figure.add_annotation(
-                x=x, y=x + math.log10(rate), xanchor="left", yanchor="top", showarrow=False,
-                xshift=6, text=words,
-                font={"size": 12 if main else 11, "color": look.ink if main else look.faint},
-            )  # fmt: skip
+        tries = [(enters + share * (leaves - enters), dots) for share in _ALONG]
+        for x, off in (*tries, (enters, [])):
+            if room.claim(10.0**x, 10.0**x * rate, words, "right", lift=-14.0, off=off):
+                figure.add_annotation(
+                    x=x, y=x + math.log10(rate), xanchor="left", yanchor="top", showarrow=False,
+                    xshift=6, text=words,
+                    font={"size": 12 if main else 11, "color": look.ink if main else look.faint},
+                )  # fmt: skip
+                break
 
 
 def _label_points(

@@ -45,7 +45,7 @@ def ridge(found: Ridge, now: float, look: Look) -> Figure:
 
     now: the scenario's own size.
     """
-    figure = blank(look, f"{found.phase.capitalize()}: arithmetic and memory traffic", 380)
+    figure = blank(look, f"{found.phase.capitalize()}: arithmetic and memory traffic", 400)
     sides = (("arithmetic", found.compute_s, 0), ("memory traffic", found.memory_s, 1))
     for name, seconds, color in sides:
         values = [float(value) for value in seconds]
@@ -67,7 +67,7 @@ def ridge(found: Ridge, now: float, look: Look) -> Figure:
         title_text="Least time of a step", type="log",
         **log_ticks((min(both) / 1.5, max(both) * 1.5), quantities.seconds),
     )  # fmt: skip
-    figure.update_layout(hovermode="x unified", margin={"t": 60, "b": 96})
+    figure.update_layout(hovermode="x unified", margin={"t": 80, "b": 96})
     return figure
 
 

@@ -9,9 +9,9 @@ from app.wording import quantities
 
 
 def trust(found: Mapping[str, Any]) -> str:
-    """The 80 % interval of the cost of a million output tokens, in brackets, "" without one."""
+    """The 80 % interval of the cost of a million output tokens, "" without one."""
     low, high = found["usd_per_mtok_out_low"], found["usd_per_mtok_out_high"]
-    return "" if low is None else f" ({quantities.dollars(low)} to {quantities.dollars(high)})"
+    return "" if low is None else f"{quantities.dollars(low)} to {quantities.dollars(high)}"
 
 
 def sentences(named: Mapping[str, Any]) -> Iterator[str]:
@@ -25,11 +25,12 @@ def sentences(named: Mapping[str, Any]) -> Iterator[str]:
     if running["status"] != "ok":
         yield f"warning: {running['status']}"
     for way, found in named["ways"].items():
+        span = f" ({trust(found)})" if trust(found) else ""
         yield (
             f"{way}: {quantities.dollars(found['usd_per_device_hour'])} a device-hour; a million "
             f"tokens in {quantities.dollars(found['usd_per_mtok_in'])}, cached "
             f"{quantities.dollars(found['usd_per_mtok_cached'])}, out "
-            f"{quantities.dollars(found['usd_per_mtok_out'])}{trust(found)}, blended "
+            f"{quantities.dollars(found['usd_per_mtok_out'])}{span}, blended "
             f"{quantities.dollars(found['usd_per_mtok_blended'])}"
         )
         for name, day in found["day"].items():

@@ -15,6 +15,7 @@ from app.decide import svg
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points, shape
 from app.planning.answer import Answer
+from app.planning.targets import FIGURES
 from app.planning.wording import chance, ranked_words
 from app.wording import quantities
 from app.wording.tables import to_json
@@ -60,7 +61,7 @@ def short(plan: Named) -> str:
 def plan_words(plan: Named) -> dict[str, Any]:
     """A plan's row for a reader: figures with intervals, margins, probability."""
     margins = [
-        f"{name} {quantities.percent(share)}"
+        f"{FIGURES[name].title} {quantities.percent(share)}"
         for name, share in plan["margins"].items()
         if share is not None
     ]

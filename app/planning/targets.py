@@ -42,6 +42,13 @@ class Figure:
         base = self.name.partition("_")[0]
         return base if base in _LATENCIES else ""
 
+    @property
+    def title(self) -> str:
+        """Its name as a table's head has it: "TTFT p95", "$/Mtok out"."""
+        if self.latency:
+            return " ".join((self.latency.upper(), *self.name.split("_")[1:]))
+        return _TITLES.get(self.name, self.name)
+
     def shown(self, value: float) -> str:
         """A value as a reader says it."""
         if not math.isfinite(value):
@@ -81,6 +88,14 @@ _OTHERS = (
         "output tokens a second and device", False,
     ),
 )  # fmt: skip
+_TITLES: Mapping[str, str] = {
+    "usd_per_mtok": "$/Mtok out",
+    "usd_per_hour": "$/h",
+    "joules_per_token": "J a token",
+    "requests_per_s": "requests/s",
+    "output_tokens_per_s": "output tok/s",
+    "output_tokens_per_s_per_device": "output tok/s per device",
+}
 #: Every figure by name.
 FIGURES: Mapping[str, Figure] = {**_latency_figures(), **{f.name: f for f in _OTHERS}}
 _SYNONYMS: Mapping[str, str] = {

@@ -103,7 +103,7 @@ def _miss(target: Target, value: float) -> str:
         return f"{target}: no such figure; a system without a price or a power has none"
     sign = "above" if target.below else "below"
     shown = target.figure.shown
-    return f"{target.figure.name} {shown(value)} is {sign} {shown(target.value)}"
+    return f"{target.figure.title} {shown(value)} is {sign} {shown(target.value)}"
 
 
 def _dearer(found: Found, at: int, best: int) -> str:
@@ -111,9 +111,9 @@ def _dearer(found: Found, at: int, best: int) -> str:
     by, columns = found.ranking.by, found.candidates.columns
     mine, theirs = float(columns[by.column][at]), float(columns[by.column][best])
     if np.isnan(mine):
-        return f"has no {by.name}: the system states no price"
+        return f"has no {by.title}: the system states no price"
     if theirs and abs(mine / theirs - 1.0) > _ALIKE:
-        return f"{by.name} {by.shown(mine)} against {by.shown(theirs)}"
+        return f"{by.title} {by.shown(mine)} against {by.shown(theirs)}"
     fewer = columns["devices"][at] - columns["devices"][best]
     if fewer > 0:
         return f"as good, with {int(fewer)} devices more"

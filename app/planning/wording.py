@@ -45,7 +45,7 @@ def _best(named: Mapping[str, Any]) -> Iterator[str]:
     best = named["plans"][0]
     for name, share in best["margins"].items():
         if share is not None:
-            yield f"margin to {name}: {quantities.percent(share)}"
+            yield f"margin to {FIGURES[name].title}: {quantities.percent(share)}"
     yield f"percentiles: {best['percentiles']}"
     fewest = named["fewest_devices"]
     if fewest and fewest["devices"] < best["devices"]:

@@ -161,11 +161,12 @@ def _cards(named: Named, running: Operation) -> None:
     energy = named["energy"]
     with st.grid(5, min_column_width=150, key="cards"):
         for way, found in named["ways"].items():
+            rent = f"{quantities.dollars(found['usd_per_device_hour'])} a device-hour"
+            span = trust(found)
             card(f"{way.capitalize()}, out", quantities.dollars(found["usd_per_mtok_out"]),
-                 f"{quantities.dollars(found['usd_per_device_hour'])} a device-hour"
-                 + trust(found),
-                 "A million output tokens, by the time that answers take; in brackets the 80 % "
-                 "interval that the throughput's gives.")  # fmt: skip
+                 f"80 %: {span}" if span else rent,
+                 f"A million output tokens at {rent}, by the time that answers take; the interval "
+                 "is what the throughput's gives.")  # fmt: skip
         card("Served", f"{running.requests_per_s:.3g} req/s",
              f"{quantities.percent(running.prefill_share)} on prompts",
              "By one replica; below, the share of its time that prompts take.")  # fmt: skip

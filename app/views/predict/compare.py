@@ -95,7 +95,11 @@ changes = {
 }
 st.subheader("Per operator class", anchor=False)
 st.dataframe(
-    display_tables.comparison_words(changes), hide_index=True, height="content", key="class_changes"
+    display_tables.comparison_words(changes),
+    hide_index=True,
+    height="content",
+    key="class_changes",
+    placeholder="–",
 )
 everything = pd.concat(
     [display_tables.comparison_numbers(table), display_tables.comparison_numbers(changes)],

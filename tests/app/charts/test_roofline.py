@@ -1,11 +1,14 @@
 """The roofline: points under their roofs, areas of time, one point highlighted."""
 
 import copy
+import math
 
 import pytest
 
 import hardware_db
 from app.charts import hardware, roofline, style
+from app.charts.ceilings import bandwidths
+from app.charts.labels import NARROWEST
 from app.dashboard import cached
 from app.scenario import intervals
 from app.scenario.levers import PHASES
@@ -95,6 +98,26 @@ def test_a_system_with_every_tier_shows_every_ceiling():
     links = [link.name for link in H100.links]
     assert len(links) == 2 and names[-len(links) - 1 :] == [*links, "host"]
     assert "memory" in names and {"bf16, fp16 peak, dense", "fp8, int8 peak, dense"} <= set(names)
+
+
+@pytest.mark.parametrize("batch", [1, 16, 512])
+def test_the_names_of_diagonals_lie_on_no_operator(batch: int):
+    """On the narrowest frame, 6 pixels a letter and 13 a line, from 6 pixels beside its place."""
+    rows = operators(batch)
+    limits = roofline.frame(rows, H100)
+    low_x, high_x, low_y, high_y = (math.log10(end) for end in (*limits.x, *limits.y))
+    wide, high = (size / span for size, span in zip(
+        NARROWEST, (high_x - low_x, high_y - low_y), strict=True))  # fmt: skip
+    names = [name for name, *_ in bandwidths(H100)]
+    notes = roofline.roofline(rows, H100, limits, style.LIGHT).layout["annotations"]
+    named = [note for note in notes if any(note["text"].startswith(f"{n} ") for n in names)]
+    assert len(named) >= 3
+    for note in named:
+        for row in rows:
+            right = (math.log10(row["flops_per_byte"]) - note["x"]) * wide - 6.0
+            down = (note["y"] - math.log10(row["flops_per_s"])) * high
+            over = 0.0 < right < 5.5 * len(note["text"]) and 0.0 < down < 13.0
+            assert not over, (note["text"], row["name"])
 
 
 def test_a_point_of_the_roofline_spans_the_rates_of_its_interval():
