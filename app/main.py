@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from app.dashboard import cached, garbage, sidebar, visitor
+from app.dashboard import cached, garbage, page_style, sidebar, visitor
 
 HERE = Path(__file__).parent
 
@@ -65,7 +65,7 @@ def main() -> None:
     st.set_page_config(page_icon=str(HERE / "icon.svg"), layout="wide")
     chosen = st.navigation(pages, position="top")
     st.set_page_config(page_title=f"{chosen.title} · Ridgeline")
-    st.html(HERE / "pages.css")
+    page_style.show()
     with visitor.library():
         sidebar.sidebar(plays=chosen.url_path not in WITHOUT_SCENARIO)
         chosen.run()

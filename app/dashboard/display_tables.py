@@ -34,6 +34,8 @@ _WRITERS: Mapping[str, Callable[[float], str]] = {
     "USD": quantities.dollars,
     "": quantities.count,
 }
+#: Height of a table's row, its head as well, and of its frame, at the theme's size of letters.
+_ROW_PX, _FRAME_PX = 33, 3
 
 
 def operator_rows(table: Mapping[str, Sequence[object]], phase: str) -> pd.DataFrame:
@@ -305,6 +307,11 @@ def _beside(before: float, figure: Quantity) -> str:
     if not (before and value) or math.isnan(before * value) or abs(value / before - 1) < 5e-4:
         return ""
     return f"  ({quantities.change(before, value)})"
+
+
+def height(table: pd.DataFrame) -> int:
+    """What a table with all of its rows in sight takes [px]."""
+    return _ROW_PX * (len(table.index) + 1) + _FRAME_PX
 
 
 def run_table(runs: list[KeptRun]) -> pd.DataFrame:

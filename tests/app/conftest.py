@@ -22,6 +22,12 @@ def own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def no_wait_for_a_style(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No browser is there to show a style in time."""
+    monkeypatch.setattr("app.dashboard.page_style.AHEAD_S", 0.0)
+
+
 @pytest.fixture
 def torch_threads() -> Iterator[None]:
     """PyTorch and Transformers are here; the number of threads is put back after the test."""

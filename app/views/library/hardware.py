@@ -31,6 +31,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         format_func=hardware.KINDS.get,
         key="kind",
         bind="query-params",
+        width=330,
     )
     find = st.text_input(
         "Name contains", key="find_system", bind="query-params", width=220

@@ -22,6 +22,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         required=True,
         key="model_kind",
         bind="query-params",
+        width=280,
     )
     least, most = st.select_slider(
         "Parameters [B]",

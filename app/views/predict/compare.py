@@ -59,13 +59,9 @@ for name, (setup, _) in zip(names, priced, strict=True):
 
 estimates = [estimate for _, estimate in priced]
 table = display_tables.figures_by_scenario(names, estimates)
-st.dataframe(
-    display_tables.comparison_words(table),
-    hide_index=True,
-    height="content",
-    key="comparison",
-    placeholder="–",
-)
+words = display_tables.comparison_words(table)
+with st.container(height=display_tables.height(words), border=False):  # has it before it is drawn
+    st.dataframe(words, hide_index=True, height="content", key="comparison", placeholder="–")
 st.caption(
     f"In square brackets the 80 % interval from held-out measurements, in round ones the change "
     f"against {names[0]}."
