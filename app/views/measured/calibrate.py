@@ -34,8 +34,8 @@ def form() -> dict:
 def from_machine() -> None:
     """Draw the calibration of this machine: form, progress, fit."""
     st.caption(
-        "Ten seconds to two minutes of microbenchmarks on the machine of this server: matrix products, "
-        "attention, experts, norms and copies. No time of a whole model enters the fit."
+        "Ten seconds to two minutes of microbenchmarks on the machine of this server: matrix "
+        "products, attention, experts, norms and copies. No time of a whole model enters the fit."
     )
     if not visitor.may_measure("ridgeline calibrate machine"):
         return
