@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genz_core.serving.queueing import Batching
-from genz_core.types import Array, Places
+from genz_core.types import Array, Mask, Places
 
 _GRID = 14  # numbers of decodes that a balance is looked for among
 _FINER = 9  # between two of them
+_CLOSER = 3  # times that it is looked for between two of those
+_TOLERANCE = 0.04  # of the requests admitted that a balance may have too many or too few
 _LEAST = 1e-4  # of the requests admitted that decode
+#: Gaps between the tokens of an output that see the prompts of single steps, and so many that they
+#: see those of a mean one; where all is measured that engines are fitted to.
+_FEW_GAPS, _MANY_GAPS = 20.0, 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +64,8 @@ def closed_loop(
     load has, of those priced.  users, limit: per rank, [configs].
     """
     clump = batching.clump_steps()
-
-    def requests_per_s(decodes: Array) -> Array:
-        gaps = np.maximum(batching.steps - 1.0, 1e-9)
-        return decodes / (gaps * batching.mean_cycle_s(decodes, clump))
-
-    def beyond(decodes: Array) -> Array:
-        first = batching.ttft_s(decodes, clump)
-        return decodes + requests_per_s(decodes) * first - batching.admitted
-
-    decodes = _root(beyond, _LEAST * batching.admitted, batching.admitted)
-    cycle = batching.mean_cycle_s(decodes, clump)[of] * scales.tpot
-    mean, median = (
-        batching.ttft_s(decodes, clump, median=which)[of] * scales.ttft for which in (False, True)
-    )
+    decodes = _decoding(batching, clump)
+    mean, median, cycle = _paced(batching, of, decodes, clump, scales)
     steps, admitted = batching.steps[of], batching.admitted[of]
     served = admitted / (mean + np.maximum(steps - 1.0, 0.0) * cycle)
     reader = steps <= 1.0
@@ -99,6 +93,74 @@ def closed_loop(
         utilisation=np.where(reader, 1.0, 1.0 - np.minimum(plain / cycle, 1.0)),
         most_per_s=np.full_like(mean, np.inf),
     )
+
+
+def _decoding(batching: Batching, clump: Array) -> Array:
+    """Requests of a rank that decode in balance, of those admitted, [configs].
+
+    Looked for more closely where a queue is so near its limit that few more would end it.
+    """
+    decodes, low, high = _root(
+        partial(_beyond, batching, clump), _LEAST * batching.admitted, batching.admitted,
+        (_GRID, _FINER),
+    )  # fmt: skip
+    for _ in range(_CLOSER):
+        off = _unbalanced(batching, clump, decodes)
+        if not np.any(off):
+            break
+        at = np.flatnonzero(off)
+        beyond = partial(_beyond, batching.picked(at), clump[at])
+        decodes[at], low[at], high[at] = _root(beyond, low[at], high[at], (_FINER,))
+    return decodes
+
+
+def _requests_per_s(batching: Batching, clump: Array, decodes: Array) -> Array:
+    """Requests that so many decodes complete [1/s], unscaled."""
+    gaps = np.maximum(batching.steps - 1.0, 1e-9)
+    return decodes / (gaps * batching.mean_cycle_s(decodes, clump))
+
+
+def _beyond(batching: Batching, clump: Array, decodes: Array) -> Array:
+    """Requests that decode or wait for a first token, beyond those admitted."""
+    waiting = _requests_per_s(batching, clump, decodes) * batching.ttft_s(decodes, clump)
+    return decodes + waiting - batching.admitted
+
+
+def _unbalanced(batching: Batching, clump: Array, decodes: Array) -> Mask:
+    """Where requests that decode are too many or too few for those admitted."""
+    off = np.abs(_beyond(batching, clump, decodes)) > _TOLERANCE * batching.admitted
+    unbalanced: Mask = off & (batching.steps > 1.0)
+    return unbalanced
+
+
+def _paced(
+    batching: Batching, of: Places, decodes: Array, clump: Array, scales: Scales
+) -> tuple[Array, Array, Array]:
+    """Mean and median TTFT, and the cycle, of requests of a closed loop [s], [configs].
+
+    A request lasts no shorter than the prompts and steps of all that are admitted beside it: of
+    an output of a few tokens the mean step, of which it has few, says less.  Where prompts come
+    first, half of those that are read together delay a first token, and the others those behind.
+    """
+    cycle = batching.mean_cycle_s(decodes, clump)
+    mean, median = (batching.ttft_s(decodes, clump, median=which) for which in (False, True))
+    steep = _unbalanced(batching, clump, decodes)
+    told = (batching.admitted - decodes) / _requests_per_s(batching, clump, decodes)
+    mean, median = np.where(steep, told, mean), np.where(steep, told, median)
+    gaps = np.maximum(batching.steps - 1.0, 0.0)
+    wave, lasts = sum(batching.wave_s()), mean + gaps * cycle
+    few = np.where(gaps > 0, np.clip((_MANY_GAPS - gaps) / (_MANY_GAPS - _FEW_GAPS), 0.0, 1.0), 0.0)
+    late = few * np.maximum(wave - lasts, 0.0)
+    if batching.mixed:
+        mean, median = mean + late, median + late
+    else:
+        slower = 1.0 + late / lasts
+        mean, median, cycle = mean * slower, median * slower, cycle * slower
+        most = batching.host_s + batching.half_wave_s(decodes)
+        behind = few * np.maximum(mean - most, 0.0)
+        mean, cycle = mean - behind, cycle + behind / np.maximum(gaps, 1e-9)
+        median = np.minimum(median, mean)
+    return mean[of] * scales.ttft, median[of] * scales.ttft, cycle[of] * scales.tpot
 
 
 def open_loop(batching: Batching, of: Places, rate: Array, ranks: Array, scales: Scales) -> Balance:
@@ -158,11 +220,16 @@ def _sustained(batching: Batching) -> tuple[Array, Array]:
     return grid, np.maximum.accumulate(completed, axis=0)
 
 
-def _root(beyond: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """Where an increasing function [configs] crosses zero between two bounds; else the nearer."""
+def _root(
+    beyond: Callable[[Array], Array], low: Array, high: Array, numbers: Sequence[int]
+) -> tuple[Array, Array, Array]:
+    """Where an increasing function [configs] crosses zero between two bounds, else the nearer.
+
+    With the last bounds around it.  numbers: of places between the bounds, one after another.
+    """
     places = np.arange(low.size)
     spaced: Callable[..., Array] = np.geomspace
-    for number in (_GRID, _FINER):
+    for number in numbers:
         grid = spaced(low, high, number)
         values = beyond(grid)
         at = np.clip((values < 0).sum(0), 1, number - 1)
@@ -171,4 +238,4 @@ def _root(beyond: Callable[[Array], Array], low: Array, high: Array) -> Array:
         spaced = np.linspace
     share = np.clip(-below / np.maximum(above - below, 1e-300), 0.0, 1.0)
     root: Array = low + share * (high - low)
-    return root
+    return root, low, high

@@ -11,6 +11,8 @@ Requests that started together also end together: where lengths are alike, promp
 share `clump` of the steps and the rest carry none.  A prompt's first token takes what is left of
 the running step, the tokens that wait before it, and its own.
 
+Answers of few tokens see single steps, not a mean one: `wave_s` bounds what they take.
+
 This is the shadow of `genz_core.serving.simulation`, which runs the schedulers themselves; how far
 it lies from it is measured by `ridgeline validate simulation`.
 Source of the wait: Kleinrock, Queueing Systems 1 (1975), ch. 5; the form as a whole is Ridgeline's.
@@ -260,6 +262,30 @@ class Batching:
             kept_up = room / self.isl * np.maximum(self.steps - 1.0, 1e-9) * self.lanes
             most = np.minimum(self.admitted, kept_up)
         return most
+
+    # --------------------------------------------------------------------------- a wave
+
+    def wave_s(self) -> tuple[Array, Array]:
+        """Time in which the prompts of all admitted requests are read, and answered [s].
+
+        Where prompts share steps with decodes, the time of the answers is in that of the prompts.
+        """
+        running = np.maximum(self.admitted, 1.0)
+        beside = running if self.mixed else np.zeros_like(running)
+        room, tokens = self.room(beside), self.admitted * self.isl / self.lanes
+        reading = self.reading_s(beside, tokens, tokens, room, np.minimum(tokens, room))
+        gaps = np.maximum(self.steps - 1.0, 0.0)
+        answering = gaps * self.cycle_s(running, np.zeros_like(running))
+        return reading, np.zeros_like(answering) if self.mixed else answering
+
+    def half_wave_s(self, decodes: Array) -> Array:
+        """TTFT [s], without the host's time, where prompts are read one after another in steps of
+        their own and nobody waits for those behind: half of a wave, after the running step."""
+        none = np.zeros_like(decodes)
+        own = self.reading_s(none, self.isl, self.isl, self.room(none), none)
+        running_step = self.cycle_s(np.maximum(decodes, 1.0), none)
+        half: Array = (np.maximum(self.wave_s()[0], own) + own) / 2.0 + running_step
+        return half
 
     # --------------------------------------------------------------------------- one output token
 

@@ -158,12 +158,48 @@ def test_users_are_those_that_wait_read_and_decode(model, system, load, users):
     assert requests_per_s * served.e2e_s[0] == pytest.approx(users, rel=0.02)
 
 
+@settings(max_examples=40)
+@given(load=loads(), users=st.integers(1, 1000))
+def test_longer_answers_never_bring_more_requests(model, system, load, users):
+    """From two to twenty tokens; beyond, the mean step that engines are fitted with takes
+    requests for further apart than the work on all of them leaves them."""
+    engine, lengths = load
+    osl = np.array([2, 3, 4, 6, 9, 14, 20])
+    served = closed(model, system, users, engine, **lengths | {"osl": osl})
+    requests_per_s = served.output_tokens_per_s / served.osl
+    assert np.all(requests_per_s[1:] < 1.05 * np.minimum.accumulate(requests_per_s)[:-1])
+
+
+@pytest.mark.parametrize("osl", [2, 5, 15])
+def test_prompts_read_first_delay_the_first_token_of_some_and_the_second_of_others(
+    model, system, osl
+):
+    """All 200 are read before one decodes: nobody's first token waits for more than all of them,
+    and the tokens behind it wait for those that are read after it."""
+    first = replace(ENGINE, mixed_steps=False, chunk_tokens=8192)
+    load = closed(model, system, 200, first, isl=8000, osl=osl)
+    reading = 200 / (closed(model, system, 200, first, isl=8000, osl=1).output_tokens_per_s[0])
+    assert 0.4 * reading < load.ttft_s[0] < 0.7 * reading
+    assert 0.3 * reading < (osl - 1) * load.tpot_s[0] < 0.8 * reading
+
+
 @settings(max_examples=25)
 @given(load=loads())
 def test_throughput_never_falls_because_more_users_wait(model, system, load):
     engine, lengths = load
     served = closed(model, system, np.array([1, 2, 5, 16, 64, 256, 1024, 4096]), engine, **lengths)
     assert np.all(np.diff(served.output_tokens_per_s) > -0.03 * served.output_tokens_per_s[:-1])
+
+
+@settings(max_examples=40)
+@given(load=loads())
+def test_a_doubling_of_users_brings_hardly_more_than_the_one_before(model, system, load):
+    """A server has one knee: at the limit of its room or of its steps nothing is gained again."""
+    engine, lengths = load
+    users = 2 ** np.arange(13)
+    served = closed(model, system, users, engine, **lengths | {"osl": max(lengths["osl"], 2)})
+    brings = served.output_tokens_per_s[1:] / served.output_tokens_per_s[:-1]
+    assert np.all(brings[1:] < 1.25 * brings[:-1])
 
 
 @settings(max_examples=25)

@@ -25,7 +25,10 @@ def test_throughput_does_not_fall_with_users_and_tpot_hardly(run: dict[str, str]
         model, system, Traffic(isl, osl, USERS, as_benchmarked=True, waves=10), split, engine,
         on_error="status",
     )  # fmt: skip
-    assert np.all(load.output_tokens_per_s[1:] > 0.95 * load.output_tokens_per_s[:-1])
+    # the last load before all room is taken may be corrected to a little more than is sustained
+    assert np.all(load.output_tokens_per_s[1:] > 0.92 * load.output_tokens_per_s[:-1])
+    brings = load.output_tokens_per_s[1:] / load.output_tokens_per_s[:-1]
+    assert np.all(brings[1:] < brings[:-1] + 0.3), "a doubling brings much more than the one before"
     assert np.all(load.tpot_s[1:] > 0.9 * load.tpot_s[:-1])
     assert np.all(load.tpot_s >= load.bound_decode_step_s)
     assert np.all((load.tpot_scale > 0.4) & (load.tpot_scale < 2.5))
