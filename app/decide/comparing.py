@@ -53,7 +53,7 @@ HEADLINES: Mapping[str, Headline] = {
     "tpot_s": Headline("TPOT", "s"),
     "output_tokens_per_s_per_device": Headline("Output per device", "tok/s", False),
     "usd_per_mtok": Headline("$ per Mtok out", "usd"),
-    "memory_bytes": Headline("Memory per device", "bytes"),
+    "memory_bytes": Headline("Memory under load", "bytes"),
 }
 Figures = Mapping[str, Latency]
 

@@ -223,4 +223,4 @@ def _memory_tab(found: Mapping[str, Setup]) -> None:
     }
     usable: Sequence[float] = [float(one.usable_bytes) for one in memories.values()]
     export.chart(charts.memory(parts, usable, export.look()), "compare-memory",
-                 "Memory of a device by what holds it")  # fmt: skip
+                 "Memory of a device, static batch, by what holds it")  # fmt: skip
