@@ -39,6 +39,12 @@ def test_outputs_of_many_tokens_are_within_the_limits(rows, figure):
     assert np.median(np.abs(ratios - 1.0)) < 0.06
 
 
+def test_throughput_is_near_whatever_the_length_of_the_output(rows):
+    ratios = np.array([row["requests_per_s ratio"] for row in rows])
+    assert np.abs(np.log(np.median(ratios))) < 0.02
+    assert np.quantile(np.abs(np.log(ratios)), 0.9) < 0.2
+
+
 def test_a_deployment_outside_the_limits_has_a_reason_and_no_other(rows):
     for row in rows:
         assert bool(simulation_grid.outside(row)) == bool(row["reason"])
