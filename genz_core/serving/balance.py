@@ -148,7 +148,7 @@ def _paced(
     told = (batching.admitted - decodes) / _requests_per_s(batching, clump, decodes)
     mean, median = np.where(steep, told, mean), np.where(steep, told, median)
     gaps = np.maximum(batching.steps - 1.0, 0.0)
-    wave, lasts = sum(batching.wave_s()), mean + gaps * cycle
+    wave, lasts = sum(batching.wave_s(decodes)), mean + gaps * cycle
     few = np.where(gaps > 0, np.clip((_MANY_GAPS - gaps) / (_MANY_GAPS - _FEW_GAPS), 0.0, 1.0), 0.0)
     late = few * np.maximum(wave - lasts, 0.0)
     if batching.mixed:

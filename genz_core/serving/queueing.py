@@ -265,26 +265,29 @@ class Batching:
 
     # --------------------------------------------------------------------------- a wave
 
-    def wave_s(self) -> tuple[Array, Array]:
+    def wave_s(self, decodes: Array) -> tuple[Array, Array]:
         """Time in which the prompts of all admitted requests are read, and answered [s].
 
-        Where prompts share steps with decodes, the time of the answers is in that of the prompts.
+        Where prompts share steps with so many decodes, the answers' time is in that of the prompts.
         """
-        running = np.maximum(self.admitted, 1.0)
-        beside = running if self.mixed else np.zeros_like(running)
+        none = np.zeros_like(decodes)
+        beside = np.maximum(decodes, 1.0) if self.mixed else none
         room, tokens = self.room(beside), self.admitted * self.isl / self.lanes
         reading = self.reading_s(beside, tokens, tokens, room, np.minimum(tokens, room))
+        if self.mixed:
+            return reading, none
         gaps = np.maximum(self.steps - 1.0, 0.0)
-        answering = gaps * self.cycle_s(running, np.zeros_like(running))
-        return reading, np.zeros_like(answering) if self.mixed else answering
+        return reading, gaps * self.cycle_s(np.maximum(self.admitted, 1.0), none)
 
     def half_wave_s(self, decodes: Array) -> Array:
         """TTFT [s], without the host's time, where prompts are read one after another in steps of
-        their own and nobody waits for those behind: half of a wave, after the running step."""
-        none = np.zeros_like(decodes)
+        their own and nobody waits for those behind: half of a wave's steps and one's own, after the
+        step that runs, and delivered late."""
+        none, steps = np.zeros_like(decodes), self._wave_steps()
         own = self.reading_s(none, self.isl, self.isl, self.room(none), none)
-        running_step = self.cycle_s(np.maximum(decodes, 1.0), none)
-        half: Array = (np.maximum(self.wave_s()[0], own) + own) / 2.0 + running_step
+        read = np.maximum(self.wave_s(decodes)[0] * (steps + 1.0) / (2.0 * steps), own)
+        waits = 1.0 + (np.maximum(self.look_every, 1.0) - 1.0) / 2.0 + self.late_steps
+        half: Array = waits * self.cycle_s(np.maximum(decodes, 1.0), none) + read
         return half
 
     # --------------------------------------------------------------------------- one output token

@@ -41,6 +41,18 @@ def test_a_stream_interval_holds_the_first_token_back_by_steps(model, system):
     assert waited == pytest.approx(ENGINE.queue_steps * at_once.decode_step_s[0])
 
 
+@pytest.mark.parametrize("osl", [3, 12])
+def test_a_first_token_delivered_late_delays_none_behind_it(model, system, osl):
+    """Few tokens, prompts first: what comes late is no prompt that others wait for."""
+    first = replace(ENGINE, mixed_steps=False)
+    lengths = {"isl": 60, "osl": osl, "concurrency": np.array([1, 4, 16])}
+    at_once, held = (
+        serve(model, system, Traffic(stream_interval=n, **lengths), engine=first) for n in (1, 31)
+    )
+    assert held.tpot_s[0] == pytest.approx(at_once.tpot_s[0])
+    assert np.all(held.tpot_s < 1.1 * at_once.tpot_s) and np.all(held.ttft_s > at_once.ttft_s)
+
+
 def test_looking_seldom_at_new_requests_delays_them_only_while_others_run(model, system):
     often, seldom = (
         serve(model, system, Traffic(concurrency=np.array([1, 32]), recv_interval=n), engine=ENGINE)

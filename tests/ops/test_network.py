@@ -164,6 +164,7 @@ def test_a_server_asks_nobody(tmp_path: Path, host: str):
 
 def test_a_hub_model_is_asked_for_by_a_button_and_by_nothing_else(tmp_path: Path):
     """The hub here is a port of 127.0.0.2 that nobody listens to; the notes tell of each try."""
+    pytest.importorskip("huggingface_hub")
     watch, hub = by_audit(tmp_path), f"http://127.0.0.2:{free_port()}"
     environment = {**watch.environment, **online(tmp_path), "HF_ENDPOINT": hub}
     with served(tmp_path, environment=environment) as server, visit(server.url) as session:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,12 @@ def answered(resolved: Resolved, concurrency: int, number: int, scale: float) ->
     return ServedLoad(load, tuple(load.lengths()), tuple(answers), 0.0)
 
 
+#: What is written says by which release the server answered.
+needs_transformers = pytest.mark.skipif(
+    find_spec("transformers") is None, reason="no transformers on this machine"
+)
+
+
 @pytest.fixture
 def found(resolved) -> own_server.OwnServer:
     loops = {
@@ -52,6 +60,7 @@ def test_a_server_that_behaves_as_simulated_is_met_from_one_number(found):
     assert max(map(abs, errors.values())) < 0.03
 
 
+@needs_transformers
 def test_the_page_has_a_row_a_figure_and_says_what_it_rests_on(found):
     page = own_server_document.markdown(found)
     for words in (
@@ -63,6 +72,7 @@ def test_the_page_has_a_row_a_figure_and_says_what_it_rests_on(found):
     assert page.count("calibrated |") == 2  # on the wall clock, and in core time
 
 
+@needs_transformers
 def test_the_same_figures_are_plain_data(found):
     facts = own_server_document.summary(found)
     assert facts["calibrated_at"] == 4 and facts["contention"] == 2.0
