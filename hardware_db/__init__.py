@@ -12,7 +12,7 @@ uploaded document; `what_if(system, bandwidth=2)` scales a system's resources;
     profiles/     profile_schema              fitted latency constants of a system
     intervals     tables       acceptance     intervals of predictions, tables that ship, drafts
     data_folder   own_files                   the user's own files: place, what is left out
-    user_files    whole_file     file_lock    writers of them
+    user_files    whole_file                  writers of them
     yaml_document schema_errors               parsing and validation of documents
     report        fit/                        the page of systems, the fit of the profiles
 """

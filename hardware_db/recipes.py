@@ -23,10 +23,10 @@ from typing import Any
 
 from genz_core.engine import FIELDS, EngineMeasurements, MeasuredRecipe, Recipe, RecipeKey
 from genz_core.errors import InvalidValue
+from genz_core.file_lock import locked
 from genz_core.types import Parallelism
 from hardware_db import measured_runs
 from hardware_db.data_folder import data_folder, data_folders, dated_files
-from hardware_db.file_lock import locked
 from hardware_db.own_files import OwnFiles, left_out, read_text
 from hardware_db.tables import table
 from hardware_db.whole_file import write_whole

@@ -14,6 +14,8 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from genz_core.file_lock import locked
+
 FILE = "index.sqlite"
 COLUMNS = "id, created, label, source, model, system, engine, phases"
 _SCHEMA = """
@@ -67,8 +69,9 @@ class RunIndex:
             pass
         else:
             return []
-        aside = self._move_aside() if self._identity() == file else None
-        self._check()
+        with locked(self.path.with_name(f"{FILE}.lock")):
+            aside = self._move_aside() if self._identity() == file else None
+            self._check()
         return _tags_in(aside) if aside else []
 
     def _check(self) -> None:
@@ -80,7 +83,10 @@ class RunIndex:
 
     def _identity(self) -> int:
         """Number of the file on its disk, by which two processes tell whether it is the same."""
-        return self.path.stat().st_ino if self.path.exists() else 0
+        try:
+            return self.path.stat().st_ino
+        except FileNotFoundError:
+            return 0
 
     def _move_aside(self) -> Path:
         """Move the file to the first free name index.sqlite.damaged-<n>."""

@@ -14,7 +14,7 @@ import pytest
 import typer
 
 from app.cli import cli
-from hardware_db.file_lock import locked
+from genz_core.file_lock import locked
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -16,8 +16,8 @@ from app.jobs.job import Job
 from app.jobs.lanes import Lane
 from app.jobs.order import JobFiles, Order, Work
 from genz_core.errors import InvalidValue
+from genz_core.file_lock import locked, try_lock
 from hardware_db.data_folder import overlaid, users_folder
-from hardware_db.file_lock import locked, try_lock
 
 MOST_WAITING = 20
 _LOCK, _ABOUT = "lock", "about.json"

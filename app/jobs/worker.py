@@ -202,8 +202,8 @@ def _done(order: Order, files: JobFiles) -> str:
 @contextlib.contextmanager
 def _alone(lock: Path | None, files: JobFiles) -> Iterator[None]:
     """Hold a lock meanwhile, and say so while another process has it."""
+    from genz_core.file_lock import try_lock
     from genz_core.progress import Cancelled
-    from hardware_db.file_lock import try_lock
 
     if lock is None:
         yield
