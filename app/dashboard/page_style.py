@@ -10,7 +10,7 @@ import streamlit as st
 STYLE = Path(__file__).parents[1] / "pages.css"
 #: What a browser takes to show a style, whose script it loads as that of any other element.
 #: Without the wait the places of controls are drawn before it, and jump when it comes: the layout
-#: shift of Plan on a telephone is 0.27, with it 0.01.
+#: shift of Plan on a telephone is 0.27, with it mostly 0.01, on a busy machine up to 0.25.
 AHEAD_S = 0.1
 _SENT = "style_sent"
 

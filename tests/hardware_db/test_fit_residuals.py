@@ -92,7 +92,7 @@ def test_trees_find_what_a_device_does_beside_its_constants(fitted) -> None:
     assert np.median(ratio[fresh["n"] < 1500]) == pytest.approx(1.0, rel=0.03)
 
 
-def test_noise_ships_no_trees_and_leaves_the_error_as_it_was(fitted) -> None:
+def test_noise_moves_no_time_far_and_leaves_the_error_as_it_was(fitted) -> None:
     sizes = drawn_products()
     noise = np.exp(np.random.default_rng(2).normal(0.0, 0.3, len(sizes["m"])))
     time = priced(DEVICE, BF16, **sizes) * np.maximum(noise, 0.9)
@@ -100,10 +100,10 @@ def test_noise_ships_no_trees_and_leaves_the_error_as_it_was(fitted) -> None:
     [row] = fitted("gemm", table).to_dict("records")
     assert 0.1 < row["mape"] < 0.3
     shipped = MeasuredTrees(DEVICE)(*BF16)
-    if shipped is not None:  # then it says next to nothing
-        equation = priced(DEVICE, BF16, **sizes)
-        ratio = shipped.corrected_s(equation, alone("gemm", sizes)) / equation
-        assert np.ptp(np.log(ratio)) < 0.3
+    assert isinstance(shipped, Residual)  # the noise is above one on average, which trees may say
+    equation = priced(DEVICE, BF16, **sizes)
+    ratio = shipped.corrected_s(equation, alone("gemm", sizes)) / equation
+    assert np.ptp(np.log(ratio)) < 0.3
 
 
 def test_products_on_a_grid_ship_as_a_table_of_their_times(fitted) -> None:
