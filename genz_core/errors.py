@@ -9,6 +9,7 @@
     ├── InvalidValue         a number or a field outside what it may be
     │   └── InvalidParallelism   degrees that do not divide the model
     ├── OutOfMemory          a configuration that does not fit its devices
+    ├── ContextTooLong       sequences beyond the positions of the model
     ├── MissingSpec          a figure that the datasheet does not state and the estimate needs
     ├── UnsupportedModel     an architecture, or a key that changes its shape, without a builder
     │   ├── NotADecoder      a front end, a draft, an encoder that nobody has described
@@ -23,8 +24,10 @@ that tables carry in their `status` column.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+#: Names that an error lists at most where several fit.
+_MOST_FITTING = 8
 #: Letters that a name of anything has at most; what is longer is no name and is not compared.
 LONGEST_NAME = 200
 
@@ -43,19 +46,33 @@ class UnknownName(RidgelineError, LookupError):
         name: as it was typed.
         names: all names of the registry; the nearest are suggested.
         hint: advice for a name that is none of them.
+        fits: names that hold what was typed and are listed whatever else is near.
     """
 
     code = "unknown_name"
 
-    def __init__(self, kind: str, name: str, names: Iterable[str] = (), hint: str = "") -> None:
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        names: Iterable[str] = (),
+        hint: str = "",
+        fits: Sequence[str] = (),
+    ) -> None:
         folded = {entry.casefold(): entry for entry in sorted({str(entry) for entry in names})}
         name = str(name)
         if len(name) > LONGEST_NAME:
             name = f"{name[:LONGEST_NAME]}…"
-        matches = difflib.get_close_matches(name.casefold(), folded, n=4, cutoff=0.4)
         self.kind, self.name = kind, name
-        self.near = [folded[match] for match in matches]
-        near = f"; near: {', '.join(self.near)}" if self.near else ""
+        if len(fits) > 1:
+            self.near = list(fits[:_MOST_FITTING])
+            more = f" and {len(fits) - len(self.near)} more" if len(fits) > len(self.near) else ""
+            near = f"; it fits {', '.join(self.near)}{more}: say which"
+        else:
+            matches = difflib.get_close_matches(name.casefold(), folded, n=4, cutoff=0.4)
+            close = (folded[match] for match in matches)
+            self.near = list(dict.fromkeys((*fits, *close)))[:4]
+            near = f"; near: {', '.join(self.near)}" if self.near else ""
         super().__init__(f"unknown {kind} {name!r}{near}{'. ' + hint if hint else ''}")
 
 
@@ -72,7 +89,7 @@ class UnknownSystem(UnknownName):
 
 
 class UnknownEngine(UnknownName):
-    """A serving engine without a profile."""
+    """A serving engine without a profile, or a version of one that cannot be read."""
 
     code = "unknown_engine"
 
@@ -99,6 +116,12 @@ class OutOfMemory(RidgelineError):
     """A configuration that exceeds its memory; the message lists the parts and a remedy."""
 
     code = "out_of_memory"
+
+
+class ContextTooLong(RidgelineError):
+    """A sequence with more tokens than the model has positions for."""
+
+    code = "context_too_long"
 
 
 class MissingSpec(RidgelineError):

@@ -149,9 +149,18 @@ class MeasuredRuns:
         """The correction of a figure ("tpot_s", "ttft_s") at sizes, [configs, sizes].
 
         Sizes beyond all runs count as the largest or smallest of theirs: trends are not continued.
+        The novelty counts them as they are, so it grows with the distance from all runs.
         Drafts that no run has count as none: their steps are priced, and otherwise alike.
         """
-        logs = np.clip(np.log(sizes), self.sizes.min(0), self.sizes.max(0))
+        asked = np.log(sizes)
+        logs = np.clip(asked, self.sizes.min(0), self.sizes.max(0))
+        found = self._correction(figure, facts, logs)
+        if np.array_equal(logs, asked):
+            return found
+        return replace(found, novelty=self._correction(figure, facts, asked).novelty)
+
+    def _correction(self, figure: str, facts: RunFacts, logs: Array) -> Correction:
+        """The correction at logarithms of sizes, [configs, sizes]."""
         if facts.drafts not in {run.drafts for run in self.facts}:
             facts = replace(facts, drafts="")
         parts = [

@@ -6,10 +6,11 @@ so traced models and described ones are weighed alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genz_core.deployment import deploy
 from genz_core.diffusion import denoising
@@ -77,27 +78,36 @@ class Memory:
 
     def reason(self, config: int = 0) -> str:
         """Sentence on the parts of a configuration that does not fit, with advice; else ""."""
-        if self.fits[config]:
-            return ""
-        parts = {
-            "weights": self.weights_bytes[config],
-            "KV cache": self.kv_bytes[config],
-            "activations": self.activations_bytes[config],
-            "runtime reserve": self.reserve_bytes[config],
-        }
-        sizes = " + ".join(f"{name} {_gb(size)}" for name, size in parts.items())
-        most = max(parts, key=lambda name: float(parts[name]))
-        advice = {
-            "weights": "use more devices or fewer bits a weight",
-            "KV cache": "use a smaller batch, a shorter context or an 8-bit cache",
-            "activations": "use smaller prefill chunks",
-            "runtime reserve": "use a larger device",
-        }[most]
+        return self.reasons([config])[0]
+
+    def reasons(self, configs: Sequence[int] | NDArray[np.intp]) -> list[str]:
+        """`reason` of several configurations."""
+        fits = self.fits[configs].tolist()
+        total = self.total_bytes[configs].tolist()
+        parts = [np.asarray(getattr(self, name))[configs].tolist() for name in _PARTS]
+        rows = zip(fits, total, *parts, strict=True)
+        return ["" if held else self._reason(needed, sizes) for held, needed, *sizes in rows]
+
+    def _reason(self, total: float, sizes: Sequence[float]) -> str:
+        words = list(_PARTS.values())
+        shown = " + ".join(
+            f"{name} {_gb(size)}" for (name, _), size in zip(words, sizes, strict=True)
+        )
+        advice = words[sizes.index(max(sizes))][1]
         beside = f" and of {self.second}" if self.second else ""
         return (
-            f"needs {_gb(self.total_bytes[config])} a device ({sizes}) and the engine may use "
+            f"needs {_gb(total)} a device ({shown}) and the engine may use "
             f"{_gb(self.usable_bytes)} of {_gb(self.capacity_bytes)}{beside}: {advice}"
         )
+
+
+#: Parts of the memory: what they are called, and what to do where one of them is the largest.
+_PARTS: Mapping[str, tuple[str, str]] = {
+    "weights_bytes": ("weights", "use more devices or fewer bits a weight"),
+    "kv_bytes": ("KV cache", "use a smaller batch, a shorter context or an 8-bit cache"),
+    "activations_bytes": ("activations", "use smaller prefill chunks"),
+    "reserve_bytes": ("runtime reserve", "use a larger device"),
+}
 
 
 def memory(

@@ -373,7 +373,8 @@ class System:
     second_memory: a slower one that it reads by itself.
     links: scale-up first, scale-out last.  family: silicon that shares fitted efficiencies
     ("hopper").  assumptions: figures of kind `assumed`, in words.  latency: fitted constants of
-    its operators; None for the engine's defaults.
+    its operators; None for the engine's defaults.  notes: how a name was understood that fits
+    several systems, or is part of one's; they tell no two systems apart.
     """
 
     slug: str
@@ -399,6 +400,7 @@ class System:
     price_usd_per_hour: float | None = None
     assumptions: tuple[str, ...] = ()
     latency: LatencyProfile | None = None
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     def __repr__(self) -> str:
         peaks = listed((f"{name} {rate:.4g}" for name, rate in self.peak_flops_per_s.items()), 200)

@@ -9,7 +9,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from genz_core.errors import InvalidParallelism, InvalidValue, OutOfMemory, RidgelineError
+from genz_core.errors import (
+    ContextTooLong,
+    InvalidParallelism,
+    InvalidValue,
+    OutOfMemory,
+    RidgelineError,
+)
 from genz_core.types import DEGREES, Array, Mask, Model, Num, Parallelism, Workload
 
 _SIZES = ("batch", "isl", "osl", "cached")
@@ -142,7 +148,7 @@ def check(
 
 #: The typed error behind each reason code.
 _ERRORS: Mapping[str, type[RidgelineError]] = {
-    error.code: error for error in (InvalidParallelism, OutOfMemory)
+    error.code: error for error in (InvalidParallelism, OutOfMemory, ContextTooLong)
 }
 
 

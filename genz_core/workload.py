@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from genz_core.deployment import Deployment, deploy
 from genz_core.diffusion import denoising
 from genz_core.engine import EngineProfile
-from genz_core.errors import OutOfMemory
+from genz_core.errors import ContextTooLong, OutOfMemory
 from genz_core.latency.roofline import roofline
 from genz_core.memory import Memory, memory
 from genz_core.model_kinds import generates
@@ -43,6 +43,9 @@ from genz_core.validity import OnError, check, raise_for_status, tiled
 #: Gauss-Legendre nodes and weights on [0, 1]: exact for costs up to degree five in the context.
 _NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(3)[0] + 1) / 2, np.array([5, 8, 5]) / 18
 OUT_OF_MEMORY = OutOfMemory.code
+CONTEXT_TOO_LONG = ContextTooLong.code
+#: Reason codes of configurations that keep their times: they would run if they fitted.
+WITH_TIMES = (OUT_OF_MEMORY, CONTEXT_TOO_LONG)
 #: Places in the module tree of what encodes a prompt in front of a decoder.
 ENCODERS = ("encoder.", "vision.")
 
@@ -53,7 +56,8 @@ class Estimate:
 
     prefill: the step that reads the prompts.  decode: the mean step over the output.
     status: "ok" or a reason code per configuration; times of invalid ones are NaN, those of ones
-    that do not fit are kept.  complaints: {configuration: sentence} where it is not the memory.
+    with a code of `WITH_TIMES` are kept.
+    complaints: {configuration: sentence} where it is not the memory.
     offload: bytes moved off the device.  notes: assumptions, in words.
     """
 
@@ -73,14 +77,28 @@ class Estimate:
     @property
     def valid(self) -> NDArray[np.bool_]:
         """Whether each configuration has times: it can run, or does not fit."""
-        timed: NDArray[np.bool_] = (self.status == "ok") | (self.status == OUT_OF_MEMORY)
+        timed: NDArray[np.bool_] = self.status == "ok"
+        for code in WITH_TIMES:
+            timed |= self.status == code
         return timed
+
+    @property
+    def fits(self) -> NDArray[np.bool_]:
+        """Whether each configuration fits its devices, with what is moved off them."""
+        return self.memory.fits if self.offload is None else self.offload.fits
 
     def message(self, config: int = 0) -> str:
         """Sentence behind a configuration's reason code; "" where it is "ok"."""
         if self.status[config] == OUT_OF_MEMORY:
             return self.memory.reason(config)
         return self.complaints.get(config, "")
+
+    @property
+    def messages(self) -> dict[int, str]:
+        """`message` of every configuration that has one."""
+        full = np.flatnonzero(self.status == OUT_OF_MEMORY)
+        reasons = zip(full.tolist(), self.memory.reasons(full), strict=True)
+        return {**self.complaints, **dict(reasons)}
 
     def raise_for_status(self, ignore: Collection[str] = ()) -> None:
         """Raise the error of the first configuration that cannot run.

@@ -28,11 +28,12 @@ from genz_core.types import System
 from hardware_db import mig, recipes, system_files, yaml_document
 from hardware_db.engine_files import (
     GENERIC,
+    default_engine,
     engine_facts,
     engine_names,
+    engines_for,
     era_facts,
     load_engine,
-    measured_engine,
     own_engines,
 )
 from hardware_db.engine_schema import EngineRecord
@@ -49,8 +50,10 @@ __all__ = [
     "LeftOutWarning",
     "Source",
     "SystemRecord",
+    "default_engine",
     "engine_facts",
     "engine_names",
+    "engines_for",
     "era_facts",
     "facts",
     "is_hypothetical",
@@ -58,8 +61,8 @@ __all__ = [
     "load",
     "load_engine",
     "load_yaml",
-    "measured_engine",
     "names",
+    "spellings",
     "what_if",
 ]
 
@@ -67,6 +70,11 @@ __all__ = [
 def names() -> list[str]:
     """Slugs of all systems that can be loaded, shipped ones and the user's own."""
     return system_files.slugs()
+
+
+def spellings() -> Mapping[str, str]:
+    """{name: slug}: every name of every system, as written and as one word."""
+    return system_files.spellings()
 
 
 def left_out() -> tuple[str, ...]:
@@ -91,12 +99,12 @@ def load(system: str | Path | Mapping[str, Any]) -> System:
     """A system in the engine's types, SI units, with its latency constants.
 
     Args:
-        system: a slug or an alias, which opens no file but those of the library, also of a MIG
-            slice ("NVIDIA H100 80GB HBM3 MIG 1g.10gb"); the `Path` of a YAML file, or a mapping of
-            the same form.
+        system: a slug, an alias or the beginning of one, which opens no file but those of the
+            library, also of a MIG slice ("NVIDIA H100 80GB HBM3 MIG 1g.10gb"); the `Path` of a
+            YAML file, or a mapping of the same form.
 
     Raises:
-        UnknownSystem: no system has that name; the near ones are listed.
+        UnknownSystem: no system has that name, or several fit; they or the near ones are listed.
         InvalidValue: a document that does not fit the schema.
     """
     if isinstance(system, Mapping):
@@ -104,7 +112,10 @@ def load(system: str | Path | Mapping[str, Any]) -> System:
     if isinstance(system, Path):
         return _with_constants(system_files.read(system))
     part = mig.parsed(system)
-    whole = _with_constants(system_files.find(part.device if part else system))
+    device = part.device if part else system
+    whole = _with_constants(system_files.find(device))
+    if said := system_files.note(device):
+        whole = replace(whole, notes=(said,))
     return mig.sliced(whole, part) if part else whole
 
 

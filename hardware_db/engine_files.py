@@ -10,14 +10,16 @@ from pathlib import Path
 
 from genz_core.engine import EngineProfile
 from genz_core.errors import LONGEST_NAME, InvalidValue, UnknownEngine
+from genz_core.types import System
 from hardware_db import engine_versions, recipes, yaml_document
 from hardware_db.data_folder import data_folder
 from hardware_db.engine_schema import EngineRecord, engine_record
-from hardware_db.engine_versions import Era
+from hardware_db.engine_versions import Era, Version
 from hardware_db.own_files import OwnFiles, read_all, read_text
 from hardware_db.tables import table
 
 GENERIC = "generic"
+_DEFAULT = "vllm"
 _SHIPPED = Path(__file__).parent / "engines"
 
 
@@ -55,21 +57,24 @@ def engine_facts(name: str) -> EngineRecord:
 
 
 def load_engine(name: str = GENERIC, version: str = "", *, own: bool = True) -> EngineProfile:
-    """The profile of an engine with its measurements; the generic one for an unknown name.
+    """The profile of an engine with its measurements.
 
     Args:
-        name: as for `engine_facts`.  The profile's `name` is the one that was used, so that a
-            caller can tell the user.
+        name: as for `engine_facts`; "" for the generic engine.
         version: release, build or month (`hardware_db.engine_versions`); that in the name unless
-            told.
+            told.  One that nobody measured is priced and marked `unmeasured`.
         own: whether recipes that the user calibrated stand in for shipped ones.
+
+    Raises:
+        UnknownEngine: no profile has that name or alias, or the version cannot be read; the near
+            names or the known versions are listed.
+        InvalidValue: the user's file of that name is damaged.
     """
-    try:
-        record = engine_facts(name or GENERIC)
-    except UnknownEngine:
-        record = engine_facts(GENERIC)
+    record, named = _named(name or GENERIC)
+    version = version.strip() or named
+    if version and not engine_versions.is_readable(version):
+        _check_measured(record, version)
     measured = recipes.engine_measurements(record.id, own=own)
-    version = version.strip() or engine_versions.in_name(name)
     era = engine_versions.era_of(record.eras, version)
     known = (
         era.id in measured.eras if era else not engine_versions.is_beyond(record.versions, version)
@@ -83,15 +88,77 @@ def load_engine(name: str = GENERIC, version: str = "", *, own: bool = True) -> 
     )
 
 
-def measured_engine(slug: str) -> str:
-    """The engine to ask of a system unless one is named: vllm where it was measured there, else
-    the engine with the most measured points of it, else the generic one.
+def known_versions(record: EngineRecord) -> list[str]:
+    """Versions of an engine that runs were measured of, and the last of each era; oldest first.
 
-    slug: of the system.
+    Builds without a number ("nightly-...") stand last.
     """
-    rows = [row for row in table("engines", "devices") if row["system"] == slug]
-    points = {row["engine"]: int(row["points"]) for row in rows}
-    return "vllm" if "vllm" in points else max(points, key=points.__getitem__, default=GENERIC)
+    found = {row["version"] for row in table("engines", "runs") if row["engine"] == record.id}
+    found |= {era.until for era in record.eras}
+    return sorted(filter(None, found), key=_age)
+
+
+def _age(version: str) -> tuple[bool, tuple[int, ...], str]:
+    numbers = Version.of(version).numbers
+    return not numbers, numbers, version
+
+
+def _named(name: str) -> tuple[EngineRecord, str]:
+    """The record of an engine's name and the version that the name carries, "" for none.
+
+    What follows a known engine's name is its version: "vllm banana" is a version that cannot be
+    read, not an engine that nobody knows.
+
+    Raises:
+        UnknownEngine: see `engine_facts`.
+    """
+    try:
+        return engine_facts(name), engine_versions.in_name(name)
+    except UnknownEngine as unknown:
+        first, _, rest = name.strip().replace("@", " ").partition(" ")
+        try:
+            return engine_facts(first), rest.strip()
+        except UnknownEngine:
+            raise unknown from None
+
+
+def _check_measured(record: EngineRecord, version: str) -> None:
+    """Refuse a version that cannot be read, unless a measured build is called so.
+
+    Raises:
+        UnknownEngine: its message lists the known versions.
+    """
+    known = known_versions(record)
+    if version in known:
+        return
+    listed = f"known are {', '.join(known)}; " if known else ""
+    raise UnknownEngine(
+        f"version of {record.id}",
+        version,
+        known,
+        f"Give a release (0.9.0), a build (b6918) or a month (2024-05), or leave it out; "
+        f"{listed}others have wider intervals",
+    )
+
+
+def engines_for(system: System) -> tuple[str, ...]:
+    """Engines that run on a system by their own documentation, the default first.
+
+    The generic one where no engine says so.
+    """
+    found = [
+        record.id
+        for record in sorted(_records().values(), key=lambda record: record.id != _DEFAULT)
+        if record.runs_on
+        and system.vendor in record.runs_on.vendors
+        and system.kind in record.runs_on.kinds
+    ]
+    return tuple(found) or (GENERIC,)
+
+
+def default_engine(system: System) -> str:
+    """The engine that a question means which names none: vllm where it runs, else generic."""
+    return _DEFAULT if _DEFAULT in engines_for(system) else GENERIC
 
 
 def era_facts(name: str, era: str) -> Era:

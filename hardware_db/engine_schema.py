@@ -86,12 +86,25 @@ class OnCpu(BaseModel):
         return {**of_kernels, **stated, **counts, "products": self.products}
 
 
+class RunsOn(BaseModel):
+    """Systems that an engine runs on: any of the kinds, of any of the vendors.
+
+    source: key of the file's sources that says so.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str
+    vendors: tuple[str, ...]
+    kinds: tuple[str, ...]
+
+
 class EngineRecord(BaseModel):
     """An engine as its YAML states it: every figure with its source and kind.
 
     versions: range that was measured.  eras: older ones that ran otherwise, oldest first.
     extra: an eager engine's `EagerFacts`, SI units.  on_cpu: what differs on CPUs; absent where it
-    runs on none.
+    runs on none.  runs_on: systems that plans try it on, absent for none.
     The other keys are those of `EngineProfile`, in the units of their names.
     """
 
@@ -133,6 +146,7 @@ class EngineRecord(BaseModel):
     kv_cache: Literal["checkpoint", "model"] = "checkpoint"
     extra: dict[str, Fact] = {}
     on_cpu: OnCpu | None = None
+    runs_on: RunsOn | None = None
     eras: tuple[Era, ...] = ()
 
     def profile(self) -> EngineProfile:

@@ -15,6 +15,9 @@ from pydantic import BaseModel, ConfigDict
 
 _MONTH = re.compile(r"(?<!\d)(20\d\d)-?(0[1-9]|1[0-2])(?:-?[0-3]\d)?(?!\d)")
 _NUMBERS = re.compile(r"[vb]?(\d+(?:\.\d+)*)")
+_READABLE = re.compile(
+    r"[vb]?\d+(?:\.(?:\d+|x))*(?:[.+_-]?(?:rc|post|dev|alpha|beta|a|b)\d*)*(?:[+-][\w.]+)*"
+)
 #: The version at the end of an engine's name, as tables print it: "vLLM 0.6.3", "llama.cpp b6918".
 _IN_NAME = re.compile(r"[\s@-]v?(b?\d[\w.]*(?:-\d\d)?)\b[^\w]*(?:[(\[].*)?$")
 
@@ -51,6 +54,15 @@ class Version:
         if written := _NUMBERS.match(text):
             return cls(numbers=tuple(map(int, written[1].split("."))))
         return cls()
+
+
+def is_readable(text: str) -> bool:
+    """Whether a text states a release, a build or a month, as `Version` reads them.
+
+    Suffixes of releases are understood: "1.0.0rc3", "0.5.6.post2", "0.6.3+cu124".
+    """
+    text = text.strip()
+    return bool(_MONTH.search(text) or _READABLE.fullmatch(text))
 
 
 def in_name(name: str) -> str:

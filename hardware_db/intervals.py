@@ -11,13 +11,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import yaml
 
 from genz_core.engine import EngineProfile
 from genz_core.latency.profile import Fit, LatencyProfile
-from genz_core.types import Array, Num
+from genz_core.types import Array, Mask, Num
 from hardware_db import profiles
 from hardware_db.engine_files import GENERIC
 from hardware_db.tables import table
@@ -30,6 +31,7 @@ CROWD, MOST_CROWD = 64.0, 512.0
 #: The novelty of a load among measured ones (the median of configurations held out), of which the
 #: shipped ends are.
 USUAL_NOVELTY = 0.25
+_BEYOND_RANGE = Path(__file__).parent / "beyond_range.yaml"
 #: {`EngineProfile.measured_on`: kind of the held-out points that an interval rests on}.
 _UNDER_LOAD = ("ttft_s", "tpot_s", "e2e_s")
 _OF_LOAD = {"recipe": "recipe", "own": "few", "own_few": "none", "device": "none", "": "none"}
@@ -67,6 +69,39 @@ class Interval:
         if not np.any(told):
             return None
         return Interval(np.where(told, low, np.nan), np.where(told, high, np.nan), self.points)
+
+    def widened(self, distance: Array, without: Mask, load: str) -> Interval | None:
+        """The interval of configurations of which some lie beyond what was measured.
+
+        distance: beyond the measured range, in natural logarithms, [configs] or one for all.
+        without: configurations that have no interval at all, likewise.  load: "batch" or "served".
+        None where no configuration has an interval.
+        """
+        if not np.any(without) and not np.any(distance > 0.0):
+            return self
+        factor = 1.0 + growth(load) * distance
+        low, high = (np.exp(np.log(end) * factor) for end in (self.low, self.high))
+        told = (high <= WIDEST) & ~without
+        if not np.any(told):
+            return None
+        return Interval(np.where(told, low, np.nan), np.where(told, high, np.nan), self.points)
+
+
+@cache
+def growth(load: str) -> float:
+    """By how much an interval's logarithms grow with the distance from the measured range.
+
+    load: "batch" or "served".  See `beyond_range.yaml`, which states where the figures are from.
+    """
+    return float(yaml.safe_load(_BEYOND_RANGE.read_text(encoding="utf-8"))[load]["value"])
+
+
+def wider(one: Interval | None, other: Interval | None) -> Interval | None:
+    """The ends of two intervals that lie further out; None where either is."""
+    if one is None or other is None:
+        return None
+    low, high = np.minimum(one.low, other.low), np.maximum(one.high, other.high)
+    return Interval(low, high, min(one.points, other.points))
 
 
 def stretch(novelty: Array, users: Array, near: float, crowd: float) -> Array:
@@ -111,6 +146,19 @@ def load_interval(
     if novelty is None:
         return found if found.high <= WIDEST else None
     return found.at(novelty, np.asarray(users, dtype=float))
+
+
+def held_out_interval(metric: str, tier: str, known: str, engine: str) -> Interval:
+    """The row of `engines/intervals.csv` of an engine, of all engines where it has none.
+
+    known: kind of the held-out points that it rests on, "recipe" or "none" for example.
+
+    Raises:
+        KeyError: there is none for all engines either.
+    """
+    rows = _table()
+    own = rows.get((metric, tier, known, engine))
+    return own or rows[metric, tier, known, _POOLED]
 
 
 def load_operator_interval(operator: str, fit: Fit, engine: str) -> Interval | None:

@@ -3,13 +3,17 @@
 Names are compared twice.  First as one word without case, separators and vendor words, so that
 `NVIDIA GeForce RTX 4090`, `rtx-4090` and `RTX4090` are one.  Then as a set of parts: a name also
 fits a system when each of its parts is true of the system (`A100 SXM4 80GB HBM2e`), which drops
-suffixes that do not tell devices apart and keeps those that do.
+suffixes that do not tell devices apart and keeps those that do.  Last as the beginning of a name
+(`MI325`), where no other system's begins so; a number alone is none.
+
+Which of several boards a bare name means (`H200`, `A100`) is data: the board's YAML lists it among
+the aliases.  `found` names the other boards beside it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from genz_core.errors import LONGEST_NAME, UnknownSystem
@@ -24,6 +28,8 @@ NOISE: frozenset[str] = frozenset(
     | {"vf"}  # a virtual function of a whole device, as in "AMD Instinct MI300X VF"
 )
 _PARTS = re.compile(r"[a-z]+|\d+(?:\.\d+)?")
+#: Other systems that a note on a bare name lists at most.
+_MOST_OTHERS = 4
 
 
 def fold(name: str, noise: frozenset[str] = NOISE) -> str:
@@ -65,8 +71,51 @@ def exact(name: str, slugs: Mapping[str, str]) -> str | None:
     return slugs.get(fold(name)) if len(name) <= LONGEST_NAME else None
 
 
-def resolve(name: str, systems: Collection[NamedSystem], slugs: Mapping[str, str]) -> str:
-    """The slug of a name.
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The system that a name stands for.
+
+    note: which other systems the name could mean, or that it is the beginning of one's name; ""
+    where the name tells the system from all others.
+    """
+
+    slug: str
+    note: str = ""
+
+
+def found(name: str, slug: str, systems: Collection[NamedSystem]) -> Found:
+    """A whole name's system, with a note where names of other systems begin with that name.
+
+    A slug and a full name stand for one system alone.
+    """
+    named = next((system for system in systems if system.slug == slug), None)
+    if named is None or fold(name) in map(fold, (slug, *named.names[:2])):
+        return Found(slug)
+    words = _sequence(name)
+    others = [
+        system.slug
+        for system in systems
+        if system.slug != slug
+        and any(_sequence(other)[: len(words)] == words for other in system.names)
+    ]
+    if not others:
+        return Found(slug)
+    nearest = sorted(others, key=lambda other: (len(other), other))[:_MOST_OTHERS]
+    return Found(slug, f"{name.strip()} is taken as {slug}, not {_alternatives(nearest)}")
+
+
+def _sequence(name: str) -> list[str]:
+    """Runs of letters and of digits in a name, in their order, without vendor words."""
+    return [part for part in _PARTS.findall(name.casefold()) if part not in NOISE]
+
+
+def _alternatives(names: Sequence[str]) -> str:
+    """Names as a phrase: "a, b or c"."""
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def resolve(name: str, systems: Collection[NamedSystem], slugs: Mapping[str, str]) -> Found:
+    """The system of a name.
 
     Args:
         name: as it was typed.
@@ -74,22 +123,35 @@ def resolve(name: str, systems: Collection[NamedSystem], slugs: Mapping[str, str
         slugs: their `index`.
 
     Raises:
-        UnknownSystem: no system, or several, fit; the near names are listed.
+        UnknownSystem: no system, or several, fit; those, or the near ones, are listed.
     """
     if len(name) > LONGEST_NAME:
         raise UnknownSystem("system", name, hint="No device has so long a name.")
     if slug := exact(name, slugs):
-        return slug
+        return found(name, slug, systems)
     fits = _fitting(parts(name), systems)
     if len(fits) == 1:
-        return fits[0]
-    candidates = fits or [name for system in systems for name in system.names]
-    hint = (
-        "It fits several systems; say which."
-        if fits
-        else "`ridgeline systems` lists all, and a YAML file of your own can be given instead."
-    )
-    raise UnknownSystem("system", name, candidates, hint)
+        return Found(fits[0])
+    fits = fits or _beginning(name, systems)
+    if len(fits) == 1 and not fold(name).isdigit():
+        return Found(fits[0], f"{name.strip()} is taken as {fits[0]}, whose name alone begins so")
+    hint = "`ridgeline systems` lists all, and a YAML file of your own can be given instead."
+    names = [name for system in systems for name in system.names]
+    raise UnknownSystem("system", name, names, "" if len(fits) > 1 else hint, fits)
+
+
+def _beginning(name: str, systems: Collection[NamedSystem]) -> list[str]:
+    """Slugs of the systems a name of which begins with what was typed, vendor words or not."""
+    fits: set[str] = set()
+    for noise in (NOISE, frozenset[str]()):
+        start = fold(name, noise)
+        fits |= {
+            system.slug
+            for system in systems
+            if start and any(fold(known, noise).startswith(start) for known in system.names)
+        }
+    start = fold(name)
+    return sorted(fits, key=lambda slug: (not fold(slug).startswith(start), slug))
 
 
 def _fitting(words: frozenset[str], systems: Collection[NamedSystem]) -> list[str]:

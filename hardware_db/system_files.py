@@ -84,18 +84,42 @@ def complete(data: Mapping[str, Any], label: str) -> SystemRecord:
 
 
 def find(name: str) -> SystemRecord:
-    """The record of a slug, a full name or an alias.
+    """The record of a slug, a full name, an alias or the beginning of one.
 
     Raises:
-        UnknownSystem: no system has that name.
+        UnknownSystem: no system has that name, or several fit.
         InvalidValue: its file (the user's own) does not fit the schema.
     """
     own_files = tuple(own().values())
-    slug = lookup.exact(name, _slugs_by_name(own_files))
-    if slug is None:  # words of a name, or none
-        slug = lookup.resolve(name, _directory(own_files), {})
+    slug = _found(name, own_files).slug
     own_file = next((file for file in own_files if file[0].stem == slug), None)
     return _record(*(own_file or (shipped()[slug], 0)))
+
+
+def note(name: str) -> str:
+    """How a name was understood where it fits several systems or is part of a name; else "".
+
+    Raises:
+        UnknownSystem: as `find`.
+    """
+    return _found(name, tuple(own().values())).note
+
+
+def spellings() -> Mapping[str, str]:
+    """{name: slug}: every name of every system, as written and as one word."""
+    own_files = tuple(own().values())
+    slugs = _slugs_by_name(own_files)
+    written = (name for system in _named_systems(own_files) for name in system.names)
+    return {name: slugs[lookup.fold(name)] for name in written} | dict(slugs)
+
+
+@lru_cache(maxsize=1024)
+def _found(name: str, own_files: tuple[tuple[Path, int], ...]) -> lookup.Found:
+    """The system that a name stands for; an error is raised anew."""
+    slug = lookup.exact(name, _slugs_by_name(own_files))
+    if slug is None:  # words of a name, or none
+        return lookup.resolve(name, _directory(own_files), {})
+    return lookup.found(name, slug, _named_systems(own_files))
 
 
 @lru_cache(maxsize=512)
@@ -135,11 +159,17 @@ def _slugs_by_name(own_files: tuple[tuple[Path, int], ...]) -> dict[str, str]:
     Slugs come before other names, shipped systems before the user's own, and those before the
     instance types of clouds.
     """
-    named = [_named(path, modified) for path, modified in _files(own_files)]
+    named = _named_systems(own_files)
     slugs = [lookup.NamedSystem(entry.slug, (entry.slug,)) for entry in named]
     types = rental.instance_names().items()
     instances = [lookup.NamedSystem(slug, names) for slug, names in types]
     return lookup.index([*slugs, *named, *instances])
+
+
+@lru_cache(maxsize=4)
+def _named_systems(own_files: tuple[tuple[Path, int], ...]) -> tuple[lookup.NamedSystem, ...]:
+    """The names of all systems."""
+    return tuple(_named(path, modified) for path, modified in _files(own_files))
 
 
 def _named(path: Path, modified: int) -> lookup.NamedSystem:

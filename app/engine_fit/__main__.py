@@ -8,8 +8,10 @@ from __future__ import annotations
 import argparse
 import datetime
 
+from app.answers.table import TableFormat, render
 from app.engine_fit.hierarchy import fit
 from app.engine_fit.interval_tables import AS_GENERIC, OWN, coverage_table, interval_table
+from app.engine_fit.measured_facts import measured_facts
 from app.engine_fit.neighbours import fit_kernels
 from app.engine_fit.splits import (
     OWN_RUNS,
@@ -28,11 +30,11 @@ from app.engine_fit.writing import (
     write_devices,
     write_engine,
     write_eras,
+    write_facts,
     write_kernels,
     write_runs,
     write_table,
 )
-from app.wording.tables import TableFormat, render
 from genz_core.engine import TRIED_RUNS
 from hardware_db import measured_runs
 from hardware_db.tables import table
@@ -47,6 +49,7 @@ def main() -> None:
         write_engine(engine_fit, day)
     print(write_devices(fitted, ENGINES / "devices.csv"), "devices")
     print(write_eras(fitted, ENGINES / "eras.csv"), "eras")
+    print(write_facts(measured_facts(), ENGINES / "measured.csv"), "facts of measured runs")
     print(write_runs(fitted, ENGINES / "runs.csv"), "runs")
     kernels = fit_kernels([(engine_fit.data, engine_fit.logs) for engine_fit in fitted])
     write_kernels(kernels, ENGINES / "kernels.csv")

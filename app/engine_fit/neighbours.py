@@ -88,21 +88,22 @@ def _missed(data: EngineFitData, logs: Array, at: int | None) -> float:
 
 def run_facts(data: EngineFitData, at: int) -> RunFacts:
     """What tells the run of a target apart from others of its model."""
-    target, point = data.targets[at], data.rows[data.targets[at].row]
+    target = data.targets[at]
+    question = data.rows[target.row].asked.question
     return RunFacts(
         weights=target.facts["recipe"].split("|")[2],
         system=target.facts["system"],
         family=target.facts["family"],
-        version=point.scenario.engine_version.removeprefix("v"),
-        drafts=str(point.mtp_tokens or ""),
+        version=question.engine_version.removeprefix("v"),
+        drafts=str(question.draft_tokens or ""),
     )
 
 
 def run_sizes(data: EngineFitData, at: int) -> list[float]:
     """The sizes of the run of a target, in the order of `SIZES`."""
-    point = data.rows[data.targets[at].row]
-    sizes = {"concurrency": point.concurrency}
-    return [float(sizes.get(name) or getattr(point.scenario, name)) for name in SIZES]
+    question = data.rows[data.targets[at].row].question
+    sizes = {"concurrency": question.concurrency or question.batch}
+    return [float(sizes.get(name) or getattr(question, name)) for name in SIZES]
 
 
 # ------------------------------------------------------------------------------- the kernel

@@ -11,7 +11,9 @@ import numpy as np
 
 import hardware_db
 from app.accuracy import measured_points
+from app.question.question import Question
 from app.scenario import points_file
+from app.scenario.drafting import drafted
 from app.scenario.points_row import Point, parse
 from app.scenario.scenario import Resolved, resolve
 from genz_core.deployment import bulk_format
@@ -119,16 +121,21 @@ def load_measurements(only: str = "") -> list[EngineFitData]:
                 continue
             data = by_engine.setdefault(name, EngineFitData(name, prior_engine(name), [], [], []))
             at = len(data.rows)
-            data.rows.append(parse(row, row["id"]))
+            data.rows.append(parse(measured_points.as_run(row), row["id"]))
             data.targets += [Target(at, m, s, _facts(row), row["id"]) for m, s in _measured(row)]
     for data in by_engine.values():
         groups: dict[Any, list[int]] = defaultdict(list)
         for at, point in enumerate(data.rows):
-            groups[points_file.group_of(point)].append(at)
-        data.groups = [(resolve(data.rows[m[0]].scenario), m) for m in groups.values()]
+            groups[point.group].append(at)
+        data.groups = [(_resolved(data.rows[m[0]].asked.question), m) for m in groups.values()]
         _add_group_facts(data)
         _add_possible(data)
     return list(by_engine.values())
+
+
+def _resolved(question: Question) -> Resolved:
+    """A deployment with its drafts, without the user's own calibrations."""
+    return drafted(resolve(question))
 
 
 def _add_group_facts(data: EngineFitData) -> None:
@@ -159,7 +166,7 @@ def _add_possible(data: EngineFitData) -> None:
     bounds: dict[int, points_file.Row] = {}
     for resolved, members in data.groups:
         smallest = replace(resolved.scenario, kv=resolved.scenario.kv or "fp8")
-        bounds |= data._price(resolve(smallest), members, data.prior, None)
+        bounds |= data._price(_resolved(smallest), members, data.prior, None)
     broken = {
         target.row
         for target in data.targets

@@ -128,6 +128,11 @@ def write_kernels(kernels: Mapping[str, Kernel], path: Path) -> None:
     _write(path, rows)
 
 
+def write_facts(rows: Sequence[Mapping[str, Any]], path: Path) -> int:
+    """Write what the measured runs had; returns the number of rows."""
+    return _write(path, rows)
+
+
 def write_table(path: Path, rows: Sequence[Mapping[str, Any]], day: datetime.date) -> None:
     """Write a table of errors, each row with the day of the fit."""
     _write(path, [{**row, "date": str(day)} for row in rows])

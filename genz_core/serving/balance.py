@@ -81,9 +81,10 @@ def closed_loop(
         median = np.where(reader, mean, median)
     waiting = np.maximum(users - limit, 0.0) / served
     burst: Array | float = 0.0
-    if batching.waves:
-        first = np.maximum(batching.first_wave_s()[of] * scales.ttft, mean)
-        burst = (first - mean) / batching.waves
+    if np.any(batching.waves):
+        waves, first = batching.waves[of], batching.first_wave_s()[of] * scales.ttft
+        late = np.maximum(first - mean, 0.0) / np.where(waves > 0, waves, 1.0)
+        burst = np.where(waves > 0, late, 0.0)
     as_steps = (mean + burst) * scales.tpot / scales.ttft + waiting
     alone = batching.cycle_s(np.maximum(decodes, 1.0), np.zeros_like(decodes))
     plain = alone[of] * scales.tpot

@@ -139,8 +139,9 @@ class _ServedModel:
         )
         status, messages = checked.status, dict(checked.complaints)
         full = (status == "ok") & (capacity < 1.0)
-        for at in np.flatnonzero(full):
-            messages[int(at)] = single.reason(int(at)) or _NO_ROOM
+        places = np.flatnonzero(full)
+        for at, reason in zip(places.tolist(), single.reasons(places), strict=True):
+            messages[at] = reason or _NO_ROOM
         status = np.where(full, OUT_OF_MEMORY, status)
         split = checked.parallelism
         return cls(
@@ -259,7 +260,8 @@ class _ServedModel:
         told = self.traffic
         sizes = replace(self.load, batch=1.0, cached=self.cached)
         numbers = columns(sizes, self.parallelism).values()
-        names = ("max_num_batched_tokens", "length_ratio", "stream_interval", "recv_interval")
+        names = ("max_num_batched_tokens", "length_ratio", "stream_interval", "recv_interval",
+                 "waves")  # fmt: skip
         asked = [self._chosen(getattr(told, name), chosen) for name in names]
         return Kinds.told_by([admitted, *asked, *(self._chosen(x, chosen) for x in numbers)])
 
@@ -290,7 +292,7 @@ class _ServedModel:
             others=(together - 1.0) / together if closed else np.ones_like(isl),
             lanes=stages,
             budget=budget,
-            waves=self.traffic.waves,
+            waves=self._chosen(self.traffic.waves, chosen),
             late_steps=self._late_steps(chosen),
             look_every=self._chosen(self.traffic.recv_interval, chosen),
             closed=closed,
@@ -422,6 +424,8 @@ class _ServedModel:
             memory=self.memory,
             status=status,
             messages=messages,
+            traffic=self.traffic,
+            parallelism=self.parallelism,
             branches=branches,
             offloaded=self._offloaded(self._admitted(balance.running)),
         )

@@ -61,7 +61,7 @@ class Batching:
     others: Array
     lanes: int
     budget: Array
-    waves: float
+    waves: Array
     late_steps: Array
     look_every: Array
     closed: bool
@@ -143,7 +143,8 @@ class Batching:
     def _walked_steps(self) -> Array:
         """Steps that the ends of requests that started together lie apart."""
         least = _JITTER * self.steps if self.mixed else 0.0
-        apart: Array = np.maximum(self.steps_spread, least) * np.sqrt((self.waves or _WAVES) / 2.0)
+        waves = np.where(self.waves > 0, self.waves, _WAVES)
+        apart: Array = np.maximum(self.steps_spread, least) * np.sqrt(waves / 2.0)
         return apart
 
     def _wave_steps(self) -> Array:

@@ -11,7 +11,7 @@ from genz_core.memory import Memory
 from genz_core.offload import What
 from genz_core.serving.sharing import ALONE, Sharing
 from genz_core.short_repr import counts, spans
-from genz_core.types import Array, Num
+from genz_core.types import Array, Num, Parallelism
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Traffic:
     concurrency: Num | None = None
     rate_per_s: Num | None = None
     length_ratio: Num = 1.0
-    waves: float = 0.0
+    waves: Num = 0.0
     stream_interval: Num = 1.0
     recv_interval: Num = 1.0
     as_benchmarked: bool = False
@@ -74,6 +74,7 @@ class ServingEstimate:
     osl: mean output tokens of a sequence; branches: of which a request writes so many.  offloaded:
     bytes of a device's weights or caches that lie on the host.
     status: "ok" or a reason code; messages: the sentence behind each code, by configuration.
+    traffic, parallelism: what was asked, with ones in place of degrees that cannot split the model.
     """
 
     ttft_s: Array
@@ -97,6 +98,8 @@ class ServingEstimate:
     memory: Memory
     status: NDArray[np.str_]
     messages: dict[int, str]
+    traffic: Traffic
+    parallelism: Parallelism
     branches: int = 1
     offloaded: Array | float = 0.0
 

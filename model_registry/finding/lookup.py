@@ -3,24 +3,29 @@
 A name may be an old spelling, a chat or dated re-release, a fine-tune, a quantised re-publication,
 or all of these at once; it resolves when size and series are the same, and the answer says which
 architecture was used.  A name of another size or series never resolves.
+
+A name without an account is first the checkpoint that has it as it is (`Qwen3-235B-A22B` is Qwen's
+own, not a quantised re-publication), and last the beginning of a name, where no other model's
+begins so.  Where a name that is an alias also begins other models' names, the note lists them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 from typing import Any, Literal
 
-from genz_core.errors import LONGEST_NAME, UnknownModel, UnknownPrecision
+from genz_core.errors import LONGEST_NAME, RidgelineError, UnknownModel, UnknownPrecision
 from genz_core.precision import FORMATS, canonical
 from model_registry.finding.catalog import ShippedModel, shipped_models
 from model_registry.finding.libraries import library_name
 from model_registry.finding.unshipped import reason_unshipped
 from model_registry.kinds import refuse_other_names
 
-Matched = Literal["name", "alias", "re-release", "fine-tune"]
+Matched = Literal["name", "alias", "re-release", "fine-tune", "beginning"]
 Tokens = tuple[str, ...]
 
 
@@ -63,6 +68,8 @@ _OTHER_ARCHITECTURE = frozenset(
 _SIZE = re.compile(r"\d+(\.\d+)?[bm]|\d+x(\d+(\.\d+)?b)?|[ae]\d+(\.\d+)?b|\d+e")
 _VERSION = re.compile(r"v\d+(\.\d+)*")
 _DATE = re.compile(r"2[3-6](0[1-9]|1[0-2])|(0[1-9]|1[0-2])([0-2]\d|3[01])|20[2-3]\d(\d{4})?")
+#: Other models that a note on a name lists at most.
+_MOST_OTHERS = 4
 _EDGE, _END = r"(?:^|(?<=[-_.:/ ]))", r"(?=$|[-_.:/ ])"
 
 
@@ -253,7 +260,10 @@ def _note(name: str, model: ShippedModel, matched: Matched, formats: Mapping[str
         "alias": f"{name} is {model.id} under another name",
         "re-release": f"{name} has the architecture of {model.id}",
         "fine-tune": f"{name} is taken as a fine-tune of {model.id}, the same architecture",
+        "beginning": f"{name} is taken as {model.id}, whose name alone begins so",
     }[matched]
+    if matched in ("alias", "re-release") and not formats and (others := _others(name, model)):
+        note += f", not {' or '.join(filter(None, (', '.join(others[:-1]), others[-1])))}"
     parts = [f"{key} in {value}" for key, value in formats.items()]
     if parts:
         note += f"; {', '.join(parts)}, as the name says"
@@ -275,7 +285,8 @@ def resolve_name(name: str) -> NameMatch:
     one of Ollama's and LM Studio's ("llama3.1:8b", "qwen2.5:7b-instruct-q4_K_M").
 
     Raises:
-        UnknownModel: no shipped model has that size and series; near names are suggested.
+        UnknownModel: no shipped model has that size and series, or the names of several begin so;
+            those, or near ones, are listed.
         NotADecoder: none has, and the name is known as one of another kind of model.
         UnknownPrecision: the name announces a quantisation that is not described.
     """
@@ -290,7 +301,68 @@ def resolve_name(name: str) -> NameMatch:
     if match:
         return match
     refuse_other_names(plain)
-    raise _unknown(name)
+    begins = _beginning(plain)
+    if len(begins) == 1:
+        return _match(plain, shipped_models()[begins[0]], "beginning", {})
+    raise _unknown(name, begins or _holding(plain))
+
+
+def only_begins(name: str, model: str) -> bool:
+    """Whether `name` is only the beginning of the name of the model that was found for it.
+
+    A user who types one sees what it was taken as; a file that states one means another model.
+
+    model: name of the model that was found.
+    """
+    try:
+        begins = resolve_name(name).matched == "beginning"
+    except RidgelineError:
+        return False
+    return begins and name.casefold() != model.casefold()
+
+
+def spellings() -> Mapping[str, str]:
+    """{name: id}: ids and aliases, each with and without its account."""
+    pairs = [(name, m.id) for m in shipped_models().values() for name in (m.id, *m.aliases)]
+    return {name.rpartition("/")[2]: model for name, model in pairs} | dict(pairs)
+
+
+def _originals(models: Iterable[ShippedModel]) -> list[str]:
+    """Ids of models but for those that hold the weights of another one of them."""
+    found = {model.id: model for model in models}
+    return [name for name, model in found.items() if not found.keys() & set(model.bases)]
+
+
+def _others(name: str, meant: ShippedModel) -> list[str]:
+    """Models of other shapes than `meant` whose ids begin with the words of `name`."""
+    words = _tokens(name)
+    begun = [m for m in shipped_models().values() if _tokens(m.id)[: len(words)] == words]
+    others = _originals(
+        model
+        for model in begun
+        if meant.id not in (model.id, *model.bases) and model.config() != meant.config()
+    )
+    return sorted(others, key=lambda other: (len(other), other))[:_MOST_OTHERS]
+
+
+def _beginning(name: str) -> list[str]:
+    """Ids of the models a name of which begins with the words of `name`; of its account alone."""
+    account, _, rest = name.casefold().rpartition("/")
+    words = _tokens(rest)
+    if not words:
+        return []
+    begun = (models for key, models in _index()[1].items() if key[: len(words)] == words)
+    owned = (m for m in chain(*begun) if m.id.casefold().startswith(f"{account}/" * bool(account)))
+    return sorted(_originals(owned), key=str.casefold)
+
+
+def _holding(name: str) -> list[str]:
+    """Ids of the models whose names hold the words of `name`, for a name without an account."""
+    words = _tokens(name)
+    if not words or "/" in name:
+        return []
+    held = (m for m in shipped_models().values() if _position(words, _tokens(m.id)) >= 0)
+    return sorted(_originals(held), key=str.casefold)
 
 
 def _formats_of(match: NameMatch) -> dict[str, str]:
@@ -304,11 +376,13 @@ def _found(name: str) -> NameMatch | None:
     spelled = _index()[0]
     model = spelled.get(name.casefold())
     if model:
-        plain = model.id.casefold() == name.casefold()
+        plain = name.casefold() in (model.id.casefold(), model.id.casefold().rpartition("/")[2])
         return _match(name, model, "name" if plain else "alias", {})
-    model = _same_series(name)
+    model = _same_series(name) or _hyphenated(name)
     if model:
-        return _match(name, model, "re-release", {})
+        same = any(read(name) == read(model.id) for read in (_tokens, _words))
+        bare = same and "/" not in name
+        return _match(name, model, "name" if bare else "re-release", {})
     stripped, formats = _announced_formats(name)
     model = spelled.get(stripped.strip("-_.: ")) or _same_series(stripped)
     if model:
@@ -319,7 +393,18 @@ def _found(name: str) -> NameMatch | None:
     return None
 
 
-def _unknown(name: str) -> UnknownModel:
+def _words(name: str) -> Tokens:
+    """The tokens of a name in which no underscore stands for a dot."""
+    return _tokens(name.replace("_", "-"))
+
+
+def _hyphenated(name: str) -> ShippedModel | None:
+    """The model of a name whose underscores are hyphens: `Qwen3_235B_A22B`."""
+    models = _index()[1].get(_words(name), ()) if "_" in name else ()
+    return _unambiguous(models, name.casefold().rpartition("/")[0])
+
+
+def _unknown(name: str, fits: Sequence[str] = ()) -> UnknownModel:
     owned = re.fullmatch(r"[\w.-]{1,96}/[\w.-]{1,96}", name.strip())
     hint = (
         f"Give `{'hf:' + name.strip() if owned else 'hf:OWNER/NAME'}` to ask the Hugging Face hub, "
@@ -327,4 +412,4 @@ def _unknown(name: str) -> UnknownModel:
     )
     why = reason_unshipped(name)
     hint = f"It does not ship: {why}. {hint}" if why else hint
-    return UnknownModel("model", name, list(shipped_models()), hint)
+    return UnknownModel("model", name, list(shipped_models()), hint, fits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from genz_core.errors import InvalidValue
@@ -129,6 +129,29 @@ def experts_at(config: Config, *, first_dense: int = 0, every: int = 1) -> list[
     return [at >= first and at % step == 0 for at in range(count)]
 
 
+#: Kinds of rotary scaling whose configs state the stretched positions themselves.
+_STRETCHED = ("default", "mrope", "su", "longrope", "llama3")
+
+
+def positions(config: Config) -> int | None:
+    """Tokens that the positions are made for, as rotary scaling stretches them; None if not said.
+
+    Linear, dynamic and YaRN scaling multiply the positions that the model was trained with by a
+    factor; Gemma 3 states the product.
+    Source: https://github.com/vllm-project/vllm/blob/v0.11.0/vllm/config/model.py
+    """
+    most = config.integer("max_position_embeddings", 0)
+    scaling = config.value("rope_scaling") or config.value("rope_parameters")
+    if not isinstance(scaling, Mapping) or config.model_type.startswith("gemma3"):
+        return most or None
+    kind, factor = scaling.get("rope_type", scaling.get("type")), scaling.get("factor")
+    if kind in _STRETCHED or not isinstance(factor, int | float):
+        return most or None
+    trained = scaling.get("original_max_position_embeddings") if kind == "yarn" else most
+    stretched = int(trained * factor) if isinstance(trained, int | float) else 0
+    return max(most, stretched) or None
+
+
 def decoder(config: Config, layers: Sequence[Layer], **more: Any) -> ModelSpec:
     """The spec of a layer plan, with the ends of the usual keys.
 
@@ -143,7 +166,7 @@ def decoder(config: Config, layers: Sequence[Layer], **more: Any) -> ModelSpec:
         "vocabulary": config.integer("vocab_size"),
         "layers": tuple(layers),
         "tied": config.flag("tie_word_embeddings", more.pop("tied", False)),
-        "max_context": config.integer("max_position_embeddings", 0) or None,
+        "max_context": positions(config),
         "mtp_layers": predicts,
         "prediction": tuple(layers[-1:]),
         **more,

@@ -54,6 +54,8 @@ def simulate(
     engine: EngineProfile | None = None,
     *,
     concurrency: int = 0,
+    start_s: float = 0.0,
+    counted: range | None = None,
     options: Options | None = None,
     replicas: int = 1,
     routing: Routing = "least_loaded",
@@ -69,6 +71,8 @@ def simulate(
 
     Args:
         concurrency: open requests at most, 0 for no limit: those beyond wait with the client.
+        start_s: over which the users of a closed loop send their first requests, evenly.
+        counted: rows of the requests that figures are of, all by default.
         options: what the operator tells the engine.
         replicas: equal deployments behind the router.
         speculation: what drafts tokens; each request's steps are drawn when it is sent.
@@ -102,5 +106,5 @@ def simulate(
         deployed = deploy(site.model, site.system, site.engine)
         decode = ServingPool(deployed, parallelism, replicas, options)
         pools.insert(0, prefill_pool(disaggregation, decode, requests, speculation, price))
-    client = Client(concurrency, request_s=site.engine.host_request_s)
-    return Simulator(requests, steps, pools, client, progress, cancelled).run()
+    client = Client(concurrency, start_s, request_s=site.engine.host_request_s)
+    return Simulator(requests, steps, pools, client, progress, cancelled, counted).run()

@@ -27,8 +27,11 @@ class Simulation:
     ttft_s: arrival to first token.  tpot_s: mean gap after it, NaN for one token.  queue_s:
     arrival to the first piece of the prompt that is read.  cached_tokens: of the prompt, found in
     the cache.  rank: that served it.  refused: does not fit the cache even alone.
-    gaps_s, gap_counts: gaps between tokens (ITL) and how many there were of each, [gaps]; between
-    pieces of an answer where a step yields several tokens, as benchmarks that stream see it.
+    counted: requests that all figures are of; those before them fill a closed loop, those after
+    them keep it full.
+    gaps_s, gap_counts: gaps between tokens (ITL) and how many there were of each, [gaps], while
+    counted requests were sent; between pieces of an answer where a step yields several tokens, as
+    benchmarks that stream see it.
     series: columns over time, [samples]: time_s, running, waiting, kv_use, decode_step_s,
     preemptions (so far).
     preemptions, steps: of the whole run.  busy: share of it that workers were in a step, [pools].
@@ -43,6 +46,7 @@ class Simulation:
     cached_tokens: Array
     rank: Array
     refused: Mask
+    counted: Mask
     gaps_s: Array
     gap_counts: Array
     series: Mapping[str, Array]
@@ -57,11 +61,16 @@ class Simulation:
 
     @property
     def seconds(self) -> float:
-        """From the first arrival to the last answer."""
-        done = self.ended
+        """Time in which the counted requests were served.
+
+        From the first arrival to the last answer, or to the first request that no longer counts.
+        """
+        done = self.counted & self.ended
         if not done.any():
             return 0.0
-        return float(np.max((self.arrival_s + self.e2e_s)[done]) - np.min(self.arrival_s[done]))
+        later = self.arrival_s[np.flatnonzero(self.counted)[-1] + 1 :]
+        end = later.min() if later.size else np.max((self.arrival_s + self.e2e_s)[done])
+        return float(end - np.min(self.arrival_s[done]))
 
     def with_first_tokens(self, factor: float) -> Simulation:
         """The same answers with first tokens later or earlier by a factor on their TTFT.
@@ -80,22 +89,24 @@ class Simulation:
 
     def latencies(self) -> dict[str, tuple[Array, Array]]:
         """(values, how many there are of each) of ttft_s, tpot_s, itl_s, e2e_s and queue_s."""
-        columns = {name: getattr(self, name) for name in ("ttft_s", "tpot_s", "e2e_s", "queue_s")}
+        names = ("ttft_s", "tpot_s", "e2e_s", "queue_s")
+        columns = {name: getattr(self, name)[self.counted] for name in names}
         finite = {name: values[np.isfinite(values)] for name, values in columns.items()}
-        counted = {name: (values, np.ones_like(values)) for name, values in finite.items()}
-        return counted | {"itl_s": (self.gaps_s, self.gap_counts)}
+        numbered = {name: (values, np.ones_like(values)) for name, values in finite.items()}
+        return numbered | {"itl_s": (self.gaps_s, self.gap_counts)}
 
     def summary(self, targets: Mapping[str, float] | None = None) -> dict[str, float]:
-        """Figures of the run: each latency's mean and percentiles, throughput, goodput.
+        """Figures of the counted requests: mean and percentiles of each latency, throughput,
+        goodput; preemptions and steps of the whole run.
 
         targets: most seconds of ttft_s, tpot_s or e2e_s for a request to count as good.
         """
-        done, seconds = self.ended, max(self.seconds, 1e-12)
+        done, seconds = self.counted & self.ended, max(self.seconds, 1e-12)
         read, written = self.requests.input_tokens[done], self.requests.output_tokens[done]
         figures = {
-            "requests": float(len(self.requests)),
+            "requests": float(self.counted.sum()),
             "ended": float(done.sum()),
-            "refused": float(self.refused.sum()),
+            "refused": float((self.counted & self.refused).sum()),
             "seconds": self.seconds,
             "requests_per_s": float(done.sum()) / seconds,
             "input_tokens_per_s": float(read.sum()) / seconds,
@@ -107,8 +118,9 @@ class Simulation:
         figures["preemptions"] = float(self.preemptions)
         figures["steps"] = float(self.steps)
         if targets:
-            figures["good_requests_per_s"] = float(self.good(targets).sum()) / seconds
-            figures["good_share"] = float(self.good(targets).sum()) / max(len(self.requests), 1)
+            good = float((self.counted & self.good(targets)).sum())
+            figures["good_requests_per_s"] = good / seconds
+            figures["good_share"] = good / max(figures["requests"], 1.0)
         return figures
 
     def good(self, targets: Mapping[str, float]) -> Mask:
@@ -142,10 +154,17 @@ def percentiles(values: Array, counts: Array, percents: Sequence[float]) -> Arra
 
 
 class Recorder:
-    """Writes down what happens to requests, and a sample of the state now and then."""
+    """Writes down what happens to requests, and a sample of the state now and then.
 
-    def __init__(self, requests: Requests, pools: Sequence[Sequence[Worker]]) -> None:
+    counted: rows of the requests that figures are of.
+    """
+
+    def __init__(
+        self, requests: Requests, pools: Sequence[Sequence[Worker]], counted: range
+    ) -> None:
         size = len(requests)
+        self._counted = counted
+        self._counting = counted.start == 0
         self.ended = 0
         self._requests = requests
         self._pools = pools
@@ -167,6 +186,8 @@ class Recorder:
 
     def arrives(self, row: int, now: float) -> None:
         self._arrival[row] = now
+        if row in (self._counted.start, self._counted.stop):
+            self._counting = row == self._counted.start
 
     def routed(self, row: int, rank: int) -> None:
         if self._rank[row] < 0:
@@ -212,6 +233,7 @@ class Recorder:
         first, last = np.array(self._first), np.array(self._last)
         outputs = self._requests.output_tokens
         gaps = np.array(sorted(self._gaps), dtype=float)
+        rows = np.arange(len(outputs))
         columns = np.array(self._samples, dtype=float).reshape(-1, len(SERIES)).T
         with np.errstate(invalid="ignore", divide="ignore"):
             tpot = np.where(outputs > 1, (last - first) / (outputs - 1.0), np.nan)
@@ -225,6 +247,7 @@ class Recorder:
             cached_tokens=np.array(self._cached, dtype=float),
             rank=np.array(self._rank),
             refused=self._refused,
+            counted=(rows >= self._counted.start) & (rows < self._counted.stop),
             gaps_s=np.exp(gaps * _GAP_CLASS),
             gap_counts=np.array([self._gaps[int(gap)] for gap in gaps], dtype=float),
             series=dict(zip(SERIES, columns, strict=True)),
@@ -244,6 +267,8 @@ class Recorder:
         return sum(worker.preemptions for worker in self._workers)
 
     def _gap(self, seconds: float, count: int) -> None:
+        if not self._counting:
+            return
         at = round(math.log(seconds) / _GAP_CLASS)
         self._gaps[at] = self._gaps.get(at, 0) + count
 

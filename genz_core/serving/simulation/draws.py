@@ -19,8 +19,12 @@ def uniform_lengths(count: int, nominal: float, ratio: float, generator: Generat
 
     ratio 1 is a fixed length; public serving benchmarks draw so with 0.8.
     """
-    least = np.ceil(nominal * ratio)
-    return np.maximum(generator.integers(int(least), int(nominal) + 1, count), 1.0)
+    return whole_lengths(count, int(np.ceil(nominal * ratio)), int(nominal), generator)
+
+
+def whole_lengths(count: int, least: int, most: int, generator: Generator) -> Array:
+    """Whole numbers of tokens, uniform from `least` to `most`, at least one."""
+    return np.maximum(generator.integers(least, most + 1, count), 1.0)
 
 
 def lognormal_lengths(count: int, mean: float, spread: float, generator: Generator) -> Array:

@@ -52,11 +52,13 @@ class Pool:
 class Client:
     """Who sends the requests, and what lies between them and the scheduler.
 
-    concurrency: open requests at most, 0 for no limit.  delay_s: from an answer to the request
-    that takes its place.  request_s: from an arrival until the scheduler has the request.
+    concurrency: open requests at most, 0 for no limit.  start_s: over which its users send their
+    first requests, evenly.  delay_s: from an answer to the request that takes its place.
+    request_s: from an arrival until the scheduler has the request.
     """
 
     concurrency: int = 0
+    start_s: float = 0.0
     delay_s: float = 0.0
     request_s: float = 0.0
 
@@ -68,6 +70,7 @@ class Simulator:
     the answer, all together the whole.
     progress: told how many of all requests have ended, now and then.
     cancelled: asked as often; answers then cover what has ended.
+    counted: rows of the requests that figures are of, all by default.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class Simulator:
         client: Client,
         progress: Progress | None = None,
         cancelled: Cancel | None = None,
+        counted: range | None = None,
     ) -> None:
         self._requests = requests
         self._steps = [int(count) for count in steps]
@@ -92,7 +96,8 @@ class Simulator:
         self._stopped = False
         self._lands: dict[tuple[int, int, int], int] = {}
         self._due: set[tuple[int, int, int]] = set()
-        self._record = Recorder(requests, [pool.workers for pool in pools])
+        workers = [pool.workers for pool in pools]
+        self._record = Recorder(requests, workers, counted or range(len(requests)))
         self._homes = [
             [(at, rank) for at, worker in enumerate(pool.workers) for rank in worker.ranks]
             for pool in pools
@@ -110,7 +115,7 @@ class Simulator:
         Raises:
             InvalidValue: requests that no scheduler ever admits.
         """
-        self._send(0.0)
+        self._begin()
         while self._events and not self._stopped:
             now, kind, serial, payload = heapq.heappop(self._events)
             if kind == _LANDS:
@@ -131,6 +136,13 @@ class Simulator:
         return self._serial
 
     # --------------------------------------------------------------------------- the client
+
+    def _begin(self) -> None:
+        """Send the first requests, those of a closed loop one after the other."""
+        users = self._client.concurrency if self._client.start_s else 0
+        for user in range(min(users, len(self._to_send))):
+            self._request(self._to_send.popleft(), user * self._client.start_s / users)
+        self._send(0.0)
 
     def _send(self, now: float) -> None:
         """Send what the client may have open."""

@@ -1,0 +1,142 @@
+"""How far predictions miss beyond the ends of the measured range, and how often intervals hold.
+
+Runs under load of one engine and model are cut at each value of their users, lengths or
+tensor-parallel degree: those on one side predict those on the other, of which the recipe was seen.
+`hardware_db/beyond_range.yaml` holds what it says of intervals that no neighbour stretches.
+
+    python -m app.engine_fit.range_ends
+
+writes hardware_db/engines/range_ends.csv, from what the last fit left.  Takes a minute.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from app.answers.table import TableFormat, render
+from app.engine_fit.writing import ENGINES, write_table
+from genz_core.measured_runs import SIZES, MeasuredRuns
+from genz_core.types import Array
+from hardware_db.engine_files import engine_names
+from hardware_db.intervals import held_out_interval, stretch
+from hardware_db.measured_runs import FIGURES, runs_of
+
+_CUT = ("isl", "osl", "concurrency", "tp")
+_LEAST = 10  # runs on the near side of a cut
+_BINS = (0.0, 0.8, 1.5, 2.2, 3.0)  # lower ends, of the distance
+
+
+@dataclass(frozen=True, slots=True)
+class FarRun:
+    """A figure of a run beyond a cut.
+
+    distance: of its size from the nearest that was kept, in natural logarithms.  log: of measured
+    over predicted.  novelty, users: see `genz_core.serving.Novelty`.
+    """
+
+    engine: str
+    figure: str
+    distance: float
+    log: float
+    novelty: float
+    users: float
+
+
+def far_runs() -> Iterator[FarRun]:
+    """Every run beyond every cut, by both figures."""
+    for engine in engine_names():
+        for runs in runs_of(engine).values():
+            for name in _CUT:
+                sizes = runs.sizes[:, SIZES.index(name)]
+                for side in (sizes, -sizes):
+                    for cut in np.unique(np.round(side, 6))[:-1]:
+                        near = side <= cut + 1e-6
+                        if near.sum() >= _LEAST:
+                            yield from _beyond(engine, runs, near, side - cut)
+
+
+def _beyond(engine: str, runs: MeasuredRuns, near: Any, distance: Array) -> Iterator[FarRun]:
+    kept = runs.picked(near)
+    per_rank = runs.sizes[:, SIZES.index("concurrency")] - runs.sizes[:, SIZES.index("dp")]
+    for figure in FIGURES:
+        if np.isfinite(kept.logs[figure]).sum() < _LEAST:
+            continue
+        for at in np.flatnonzero(~near & np.isfinite(runs.logs[figure])):
+            if not kept.count(runs.facts[at]):
+                continue
+            sizes = np.exp(runs.sizes[at : at + 1])
+            found = kept.correction(figure, runs.facts[at], sizes)
+            yield FarRun(
+                engine,
+                figure,
+                float(distance[at]),
+                float(runs.logs[figure][at] - found.log[0]),
+                float(found.novelty[0]),
+                float(np.exp(per_rank[at])),
+            )
+
+
+def _missed(run: FarRun, known: str) -> float:
+    """The residual over the half of its interval on that side; 1 at the interval's end."""
+    interval = held_out_interval(run.figure, "measured", known, run.engine)
+    wide = float(
+        stretch(np.array(run.novelty), np.array(run.users), interval.novelty, interval.crowd)
+    )
+    end = interval.low if run.log < 0 else interval.high
+    return abs(run.log) / max(abs(float(np.log(end))) * wide, 1e-9)
+
+
+def growth(distances: Array, missed: Array) -> float:
+    """The growth of the width by a unit of distance under which Laplace residuals are likeliest."""
+
+    def unlikely(rate: float) -> float:
+        wide = 1.0 + rate * distances
+        return float(np.log(np.mean(missed / wide)) + np.mean(np.log(wide)))
+
+    return float(minimize_scalar(unlikely, bounds=(0.0, 5.0), method="bounded").x)
+
+
+def range_ends() -> list[dict[str, Any]]:
+    """A row a figure, state of knowledge and distance: runs, coverage, and the growth of all.
+
+    known: "recipe", stretched by the novelty, or "none", as of a model that nobody served.
+    """
+    every = list(far_runs())
+    rows = []
+    for figure in FIGURES:
+        runs = [run for run in every if run.figure == figure]
+        distances = np.array([run.distance for run in runs])
+        of_bin = np.digitize(distances, _BINS) - 1
+        for known in ("recipe", "none"):
+            missed = np.array([_missed(run, known) for run in runs])
+            rate = round(growth(distances, missed), 2)
+            for number, start in enumerate(_BINS):
+                here = missed[of_bin == number]
+                rows.append(
+                    {
+                        "figure": figure,
+                        "known": known,
+                        "distance from": start,
+                        "points": here.size,
+                        "coverage %": round(100.0 * float(np.mean(here <= 1.0)), 1),
+                        "growth": rate,
+                    }
+                )
+    return rows
+
+
+def main() -> None:
+    """Write hardware_db/engines/range_ends.csv."""
+    rows = range_ends()
+    write_table(ENGINES / "range_ends.csv", rows, datetime.date.today())
+    print(render(rows, TableFormat.text))
+
+
+if __name__ == "__main__":
+    main()
