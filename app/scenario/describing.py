@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.scenario.setup import FACTORS, Setup
+from app.scenario.scenario import FACTORS
+from app.scenario.setup import Setup
 from app.wording import quantities
 
 #: What runs beside the exchange of tokens, in words.
@@ -33,8 +34,10 @@ def setup_words(setup: Setup) -> list[str]:
 def _changes(setup: Setup) -> list[str]:
     """What is unlike the usual: factors, rent, offload, how experts work."""
     s = setup.scenario
-    changed = [f"{name} ×{getattr(setup, name):g}" for name in FACTORS if getattr(setup, name) != 1]
-    if s.ep > 1 and s.expert_imbalance > 1:
+    changed = [f"{name} ×{getattr(s, name):g}" for name in FACTORS if getattr(s, name) != 1]
+    if setup.if_fitted:
+        changed.append("if it fitted")
+    if (s.ep or 1) > 1 and s.expert_imbalance > 1:
         changed.append(f"busiest rank ×{s.expert_imbalance:g}")
     if s.redundant_experts:
         changed.append(f"{s.redundant_experts} redundant experts")
@@ -47,6 +50,6 @@ def _changes(setup: Setup) -> list[str]:
     if s.offload:
         over = "placed over both memories"
         changed.append(over if s.offload == "levels" else f"{s.offload} offloaded")
-    if setup.price:
-        changed.append(f"{quantities.dollars(setup.price)} a device-hour")
+    if s.price:
+        changed.append(f"rent {s.price if isinstance(s.price, str) else dict(s.price)}")
     return changed

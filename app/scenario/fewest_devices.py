@@ -25,7 +25,7 @@ def fewest_devices(resolved: Resolved, batch: int) -> Parallelism | None:
     """
     given = resolved.scenario.parallelism
     tp, pp = _pairs(_MOST_DEVICES // int(given.dp))
-    ep = tp * given.dp if resolved.scenario.ep > 1 else np.ones_like(tp)
+    ep = tp * given.dp if (resolved.scenario.ep or 1) > 1 else np.ones_like(tp)
     free = replace(resolved, scenario=replace(resolved.scenario, moe_tp=None, offload=""))
     try:
         tried = estimate_resolved(free, tp=tp, pp=pp, ep=ep, batch=np.full_like(tp, batch))

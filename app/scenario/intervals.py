@@ -14,16 +14,23 @@ from typing import Any
 import numpy as np
 
 import hardware_db
+from app.answers.columns import THROUGHPUT_ENDS, ends
+from app.question import evidence
+from app.question.evidence import Evidence
 from app.wording import quantities
 from genz_core import Estimate
 from genz_core.engine import EngineProfile
 from genz_core.latency import Pricer
-from genz_core.model_kinds import model_kind
 from genz_core.serving import Novelty, ServingEstimate
-from genz_core.speculative import SpeculativeModel
 from genz_core.step import StepEstimate
 from genz_core.types import Array, Model, Op, System
-from hardware_db.intervals import Interval, load_interval, load_operator_interval, validated_tier
+from hardware_db.intervals import (
+    Interval,
+    load_interval,
+    load_operator_interval,
+    validated_tier,
+    wider,
+)
 
 #: Which held-out points say how far off a figure is, the nearest first.  Whole requests, which are
 #: mostly decode, stand in where too few decode steps were measured.
@@ -45,6 +52,8 @@ OF_LOAD: Mapping[str, tuple[str, ...]] = {
     "e2e_s": ("e2e_s",),
 }
 
+#: Figures that do not depend on the output's length.
+_FIRST_TOKEN = ("prefill_s", "ttft_s", "ttft_median_s")
 _SHORTEST_S = 1e-12  # of a step, in place of none at all
 #: Of the novelties of a load, that of a figure; most of a request is TPOT.
 _NOVELTY: Mapping[str, Callable[[Novelty], Array]] = {
@@ -96,34 +105,44 @@ def _ends(seconds: Any, interval: Interval | None, bound_s: Any = 0.0) -> tuple[
 # ------------------------------------------------------------------------------- whole figures
 
 
-def of_batch(estimate: Estimate) -> dict[str, Interval | None]:
-    """The intervals of a static batch's latencies.
+def of_batch(estimate: Estimate, of: Evidence | None = None) -> dict[str, Interval | None]:
+    """The intervals of a static batch's latencies; of several batches their ends are arrays.
 
-    None where weights or cache were moved off the device, tokens are drafted, or the model is no
-    decoder.
+    NaN, or None for all, where nobody measured a category of the configuration
+    (`app.question.evidence`).
+
+    of: what of the batches was measured, where the caller has it (`evidence.of_batch`).
     """
-    moved = estimate.offload is not None and np.any(estimate.offload.step_s > 0)
-    if moved or _unmeasured(estimate.model):
-        return dict.fromkeys(OF_BATCH)
-    return _known(OF_BATCH, estimate.system, estimate.engine)
+    of = of or evidence.of_batch(estimate)
+    known = _known(OF_BATCH, estimate.system, estimate.engine, of)
+    if estimate.status.size > 1:
+        return known
+    return {name: single(one) for name, one in known.items()}
 
 
 def of_load(
     system: System,
     engine: EngineProfile,
-    model: Model | None = None,
+    of: Evidence | None = None,
     novelty: Novelty | None = None,
 ) -> dict[str, Interval | None]:
     """The intervals of latencies under load, and of one prompt or step alone.
 
-    None for a model that drafts or is no decoder: no measured run says how far off those are.
+    NaN, or None for all, where nobody measured a category of the loads.
+
+    of: what of the loads was measured (`evidence.of_served`); default: all of it.
     novelty: of the loads (`ServingEstimate.novelty`), whose intervals are arrays then; default: a
     load of usual novelty.
     """
-    figures = {**_STEPS, **OF_LOAD}
-    if model is not None and _unmeasured(model):
-        return dict.fromkeys(figures)
-    return _known(figures, system, engine, novelty)
+    return _known({**_STEPS, **OF_LOAD}, system, engine, of or Evidence("served"), novelty)
+
+
+def of_served(
+    system: System, engine: EngineProfile, model: Model, result: ServingEstimate
+) -> dict[str, Interval | None]:
+    """The intervals of loads that were priced, with arrays as ends; see `of_load`."""
+    of = evidence.of_served(result, engine.name, model)
+    return of_load(system, engine, of, result.novelty)
 
 
 def single(interval: Interval | None, at: int = 0) -> Interval | None:
@@ -135,27 +154,36 @@ def single(interval: Interval | None, at: int = 0) -> Interval | None:
     return None if np.isnan(high) else replace(interval, low=low, high=high)
 
 
-def _unmeasured(model: Model) -> bool:
-    """Whether whole steps of such a model were measured by nobody."""
-    return isinstance(model, SpeculativeModel) or model_kind(model) != "decoder"
-
-
 def _known(
     figures: Mapping[str, Sequence[str]],
     system: System,
     engine: EngineProfile,
+    of: Evidence,
     novelty: Novelty | None = None,
 ) -> dict[str, Interval | None]:
     hypothetical = hardware_db.is_hypothetical(system)
     tier = "" if hypothetical else validated_tier(system.latency)
+    without, recipe = of.without, engine.measured_on == "recipe" and not engine.unmeasured
 
-    def known(metric: str) -> Interval | None:
+    def under(metric: str, profile: EngineProfile) -> Interval | None:
         if novelty is None or metric not in _NOVELTY:
-            return load_interval(metric, tier, engine)
-        return load_interval(metric, tier, engine, _NOVELTY[metric](novelty), novelty.users)
+            return load_interval(metric, tier, profile)
+        return load_interval(metric, tier, profile, _NOVELTY[metric](novelty), novelty.users)
+
+    def known(figure: str, metric: str) -> Interval | None:
+        found = under(metric, engine)
+        if not of.together:
+            found = wider(found, under(metric, replace(engine, measured_on="")))
+        if found is None:
+            return None
+        stretched = recipe and novelty is not None and metric in _NOVELTY
+        first = figure in _FIRST_TOKEN
+        distance = of.distance(first_token=first, among_runs=stretched)
+        return found.widened(distance, without, of.load)
 
     return {
-        figure: next(filter(None, map(known, metrics)), None) for figure, metrics in figures.items()
+        figure: next(filter(None, (known(figure, metric) for metric in metrics)), None)
+        for figure, metrics in figures.items()
     }
 
 
@@ -210,11 +238,16 @@ def _missing(known: Known) -> Any:
     if not somewhere:
         return " ".join(nowhere)
     count = max(np.size(rows) for rows in somewhere.values())
-    kept = [
-        [name for name in known if name in nowhere or (name in somewhere and somewhere[name][at])]
-        for at in range(count)
+    code = np.zeros(count, dtype=np.int64)
+    for bit, name in enumerate(known):
+        if name in nowhere or name in somewhere:
+            code |= np.asarray(somewhere.get(name, True), dtype=np.int64) << bit
+    kinds, of = np.unique(code, return_inverse=True)
+    texts = [
+        " ".join(name for bit, name in enumerate(known) if kind >> bit & 1)
+        for kind in kinds.tolist()
     ]
-    return np.array([" ".join(names) for names in kept])
+    return np.array(texts)[of.ravel()]
 
 
 def _request_ends(columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -235,9 +268,6 @@ def _request_ends(columns: Mapping[str, Any]) -> dict[str, Any]:
         "e2e_low_s": np.where(known, np.fmax(own_low, low), own_low)[()],
         "e2e_high_s": np.where(known, np.fmin(own_high, high), own_high)[()],
     }
-
-
-THROUGHPUT_ENDS = ("output_tokens_per_s_low", "output_tokens_per_s_high")
 
 
 def of_throughput(tokens_per_s: Any, latencies: Mapping[str, Any]) -> dict[str, Any]:
@@ -264,31 +294,13 @@ def of_tokens(name: str, value: Any, trusted: Mapping[str, Any]) -> dict[str, An
     return dict(zip(names, (value, value * rate / high, value * rate / low), strict=True))
 
 
-def ends(name: str) -> tuple[str, str]:
-    """Names of the ends of a latency's interval: "ttft_s" -> "ttft_low_s", "ttft_high_s"."""
-    plain = name.removesuffix("_s")
-    return f"{plain}_low_s", f"{plain}_high_s"
-
-
-def folded(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of `beside` for a reader: both ends of an interval in one cell."""
-    lows = {ends(name)[0]: name for name in row if ends(name)[0] in row}
-    dropped = {"not_validated", *(ends(name)[1] for name in lows.values())}
-    return {
-        f"{lows[key].removesuffix('_s')} 80 %" if key in lows else key: (
-            quantities.span(value, row[ends(lows[key])[1]]) if key in lows else value
-        )
-        for key, value in row.items()
-        if key not in dropped
-    }
-
-
 def latency(estimate: Estimate, name: str, config: int = 0) -> Latency:
     """A latency of a static batch by the name of its property, "ttft_s"."""
     names = ("ttft_s", "tpot_s", "e2e_s") if name == "e2e_s" else (name,)
     seconds = {one: float(getattr(estimate, one)[config]) for one in names}
     bounds = {one: float(values[config]) for one, values in bounds_of(estimate).items()}
-    columns = beside(seconds, of_batch(estimate), bounds)
+    known = {figure: single(one, config) for figure, one in of_batch(estimate).items()}
+    columns = beside(seconds, known, bounds)
     return Latency(*(float(columns[one]) for one in (name, *ends(name))))
 
 
@@ -297,7 +309,7 @@ def step_latency(estimate: Estimate, phase: str, config: int = 0) -> Latency:
     step = estimate.prefill if phase == "prefill" else estimate.decode
     name = "prefill_s" if phase == "prefill" else "decode_step_s"
     bound = float(step.bound_total_s[config])
-    return Latency.of(float(step.total_s[config]), of_batch(estimate)[name], bound)
+    return Latency.of(float(step.total_s[config]), single(of_batch(estimate)[name], config), bound)
 
 
 # ------------------------------------------------------------------------------- operators

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, overload
 
-from app.scenario.drafting import DRAFTING, Drafting
-from app.scenario.scenario import Resolved, Scenario, resolve_objects
 from model_registry.finding.hub import hub_model
 from model_registry.finding.sources import ModelSource, json_object, shipped_page
 
 _YAML = (".yaml", ".yml")
 #: Keywords that name a model or a system.
 _MODELS, _SYSTEMS = ("model", "draft_model"), ("system", "prefill_system")
+#: Keywords that name a file.
+_FILES = ("trace", "lengths")
 
 
 @overload
@@ -57,7 +57,7 @@ def system_source(given: Any) -> Any:
 
 
 def sources(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Keywords of a call, its models and systems as what they mean; the others as they are.
+    """Keywords of a call, its models, systems and files as what they mean; the others as they are.
 
     Raises:
         InvalidValue: as `model_source`.
@@ -65,34 +65,8 @@ def sources(given: Mapping[str, Any]) -> dict[str, Any]:
     opened = dict(given)
     for names, source in ((_MODELS, model_source), (_SYSTEMS, system_source)):
         opened |= {name: source(given[name]) for name in names if name in given}
-    return opened
-
-
-def drafting_of(given: Mapping[str, Any]) -> Drafting:
-    """What drafts, from its keywords among others; a draft model may be a file.
-
-    Raises:
-        InvalidValue: as `Drafting`.
-    """
-    keywords = {name: given[name] for name in DRAFTING if name in given}
-    if "draft_model" in keywords:
-        keywords["draft_model"] = model_source(keywords["draft_model"])
-    return Drafting(**keywords)
-
-
-def resolve_local(scenario: Scenario) -> Resolved:
-    """As `resolve`, for a user of this machine, who may give files and addresses of the hub.
-
-    Raises:
-        RidgelineError: as `resolve`; a file that cannot be read.
-    """
-    return resolve_objects(
-        scenario,
-        model_source(scenario.model),
-        system_source(scenario.system),
-        scenario.engine,
-        scenario.precisions,
-    )
+    texts = (name for name in _FILES if isinstance(given.get(name), str) and given[name])
+    return opened | {name: Path(given[name]).expanduser() for name in texts}
 
 
 def _path(text: str) -> Path | None:

@@ -13,22 +13,25 @@ from typing import Any
 
 import numpy as np
 
+from app.answers.columns import THROUGHPUT_ENDS, ends
+from app.question import evidence
+from app.question.asking import Sources
 from app.scenario import intervals
-from app.scenario.drafting import Drafting, drafted
-from app.scenario.points_row import NAMES, Point, parse
-from app.scenario.scenario import Resolved, Scenario, estimate_resolved, resolve
-from app.scenario.served_rows import WAVES, serve_resolved
+from app.scenario.points_row import Point, notes, parse, unknown_columns
+from app.scenario.scenario import Resolved, estimate_resolved, told
 from app.scenario.served_rows import columns as served_columns
+from app.scenario.served_rows import deployed, served
+from app.scenario.summary import messages
 from genz_core import Parallelism, Workload, decode_step
 from genz_core.cells import spreadsheet_cell
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.limits import checked_size
 from genz_core.speculative import steps_per_token
-from genz_core.workload import OUT_OF_MEMORY
+from genz_core.types import Array
+from genz_core.workload import WITH_TIMES
 from hardware_db.whole_file import write_whole
 
 Row = dict[str, str]
-LookUp = Callable[[Scenario], Resolved]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +51,21 @@ FIGURES: Mapping[str, Figure] = {
     "e2e": Figure("e2e_s", "bound_prefill_s"),
 }
 _LATENCIES = ("prefill_s", "decode_step_s", "ttft_s", "tpot_s", "e2e_s")
+#: Status of rows that have times.
+_TIMED = ("ok", *WITH_TIMES)
 COLUMNS = (
     "id",
     "status",
     "message",
     *_LATENCIES,
+    "wait_s",
     "output_tokens_per_s",
     "fits",
     "memory_bytes_per_device",
     "bound_prefill_s",
     "bound_decode_step_s",
-    *(end for name in _LATENCIES for end in intervals.ends(name)),
-    *intervals.THROUGHPUT_ENDS,
+    *(end for name in _LATENCIES for end in ends(name)),
+    *THROUGHPUT_ENDS,
     "not_validated",
 )
 
@@ -68,17 +74,17 @@ def price_file(
     source: Path,
     target: Path,
     progress: Callable[[int, int], None] = lambda done, of: None,
-    look_up: LookUp = resolve,
+    sources: Sources = dict,
 ) -> list[Row]:
     """Price every row of `source` and write `target`; returns what was written.
 
-    look_up: as of `price`.
+    sources: what models and systems mean; by default they open no file.
 
     Raises:
         InvalidValue: the file cannot be read as CSV, or has no `model` or `system` column.
     """
     rows = read(source)
-    priced = price(rows, progress, look_up)
+    priced = price(rows, progress, sources)
     write(target, priced)
     return priced
 
@@ -129,23 +135,23 @@ def write(target: Path, rows: Iterable[Row]) -> None:
 def price(
     rows: Sequence[Row],
     progress: Callable[[int, int], None] = lambda done, of: None,
-    look_up: LookUp = resolve,
+    sources: Sources = dict,
 ) -> list[Row]:
     """Price rows in their order; whatever is wrong with one stands in its status and message.
 
-    look_up: finds model, system and engine of a scenario: by name, unless told otherwise.
+    sources: as of `price_file`.
     """
     results: list[Row] = [{}] * len(rows)
     groups: dict[tuple[object, ...], list[tuple[int, Point]]] = {}
     for at, row in enumerate(rows):
         try:
-            point = parse(row, str(at))
-            groups.setdefault(group_of(point), []).append((at, point))
+            point = parse(row, str(at), sources)
+            groups.setdefault(point.group, []).append((at, point))
         except RidgelineError as error:
             results[at] = _failed(row.get("id") or str(at), error)
     done = 0
     for members in groups.values():
-        outcomes = _price_or_fail(members, look_up)
+        outcomes = _price_or_fail([point for _, point in members])
         for (at, _), outcome in zip(members, outcomes, strict=True):
             results[at] = outcome
         done += len(members)
@@ -156,52 +162,49 @@ def price(
 # ------------------------------------------------------------------------------- one group
 
 
-def group_of(point: Point) -> tuple[object, ...]:
-    """What rows must share to be priced in one array call."""
-    scenario = point.scenario
-    return (
-        *(getattr(scenario, name) for name in NAMES),
-        scenario.moe_tp is None,
-        point.load,
-        point.mtp_tokens,
-        point.options.memory_fraction,
-    )
+def resolved_of(point: Point) -> Resolved:
+    """Model, system and engine of a row, with its drafts and adapters.
+
+    Raises:
+        RidgelineError: a name or a format that nobody knows.
+    """
+    return deployed(point.asked, {name: np.array([n]) for name, n in point.numbers.items()})
 
 
-def _price_or_fail(members: Sequence[tuple[int, Point]], look_up: LookUp) -> list[Row]:
-    points = [point for _, point in members]
+def _price_or_fail(points: Sequence[Point]) -> list[Row]:
     try:
-        resolved = look_up(points[0].scenario)
-        return price_group(resolved, points)
+        return price_group(resolved_of(points[0]), points)
     except RidgelineError as error:
         if len(points) > 1 and not isinstance(error, LookupError):
-            return [_price_or_fail([member], look_up)[0] for member in members]
+            return [_price_or_fail([point])[0] for point in points]
         return [_failed(point.id, error) for point in points]
 
 
 def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
-    """Rows of one group, arrays side by side."""
-    resolved = _as_told(resolved, points[0])
-    figures = (_static if points[0].load == "batch" else _served)(resolved, points)
-    missing = np.broadcast_to(figures.not_validated, (len(points),))
+    """Rows of one group, arrays side by side.
+
+    resolved: of the group, as `resolved_of` gives it.
+    """
+    arrays = _columns(points)
+    resolved = replace(resolved, engine=told(resolved.engine, resolved.scenario))
+    figures = (_static if points[0].load == "batch" else _served)(resolved, arrays)
+    said = zip(figures.messages, points, strict=True)
+    timed = np.isin(figures.status, _TIMED)
+    texts = {
+        "fits": np.where(figures.fits, "true", "false"),
+        "not_validated": figures.not_validated,
+    }
+    cells = {
+        "id": [point.id for point in points],
+        "status": figures.status.tolist(),
+        "message": ["; ".join(filter(None, [words, *notes(point)])) for words, point in said],
+        **{name: _digits(values, timed) for name, values in figures.columns.items()},
+        **{name: np.where(timed, words, "").tolist() for name, words in texts.items()},
+    }
     return [
-        _row(
-            point.id,
-            str(figures.status[at]),
-            "; ".join(filter(None, [figures.message(at), *resolved.notes, *point.notes])),
-            {name: column[at] for name, column in figures.columns.items()},
-            {"fits": str(bool(figures.fits[at])).lower(), "not_validated": str(missing[at])},
-        )
-        for at, point in enumerate(points)
+        dict(zip(COLUMNS, row, strict=True))
+        for row in zip(*(cells[name] for name in COLUMNS), strict=True)
     ]
-
-
-def _as_told(resolved: Resolved, point: Point) -> Resolved:
-    """The scenario of a row with its engine's part of the memory and what it drafts."""
-    resolved = replace(resolved, engine=point.options.with_memory(resolved.engine))
-    if not point.mtp_tokens:
-        return resolved
-    return drafted(resolved, Drafting("mtp", draft_tokens=point.mtp_tokens))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,19 +212,15 @@ class _Figures:
     """What a group's rows say: output columns, intervals among them, and why one is not "ok"."""
 
     status: np.ndarray
-    message: Callable[[int], str]
+    messages: np.ndarray
     columns: Mapping[str, np.ndarray]
     fits: np.ndarray
     not_validated: str | np.ndarray
 
 
-def _static(resolved: Resolved, points: Sequence[Point]) -> _Figures:
-    """A static batch; real lengths are drawn from [ratio, 1], so their mean is priced."""
-    mean = np.array([(1.0 + point.length_ratio) / 2.0 for point in points])
-    column = _columns(points)
-    for name in ("isl", "osl"):
-        column[name] = np.maximum(np.round(column[name] * mean), 1.0)
-    result = estimate_resolved(resolved, **column)
+def _static(resolved: Resolved, arrays: Mapping[str, Array]) -> _Figures:
+    """Static batches."""
+    result = estimate_resolved(resolved, **arrays)
     load, split = _sound(result.workload, result.parallelism, result.valid)
     context = load.isl + np.where(np.asarray(load.osl) > 1, np.asarray(load.osl) / 2.0, 0.0)
     model, system = resolved.model, resolved.system
@@ -235,15 +234,16 @@ def _static(resolved: Resolved, points: Sequence[Point]) -> _Figures:
         "e2e_s": result.e2e_s,
     }
     bounds = {**intervals.bounds_of(result), "decode_step_s": step.bound_total_s * each}
-    known, rate = intervals.of_batch(result), result.output_tokens_per_s
-    columns = intervals.beside(latencies, known, bounds)
+    of, rate = evidence.of_batch(result), result.output_tokens_per_s
+    columns = intervals.beside(latencies, intervals.of_batch(result, of), bounds)
     return _Figures(
         status=result.status,
-        message=result.message,
+        messages=messages(resolved, result, resolved.notes, of),
         fits=result.memory.fits,
         not_validated=columns.pop("not_validated"),
         columns={
             **columns,
+            "wait_s": np.zeros_like(rate),
             "output_tokens_per_s": rate,
             **intervals.of_throughput(rate, columns),
             "memory_bytes_per_device": result.memory.total_bytes,
@@ -253,40 +253,20 @@ def _static(resolved: Resolved, points: Sequence[Point]) -> _Figures:
     )
 
 
-def _served(resolved: Resolved, points: Sequence[Point]) -> _Figures:
-    """Serving at a concurrency, as public benchmarks measure it, or at an arrival rate.
-
-    At a concurrency each user sends ten requests, the first of all users at once.  First tokens
-    wait as in the engine's published measurements.
-    """
-    column = _columns(points)
-    isl, osl, users = (column.pop(name) for name in ("isl", "osl", "batch"))
-    degrees: dict[str, Any] = dict(column)
-    rates = np.array([point.rate for point in points])
-    closed = points[0].load == "concurrency"
-    result = serve_resolved(
-        resolved,
-        isl=isl,
-        osl=osl,
-        parallelism=replace(resolved.scenario.parallelism, **degrees),
-        length_ratio=np.array([point.length_ratio for point in points]),
-        concurrency=users if closed else None,
-        rate_per_s=None if closed else rates,
-        waves=WAVES,
-        stream_interval=np.array([point.stream_interval for point in points]),
-        recv_interval=np.array([point.recv_interval for point in points]),
-        as_benchmarked=True,
-        max_num_seqs=np.array([point.options.max_num_seqs for point in points]),
-        max_num_batched_tokens=np.array([point.options.max_num_batched_tokens for point in points]),
-    )
+def _served(resolved: Resolved, arrays: Mapping[str, Array]) -> _Figures:
+    """Loads: the same figures as `ridgeline serve`."""
+    closed = resolved.scenario.kind == "concurrency"
+    result = served(resolved, arrays)
     table = served_columns(resolved, result, _LATENCIES, ("output_tokens_per_s",), closed=closed)
+    of = evidence.of_served(result, resolved.engine.name, resolved.model)
     return _Figures(
         status=table.pop("status"),
-        message=lambda at: result.messages.get(at, ""),
+        messages=messages(resolved, result, resolved.notes, of),
         fits=result.capacity >= 1.0,
         not_validated=table.pop("not_validated"),
         columns={
             **table,
+            "wait_s": result.ttft_s - result.prefill_s,
             "memory_bytes_per_device": result.memory_bytes,
             "bound_prefill_s": result.bound_prefill_s,
             "bound_decode_step_s": result.bound_decode_step_s,
@@ -294,14 +274,16 @@ def _served(resolved: Resolved, points: Sequence[Point]) -> _Figures:
     )
 
 
-def _columns(points: Sequence[Point]) -> dict[str, np.ndarray]:
-    column = {
-        name: np.array([getattr(point.scenario, name) for point in points], dtype=float)
-        for name in ("batch", "isl", "osl", "tp", "pp", "dp", "ep")
+def _columns(points: Sequence[Point]) -> dict[str, Array]:
+    """The numbers of rows side by side, [rows] each; those that no row states are left out."""
+    standard = points[0].asked.question
+    stated = dict.fromkeys(name for point in points for name in point.numbers)
+    return {
+        name: np.array(
+            [point.numbers.get(name, getattr(standard, name)) for point in points], dtype=float
+        )
+        for name in stated
     }
-    if points[0].scenario.moe_tp is not None:
-        column["moe_tp"] = np.array([float(p.scenario.moe_tp or 1) for p in points])
-    return column
 
 
 def _sound(load: Workload, split: Parallelism, valid: np.ndarray) -> tuple[Workload, Parallelism]:
@@ -314,20 +296,27 @@ def _sound(load: Workload, split: Parallelism, valid: np.ndarray) -> tuple[Workl
     return Workload(*sizes), replace(split, **fields, moe_tp=moe_tp)
 
 
-def _row(
-    identity: str,
-    status: str,
-    message: str,
-    values: Mapping[str, float],
-    words: Mapping[str, str],
-) -> Row:
-    row = dict.fromkeys(COLUMNS, "")
-    row |= {"id": identity, "status": status, "message": message}
-    if status in ("ok", OUT_OF_MEMORY):
-        row |= {name: f"{float(v):.9g}" for name, v in values.items() if not np.isnan(v)}
-        row |= words
-    return row
+def _digits(values: np.ndarray, timed: np.ndarray) -> list[str]:
+    """A column as cells of nine digits, empty where a row has no such figure."""
+    known = (timed & ~np.isnan(values)).tolist()
+    each = zip(values.tolist(), known, strict=True)
+    return [f"{value:.9g}" if stated else "" for value, stated in each]
 
 
 def _failed(identity: str, error: RidgelineError) -> Row:
-    return _row(identity, error.code, str(error), {}, {})
+    stated = {"id": identity, "status": error.code, "message": str(error)}
+    return dict.fromkeys(COLUMNS, "") | stated
+
+
+__all__ = [
+    "COLUMNS",
+    "FIGURES",
+    "Row",
+    "price",
+    "price_file",
+    "price_group",
+    "read",
+    "resolved_of",
+    "unknown_columns",
+    "write",
+]

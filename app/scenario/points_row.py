@@ -1,117 +1,106 @@
-"""One row of a points file: its text read, or the sentence that says what is wrong with it."""
+"""One row of a points file: its cells as a question, or the sentence that says what is wrong."""
 
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
 
-from app.scenario.scenario import Scenario
+from app.question import typed
+from app.question.asking import Asked, Sources, ask
+from app.question.parameters import ALIASES, PARAMETERS
+from app.question.question import Question
+from app.question.validity import meaningless
+from app.question.verbs import VERBS, parameters_of
 from genz_core.errors import InvalidParallelism, InvalidValue
-from genz_core.limits import checked_size
-from genz_core.serving.options import Options
 
-NAMES = (
-    "model", "system", "engine", "engine_version", "weights", "moe_weights", "kv", "activations",
-    "compute",
-)  # fmt: skip
-_DEGREES = ("tp", "pp", "dp")
-LOADS = ("batch", "concurrency", "rate")
-#: Columns of a points file.
-KNOWN = (
-    "id", *NAMES, *_DEGREES, "ep", "moe_tp", "isl", "osl", *LOADS, "length_ratio",
-    "stream_interval", "recv_interval", "mtp_tokens", "max_num_seqs", "max_num_batched_tokens",
-    "memory_fraction",
-)  # fmt: skip
+#: Kinds of load, one of which a row has.
+LOADS = VERBS["estimate"].loads
+#: Parameters that are one number a row; rows that differ in these alone are priced side by side.
+NUMBERS = tuple(name for name, one in parameters_of("estimate").items() if one.array)
+#: Those of which an empty cell is not a number.
+_OPTIONAL = tuple(name for name in NUMBERS if PARAMETERS[name].default is None)
+_MTP_TOKENS = replace(PARAMETERS["draft_tokens"], name="mtp_tokens")
+#: Columns of a points file.  mtp_tokens: drafted in a step by the model's own module, 0 for none.
+KNOWN = ("id", "mtp_tokens", *parameters_of("estimate"))
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One row, its text read.
+    """One row, read.
 
-    concurrency: open requests, or rate: arrivals per second; neither: a static batch.
-    stream_interval, recv_interval: see `genz_core.serving.Traffic`.
-    mtp_tokens: drafted in a step by the model's own module, 0 for none.
-    options: what the engine was told, see `genz_core.serving.options`.
+    asked: what it asks but for its numbers, shared by rows that are priced together.
+    numbers: those that its cells state, by parameter.
     """
 
     id: str
-    scenario: Scenario
-    concurrency: int = 0
-    rate: float = 0.0
-    length_ratio: float = 1.0
-    stream_interval: int = 1
-    recv_interval: int = 1
-    mtp_tokens: int = 0
-    options: Options = field(default_factory=Options)
-    notes: tuple[str, ...] = ()
+    asked: Asked
+    numbers: Mapping[str, float]
 
     @property
-    def load(self) -> Literal["batch", "concurrency", "rate"]:
+    def load(self) -> str:
         """Which of the columns the load stands in."""
-        return "concurrency" if self.concurrency else "rate" if self.rate else "batch"
+        return next(name for name in LOADS if name in self.numbers)
+
+    @property
+    def question(self) -> Question:
+        """The question of this row."""
+        numbers: dict[str, Any] = dict(self.numbers)
+        return replace(self.asked.question, **numbers)
+
+    @property
+    def group(self) -> tuple[object, ...]:
+        """What rows must share to be priced in one array call."""
+        return self.asked.question, tuple(name for name in _OPTIONAL if name in self.numbers)
 
 
-def parse(row: Mapping[str, str], default_id: str = "") -> Point:
+def parse(row: Mapping[str, str], default_id: str = "", sources: Sources = dict) -> Point:
     """Read one row.
 
     Raises:
-        InvalidValue: a size that is no whole number within its limits, or not one load.
+        InvalidValue: a cell that cannot be, no model or system, or not one load.
         InvalidParallelism: moe_tp * ep is not tp * dp.
     """
-    names = names_and_degrees(row)
-    batch, concurrency = whole(row, "batch", 0), whole(row, "concurrency", 0)
-    rate = number(row, "rate", 0.0, most=1e9)
-    given = [name for name in LOADS if row.get(name)]
+    cells = {ALIASES.get(name, name): text for name, text in row.items() if text}
+    for name in ("model", "system"):
+        if name not in cells:
+            raise InvalidValue(f"the {name} is empty; name one")
+    given = [name for name in LOADS if name in cells]
     if len(given) != 1:
         has = " and ".join(given) or "none"
         raise InvalidValue(f"give batch, concurrency or rate, one of them; this row has {has}")
-    scenario = Scenario(
-        **names,
-        batch=batch or concurrency or 1,
-        isl=whole(row, "isl", None),
-        osl=whole(row, "osl", None),
-    )
-    return Point(
-        row.get("id") or default_id,
-        scenario,
-        concurrency,
-        rate,
-        length_ratio(row),
-        whole(row, "stream_interval", 1),
-        whole(row, "recv_interval", 1),
-        whole(row, "mtp_tokens", 0),
-        Options(
-            max_num_seqs=whole(row, "max_num_seqs", 0),
-            max_num_batched_tokens=whole(row, "max_num_batched_tokens", 0),
-            memory_fraction=number(row, "memory_fraction", 0.0, most=1.0),
-        ),
-    )
+    numbers = {name: _number(name, cells[name]) for name in NUMBERS if name in cells}
+    numbers |= _experts(numbers)
+    shared = {name: cells[name] for name in parameters_of("estimate") if name in cells}
+    texts = {name: text for name, text in shared.items() if name not in numbers}
+    if drafted := typed.value(_MTP_TOKENS, cells.get("mtp_tokens", "0")):
+        texts |= {"speculation": "mtp", "draft_tokens": str(drafted)}
+    asked = _asked(given[0], tuple(texts.items()), sources)
+    return Point(row.get("id") or default_id, asked, numbers)
 
 
-def names_and_degrees(row: Mapping[str, str]) -> dict[str, Any]:
-    """The fields of a scenario that say what runs where, without its load.
+@lru_cache(maxsize=4096)
+def _asked(load: str, texts: tuple[tuple[str, str], ...], sources: Sources) -> Asked:
+    return ask("estimate", {**dict(texts), load: 1}, sources, strict=False)
 
-    Raises:
-        InvalidValue: no model or system, or a degree that is no whole number.
-        InvalidParallelism: moe_tp * ep is not tp * dp.
-    """
-    names: dict[str, Any] = {name: row.get(name, "") for name in NAMES}
-    if not names["model"] or not names["system"]:
-        empty = "model" if not names["model"] else "system"
-        raise InvalidValue(f"the {empty} is empty; name one")
-    degrees: dict[str, Any] = {name: whole(row, name, 1) for name in _DEGREES}
-    ep, moe_tp = _experts(row, degrees["tp"] * degrees["dp"])
-    return {**names, **degrees, "ep": ep, "moe_tp": moe_tp}
+
+@lru_cache(maxsize=65_536)
+def _number(name: str, text: str) -> float:
+    return typed.value(PARAMETERS[name], text)
+
+
+def notes(point: Point) -> tuple[str, ...]:
+    """What a row states that means nothing to its load, in words."""
+    return tuple(meaningless(point.question))
 
 
 def unknown_columns(header: Iterable[str], known: Sequence[str] = KNOWN) -> list[str]:
     """A sentence for every column that is not known and does not hold a measured figure."""
     sentences = []
     for name in header:
-        if name in known or not name or name.startswith("measured_"):
+        if name in known or name in ALIASES or not name or name.startswith("measured_"):
             continue
         near = difflib.get_close_matches(name, known, 3, 0.6)
         hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
@@ -119,51 +108,22 @@ def unknown_columns(header: Iterable[str], known: Sequence[str] = KNOWN) -> list
     return sentences
 
 
-def _experts(row: Mapping[str, str], ranks: int) -> tuple[int, int | None]:
-    """Expert degrees of a row: (ep, moe_tp); see architecture rules for empty cells."""
-    ep, moe_tp = whole(row, "ep", 0), whole(row, "moe_tp", 0)
-    if not moe_tp:
-        return ep or 1, None
-    if not ep:
+def _experts(numbers: Mapping[str, Any]) -> dict[str, float]:
+    """`ep` of a row that states `moe_tp` alone.
+
+    Raises:
+        InvalidParallelism: the degrees of the experts do not multiply to tp x dp.
+    """
+    if "moe_tp" not in numbers:
+        return {}
+    ranks, moe_tp = numbers.get("tp", 1) * numbers.get("dp", 1), numbers["moe_tp"]
+    if "ep" not in numbers:
         if ranks % moe_tp:
             raise InvalidParallelism(f"moe_tp={moe_tp} does not divide tp x dp = {ranks}")
-        return ranks // moe_tp, moe_tp
-    if ep * moe_tp != ranks:
+        return {"ep": ranks // moe_tp}
+    if numbers["ep"] * moe_tp != ranks:
         raise InvalidParallelism(
-            f"moe_tp x ep = {moe_tp} x {ep} must equal tp x dp = {ranks}; leave moe_tp empty"
+            f"moe_tp x ep = {moe_tp} x {numbers['ep']} must equal tp x dp = {ranks}; leave moe_tp "
+            "empty"
         )
-    return ep, moe_tp
-
-
-def whole(row: Mapping[str, str], name: str, default: int | None) -> int:
-    """A whole number of at least one; `default` where the cell is empty, None to refuse that."""
-    text = row.get(name, "")
-    if text or default is None:
-        return checked_size(name, text or "empty")
-    return default
-
-
-def number(row: Mapping[str, str], name: str, default: float, *, most: float) -> float:
-    """A number above 0, at most `most`; `default` where the cell is empty."""
-    text = row.get(name, "")
-    if not text:
-        return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value <= most:
-        raise InvalidValue(f"{name} = {text!r} is not a number above 0 and at most {most:g}")
-    return value
-
-
-def length_ratio(row: Mapping[str, str]) -> float:
-    """Shortest over nominal length, 1 where the cell is empty."""
-    text = row.get("length_ratio", "")
-    try:
-        value = float(text or 1.0)
-    except ValueError:
-        value = float("nan")
-    if not 0.0 < value <= 1.0:
-        raise InvalidValue(f"length_ratio = {text!r} is not between 0 and 1")
-    return value
+    return {}

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from app.scenario.levers import PHASES
 from genz_core.model_kinds import generates
 from genz_core.types import Model
@@ -22,24 +24,33 @@ def phases_of(model: Model) -> tuple[str, ...]:
     return PHASES if generates(model) else PHASES[:1]
 
 
-def of_kind(model: Model, row: Mapping[str, Any], sequences_per_s: Any = None) -> dict[str, Any]:
-    """A row of figures, or a table of columns, as a model of that kind has them.
+def of_kind(
+    model: Model, columns: Mapping[str, Any], sequences_per_s: Any = None
+) -> dict[str, Any]:
+    """Columns of figures as a model of that kind has them.
 
-    sequences_per_s: in place of the row's output tokens a second, which are as many where each
-    request puts one out.
+    sequences_per_s: in place of the output tokens a second, which are as many where each request
+    puts one out.
     """
     if generates(model):
-        return dict(row)
-    kept = {key: value for key, value in row.items() if not any(g in key for g in _GENERATED)}
+        return dict(columns)
+    kept = {key: value for key, value in columns.items() if not any(g in key for g in _GENERATED)}
     named = {_name(key): value for key, value in kept.items()}
     if "not_validated" in named:
-        missing = [name for name in str(named["not_validated"]).split() if "tpot" not in name]
-        named["not_validated"] = " ".join(_name(name) for name in missing if "e2e" not in name)
+        said = np.asarray(named["not_validated"])
+        each = {names: _read(names) for names in np.unique(said).tolist()}
+        named["not_validated"] = np.array([each[names] for names in said.ravel().tolist()])
+        if not said.ndim:
+            named["not_validated"] = each[said.item()]
     if sequences_per_s is not None:
-        devices = named.get("devices", 1) or 1
         named["sequences_per_s"] = sequences_per_s
-        named["sequences_per_s_per_device"] = sequences_per_s / devices
+        named["sequences_per_s_per_device"] = sequences_per_s / named.get("devices", 1)
     return named
+
+
+def _read(missing: str) -> str:
+    """Names of figures that are not validated, those of a model that generates nothing."""
+    return " ".join(_name(one) for one in missing.split() if "tpot" not in one and "e2e" not in one)
 
 
 def _name(key: str) -> str:

@@ -10,20 +10,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from app.scenario import intervals, load_options, served_rows, summary, sweep_rows
-from app.scenario.drafting import DRAFTING, Drafting, drafted
-from app.scenario.load_options import LoadOptions
-from app.scenario.scenario import Resolved, Scenario, estimate_resolved, resolve_objects
+from app.answers.columns import ends
+from app.answers.table import Table, TableFormat, render
+from app.question.asking import Asked
+from app.scenario import served_rows, sharing, summary
+from app.scenario.gate import refuse_meaningless_for
+from app.scenario.scenario import Resolved, estimate_resolved
 from app.wording import quantities
-from app.wording.tables import TableFormat, render
-from genz_core import search
-from genz_core.errors import InvalidValue
-from genz_core.limits import checked_size
+from genz_core.errors import InvalidParallelism, InvalidValue
 from genz_core.serving import ServingEstimate
+from genz_core.types import Array
 from genz_core.validity import OnError, raise_for_status
 from genz_core.workload import OUT_OF_MEMORY
 
@@ -33,9 +35,8 @@ if TYPE_CHECKING:
     import genz_core
     from genz_core.step import StepEstimate
 
-FORMATS = ("weights", "moe_weights", "kv", "activations", "compute")
-_DEGREES = ("tp", "pp", "dp", "cp")
 _SIZES = ("batch", "isl", "osl")
+_MOST_SHOWN = 8  # rows of a repr
 
 
 class ResultTable:
@@ -58,11 +59,48 @@ class ResultTable:
         return str(self.to_dataframe().to_html(index=False, max_rows=40, border=0))
 
 
+class ColumnTable(ResultTable):
+    """Arrays [rows] by name, computed once; a row is a slice of them."""
+
+    @property
+    def table(self) -> Table:
+        """The figures as columns, SI units."""
+        raise NotImplementedError
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return self.table.rows()
+
+    def __len__(self) -> int:
+        return self.table.length
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """The columns as a data frame, SI units."""
+        return self.table.to_dataframe()
+
+
+class FiguresByName(ColumnTable):
+    """Columns that are attributes: a number of one configuration, else an array [rows]."""
+
+    scalar: bool
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "table":
+            raise AttributeError(name)
+        if name not in self.table:
+            raise AttributeError(f"no figure {name!r}; there are {', '.join(self.table)}")
+        values = self.table[name]
+        return values.tolist()[0] if self.scalar else values
+
+    def __dir__(self) -> list[str]:
+        return [*object.__dir__(self), *self.table]
+
+
 # ------------------------------------------------------------------------------- static batches
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Estimate(ResultTable):
+@dataclass(frozen=True, repr=False)
+class Estimate(FiguresByName):
     """A static batch, priced.
 
     Figures by name, floats, or arrays [configurations] where an argument was one, SI units:
@@ -78,32 +116,18 @@ class Estimate(ResultTable):
     scalar: bool
     varied: Mapping[str, Any]
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        columns = self._columns()
-        if name not in columns:
-            known = ", ".join(columns)
-            raise AttributeError(f"an estimate has no figure {name!r}; it has {known}")
-        values = columns[name]
-        return values[0] if self.scalar else np.array(values)
-
-    def __dir__(self) -> list[str]:
-        return [*object.__dir__(self), *self._columns()]
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        estimate = self.engine_estimate
-        return [
-            {**summary.facts(self.resolved, estimate, at), **self._sizes(at)}
-            for at in range(len(estimate.status))
-        ]
+    @cached_property
+    def table(self) -> Table:
+        """The figures as columns; sizes and degrees that arrays put in place of the scenario's."""
+        figures = summary.facts(self.resolved, self.engine_estimate)
+        varied = {name: _whole_numbers(values) for name, values in self.varied.items()}
+        return Table({**figures.columns, **varied}, figures.length)
 
     def to_dict(self) -> dict[str, Any]:
         """The figures of one configuration, as `ridgeline estimate --json` prints them."""
         if not self.scalar:
             raise InvalidValue(f"{len(self)} configurations are a table: use to_dataframe()")
-        return self.rows[0]
+        return self.table.row()
 
     def operators(self, phase: str = "decode", config: int = 0) -> pd.DataFrame:
         """The operators of a "prefill" or "decode" step: counts, bound, prediction, interval."""
@@ -129,18 +153,10 @@ class Estimate(ResultTable):
             raise InvalidValue(f"{phase!r} is no phase; choose prefill or decode")
         return summary.step_of(self.engine_estimate, phase)
 
-    def _sizes(self, at: int) -> dict[str, Any]:
-        """The sizes and degrees of a configuration that arrays put in place of the scenario's."""
-        return {name: int(values[at]) for name, values in self.varied.items()}
-
-    def _columns(self) -> dict[str, list[Any]]:
-        rows = self.rows
-        return {name: [row[name] for row in rows] for name in rows[0]}
-
     def __repr__(self) -> str:
         if not self.scalar:
             names = ("status", *self.varied, "ttft_s", "tpot_s", "latency_s", "sequences_per_s")
-            return preview(self.rows, names)
+            return preview(self.table, names)
         row = self.to_dict()
         lines = {
             "model": f"{row['model']}, {_formats(self.resolved)}",
@@ -152,6 +168,11 @@ class Estimate(ResultTable):
             "status": row["status"],
         }
         return "\n".join(f"{name:<11}{words}" for name, words in lines.items())
+
+
+def _whole_numbers(values: Array) -> NDArray[Any]:
+    """Numbers as integers where all of them are whole."""
+    return values.astype(int) if np.all(values == np.round(values)) else values
 
 
 def _figures(row: Mapping[str, Any]) -> dict[str, str]:
@@ -178,7 +199,7 @@ def _latency(row: Mapping[str, Any], name: str) -> str:
     words = quantities.seconds(row[name])
     if f"bound_{name}" in row:
         words += f", bound {quantities.seconds(row[f'bound_{name}'])}"
-    low, high = intervals.ends(name)
+    low, high = ends(name)
     return f"{words}, 80 %: {quantities.span(row[low], row[high])}"
 
 
@@ -191,63 +212,37 @@ def _cost(row: Mapping[str, Any]) -> str:
     return f"{quantities.dollars(cost)} per 1M tokens{trust}"
 
 
-def preview(rows: Sequence[Mapping[str, Any]], names: Sequence[str], most: int = 8) -> str:
-    """The first rows, as an aligned table, and how many there are."""
-    shown = [{name: row[name] for name in names if name in row} for row in rows[:most]]
-    table = render(shown, TableFormat.text)
-    return table if len(rows) <= most else f"{table}\n... {len(rows)} rows"
+def preview(table: Table, names: Sequence[str]) -> str:
+    """The first rows, as an aligned text, and how many there are."""
+    return first_rows(table.only(names).part(slice(_MOST_SHOWN)).rows(), table.length)
 
 
-def estimate(
-    model: Any, *, system: Any, engine: Any, offload: str, on_error: OnError, **numbers: Any
-) -> Estimate:
-    """See `ridgeline.estimate`."""
-    formats = {name: numbers.pop(name) for name in FORMATS}
-    arrays, scalars = _arrays(with_experts(numbers))
-    scenario = Scenario(offload=offload, **scalars)
-    resolved = resolve_objects(scenario, model, system, engine, formats)
-    priced = estimate_resolved(resolved, **arrays)
-    if on_error == "raise":
-        priced.raise_for_status()
-    return Estimate(resolved, priced, not arrays, arrays)
+def first_rows(rows: Sequence[Mapping[str, Any]], length: int) -> str:
+    """Rows as an aligned text, and how many there are where that is more."""
+    shown = render(rows[:_MOST_SHOWN], TableFormat.text)
+    return shown if length <= _MOST_SHOWN else f"{shown}\n... {length} rows"
 
 
-def with_experts(numbers: dict[str, Any]) -> dict[str, Any]:
-    """`ep` from `moe_tp` where that alone is given: moe_tp * ep = tp * dp."""
-    if numbers["ep"] is None and numbers["moe_tp"] is None:
-        numbers["ep"] = 1
-    elif numbers["ep"] is None:
-        for size in np.ravel(np.asarray(numbers["moe_tp"], dtype=object)):
-            checked_size("moe_tp", size)
-        ranks = np.asarray(numbers["tp"]) * np.asarray(numbers["dp"])
-        ep = ranks / np.asarray(numbers["moe_tp"], dtype=float)
-        numbers["ep"] = ep if np.ndim(ep) else _whole(ep)
-    return numbers
+def estimate(asked: Asked, on_error: OnError = "raise") -> Estimate | Served:
+    """Price a question: a static batch, or its load in closed form.
 
-
-def _whole(value: Any) -> Any:
-    return int(value) if float(value).is_integer() else float(value)
-
-
-def _arrays(numbers: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arguments that are arrays, of one length, and those that are numbers."""
-    given = {name: value for name, value in numbers.items() if np.ndim(value)}
-    scalars = {name: value for name, value in numbers.items() if name not in given}
-    arrays = {name: np.asarray(value, dtype=float) for name, value in given.items()}
-    lengths = {name: len(value) for name, value in arrays.items() if value.ndim == 1}
-    if len(lengths) < len(arrays) or len(set(lengths.values())) > 1:
-        raise InvalidValue(
-            f"arrays are configurations side by side, all of one length; these are "
-            f"{', '.join(f'{name} {np.shape(value)}' for name, value in arrays.items())}"
-        )
-    return arrays, scalars
+    Raises:
+        RidgelineError: a name, size or degree that cannot be, or (`on_error="raise"`) a
+            configuration that does not fit.
+    """
+    if asked.question.kind != "batch":
+        return serve(asked, on_error)
+    resolved = served_rows.deployed(asked)
+    priced = estimate_resolved(resolved, **asked.arrays)
+    _refuse(asked, resolved, priced, on_error)
+    return Estimate(resolved, priced, not asked.arrays, asked.arrays)
 
 
 # ------------------------------------------------------------------------------- under load
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Served(ResultTable):
+@dataclass(frozen=True, repr=False)
+class Served(FiguresByName):
     """A deployment under load.
 
     Figures by name, floats, or arrays [loads] where an argument was one, SI units: ttft_s,
@@ -262,143 +257,63 @@ class Served(ResultTable):
     scalar: bool
     beyond: tuple[str, ...] = ()
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        rows = self.rows
-        if name not in rows[0]:
-            raise AttributeError(f"no figure {name!r} under load; there are {', '.join(rows[0])}")
-        return rows[0][name] if self.scalar else np.array([row[name] for row in rows])
-
-    def __dir__(self) -> list[str]:
-        return [*object.__dir__(self), *self.rows[0]]
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        return served_rows.rows(
-            self.resolved, self.engine_estimate, self.load, self.values, self.beyond
-        )
+    @cached_property
+    def table(self) -> Table:
+        """The load, the figures and a message as columns."""
+        asked = (self.resolved, self.engine_estimate, self.load, self.values)
+        return served_rows.table(*asked, self.beyond)
 
     def __repr__(self) -> str:
         names = (self.load, "status", "ttft_s", "tpot_s", "output_tokens_per_s", "latency_s",
                  "sequences_per_s", "running")  # fmt: skip
-        return preview(self.rows, names)
+        return preview(self.table, names)
 
 
-def serve(
-    model: Any,
-    *,
-    system: Any,
-    engine: Any,
-    concurrency: Any,
-    rate: Any,
-    length_ratio: float,
-    burst_start: bool,
-    stream_interval: Any,
-    recv_interval: Any,
+def serve(asked: Asked, on_error: OnError = "raise") -> Served:
+    """Price a deployment under the load of a question, in closed form.
+
+    Raises:
+        RidgelineError: as `estimate`.
+    """
+    question = asked.question
+    resolved = served_rows.deployed(asked, asked.arrays)
+    result = served_rows.served(resolved, asked.arrays)
+    _refuse(asked, resolved, result, on_error)
+    load = asked.arrays.get(question.kind, getattr(question, question.kind))
+    loads = np.broadcast_to(np.asarray(load, dtype=float), (asked.size,))
+    beyond = sharing.unmeasured(question)
+    return Served(resolved, result, question.kind, loads, not asked.arrays, beyond)
+
+
+def _refuse(
+    asked: Asked,
+    resolved: Resolved,
+    result: genz_core.Estimate | ServingEstimate,
     on_error: OnError,
-    **numbers: Any,
-) -> Served:
-    """See `ridgeline.serve`."""
-    drafting = Drafting(**{name: numbers.pop(name) for name in DRAFTING})
-    options = LoadOptions.of({name: numbers.pop(name) for name in load_options.KEYWORDS})
-    if (concurrency is None) == (rate is None):
-        raise InvalidValue("give a concurrency or a rate, one of them")
-    name, load = ("concurrency", concurrency) if rate is None else ("rate", rate)
-    formats = {key: numbers.pop(key) for key in FORMATS}
-    sent = {"stream_interval": stream_interval, "recv_interval": recv_interval}
-    arrays, scalars = _arrays({**with_experts(numbers), **sent, name: load})
-    scenario = Scenario(**{k: v for k, v in scalars.items() if k not in (name, *sent)})
-    resolved = resolve_objects(scenario, model, system, engine, formats)
-    split = {key: value for key, value in arrays.items() if key not in (*_SIZES, *sent, name)}
-    if options.shape and {"isl", "osl"} & set(arrays):
-        raise InvalidValue("what requests share is of one length: give one isl and one osl")
-    resolved = drafted(resolved if split else served_rows.as_calibrated(resolved), drafting)
-    resolved = options.deployed(resolved)
-    lengths: dict[str, Any] = {"isl": arrays.get("isl"), "osl": arrays.get("osl")}
-    size = len(next(iter(arrays.values()))) if arrays else 1
-    loads = np.broadcast_to(np.asarray(load, dtype=float), (size,))
-    result = served_rows.serve_resolved(
-        resolved,
-        concurrency=loads if name == "concurrency" else None,
-        rate_per_s=loads if name == "rate" else None,
-        parallelism=_split(resolved.scenario, split),
-        length_ratio=length_ratio,
-        waves=served_rows.WAVES if burst_start else 0.0,
-        stream_interval=stream_interval,
-        recv_interval=recv_interval,
-        **lengths | options.traffic(scenario.isl, scenario.osl, length_ratio),
-    )
-    if on_error == "raise":
-        raise_for_status(result.status, lambda at: result.messages.get(at, ""))
-    return Served(resolved, result, name, loads, not arrays, options.beyond)
+) -> None:
+    """Raise the error of what cannot run or means nothing to the model.
 
+    With `on_error="status"` rows say it; a single question is refused, but for memory that is too
+    small and a load that is too high.
 
-def _split(scenario: Scenario, arrays: Mapping[str, Any]) -> Any:
-    from dataclasses import replace
-
-    return replace(scenario.parallelism, **arrays)
-
-
-# ------------------------------------------------------------------------------- sweeps
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Sweep(ResultTable):
-    """Every combination of some axes: the axes, then status, latencies with their intervals,
-    throughput and memory; `rows` as `ridgeline sweep --json` prints them."""
-
-    resolved: Resolved
-    engine_estimate: genz_core.Estimate
-    axes: Mapping[str, Sequence[float]]
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        return sweep_rows.rows(self.engine_estimate, self.axes)
-
-    def frontier(self) -> pd.DataFrame:
-        """The rows that no other beats in TPOT and tokens per second and device."""
-        import pandas as pd
-
-        return pd.DataFrame(sweep_rows.frontier(self.rows))
-
-    def __repr__(self) -> str:
-        names = (*self.axes, "status", "ttft_s", "tpot_s", "output_tokens_per_s_per_device",
-                 "latency_s", "sequences_per_s_per_device")  # fmt: skip
-        return preview(self.rows, names)
-
-
-def sweep(
-    model: Any,
-    *,
-    system: Any,
-    engine: Any,
-    on_error: OnError,
-    axes: Mapping[str, Any],
-    **formats: str,
-) -> Sweep:
-    """See `ridgeline.sweep`."""
-    standard = Scenario()
-    given: dict[str, Any] = {name: np.atleast_1d(values) for name, values in axes.items()}
-    for name in _SIZES:
-        given.setdefault(name, [float(getattr(standard, name))])
-    resolved = resolve_objects(standard, model, system, engine, formats)
-    result = search.sweep(
-        resolved.model, resolved.system, given, resolved.engine, on_error=on_error
-    )
-    return Sweep(resolved, result, given)
+    Raises:
+        InvalidValue: a parameter that means nothing.  RidgelineError: as its reason code.
+    """
+    if on_error == "status" and asked.arrays:
+        return
+    refuse_meaningless_for(resolved, result.parallelism)
+    ignored = () if on_error == "raise" else (OUT_OF_MEMORY, InvalidParallelism.code)
+    raise_for_status(result.status, lambda at: result.messages.get(at, ""), ignored)
 
 
 __all__ = [
-    "FORMATS",
     "OUT_OF_MEMORY",
+    "ColumnTable",
     "Estimate",
     "ResultTable",
     "Served",
-    "Sweep",
     "estimate",
+    "first_rows",
     "preview",
     "serve",
-    "sweep",
-    "with_experts",
 ]

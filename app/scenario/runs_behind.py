@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from app.scenario.scenario import Resolved
+from app.scenario.served_rows import traffic
 from genz_core.deployment import run_facts
 from genz_core.measured_runs import SIZES, MeasuredRuns
-from genz_core.serving import Traffic, run_sizes
-from genz_core.types import Parallelism
+from genz_core.serving import run_sizes
+from genz_core.types import Array
 from hardware_db.tables import table
 
 MOST = 8
@@ -20,14 +21,14 @@ FIGURES = ("tpot_s", "ttft_s")
 
 
 def runs_behind(
-    resolved: Resolved, traffic: Traffic, parallelism: Parallelism | None = None, most: int = MOST
+    resolved: Resolved, arrays: Mapping[str, Array] | None = None, most: int = MOST
 ) -> list[dict[str, Any]]:
     """The runs that weigh most in the TPOT of one load, heaviest first; none where nobody measured.
 
     A row: the run's id, what ran, its load, `measured_*` [s], `of_physics_*` (measured over what
     physics alone predicted for it) and `weight_*` (the power of that ratio in the prediction).
 
-    traffic: one load.  parallelism: in place of the scenario's.
+    arrays: numbers of one load in place of the question's, [1] each.
 
     Raises:
         InvalidValue: see `genz_core.serve`.
@@ -36,7 +37,8 @@ def runs_behind(
     if runs is None:
         return []
     model, system, engine = resolved.model, resolved.system, resolved.engine
-    sizes = run_sizes(model, system, traffic, parallelism or resolved.scenario.parallelism, engine)
+    load, split = traffic(resolved, arrays), resolved.scenario.parallelism
+    sizes = run_sizes(model, system, load, split, engine)
     facts = run_facts(engine, model, system)
     weights = {name: runs.correction(name, facts, sizes[:1]).weights[0] for name in FIGURES}
     order = np.argsort(-np.abs(weights["tpot_s"]), kind="stable")[:most]

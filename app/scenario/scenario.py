@@ -1,134 +1,58 @@
-"""A scenario: what the sidebar, the command line and a row of the points file all ask.
+"""A question's deployment: its names looked up, its limits and factors applied, and its price.
 
 Names in, an `Estimate` out.  This is where a model meets a system; nothing here draws or prints.
 A name is looked up among those that ship and the user's own and reaches no other file: whoever may
-name files comes through `app.scenario.local_files`.
+name files gives `app.scenario.local_files.sources` to `app.question.asking.ask`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 import genz_core
 import hardware_db
 import model_registry
-from app.scenario.inputs import input_notes, inputs_of, reading
-from genz_core import EngineProfile, Estimate, Parallelism, System, Workload
-from genz_core.degrees import placed
+from app.question.groups import FORMATS, WHAT_IF
+from app.question.parameters import in_group
+from app.question.question import SPLIT, STANDARD, Question
+from app.scenario.gate import with_contexts
+from app.scenario.inputs import input_notes, reading
+from genz_core import EngineProfile, Estimate, System, Workload
 from genz_core.deployment import deploy
 from genz_core.errors import InvalidValue
-from genz_core.limits import checked_size
 from genz_core.model_kinds import prompt_tokens
-from genz_core.overlap import OVERLAPS
+from genz_core.serving.options import Options
 from genz_core.types import Model
-from genz_core.workload import OUT_OF_MEMORY
+from genz_core.workload import WITH_TIMES
 from hardware_db import data_folder
 from model_registry.finding.hub import HubModel
 from model_registry.finding.sources import ModelSource
 
 SystemSource = str | Path | Mapping[str, Any]
-
-
-_SIZES = ("batch", "isl", "osl", "tp", "pp", "dp", "ep", "cp", "moe_tp")
-#: What does not fit the device goes to the host, or weights and cache to its second memory.
-OFFLOADS = ("weights", "kv", "experts", "levels")
-
-
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """One configuration by name.  Empty strings and None mean "as the checkpoint or engine says".
-
-    model: registry name or Hugging Face id.  system: slug or alias.
-    engine_version: a release, a build or a month, see `hardware_db.engine_versions`.
-    weights, moe_weights, kv, activations, compute: precisions.  moe_tp None: tp * dp / ep.
-    expert_imbalance: routed rows of the busiest ep rank over the mean of all ranks.
-    redundant_experts: copies of busy experts.  overlap: "shared_experts" or "two_batch", what runs
-    beside the exchange of tokens.  placement: degrees as devices are numbered, inner first
-    ("pp tp").
-    images, image_size: of each request, and their width x height in pixels.  audio_seconds: of
-    sound.  diffusion_steps, block_length: passes for an answer, and tokens refined together; 0 for
-    the usual.
-
-    Raises:
-        InvalidValue: a size or a degree beyond `genz_core.limits`.
-    """
-
-    model: str = "meta-llama/Llama-3.1-8B"
-    system: str = "h100-sxm5-80gb"
-    engine: str = "generic"
-    engine_version: str = ""
-    weights: str = ""
-    moe_weights: str = ""
-    kv: str = ""
-    activations: str = ""
-    compute: str = ""
-    tp: int = 1
-    pp: int = 1
-    dp: int = 1
-    ep: int = 1
-    cp: int = 1
-    moe_tp: int | None = None
-    expert_imbalance: float = 1.0
-    redundant_experts: int = 0
-    overlap: str = "none"
-    placement: str = ""
-    offload: str = ""
-    batch: int = 1
-    isl: int = 1024
-    osl: int = 128
-    images: int = 0
-    image_size: str = ""
-    audio_seconds: float = 0.0
-    diffusion_steps: int = 0
-    block_length: int = 0
-
-    def __post_init__(self) -> None:
-        for name in _SIZES:
-            value = getattr(self, name)
-            if value is not None:
-                checked_size(name, value)
-        if self.overlap not in OVERLAPS:
-            raise InvalidValue(f"overlap = {self.overlap!r}: choose one of {', '.join(OVERLAPS)}")
-        inputs_of(self)
-
-    @property
-    def workload(self) -> Workload:
-        return Workload(self.batch, self.isl, self.osl)
-
-    @property
-    def parallelism(self) -> Parallelism:
-        names = ("tp", "pp", "dp", "ep", "cp", "moe_tp", "expert_imbalance", "redundant_experts")
-        return Parallelism(
-            **{name: getattr(self, name) for name in names},
-            overlap=cast(Any, self.overlap),
-            order=placed(self.placement.split()),
-        )
-
-    @property
-    def precisions(self) -> dict[str, str]:
-        names = ("weights", "moe_weights", "kv", "activations", "compute")
-        return {name: getattr(self, name) for name in names if getattr(self, name)}
-
-    def changed(self) -> dict[str, Any]:
-        """The fields that differ from the default scenario."""
-        standard = Scenario()
-        pairs = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: value for name, value in pairs.items() if value != getattr(standard, name)}
+#: Factors on a system's resources.
+FACTORS = in_group(WHAT_IF)
+_PLACING = (
+    "model", "system", "engine", "engine_version", *in_group(FORMATS), *FACTORS, "price",
+    "memory_fraction", "max_num_batched_tokens",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A scenario with its names looked up, as deployed.
+    """A question with its names looked up, as deployed.
 
     model: in the formats that the engine keeps.  engine: as measured with this model and system.
     profile: of the engine on any system.  notes: what was assumed on the way, in words.
     """
 
-    scenario: Scenario
+    scenario: Question
     model: Model
     system: System
     engine: EngineProfile
@@ -136,52 +60,59 @@ class Resolved:
     notes: tuple[str, ...]
 
 
-def resolve(scenario: Scenario) -> Resolved:
+def resolve(question: Question, objects: Mapping[str, Any] | None = None) -> Resolved:
     """Look up model, system and engine.
+
+    objects: those of model, system and engine that are given as objects or files, by parameter.
 
     Raises:
         RidgelineError: an unknown name or precision; the message names the near ones.
     """
-    names = (scenario.model, scenario.system, scenario.engine)
-    return resolve_objects(scenario, *names, scenario.precisions)
+    objects = objects or {}
+    model, system, engine = (
+        objects.get(name, getattr(question, name)) for name in ("model", "system", "engine")
+    )
+    return resolve_objects(question, model, system, engine, question.precisions)
 
 
 def resolve_objects(
-    scenario: Scenario,
+    scenario: Question,
     model: ModelSource | Model,
     system: SystemSource | System,
     engine: str | EngineProfile,
     formats: Mapping[str, str],
 ) -> Resolved:
-    """A scenario with the model, system and engine that are meant: names, files or objects.
+    """A question with the model, system and engine that are meant: names, files or objects.
 
-    formats: number formats that replace the model's, by the names of `Scenario.precisions`.
+    formats: number formats that replace the model's, by the names of `Question.precisions`.
 
     Raises:
         RidgelineError: an unknown name or precision, a file that cannot be read.
     """
     formats = {name: fmt for name, fmt in formats.items() if fmt}
     if isinstance(model, str) and isinstance(system, str) and isinstance(engine, str):
-        named = model, system, engine, scenario.engine_version
-        kept = _kept(*named, tuple(formats.items()), data_folder.stamp())
-        return asking(kept, scenario)
+        given: dict[str, Any] = {**formats, "model": model, "system": system, "engine": engine}
+        return asking(_kept(placing(scenario, **given), data_folder.stamp()), scenario)
     loaded = find_model(model, formats)
     return combined(scenario, loaded, find_system(system), engine=engine)
 
 
+def placing(question: Question, **given: Any) -> Question:
+    """The question without its sizes, degrees and inputs: what names, limits and factors say.
+
+    given: parameters in place of the question's.
+    """
+    kept = {name: getattr(question, name) for name in _PLACING} | given
+    if question.kind != "batch":
+        kept["max_num_batched_tokens"] = 0  # a limit of the load
+    return replace(STANDARD, **kept)
+
+
 @lru_cache(maxsize=64)
-def _kept(
-    model: str,
-    system: str,
-    engine: str,
-    version: str,
-    formats: tuple[tuple[str, str], ...],
-    _stamp: frozenset[tuple[Path, int]],
-) -> Resolved:
-    """Names looked up; kept until a file of the user's own changes."""
-    loaded = model_registry.load(model, **dict(formats))
-    standard = Scenario(engine_version=version)
-    return combined(standard, loaded, hardware_db.load(system), engine=engine)
+def _kept(question: Question, _stamp: frozenset[tuple[Path, int]]) -> Resolved:
+    """A question's names looked up; kept until a file of the user's own changes."""
+    loaded = model_registry.load(question.model, **cast(dict[str, Any], question.precisions))
+    return combined(question, loaded, hardware_db.load(question.system))
 
 
 def find_model(model: ModelSource | Model, formats: Mapping[str, str] | None = None) -> Model:
@@ -206,7 +137,7 @@ def find_system(system: SystemSource | System) -> System:
 
 
 def combined(
-    scenario: Scenario,
+    scenario: Question,
     model: Model,
     system: System,
     *,
@@ -220,18 +151,22 @@ def combined(
     """
     name = scenario.engine if engine is None else engine
     version = scenario.engine_version
+    if isinstance(name, str) and not name.strip():
+        name = hardware_db.default_engine(system)
     profile = name if isinstance(name, EngineProfile) else hardware_db.load_engine(name, version)
     if not measured:
         profile = replace(profile, measurements=None)
+    system = _as_asked(system, scenario)
     deployed = deploy(model, system, profile)
-    unknown = engine_notes(name, profile) if isinstance(name, str) else ()
-    notes = (*model.notes, *deployed.notes, *unknown)
-    whole = Resolved(scenario, deployed.model, system, deployed.engine, profile, notes)
+    said = engine_notes(profile) if isinstance(name, str) else ()
+    notes = (*model.notes, *system.notes, *deployed.notes, *said)
+    engine = told(deployed.engine, scenario)
+    whole = Resolved(scenario, deployed.model, system, engine, profile, notes)
     return asking(whole, scenario)
 
 
-def asking(resolved: Resolved, scenario: Scenario) -> Resolved:
-    """What was looked up under another scenario of the same names: its sizes, degrees and inputs.
+def asking(resolved: Resolved, scenario: Question) -> Resolved:
+    """What was looked up, under another question of the same `placing`: its sizes and inputs.
 
     Raises:
         InvalidValue: inputs that the model cannot read.
@@ -240,8 +175,61 @@ def asking(resolved: Resolved, scenario: Scenario) -> Resolved:
     before = input_notes(resolved.model, resolved.scenario)
     notes = tuple(note for note in resolved.notes if note not in before)
     return replace(
-        resolved, scenario=scenario, model=model, notes=(*notes, *input_notes(model, scenario))
+        resolved,
+        scenario=scenario,
+        model=model,
+        notes=(*notes, *input_notes(model, scenario)),
     )
+
+
+def _as_asked(system: System, question: Question) -> System:
+    """A system with the question's factors on its resources and its rent."""
+    factors = {name: getattr(question, name) for name in FACTORS}
+    if any(factor != 1.0 for factor in factors.values()):
+        system = hardware_db.what_if(system, **factors)
+    rent = rent_of(question.price, system)
+    return system if rent is None else replace(system, price_usd_per_hour=rent)
+
+
+def told(engine: EngineProfile, question: Question) -> EngineProfile:
+    """An engine with its share of the memory, and the tokens of a step of a static batch.
+
+    Under load the limits of a step are part of the load, see `served_rows.serve_resolved`.
+    """
+    engine = Options(memory_fraction=question.memory_fraction).with_memory(engine)
+    if question.kind == "batch" and question.max_num_batched_tokens:
+        return replace(engine, chunk_tokens=question.max_num_batched_tokens)
+    return engine
+
+
+def rent_of(price: Any, system: System) -> float | None:
+    """Rent of a device of a system [USD per hour] that a question states, None for none.
+
+    price: a number, or "3.5", or by system "h200=3.5,mi300x=2", or pairs of these.
+
+    Raises:
+        InvalidValue: another text, or a rent that is no number above 0.
+    """
+    if isinstance(price, (int, float)):
+        return _usd(price)
+    pairs = price if isinstance(price, tuple) else [p.split("=") for p in price.split(",") if p]
+    for pair in pairs:
+        if len(pair) == 1:
+            return _usd(pair[0])
+        name, usd = pair
+        if hardware_db.load(name.strip()).slug == system.slug:
+            return _usd(usd)
+    return None
+
+
+def _usd(value: Any) -> float:
+    try:
+        usd = float(value)
+    except (TypeError, ValueError):
+        usd = math.nan
+    if not 0.0 < usd < math.inf:
+        raise InvalidValue(f'price = {str(value)[:40]!r}: give US dollars per hour, as "h200=3.5"')
+    return usd
 
 
 def basis(resolved: Resolved) -> str:
@@ -261,10 +249,8 @@ _BASIS = {
 }
 
 
-def engine_notes(name: str, engine: EngineProfile) -> tuple[str, ...]:
-    """What is to be said of an engine's name and version, where something is."""
-    if name and engine.name == "generic" and name.strip().casefold() != "generic":
-        return (f"engine {name!r} has no profile; priced as generic",)
+def engine_notes(engine: EngineProfile) -> tuple[str, ...]:
+    """Notes on an engine's version: its era, and whether it was measured."""
     spelled, said = f"{engine.name} {engine.version}", list[str]()
     if engine.era:
         era = hardware_db.era_facts(engine.name, engine.era)
@@ -275,40 +261,50 @@ def engine_notes(name: str, engine: EngineProfile) -> tuple[str, ...]:
     return tuple(said)
 
 
-def estimate(scenario: Scenario, **arrays: Any) -> Estimate:
-    """Price a scenario.  `arrays` put arrays in place of batch, isl, osl or a degree."""
+def estimate(scenario: Question, **arrays: Any) -> Estimate:
+    """Price a question.  `arrays` put arrays in place of batch, isl, osl or a degree."""
     return estimate_resolved(resolve(scenario), **arrays)
 
 
 def estimate_resolved(resolved: Resolved, **arrays: Any) -> Estimate:
-    """Price a scenario whose names are already looked up.
+    """Price a static batch whose names are already looked up.
 
     One configuration that cannot be split raises its error, several have a reason code each; what
-    does not fit keeps its times, and says so in its status.
+    does not fit its devices or the model's positions keeps its times, and says so in its status.
+    Lengths that a `length_ratio` draws are priced at their mean.
+
+    arrays: in place of the question's numbers; those that only a load has are not read.
 
     Raises:
-        InvalidValue: an offload other than those of `OFFLOADS`.
         InvalidParallelism: degrees that do not divide the model.
+        InvalidValue: several limits of a step's tokens at once.
     """
-    scenario = resolved.scenario
-    load = {name: arrays.pop(name) for name in ("batch", "isl", "osl") if name in arrays}
-    workload = replace(scenario.workload, **load)
-    workload = replace(workload, isl=prompt_tokens(resolved.model, workload.isl))
-    parallelism = replace(scenario.parallelism, **arrays)
-    if scenario.offload not in ("", *OFFLOADS):
-        raise InvalidValue(
-            f"offload = {scenario.offload!r}: choose weights, kv or experts for the host, levels "
-            "for the system's second memory, or leave it empty"
-        )
+    question = _with_one_limit(resolved.scenario, arrays)
+    mean = (1.0 + np.asarray(arrays.get("length_ratio", question.length_ratio or 1.0))) / 2.0
+    isl, osl = (arrays.get(name, getattr(question, name)) for name in ("isl", "osl"))
+    whole = isl, osl
+    if np.any(mean != 1.0):
+        isl, osl = (np.maximum(np.round(np.asarray(size) * mean), 1.0) for size in (isl, osl))
+    workload = Workload(
+        arrays.get("batch", question.batch), prompt_tokens(resolved.model, isl), osl
+    )
+    split = {name: values for name, values in arrays.items() if name in SPLIT}
     priced = genz_core.estimate(
         resolved.model,
         resolved.system,
         workload,
-        parallelism,
-        resolved.engine,
-        spill=cast(Any, scenario.offload or None),
+        replace(question.parallelism, **split),
+        told(resolved.engine, question),
+        spill=cast(Any, question.offload or None),
         on_error="status",
     )
-    if not (load or arrays):
-        priced.raise_for_status(ignore=(OUT_OF_MEMORY,))
-    return priced
+    if not arrays:
+        priced.raise_for_status(ignore=WITH_TIMES)
+    return with_contexts(priced, *whole)
+
+
+def _with_one_limit(question: Question, arrays: Mapping[str, Any]) -> Question:
+    limits = np.unique(np.asarray(arrays.get("max_num_batched_tokens", 0)))
+    if limits.size > 1:
+        raise InvalidValue("a static batch takes one max_num_batched_tokens for all of an array")
+    return replace(question, max_num_batched_tokens=int(limits[0])) if limits[0] else question

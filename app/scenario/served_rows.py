@@ -1,26 +1,36 @@
-"""Serving figures as rows: one table for the command, the page, the points file and Python."""
+"""Serving figures as columns: one table for the command, the page, the points file and Python."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
-from app.scenario import intervals
+from app.answers.columns import THROUGHPUT_ENDS
+from app.answers.table import Table
+from app.question import evidence
+from app.question.asking import Asked
+from app.question.question import SPLIT, Question, nominal_lengths
+from app.scenario import intervals, sharing
+from app.scenario.drafting import drafted
+from app.scenario.gate import longest, with_served_contexts
 from app.scenario.reading import of_kind
-from app.scenario.scenario import Resolved, basis
+from app.scenario.scenario import Resolved, basis, resolve
+from app.scenario.summary import messages
 from genz_core.deployment import recipe_key
+from genz_core.errors import InvalidValue
 from genz_core.model_kinds import prompt_tokens
 from genz_core.offload import What
 from genz_core.serving import ServingEstimate, Traffic, serve
-from genz_core.serving.sharing import ALONE, Sharing
-from genz_core.types import Array, Num, Parallelism
+from genz_core.types import Array
 from hardware_db import recipes
 
 #: Requests that each user of a public benchmark sends.
 WAVES = 10.0
+_DEGREES = ("tp", "pp", "dp", "ep", "moe_tp", "expert_imbalance", "redundant_experts")
 #: Figures of a load that are latencies, each with an interval or none, and those that are not.
 LATENCIES = ("ttft_s", "ttft_median_s", "tpot_s", "tpot_median_s", "e2e_s")
 OTHERS = (
@@ -29,66 +39,129 @@ OTHERS = (
 )  # fmt: skip
 
 
-def as_calibrated(resolved: Resolved) -> Resolved:
-    """A scenario with the user's own scale of this deployment's steps, if one was kept.
+def deployed(asked: Asked, arrays: Mapping[str, Array] | None = None) -> Resolved:
+    """The deployment of a question: names looked up, calibrated, with its drafts and adapters.
+
+    arrays: in place of the question's numbers.
+
+    Raises:
+        RidgelineError: a name that nobody knows, drafts or adapters that the model cannot have.
+    """
+    resolved = resolve(asked.question, asked.objects)
+    if asked.question.kind != "batch":
+        resolved = as_calibrated(resolved, arrays or {})
+    return completed(resolved, asked.objects)
+
+
+def completed(resolved: Resolved, objects: Mapping[str, Any]) -> Resolved:
+    """A deployment with what drafts for its model and the adapters of its requests.
+
+    objects: what is given in place of names, as of `Asked`.
+
+    Raises:
+        RidgelineError: a draft or an adapter that cannot be.
+    """
+    return sharing.adapted(drafted(resolved, objects.get("draft_model", "")))
+
+
+def as_calibrated(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> Resolved:
+    """A deployment with the user's own scale of its steps, stated or kept, if there is one.
 
     It stands in for what else was measured under load, as in a simulation.
+
+    arrays: in place of the question's degrees; where they differ, no one scale is theirs.
     """
-    key = recipe_key(resolved.engine, resolved.model, resolved.system)
-    kept = recipes.step_scale(key, resolved.scenario.parallelism)
-    if kept is None:
+    question = resolved.scenario
+    degrees = {name: np.unique(values) for name, values in (arrays or {}).items() if name in SPLIT}
+    if any(values.size > 1 for values in degrees.values()):
         return resolved
-    scales = replace(resolved.engine.recipe, tpot_scale=kept.scale, ttft_scale=kept.scale, points=1)
+    if question.step_scale:
+        return with_step_scale(resolved)
+    split = replace(question.parallelism, **{n: values[0] for n, values in degrees.items()})
+    key = recipe_key(resolved.engine, resolved.model, resolved.system)
+    kept = recipes.step_scale(key, split)
+    return resolved if kept is None else _scaled(resolved, kept.scale, kept.sentence)
+
+
+def with_step_scale(resolved: Resolved) -> Resolved:
+    """A deployment with the scale of its steps that the question states, if it does."""
+    scale = resolved.scenario.step_scale
+    return _scaled(resolved, scale, f"steps x {scale:g}, as stated") if scale else resolved
+
+
+def _scaled(resolved: Resolved, scale: float, sentence: str) -> Resolved:
+    scales = replace(resolved.engine.recipe, tpot_scale=scale, ttft_scale=scale, points=1)
     engine = replace(resolved.engine, recipe=scales, neighbours=None, measured_on="own_few")
-    return replace(resolved, engine=engine, notes=(*resolved.notes, kept.sentence))
+    return replace(resolved, engine=engine, notes=(*resolved.notes, sentence))
 
 
-def serve_resolved(
-    resolved: Resolved,
-    *,
-    concurrency: Num | None = None,
-    rate_per_s: Num | None = None,
-    isl: Num | None = None,
-    osl: Num | None = None,
-    parallelism: Parallelism | None = None,
-    length_ratio: Num = 1.0,
-    waves: float = 0.0,
-    stream_interval: Num = 1.0,
-    recv_interval: Num = 1.0,
-    as_benchmarked: bool = False,
-    max_num_seqs: Num = 0.0,
-    max_num_batched_tokens: Num = 0.0,
-    sharing: Sharing = ALONE,
-    spill: What | None = None,
-) -> ServingEstimate:
-    """Serve a scenario under loads, [loads]; one that cannot be served has a reason code.
+def served(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> ServingEstimate:
+    """Serve a question's load, [loads]; one that cannot be served has a reason code.
 
-    concurrency, rate_per_s: the loads, one of them.  isl, osl, parallelism: in place of the
-    scenario's.  The others: see `genz_core.Traffic`.
+    arrays: loads, lengths, degrees and limits in place of the question's, [loads] each.
 
     Raises:
         InvalidValue: see `genz_core.serve`.
     """
-    s = resolved.scenario
-    traffic = Traffic(
-        isl=prompt_tokens(resolved.model, s.isl if isl is None else isl),
-        osl=s.osl if osl is None else osl,
-        concurrency=concurrency,
-        rate_per_s=rate_per_s,
-        length_ratio=length_ratio,
-        waves=waves,
-        stream_interval=stream_interval,
-        recv_interval=recv_interval,
-        as_benchmarked=as_benchmarked,
-        max_num_seqs=max_num_seqs,
-        max_num_batched_tokens=max_num_batched_tokens,
-        sharing=sharing,
-        spill=spill,
+    split: dict[str, Any] = {n: values for n, values in (arrays or {}).items() if n in _DEGREES}
+    degrees = replace(
+        resolved.scenario.parallelism, cp=1, micro_batches=0, sequence_parallel=False, **split
     )
-    split = parallelism or s.parallelism
-    return serve(
-        resolved.model, resolved.system, traffic, split, resolved.engine, on_error="status"
+    load = traffic(resolved, arrays)
+    found = serve(
+        resolved.model, resolved.system, load, degrees, resolved.engine, on_error="status"
     )
+    isl, osl = (
+        (arrays or {}).get(name, getattr(resolved.scenario, name)) for name in ("isl", "osl")
+    )
+    return with_served_contexts(found, resolved.model, longest(resolved.scenario, isl, osl), osl)
+
+
+def traffic(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> Traffic:
+    """A question's load as the engine takes it.
+
+    arrays: as of `served`.
+
+    Raises:
+        InvalidValue: several lengths where requests share something.
+    """
+    q, arrays = resolved.scenario, arrays or {}
+
+    loads = next((np.shape(values) for values in arrays.values()), ())
+
+    def of(name: str) -> Any:
+        return arrays.get(name, getattr(q, name))
+
+    isl, osl, ratio = nominal_lengths(of("isl"), of("osl"), of("length_ratio"))
+    shared: dict[str, Any] = {}
+    if sharing.shares(q):
+        if {"isl", "osl", "length_ratio"} & set(arrays):
+            raise InvalidValue("what requests share is of one length: give one isl and one osl")
+        isl, shared["sharing"] = sharing.nominal(q, isl, osl, float(ratio))
+    return Traffic(
+        isl=prompt_tokens(resolved.model, isl),
+        osl=osl,
+        concurrency=np.broadcast_to(of("concurrency"), loads) if q.kind == "concurrency" else None,
+        rate_per_s=np.broadcast_to(of("rate"), loads) if q.kind == "rate" else None,
+        length_ratio=ratio,
+        waves=_waves(q, of("concurrency")),
+        stream_interval=of("stream_interval"),
+        recv_interval=of("recv_interval"),
+        as_benchmarked=q.burst_start,
+        max_num_seqs=of("max_num_seqs"),
+        max_num_batched_tokens=of("max_num_batched_tokens"),
+        spill=cast(What, q.offload) or None,
+        **shared,
+    )
+
+
+def _waves(q: Question, users: Any) -> Any:
+    """Requests that each user sends from a common start; 0 for a steady loop."""
+    if not q.burst_start:
+        return 0.0
+    if not q.requests or users is None:
+        return WAVES
+    return np.maximum(q.requests / np.asarray(users), 1.0)
 
 
 def columns(
@@ -108,15 +181,15 @@ def columns(
     closed: whether the loads are numbers of open requests.  beyond: what of them no measured run
     had, so that nothing is validated.
     """
-    known = intervals.of_load(resolved.system, resolved.engine, resolved.model, result.novelty)
-    known = dict.fromkeys(known) if beyond else known
+    of = evidence.of_served(result, resolved.engine.name, resolved.model, beyond)
+    known = intervals.of_load(resolved.system, resolved.engine, of, result.novelty)
     seconds = {name: _column(result, name) for name in latencies}
     timed = intervals.beside(seconds, known, intervals.bounds_of_load(result))
     rate = _column(result, "output_tokens_per_s")
     trusted = (
         intervals.of_throughput(rate, timed)
         if closed
-        else dict.fromkeys(intervals.THROUGHPUT_ENDS, rate)  # that of the arrivals
+        else dict.fromkeys(THROUGHPUT_ENDS, rate)  # that of the arrivals
     )
     return {
         "status": result.status,
@@ -126,38 +199,27 @@ def columns(
     }
 
 
-def rows(
+def table(
     resolved: Resolved,
     result: ServingEstimate,
     load: str,
     values: Array,
     beyond: Sequence[str] = (),
-) -> list[dict[str, Any]]:
+) -> Table:
     """One row a load, as `ridgeline serve` prints them: the load, the figures, a message.
 
     load: "concurrency" or "rate".  values: of the load, [loads].  beyond: see `columns`.
     """
-    table = columns(resolved, result, closed=load == "concurrency", beyond=beyond)
-    unheard = [f"no measured run had this: {', '.join(beyond)}"] if beyond else []
-    notes = [*resolved.notes, basis(resolved), *unheard]
-    priced = [
-        {
-            load: float(value),
-            **{name: _at(column, at) for name, column in table.items()},
-            "message": "; ".join(filter(None, [result.messages.get(at, ""), *notes])),
-        }
-        for at, value in enumerate(values)
-    ]
-    return [of_kind(resolved.model, row) for row in priced]
+    figures = columns(resolved, result, closed=load == "concurrency", beyond=beyond)
+    of = evidence.of_served(result, resolved.engine.name, resolved.model, beyond)
+    priced = {
+        load: np.asarray(values, dtype=float),
+        **figures,
+        "message": partial(messages, resolved, result, [*resolved.notes, basis(resolved)], of),
+    }
+    return Table(of_kind(resolved.model, priced), len(result.status))
 
 
 def _column(result: ServingEstimate, name: str) -> Array:
     values = np.asarray(getattr(result, name), dtype=float)
     return np.broadcast_to(values, result.status.shape)
-
-
-def _at(column: Any, at: int) -> Any:
-    if isinstance(column, str):
-        return column
-    value = column[at]
-    return str(value) if isinstance(value, str) else float(value)

@@ -1,84 +1,76 @@
-"""A setup: a scenario, and what a scenario cannot name.
+"""A setup: a question, and the model or the system that a visitor brings as text.
 
-That is a model or a system that a visitor brings as text, and what-if multipliers.  It is hashable,
-so it is the key of every cache, and `changed` is what an address carries.
+It is hashable, so it is the key of every cache, and `changed` is what an address carries.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import hardware_db
 import model_registry
-from app.scenario.scenario import Resolved, Scenario, combined
+from app.question.asking import UnknownParameter
+from app.question.parameters import PARAMETERS
+from app.question.question import Question
+from app.scenario.scenario import Resolved, combined
 from genz_core.errors import InvalidValue, UnknownModel
 from genz_core.types import Model, System
 from hardware_db.data_folder import overlay
 from model_registry.finding.hub import hub_id
 from model_registry.finding.sources import shipped_page
 
-FACTORS = ("peak", "bandwidth", "capacity", "link")
-#: What a setup adds to a scenario in numbers, with what each is unless said otherwise.
-NUMBERS: Mapping[str, float] = {**dict.fromkeys(FACTORS, 1.0), "price": 0.0}
+#: Factor on the memory of a device that then holds anything.
+_ROOMY = 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What is asked.
+    """What a visitor asks: a question, and what it cannot name.
 
     model_config, system_yaml: text that the visitor brought, "" to look the name up.
-    peak, bandwidth, capacity, link: what-if multipliers of the system.
-    price: rent of a device [USD per hour]; 0 for the one that the system states.
     own_folder: the visitor's data folder, laid over the user's, "" for none.  own_edition: state of
-    its files, which tells apart what is cached.
+    its files, which tells apart what is cached.  if_fitted: price it as if its devices had memory
+    for anything; they then have no rent, so that nothing is priced in money.
     """
 
-    scenario: Scenario = field(default_factory=Scenario)
+    scenario: Question = field(default_factory=Question)
     model_config: str = ""
     system_yaml: str = ""
-    peak: float = 1.0
-    bandwidth: float = 1.0
-    capacity: float = 1.0
-    link: float = 1.0
-    price: float = 0.0
     own_folder: str = ""
     own_edition: str = ""
+    if_fitted: bool = False
 
     def changed(self) -> dict[str, Any]:
         """What differs from the default, by the names that the address uses."""
-        factors = {name: value for name, value in self._numbers().items() if value != NUMBERS[name]}
-        return self.scenario.changed() | factors
+        return self.scenario.changed()
 
     def document(self) -> dict[str, Any]:
         """Everything, for an export that another machine can read."""
-        brought = {"model_config": self.model_config, "system_yaml": self.system_yaml}
-        return asdict(self.scenario) | self._numbers() | {k: v for k, v in brought.items() if v}
-
-    def _numbers(self) -> dict[str, float]:
-        return {name: getattr(self, name) for name in NUMBERS}
+        brought = {
+            "model_config": self.model_config,
+            "system_yaml": self.system_yaml,
+            "if_fitted": self.if_fitted,
+        }
+        return asdict(self.scenario) | {k: v for k, v in brought.items() if v}
 
 
 def setup_from(changed: Mapping[str, Any]) -> Setup:
     """The setup that `Setup.changed` described; unknown keys and wrong kinds are refused.
 
     Raises:
-        InvalidValue: a key that no scenario has, or a value of another kind.
+        InvalidValue: a name that no parameter has, or a value that it cannot have.
     """
-    standard = asdict(Scenario()) | dict(NUMBERS) | {"moe_tp": 1}
+    unknown = next((name for name in changed if name not in PARAMETERS), None)
+    if unknown is not None:
+        raise UnknownParameter(unknown, PARAMETERS)
     for name, value in changed.items():
-        if name not in standard:
-            raise InvalidValue(f"a scenario has no {name!r}; it has {', '.join(standard)}")
-        wanted: type | tuple[type, ...] = type(standard[name])
-        if not isinstance(value, (int, float) if wanted is float else wanted):
-            raise InvalidValue(f"{name} = {value!r}: give {type(standard[name]).__name__}")
-    names = {f.name for f in fields(Scenario)}
-    scenario = Scenario(**{k: v for k, v in changed.items() if k in names})
-    numbers: dict[str, Any] = {k: float(v) for k, v in changed.items() if k in NUMBERS}
-    return Setup(scenario, **numbers)
+        if PARAMETERS[name].names and not isinstance(value, str):
+            raise InvalidValue(f"{name} = {str(value)[:60]}: give a name")
+    return Setup(Question(**changed))
 
 
 def resolve_setup(setup: Setup, model: Model | None = None) -> Resolved:
@@ -92,7 +84,15 @@ def resolve_setup(setup: Setup, model: Model | None = None) -> Resolved:
     s = setup.scenario
     model = model or model_of(s.model, setup.model_config, tuple(s.precisions.items()))
     with overlay(Path(setup.own_folder) if setup.own_folder else None):
-        return combined(s, model, system_of(setup), measured=not setup.system_yaml)
+        found = combined(s, model, system_of(setup), measured=not setup.system_yaml)
+    return _as_if_fitted(found) if setup.if_fitted else found
+
+
+def _as_if_fitted(resolved: Resolved) -> Resolved:
+    """A deployment whose devices hold anything and have no rent."""
+    roomy = hardware_db.what_if(resolved.system, capacity=_ROOMY)
+    system = replace(roomy, name=f"{resolved.system.name}, if it fitted", price_usd_per_hour=None)
+    return replace(resolved, system=system)
 
 
 def model_of(name: str, config: str, precisions: tuple[tuple[str, str], ...]) -> Model:
@@ -117,18 +117,14 @@ def source_of(name: str, config: str) -> str | dict[str, Any]:
 
 
 def system_of(setup: Setup) -> System:
-    """The system of a setup, what-if multipliers applied.
+    """The system of a setup, as it is sold.
 
     Raises:
         RidgelineError: an unknown name, or a YAML that cannot be read.
     """
     if setup.system_yaml:
-        system = hardware_db.load_yaml(setup.system_yaml)
-    else:
-        system = hardware_db.load(setup.scenario.system)
-    if setup.price:
-        system = replace(system, price_usd_per_hour=setup.price)
-    return hardware_db.what_if(system, **{name: getattr(setup, name) for name in FACTORS})
+        return hardware_db.load_yaml(setup.system_yaml)
+    return hardware_db.load(setup.scenario.system)
 
 
 def parse_config(text: str) -> dict[str, Any]:

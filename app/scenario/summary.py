@@ -1,104 +1,116 @@
-"""An estimate as plain rows and facts: one wording for the command line, exports and pages."""
+"""The figures of an estimate as columns: one table for the command line, programs and pages."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from app.answers.table import Table
+from app.question import evidence
+from app.question.evidence import Evidence
 from app.scenario import intervals
+from app.scenario.gate import meaningless_in_rows
 from app.scenario.inputs import sound_seconds
 from app.scenario.reading import of_kind
 from app.scenario.scenario import Resolved
 from genz_core import Estimate
 from genz_core.economics import joules_per_token, usd_per_million_tokens
 from genz_core.model_kinds import generates, model_kind, prompt_tokens
+from genz_core.serving import ServingEstimate
 from genz_core.step import StepEstimate
-from genz_core.types import Num
+from genz_core.types import Array
 
 
-def facts(resolved: Resolved, result: Estimate, config: int = 0) -> dict[str, Any]:
-    """The figures of one configuration, SI units, as `ridgeline estimate --json` gives them."""
-    rate, sequences = _rates(result, config)
-    devices = at(result.devices, config)
-    cost = usd_per_million_tokens(result.system, devices, rate)
-    energy = joules_per_token(result.system, devices, rate)
-    memory = result.memory
-    latencies = {
-        name: float(getattr(result, name)[config]) for name in ("ttft_s", "tpot_s", "e2e_s")
-    }
-    bounds = {name: float(b[config]) for name, b in intervals.bounds_of(result).items()}
-    timed = intervals.beside(latencies, intervals.of_batch(result), bounds)
-    served = {"output_tokens_per_s": rate, **intervals.of_throughput(rate, timed)}
+def facts(resolved: Resolved, result: Estimate) -> Table:
+    """The figures of every configuration, a row each, SI units; as `ridgeline estimate --json`."""
+    shape = result.status.shape
+    tokens, sequences = _rates(result)
+    devices = np.broadcast_to(np.asarray(result.devices, dtype=float), shape)
+    cost = usd_per_million_tokens(result.system, devices, tokens)
+    energy = joules_per_token(result.system, devices, tokens)
+    memory, load = result.memory, result.workload
+    latencies = {name: getattr(result, name) for name in ("ttft_s", "tpot_s", "e2e_s")}
+    bounds, of = intervals.bounds_of(result), evidence.of_batch(result)
+    timed = intervals.beside(latencies, intervals.of_batch(result, of), bounds)
+    served = {"output_tokens_per_s": tokens, **intervals.of_throughput(tokens, timed)}
+    offloaded: Array = np.zeros(shape)
+    if result.offload is not None:
+        offloaded = result.offload.host_bytes + result.offload.disk_bytes
     figures = {
         "model": resolved.model.name,
         "kind": model_kind(result.model),
         "system": result.system.slug,
         "engine": result.engine.name,
-        "devices": int(devices),
-        **{
-            name: int(at(getattr(result.workload, name), config))
-            for name in ("batch", "isl", "osl")
-        },
-        "status": str(result.status[config]),
-        "message": "; ".join(filter(None, [result.message(config), *resolved.notes])),
+        "devices": devices.astype(int),
+        **{name: np.asarray(getattr(load, name)).astype(int) for name in ("batch", "isl", "osl")},
+        "status": result.status,
+        "message": partial(messages, resolved, result, resolved.notes, of),
         **timed,
         **served,
-        "output_tokens_per_s_per_device": rate / devices,
+        "output_tokens_per_s_per_device": tokens / devices,
         "profile": profile_words(result),
-        "bound_ttft_s": float(result.bound_ttft_s[config]),
-        "bound_tpot_s": float(result.bound_tpot_s[config]),
-        **intervals.of_tokens("usd_per_million_tokens", _number(cost), served),
-        **intervals.of_tokens("joules_per_token", _number(energy), served),
-        "fits": bool(memory.fits[config]),
-        "memory_bytes_per_device": float(memory.total_bytes[config]),
-        "weights_bytes": float(memory.weights_bytes[config]),
-        "kv_bytes": float(memory.kv_bytes[config]),
-        "activations_bytes": float(memory.activations_bytes[config]),
-        "reserve_bytes": float(memory.reserve_bytes[config]),
-        "offloaded_bytes": 0.0
-        if result.offload is None
-        else float(result.offload.host_bytes[config] + result.offload.disk_bytes[config]),
+        "bound_ttft_s": bounds["ttft_s"],
+        "bound_tpot_s": bounds["tpot_s"],
+        **intervals.of_tokens("usd_per_million_tokens", cost, served),
+        **intervals.of_tokens("joules_per_token", energy, served),
+        "fits": memory.fits,
+        "memory_bytes_per_device": memory.total_bytes,
+        "weights_bytes": memory.weights_bytes,
+        "kv_bytes": memory.kv_bytes,
+        "activations_bytes": memory.activations_bytes,
+        "reserve_bytes": memory.reserve_bytes,
+        "offloaded_bytes": offloaded,
         "usable_bytes": float(memory.usable_bytes),
     }
-    return of_kind(result.model, figures, sequences) | _encoded(resolved, result, config)
+    named = of_kind(result.model, figures, sequences) | _encoded(resolved, result)
+    return Table(named, len(result.status))
 
 
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
+def messages(
+    resolved: Resolved, result: Estimate | ServingEstimate, notes: Sequence[str], of: Evidence
+) -> NDArray[np.object_]:
+    """The sentences of every row, [rows].
+
+    Why it cannot run, what of it means nothing to the model, what nobody measured, the notes.
+
+    of: what of the rows was measured.
+    """
+    said, size = "; ".join(filter(None, notes)), len(result.status)
+    found, reasons = of.messages(size), result.messages
+    unread = meaningless_in_rows(resolved, result.parallelism, size)
+    for at, words in enumerate(found):
+        unused = "" if unread is None else unread[at]
+        found[at] = "; ".join(filter(None, (reasons.get(at, ""), unused, words, said)))
+    return found
 
 
-def _encoded(resolved: Resolved, result: Estimate, config: int) -> dict[str, Any]:
+def _encoded(resolved: Resolved, result: Estimate) -> dict[str, Any]:
     """What images and sound come to, and the encoder's time in the first token's."""
-    scenario, seconds = resolved.scenario, float(result.encoder_s[config])
-    if not seconds > 0.0:
+    scenario, seconds = resolved.scenario, result.encoder_s
+    if not np.any(seconds > 0.0):
         return {}
     figures: dict[str, Any] = {"encoder_s": seconds}
     if heard := sound_seconds(result.model, scenario):
-        batch = at(result.workload.batch, config)
-        rate = batch * heard / float(result.e2e_s[config])
+        rate = np.asarray(result.workload.batch, dtype=float) * heard / result.e2e_s
         figures |= {"audio_seconds": heard, "audio_seconds_per_s": rate}
     if scenario.images:
-        whole = int(at(result.workload.isl, config))
+        whole = np.asarray(result.workload.isl).astype(int)
         each = int(prompt_tokens(result.model, 0)) // scenario.images
-        text = whole - each * scenario.images
-        figures |= {"isl": text, "images": scenario.images, "image_tokens": each}
-        figures |= {"prompt_tokens": whole}
+        figures |= {"isl": whole - each * scenario.images, "images": scenario.images}
+        figures |= {"image_tokens": each, "prompt_tokens": whole}
     return figures
 
 
-def _rates(result: Estimate, config: int) -> tuple[float, float]:
+def _rates(result: Estimate) -> tuple[Array, Array]:
     """(tokens a second that are paid for, sequences a second): an encoder's are its input's."""
-    sequences = float(result.sequences_per_s[config])
+    sequences = result.sequences_per_s
     if generates(result.model):
-        return float(result.output_tokens_per_s[config]), sequences
-    return sequences * at(result.workload.isl, config), sequences
-
-
-def at(value: Num, config: int) -> float:
-    """A number, or the value of an array over configurations in one of them."""
-    values = np.atleast_1d(np.asarray(value, dtype=float))
-    return float(values[config if values.size > 1 else 0])
+        return result.output_tokens_per_s, sequences
+    return sequences * np.asarray(result.workload.isl, dtype=float), sequences
 
 
 def profile_words(result: Estimate) -> str:

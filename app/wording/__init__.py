@@ -1,1 +1,1 @@
-"""Quantities and rows as text: display units and tables, free of models and screens."""
+"""Quantities and sentences as text: display units, free of models and screens."""

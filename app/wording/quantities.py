@@ -136,6 +136,17 @@ def percent(share: float) -> str:
     return f"{value:.0f} %" if abs(value) >= 9.95 or value == 0 else f"{value:.1f} %"
 
 
+#: Beyond which a probability says no more: its intervals have heavier tails than it is taken from.
+SURE = 0.95
+
+
+def chance(share: float) -> str:
+    """A probability: "43 %", "> 95 %", or "not validated" for NaN."""
+    if math.isnan(share):
+        return NOT_VALIDATED
+    return f"> {percent(SURE)}" if share > SURE else percent(share)
+
+
 def dollars(value: float) -> str:
     """An amount in US dollars: "$0.182"."""
     return f"${digits(value)}" if math.isfinite(value) else "–"

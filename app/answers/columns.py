@@ -1,0 +1,344 @@
+"""Every figure that an answer states: one declaration a column, found by its name.
+
+Tables of the command line, pages, files and programs take names, heads, units, help and what is
+better from here.  Names end in their unit and are the keys of JSON and the heads of CSV.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+from app.question.parameters import PARAMETERS
+from app.wording import quantities
+
+Better = Literal["low", "high", ""]
+#: Ends of an 80 % interval.
+_ENDS = ("low", "high")
+#: Percentiles of a latency over the requests of a simulation.
+PERCENTILES = (50, 90, 95, 99)
+#: Writer of a value by its unit; a value of another unit has four digits and the unit.
+_WRITERS: Mapping[str, Callable[[float], str]] = {
+    "s": quantities.seconds,
+    "bytes": quantities.size,
+    "tok/s": quantities.tokens_rate,
+    "seq/s": partial(quantities.rate, unit="sequences/s"),
+    "$": quantities.dollars,
+    "$/h": quantities.dollars,
+    "share": quantities.percent,
+    "tokens": quantities.count,
+    "count": quantities.count,
+}
+
+
+_FORMATS: Mapping[str, str] = {
+    "bytes": "compact",
+    "count": "localized",
+    "share": "percent",
+    "tokens": "localized",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of an answer.
+
+    name: key in JSON and CSV, its unit at the end.  head: title of the column, without its unit.
+    unit: "s", "bytes", "tok/s", "seq/s", "req/s", "$", "$/h", "J", "share" (of one), "tokens",
+    "count", "factor", or "" for texts and truths.  help: one sentence.
+    statistic: of many requests ("p95"), "bound", or an end of the 80 % interval ("low", "high").
+    better: whether a low or a high value is better, "" for neither.
+    base: name of the column that an end of an interval belongs to.
+    """
+
+    name: str
+    head: str
+    unit: str = ""
+    help: str = ""
+    statistic: str = ""
+    better: Better = ""
+    base: str = ""
+
+    @property
+    def title(self) -> str:
+        """The head with its unit, unless it names that: "TTFT [s]", "$/h"."""
+        if self.unit in ("", "count", "factor", "share") or self.unit in self.head.split():
+            return self.head
+        return f"{self.head} [{self.unit}]"
+
+    @property
+    def smaller(self) -> bool:
+        """Whether less of it is better."""
+        return self.better == "low"
+
+    @property
+    def clause(self) -> str:
+        """The help within a sentence: "mean time to the first token"."""
+        return self.help[:1].lower() + self.help[1:].rstrip(".")
+
+    @property
+    def format(self) -> str:
+        """Streamlit's format of its numbers: four digits; counts whole, bytes with a prefix."""
+        return _FORMATS.get(self.unit, "%.4g")
+
+    def words(self, value: float) -> str:
+        """A value as a reader says it: "4.52 ms", "142 tok/s"."""
+        return in_words(value, self.unit)
+
+    def span(self, low: float, high: float) -> str:
+        """An 80 % interval as a reader says it: "18.3 to 41.7 ms", or "not validated"."""
+        return span_words(low, high, self.unit)
+
+
+def in_words(value: float, unit: str) -> str:
+    """A value of a unit as a reader says it; four digits of units that have no writer."""
+    if unit in _WRITERS:
+        return _WRITERS[unit](value)
+    if not math.isfinite(value):
+        return "–"
+    return f"{value:,.4g} {'' if unit == 'factor' else unit}".rstrip()
+
+
+def span_words(low: float, high: float, unit: str) -> str:
+    """An interval of a unit: "18.3 to 41.7 ms"; "not validated" where its ends are NaN."""
+    if unit == "s":
+        return quantities.span(low, high)
+    if math.isnan(low):
+        return quantities.NOT_VALIDATED
+    first, last = in_words(low, unit), in_words(high, unit)
+    return f"{first.removesuffix(f' {unit}')} to {last}"
+
+
+def ends(name: str) -> tuple[str, str]:
+    """Names of the ends of a figure's interval: "ttft_s" -> "ttft_low_s", "ttft_high_s".
+
+    Those of rates and costs stand at the end: "output_tokens_per_s_low".
+    """
+    if name.endswith("_s") and not name.endswith("_per_s"):
+        plain = name.removesuffix("_s")
+        return f"{plain}_low_s", f"{plain}_high_s"
+    return f"{name}_low", f"{name}_high"
+
+
+#: Of the throughput.
+THROUGHPUT_ENDS = ends("output_tokens_per_s")
+
+
+# ------------------------------------------------------------------------------- declarations
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """What is stated of a latency, from which its columns are made.
+
+    name: of its columns, before the statistic.  head, said: title, and what it is.
+    stated: "" for the figure itself, "median", "mean" and the percentiles ("p95").
+    trusted: of these, the ones with an 80 % interval.  bound: whether it has a least time.
+    """
+
+    name: str
+    head: str
+    said: str
+    stated: tuple[str, ...]
+    trusted: tuple[str, ...] = ()
+    bound: bool = False
+
+    def columns(self) -> Iterator[Column]:
+        """Every column of the latency: statistics, ends of intervals, the bound."""
+        for what in self.stated:
+            words = _STATISTIC_WORDS.get(what, f"{what[1:]}th percentile of ")
+            named = f"{self.name}_{what}_s" if what else f"{self.name}_s"
+            shown = f"{self.head} {what}".rstrip()
+            one = Column(named, shown, "s", _sentence(words + self.said), what or "mean", "low")
+            yield from _interval(one) if what in self.trusted else (one,)
+        if self.bound:
+            said = _sentence(f"least {self.said}, at the speed of light")
+            yield Column(f"bound_{self.name}_s", f"{self.head}, bound", "s", said, "bound", "low")
+
+
+_STATISTIC_WORDS: Mapping[str, str] = {"": "mean ", "mean": "mean ", "median": "median "}
+_SIMULATED = ("mean", *(f"p{percent}" for percent in PERCENTILES))
+_BOTH = ("", "median")
+#: Every latency by the name of its columns, in the order of a request's life.
+LATENCIES: Mapping[str, Latency] = {
+    one.name: one
+    for one in (
+        Latency("queue", "Queueing", "time from arrival to the first step", ("", *_SIMULATED)),
+        Latency("ttft", "TTFT", "time to the first token", (*_BOTH, *_SIMULATED), _BOTH, True),
+        Latency("tpot", "TPOT", "time between tokens", (*_BOTH, *_SIMULATED), _BOTH, True),
+        Latency("itl", "ITL", "time between two tokens of one request", _SIMULATED),
+        Latency("e2e", "E2E", "time of a request", ("", *_SIMULATED), ("",)),
+        Latency("latency", "Latency", "time of a pass over the input", _BOTH, _BOTH, True),
+        Latency("prefill", "Prefill", "time of a prefill of the prompts", ("",), ("",), True),
+        Latency("decode_step", "Decode step", "time of a step of the batch", ("",), ("",), True),
+    )
+}
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
+
+
+def _interval(one: Column) -> Iterator[Column]:
+    """A figure, and the ends of its 80 % interval."""
+    yield one
+    for name, end in zip(ends(one.name), _ENDS, strict=True):
+        said = f"{end.capitalize()} end of the 80 % interval: {one.clause}."
+        shown = f"{one.head}, 80 % {end}"
+        yield replace(one, name=name, head=shown, help=said, statistic=end, base=one.name)
+
+
+#: Throughput, rent, energy and memory: head, unit, what is better, and help by name.
+_FIGURES: Mapping[str, tuple[str, str, Better, str]] = {
+    "devices": ("Devices", "count", "low", "Devices."),
+    "output_tokens_per_s": ("Output throughput", "tok/s", "high", "Output tokens a second."),
+    "output_tokens_per_s_per_device": (
+        "Output per device",
+        "tok/s",
+        "high",
+        "Output tokens a second and device.",
+    ),
+    "sequences_per_s": ("Sequences", "seq/s", "high", "Sequences a second."),
+    "sequences_per_s_per_device": (
+        "Sequences per device",
+        "seq/s",
+        "high",
+        "Sequences a second and device.",
+    ),
+    "requests_per_s": ("Requests", "req/s", "high", "Requests a second."),
+    "input_tokens_per_s": ("Input throughput", "tok/s", "high", "Prompt tokens a second."),
+    "interactivity": ("Interactivity", "tok/s", "high", "Tokens a second of one user."),
+    "good_requests_per_s": ("Goodput", "req/s", "high", "Requests a second that meet all targets."),
+    "good_share": ("Meet all targets", "share", "high", "Requests that meet all targets."),
+    "audio_seconds_per_s": ("Sound a second", "factor", "high", "Seconds of sound a second."),
+    "usd_per_million_tokens": ("$ per Mtok", "$", "low", "Rent of a million paid tokens."),
+    "joules_per_token": ("J a token", "J", "low", "Energy of a token at full power."),
+    "usd_per_mtok": ("$ per Mtok out", "$", "low", "Rent of a million output tokens."),
+    "usd_per_hour": ("$/h", "$/h", "low", "Rent of all devices."),
+    "memory_bytes_per_device": (
+        "Memory per device",
+        "bytes",
+        "low",
+        "All that the fullest device holds.",
+    ),
+    "memory_bytes": ("Memory under load", "bytes", "low", "Memory of the fullest device."),
+    "weights_bytes": ("Weights per device", "bytes", "low", "Weights on a device."),
+    "kv_bytes": ("KV cache per device", "bytes", "low", "KV cache on a device."),
+    "activations_bytes": ("Activations", "bytes", "low", "Activations on a device."),
+    "reserve_bytes": ("Reserve", "bytes", "low", "What the runtime keeps on a device."),
+    "offloaded_bytes": ("Offloaded", "bytes", "low", "What was moved off the devices."),
+    "usable_bytes": ("Usable", "bytes", "high", "What the engine may use of a device."),
+}
+_TRUSTED = (
+    "output_tokens_per_s", "sequences_per_s", "usd_per_million_tokens", "joules_per_token",
+)  # fmt: skip
+#: Names and sentences: head and help by name.
+_TEXTS: Mapping[str, tuple[str, str]] = {
+    "id": ("Id", "Id of the row in the points file."),
+    "kind": ("Kind", "Kind of the model, or of the deployment."),
+    "status": ("Status", '"ok", or the reason why it cannot run.'),
+    "message": ("Message", "What was assumed, and why it cannot run."),
+    "fits": ("Fits", "Whether a device holds what it needs."),
+    "profile": ("Profile", "What the constants of the system were fitted on."),
+    "not_validated": ("Not validated", "Latencies without an interval."),
+    "latency": ("Latency", "The latency that a row of statistics is of."),
+    "good": ("Good", "Whether the request met all targets."),
+    "load": ("Load", "The requests that were asked for."),
+    "targets": ("Targets", "Limits on latencies."),
+    "prefill": ("Prefill pool", "Workers that read the prompts."),
+    "beyond_measurements": ("Beyond", "What no measured run had."),
+    "probability_validated": ("Validated", "Whether runs validate the probability."),
+    "margins": ("Margins", "Share of each target that is left."),
+    "percentiles": ("Percentiles", "Where the percentiles come from."),
+    "launch": ("Launch", "Lines that start the deployment."),
+    "launch_notes": ("Launch notes", "What the lines leave open."),
+    "launch_files": ("Launch files", "Files that the lines read."),
+    "launch_servers": ("Launch servers", "The servers that the lines start."),
+    "launch_version": ("Launch version", "Release that the lines are for."),
+    "launch_checked": ("Launch checked", "How the lines were checked."),
+    "launch_sources": ("Launch sources", "Where the options are documented."),
+    "benchmark": ("Benchmark", "The command that measures the deployment."),
+    "guard": ("Guard", "The command that compares a measurement with the prediction."),
+    "notes": ("Notes", "What was assumed."),
+}
+#: Numbers that were asked for or counted: head, unit and help by name.
+_NUMBERS: Mapping[str, tuple[str, str, str]] = {
+    "image_tokens": ("Image", "tokens", "Tokens of one image."),
+    "prompt_tokens": ("Whole prompt", "tokens", "Tokens of a prompt with its images."),
+    "input_tokens": ("Input", "tokens", "Tokens of the request's prompt."),
+    "output_tokens": ("Output", "tokens", "Tokens of the request's answer."),
+    "cached_tokens": ("Cached", "tokens", "Tokens of the prompt found in the cache."),
+    "running": ("Running", "count", "Requests that run at once."),
+    "capacity": ("Fit in memory", "count", "Requests that the cache holds at once."),
+    "rank": ("Rank", "count", "Data-parallel rank that served the request."),
+    "requests": ("Requests sent", "count", "Requests that were sent."),
+    "request": ("Request", "count", "Number of the request."),
+    "ended": ("Ended", "count", "Requests that were answered."),
+    "refused": ("Refused", "count", "Requests that no device can hold."),
+    "preemptions": ("Preemptions", "count", "Requests stopped to make room in the cache."),
+    "steps": ("Steps", "count", "Steps of the engine."),
+    "waiting": ("Waiting", "count", "Requests that wait."),
+    "ttft_correction": ("TTFT correction", "factor", "Factor on first tokens, as measured."),
+    "utilisation": ("Utilisation", "share", "Load over the highest sustained one."),
+    "cached_share": ("Cached share", "share", "Prompt tokens found in the cache."),
+    "kv_use": ("Cache in use", "share", "KV cache in use."),
+    "probability": ("Probability", "share", "Probability that all targets are met."),
+    "wait_s": ("Wait", "s", "TTFT beyond the prefill of the prompt alone."),
+    "seconds": ("Duration", "s", "Time from the first arrival to the last answer."),
+    "arrival_s": ("Arrival", "s", "Time at which the request arrived."),
+    "time_s": ("Time", "s", "Time since the first arrival."),
+    "encoder_s": ("Encoder", "s", "Time of what encodes images or sound, within TTFT."),
+}
+
+
+#: Units of parameters whose numbers are counts of something.
+_COUNTED = {"isl": "tokens", "osl": "tokens", "max_num_batched_tokens": "tokens"}
+
+
+def _of_parameters() -> Iterator[Column]:
+    """A column for what was asked, by its declaration; what the answer also states has its own."""
+    own = {*_TEXTS, *_NUMBERS, *_FIGURES}
+    for name, one in PARAMETERS.items():
+        if name in own:
+            continue
+        unit = {"1/s": "req/s", "%": "share"}.get(one.unit, one.unit)
+        if one.kind == "whole":
+            unit = _COUNTED.get(name, "count")
+        head = one.label.partition(" [")[0] or name.replace("_", " ").capitalize()
+        yield Column(name, head, unit or ("factor" if one.numeric else ""), one.help)
+
+
+def _every() -> Iterator[Column]:
+    yield from _of_parameters()
+    for name, (words, said) in _TEXTS.items():
+        yield Column(name, words, "", said)
+    for name, (words, unit, said) in _NUMBERS.items():
+        yield Column(name, words, unit, said)
+    for latency in LATENCIES.values():
+        yield from latency.columns()
+    for what in _SIMULATED:  # of a table whose rows are latencies
+        words = _STATISTIC_WORDS.get(what, f"{what[1:]}th percentile of ")
+        yield Column(f"{what}_s", what, "s", _sentence(f"{words}the requests"), what, "low")
+    for name in ("ttft", "tpot", "e2e"):
+        words, said = LATENCIES[name].head, LATENCIES[name].said
+        named, helped = f"simulated_{name}_s", f"Mean {said}, simulated."
+        yield Column(named, f"{words}, simulated", "s", helped, "mean", "low")
+    for name, (words, unit, better, said) in _FIGURES.items():
+        one = Column(name, words, unit, said, "", better)
+        yield from _interval(one) if name in _TRUSTED else (one,)
+
+
+def _by_name(columns: Iterable[Column]) -> dict[str, Column]:
+    found: dict[str, Column] = {}
+    for one in columns:
+        if one.name in found:
+            raise ValueError(f"column {one.name!r} is declared twice")
+        found[one.name] = one
+    return found
+
+
+#: Every column by its name.
+COLUMNS: Mapping[str, Column] = _by_name(_every())

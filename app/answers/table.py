@@ -1,0 +1,212 @@
+"""Figures of many configurations as columns, and rows as text, Markdown, CSV or JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.answers.columns import COLUMNS, ends
+from genz_core.cells import spreadsheet_cell
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table(Mapping[str, NDArray[Any]]):
+    """Figures of many configurations: {column: array [rows]}, in the order in which they print.
+
+    columns: what stands in every row, arrays [rows], or functions that make them when they are
+    first read.  length: number of rows.
+    """
+
+    columns: dict[str, Any]
+    length: int
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """A column, read-only.
+
+        Raises:
+            KeyError: no such column.
+            ValueError: an array of another length.
+        """
+        values = self.columns[name]
+        if callable(values):
+            values = self.columns[name] = values()
+        return _filled(values, self.length)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        """Number of columns, as of any mapping; `length` is the number of rows."""
+        return len(self.columns)
+
+    def row(self, at: int = 0) -> dict[str, Any]:
+        """One row, its values Python's own."""
+        return {name: _item(values[at]) for name, values in self.items()}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Every row, values Python's own."""
+        cells = (values.tolist() for values in self.values())
+        return [dict(zip(self.columns, row, strict=True)) for row in zip(*cells, strict=True)]
+
+    def part(self, chosen: slice | NDArray[Any]) -> Table:
+        """Some of the rows: a slice, a mask, or their numbers."""
+        kept = {name: values[chosen] for name, values in self.items()}
+        return Table(kept, len(np.arange(self.length)[chosen]))
+
+    def only(self, names: Iterable[str]) -> Table:
+        """Some of the columns in this order; names that it does not have are left out."""
+        return Table({n: self.columns[n] for n in names if n in self.columns}, self.length)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """The columns as a data frame."""
+        import pandas as pd
+
+        return pd.DataFrame(dict(self))
+
+
+def _filled(value: Any, length: int) -> NDArray[Any]:
+    """An array [rows]; a text or None is one object for all of them."""
+    values = np.asarray(value, dtype=object if value is None or isinstance(value, str) else None)
+    return np.broadcast_to(values, (length,))
+
+
+def _item(cell: Any) -> Any:
+    """A cell as Python's own number or text."""
+    return cell.item() if isinstance(cell, np.generic) else cell
+
+
+# ------------------------------------------------------------------------------- text
+
+
+class TableFormat(StrEnum):
+    """The formats in which a command prints a table."""
+
+    text = "text"
+    markdown = "markdown"
+    csv = "csv"
+    json = "json"
+
+
+def render(rows: Rows, form: TableFormat, *, digits: int = 4) -> str:
+    """Rows in a format; JSON and CSV keep full precision, text and Markdown `digits` of it.
+
+    Text and Markdown are for a reader: an interval is one cell.
+    """
+    if form is TableFormat.json:
+        return to_json(list(rows))
+    if form is TableFormat.csv:
+        return to_csv(rows)
+    rows = [folded(row) for row in rows]
+    header = list(rows[0]) if rows else []
+    cells = [[_cell(row.get(name), digits) for name in header] for row in rows]
+    if form is TableFormat.markdown:
+        from profilers.wording import markdown_table
+
+        return markdown_table(header, cells)
+    return _aligned(header, cells)
+
+
+def folded(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row for a reader: both ends of an interval in one cell, which says where there is none."""
+    lows = {ends(name)[0]: name for name in row if ends(name)[0] in row and name in COLUMNS}
+    dropped = {ends(name)[1] for name in lows.values()}
+    if lows:
+        dropped.add("not_validated")
+    shown: dict[str, Any] = {}
+    for key, value in row.items():
+        if key in lows:
+            name = lows[key]
+            high = row[ends(name)[1]]
+            plain = name.removesuffix("_s") if COLUMNS[name].unit == "s" else name
+            shown[f"{plain} 80 %"] = _span(name, value, high)
+        elif key not in dropped:
+            shown[key] = value
+    return shown
+
+
+def _span(name: str, low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return ""
+    return COLUMNS[name].span(low, high)
+
+
+def to_json(value: Any, *, compact: bool = False) -> str:
+    """A value as JSON, NaN and infinities as null, so that any parser reads it.
+
+    compact: on one line.
+    """
+    indent, separators = (None, (",", ":")) if compact else (2, None)
+    return json.dumps(
+        _finite(value), indent=indent, separators=separators, ensure_ascii=False, allow_nan=False
+    )
+
+
+def to_csv(rows: Rows) -> str:
+    """Rows as CSV at full precision; None and NaN are empty cells, no text is a formula."""
+    text = io.StringIO()
+    if rows:
+        header = {name: spreadsheet_cell(name) for name in rows[0]}
+        writer = csv.DictWriter(text, list(header), lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows({k: spreadsheet_cell(v) for k, v in row.items()} for row in rows)
+    return text.getvalue().rstrip("\n")
+
+
+def _aligned(header: list[str], cells: list[list[str]]) -> str:
+    widths = [max(len(line[at]) for line in [header, *cells]) for at in range(len(header))]
+    numeric = [all(_is_number(line[at]) for line in cells) for at in range(len(header))]
+
+    def line(values: list[str]) -> str:
+        padded = [
+            value.rjust(width) if right else value.ljust(width)
+            for value, width, right in zip(values, widths, numeric, strict=True)
+        ]
+        return "  ".join(padded).rstrip()
+
+    return "\n".join(line(values) for values in [header, *cells])
+
+
+def _cell(value: Any, digits: int) -> str:
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.{digits}g}" if abs(value) < 1e6 else f"{value:.{digits}e}"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(str(item) for item in value)
+    return str(value)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text or 0)
+    except ValueError:
+        return False
+    return True
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if value == value and abs(value) != float("inf") else None
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    if hasattr(value, "item"):
+        return _finite(value.item())
+    return value

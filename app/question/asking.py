@@ -1,0 +1,244 @@
+"""What a caller gives, by name, as a question and the arrays beside it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.question import typed
+from app.question.parameter import Parameter
+from app.question.parameters import ALIASES, PARAMETERS
+from app.question.question import LOADS, Question
+from app.question.validity import refuse_contradictions, refuse_meaningless
+from app.question.verbs import LEFT_OUT, VERBS, parameters_of
+from genz_core.errors import InvalidValue
+from genz_core.types import Array
+
+#: What the text of a model or a system means: names alone, or files of this machine too.
+Sources = Callable[[Mapping[str, Any]], dict[str, Any]]
+_RANKS = ("tp", "dp", "moe_tp")
+_OBJECTS = tuple(one.name for one in PARAMETERS.values() if one.names)
+
+
+class UnknownParameter(InvalidValue):
+    """A name that no parameter has.  near: names that may be meant."""
+
+    code = "unknown_parameter"
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        known = tuple(known)
+        folded = name.replace("-", "_").casefold()
+        self.near = difflib.get_close_matches(folded, [*known, *ALIASES], 3, 0.6)
+        hint = (
+            f"did you mean {' or '.join(self.near)}?"
+            if self.near
+            else (f"there are {', '.join(known)}")
+        )
+        super().__init__(f"{name[:60]!r} is no parameter: {hint}")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question as a verb takes it.
+
+    arrays: values that stand in place of the question's, one a configuration, all of one length.
+    several: values to choose among, by parameter.  given: names that the caller gave.
+    objects: models, systems and engines that are given as objects or files in place of names.
+    """
+
+    verb: str
+    question: Question
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+    several: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    given: frozenset[str] = frozenset()
+    objects: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Configurations."""
+        return len(next(iter(self.arrays.values()))) if self.arrays else 1
+
+    def named(self, name: str) -> Any:
+        """A model, system or engine: the object that was given, else the name."""
+        return self.objects.get(name, getattr(self.question, name))
+
+
+def ask(
+    verb: str, given: Mapping[str, Any], sources: Sources = dict, *, strict: bool = True
+) -> Asked:
+    """The question that a caller asks of a verb.
+
+    Args:
+        given: values by parameter or other name; None stands for "not given".  Numbers may be
+            texts; lists and arrays are configurations side by side.
+        sources: what texts that name models and systems mean; by default they open no file.
+        strict: refuse a parameter that means nothing to the load; a caller that reports it
+            otherwise asks `validity.meaningless`.
+
+    Raises:
+        InvalidValue: a name that nobody knows or that means nothing to the verb, a value that
+            cannot be, not exactly one load, or arrays of unequal lengths.
+    """
+    known = parameters_of(verb)
+    values = canonical(verb, given)
+    if VERBS[verb].names_model and not values.get("model"):
+        raise InvalidValue(f"{verb} needs a model: name one")
+    loads: list[str] = [name for name in LOADS if name in values]
+    _check_loads(verb, loads)
+    values = _opened(verb, values, sources)
+    objects = _objects(values)
+    scalars: dict[str, Any] = {}
+    arrays: dict[str, Array] = {}
+    several: dict[str, tuple[Any, ...]] = {}
+    for name, value in values.items():
+        one = known[name]
+        if name in objects:
+            scalars[name] = _name_of(objects[name])
+        elif name in VERBS[verb].several and _is_many(value):
+            several[name] = _many(one, value)
+        elif one.array and VERBS[verb].arrays and _is_many(value):
+            arrays[name] = np.array(_many(one, value), dtype=float)
+        else:
+            scalars[name] = read(one, value)
+    if verb != "sweep":  # whose arrays are axes
+        _check_lengths(arrays)
+    if "moe_tp" in values and ("tp" in VERBS[verb].several or set(_RANKS) & set(arrays)):
+        scalars.setdefault("ep", 1)  # the experts of each shape are spread apart
+    question = Question(**scalars)
+    if loads and loads[0] in arrays:  # so that the question knows the kind of its load
+        question = replace(question, **{loads[0]: arrays[loads[0]][0]})
+    refuse_contradictions(_with_one(question, several))
+    if strict and not VERBS[verb].measured:  # whose load the measurement tells
+        refuse_meaningless(question, verb, arrays)
+    asked = Asked(verb, question, arrays, several, frozenset(values), objects)
+    return asked if verb == "sweep" else replace(asked, arrays=with_experts(arrays, asked))
+
+
+def with_experts(arrays: Mapping[str, Array], asked: Asked) -> dict[str, Array]:
+    """Arrays, with `ep` of every configuration where `moe_tp` alone was given."""
+    if "ep" in asked.given or "moe_tp" not in asked.given or not set(_RANKS) & set(arrays):
+        return dict(arrays)
+    tp, dp, moe_tp = (arrays.get(name, getattr(asked.question, name)) for name in _RANKS)
+    spread = np.ceil(np.asarray(tp * dp / moe_tp, dtype=float))  # a remainder has its reason code
+    return {**arrays, "ep": spread}
+
+
+def canonical(verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given by the parameters' own names, without what was not given.
+
+    Raises:
+        InvalidValue: a name that nobody knows or that means nothing to the verb, or two names of
+            one parameter.
+    """
+    values: dict[str, Any] = {}
+    for typed_name, value in given.items():
+        if value is None:
+            continue
+        name = typed_name.replace("-", "_")
+        name = ALIASES.get(name, name)
+        if name not in PARAMETERS:
+            raise UnknownParameter(typed_name, parameters_of(verb))
+        if name in LEFT_OUT[verb]:
+            raise InvalidValue(f"{name} means nothing to {verb}: leave it out")
+        if name in values:
+            raise InvalidValue(f"{name} is given twice, once as {typed_name}: give it once")
+        values[name] = value
+    return values
+
+
+def read(one: Parameter, value: Any) -> Any:
+    """A single value of a parameter, from text or as it is.
+
+    Raises:
+        InvalidValue: the value cannot be.
+    """
+    if isinstance(value, str) and one.kind not in ("text",):
+        return typed.value(one, value)
+    if isinstance(value, (np.generic, np.ndarray)) and not np.ndim(value):
+        value = value.item()
+    if one.numeric and np.ndim(value):
+        raise InvalidValue(f"{one.name} = {typed.brief(value)}: give one number")
+    return one.checked(value)
+
+
+def _opened(verb: str, values: Mapping[str, Any], sources: Sources) -> dict[str, Any]:
+    """The values with what their names mean; each of several names on its own."""
+    opened = dict(values)
+    for name in ("system",) if "system" in VERBS[verb].several and "system" in values else ():
+        value = values[name]
+        many = typed.words(value) if isinstance(value, str) and "," in value else value
+        if _is_list(many):
+            opened[name] = tuple(sources({name: each})[name] for each in many)
+    single = {name: value for name, value in opened.items() if not _is_list(value)}
+    return opened | sources(single)
+
+
+def _with_one(question: Question, several: Mapping[str, tuple[Any, ...]]) -> Question:
+    """The question with one of the ways to draft, so that what belongs to drafts has its place."""
+    methods = several.get("speculation", ())
+    named = "draft_model" if "draft_model" in methods else next(filter(None, methods), "")
+    return replace(question, speculation=named) if named else question
+
+
+def _check_loads(verb: str, given: list[str]) -> None:
+    allowed = VERBS[verb].loads
+    wrong = [name for name in given if name not in allowed]
+    if wrong:
+        raise InvalidValue(f"{wrong[0]} is no load of {verb}: give {' or '.join(allowed)}")
+    if len(given) > 1 or not (given or VERBS[verb].default_load):
+        has = " and ".join(given) or "none"
+        raise InvalidValue(
+            f"give {', '.join(allowed[:-1])} or {allowed[-1]}, one of them; not {has}"
+        )
+
+
+def _objects(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands for a name and is no text: rows of lengths may be a list."""
+    return {
+        name: values[name]
+        for name in _OBJECTS
+        if name in values
+        and not isinstance(values[name], str)
+        and (name == "lengths" or not _is_list(values[name]))
+    }
+
+
+def _name_of(value: Any) -> str:
+    """What an object is called in a question."""
+    if isinstance(value, Path):
+        return str(value)
+    return str(getattr(value, "slug", "") or getattr(value, "name", "") or "given")
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple))
+
+
+def _is_many(value: Any) -> bool:
+    if isinstance(value, str):
+        return "," in value or ":" in value
+    return _is_list(value) or isinstance(value, Mapping) or np.ndim(value) > 0
+
+
+def _many(one: Parameter, value: Any) -> tuple[Any, ...]:
+    if isinstance(value, str):
+        return tuple(typed.values(one, value))
+    if isinstance(value, Mapping):
+        return tuple(typed.of_range(one, value))
+    if not len(value) or any(_is_list(each) or np.ndim(each) for each in value):
+        raise InvalidValue(f"{one.name} = {typed.brief(value)}: give one value or a list of values")
+    return tuple(read(one, each) for each in value)
+
+
+def _check_lengths(arrays: Mapping[str, Array]) -> None:
+    if len({len(values) for values in arrays.values()}) > 1:
+        declared = (name for name in PARAMETERS if name in arrays)
+        shapes = ", ".join(f"{name} {len(arrays[name])}" for name in declared)
+        raise InvalidValue(
+            f"arrays are configurations side by side, all of one length; these are {shapes}"
+        )

@@ -1,0 +1,142 @@
+"""Parameters of a decision: targets, prices, and what a search tries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from app.question.groups import PRICES, SEARCH, TARGETS
+from app.question.parameter import parameter
+
+_SECONDS = 1e9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Targets:
+    """What must hold."""
+
+    target: Any = parameter(
+        "list", (), 'What must hold: "ttft_p95 < 500ms, tpot < 30ms, usd_per_mtok < 0.4".',
+        group=TARGETS,
+    )  # fmt: skip
+    ttft_target_s: float | None = parameter(
+        "number", None, "Most seconds to the first token of a good request.", unit="s",
+        least=0.0, most=_SECONDS, label="TTFT target", group=TARGETS, aliases=("ttft_target",),
+    )  # fmt: skip
+    tpot_target_s: float | None = parameter(
+        "number", None, "Most seconds between tokens of a good request.", unit="s",
+        least=0.0, most=_SECONDS, label="TPOT target", group=TARGETS, aliases=("tpot_target",),
+    )  # fmt: skip
+    e2e_target_s: float | None = parameter(
+        "number", None, "Most seconds of a good request.", unit="s", least=0.0, most=_SECONDS,
+        label="E2E target", group=TARGETS, aliases=("e2e_target",),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prices:
+    """What devices, power and carbon cost."""
+
+    price: Any = parameter(
+        "text", "",
+        "Rent of a device-hour in US dollars, or by system: h200=3.5,mi300x=2; by default as "
+        "published.",
+        group=PRICES, label="Rent of a device [$/h]", also=("number", "prices"), aliases=("rent",),
+    )  # fmt: skip
+    capex: float = parameter(
+        "number", 0.0, "Price of a device with its share of server and network; 0: rented.",
+        unit="$", least=0.0, most=1e12, group=PRICES,
+    )  # fmt: skip
+    lifetime: float = parameter(
+        "number", 4.0, "Years that a device lasts.", unit="years", least=0.0, above=True,
+        most=100.0, group=PRICES,
+    )  # fmt: skip
+    interest: float = parameter(
+        "number", 0.0, "Cost of capital a year.", unit="%", least=0.0, most=1000.0, group=PRICES,
+    )  # fmt: skip
+    opex: float = parameter(
+        "number", 0.0, "Operation a year, of the price of a device.", unit="%", least=0.0,
+        most=1000.0, group=PRICES,
+    )  # fmt: skip
+    pue: float | None = parameter(
+        "number", None, "Power of the site over what it runs; by default the average.",
+        least=1.0, most=100.0, group=PRICES,
+    )  # fmt: skip
+    host_power: float | None = parameter(
+        "number", None, "Power of host and server a device; by default as known of the system.",
+        unit="W", least=0.0, most=1e6, group=PRICES,
+    )  # fmt: skip
+    network_power: float | None = parameter(
+        "number", None, "Power of switches and optics a device; by default an estimate.",
+        unit="W", least=0.0, most=1e6, group=PRICES,
+    )  # fmt: skip
+    electricity: float = parameter(
+        "number", 0.10, "Price of electricity.", unit="$/kWh", least=0.0, most=1e3, group=PRICES,
+    )  # fmt: skip
+    carbon: float = parameter(
+        "number", 0.0, "Grams of CO2 a kWh of the grid; 0: not stated.", unit="g/kWh",
+        least=0.0, most=1e5, group=PRICES,
+    )  # fmt: skip
+    power: float = parameter(
+        "number", 0.0, "Measured power of a device; 0: by the model of power.", unit="W",
+        least=0.0, most=1e6, group=PRICES,
+    )  # fmt: skip
+    api_in: float = parameter(
+        "number", 0.0, "Price of an API's input tokens; 0: not stated.", unit="$/Mtok", least=0.0,
+        label="API price, input",
+        most=1e6, group=PRICES,
+    )  # fmt: skip
+    api_out: float = parameter(
+        "number", 0.0, "Price of an API's output tokens; 0: not stated.", unit="$/Mtok",
+        label="API price, output",
+        least=0.0, most=1e6, group=PRICES,
+    )  # fmt: skip
+    peak_rate: float = parameter(
+        "number", 0.0, "Requests a second in the busiest hour; 0: what a replica sustains.",
+        unit="1/s", least=0.0, most=1e9, group=PRICES,
+    )  # fmt: skip
+    day: Any = parameter(
+        "list", (), "Load of the 24 hours from midnight on, as shares of the busiest.",
+        group=PRICES, also=("numbers",),
+    )  # fmt: skip
+    cached: float = parameter(
+        "number", 50.0, "Share of a prompt that the price of cached tokens is for.", unit="%",
+        least=0.0, most=100.0, group=PRICES,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """What a search tries, and how it ranks what it finds."""
+
+    devices: Any = parameter(
+        "text", "1:8", 'Least and most devices of the whole deployment: "1:64".', group=SEARCH,
+        also=("number", "numbers"),
+    )  # fmt: skip
+    pools: Any = parameter(
+        "text", "", "Deployments to try: aggregated, disaggregated; by default both.",
+        group=SEARCH, also=("texts",), aliases=("kind",),
+    )  # fmt: skip
+    cross_systems: bool = parameter(
+        "truth", False, "Prompts may be read on another system than answers are written on.",
+        group=SEARCH,
+    )  # fmt: skip
+    rank: str = parameter(
+        "text", "", "Figure that orders the plans; by default cost, else devices.", group=SEARCH,
+    )  # fmt: skip
+    confidence: float = parameter(
+        "number", 0.0, "Least probability that all targets are met.", least=0.0, most=1.0 - 1e-9,
+        group=SEARCH,
+    )  # fmt: skip
+    top: int = parameter("whole", 5, "Plans to show.", least=1, most=1000, group=SEARCH)
+    simulate: bool = parameter(
+        "truth", True, "Simulate the best plans for their percentiles.", group=SEARCH,
+    )  # fmt: skip
+    break_even: bool = parameter(
+        "truth", False, "Also find the load at which drafts and prefill pools stop paying.",
+        group=SEARCH, aliases=("pays",),
+    )  # fmt: skip
+    change: float = parameter(
+        "number", 10.0, "Change of each resource, up and down.", unit="%", least=0.0, above=True,
+        most=1000.0, group=SEARCH,
+    )  # fmt: skip

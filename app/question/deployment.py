@@ -1,0 +1,251 @@
+"""Parameters of a deployment: what runs where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from app.question.groups import DEGREES, DRAFTS, ENGINE, FORMATS, MODEL, POOL, WHAT_IF
+from app.question.parameter import parameter
+from genz_core.overlap import OVERLAPS
+from genz_core.serving.simulation import SCHEDULERS
+from genz_core.speculative import Method
+
+_DEVICES = 65_536
+_TOKENS = 100_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """What runs where: model, formats, system, engine and its limits, degrees, pools."""
+
+    # ------------------------------------------------------------------------- model and system
+    model: Any = parameter(
+        "text", "meta-llama/Llama-3.1-8B",
+        "Model: a registry name, a Hugging Face id or a config.json.",
+        group=MODEL, names="model",
+    )  # fmt: skip
+    system: Any = parameter(
+        "text", "h100-sxm5-80gb", "System: a slug, an alias or a YAML file.",
+        group=MODEL, names="system", aliases=("systems",),
+    )  # fmt: skip
+    engine: Any = parameter(
+        "text", "",
+        'Serving engine: vllm, sglang, trtllm, llama.cpp, hf, generic; also "vllm 0.9". '
+        "By default vllm where it runs on the system, else generic.",
+        group=MODEL, names="engine",
+    )  # fmt: skip
+    engine_version: str = parameter(
+        "text", "", "Version of the engine: a release (0.9.0), a build (b6918) or a month.",
+        group=MODEL, label="Version",
+    )  # fmt: skip
+
+    # ------------------------------------------------------------------------- number formats
+    weights: str = parameter(
+        "text", "", "Weight format, or a pair such as w8a8; by default the checkpoint's own.",
+        group=FORMATS, aliases=("quantization",),
+    )  # fmt: skip
+    moe_weights: str = parameter(
+        "text", "", "Weight format of the experts; by default as `weights`.",
+        group=FORMATS, label="Expert weights",
+    )  # fmt: skip
+    kv: str = parameter(
+        "text", "", "Format of the KV cache; by default the checkpoint's, else 16 bit.",
+        group=FORMATS, label="KV cache", aliases=("kv_cache_dtype",),
+    )  # fmt: skip
+    activations: str = parameter("text", "", "Format of the activations.", group=FORMATS)
+    compute: str = parameter(
+        "text", "", "Arithmetic type, in place of what the formats imply.",
+        group=FORMATS, label="Arithmetic",
+    )  # fmt: skip
+
+    # ------------------------------------------------------------------------- parallelism
+    tp: int = parameter(
+        "whole", 1, "Tensor-parallel degree.", limit="tp", array=True, group=DEGREES,
+        label="TP", aliases=("tensor_parallel_size",),
+    )  # fmt: skip
+    pp: int = parameter(
+        "whole", 1, "Pipeline stages.", limit="pp", array=True, group=DEGREES,
+        label="PP", aliases=("pipeline_parallel_size",),
+    )  # fmt: skip
+    dp: int = parameter(
+        "whole", 1, "Attention data-parallel degree.", limit="dp", array=True, group=DEGREES,
+        label="DP", aliases=("data_parallel_size",),
+    )  # fmt: skip
+    ep: int = parameter(
+        "whole", None, "Expert-parallel degree; by default 1, or tp x dp / moe_tp.",
+        limit="ep", array=True, group=DEGREES, label="EP", aliases=("expert_parallel_size",),
+    )  # fmt: skip
+    moe_tp: int | None = parameter(
+        "whole", None, "Tensor-parallel degree of the experts; by default tp x dp / ep.",
+        limit="moe_tp", array=True, group=DEGREES,
+    )  # fmt: skip
+    cp: int = parameter(
+        "whole", 1, "Context-parallel degree of a prefill.", limit="cp", array=True, group=DEGREES,
+        label="CP",
+    )  # fmt: skip
+    micro_batches: int = parameter(
+        "whole", 0, "Micro-batches of a pipeline; 0: as many as stages.", least=0, most=_TOKENS,
+        array=True, group=DEGREES,
+    )  # fmt: skip
+    sequence_parallel: bool = parameter(
+        "truth", False, "Split the norms of tensor-parallel ranks over the sequence.",
+        group=DEGREES,
+    )  # fmt: skip
+    expert_imbalance: float = parameter(
+        "number", 1.0, "Routed rows of the busiest expert rank over the mean of all ranks.",
+        least=1.0, most=1e6, array=True, group=DEGREES, label="Busiest expert rank",
+    )  # fmt: skip
+    redundant_experts: int = parameter(
+        "whole", 0, "Copies of busy experts; ep divides experts and copies together.",
+        least=0, most=_DEVICES, array=True, group=DEGREES, aliases=("ep_num_redundant_experts",),
+    )  # fmt: skip
+    overlap: str = parameter(
+        "text", "none", "What runs beside the exchange of tokens between expert ranks.",
+        choices=OVERLAPS, group=DEGREES,
+    )  # fmt: skip
+    placement: str = parameter(
+        "text", "", 'Order of the degrees over the devices, innermost first: "pp tp".',
+        group=DEGREES,
+    )  # fmt: skip
+    replicas: int = parameter(
+        "whole", 1, "Equal deployments behind one router.", least=1, most=1024, group=DEGREES,
+    )  # fmt: skip
+    router: str = parameter(
+        "text", "least_loaded", "Which rank or replica takes the next request.",
+        choices=("least_loaded", "round_robin", "prefix"), group=DEGREES,
+    )  # fmt: skip
+
+    # ------------------------------------------------------------------------- engine limits
+    max_num_seqs: int = parameter(
+        "whole", 0, "Most sequences in a step of one rank; 0: the engine's default.",
+        limit="max_num_seqs", optional=True, array=True, group=ENGINE,
+        aliases=("max_sequences", "max_running_requests", "max_batch_size"),
+    )  # fmt: skip
+    max_num_batched_tokens: int = parameter(
+        "whole", 0, "Most tokens in a step of one rank; 0: the engine's default.",
+        limit="max_num_batched_tokens", optional=True, array=True, group=ENGINE,
+        aliases=("token_budget", "chunked_prefill_size", "max_num_tokens"),
+    )  # fmt: skip
+    memory_fraction: float = parameter(
+        "number", 0.0, "Share of the device memory that the engine takes; 0: its default.",
+        least=0.0, most=1.0, group=ENGINE,
+        aliases=("gpu_memory_utilization", "mem_fraction_static", "free_gpu_memory_fraction"),
+    )  # fmt: skip
+    kv_tokens: float = parameter(
+        "number", 0.0, "Tokens that the cache of one rank holds; 0: what fits.",
+        least=0.0, most=1e12, label="KV tokens", group=ENGINE, aliases=("max_total_tokens",),
+    )  # fmt: skip
+    prefix_caching: bool = parameter(
+        "truth", True, "Read equal prefixes once.", group=ENGINE,
+        aliases=("enable_prefix_caching",),
+    )  # fmt: skip
+    stream_interval: int = parameter(
+        "whole", 1, "Tokens that the engine gathers before it sends them.",
+        limit="stream_interval", array=True, group=ENGINE,
+    )  # fmt: skip
+    recv_interval: int = parameter(
+        "whole", 1, "Decode steps between two looks of the scheduler at new requests.",
+        limit="recv_interval", array=True, group=ENGINE, aliases=("scheduler_recv_interval",),
+    )  # fmt: skip
+    scheduler: str = parameter(
+        "text", "", "Scheduling policy in place of the engine's own.",
+        choices=("", *SCHEDULERS), group=ENGINE,
+    )  # fmt: skip
+    step_scale: float | None = parameter(
+        "number", None,
+        "Measured over predicted time of a step; by default your own calibration, if any.",
+        least=0.0, above=True, most=1e3, group=ENGINE,
+    )  # fmt: skip
+    offload: str = parameter(
+        "text", "",
+        "What moves off the device where it does not fit: weights, kv or experts to the host; "
+        "levels: weights and cache over the device's two memories.",
+        choices=("", "weights", "kv", "experts", "levels"), group=ENGINE,
+    )  # fmt: skip
+    lora_rank: int = parameter(
+        "whole", 0, "Rank of the LoRA adapters that requests name; 0: none.",
+        least=0, most=4096, group=ENGINE,
+    )  # fmt: skip
+    lora_adapters: int = parameter(
+        "whole", 1, "LoRA adapters that requests name, evenly.", least=1, most=10_000,
+        group=ENGINE,
+    )  # fmt: skip
+
+    # ------------------------------------------------------------------------- drafts
+    speculation: str = parameter(
+        "text", "", "Speculative decoding: how tokens are drafted.",
+        choices=("", *get_args(Method)), group=DRAFTS,
+    )  # fmt: skip
+    draft_tokens: int | None = parameter(
+        "whole", None, "Tokens drafted in a step; 0: none; by default 3.", least=0, most=64,
+        group=DRAFTS, aliases=("num_speculative_tokens",),
+    )  # fmt: skip
+    draft_model: Any = parameter(
+        "text", "", "Model that drafts, named as `model` is.", group=DRAFTS, names="model",
+    )  # fmt: skip
+    acceptance: Any = parameter(
+        "text", "",
+        'Share of drafted tokens that is accepted: "0.8", or by position "0.9,0.7,0.5"; '
+        "by default as measured.",
+        group=DRAFTS, also=("number", "numbers"),
+    )  # fmt: skip
+
+    # ------------------------------------------------------------------------- prefill pool
+    prefill_system: Any = parameter(
+        "text", "", "System of the workers that read prompts; by default `system`.",
+        group=POOL, names="system",
+    )  # fmt: skip
+    prefill_workers: int = parameter(
+        "whole", 0, "Workers that read prompts; `replicas` then decode.", least=0, most=1024,
+        group=POOL,
+    )  # fmt: skip
+    prefill_tp: int = parameter(
+        "whole", 1, "Tensor-parallel degree of a prefill worker.", limit="tp",
+        label="Prefill TP", group=POOL,
+    )  # fmt: skip
+    prefill_pp: int = parameter(
+        "whole", 1, "Pipeline stages of a prefill worker.", limit="pp",
+        label="Prefill PP", group=POOL,
+    )  # fmt: skip
+    prefill_dp: int = parameter(
+        "whole", 1, "Attention data-parallel degree of a prefill worker.", limit="dp",
+        label="Prefill DP", group=POOL,
+    )  # fmt: skip
+    prefill_ep: int = parameter(
+        "whole", 1, "Expert-parallel degree of a prefill worker.", limit="ep",
+        label="Prefill EP", group=POOL,
+    )  # fmt: skip
+    prefill_weights: str = parameter(
+        "text", "", "Weight format of the prefill workers; by default `weights`.", group=POOL,
+    )  # fmt: skip
+    transfer_gbps: float = parameter(
+        "number", 0.0, "Link that carries the cache; 0: the link that the systems state.",
+        unit="Gbit/s a device", least=0.0, most=1e6, label="Transfer", group=POOL,
+    )  # fmt: skip
+    transfer_latency_us: float | None = parameter(
+        "number", None, "Latency of each transfer; by default that of the link.", unit="µs",
+        least=0.0, most=1e9, label="Transfer latency", group=POOL,
+    )  # fmt: skip
+    layer_wise: bool = parameter(
+        "truth", False, "Send the cache of each layer while later layers run.",
+        label="Layer by layer", group=POOL,
+    )  # fmt: skip
+
+    # ------------------------------------------------------------------------- what if
+    peak: float = parameter(
+        "number", 1.0, "Factor on the system's peak arithmetic.", least=0.0, above=True, most=1e3,
+        group=WHAT_IF, label="Peak arithmetic",
+    )  # fmt: skip
+    bandwidth: float = parameter(
+        "number", 1.0, "Factor on the system's memory bandwidth.", least=0.0, above=True,
+        most=1e3, group=WHAT_IF, label="Memory bandwidth",
+    )  # fmt: skip
+    capacity: float = parameter(
+        "number", 1.0, "Factor on the system's memory capacity.", least=0.0, above=True, most=1e3,
+        group=WHAT_IF, label="Memory capacity",
+    )  # fmt: skip
+    link: float = parameter(
+        "number", 1.0, "Factor on the system's link bandwidth.", least=0.0, above=True, most=1e3,
+        group=WHAT_IF, label="Link bandwidth",
+    )  # fmt: skip

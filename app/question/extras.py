@@ -1,0 +1,73 @@
+"""What may be asked of an answer beside its question, declared as parameters are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.question.asking import read
+from app.question.parameter import Parameter
+
+_ON_ERROR = Parameter(
+    "on_error", "text", "raise",
+    "What cannot run: raise its error, or status: give it a reason code in its row.",
+    choices=("raise", "status"),
+)  # fmt: skip
+_IN_ROWS = Parameter("on_error", "text", "status", _ON_ERROR.help, choices=_ON_ERROR.choices)
+_LEVEL = "Percent of runs that an interval is to hold."
+#: What a verb takes beside the parameters of its question, on every interface that can have it.
+EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
+    "estimate": (_ON_ERROR,),
+    "serve": (_ON_ERROR,),
+    "sweep": (
+        _IN_ROWS,
+        Parameter("bounds_only", "truth", False, "Only the least times that physics allows."),
+    ),
+    "compare": (
+        Parameter(
+            "phase", "text", "", "Phase of reports that name none; by default what shapes tell.",
+            choices=("", "prefill", "decode"),
+        ),
+        Parameter("fill", "truth", True, "Read what is not given from the reports."),
+        Parameter("level", "number", 80.0, _LEVEL, unit="%", least=0.0, above=True, most=100.0),
+    ),
+    "guard": (
+        Parameter("level", "number", 95.0, _LEVEL, unit="%", least=0.0, above=True, most=100.0),
+        Parameter(
+            "tolerance", "number", 5.0, "Percent by which equal runs differ for no reason.",
+            unit="%", least=0.0, most=99.0,
+        ),
+    ),
+}  # fmt: skip
+#: What only programs ask: the answer holds more.
+OF_PROGRAMS: Mapping[str, tuple[Parameter, ...]] = {
+    "estimate": (
+        Parameter("operators", "truth", False, "Also the operators of each step, of one batch."),
+    ),
+    "plan": (
+        Parameter(
+            "deployment", "text", "",
+            "Also the files of the best plan: kubernetes, helm, dynamo or llm-d.",
+        ),
+    ),
+}  # fmt: skip
+
+
+def extras_of(verb: str) -> dict[str, Parameter]:
+    """What a verb takes beside its question, by name."""
+    return {one.name: one for one in EXTRAS.get(verb, ())}
+
+
+def read_extras(
+    known: Mapping[str, Parameter], given: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The extras of a call, each in its type or at its default, and what else was given.
+
+    Raises:
+        InvalidValue: a value that cannot be.
+    """
+    found = {
+        name: read(one, given[name]) if given.get(name) is not None else one.default
+        for name, one in known.items()
+    }
+    return found, {name: value for name, value in given.items() if name not in known}

@@ -1,0 +1,37 @@
+"""The shapes in which a value of a parameter may be given to a verb.
+
+Bodies of the API, types of `import ridgeline` and the reference page are made of them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from app.question.parameter import Parameter
+from app.question.verbs import VERBS
+
+#: text: a name or a typed number.  numbers, texts: lists.  range: {"from": 1, "to": 8, "step": 1}.
+#: rows: [rows, 2] of prompt and answer tokens.  prices: US dollars by system.
+Form = Literal["number", "numbers", "range", "truth", "text", "texts", "rows", "prices"]
+
+
+def takes_many(one: Parameter, verb: str) -> bool:
+    """Whether a verb takes several values of a parameter at once."""
+    return one.name in VERBS[verb].several or (one.array and VERBS[verb].arrays)
+
+
+def forms_of(one: Parameter, verb: str = "") -> tuple[Form, ...]:
+    """The shapes of a value, the most usual first.
+
+    verb: what takes it; "" for a single value.
+    """
+    many = bool(verb) and takes_many(one, verb)
+    if one.kind == "truth":
+        return ("truth",)
+    if one.numeric:
+        lists: tuple[Form, ...] = ("numbers", "range") if many else ()
+        return ("number", *lists, "text")
+    if one.names == "lengths":
+        return ("rows",)
+    several: tuple[Form, ...] = ("texts",) if many or one.kind == "list" else ()
+    return ("text", *several, *one.also)  # type: ignore[arg-type]  # declared with these words

@@ -1,0 +1,133 @@
+"""Parameters of a load: how many requests, their lengths, what they share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from app.question.groups import INPUTS, LENGTHS, LOAD, SHARED
+from app.question.parameter import parameter
+
+_SECONDS = 1e9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What is served: exactly one of a static batch, open requests, a rate and a trace."""
+
+    batch: int = parameter(
+        "whole", 1, "Static batch: sequences in a step.", limit="batch", array=True, group=LOAD,
+    )  # fmt: skip
+    concurrency: float | None = parameter(
+        "whole", None, "Open requests of a closed loop, over the whole deployment.",
+        limit="concurrency", array=True, group=LOAD, label="Users",
+    )  # fmt: skip
+    rate: float | None = parameter(
+        "number", None, "Requests that arrive in a second.", unit="1/s",
+        least=0.0, above=True, most=1e9, array=True, group=LOAD, aliases=("request_rate",),
+    )  # fmt: skip
+    trace: Any = parameter(
+        "text", None, "Recorded requests: CSV or JSON lines, packed or not.", group=LOAD,
+        names="trace",
+    )  # fmt: skip
+    burst_start: bool = parameter(
+        "truth", False,
+        "All users start at once and send ten requests each, as public benchmarks do; by default "
+        "the loop is steady.",
+        group=LOAD,
+    )  # fmt: skip
+    requests: int | None = parameter(
+        "whole", None,
+        "Requests of a run; by default ten a user, 1,000 at a rate, a whole trace.",
+        least=0, most=2_000_000, group=LOAD, aliases=("num_prompts",),
+    )  # fmt: skip
+    burstiness: float = parameter(
+        "number", 1.0, "Shape of the gaps between arrivals: 1 is Poisson, less is burstier.",
+        least=1e-3, most=1e6, group=LOAD,
+    )  # fmt: skip
+    ramp_to: float = parameter(
+        "number", 0.0, "Rate that `rate` climbs to; 0: it does not.", unit="1/s", least=0.0,
+        most=1e9, group=LOAD,
+    )  # fmt: skip
+    ramp_s: float = parameter(
+        "number", 0.0, "Seconds of that climb.", unit="s", least=0.0, most=_SECONDS,
+        label="Ramp", group=LOAD,
+        aliases=("ramp_seconds",),
+    )  # fmt: skip
+    seed: int = parameter(
+        "whole", 0, "Seed of all draws: the same seed gives the same answer.", least=0,
+        most=2**53, group=LOAD,
+    )  # fmt: skip
+
+    # ------------------------------------------------------------------------- lengths
+    isl: int = parameter(
+        "whole", 1024, "Prompt tokens of a request.", limit="isl", array=True, group=LENGTHS,
+        label="Input", aliases=("input_len", "random_input_len"),
+    )  # fmt: skip
+    osl: int = parameter(
+        "whole", 256, "Output tokens of a request.", limit="osl", array=True, group=LENGTHS,
+        label="Output", aliases=("output_len", "random_output_len"),
+    )  # fmt: skip
+    length_ratio: float | None = parameter(
+        "number", None,
+        "Lengths are uniform from this share of isl and osl up to them; 1: equal lengths. By "
+        "default they vary by 10 % about isl and osl; those of a static batch are equal.",
+        least=0.0, above=True, most=1.0, array=True, group=LENGTHS,
+    )  # fmt: skip
+    length_spread: float = parameter(
+        "number", 0.0, "Lengths are lognormal: their standard deviation over the mean.",
+        least=0.0, most=10.0, group=LENGTHS,
+    )  # fmt: skip
+    lengths: Any = parameter(
+        "text", None, "Lengths are drawn from rows of a file: input_tokens, output_tokens.",
+        group=LENGTHS, names="lengths",
+    )  # fmt: skip
+
+    # ------------------------------------------------------------------------- what requests share
+    prefix_hits: float = parameter(
+        "number", 0.0, "Share of every prompt that is found in the cache.", least=0.0,
+        most=1.0 - 1e-9, group=SHARED,
+    )  # fmt: skip
+    shared_tokens: int = parameter(
+        "whole", 0, "Tokens that all prompts start with, on top of isl.", least=0,
+        most=10_000_000, group=SHARED, aliases=("shared_prompt", "random_prefix_len"),
+    )  # fmt: skip
+    turns: int = parameter(
+        "whole", 1, "Turns of a session; each prompt repeats what was said before.", least=1,
+        most=1000, group=SHARED,
+    )  # fmt: skip
+    think_s: float = parameter(
+        "number", 0.0, "Seconds between two turns.", unit="s", least=0.0, most=_SECONDS,
+        group=SHARED, aliases=("think_time",),
+    )  # fmt: skip
+    prefix_tier: str = parameter(
+        "text", "device", "Where prefixes that are found lie.", choices=("device", "host"),
+        group=SHARED,
+    )  # fmt: skip
+    samples: int = parameter(
+        "whole", 1, "Answers to each prompt, all wanted.", least=1, most=1024, group=SHARED,
+    )  # fmt: skip
+    beams: int = parameter(
+        "whole", 1, "Beams of a search, one answer wanted.", least=1, most=1024, group=SHARED,
+    )  # fmt: skip
+
+    # ------------------------------------------------------------------------- inputs beside text
+    images: int = parameter(
+        "whole", 0, "Images of each request; their tokens add to isl.", least=0, most=10_000,
+        group=INPUTS,
+    )  # fmt: skip
+    image_size: str = parameter(
+        "text", "", 'Width and height of the images in pixels: "1024x768".', group=INPUTS,
+    )  # fmt: skip
+    audio_seconds: float = parameter(
+        "number", 0.0, "Seconds of sound of each request; 0: a whole window.", unit="s",
+        least=0.0, most=1e6, group=INPUTS,
+    )  # fmt: skip
+    diffusion_steps: int = parameter(
+        "whole", 0, "Passes of a diffusion model over an answer; 0: one a token.", least=0,
+        most=1_000_000, group=INPUTS,
+    )  # fmt: skip
+    block_length: int = parameter(
+        "whole", 0, "Tokens that a diffusion model refines together; 0: its own.", least=0,
+        most=1_000_000, group=INPUTS,
+    )  # fmt: skip

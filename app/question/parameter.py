@@ -1,0 +1,152 @@
+"""One parameter of a question: its declaration, and the check of a value against it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field
+from typing import Any, Literal
+
+from genz_core.errors import InvalidValue
+from genz_core.limits import LIMITS
+
+Kind = Literal["whole", "number", "truth", "text", "list"]
+_KEY = "parameter"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What is known of a parameter.
+
+    name: of the keyword, column, link key, body field; `--name-with-hyphens` on the command line.
+    kind: "whole" or "number" (numbers), "truth", "text", or "list" (several texts or numbers).
+    default: the value where nobody gives one; None where its absence has a meaning of its own.
+    help: one sentence for every interface.  label: on a form.  unit: of a number.
+    least, most: limits of a number, both allowed.  above: the number must be larger than `least`.
+    choices: texts that are allowed; () for any.
+    array: takes one value a configuration in `estimate`, `serve` and `sweep`.
+    names: what the texts name: "model", "system", "engine", "trace" or "lengths" (an object, or
+    where the caller may open files a file of this machine, may stand for it), "" for plain text.
+    also: shapes of a value that are allowed beside the kind's own, see `app.question.forms`.
+    aliases: other names that mean the same: the engines' own flags, and names of earlier releases.
+    group: heading under which forms, help texts and the reference page show it.
+    """
+
+    name: str
+    kind: Kind
+    default: Any
+    help: str
+    label: str = ""
+    unit: str = ""
+    least: float = -math.inf
+    most: float = math.inf
+    above: bool = False
+    choices: tuple[str, ...] = ()
+    array: bool = False
+    names: str = ""
+    also: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    group: str = ""
+
+    @property
+    def option(self) -> str:
+        """The option of the command line: "--max-num-seqs"."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def numeric(self) -> bool:
+        return self.kind in ("whole", "number")
+
+    def checked(self, value: Any) -> Any:
+        """A value in the type of this parameter.
+
+        Raises:
+            InvalidValue: a value of another type, outside of the limits or not among the choices.
+        """
+        if value is None and self.default is None:
+            return None
+        if self.numeric:
+            return self._number(value)
+        if self.kind == "truth":
+            if not isinstance(value, bool):
+                raise InvalidValue(f"{self.name} = {_brief(value)}: give true or false")
+            return value
+        if self.kind == "list":
+            return self._list(value)
+        if self.kind == "text" and self.choices:
+            return self._choice(value)
+        if self.kind == "text" and not (isinstance(value, str) or self.names):
+            return self._other(value)
+        return value
+
+    def _list(self, value: Any) -> tuple[str, ...]:
+        """Several texts, of a list or between commas; numbers as their text."""
+        if isinstance(value, str):
+            value = [part.strip() for part in value.split(",") if part.strip()]
+        try:
+            return tuple(each if isinstance(each, str) else f"{each:.15g}" for each in value)
+        except (TypeError, ValueError):
+            raise InvalidValue(f"{self.name} = {_brief(value)}: give a list of texts") from None
+
+    def _other(self, value: Any) -> Any:
+        """What stands for a text: a number as its text, so that both are the same question."""
+        if self.also and not isinstance(value, (bool, int, float)):
+            return value
+        if isinstance(value, bool) or "number" not in self.also:
+            raise InvalidValue(f"{self.name} = {_brief(value)}: give a text")
+        return f"{value:.15g}"
+
+    def _number(self, value: Any) -> float:
+        try:
+            number = math.nan if isinstance(value, bool) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        low = number > self.least if self.above else number >= self.least
+        whole = self.kind == "number" or number.is_integer()
+        if not (math.isfinite(number) and low and number <= self.most and whole):
+            raise InvalidValue(self._sentence(value))
+        return int(number) if self.kind == "whole" else number
+
+    def _sentence(self, value: Any) -> str:
+        kind = "a whole number" if self.kind == "whole" else "a number"
+        limit = LIMITS.get(self.name)
+        if limit and self.kind == "whole" and limit.least == self.least:
+            return limit.sentence(self.name, value if value != "" else "''")
+        start = f"above {self.least:,g}" if self.above else f"from {self.least:,g}"
+        end = "" if math.isinf(self.most) else f" to {self.most:,.15g}"
+        return f"{self.name} = {_brief(value)}: give {kind} {start}{end}"
+
+    def _choice(self, value: Any) -> str:
+        word = str(value).casefold().replace("-", "_")
+        known = {choice.casefold().replace("-", "_"): choice for choice in self.choices}
+        if "" in known:
+            known.setdefault("none", "")
+        if word not in known:
+            allowed = ", ".join(choice or '""' for choice in self.choices if choice)
+            raise InvalidValue(f"{self.name} = {_brief(value)}: choose {allowed}")
+        return known[word]
+
+
+def _brief(value: Any) -> str:
+    text = f"{value:.15g}" if isinstance(value, float) else repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def parameter(
+    kind: Kind, default: Any, help_: str, *, limit: str = "", optional: bool = False, **more: Any
+) -> Any:
+    """A field of a part of the question, which declares a parameter.
+
+    limit: key of `genz_core.limits.LIMITS` whose range holds.  optional: 0 also is allowed and
+    stands for the engine's default.  more: the other fields of `Parameter`.
+    """
+    if limit:
+        more = {"least": 0 if optional else LIMITS[limit].least, "most": LIMITS[limit].most, **more}
+    declared = {"kind": kind, "default": default, "help": help_, **more}
+    return field(default=default, metadata={_KEY: declared})
+
+
+def declared(entry: Field[Any], group: str) -> Parameter:
+    """The parameter that a field of a part of the question declares."""
+    facts: Mapping[str, Any] = entry.metadata[_KEY]
+    return Parameter(name=entry.name, **{"group": group, **facts})

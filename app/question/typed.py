@@ -1,0 +1,159 @@
+"""Typed text as values: "10k", "1e6", "2Ki", "1,2,4", "1:256:x2", "true"."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.question.parameter import Parameter
+from genz_core.errors import InvalidValue
+from genz_core.limits import LIMITS
+
+_NUMBER = re.compile(r"([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(ki|mi|gi|k|m|g|b)?", re.I)
+_FACTORS = {
+    "": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9,
+    "ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30,
+}  # fmt: skip
+_TRUTHS = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
+_RANGE = ("from", "to", "step")
+
+
+def number(text: str) -> float:
+    """The number that a text says: "1024", "10k" (10,000), "2Ki" (2,048), "1e6".
+
+    Raises:
+        ValueError: it is no number.
+    """
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(text)
+    return float(match[1].replace("_", "")) * _FACTORS[(match[2] or "").casefold()]
+
+
+def value(one: Parameter, text: str) -> Any:
+    """A single value of a parameter from its text.
+
+    Raises:
+        InvalidValue: the text is no value of that parameter.
+    """
+    if one.kind == "truth":
+        word = text.strip().casefold()
+        if word not in _TRUTHS:
+            raise InvalidValue(f"{one.name} = {brief(text)}: give true or false")
+        return _TRUTHS[word]
+    if one.kind == "list":
+        return one.checked(text)
+    if not one.numeric:
+        return one.checked(text.strip())
+    try:
+        return one.checked(number(text))
+    except ValueError:
+        return one.checked(text)  # refused, with the text as it was typed
+
+
+def text(value: Any) -> str:
+    """A value as text that reads back as the same value."""
+    if isinstance(value, bool):
+        return str(value).casefold()
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}={text(each)}" for name, each in value.items())
+    if isinstance(value, (list, tuple)):
+        pairs = (isinstance(each, tuple) and len(each) == 2 for each in value)
+        if value and all(pairs):
+            return text(dict(value))
+        return ",".join(map(text, value))
+    return "" if value is None else str(value)
+
+
+def values(one: Parameter, text: str) -> list[Any]:
+    """Several values of a parameter: "1,2,4", "1:256:x2" (doubling) or "128:1024:128" (steps).
+
+    Raises:
+        InvalidValue: a text that is neither, more values than an axis may have, or a value
+            outside the limits of the parameter.
+    """
+    if one.numeric and ":" in text:
+        first, last, step = _ends(one.name, text)
+        return [one.checked(each) for each in stepped(one.name, first, last, step, one.kind)]
+    return [value(one, part) for part in words(text)] or [value(one, text)]
+
+
+def of_range(one: Parameter, given: Mapping[str, Any]) -> list[Any]:
+    """Several values from {"from": 1, "to": 8, "step": 1}, or with the step "x2" for doubling.
+
+    Raises:
+        InvalidValue: another mapping, or values outside the limits of the parameter.
+    """
+    try:
+        if not {"from", "to"} <= set(given) <= set(_RANGE):
+            raise ValueError
+        first, last = (_float(given[name]) for name in ("from", "to"))
+        step = str(given.get("step", 1))
+        return [one.checked(each) for each in stepped(one.name, first, last, step, one.kind)]
+    except (TypeError, ValueError):
+        raise InvalidValue(
+            f"{one.name}: {brief(dict(given))} is no range; give {{from: 1, to: 8, step: 1}}, or "
+            'step "x2" for doubling'
+        ) from None
+
+
+def stepped(name: str, first: float, last: float, step: str, kind: str) -> list[float]:
+    """Values from `first` to `last` by a stride ("128") or a factor ("x2").
+
+    Raises:
+        ValueError: they do not grow.  InvalidValue: there are too many of them.
+    """
+    factor = number(step[1:]) if step.startswith("x") else 0.0
+    stride = 0.0 if factor else number(step)
+    grows = (factor > 1.0 and first > 0.0) or stride > 0.0
+    if not (math.isfinite(first) and math.isfinite(last) and first <= last and grows):
+        raise ValueError
+    found: list[float] = []
+    while (
+        at := first * factor ** len(found) if factor else first + stride * len(found)
+    ) <= last * (1.0 + 1e-12):
+        found.append(float(round(at)) if kind == "whole" else at)
+        if len(found) > LIMITS["axis"].most:
+            raise InvalidValue(
+                f"{name} has more than {LIMITS['axis'].most:,} values; take larger steps"
+            )
+    return found
+
+
+def words(text: str | Sequence[str]) -> tuple[str, ...]:
+    """The texts between commas, or those of a list, each once."""
+    parts = text.split(",") if isinstance(text, str) else text
+    return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
+
+
+def brief(given: Any) -> str:
+    """A value as an error repeats it, at most 60 characters."""
+    text = repr(given)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _ends(name: str, text: str) -> tuple[float, float, str]:
+    parts = text.split(":")
+    try:
+        if len(parts) != 3:
+            raise ValueError
+        first, last = number(parts[0]), number(parts[1])
+        if not stepped(name, first, last, parts[2].strip(), "number"):
+            raise ValueError
+        return first, last, parts[2].strip()
+    except InvalidValue:  # too many values
+        raise
+    except ValueError:
+        raise InvalidValue(
+            f'{name} {brief(text)}: give "1,2,4", "1:256:x2" for doubling or "128:1024:128" for '
+            "steps"
+        ) from None
+
+
+def _float(given: Any) -> float:
+    return number(given) if isinstance(given, str) else float(given)

@@ -1,0 +1,125 @@
+"""What a question says that cannot be, or that means nothing, in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from app.question.groups import POOL
+from app.question.parameters import PARAMETERS, in_group
+from app.question.question import STANDARD, Question
+from app.question.verbs import NOT_OF_A_BATCH, NOT_UNDER_LOAD
+from genz_core.errors import InvalidValue
+
+#: Parameters of a prefill pool that do not make one.
+_OF_A_POOL = tuple(
+    name for name in in_group(POOL) if name not in ("prefill_system", "prefill_workers")
+)
+
+
+def has_pool(question: Question) -> bool:
+    """Whether prompts have workers of their own."""
+    return bool(question.prefill_system or question.prefill_workers)
+
+
+def drafts(question: Question) -> bool:
+    """Whether tokens are drafted."""
+    return bool(question.speculation) and question.draft_tokens != 0
+
+
+def refuse_contradictions(question: Question) -> None:
+    """Refuse a question whose parameters contradict one another.
+
+    Raises:
+        InvalidValue: the first contradiction, with what to leave out.
+    """
+    for sentence in _contradictions(question):
+        raise InvalidValue(sentence)
+
+
+def refuse_meaningless(question: Question, verb: str = "", stated: Collection[str] = ()) -> None:
+    """Refuse a question that states what means nothing to its load.
+
+    stated: parameters that have several values beside the question.
+
+    Raises:
+        InvalidValue: the first such parameter.
+    """
+    for sentence in meaningless(question, verb, stated):
+        raise InvalidValue(sentence)
+
+
+def meaningless(question: Question, verb: str = "", stated: Collection[str] = ()) -> Iterator[str]:
+    """A sentence for each parameter that was stated and means nothing to the question's load.
+
+    stated: as of `refuse_meaningless`.
+    """
+    if verb != "simulate" and question.requests is not None and not question.burst_start:
+        yield "requests means nothing to a steady load: give burst_start, or leave it out"
+    static = question.kind == "batch"
+    for name in NOT_OF_A_BATCH if static else NOT_UNDER_LOAD:
+        if name in stated or getattr(question, name) != getattr(STANDARD, name):
+            what = "a static batch: give a concurrency or a rate" if static else "a load"
+            yield f"{name} means nothing to {what}, or leave it out"
+
+
+def _contradictions(q: Question) -> Iterator[str]:
+    yield from _of_drafts(q)
+    yield from _of_sharing(q)
+    yield from _of_arrivals(q)
+    if not has_pool(q):
+        for name in _changed(q, _OF_A_POOL):
+            yield f"{name} without a prefill pool: name its system, or give prefill_workers"
+    if not q.lora_rank and q.lora_adapters != 1:
+        yield f"lora_adapters = {q.lora_adapters} without a rank: give lora_rank"
+
+
+def _of_drafts(q: Question) -> Iterator[str]:
+    methods = ", ".join(filter(None, PARAMETERS["speculation"].choices))
+    if not q.speculation:
+        names = ("draft_model", "acceptance", *(("draft_tokens",) if q.draft_tokens else ()))
+        for name in _changed(q, names):
+            yield f"{name} without speculation: choose {methods}"
+    elif q.speculation == "draft_model" and not q.draft_model:
+        yield "speculation with a draft model: name the one that drafts, with draft_model"
+    elif q.speculation != "draft_model" and q.draft_model:
+        yield (
+            f"speculation = {q.speculation} needs no draft model: leave it out, or choose "
+            "speculation = draft_model"
+        )
+
+
+def _of_sharing(q: Question) -> Iterator[str]:
+    found = bool(q.shared_tokens or q.turns > 1)
+    if q.prefix_hits and found:
+        yield "prefix_hits beside a shared prompt or turns: these say already what is found"
+    if q.samples > 1 and q.beams > 1:
+        yield "samples and beams are two ways to several answers: give one"
+    if q.turns > 1 and max(q.samples, q.beams) > 1:
+        yield "turns of a session follow one answer: leave out samples and beams"
+    if q.prefix_tier == "host" and not (q.prefix_hits or found):
+        yield "prefix_tier = host: say what is found, with prefix_hits or turns"
+    if q.think_s and q.turns == 1:
+        yield "think_s lies between the turns of a session: give turns above 1"
+
+
+def _of_arrivals(q: Question) -> Iterator[str]:
+    shapes: Mapping[str, Any] = {"burstiness": q.burstiness != 1.0, "ramp_to": q.ramp_to > 0}
+    for name in (name for name, changed in shapes.items() if changed and not q.rate):
+        yield f"{name} shapes the arrivals of a rate: give a rate, or leave it out"
+    if all(shapes.values()):
+        yield "a ramp is Poisson: give burstiness or ramp_to, one of them"
+    if bool(q.ramp_to) != bool(q.ramp_s):
+        yield "a ramp needs both the rate that it climbs to and its seconds"
+    drawn = _changed(q, ("length_ratio", "length_spread", "lengths"))
+    if len(drawn) > 1:
+        yield f"{' and '.join(drawn)} draw lengths in different ways: give one"
+    own = [*drawn, *_changed(q, ("turns", "shared_tokens", "prefix_hits", "samples", "beams"))]
+    if q.trace and own:
+        yield f"a trace has lengths and sessions of its own: leave out {own[0]}"
+    if q.burst_start and not q.concurrency:
+        yield "burst_start is how users of a closed loop begin: give a concurrency"
+
+
+def _changed(q: Question, names: tuple[str, ...]) -> list[str]:
+    return [name for name in names if getattr(q, name) != getattr(STANDARD, name)]

@@ -1,0 +1,144 @@
+"""The verbs: what each computes of a question, and which parameters mean nothing to it.
+
+Every verb takes every parameter; `LEFT_OUT` lists the exceptions with their reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from app.question.decisions import Prices, Search, Targets
+from app.question.groups import FORMATS, POOL
+from app.question.load import Load
+from app.question.parameter import Parameter
+from app.question.parameters import PARAMETERS, in_group, names_of
+
+Reason = Literal["physics", "server files", "array only", "measured"]
+#: Why a verb or an interface leaves a parameter out.
+REASONS: Mapping[Reason, str] = {
+    "physics": "it means nothing to what the verb computes",
+    "server files": "it would read a file of the server",
+    "array only": "it is one number of a table's axis",
+    "measured": "the measurement says it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One thing to compute of a question.
+
+    loads: kinds of load that it takes, the first where none is given ("" for none: one must be
+    given).  several: parameters that take several values to choose among, besides arrays.
+    arrays: whether parameters take one value a configuration.  names_model: whether the caller
+    must name the model.  measured: whether what is not given is read from a measurement, the load
+    too.
+    """
+
+    name: str
+    loads: tuple[str, ...]
+    default_load: str = ""
+    several: tuple[str, ...] = ()
+    arrays: bool = False
+    names_model: bool = True
+    measured: bool = False
+
+
+_CLOSED = ("batch", "concurrency", "rate")
+_SPACE = (
+    "system", "engine", "weights", "kv", "tp", "pp", "dp", "ep", "max_num_seqs", "speculation",
+    "offload",
+)  # fmt: skip
+_NAMES = ("model", "system", "engine", "engine_version", "weights", "moe_weights", "kv",
+          "activations", "compute")  # fmt: skip
+_CROSSED = (*_NAMES, "memory_fraction", "speculation", "offload", "overlap")
+VERBS: Mapping[str, Verb] = {
+    verb.name: verb
+    for verb in (
+        Verb("estimate", _CLOSED, "batch", arrays=True),
+        Verb("serve", _CLOSED[1:], arrays=True),
+        Verb("simulate", ("concurrency", "rate", "trace")),
+        Verb(
+            "sweep",
+            _CLOSED,
+            "batch",
+            (*_NAMES, "memory_fraction", "speculation", "offload", "overlap"),
+            arrays=True,
+        ),
+        Verb("plan", ("concurrency", "rate", "trace"), several=_SPACE),
+        Verb("compare", _CLOSED, "batch", names_model=False, measured=True),
+        Verb("calibrate", _CLOSED, "batch", names_model=False, measured=True),
+        Verb("guard", _CLOSED, "batch", names_model=False, measured=True),
+        Verb("sensitivity", _CLOSED, "batch"),
+        Verb("economics", _CLOSED[1:], "concurrency"),
+        Verb("predictor", ("batch",), "batch"),
+        Verb("ops", ("batch",), "batch", names_model=False),
+    )
+}
+
+#: What only a simulation of single requests can tell apart.
+_ONE_BY_ONE = (
+    "burstiness", "ramp_to", "ramp_s", "seed", "think_s", "length_spread", "lengths", "router",
+    "replicas", "kv_tokens", "prefix_caching", "scheduler",
+    *in_group(POOL),
+)  # fmt: skip
+_STATIC = ("cp", "micro_batches", "sequence_parallel", "placement", "diffusion_steps",
+           "block_length")  # fmt: skip
+_WANTED = names_of(Targets)
+_COST = names_of(Prices)
+_OF_SENSITIVITY = ("change",)
+_OF_PLAN = tuple(name for name in names_of(Search) if name not in _OF_SENSITIVITY)
+#: Parameters that a static batch has no use for: it has no queue, no arrivals and no cache of
+#: earlier prompts.
+NOT_OF_A_BATCH = (
+    "burst_start", "stream_interval", "recv_interval", "prefix_hits", "shared_tokens", "turns",
+    "prefix_tier", "samples", "beams", "max_num_seqs", "step_scale",
+)  # fmt: skip
+#: Parameters that no engine's serving loop has.
+NOT_UNDER_LOAD = _STATIC
+
+_COUNTED = (*in_group(FORMATS), "tp", "dp", "ep", "moe_tp")
+_LEFT_OUT: Mapping[str, tuple[str, ...]] = {
+    "estimate": (*_ONE_BY_ONE, *_WANTED, *(name for name in _COST if name != "price"), "trace"),
+    "serve": (*_ONE_BY_ONE, *_STATIC, *_WANTED, *(n for n in _COST if n != "price"), "batch",
+              "trace"),
+    "sweep": (*_ONE_BY_ONE, *_WANTED, *(name for name in _COST if name != "price"), "trace"),
+    "simulate": (*_STATIC, "batch", "target", "offload", "images", "image_size", "audio_seconds",
+                 "prefix_hits", "prefix_tier", "samples", "beams", "lora_rank", "lora_adapters",
+                 "stream_interval", *_COST),
+    "plan": (*_STATIC, "batch", "burst_start", "requests", "burstiness", "ramp_to", "ramp_s",
+             "think_s", "length_spread", "lengths", "ttft_target_s", "tpot_target_s",
+             "e2e_target_s", "replicas", "router", *(n for n in _COST if n != "price"),
+             *in_group(POOL)),
+    "sensitivity": (*_ONE_BY_ONE, *_COST, "ttft_target_s", "tpot_target_s", "e2e_target_s",
+                    "trace"),
+    "economics": (*_ONE_BY_ONE, *_STATIC, *_WANTED, "batch", "trace"),
+    **{verb.name: (*_ONE_BY_ONE, *_WANTED, *_COST, "trace") for verb in VERBS.values()
+       if verb.measured},
+    "predictor": (*names_of(Load), *_ONE_BY_ONE, *_STATIC, *_WANTED, *_COST, *NOT_OF_A_BATCH,
+                  "offload"),
+    "ops": tuple(name for name in PARAMETERS if name not in _COUNTED),
+}  # fmt: skip
+#: What a measurement says: how its users began, and how many requests they sent.
+_MEASURED = ("burst_start", "requests")
+#: {verb: {parameter: why the verb leaves it out}}.
+LEFT_OUT: Mapping[str, Mapping[str, Reason]] = {
+    verb: {
+        **dict.fromkeys(
+            (
+                *names,
+                *(() if verb == "plan" else _OF_PLAN),
+                *(() if verb == "sensitivity" else _OF_SENSITIVITY),
+            ),
+            "physics",
+        ),
+        **dict.fromkeys(_MEASURED if VERBS[verb].measured else (), "measured"),
+    }
+    for verb, names in _LEFT_OUT.items()
+}
+
+
+def parameters_of(verb: str) -> dict[str, Parameter]:
+    """The parameters that a verb takes, by name, in the order of declaration."""
+    return {name: one for name, one in PARAMETERS.items() if name not in LEFT_OUT[verb]}

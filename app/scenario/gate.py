@@ -1,0 +1,220 @@
+"""What a model cannot run however many devices there are, and what means nothing to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from app.question.question import STANDARD, Question
+from genz_core import Estimate
+from genz_core.errors import InvalidValue
+from genz_core.memo import ByIdentity
+from genz_core.model_kinds import model_kind, prompt_tokens
+from genz_core.serving import ServingEstimate
+from genz_core.types import Array, Mask, Model, Num, Parallelism, Step
+from genz_core.workload import CONTEXT_TOO_LONG, OUT_OF_MEMORY
+
+#: Parameters that only the experts of a model read.
+OF_EXPERTS = (
+    "ep", "moe_tp", "expert_imbalance", "redundant_experts", "overlap", "moe_weights",
+)  # fmt: skip
+_EXPERTS: ByIdentity[bool] = ByIdentity()
+
+
+class Asking(Protocol):
+    """A question and the model that it names, as `app.scenario.scenario.Resolved` has both."""
+
+    @property
+    def scenario(self) -> Question: ...
+
+    @property
+    def model(self) -> Model: ...
+
+
+# ------------------------------------------------------------------------------- contexts
+
+
+def longest(question: Question, isl: Any, osl: Any) -> Any:
+    """Prompt tokens of the last turn of a session, what it shares included.
+
+    isl, osl: of a turn, as asked; numbers or arrays.
+    """
+    if question.kind == "batch":
+        return isl
+    return question.shared_tokens + question.turns * isl + (question.turns - 1) * osl
+
+
+def context_complaint(model: Model, isl: float, osl: float) -> str:
+    """Why a sequence is too long for a model; "" where it is not.
+
+    Engines refuse requests of more tokens than the positions that a model was made for.
+
+    isl: prompt tokens, those of earlier turns included.  osl: of the answer.
+    """
+    most = model.max_context
+    if not most or not beyond_positions(model, isl, osl):
+        return ""
+    kind = model_kind(model)
+    what = {
+        "encoder": f"the input is {isl:,.0f}",
+        "encoder-decoder": f"the prompt is {isl:,.0f} and the answer {osl:,.0f}",
+    }.get(kind, f"prompt and answer are {isl + osl:,.0f}")
+    less = "isl" if kind == "encoder" else "isl or osl"
+    return (
+        f"{model.name} has positions for {most:,} tokens, and {what}: give a smaller {less}, or a "
+        "model with a longer context"
+    )
+
+
+def with_contexts(priced: Estimate, isl: Num, osl: Num) -> Estimate:
+    """An estimate in which sequences beyond the model's positions have a reason code.
+
+    Their times stay.  isl, osl: as asked, the longest of the batch.
+    """
+    tokens = prompt_tokens(priced.model, isl)
+    found = _complaints(priced.model, tokens, osl, priced.status, ("ok", OUT_OF_MEMORY))
+    if not found:
+        return priced
+    status = _coded(priced.status, found)
+    return replace(priced, status=status, complaints={**priced.complaints, **found})
+
+
+def with_served_contexts(
+    served: ServingEstimate, model: Model, isl: Num, osl: Num
+) -> ServingEstimate:
+    """As `with_contexts`, of loads.  isl: prompt of the last turn, see `longest`."""
+    of = tuple(set(served.status.tolist()) - {"invalid_parallelism"})
+    found = _complaints(model, prompt_tokens(model, isl), osl, served.status, of)
+    if not found:
+        return served
+    status = _coded(served.status, found)
+    return replace(served, status=status, messages={**served.messages, **found})
+
+
+def nearest_lengths(resolved: Asking) -> dict[str, int]:
+    """The longest isl, and the osl, at which a request would not be too long for the model.
+
+    {} where the model has no limit, or what requests share takes the room.
+    """
+    q, most = resolved.scenario, resolved.model.max_context
+    around = int(prompt_tokens(resolved.model, 0)) + int(longest(q, 0, 0))
+    if not most or around >= most or q.turns > 1:
+        return {}
+    if model_kind(resolved.model) == "encoder":
+        return {"isl": most - around}
+    if model_kind(resolved.model) == "encoder-decoder":
+        return {"isl": min(q.isl, most - around), "osl": min(q.osl, most)}
+    osl = min(q.osl, (most - around) // 2)
+    return {"isl": max(min(q.isl, most - around - osl), 1), "osl": max(osl, 1)}
+
+
+def beyond_positions(model: Model, isl: Any, osl: Any) -> Any:
+    """Whether sequences have more tokens than the model has positions: numbers, or arrays."""
+    most, kind = model.max_context or np.inf, model_kind(model)
+    if kind == "encoder":
+        return isl > most
+    if kind == "encoder-decoder":  # each side has positions of its own
+        return (isl > most) | (osl > most)
+    return isl + osl - 1 > most  # the last token is not read again
+
+
+def _complaints(
+    model: Model, isl: Num, osl: Num, status: Any, among: tuple[str, ...]
+) -> dict[int, str]:
+    """{configuration: sentence} of those whose sequences are too long.
+
+    among: reason codes that a longer context takes the place of.
+    """
+    if not model.max_context:
+        return {}
+    long: Mask = np.asarray(beyond_positions(model, np.asarray(isl), np.asarray(osl)))
+    if not long.any():
+        return {}
+    size = len(status)
+    isls, osls = (
+        np.broadcast_to(np.asarray(tokens, dtype=float), (size,)) for tokens in (isl, osl)
+    )
+    rows = np.flatnonzero(np.broadcast_to(long, (size,)) & np.isin(status, among))
+    return {int(at): context_complaint(model, isls[at], osls[at]) for at in rows}
+
+
+def _coded(status: Any, found: Mapping[int, str]) -> Any:
+    coded = status.astype(object)
+    coded[list(found)] = CONTEXT_TOO_LONG
+    return coded.astype(str)
+
+
+# ------------------------------------------------------------------------------- experts
+
+
+def has_experts(model: Model) -> bool:
+    """Whether a model has experts, which are spread over ranks in their own way."""
+    return _EXPERTS.get(lambda: _has_experts(model), model)
+
+
+def _has_experts(model: Model) -> bool:
+    graph = model.graph(Step.decode(1.0, 1.0), Parallelism())
+    return any(op.operator_class == "moe" for op in graph.ops)
+
+
+def meaningless_for(resolved: Asking) -> Iterator[str]:
+    """A sentence for each parameter that was stated and means nothing to the model."""
+    for name, stated in _of_experts(resolved, resolved.scenario.parallelism).items():
+        if np.any(stated):
+            yield _sentence(resolved.model, name)
+
+
+def meaningless_in_rows(resolved: Asking, split: Parallelism, size: int) -> Array | None:
+    """The sentences of `meaningless_for`, of every row, [size]; None where there are none.
+
+    split: the degrees of the rows, numbers or arrays [size].
+    """
+    found = {n: stated for n, stated in _of_experts(resolved, split).items() if np.any(stated)}
+    if not found:
+        return None
+    words = np.full(size, "", dtype=object)
+    for name, stated in found.items():
+        rows = np.broadcast_to(stated, (size,))
+        words[rows] = [
+            "; ".join(filter(None, [before, _sentence(resolved.model, name)]))
+            for before in words[rows]
+        ]
+    return words
+
+
+def refuse_meaningless_for(resolved: Asking, split: Parallelism | None = None) -> None:
+    """Refuse what means nothing to the model.
+
+    split: degrees in place of the question's, numbers or arrays.
+
+    Raises:
+        InvalidValue: the first such parameter.
+    """
+    for name, stated in _of_experts(resolved, split or resolved.scenario.parallelism).items():
+        if np.any(stated):
+            raise InvalidValue(_sentence(resolved.model, name))
+
+
+def _of_experts(resolved: Asking, split: Parallelism) -> dict[str, Any]:
+    """Whether each of `OF_EXPERTS` was stated, of a model that has none: truths, or arrays."""
+    question = resolved.scenario
+    stated = {
+        name: np.asarray(getattr(split, name, getattr(question, name))) != _standard(name)
+        for name in OF_EXPERTS
+    }
+    if question.moe_tp is not None or split.moe_tp is not None:
+        stated["ep"] = np.asarray(False)  # follows from it
+    if not any(np.any(values) for values in stated.values()) or has_experts(resolved.model):
+        return {}
+    return stated
+
+
+def _standard(name: str) -> Any:
+    return getattr(STANDARD, name)
+
+
+def _sentence(model: Model, name: str) -> str:
+    return f"{name} means nothing to {model.name}, which has no experts: leave it out"
