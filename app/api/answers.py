@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.answers.table import to_json
 from app.api import uploads, verbs
-from app.api.bodies import Body, CompareBody
+from app.api.bodies import Body
 from app.api.uploads import Sent
 from app.api.workers import Workers
-from app.wording.tables import to_json
 from hardware_db.data_folder import stamp
 
 #: Verbs that answer in well under a second, and those that may take long.
-SHORT: Mapping[str, Callable[[Any], Any]] = {"estimate": verbs.estimate, "serve": verbs.serve}
+SHORT: Mapping[str, Callable[[Any], Any]] = {
+    "estimate": verbs.estimate, "serve": verbs.serve, "sensitivity": verbs.sensitivity,
+    "economics": verbs.economics,
+}  # fmt: skip
 LONG: Mapping[str, Callable[[Any], Any]] = {
     "simulate": verbs.simulate, "sweep": verbs.sweep, "plan": verbs.plan,
 }  # fmt: skip
@@ -58,9 +62,9 @@ class Answers:
         """The figures of files.  Errors as `uploads.imported` and `Workers.call`."""
         return bytes(self.workers.call(_imported, files))
 
-    def compared(self, files: list[Sent], asked: CompareBody) -> bytes:
-        """Files beside their prediction.  Errors as `uploads.compared` and `Workers.call`."""
-        return bytes(self.workers.call(_compared, (files, asked)))
+    def of_files(self, files: list[Sent], body: Body, baseline: list[Sent] | None = None) -> bytes:
+        """Files compared or judged.  Errors as `uploads.answered` and `Workers.call`."""
+        return bytes(self.workers.call(_of_files, (files, body, baseline or [])))
 
     def _keep(self, key: Any, found: bytes) -> None:
         with self._guard:
@@ -74,7 +78,7 @@ class Answers:
 
 def _key(verb: str, body: Body) -> Any:
     """What the answer to a question depends on: the question, and the user's own files."""
-    return verb, body.model_dump_json(), stamp()
+    return verb, body.model_dump_json(), json.dumps(dict(body.given)), stamp()
 
 
 def _answered(asked: tuple[str, Any]) -> bytes:
@@ -86,8 +90,8 @@ def _imported(files: list[Sent]) -> bytes:
     return _json(uploads.imported(files))
 
 
-def _compared(asked: tuple[list[Sent], CompareBody]) -> bytes:
-    return _json(uploads.compared(*asked))
+def _of_files(asked: tuple[list[Sent], Body, list[Sent]]) -> bytes:
+    return _json(uploads.answered(*asked))
 
 
 def _json(document: Any) -> bytes:

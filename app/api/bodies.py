@@ -1,334 +1,236 @@
-"""Bodies of requests: the keywords of `import ridgeline`, as JSON has them.
+"""Bodies of requests, made from the declarations: names, limits, defaults and help of each field.
 
-A text is a name and never a path.  Whether a value can be is for the functions below to say, in
-the sentence of the command line; here stands only of which kind it is, and how many.
+pydantic's `create_model` makes them, since classes with annotated fields would name again, for each
+verb, what it takes of `app.question.parameters`.  A text is a name and never a path.  Here stands
+of which kind a value is, and how many; whether it can be is for `app.question.asking.ask` to say,
+in the sentence of the command line.
 """
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, StringConstraints
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PlainValidator,
+    PrivateAttr,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
+
+from app.question.asking import canonical
+from app.question.extras import OF_PROGRAMS, extras_of
+from app.question.forms import Form, forms_of
+from app.question.parameter import Parameter
+from app.question.verbs import VERBS, parameters_of
 
 #: Configurations of one estimate, characters of a name, and of a trace.
 MOST_ROWS, LONGEST_NAME, LONGEST_TRACE = 1_000, 300, 8_000_000
 #: Rows of measured lengths, and devices or systems of one list.
 MOST_LENGTHS, MOST_LISTED = 100_000, 64
-_EXACT = 2.0**53
-
-
-def _number(value: Any) -> float:
-    """A finite number, whole ones as such."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise PydanticCustomError("number", "give a number")
-    try:
-        real = float(value)
-    except OverflowError:
-        real = math.inf
-    if not math.isfinite(real):
-        raise PydanticCustomError("number", "give a finite number")
-    return int(real) if real.is_integer() and abs(real) <= _EXACT else real
-
-
-def _numbers(value: Any) -> Any:
-    if not isinstance(value, list):
-        return _number(value)
-    if not 1 <= len(value) <= MOST_ROWS:
-        raise PydanticCustomError("numbers", f"give 1 to {MOST_ROWS:,} numbers")
-    return [_number(entry) for entry in value]
-
-
-def _pairs(value: Any) -> Any:
-    """Rows of a prompt's and an answer's tokens."""
-    if not isinstance(value, list) or not 1 <= len(value) <= MOST_LENGTHS:
-        raise PydanticCustomError("pairs", f"give 1 to {MOST_LENGTHS:,} rows of two numbers")
-    for row in value:
-        if not isinstance(row, list) or len(row) != 2:
-            raise PydanticCustomError("pairs", "give rows of two numbers, prompt and answer")
-    return [[_number(entry) for entry in row] for row in value]
-
-
-Name = Annotated[str, StringConstraints(strict=True, max_length=LONGEST_NAME)]
-Names = Name | Annotated[list[Name], Field(min_length=1, max_length=MOST_LISTED)]
-Number = Annotated[Any, PlainValidator(_number, json_schema_input_type=float)]
-Numbers = Annotated[Any, PlainValidator(_numbers, json_schema_input_type=float | list[float])]
-Pairs = Annotated[Any, PlainValidator(_pairs, json_schema_input_type=list[list[float]])]
-Text = Annotated[str, StringConstraints(strict=True, max_length=LONGEST_TRACE)]
-Truth = Annotated[bool, Field(strict=True)]
-Shares = Number | Name | Annotated[list[Number], Field(max_length=MOST_LISTED)]
-Degrees = Number | Name | Annotated[list[Number], Field(max_length=MOST_ROWS)]
-OnError = Literal["raise", "status"]
+_RANGE = {"from", "to", "step"}
 
 
 class Body(BaseModel):
-    """A question; a field that no function has is refused."""
+    """A question; a field that no function has is refused.
+
+    verb: that it is asked of.  extras: fields that are no parameter of the question.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    verb: ClassVar[str] = ""
+    extras: ClassVar[frozenset[str]] = frozenset()
+    _given: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _by_name(cls, values: Any, made: ModelWrapValidatorHandler[Body]) -> Body:
+        """Other names as the parameters' own, and which were given."""
+        if not isinstance(values, dict):
+            return made(values)
+        beside = {name: value for name, value in values.items() if name in cls.extras}
+        asked = {name: value for name, value in values.items() if name not in cls.extras}
+        named = canonical(cls.verb, asked)
+        body = made({**named, **{n: value for n, value in beside.items() if value is not None}})
+        body._given = {n: getattr(body, n) for n in cls.model_fields if n in named}
+        return body
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """The parameters of the question that were given, in the order of declaration."""
+        return self._given
 
 
-class Range(Body):
-    """An axis from one number to another; step: a number, or "x2" for doubling."""
-
-    model_config = ConfigDict(populate_by_name=True)
-
-    first: Number = Field(alias="from")
-    last: Number = Field(alias="to")
-    step: Number | Name = 1
-
-    def plain(self) -> dict[str, Any]:
-        return {"from": self.first, "to": self.last, "step": self.step}
+# ------------------------------------------------------------------------------- kinds of values
 
 
-Axis = Numbers | Range
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-class Formats(Body):
-    """Number formats in place of the checkpoint's own."""
-
-    weights: Name = ""
-    moe_weights: Name = ""
-    kv: Name = ""
-    activations: Name = ""
-    compute: Name = ""
-
-
-class Inputs(Body):
-    """Images and sound of each request."""
-
-    images: Number = 0
-    image_size: Name = ""
-    audio_seconds: Number = 0.0
+def _is_text(value: Any, most: int = LONGEST_NAME) -> bool:
+    """Whether a value is a text that can be written, of so many characters at most."""
+    if not isinstance(value, str) or len(value) > most:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+    return True
 
 
-class Drafts(Body):
-    """What drafts tokens."""
-
-    speculation: Name = ""
-    draft_tokens: Number | None = None
-    draft_model: Name = ""
-    acceptance: Shares = ""
+def _is_typed(value: Any) -> bool:
+    return _is_number(value) or _is_text(value)
 
 
-class Split(Body):
-    """How a model is split over devices."""
-
-    tp: Numbers = 1
-    pp: Numbers = 1
-    dp: Numbers = 1
-    ep: Numbers | None = None
-    moe_tp: Numbers | None = None
-    expert_imbalance: Numbers = 1.0
-    redundant_experts: Numbers = 0
-    overlap: Name = "none"
+def _is_list(value: Any, each: Callable[[Any], bool], most: int) -> bool:
+    return isinstance(value, list) and 1 <= len(value) <= most and all(map(each, value))
 
 
-class Shared(Body):
-    """What requests share, and the adapters that they name."""
-
-    prefix_hits: Number = 0.0
-    shared_tokens: Number = 0
-    turns: Number = 1
-    prefix_tier: Name = "device"
-    samples: Number = 1
-    beams: Number = 1
-    lora_rank: Number = 0
-    lora_adapters: Number = 1
+def _is_row(value: Any) -> bool:
+    return _is_list(value, _is_number, 2) and len(value) == 2
 
 
-class EstimateBody(Formats, Inputs, Split):
-    """A static batch, as `ridgeline.estimate`; lists are configurations side by side.
-
-    operators: also the operators of each step, of one configuration.
-    """
-
-    model: Name
-    system: Name = "h100-sxm5-80gb"
-    engine: Name = "generic"
-    batch: Numbers = 1
-    isl: Numbers = 1024
-    osl: Numbers = 128
-    diffusion_steps: Number = 0
-    block_length: Number = 0
-    cp: Numbers = 1
-    offload: Name = ""
-    on_error: OnError = "raise"
-    operators: Truth = False
+def _are_prices(value: Any) -> bool:
+    few = isinstance(value, dict) and len(value) <= MOST_LISTED
+    return few and all(map(_is_number, value.values()))
 
 
-class ServeBody(Formats, Inputs, Drafts, Shared, Split):
-    """A deployment under load, as `ridgeline.serve`; a trace is asked of simulate."""
-
-    model: Name
-    system: Name = "h100-sxm5-80gb"
-    engine: Name = "vllm"
-    concurrency: Numbers | None = None
-    rate: Numbers | None = None
-    isl: Numbers = 1024
-    osl: Numbers = 1024
-    length_ratio: Number = 1.0
-    burst_start: Truth = False
-    stream_interval: Numbers = 1
-    recv_interval: Numbers = 1
-    offload: Name = ""
-    max_num_seqs: Number = 0
-    max_num_batched_tokens: Number = 0
-    on_error: OnError = "raise"
-
-
-class SimulateBody(Formats, Drafts):
-    """Requests served one by one, as `ridgeline.simulate`.
-
-    trace: the text of a trace, CSV or JSON lines.  lengths: rows of prompt and answer tokens.
-    """
-
-    model: Name
-    system: Name = "h100-sxm5-80gb"
-    engine: Name = "vllm"
-    concurrency: Number | None = None
-    rate: Number | None = None
-    trace: Text | None = None
-    burstiness: Number = 1.0
-    ramp_to: Number | None = None
-    ramp_s: Number | None = None
-    requests: Number | None = None
-    isl: Number = 1024
-    osl: Number = 1024
-    length_ratio: Number = 1.0
-    length_spread: Number = 0.0
-    lengths: Pairs | None = None
-    turns: Number = 1
-    think_s: Number = 0.0
-    shared_tokens: Number = 0
-    seed: Number = 0
-    router: Name = "least_loaded"
-    replicas: Number = 1
-    ttft_target_s: Number | None = None
-    tpot_target_s: Number | None = None
-    e2e_target_s: Number | None = None
-    max_num_seqs: Number = 0
-    max_num_batched_tokens: Number = 0
-    memory_fraction: Number = 0.0
-    kv_tokens: Number = 0.0
-    prefix_caching: Truth = True
-    recv_interval: Number = 1
-    scheduler: Name = ""
-    step_scale: Number | None = None
-    prefill_system: Name = ""
-    prefill_workers: Number = 0
-    prefill_tp: Number = 1
-    prefill_pp: Number = 1
-    prefill_dp: Number = 1
-    prefill_ep: Number = 1
-    prefill_weights: Name = ""
-    transfer_gbps: Number = 0.0
-    transfer_latency_us: Number | None = None
-    layer_wise: Truth = False
-    tp: Number = 1
-    pp: Number = 1
-    dp: Number = 1
-    ep: Number | None = None
-    moe_tp: Number | None = None
-    expert_imbalance: Number = 1.0
-    redundant_experts: Number = 0
-    overlap: Name = "none"
+#: By shape of a value: whether it has it, and the shape in words.
+_SHAPES: Mapping[Form, tuple[Callable[[Any], bool], str]] = {
+    "number": (_is_number, "a number"),
+    "numbers": (lambda v: _is_list(v, _is_typed, MOST_ROWS), f"a list of 1 to {MOST_ROWS:,}"),
+    "range": (
+        lambda v: isinstance(v, dict) and set(v) <= _RANGE and all(map(_is_typed, v.values())),
+        'a range {"from": 1, "to": 8, "step": 1}',
+    ),
+    "truth": (lambda v: isinstance(v, bool), "true or false"),
+    "text": (_is_text, f"a text of at most {LONGEST_NAME} characters"),
+    "texts": (lambda v: _is_list(v, _is_text, MOST_LISTED), f"a list of 1 to {MOST_LISTED} texts"),
+    "rows": (
+        lambda v: _is_list(v, _is_row, MOST_LENGTHS),
+        f"1 to {MOST_LENGTHS:,} rows of two numbers, prompt and answer",
+    ),
+    "prices": (_are_prices, "US dollars by system"),
+}
 
 
-class SweepBody(Body):
-    """Every combination of some axes, as `ridgeline.sweep`."""
+def _checked(forms: tuple[Form, ...], longest: int) -> Callable[[Any], Any]:
+    """A validator of values of these shapes; it changes nothing."""
+    words = ", or ".join(_SHAPES[form][1] for form in forms)
+    long = longest > LONGEST_NAME
 
-    model: Names
-    system: Names = "h100-sxm5-80gb"
-    engine: Names = "generic"
-    weights: Names = ""
-    moe_weights: Names = ""
-    kv: Names = ""
-    activations: Names = ""
-    compute: Names = ""
-    on_error: OnError = "status"
-    bounds_only: Truth = False
-    batch: Axis | None = None
-    concurrency: Axis | None = None
-    rate: Axis | None = None
-    isl: Axis | None = None
-    osl: Axis | None = None
-    tp: Axis | None = None
-    pp: Axis | None = None
-    dp: Axis | None = None
-    ep: Axis | None = None
-    moe_tp: Axis | None = None
-    cp: Axis | None = None
-    micro_batches: Axis | None = None
-    stream_interval: Axis | None = None
-    recv_interval: Axis | None = None
-    max_num_seqs: Axis | None = None
-    length_ratio: Axis | None = None
-    expert_imbalance: Axis | None = None
-    sequence_parallel: Truth | None = None
+    def check(value: Any) -> Any:
+        if any(_SHAPES[form][0](value) for form in forms) or (long and _is_text(value, longest)):
+            return value
+        raise PydanticCustomError("kind", "give {words}", {"words": words})
+
+    return check
 
 
-class PlanBody(Shared):
-    """The best deployments for a load, as `ridgeline.plan`.  trace: the text of one.
-
-    deployment: also the best one's files, for "kubernetes", "helm", "dynamo" or "llm-d".
-    """
-
-    model: Name
-    systems: Names = "h100-sxm5-80gb"
-    devices: Name | Number | Annotated[list[Number], Field(max_length=2)] = "1:8"
-    engine: Names = ""
-    rate: Number | None = None
-    concurrency: Number | None = None
-    trace: Text | None = None
-    isl: Number = 1024
-    osl: Number = 256
-    length_ratio: Number = 1.0
-    target: Name = ""
-    rank: Name = ""
-    confidence: Number = 0.0
-    weights: Names = "checkpoint"
-    kv: Names = "checkpoint"
-    tp: Degrees = ""
-    pp: Degrees = ""
-    dp: Degrees = ""
-    ep: Degrees = ""
-    max_num_seqs: Degrees = ""
-    kind: Names = ""
-    cross_systems: Truth = False
-    speculation: Names = ""
-    draft_tokens: Number | None = None
-    draft_model: Name = ""
-    acceptance: Shares = ""
-    offload: Names = ""
-    price: Name | dict[Name, Number] = ""
-    top: Number = 5
-    simulate: Truth = True
-    pays: Truth = False
-    deployment: Name = ""
+def schema_of(one: Parameter, verb: str = "") -> dict[str, Any]:
+    """The JSON schema of a parameter as a verb takes it."""
+    number: dict[str, Any] = {"type": "integer" if one.kind == "whole" else "number"}
+    if one.numeric:
+        number["exclusiveMinimum" if one.above else "minimum"] = one.least
+        number["maximum"] = one.most
+    text: dict[str, Any] = {"type": "string", "maxLength": LONGEST_NAME}
+    if one.names == "trace":
+        text["maxLength"] = LONGEST_TRACE
+    elif one.choices:
+        text["enum"] = list(one.choices)
+    typed = {"type": ["number", "string"]}
+    shapes: Mapping[Form, dict[str, Any]] = {
+        "number": number,
+        "numbers": _list_of(number, MOST_ROWS),
+        "range": {
+            "type": "object",
+            "properties": dict.fromkeys(sorted(_RANGE), typed),
+            "required": ["from", "to"],
+            "additionalProperties": False,
+        },
+        "truth": {"type": "boolean"},
+        "text": text,
+        "texts": _list_of(text, MOST_LISTED),
+        "rows": _list_of({**_list_of({"type": "number"}, 2), "minItems": 2}, MOST_LENGTHS),
+        "prices": {"type": "object", "additionalProperties": {"type": "number", "minimum": 0}},
+    }
+    found = [shapes[form] for form in forms_of(one, verb)]
+    found += [{"type": "null"}] if one.default is None else []
+    return found[0] if len(found) == 1 else {"anyOf": found}
 
 
-class CompareBody(Body):
-    """What files are compared with, as `ridgeline compare`; what is not given is read from them."""
+def _list_of(items: Mapping[str, Any], most: int) -> dict[str, Any]:
+    return {"type": "array", "items": items, "minItems": 1, "maxItems": most}
 
-    model: Name = ""
-    system: Name = ""
-    engine: Name | None = None
-    weights: Name | None = None
-    moe_weights: Name | None = None
-    kv: Name | None = None
-    tp: Number | None = None
-    pp: Number | None = None
-    dp: Number | None = None
-    ep: Number | None = None
-    moe_tp: Number | None = None
-    batch: Number | None = None
-    isl: Number | None = None
-    osl: Number | None = None
-    concurrency: Number | None = None
-    rate: Number | None = None
-    length_ratio: Number | None = None
-    phase: Name = ""
-    steps: dict[Name, Number] = Field(default_factory=dict)
-    fill: Truth = True
-    level: Number = 80.0
+
+# ------------------------------------------------------------------------------- bodies
+
+
+def _field(one: Parameter, verb: str, default: Any) -> Any:
+    """The annotation and the field of a parameter in a body."""
+    forms: tuple[Form, ...] = ("text",) if one.names == "trace" else forms_of(one, verb)
+    longest = LONGEST_TRACE if one.names == "trace" else LONGEST_NAME
+    said = f"{one.help}{f' Unit: {one.unit}.' if one.unit else ''}"
+    if one.aliases:
+        said += f" Also: {', '.join(one.aliases)}."
+    kind = Annotated[
+        Any, PlainValidator(_checked(forms, longest)), WithJsonSchema(schema_of(one, verb))
+    ]
+    return kind, Field(default, description=said)
+
+
+def _made(verb: str, about: str, **own: Any) -> type[Body]:
+    """The body of a verb.  own: fields beside those that are declared."""
+    beside = [*extras_of(verb).values(), *OF_PROGRAMS.get(verb, ())]
+    needed = () if VERBS[verb].measured else ("model",)  # a file may name it
+    fields = {
+        name: _field(one, verb, ... if name in needed else one.default)
+        for name, one in parameters_of(verb).items()
+    }
+    fields |= {one.name: _field(one, "", one.default) for one in beside} | own
+    made = create_model(
+        f"{verb.capitalize()}Body", __base__=Body, __module__=__name__, __doc__=about, **fields
+    )
+    made.verb = verb
+    made.extras = frozenset((*(one.name for one in beside), *own))
+    return made
+
+
+_STEPS = Annotated[dict[str, Any], Field(description="Steps that a summary adds up, by phase.")]
+EstimateBody = _made(
+    "estimate", "A static batch, or a load, as `ridgeline.estimate`; lists lie side by side."
+)
+ServeBody = _made("serve", "A deployment under load; a trace is asked of simulate.")
+SimulateBody = _made(
+    "simulate",
+    "Requests served one by one.  trace: the text of a trace, CSV or JSON lines.  lengths: rows of "
+    "prompt and answer tokens.",
+)
+SweepBody = _made("sweep", "Every combination of some axes: lists, or ranges.")
+PlanBody = _made("plan", "The best deployments for a load.  trace: the text of one.")
+SensitivityBody = _made("sensitivity", "What figures answer to, and the hardware that they need.")
+EconomicsBody = _made("economics", "Cost, energy and carbon of tokens.")
+CompareBody = _made(
+    "compare",
+    "What files are compared with; what is not given is read from them.",
+    steps=(_STEPS, Field(default_factory=dict)),
+)
+GuardBody = _made("guard", "What results are judged by; what is not given is read from them.")
+#: The bodies of the verbs that are asked by a body alone, and those that come with files.
+ASKED: Mapping[str, type[Body]] = {
+    one.verb: one
+    for one in (EstimateBody, ServeBody, SimulateBody, SweepBody, PlanBody, SensitivityBody,
+                EconomicsBody)
+}  # fmt: skip
+WITH_FILES: Mapping[str, type[Body]] = {one.verb: one for one in (CompareBody, GuardBody)}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from genz_core.errors import RidgelineError, UnknownName
+from genz_core.errors import RidgelineError
 
 _CLIPPED = 60
 
@@ -48,25 +47,19 @@ def document(code: str, sentence: str, near: Sequence[str] = ()) -> dict[str, An
 
 def of_error(error: RidgelineError) -> tuple[int, dict[str, Any]]:
     """Status and document of an error of the functions below: the sentence of the command line."""
-    near = error.near if isinstance(error, (Refused, UnknownName)) else ()
-    return _STATUS.get(type(error), 422), document(error.code, str(error), near)
+    said = document(error.code, str(error), getattr(error, "near", ()))
+    return _STATUS.get(type(error), 422), said
 
 
-def of_body(errors: Sequence[Mapping[str, Any]], known: Sequence[str] = ()) -> dict[str, Any]:
-    """The document of a body that is none, from the first thing that pydantic says of it.
-
-    known: names of the fields that there are.
-    """
+def of_body(errors: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The document of a body that is none, from the first thing that pydantic says of it."""
     first = errors[0]
+    raised = first.get("ctx", {}).get("error")
+    if isinstance(raised, RidgelineError):
+        return of_error(raised)[1]
     place = [str(part) for part in first["loc"] if part not in ("body", "query", "path")]
     name = place[0][:_CLIPPED] if place else ""
-    near: list[str] = []
-    if first["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(name, known, 4, 0.5)
-        sentence = f"unknown field {name!r}; " + (
-            f"near: {', '.join(near)}" if near else f"there are {', '.join(known)}"
-        )
-    elif first["type"] == "missing":
+    if first["type"] == "missing":
         sentence = f"{name or 'the body'}: it is needed, and it is not given"
     elif first["type"] == "json_invalid":
         sentence = "the body is no valid JSON"
@@ -75,7 +68,7 @@ def of_body(errors: Sequence[Mapping[str, Any]], known: Sequence[str] = ()) -> d
     else:
         said = str(first["msg"])
         sentence = f"{name} = {_shown(first.get('input'))}: {said[:1].lower()}{said[1:]}"
-    return document("invalid_body", " ".join(sentence.split()), near)
+    return document("invalid_body", " ".join(sentence.split()))
 
 
 def _shown(value: Any) -> str:

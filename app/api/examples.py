@@ -30,9 +30,17 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
                                    "concurrency": {"from": 1, "to": 64, "step": "x2"}},
     },
     "plan": {
-        "a rate and a target": {"model": _LLAMA, "systems": ["h100"], "rate": 4,
+        "a rate and a target": {"model": _LLAMA, "system": ["h100"], "rate": 4,
                                 "target": "ttft_p95 < 500ms, tpot < 20ms", "top": 3},
-        "manifests": {"model": _LLAMA, "systems": ["h100"], "engine": "vllm", "rate": 4,
-                      "kind": "aggregated", "simulate": False, "deployment": "kubernetes"},
+        "manifests": {"model": _LLAMA, "system": ["h100"], "engine": "vllm", "rate": 4,
+                      "pools": "aggregated", "simulate": False, "deployment": "kubernetes"},
+    },
+    "sensitivity": {
+        "a batch and a target": {"model": _LLAMA, "system": "h100", "batch": 16,
+                                 "target": "tpot < 10ms"},
+    },
+    "economics": {
+        "rented beside an API": {"model": _LLAMA, "system": "h100", "concurrency": 64,
+                                 "price": 2.5, "api_in": 0.2, "api_out": 0.2},
     },
 }  # fmt: skip

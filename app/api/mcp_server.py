@@ -6,19 +6,20 @@ file of the machine can be named.
 
 from __future__ import annotations
 
-import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from pydantic import ValidationError
+from mcp.server.mcpserver.tools import Tool
+from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata, func_metadata
+from pydantic import ValidationError, create_model
 
+from app.answers.table import to_json
 from app.api import bodies, errors, shortening, verbs
 from app.api.answers import Answers
 from app.api.uploads import Sent
-from app.wording.tables import to_json
 from genz_core.errors import RidgelineError
 
 _INSTRUCTIONS = """Ridgeline predicts how fast language models run on hardware.  Times are seconds,
@@ -26,68 +27,102 @@ sizes bytes, cost US dollars; *_low_s and *_high_s hold 80 % of measured runs, a
 not_validated has no interval.  `profile` says whose constants priced it.  Names of models and
 systems are found by models and systems; a refusal names those that are near."""
 _LONGEST_REPORT = 2_000_000
-_TOOLS: dict[str, tuple[type[bodies.Body], str]] = {
-    "estimate": (bodies.EstimateBody, "Time, memory and cost of a static batch, with intervals."),
-    "serve": (bodies.ServeBody, "TTFT, TPOT and throughput of a deployment under a load: give "
-              "concurrency or rate."),
-    "simulate": (bodies.SimulateBody, "Percentiles of requests served one by one, at a "
-                 "concurrency, a rate or of a trace's text."),
-    "sweep": (bodies.SweepBody, "The best of all combinations of some axes: lists or ranges."),
-    "plan": (bodies.PlanBody, "The best deployments for a load within targets, and how to launch "
-             'them: rate or concurrency, target="tpot < 20ms", systems=["h100"].'),
+#: What the tools of the verbs say that they are for.
+_FOR = {
+    "estimate": "Time, memory and cost of a static batch, with intervals.",
+    "serve": "TTFT, TPOT and throughput of a deployment under a load: give concurrency or rate.",
+    "simulate": "Percentiles of requests served one by one, at a concurrency, a rate or of a "
+                "trace's text.",
+    "sweep": "The best of all combinations of some axes: lists or ranges.",
+    "plan": "The best deployments for a load within targets, and how to launch them: rate or "
+            'concurrency, target="tpot < 20ms", system=["h100"].',
+    "sensitivity": "What TTFT, TPOT and throughput answer to, and the hardware that targets need.",
+    "economics": "What tokens cost: rented, owned, against an API; energy and carbon.",
+    "compare": "A report's or a result's text beside the prediction; what is not given is read in "
+               "it.",
+    "guard": "Whether a result, given as its text, is worse than predicted or than a baseline.",
 }  # fmt: skip
+
+
+class _Given(FuncMetadata):
+    """Arguments as they were sent; the body checks them."""
+
+    def validate_arguments(self, arguments_to_validate: dict[str, Any]) -> dict[str, Any]:
+        return {"given": self.pre_parse_json(arguments_to_validate)}
 
 
 def server(answers: Answers) -> MCPServer:
     """The MCP server of some answers."""
-    made = MCPServer("ridgeline", instructions=_INSTRUCTIONS)
-    for verb, (kind, words) in _TOOLS.items():
-        made.tool(name=verb, description=words)(_asking(verb, kind, answers))
-    for tool in (*_library_tools(), *_file_tools(answers)):
+    tools = [_verb_tool(verb, kind, answers) for verb, kind in bodies.ASKED.items()]
+    tools += [_file_tool(verb, kind, answers) for verb, kind in bodies.WITH_FILES.items()]
+    made = MCPServer("ridgeline", instructions=_INSTRUCTIONS, tools=tools)
+    for tool in (*_library_tools(), _import_tool(answers)):
         made.tool(name=tool.__name__.rstrip("_"))(tool)
     return made
 
 
-def _asking(verb: str, kind: type[bodies.Body], answers: Answers) -> Callable[..., Any]:
+def _verb_tool(verb: str, kind: type[bodies.Body], answers: Answers) -> Tool:
     """A tool whose arguments are the fields of a body."""
 
-    def ask(**given: Any) -> dict[str, Any]:
-        with_values = {n: v for n, v in given.items() if v != kind.model_fields[n].default}
-        body = _body(kind, with_values)
+    def ask(given: dict[str, Any]) -> dict[str, Any]:
+        body = _body(kind, given)
         return _told(lambda: shortening.SHORT[verb](_loaded(_answer(answers, verb, body))))
 
-    ask.__name__ = verb
-    ask.__signature__ = _signature(kind)  # type: ignore[attr-defined]  # read by the SDK
-    ask.__annotations__ = {p.name: p.annotation for p in _signature(kind).parameters.values()}
-    ask.__annotations__["return"] = dict[str, Any]
-    return ask
+    return _tool(verb, kind, ask)
+
+
+def _file_tool(verb: str, kind: type[bodies.Body], answers: Answers) -> Tool:
+    """A tool that takes a file's text beside the fields of a body."""
+    texts = dict.fromkeys(("text", *(("baseline",) if verb == "guard" else ()), "name"), "")
+
+    def ask(given: dict[str, Any]) -> dict[str, Any]:
+        sent = {name: given.pop(name, "") for name in texts}
+        if not all(isinstance(text, str) for text in sent.values()) or not sent["text"]:
+            raise ToolError("text: give the text of a report or a result")
+        body, name = _body(kind, given), sent["name"] or "report"
+        files = [_sent(name, sent["text"])]
+        earlier = [_sent("baseline", sent["baseline"])] if sent.get("baseline") else []
+        return _told(lambda: shortening.compared(_loaded(answers.of_files(files, body, earlier))))
+
+    return _tool(verb, kind, ask, texts)
+
+
+def _tool(
+    verb: str,
+    kind: type[bodies.Body],
+    ask: Callable[..., dict[str, Any]],
+    texts: Mapping[str, str] | None = None,
+) -> Tool:
+    """A tool by the schema of a body, and of texts beside it."""
+    schema = kind.model_json_schema()
+    if texts:
+        beside = {name: {"type": "string", "default": given} for name, given in texts.items()}
+        schema["properties"] = beside | schema["properties"]
+        schema["required"] = ["text", *schema.get("required", ())]
+    fields: dict[str, Any] = {name: (Any, None) for name in schema["properties"]}
+    arguments = create_model(f"{verb}Arguments", __base__=ArgModelBase, **fields)
+    told = func_metadata(ask)
+    return Tool(
+        fn=ask, name=verb, title=None, description=_FOR[verb], parameters=schema, is_async=False,
+        context_kwarg=None, annotations=None,
+        fn_metadata=_Given(
+            arg_model=arguments, output_schema=told.output_schema, output_model=told.output_model,
+            wrap_output=told.wrap_output,
+        ),
+    )  # fmt: skip
 
 
 def _answer(answers: Answers, verb: str, body: bodies.Body) -> bytes:
     return answers.kept(verb, body) or answers.answer(verb, body)
 
 
-def _signature(kind: type[bodies.Body]) -> inspect.Signature:
-    """Keyword arguments as the fields of a body: any value, which the body then checks."""
-    parameters = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.is_required() else field.default,
-            annotation=Any,
-        )
-        for name, field in kind.model_fields.items()
-    ]
-    ordered = sorted(parameters, key=lambda p: p.default is not inspect.Parameter.empty)
-    return inspect.Signature(ordered, return_annotation=dict[str, Any])
-
-
 def _body(kind: type[bodies.Body], given: dict[str, Any]) -> Any:
     try:
         return kind.model_validate(given)
     except ValidationError as error:
-        said = errors.of_body(error.errors(), tuple(kind.model_fields))
-        raise ToolError(said["error"]["message"]) from None
+        raise ToolError(errors.of_body(error.errors())["error"]["message"]) from None
+    except RidgelineError as error:
+        raise ToolError(str(error)) from None
 
 
 def _library_tools() -> tuple[Callable[..., Any], ...]:
@@ -110,23 +145,13 @@ def _library_tools() -> tuple[Callable[..., Any], ...]:
     return models, systems, model, system
 
 
-def _file_tools(answers: Answers) -> tuple[Callable[..., Any], ...]:
+def _import_tool(answers: Answers) -> Callable[..., Any]:
     def import_(text: str, name: str = "report") -> dict[str, Any]:
         """The figures of a profiler's report, or of a benchmark's result, given as its text."""
         files = [_sent(name, text)]
         return _told(lambda: shortening.imported(_loaded(answers.imported(files))))
 
-    def compare(
-        text: str, model: str = "", system: str = "", engine: str = "", tp: int = 0,
-        name: str = "report",
-    ) -> dict[str, Any]:  # fmt: skip
-        """A report's or a result's text beside the prediction; what is not given is read in it."""
-        given = {"model": model, "system": system, "engine": engine or None, "tp": tp or None}
-        body = _body(bodies.CompareBody, {k: v for k, v in given.items() if v})
-        files = [_sent(name, text)]
-        return _told(lambda: shortening.compared(_loaded(answers.compared(files, body))))
-
-    return import_, compare
+    return import_
 
 
 def _sent(name: str, text: str) -> Sent:

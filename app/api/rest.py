@@ -14,24 +14,21 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
+from app.answers.table import to_json
 from app.api import bodies, errors, verbs
 from app.api.answers import Answers
 from app.api.doors import Bounds, Door
 from app.api.examples import EXAMPLES
 from app.api.metrics import Counting, Metrics
 from app.api.uploads import Sent
-from app.wording.tables import to_json
 from genz_core.errors import RidgelineError
 
 _MOST_FILES = 64
 _Text = Annotated[str, Query(max_length=bodies.LONGEST_NAME)]
-_BODIES: dict[str, type[bodies.Body]] = {
-    "estimate": bodies.EstimateBody,
-    "serve": bodies.ServeBody,
-    "simulate": bodies.SimulateBody,
-    "sweep": bodies.SweepBody,
-    "plan": bodies.PlanBody,
-}
+_Files = Annotated[list[UploadFile], File()]
+_Asked = Annotated[
+    str, Form(description="A JSON object: model, system, engine, tp ... of what ran.")
+]
 _ROWS = ("estimate", "serve", "sweep", "models", "systems")
 _ABOUT = """What the command line of Ridgeline answers, for programs: the same names, units (SI, the
 unit in the name), errors and numbers.  A refusal is one sentence under `error.message`."""
@@ -84,7 +81,7 @@ def application(bounds: Bounds | None = None, answers: Answers | None = None) ->
         responses=refused, redoc_url=None, docs_url=None, servers=[{"url": "/"}],
     )  # fmt: skip
     _add_refusals(api, metrics)
-    for verb in _BODIES:
+    for verb in bodies.ASKED:
         _add_verb(api, verb, answers, metrics)
     _add_files(api, answers)
     _add_library(api)
@@ -96,7 +93,7 @@ def application(bounds: Bounds | None = None, answers: Answers | None = None) ->
 
 def _add_verb(api: FastAPI, verb: str, answers: Answers, metrics: Metrics) -> None:
     """POST /verb with its body."""
-    kind: Any = _BODIES[verb]
+    kind: Any = bodies.ASKED[verb]
     shown: Any = {name: {"value": value} for name, value in EXAMPLES[verb].items()}
 
     async def answer(body: Any) -> Response:
@@ -114,30 +111,38 @@ def _add_verb(api: FastAPI, verb: str, answers: Answers, metrics: Metrics) -> No
 
 
 def _add_files(api: FastAPI, answers: Answers) -> None:
-    """POST /import and /compare, which take files."""
+    """POST /import, /compare and /guard, which take files."""
 
     @api.post("/import", operation_id="import", response_model=list[dict[str, Any]])
-    async def import_(files: Annotated[list[UploadFile], File()]) -> Response:
+    async def import_(files: _Files) -> Response:
         """The figures of profiler reports and results of serving benchmarks, which are sent."""
         sent = await _received(files)
         return _json(await run_in_threadpool(answers.imported, sent))
 
     @api.post("/compare", operation_id="compare", response_model=dict[str, Any])
-    async def compare(
-        files: Annotated[list[UploadFile], File()],
-        asked: Annotated[
-            str, Form(description="A JSON object: model, system, engine, tp ... of what ran.")
-        ] = "{}",
-    ) -> Response:
+    async def compare(files: _Files, asked: _Asked = "{}") -> Response:
         """Reports of one run, or results of benchmarks, beside the prediction of what ran."""
-        try:
-            body = bodies.CompareBody.model_validate_json(asked)
-        except ValidationError as error:
-            raise RequestValidationError(
-                error.errors(), body=tuple(bodies.CompareBody.model_fields)
-            ) from None
-        sent = await _received(files)
-        return _json(await run_in_threadpool(answers.compared, sent, body))
+        body = _read(bodies.CompareBody, asked)
+        return _json(await run_in_threadpool(answers.of_files, await _received(files), body))
+
+    @api.post("/guard", operation_id="guard", response_model=dict[str, Any])
+    async def guard(
+        files: _Files,
+        asked: _Asked = "{}",
+        baseline: Annotated[list[UploadFile] | None, File()] = None,
+    ) -> Response:
+        """Whether results of benchmarks are worse than predicted, or than those of a baseline."""
+        body = _read(bodies.GuardBody, asked)
+        sent = await _received(files), body, await _received(baseline or [])
+        return _json(await run_in_threadpool(answers.of_files, *sent))
+
+
+def _read(kind: type[bodies.Body], text: str) -> bodies.Body:
+    """The body in a field of a form."""
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from None
 
 
 async def _received(files: list[UploadFile]) -> list[Sent]:
@@ -198,9 +203,8 @@ def _add_refusals(api: FastAPI, metrics: Metrics) -> None:
         return refuse(*errors.of_error(error))
 
     @api.exception_handler(RequestValidationError)
-    async def of_body(request: Request, error: RequestValidationError) -> Response:
-        kind = _BODIES.get(request.url.path.strip("/"), bodies.CompareBody)
-        return refuse(422, errors.of_body(error.errors(), tuple(kind.model_fields)))
+    async def of_body(_: Request, error: RequestValidationError) -> Response:
+        return refuse(422, errors.of_body(error.errors()))
 
     @api.exception_handler(HTTPException)
     async def of_request(request: Request, error: HTTPException) -> Response:

@@ -11,7 +11,10 @@ _LONG = (
     "weights_bytes", "kv_bytes", "activations_bytes", "reserve_bytes", "operators", "launch_files",
     "launch_servers", "launch_sources", "beyond_measurements", "percentile_notes",
 )  # fmt: skip
-_TABLES = ("phases", "classes", "findings", "notes", "priced", "runs", "differences")
+_TABLES = (
+    "phases", "classes", "findings", "notes", "priced", "runs", "differences", "passed", "outcome",
+    "level", "verdicts", "not_judged",
+)  # fmt: skip
 
 
 def rows(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,7 +65,7 @@ def planned(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def compared(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Phases, classes and findings; operators are left out."""
+    """Phases, classes, findings and verdicts; operators are left out."""
     kept = {name: document[name] for name in _TABLES if name in document}
     return {n: v[:MOST_ROWS] if isinstance(v, list) else v for n, v in kept.items()}
 
@@ -81,4 +84,5 @@ def named(document: Mapping[str, Any], column: str) -> dict[str, Any]:
 #: By verb of a body.
 SHORT: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "estimate": rows, "serve": rows, "sweep": frontier, "simulate": simulated, "plan": planned,
+    "sensitivity": row, "economics": row,
 }  # fmt: skip

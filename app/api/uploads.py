@@ -7,13 +7,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import profilers
-from app.api.bodies import CompareBody
+from app.api.bodies import Body
 from app.benchmarks.reading import base_name
+from app.question.asking import Asked, ask
 from genz_core.errors import InvalidValue, ReportError
 from profilers import serving_results
+
+if TYPE_CHECKING:
+    from app.benchmarks.comparison import Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,61 +48,58 @@ def imported(files: Sequence[Sent]) -> list[dict[str, Any]]:
     return found
 
 
-def compared(files: Sequence[Sent], asked: CompareBody) -> dict[str, Any]:
-    """What `ridgeline compare --json` prints of files.
+def answered(files: Sequence[Sent], body: Body, baseline: Sequence[Sent] = ()) -> dict[str, Any]:
+    """What `ridgeline compare --json` or `ridgeline guard --json` prints of files.
 
     Raises:
         RidgelineError: as the command.
     """
+    from app.benchmarks import document
+
+    asked = ask(body.verb, body.given)
     with _spooled(files) as paths:
+        if body.verb == "guard":
+            return _judged(paths, asked, body, baseline)
         results = [serving_results.is_result(path) for path in paths]
         if all(results):
-            return _results(paths, asked)
+            return document.of_comparison(_results(paths, asked, body))
         if any(results):
             raise InvalidValue("some files are results of a benchmark, some are not: compare apart")
-        return _reports(paths, asked)
+        return _reports(paths, asked, body)
 
 
-def _results(paths: Sequence[Path], asked: CompareBody) -> dict[str, Any]:
+def _judged(
+    paths: Sequence[Path], asked: Asked, body: Body, baseline: Sequence[Sent]
+) -> dict[str, Any]:
     from app.benchmarks import document
+    from app.benchmarks.guard import guard
+
+    compared, earlier = _results(paths, asked, body), []
+    if baseline:
+        with _spooled(baseline) as before:
+            earlier = serving_results.read_many(before)
+    return document.of_guard(guard(compared, earlier, body.tolerance / 100.0), compared)
+
+
+def _results(paths: Sequence[Path], asked: Asked, body: Body) -> Comparison:
     from app.benchmarks.comparison import compare
-    from app.benchmarks.deployment import GIVEN, deployments
+    from app.benchmarks.deployment import deployments
     from app.benchmarks.levels import checked_level
 
-    share = checked_level(asked.level)
-    given = {name: value for name, value in _given(asked).items() if name in GIVEN}
-    found = compare(deployments(serving_results.read_many(paths), given), share)
-    if not found.predicted:
+    found = compare(deployments(serving_results.read_many(paths), asked), checked_level(body.level))
+    if not found.predicted and body.verb == "compare":
         raise InvalidValue("; ".join(dict.fromkeys(point.refusal for point in found.points)))
-    return document.of_comparison(found)
+    return found
 
 
-def _reports(paths: Sequence[Path], asked: CompareBody) -> dict[str, Any]:
-    from app.measuring.comparison import Asked, compare_asked
+def _reports(paths: Sequence[Path], asked: Asked, body: Body) -> dict[str, Any]:
+    from app.measuring.comparison import compare_asked
     from app.measuring.comparison_document import document
-    from app.scenario.scenario import Scenario
     from genz_core.limits import checked_size
 
-    if not asked.model:
-        raise InvalidValue("name the model that the reports are of")
-    given = _given(asked)
-    sizes = {name: given[name] for name in ("tp", "batch", "isl", "osl") if name in given}
-    formats = {name: given.get(name, "") for name in ("weights", "kv")}
-    steps = {name: checked_size("steps", n, f"steps {name}") for name, n in asked.steps.items()}
-    question = Asked(
-        asked.model, asked.system, asked.engine or "generic", Scenario(**sizes), formats,
-        frozenset(given), asked.fill, asked.phase, steps,
-    )  # fmt: skip
-    return document(compare_asked(profilers.read_reports(paths), question))
-
-
-def _given(asked: CompareBody) -> dict[str, Any]:
-    """What was asked for, without what is left to the files."""
-    return {
-        name: value
-        for name in asked.model_fields_set
-        if (value := getattr(asked, name)) not in (None, "")
-    }
+    steps = {name: checked_size("steps", n, f"steps {name}") for name, n in body.steps.items()}
+    reports = profilers.read_reports(paths)
+    return document(compare_asked(reports, asked, phase=body.phase, steps=steps, fill=body.fill))
 
 
 @contextmanager

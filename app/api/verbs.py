@@ -8,113 +8,121 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from app.api.bodies import EstimateBody, PlanBody, Range, ServeBody, SimulateBody, SweepBody
-from app.planning import result as planning
-from app.planning import sweep_axes, sweep_file, sweep_result
-from app.planning.manifests.bundle import check_kind
+from app.api.bodies import MOST_ROWS, Body
+from app.question.asking import Asked, ask
+from app.question.extras import extras_of
 from app.scenario import results
 from app.scenario.reading import phases_of
 from app.scenario.summary import operator_rows
-from app.simulation import result as simulation
-from app.simulation import trace_file
-from app.simulation.trace_file import Trace
 from genz_core.errors import InvalidValue
 
 #: Rows of a sweep, and requests of a simulation, in one answer.
 MOST_SWEPT = 10_000
-_NAMES = ("model", "system", "engine")
-_PLAIN = ("batch", "isl", "osl", "tp", "pp", "dp", "ep", "cp")
-_DEGREES = ("tp", "pp", "dp", "ep", "max_num_seqs")
 
 
-def estimate(body: EstimateBody) -> dict[str, Any]:
-    """Static batches: {"rows": [what `ridgeline estimate --json` prints]}."""
-    found = results.estimate(**body.model_dump(exclude={"operators"}))
+def sent(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given, with the requests of a trace's text and lengths as an array."""
+    from app.simulation import trace_file
+
+    opened = dict(given)
+    if text := opened.pop("trace", None):
+        count = int(given.get("requests") or 0)
+        opened["trace"] = trace_file.parse(io.BytesIO(text.encode()), "trace", count)
+    if "lengths" in opened:
+        opened["lengths"] = np.array(opened["lengths"], dtype=float)
+    return opened
+
+
+def asked_by(body: Body) -> Asked:
+    """The question of a body.
+
+    Raises:
+        RidgelineError: as `ask`, or more configurations than one answer holds.
+    """
+    found = ask(body.verb, body.given, sent)
+    if body.verb != "sweep" and found.size > MOST_ROWS:
+        raise InvalidValue(f"{found.size:,} rows: ask at most {MOST_ROWS:,} in one request")
+    return found
+
+
+def extras_by(body: Body) -> dict[str, Any]:
+    """What a body asks beside its question, by name."""
+    return {name: getattr(body, name) for name in extras_of(body.verb)}
+
+
+def estimate(body: Body) -> dict[str, Any]:
+    """Static batches, or loads: {"rows": [what `ridgeline estimate --json` prints]}."""
+    found = results.estimate(asked_by(body), **extras_by(body))
     rows = found.rows
     if body.operators:
-        if not found.scalar:
-            raise InvalidValue("operators are of one configuration: give numbers, not lists")
+        if isinstance(found, results.Served) or not found.scalar:
+            raise InvalidValue("operators are of one static batch: give numbers, not lists")
         priced = found.engine_estimate
         steps = {phase: getattr(priced, phase) for phase in phases_of(priced.model)}
         rows[0]["operators"] = {phase: operator_rows(step) for phase, step in steps.items()}
     return {"rows": rows}
 
 
-def serve(body: ServeBody) -> dict[str, Any]:
+def serve(body: Body) -> dict[str, Any]:
     """Loads: {"rows": [what `ridgeline serve --json` prints]}."""
-    return {"rows": results.serve(**body.model_dump()).rows}
+    return {"rows": results.serve(asked_by(body), **extras_by(body)).rows}
 
 
-def simulate(body: SimulateBody) -> dict[str, Any]:
+def simulate(body: Body) -> dict[str, Any]:
     """What `ridgeline simulate --json` prints."""
-    given = body.model_dump()
-    given["trace"] = _trace(body.trace, body.requests)
-    if body.lengths is not None:
-        given["lengths"] = np.array(body.lengths, dtype=float)
-    return simulation.simulate(**given).to_dict()
+    from app.simulation import result
+
+    return result.simulate(asked_by(body)).to_dict()
 
 
-def _trace(text: str | None, count: float | None = None) -> Trace | None:
-    """The requests in the text of a trace, or the first `count` of them."""
-    if not text:
-        return None
-    return trace_file.parse(io.BytesIO(text.encode()), "trace", int(count or 0))
-
-
-def sweep(body: SweepBody) -> dict[str, Any]:
+def sweep(body: Body) -> dict[str, Any]:
     """Combinations: {"rows": [what `ridgeline sweep --json` prints]}.
 
     Raises:
         InvalidValue: more rows than one answer holds.
     """
-    names = body.model_dump(include={*_NAMES, *results.FORMATS})
-    given: dict[str, Any] = {
-        name: value.plain() if isinstance(value, Range) else value
-        for name in SweepBody.model_fields
-        if name in sweep_axes.KNOWN and name not in names
-        and (value := getattr(body, name)) is not None
-    }  # fmt: skip
-    if body.bounds_only or _several(names, given):
-        axes = sweep_axes.sweep_axes(sweep_result.axes_of({**names, "axes": given}))
-        _check_rows(len(axes))
-        return {"rows": sweep_file.rows(sweep_file.table(axes, bounds_only=body.bounds_only))}
-    _check_rows(math.prod(len(np.atleast_1d(values)) for values in given.values()))
-    return {"rows": results.sweep(**names, on_error=body.on_error, axes=given).rows}
+    from app.planning import sweep_result
 
-
-def _several(names: dict[str, Any], axes: dict[str, Any]) -> bool:
-    """Whether more is asked than numeric axes of one model on one system."""
-    return any(isinstance(name, list) for name in names.values()) or any(
-        name not in _PLAIN or isinstance(values, dict) for name, values in axes.items()
-    )
-
-
-def _check_rows(rows: int) -> None:
+    asked = asked_by(body)
+    axes: list[Any] = [*asked.arrays.values(), *asked.several.values()]
+    rows = math.prod([len(values) for values in axes])
     if rows > MOST_SWEPT:
         raise InvalidValue(f"{rows:,} rows: sweep at most {MOST_SWEPT:,} in one request")
+    return {"rows": sweep_result.sweep(asked, **extras_by(body)).rows}
 
 
-def plan(body: PlanBody) -> dict[str, Any]:
+def plan(body: Body) -> dict[str, Any]:
     """What `ridgeline plan --json` prints; with a deployment, its files and notes."""
-    given = body.model_dump()
-    kind = given.pop("deployment")
-    if kind:
-        check_kind(kind)
-    given["trace"] = _trace(body.trace)
-    for name in _DEGREES:
-        if isinstance(given[name], float):
-            given[name] = [given[name]]
-    if isinstance(given["devices"], float):
-        given["devices"] = str(given["devices"])
-    found = planning.plan(given.pop("model"), **given)
+    from app.planning import result
+    from app.planning.manifests.bundle import check_kind
+
+    if body.deployment:
+        check_kind(body.deployment)
+    found = result.plan(asked_by(body))
     named = found.to_dict()
-    if kind:
-        named["deployment"] = found.deployment(kind).document() if named["plans"] else None
+    if body.deployment:
+        files = found.deployment(body.deployment).document() if named["plans"] else None
+        named["deployment"] = files
     return named
+
+
+def sensitivity(body: Body) -> dict[str, Any]:
+    """What `ridgeline sensitivity --json` prints."""
+    from app.decide import sensitivity_rows
+
+    return sensitivity_rows.document(asked_by(body))
+
+
+def economics(body: Body) -> dict[str, Any]:
+    """What `ridgeline economics --no-kept-runs --json` prints."""
+    from app.decide import economics as decide
+
+    return decide.economics(asked_by(body))
 
 
 def models(find: str = "") -> dict[str, Any]:

@@ -15,7 +15,7 @@ def register(cli: typer.Typer) -> None:
 
 def doctor(json: Json = False) -> None:
     import hardware_db
-    from app.wording.tables import TableFormat, render, to_json
+    from app.answers.table import TableFormat, render, to_json
     from hardware_db.data_folder import data_folder
     from profilers.collect.doctor import examine
 

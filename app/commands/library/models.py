@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from app.answers.table import TableFormat
 from app.commands.options import Form, Json, table_format
-from app.wording.tables import TableFormat
 
 _COLUMNS = ("name", "model_type", "parameters", "active_parameters", "source")
 
@@ -31,7 +31,7 @@ def models(
     format_: Form = TableFormat.text,
 ) -> None:
     import model_registry
-    from app.wording.tables import render, to_json
+    from app.answers.table import render, to_json
 
     if name == "add":
         _add(source, to)

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from app.answers.table import TableFormat
 from app.commands.options import Form, Json, table_format
-from app.wording.tables import TableFormat
 
 
 def register(cli: typer.Typer) -> None:
@@ -25,8 +25,8 @@ def systems(
     format_: Form = TableFormat.text,
 ) -> None:
     import hardware_db
+    from app.answers.table import render, to_json
     from app.scenario.system_facts import latency_words, listed, peak_words, sourced_facts
-    from app.wording.tables import render, to_json
 
     chosen = table_format(format_, json)
     if name == "check":
@@ -55,8 +55,8 @@ def _check_file(path: str, chosen: TableFormat) -> None:
     Raises:
         RidgelineError: no such file, or one that does not fit the schema, in a sentence.
     """
+    from app.answers.table import render, to_json
     from app.scenario.local_files import system_source
-    from app.wording.tables import render, to_json
     from genz_core.errors import InvalidValue
     from hardware_db import contribution
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.options import Form, Json, table_format
-from app.wording.tables import TableFormat
 
 
 def register(cli: typer.Typer) -> None:
@@ -61,8 +61,8 @@ def validate(
 
 def _plan(write_docs: Path | None, form: TableFormat) -> None:
     """Print how often targets were met by what probability of the planner."""
+    from app.answers.table import render
     from app.planning import reliability
-    from app.wording.tables import render
 
     records = reliability.measured()
     if write_docs is not None:
@@ -91,8 +91,8 @@ def _simulation(
     import os
 
     from app.accuracy import simulation_document, simulation_grid
+    from app.answers.table import render, to_csv
     from app.commands.progress_bar import running
-    from app.wording.tables import render, to_csv
 
     with running("simulating") as under_way:
         compared = simulation_grid.compared(
@@ -117,7 +117,7 @@ def _simulation(
 def _operators(by: str, worst: int, rows: Path | None, form: TableFormat) -> None:
     """Print errors of the latency models; a row an operator and split, or the columns of --by."""
     from app.accuracy import likely_causes, shipped_errors
-    from app.wording.tables import render, to_csv
+    from app.answers.table import render, to_csv
 
     series = shipped_errors.operator_series()
     columns = list(filter(None, by.split(","))) or ["operator"]
@@ -134,7 +134,7 @@ def _operators(by: str, worst: int, rows: Path | None, form: TableFormat) -> Non
 def _measured(what: str, by: str, worst: int, rows: Path | None, form: TableFormat) -> None:
     """Print errors on measured rows as the constants ship, then on held-out rows."""
     from app.accuracy import likely_causes, measured_points, shipped_errors
-    from app.wording.tables import render, to_csv
+    from app.answers.table import render, to_csv
 
     records = (measured_points.serving if what == "serving" else measured_points.published)()
     columns = ["metric", *filter(None, by.split(","))]

@@ -88,9 +88,9 @@ def _validate(
     calibrated: Any, config: dict[str, Any] | None, rounds: int, output: Path | None, json: bool
 ) -> Any:
     """Validate and print the accuracy; returns the machine as fitted before and after the model."""
+    from app.answers.table import TableFormat, render, to_json
     from app.calibration import machine_document, machine_validation
     from app.commands.progress_bar import running
-    from app.wording.tables import TableFormat, render, to_json
 
     with running("validating") as run:
         result = machine_validation.validate(
@@ -111,7 +111,7 @@ def _validate(
 def _print(calibrated: Any, paths: list[Path], json: bool) -> None:
     from dataclasses import asdict
 
-    from app.wording.tables import TableFormat, render, to_json
+    from app.answers.table import TableFormat, render, to_json
     from profilers.collect.clock import contention_note
 
     rows = [
@@ -159,8 +159,8 @@ def report(
     json: Json = False,
 ) -> None:
     import profilers
+    from app.answers.table import TableFormat, render, to_json
     from app.calibration import fit_tables, from_reports
-    from app.wording.tables import TableFormat, render, to_json
 
     fitted = from_reports.fit(profilers.read_reports(files), system, name)
     paths = from_reports.save(fitted) if save else []

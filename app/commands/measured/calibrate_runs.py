@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.commands.grouping import grouped
 from app.commands.measured import result_options as result
 from app.commands.options import Json
+from app.commands.question_options import CONTEXT, Given, asks
 
 if TYPE_CHECKING:
     from app.benchmarks.deployment import Deployment
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 def register(group: typer.Typer) -> None:
     group.command(
-        "runs", help="Results of benchmarks, or one to five runs -> an engine for that recipe."
-    )(grouped(runs))
+        "runs",
+        help="Results of benchmarks, or one to five runs -> an engine for that recipe.",
+        context_settings=CONTEXT,
+    )(asks("calibrate", model="option")(runs))
 
 
 def runs(
-    ctx: typer.Context,
     files: Annotated[
         list[Path],
         typer.Argument(
@@ -34,7 +35,7 @@ def runs(
             "a batch)."
         ),
     ],
-    stated: result.Stated,
+    given: Given,
     save: Annotated[bool, typer.Option(help="Use it in every later prediction.")] = True,
     forget: Annotated[
         bool, typer.Option("--forget", help="Drop what was kept for the recipes of the files.")
@@ -43,21 +44,23 @@ def runs(
 ) -> None:
     from app.calibration import from_runs
     from app.commands.progress_bar import running
+    from app.question.asking import ask
     from app.scenario import points_file
-    from app.scenario.local_files import resolve_local
+    from app.scenario.local_files import sources
 
     if result.are_results(files):
-        _results(result.deployments(ctx, files), save, forget, json)
+        asked = ask("calibrate", given, sources)
+        _results(result.deployments(files, asked), save, forget, json)
         return
     if forget:
         for file in files:
-            for key, dropped in from_runs.forget(file, resolve_local).items():
+            for key, dropped in from_runs.forget(file, sources).items():
                 outcome = "forgotten" if dropped else "nothing was kept"
                 typer.echo(f"{from_runs.recipe_words(key)}: {outcome}")
         return
     rows = [row for file in files for row in points_file.read(file)]
     with running("calibrating") as run:
-        calibrations = from_runs.calibrate(rows, run.progress, resolve_local)
+        calibrations = from_runs.calibrate(rows, run.progress, sources)
     paths = [from_runs.keep(calibration) for calibration in calibrations] if save else []
     _print_recipes(calibrations, str(paths[0]) if paths else "", json)  # one file holds all recipes
 
@@ -66,14 +69,13 @@ def _results(deployments: list[Deployment], save: bool, forget: bool, json: bool
     """Learn from results, or forget what was learnt from them."""
     from app.benchmarks import calibration
     from app.commands.progress_bar import running
-    from app.scenario.local_files import resolve_local
 
     if forget:
         for words, dropped in calibration.forget(deployments).items():
             typer.echo(f"{words}: {'forgotten' if dropped else 'nothing was kept'}")
         return
     with running("calibrating") as job:
-        learnt = calibration.calibrate(deployments, job.progress, job.cancelled, resolve_local)
+        learnt = calibration.calibrate(deployments, job.progress, job.cancelled)
     paths = calibration.keep(learnt) if save else []
     path = str(paths[0]) if paths else ""
     if learnt.steps is None:
@@ -86,9 +88,9 @@ def _print_steps(fitted: StepFit, one: Deployment, path: str, json: bool) -> Non
     """Print the scale of a deployment's steps, and the other figures of the run beside it."""
     from dataclasses import asdict
 
+    from app.answers.table import TableFormat, render, to_json
     from app.benchmarks.comparison import measured_figures
     from app.calibration import from_one_run
-    from app.wording.tables import TableFormat, render, to_json
 
     beside = from_one_run.beside(fitted, measured_figures(one.measurement))
     if json:
@@ -102,8 +104,8 @@ def _print_steps(fitted: StepFit, one: Deployment, path: str, json: bool) -> Non
 
 def _print_recipes(calibrations: list[RecipeCalibration], path: str, json: bool) -> None:
     """Print figures, constants and errors of each recipe.  path: of the kept recipes, or ""."""
+    from app.answers.table import TableFormat, render, to_json
     from app.calibration import from_runs
-    from app.wording.tables import TableFormat, render, to_json
 
     if json:
         facts = [

@@ -108,7 +108,7 @@ def _work(workload: list[str], program: bool, elsewhere: bool) -> list[str]:
 
 def _report(captured: Any, json: bool) -> None:
     """Print the captured report, imported."""
-    from app.wording.tables import to_json
+    from app.answers.table import to_json
     from profilers.collect.top_kernels import top_kernels as slowest
     from profilers.readers import read_report
 
@@ -148,7 +148,7 @@ def top_kernels(
 ) -> None:
     from dataclasses import asdict
 
-    from app.wording.tables import to_json
+    from app.answers.table import to_json
     from profilers.collect.top_kernels import to_yaml
     from profilers.collect.top_kernels import top_kernels as slowest
     from profilers.readers import read_report
@@ -183,8 +183,8 @@ def microbench(
     ] = None,
     json: Json = False,
 ) -> None:
+    from app.answers.table import TableFormat, render, to_csv, to_json
     from app.commands.progress_bar import running
-    from app.wording.tables import TableFormat, render, to_csv, to_json
     from profilers.collect.building import pick_device
     from profilers.collect.clock import use_threads
     from profilers.collect.microbenchmarks import run_suite

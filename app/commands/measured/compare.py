@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.measured import compare_results
 from app.commands.measured import result_options as result
-from app.wording.tables import TableFormat
+from app.commands.question_options import CONTEXT, Given, asks
 
 if TYPE_CHECKING:
     from app.measuring.comparison import Compared
@@ -27,33 +28,18 @@ _OWN = {
 
 def register(cli: typer.Typer) -> None:
     cli.command(
-        "compare", help="Profiler reports, or results of benchmarks, beside their prediction."
-    )(compare)
+        "compare",
+        help="Profiler reports, or results of benchmarks, beside their prediction.",
+        context_settings=CONTEXT,
+    )(asks("compare", model="option")(compare))
 
 
 def compare(
-    ctx: typer.Context,
     files: Annotated[
         list[Path],
         typer.Argument(help="Reports of one run (stages, ranks), or results of benchmarks."),
     ],
-    model: Annotated[
-        str,
-        typer.Option(help="Name, Hugging Face id or config.json; a result may name it itself."),
-    ] = "",
-    system: Annotated[
-        str, typer.Option(help="Slug, alias or YAML; default: the device the files name.")
-    ] = "",
-    engine: opt.Engine = "generic",
-    weights: opt.Weights = "",
-    kv: opt.Kv = "",
-    tp: opt.Tp = 1,
-    pp: result.Pp = 0,
-    dp: result.Dp = 0,
-    ep: result.Ep = 0,
-    batch: opt.Batch = 1,
-    isl: opt.Isl = 1024,
-    osl: opt.Osl = 128,
+    given: Given,
     as_: Annotated[
         str, typer.Option("--as", help="Phase of reports that name none: prefill or decode.")
     ] = "",
@@ -64,8 +50,6 @@ def compare(
     fill: Annotated[
         bool, typer.Option(help="Fill what is not typed from what ran; --no-fill: the defaults.")
     ] = True,
-    concurrency: result.Concurrency = 0.0,
-    rate: result.Rate = 0.0,
     level: result.Level = 80.0,
     simulate: Annotated[
         bool, typer.Option("--simulate", help="Results: the simulation's percentiles beside.")
@@ -76,25 +60,26 @@ def compare(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    from app.question.asking import ask
+    from app.scenario.local_files import sources
+
+    chosen = opt.table_format(format_, json)
+    asked = ask("compare", given, sources)
     if result.are_results(files):
-        compare_results.run(ctx, files, level, simulate, replay, opt.table_format(format_, json))
+        compare_results.run(files, asked, level, simulate, replay, chosen)
         return
     import profilers
     from app.commands.measured.import_ import phase_patterns
-    from app.measuring.comparison import Asked, compare_asked
-    from app.scenario.local_files import model_source, system_source
-    from app.scenario.scenario import Scenario
+    from app.measuring.comparison import compare_asked
 
-    if not model:
+    if "model" not in given:
         raise typer.BadParameter("Missing option '--model'")
     patterns = phase_patterns(phase or [])
     reports = profilers.read_reports(files, phases=patterns)
-    asked = Asked(
-        model_source(model), system_source(system), engine,
-        Scenario(tp=tp, batch=batch, isl=isl, osl=osl), {"weights": weights, "kv": kv},
-        opt.typed(ctx), fill, as_, _steps(steps or []),
-    )  # fmt: skip
-    _print(compare_asked(reports, asked, patterns), opt.table_format(format_, json))
+    compared = compare_asked(
+        reports, asked, fill=fill, phase=as_, steps=_steps(steps or []), patterns=patterns
+    )
+    _print(compared, chosen)
 
 
 def _steps(options: list[str]) -> dict[str, int]:
@@ -117,10 +102,10 @@ def _steps(options: list[str]) -> dict[str, int]:
 
 def _print(compared: Compared, chosen: TableFormat) -> None:
     """Print what was filled, phases, classes, operators and findings."""
+    from app.answers.table import render, to_json
     from app.measuring.comparison import folded, with_subjects
     from app.measuring.comparison_document import document
     from app.wording import quantities
-    from app.wording.tables import render, to_json
 
     comparison, filled = compared.comparison, compared.filled
     tables = {name: getattr(comparison, name) for name in ("phases", "classes", "operators")}

@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from app.answers.table import TableFormat
 from app.commands.measured import result_options as result
-from app.wording.tables import TableFormat
 
 if TYPE_CHECKING:
     from app.benchmarks.comparison import Comparison
     from app.benchmarks.deployment import Deployment
     from app.benchmarks.replay import Replay
+    from app.question.asking import Asked
 
 _REPLAY_ROWS = 20
 
 
 def run(
-    ctx: typer.Context,
     files: Sequence[Path],
+    asked: Asked,
     level: float,
     simulate: bool,
     replay: bool,
@@ -38,7 +39,7 @@ def run(
     from app.commands.progress_bar import running
 
     share = checked_level(level)
-    deployments = result.deployments(ctx, list(files))
+    deployments = result.deployments(files, asked)
     compared = compare(deployments, share)
     _check(compared)
     replayed: list[Replay] = []
@@ -76,9 +77,9 @@ def _replayed(deployments: Sequence[Deployment]) -> list[Replay]:
 
 
 def _print(compared: Comparison, replayed: Sequence[Replay], chosen: TableFormat) -> None:
+    from app.answers.table import render, to_json
     from app.benchmarks import document
     from app.benchmarks.findings import findings
-    from app.wording.tables import render, to_json
 
     if chosen is TableFormat.json:
         typer.echo(to_json(document.of_comparison(compared, replayed)))
@@ -99,7 +100,7 @@ def _print(compared: Comparison, replayed: Sequence[Replay], chosen: TableFormat
 
 
 def _print_replay(one: Replay, chosen: TableFormat) -> None:
-    from app.wording.tables import render
+    from app.answers.table import render
 
     shown = one.table.head(_REPLAY_ROWS).to_dict("records")
     typer.echo(f"\nreplay, arrivals {one.arrivals}\n{render(shown, chosen)}")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.answers.table import TableFormat
 from app.commands import options as opt
-from app.wording.tables import TableFormat
 
 if TYPE_CHECKING:
     from profilers import PhasePattern, Report
@@ -45,9 +45,9 @@ def import_(
     format_: opt.Form = TableFormat.text,
 ) -> None:
     import profilers
+    from app.answers.table import to_json
     from app.measuring import result_table
     from app.measuring.summary_document import summary_document
-    from app.wording.tables import to_json
     from profilers.serving_results import is_result, read_results
 
     patterns = phase_patterns(phase or ())
@@ -73,8 +73,8 @@ def import_(
 
 def print_results(results: Sequence[ServingMeasurement], chosen: TableFormat) -> None:
     """Print the measurements of a file: all columns as CSV, else those that fit a terminal."""
+    from app.answers.table import render
     from app.measuring import result_table
-    from app.wording.tables import render
 
     if chosen is TableFormat.csv:
         typer.echo(render(result_table.full_rows(results), chosen))
@@ -91,8 +91,8 @@ def _import_folder(
 ) -> None:
     """Print the reports of a folder, and beside each other those of one run's ranks."""
     import profilers
+    from app.answers.table import render, to_json
     from app.measuring.summary_document import summary_document
-    from app.wording.tables import render, to_json
     from profilers.ranks import compare_ranks
     from profilers.readers.folders import read_folder
 
@@ -140,7 +140,7 @@ def phase_patterns(options: list[str] | tuple[()]) -> tuple[PhasePattern, ...]:
 
 def _print(summary: dict[str, Any], report: Report, count: int, chosen: TableFormat) -> None:
     """Print the figures of a report, its `count` longest kernels, and its notes."""
-    from app.wording.tables import render
+    from app.answers.table import render
     from profilers.summary import top_kernels
 
     facts = [{"figure": key, "value": summary[key]} for key in _FACTS]

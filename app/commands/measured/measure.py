@@ -152,9 +152,9 @@ def sweep(
     tag: Tag = None,
     json: Json = False,
 ) -> None:
+    from app.answers.table import to_csv
     from app.commands.measured.measure_output import print_sweep
     from app.measuring.sweep import sweep_points
-    from app.wording.tables import to_csv
     from profilers import run_config
 
     sweep_points(batches, lengths, phases)
@@ -234,8 +234,8 @@ def infer(
 ) -> None:
     from dataclasses import asdict
 
+    from app.answers.table import to_json
     from app.commands.progress_bar import running
-    from app.wording.tables import to_json
     from profilers.collect import inference
 
     sampling = inference.Sampling(

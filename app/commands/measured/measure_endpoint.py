@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.options import Json
-from app.wording.tables import TableFormat
 
 if TYPE_CHECKING:
     from profilers.collect.serving.endpoint import EndpointRun
@@ -80,9 +80,9 @@ def endpoint(
 
 
 def _print(run: EndpointRun, identity: str, json: bool) -> None:
+    from app.answers.table import to_json
     from app.commands.measured.import_ import print_results
     from app.measuring import result_table
-    from app.wording.tables import to_json
 
     if json:
         document = result_table.documents([run.measurement])[0]
@@ -102,10 +102,10 @@ def metrics(
     allow_remote: Remote = False,
     json: Json = False,
 ) -> None:
+    from app.answers.table import render, to_json
     from app.commands.measured.import_ import print_results
     from app.commands.progress_bar import running
     from app.measuring import result_table
-    from app.wording.tables import render, to_json
     from genz_core.errors import InvalidValue
     from profilers.collect.serving import addresses
     from profilers.collect.serving import endpoint as endpoints

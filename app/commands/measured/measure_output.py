@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from app.answers.table import TableFormat, render, to_json
 from app.measuring.comparison import folded
 from app.measuring.outcome import Outcome, Swept
 from app.measuring.prediction import phase_rows
-from app.wording.tables import TableFormat, render, to_json
 
 if TYPE_CHECKING:
     from profilers.collect.model import ModelRun

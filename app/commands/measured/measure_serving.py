@@ -46,8 +46,8 @@ def serving(
     ] = Path("serving"),
     json: Json = False,
 ) -> None:
+    from app.answers.table import TableFormat, render, to_json
     from app.commands.progress_bar import running
-    from app.wording.tables import TableFormat, render, to_json
     from genz_core.progress import part
     from profilers.collect.serving import closed_loop, prompts, result_file
     from profilers.collect.serving.client import Server
@@ -84,15 +84,16 @@ def own_server(
     ] = None,
     json: Json = False,
 ) -> None:
+    from app.answers.table import TableFormat, render, to_json
     from app.calibration import own_server as comparison
     from app.calibration import own_server_document as document
     from app.commands.progress_bar import running
-    from app.wording.tables import TableFormat, render, to_json
+    from app.question.question import Question
     from profilers.collect.serving.own_server import ServerSettings
 
     plan = comparison.Plan(
-        tuple(_users(concurrency)), rounds, calibrate_at, isl, osl, length_ratio,
-        ServerSettings(threads=threads),
+        tuple(_users(concurrency)), rounds, calibrate_at,
+        Question(isl=isl, osl=osl, length_ratio=length_ratio), ServerSettings(threads=threads),
     )  # fmt: skip
     with running("measuring") as job:
         found = comparison.compare(plan, job.progress, job.cancelled)

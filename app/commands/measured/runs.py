@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from app.answers.table import TableFormat
 from app.commands.options import Form, Json, table_format
-from app.wording.tables import TableFormat
 
 Identity = Annotated[str, typer.Argument(help="Id of a run, or the start of it.")]
 
@@ -71,8 +71,8 @@ def list_(
 ) -> None:
     from datetime import UTC, datetime
 
+    from app.answers.table import render
     from app.measuring.run_store import store
-    from app.wording.tables import render
 
     for sentence in store().left_out():
         typer.echo(f"ridgeline: warning: {sentence}", err=True)
@@ -141,8 +141,8 @@ def compare(
     format_: Form = TableFormat.text,
 ) -> None:
     """Runs side by side."""
+    from app.answers.table import render
     from app.measuring.run_store import store
-    from app.wording.tables import render
 
     table = store().compare(*identities)
     typer.echo(render(table.to_dict("records"), table_format(format_, json)))

@@ -33,8 +33,8 @@ def arch(
     without: Annotated[str, typer.Option(help=WITHOUT)] = "",
     json: opt.Json = False,
 ) -> None:
+    from app.answers.table import to_json
     from app.scenario.local_files import model_source
-    from app.wording.tables import to_json
     from model_registry.reports import chain, symbolic
 
     source, left = model_source(model), parse_names(without)
@@ -91,7 +91,7 @@ def _bytes(name: str, text: str) -> float:
 
 def _text(report: dict[str, Any]) -> str:
     """A report of `model_registry.reports.symbolic` as text: its facts, then its tables."""
-    from app.wording.tables import TableFormat, render
+    from app.answers.table import TableFormat, render
 
     head = {key: value for key, value in report.items() if isinstance(value, (str, int, float))}
     lines = [f"{key:18} {value}" for key, value in head.items()]

@@ -26,7 +26,7 @@ Model = Annotated[str, typer.Option(help="Of this model, at its sizes.")]
 
 
 def list_(json: opt.Json = False) -> None:
-    from app.wording.tables import to_json
+    from app.answers.table import to_json
     from model_registry.modules import entry_names
 
     names = entry_names()
@@ -46,9 +46,9 @@ def show(
 def populate(
     model: Annotated[str, typer.Argument(help="`-`: the JSON of `arch --json`; or a model.")],
 ) -> None:
+    from app.answers.table import to_json
     from app.commands.piped import PIPE, piped
     from app.scenario.local_files import model_source
-    from app.wording.tables import to_json
     from model_registry.reports import chain
 
     named = piped("arch") if model == PIPE else chain.arch_document(model_source(model))
@@ -86,7 +86,7 @@ def derive(
         return
     entries = modules.model_entries(_config(model), again=again)
     if json:
-        from app.wording.tables import to_json
+        from app.answers.table import to_json
 
         typer.echo(to_json([entry.to_json() for entry in entries]))
     else:
@@ -102,7 +102,7 @@ def _config(model: str) -> Mapping[str, Any]:
 
 
 def _print(entry: Any, json: bool) -> None:
-    from app.wording.tables import to_json
+    from app.answers.table import to_json
 
     if json:
         typer.echo(to_json(entry.to_json()))

@@ -6,14 +6,19 @@ from typing import Annotated
 
 import typer
 
+from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.piped import PIPE, piped
 from app.commands.predict.arch import WITHOUT, parse_names
-from app.wording.tables import TableFormat
+from app.commands.question_options import CONTEXT, Given, asks
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command("ops", help="FLOPs and bytes of every operator, no hardware needed.")(ops)
+    cli.command(
+        "ops",
+        help="FLOPs and bytes of every operator, no hardware needed.",
+        context_settings=CONTEXT,
+    )(asks("ops")(ops))
 
 
 def ops(
@@ -21,6 +26,7 @@ def ops(
         str,
         typer.Argument(help="Name, Hugging Face id, config.json; `-`: JSON of `modules populate`."),
     ],
+    given: Given,
     cached_tokens: Annotated[
         str, typer.Option(help='Cached tokens of each query: "1048576,1024"; one goes for all.')
     ] = "0",
@@ -28,22 +34,17 @@ def ops(
     batch_size: Annotated[
         int, typer.Option(help="Queries in all, a multiple of the list; 0: one of each.")
     ] = 0,
-    tp: opt.Tp = 1,
-    weights: opt.Weights = "",
-    kv: opt.Kv = "",
-    activations: opt.Activations = "",
     trace: Annotated[bool, typer.Option("--trace", help="Trace the model's own code.")] = False,
     without: Annotated[str, typer.Option(help=WITHOUT)] = "",
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    from app.question.asking import ask
     from app.scenario.local_files import model_source
     from genz_core.limits import checked_size
-    from genz_core.types import Parallelism
     from model_registry.reports import chain, counted_step, static_table
 
-    checked_size("tp", tp, "--tp")
-    formats = {"weights": weights, "kv": kv, "activations": activations}
+    question = ask("ops", given).question
     if model == PIPE:
         named = piped("modules", "arch")
     else:
@@ -51,7 +52,7 @@ def ops(
     batch = checked_size("batch", batch_size, "--batch-size") if batch_size else None
     asked = counted_step.Asked(
         _tokens("cached_tokens", cached_tokens), _tokens("input_tokens", input_tokens), batch,
-        Parallelism(tp=tp), {name: fmt for name, fmt in formats.items() if fmt},
+        question.parallelism, question.precisions,
     )  # fmt: skip
     counted = counted_step.count(named, asked)
     chosen = opt.table_format(format_, json)

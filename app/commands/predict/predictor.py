@@ -7,36 +7,32 @@ from typing import Annotated
 
 import typer
 
-from app.commands import options as opt
+from app.commands.question_options import CONTEXT, Given, asks
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command("predictor", help="Write step prices for Dynamo's planner or SGLang's simulator.")(
-        predictor
-    )
+    cli.command(
+        "predictor",
+        help="Write step prices for Dynamo's planner or SGLang's simulator.",
+        context_settings=CONTEXT,
+    )(asks("predictor")(predictor))
 
 
 def predictor(
-    model: opt.ModelName,
+    given: Given,
     for_: Annotated[str, typer.Option("--for", help="dynamo or sglang.")],
-    system: opt.SystemName = "h100-sxm5-80gb",
-    engine: opt.Engine = "vllm",
-    weights: opt.Weights = "",
-    kv: opt.Kv = "",
-    tp: opt.Tp = 1,
-    dp: opt.Dp = 1,
-    ep: opt.Ep = 1,
     context: Annotated[int, typer.Option(help="Tokens of the longest sequence.")] = 8192,
     output: Annotated[Path, typer.Option(help="Folder to write into.")] = Path("predictor"),
 ) -> None:
-    from app.scenario.local_files import resolve_local
-    from app.scenario.scenario import Scenario
+    from app.question.asking import ask
+    from app.scenario.local_files import sources
+    from app.scenario.scenario import resolve
     from app.simulation.predictor.files import check_reader, files_for
     from genz_core.errors import InvalidValue
 
     check_reader(for_)
-    scenario = Scenario(model, system, engine, weights=weights, kv=kv, tp=tp, dp=dp, ep=ep)
-    made = files_for(for_, resolve_local(scenario), context)
+    asked = ask("predictor", given, sources)
+    made = files_for(for_, resolve(asked.question, asked.objects), context)
     for name, content in made.items():
         path = output / name
         try:

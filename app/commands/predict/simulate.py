@@ -4,132 +4,128 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.answers.table import TableFormat
 from app.commands import options as opt
-from app.commands.grouping import grouped
-from app.commands.predict import simulation_options as sim
-from app.commands.predict.option_groups import Drafts, Formats, Printed, Split
-from app.wording.tables import TableFormat
+from app.commands.question_options import CONTEXT, Given, asks
 
 if TYPE_CHECKING:
     from app.calibration.from_one_run import StepFit
-    from app.scenario.scenario import Resolved
-    from app.simulation.run import Run, Settings
+    from app.question.asking import Asked
+    from app.simulation.result import Simulated
 
 _HELP = "Serve requests one by one: percentiles, queues and preemptions of a load or a trace."
-_OPTIONS = (
-    "max_num_seqs", "max_num_batched_tokens", "memory_fraction", "kv_tokens", "prefix_caching",
-    "recv_interval", "scheduler",
-)  # fmt: skip
+_MEASURED = "Calibration from one run"
+_MANY = "Many simulations"
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command("simulate", help=_HELP)(grouped(simulate))
-
-
-def simulate(
-    formats: Formats,
-    split: Split,
-    load: sim.Load,
-    lengths: sim.LengthsOfRequests,
-    targets: sim.Targets,
-    deployment: sim.Deployment,
-    drafts: Drafts,
-    pool: sim.PrefillPool,
-    calibration: sim.Calibration,
-    fleet: sim.Fleet,
-    printed: Printed,
-    model: sim.ModelName = "",
-    system: opt.SystemName = "h100-sxm5-80gb",
-    engine: opt.Engine = "vllm",
-    requests_file: sim.RequestsFile = None,
-) -> None:
-    from app.scenario.local_files import resolve_local
-    from app.scenario.scenario import Scenario
-    from genz_core.errors import InvalidValue
-
-    if fleet.points is not None:
-        from app.commands.predict.simulate_points import simulate_points
-
-        simulate_points(fleet.points, fleet.output, fleet.workers, fleet.cluster)
-        return
-    if not model:
-        raise InvalidValue("name a model, or give a file with --points")
-    target = table_file(requests_file)
-    described: dict[str, Any] = {**vars(formats), **vars(split)}
-    resolved = resolve_local(Scenario(model=model, system=system, engine=engine, **described))
-    groups = (split, load, lengths, targets, deployment, drafts, pool, calibration)
-    given = {name: value for group in groups for name, value in vars(group).items()}
-    if calibration.forget:
-        _forget(resolved)
-    elif calibration.measured or calibration.measured_tpot:
-        _calibrate(resolved, given, printed.format, target)
-    else:
-        run_and_print(resolved, _settings(given), printed.format, target)
-
-
-def _settings(given: Mapping[str, Any], **known: Any) -> Settings:
-    """The settings of the options.
-
-    known: fields of the load that a result file names; an option that was given goes first.
-    """
-    from dataclasses import fields
-
-    from app.simulation.local_settings import pools
-    from app.simulation.offered_load import OfferedLoad
-    from app.simulation.run import Settings
-    from genz_core.serving.simulation import Options
-
-    standard = {entry.name: entry.default for entry in fields(OfferedLoad)}
-    empty = {name: given[name] or None for name in ("trace", "lengths")}
-    chosen = {**{name: given[name] for name in standard}, **empty}
-    load = {name: value for name, value in chosen.items() if value != standard[name]}
-    if {"concurrency", "rate", "trace"} & set(load):
-        known = {k: v for k, v in known.items() if k not in ("concurrency", "rate", "burstiness")}
-    targets = {name: given[name.replace("_s", "_target")] for name in ("ttft_s", "tpot_s", "e2e_s")}
-    return Settings(
-        OfferedLoad(**{**known, **load}),
-        Options(**{name: given[name] for name in _OPTIONS}),
-        given["replicas"],
-        given["router"],
-        targets,
-        **pools(given),
+    cli.command("simulate", help=_HELP, context_settings=CONTEXT)(
+        asks("simulate", model="optional")(simulate)
     )
 
 
-def run_and_print(
-    resolved: Resolved, settings: Settings, chosen: TableFormat, target: Path | None = None
+def simulate(
+    given: Given,
+    measured_tpot: Annotated[
+        float,
+        typer.Option(
+            help="Mean TPOT of a run of yours under this load, in seconds.",
+            rich_help_panel=_MEASURED,
+        ),
+    ] = 0.0,
+    measured: Annotated[
+        Path | None,
+        typer.Option(
+            help="Its result: measure serving, vLLM bench serve, SGLang bench_serving, GenAI-Perf.",
+            rich_help_panel=_MEASURED,
+        ),
+    ] = None,
+    save: Annotated[
+        bool, typer.Option(help="Use it in later simulations.", rich_help_panel=_MEASURED)
+    ] = True,
+    forget: Annotated[
+        bool,
+        typer.Option(
+            "--forget", help="Drop what was kept for this deployment.", rich_help_panel=_MEASURED
+        ),
+    ] = False,
+    points: Annotated[
+        Path | None, typer.Option(help="A CSV, a row a simulation.", rich_help_panel=_MANY)
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="CSV of their figures; rows in it are not run again.", rich_help_panel=_MANY
+        ),
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(help="Processes; 0: one a core.", rich_help_panel=_MANY)
+    ] = 0,
+    cluster: Annotated[
+        str,
+        typer.Option(
+            help="Address of a Dask scheduler in place of processes.", rich_help_panel=_MANY
+        ),
+    ] = "",
+    requests_file: Annotated[
+        Path | None, typer.Option(help="Write a row a request there: .csv or .parquet.")
+    ] = None,
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
 ) -> None:
+    from app.question.asking import ask
+    from app.scenario.local_files import sources
+    from genz_core.errors import InvalidValue
+
+    chosen = opt.table_format(format_, json)
+    if points is not None:
+        from app.commands.predict.simulate_points import simulate_points
+
+        simulate_points(points, output, workers, cluster)
+        return
+    if "model" not in given:
+        raise InvalidValue("name a model, or give a file with --points")
+    target = table_file(requests_file)
+    if forget:
+        _forget(given)
+    elif measured or measured_tpot:
+        _calibrate(given, measured, measured_tpot, save, chosen, target)
+    else:
+        run_and_print(ask("simulate", given, sources), chosen, target)
+
+
+def run_and_print(asked: Asked, chosen: TableFormat, target: Path | None = None) -> None:
     """Simulate with a progress bar, print the figures, and write the requests to `target`."""
     from app.commands.progress_bar import running
-    from app.simulation.run import run
+    from app.simulation.result import simulate
 
     with running("simulating") as under_way:
-        answer = run(resolved, settings, under_way.progress, under_way.cancelled)
+        answer = simulate(asked, under_way.progress, under_way.cancelled)
     _print(answer, chosen, {})
     if target:
         write_requests(answer, target)
 
 
-def _print(answer: Run, chosen: TableFormat, more: Mapping[str, Any]) -> None:
+def _print(answer: Simulated, chosen: TableFormat, more: Mapping[str, Any]) -> None:
     """Print a run.  more: entries of its document on top."""
+    from app.answers.table import render, to_json
     from app.simulation import rows
-    from app.wording.tables import render, to_json
 
     if chosen is TableFormat.json:
-        typer.echo(to_json({**rows.document(answer), **more}))
+        typer.echo(to_json({**answer.to_dict(), **more}))
         return
-    typer.echo(render(rows.latency_rows(answer), chosen))
+    typer.echo(render(answer.rows, chosen))
     if chosen is TableFormat.csv:
         return
     figures = {
-        k: v for k, v in rows.figures(answer).items() if k.split("_")[0] not in rows.LATENCIES
+        k: v for k, v in rows.figures(answer.run).items() if k.split("_")[0] not in rows.LATENCIES
     }
     typer.echo("\n" + render([{"figure": k, "value": v} for k, v in figures.items()], chosen))
-    for note in answer.notes:
+    for note in answer.run.notes:
         typer.echo(f"\nnote: {note}")
 
 
@@ -137,30 +133,43 @@ def _print(answer: Run, chosen: TableFormat, more: Mapping[str, Any]) -> None:
 
 
 def _calibrate(
-    resolved: Resolved, given: Mapping[str, Any], chosen: TableFormat, target: Path | None
+    given: Given,
+    measured: Path | None,
+    measured_tpot: float,
+    save: bool,
+    chosen: TableFormat,
+    target: Path | None,
 ) -> None:
     """Find the scale of the step that a measured run asks for, keep it, and print the run."""
     from app.calibration import benchmark_result, from_one_run
     from app.commands.progress_bar import running
+    from app.question.asking import ask
+    from app.scenario.local_files import sources
+    from app.scenario.scenario import resolve
+    from app.simulation.result import Simulated
 
-    result = benchmark_result.read(given["measured"]) if given["measured"] else None
-    settings = _settings(given, **(result.load if result else {}))
-    seconds = given["measured_tpot"] or (result.tpot_s if result else 0.0)
+    result = benchmark_result.read(measured) if measured else None
+    asked = ask("simulate", result.asked(given) if result else given, sources)
+    seconds = measured_tpot or (result.tpot_s if result else 0.0)
     with running("calibrating") as under_way:
-        fit = from_one_run.fit(resolved, settings, seconds, under_way.progress, under_way.cancelled)
-    kept = from_one_run.keep(fit) if given["save"] else None
+        resolved = resolve(asked.question, asked.objects)
+        fit = from_one_run.fit(
+            resolved, seconds, asked.objects, under_way.progress, under_way.cancelled
+        )
+    kept = from_one_run.keep(fit) if save else None
     beside = from_one_run.beside(fit, result.figures) if result else []
-    _print(fit.run, chosen, {"measured": result.figures} if result else {})
+    answer = Simulated(fit.run)
+    _print(answer, chosen, {"measured": result.figures} if result else {})
     if chosen is not TableFormat.json:
         _print_fit(fit, beside, kept, chosen)
     if target:
-        write_requests(fit.run, target)
+        write_requests(answer, target)
 
 
 def _print_fit(
     fit: StepFit, beside: list[dict[str, Any]], kept: Path | None, chosen: TableFormat
 ) -> None:
-    from app.wording.tables import render
+    from app.answers.table import render
 
     if beside:
         typer.echo("\n" + render(beside, chosen))
@@ -170,10 +179,16 @@ def _print_fit(
     )
 
 
-def _forget(resolved: Resolved) -> None:
+def _forget(given: Given) -> None:
     from app.calibration import from_one_run
+    from app.question.asking import ask
+    from app.question.question import LOADS
+    from app.scenario.local_files import sources
+    from app.scenario.scenario import resolve
 
-    dropped = from_one_run.forget(resolved)
+    deployment = {name: value for name, value in given.items() if name not in LOADS}
+    asked = ask("simulate", {**deployment, "concurrency": 1}, sources)
+    dropped = from_one_run.forget(resolve(asked.question, asked.objects))
     typer.echo("forgotten" if dropped else "nothing was kept for this deployment")
 
 
@@ -193,14 +208,11 @@ def table_file(path: Path | None) -> Path | None:
     return opt.writable_file(path)
 
 
-def write_requests(answer: Run, path: Path) -> None:
+def write_requests(answer: Simulated, path: Path) -> None:
     """Write a row a request; the file appears whole or not at all."""
-    import pandas as pd
-
-    from app.simulation import rows
     from hardware_db.whole_file import write_whole
 
-    table = pd.DataFrame(rows.request_columns(answer))
+    table = answer.to_dataframe()
     with write_whole(path) as draft:
         if path.suffix == ".parquet":
             table.to_parquet(draft, index=False)

@@ -14,50 +14,34 @@ lists and arrays in, arrays out, one configuration an element.
 
 from __future__ import annotations
 
-import sys
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
+from ridgeline import _foreign as _foreign  # first: it refuses packages that are not ours
 from ridgeline._library import engine, model, models, system, systems
-from ridgeline._measured import compare, read_report
-from ridgeline._planning import plan
-from ridgeline._serving import serve, simulate
-from ridgeline._static import estimate, sweep
-
-_ROOMS = ("app", "genz_core", "hardware_db", "model_registry", "profilers")
-
-
-def _foreign() -> str:
-    """The sentence about another package that stands in for one of ours, "" where there is none."""
-    here = Path(__file__).resolve().parent
-    roots = {here.parent, here.parents[2]}  # installed beside the rooms, or inside of app/python
-    for name in _ROOMS:
-        spec = find_spec(name)
-        origin = Path(spec.origin).resolve() if spec and spec.origin else None
-        if origin is None or origin.parent.parent not in roots:
-            place = origin or "a folder without an __init__.py"
-            return (
-                f"ridgeline: the package {name!r} that Python finds first is not Ridgeline's "
-                f"({place}); leave that folder, or take it off PYTHONPATH"
-            )
-    return ""
-
-
-if _sentence := _foreign():
-    if Path(sys.argv[0]).stem == "ridgeline":  # the command: a sentence, no traceback
-        sys.stderr.write(f"{_sentence}\n")
-        raise SystemExit(2)
-    raise ImportError(_sentence)
+from ridgeline._verbs import (
+    compare,
+    economics,
+    estimate,
+    guard,
+    plan,
+    read_report,
+    sensitivity,
+    serve,
+    simulate,
+    sweep,
+)
 
 __all__ = [
     "compare",
+    "economics",
     "engine",
     "estimate",
+    "guard",
     "model",
     "models",
     "plan",
     "read_report",
+    "sensitivity",
     "serve",
     "simulate",
     "sweep",

@@ -74,7 +74,12 @@ def systems(pattern: str = "*") -> list[str]:
 
 
 def engine(name: str = "generic") -> EngineProfile:
-    """A serving engine by name, with what was measured of it; an unknown one is the generic.
+    """A serving engine by name, with what was measured of it.
+
+    The name may carry a version: "vllm 0.9.0".
+
+    Raises:
+        UnknownEngine: no engine has that name, or its version cannot be read.
 
     >>> engine("vLLM").name
     'vllm'

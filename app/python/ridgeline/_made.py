@@ -1,0 +1,169 @@
+"""Functions made from the declarations: the signature, types and help of every argument."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+from app.question.asking import ask
+from app.question.extras import extras_of, read_extras
+from app.question.forms import forms_of
+from app.question.parameter import Parameter
+from app.question.parameters import PARAMETERS
+from app.question.verbs import parameters_of
+
+#: Types of what may stand for a name, by what the name is of.
+_OBJECTS = {
+    "model": ("Path", "Mapping[str, Any]", "Model"),
+    "system": ("Path", "System"),
+    "engine": ("EngineProfile",),
+    "trace": ("str", "Path", "Requests"),
+    "lengths": ("str", "Path", "Sequence[Sequence[float]]", "np.ndarray"),
+}
+_WIDTH = 96
+_NEEDED = inspect.Parameter.empty
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """An argument of a function that is no parameter of its question.
+
+    default: `inspect.Parameter.empty` where it is needed.
+    """
+
+    name: str
+    type: str
+    default: Any
+    help: str
+
+
+def verb(
+    *own: Own,
+    first: Sequence[str] = ("model",),
+    model: Any = _NEEDED,
+    instead: Mapping[str, str] | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a function of a verb, named as the verb, from one that answers what is asked.
+
+    The inner function is called with the `Asked`, and with the extras of the verb and `own` by
+    name.
+
+    Args:
+        own: further arguments.
+        first: arguments that may be given without their names.
+        model: default of the model; without one it must be given.
+        instead: the verb that is asked where a parameter is given, by that parameter.
+    """
+    instead = instead or {}
+
+    def made(function: Callable[..., Any]) -> Callable[..., Any]:
+        name = function.__name__
+        arguments = list(_arguments(name, own, first, model, instead))
+
+        @wraps(function)
+        def call(*values: Any, **given: Any) -> Any:
+            from app.scenario.local_files import sources  # knows all models: not before it is asked
+
+            named = _named(name, first, values, given)
+            options, asked = read_extras(extras_of(name), named)
+            for one in own:
+                options[one.name] = asked.pop(one.name, one.default)
+            for one in arguments:
+                if one.default is _NEEDED and one.name not in named:
+                    raise TypeError(f"{name}() needs {one.name}: it is not given")
+            verbs = (other for at, other in instead.items() if asked.get(at) is not None)
+            return function(ask(next(verbs, name), asked, sources), **options)
+
+        signature = inspect.Signature(
+            [
+                inspect.Parameter(
+                    one.name,
+                    inspect.Parameter.POSITIONAL_OR_KEYWORD
+                    if one.name in first
+                    else inspect.Parameter.KEYWORD_ONLY,
+                    default=one.default,
+                    annotation=one.type,
+                )
+                for one in arguments
+            ],
+            return_annotation=function.__annotations__["return"],
+        )
+        call.__signature__ = signature  # type: ignore[attr-defined]  # read by inspect
+        call.__doc__ = _document(function.__doc__ or "", arguments)
+        call.__annotations__ = {"return": function.__annotations__["return"]}
+        return call
+
+    return made
+
+
+def _arguments(
+    name: str, own: Sequence[Own], first: Sequence[str], model: Any, instead: Mapping[str, str]
+) -> Iterator[Own]:
+    """Every argument of a verb's function: those without names, the parameters, the others."""
+    stated = {one.name: one for one in own}
+    yield from (stated[at] for at in first if at in stated)
+    known = parameters_of(name)
+    wanted = [one for at, one in PARAMETERS.items() if at in known or at in instead]
+    for one in wanted:
+        default = model if one.name == "model" else one.default
+        yield Own(one.name, type_of(one, name), default, help_of(one))
+    for extra in extras_of(name).values():
+        yield Own(extra.name, type_of(extra, ""), extra.default, help_of(extra))
+    yield from (one for one in own if one.name not in first)
+
+
+def type_of(one: Parameter, name: str) -> str:
+    """The type of a parameter that a verb takes, as Python writes it."""
+    number = "int" if one.kind == "whole" else "float"
+    text = ["str", *_OBJECTS.get(one.names, ())]
+    types = {
+        "number": ["float"] if one.kind == "text" else [number],
+        "numbers": [f"Sequence[{'float' if one.kind == 'text' else number}]", "np.ndarray"],
+        "range": ["Mapping[str, Any]"],
+        "truth": ["bool"],
+        "text": ["str"] if one.numeric else text,
+        "texts": [f"Sequence[{' | '.join(text)}]"],
+        "rows": text,
+        "prices": ["Mapping[str, float]"],
+    }
+    said = dict.fromkeys(each for form in forms_of(one, name) for each in types[form])
+    return " | ".join([*said, *(["None"] if one.default is None else [])])
+
+
+def help_of(one: Parameter) -> str:
+    """The help of a parameter, its unit and what may be chosen."""
+    choices = ", ".join(f'"{choice}"' for choice in one.choices if choice)
+    unit = f" Unit: {one.unit}." if one.unit else ""
+    return f"{one.help}{unit}{f' One of {choices}.' if choices else ''}"
+
+
+def _named(
+    name: str, first: Sequence[str], values: Sequence[Any], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """All that was given, by name."""
+    if len(values) > len(first):
+        raise TypeError(
+            f"{name}() takes {len(first)} argument{'s' if len(first) > 1 else ''} without a name "
+            f"({', '.join(first)}), and {len(values)} were given"
+        )
+    named = dict(zip(first, values, strict=False))
+    twice = next((at for at in named if at in given), None)
+    if twice:
+        raise TypeError(f"{name}() got {twice} twice: give it once")
+    return {**named, **given}
+
+
+def _document(text: str, arguments: Sequence[Own]) -> str:
+    """A docstring with a line on every argument before what it returns."""
+    head, returns, rest = inspect.cleandoc(text).partition("Returns:\n")
+    said = "\n".join(
+        textwrap.fill(
+            f"{one.name}: {one.help}", _WIDTH, initial_indent="    ", subsequent_indent=" " * 8
+        )
+        for one in arguments
+    )
+    return f"{head}Args:\n{said}\n\n{returns}{rest}\n"

@@ -1,0 +1,289 @@
+"""The verbs: what the command line answers, from one call."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from genz_core.errors import InvalidValue
+from ridgeline._made import Own, verb
+
+if TYPE_CHECKING:
+    from app.benchmarks.comparison import Comparison as ComparedResults
+    from app.benchmarks.guard import Guarded
+    from app.planning.result import Planned
+    from app.planning.sweep_result import SweptTable
+    from app.question.asking import Asked
+    from app.scenario.results import Estimate, Served
+    from app.simulation.result import Simulated
+    from genz_core.validity import OnError
+    from profilers import Comparison, Report
+
+_FILES = "str | Path | Report | Sequence[str | Path | Report]"
+_RESULTS = "str | Path | Sequence[str | Path]"
+
+
+@verb()
+def estimate(asked: Asked, on_error: OnError) -> Estimate | Served:
+    """Price a static batch: TTFT, TPOT, memory, cost, each latency beside its bound and interval.
+
+    With a concurrency or a rate, the same as `serve`.  Lists and arrays are configurations side by
+    side, all of one length; numbers may be typed, "10k" or "2Ki".
+
+    Returns:
+        The estimate: floats, or arrays where an argument was one; SI units.
+
+    Raises:
+        RidgelineError: a name, size or degree that cannot be, or (`on_error="raise"`) a
+            configuration that does not fit; the sentence says what is near and what to do.
+
+    >>> two = estimate("Qwen/Qwen3-8B", system="h200", batch=[1, 64])
+    >>> bool(two.tpot_s[0] < two.tpot_s[1])
+    True
+    """
+    from app.scenario import results
+
+    return results.estimate(asked, on_error)
+
+
+@verb(instead={"trace": "simulate"})
+def serve(asked: Asked, on_error: OnError) -> Served | Simulated:
+    """Estimate a deployment under load: TTFT, TPOT and throughput by continuous batching.
+
+    Give a concurrency, a rate or a trace, one of them; a trace is simulated, see `simulate`.
+
+    Returns:
+        The figures of every load: floats, or arrays where an argument was one; SI units.  Of a
+        trace, the simulation.
+
+    Raises:
+        RidgelineError: as `estimate`; not one of concurrency, rate and trace.
+
+    >>> busy = serve("meta-llama/Llama-3.1-8B", system="h100", concurrency=[1, 64])
+    >>> bool(busy.output_tokens_per_s[1] > busy.output_tokens_per_s[0])
+    True
+    """
+    from app.scenario import results
+
+    if asked.verb == "simulate":
+        from app.simulation import result
+
+        return result.simulate(asked)
+    return results.serve(asked, on_error)
+
+
+@verb()
+def simulate(asked: Asked) -> Simulated:
+    """Serve requests one by one under the engine's scheduler: percentiles, queues, preemptions.
+
+    Give a concurrency, a rate or a trace, one of them.
+
+    Returns:
+        The simulation: figures by name, SI units; `to_dataframe()` has one row a request.
+
+    Raises:
+        RidgelineError: as `estimate`; a load or a length that cannot be, a file that is no trace.
+
+    >>> busy = simulate("meta-llama/Llama-3.1-8B", system="h100", rate=4, requests=200, osl=128)
+    >>> bool(busy.ttft_p50_s < busy.ttft_p99_s)
+    True
+    """
+    from app.simulation import result
+
+    return result.simulate(asked)
+
+
+@verb(
+    Own(
+        "output",
+        "str | Path | None",
+        None,
+        "Where the table goes, .parquet or .csv; it is taken up again where it stopped.",
+    )
+)
+def sweep(
+    asked: Asked, on_error: OnError, bounds_only: bool, output: str | Path | None
+) -> SweptTable:
+    """Price every combination of the values of some parameters.
+
+    Numbers take a list, "1,2,4", or a range {"from": 1, "to": 8, "step": 1}; they vary in the order
+    in which they are given.  Model, system, engine and formats take several names; the model may
+    also be a YAML file of axes (docs/planning.md).
+
+    Returns:
+        A table, one row a combination.
+
+    Raises:
+        RidgelineError: an axis or a value that cannot be.
+
+    >>> table = sweep("meta-llama/Llama-3.1-8B", system="h100", batch=[1, 8, 64], tp=[1, 2])
+    >>> len(table), table.rows[0]["status"]
+    (6, 'ok')
+    """
+    from app.planning import sweep_result
+    from app.scenario.local_files import sources
+
+    return sweep_result.sweep(asked, on_error, bounds_only, output, sources)
+
+
+@verb()
+def plan(asked: Asked) -> Planned:
+    """Find the deployments that serve a load within targets, best first.
+
+    Give a concurrency, a rate or a trace, one of them.  Degrees, formats, engines, systems and
+    other parameters that take lists are tried in all combinations.
+
+    Returns:
+        The plans as a table, and in `to_dict()` why the others lose, what would have to change
+        where there is no plan, launch lines, and the measurement that would help most.
+
+    Raises:
+        RidgelineError: a name, a target or a number that cannot be.
+
+    >>> found = plan("meta-llama/Llama-3.1-8B", system="h100", rate=4, target="tpot < 20ms")
+    >>> found.best["devices"], found.best["status"]
+    (1, 'ok')
+    """
+    from app.planning import result
+
+    return result.plan(asked)
+
+
+@verb()
+def sensitivity(asked: Asked) -> dict[str, Any]:
+    """What the figures of a deployment answer to, its ridges, and the hardware that it needs.
+
+    Returns:
+        What `ridgeline sensitivity --json` prints.
+
+    Raises:
+        RidgelineError: as `estimate`.
+
+    >>> found = sensitivity("meta-llama/Llama-3.1-8B", system="h100", change=10)
+    >>> "bandwidth" in str(found)
+    True
+    """
+    from app.decide import sensitivity_rows
+
+    return sensitivity_rows.document(asked)
+
+
+@verb(
+    Own(
+        "kept_runs", "bool", True, "Take the power that a kept run near this load measured, if any."
+    )
+)
+def economics(asked: Asked, kept_runs: bool) -> dict[str, Any]:
+    """What a deployment's tokens cost: rented, owned, over a day, against an API; energy, carbon.
+
+    Returns:
+        What `ridgeline economics --json` prints.
+
+    Raises:
+        RidgelineError: as `estimate`.
+
+    >>> found = economics("meta-llama/Llama-3.1-8B", system="h100", concurrency=64, price=2.5)
+    >>> "rent" in str(found)
+    True
+    """
+    from app.decide import economics as decide
+    from app.measuring import run_store
+
+    return decide.economics(asked, run_store.stores() if kept_runs else ())
+
+
+# ------------------------------------------------------------------------------- measurements
+
+
+@verb(
+    Own(
+        "reports", _FILES, inspect.Parameter.empty, "Reports of one run, or results of benchmarks."
+    ),
+    Own("steps", "Mapping[str, int] | None", None, "Steps that a summary adds up, by phase."),
+    first=("reports", "model"),
+    model="",
+)
+def compare(
+    asked: Asked,
+    phase: str,
+    fill: bool,
+    level: float,
+    reports: Any,
+    steps: Mapping[str, int] | None,
+) -> Comparison | ComparedResults:
+    """Put profiler reports of one run, or results of serving benchmarks, beside their prediction.
+
+    What is not given is read from the files; what is given wins over what they say.
+
+    Returns:
+        Data frames `phases`, `classes` and `operators`, and `findings` in words; no finding where
+        what ran contradicts what is priced.  Of results: `points`, a measured run each with a row
+        a figure, and `to_dataframe`.
+
+    Raises:
+        RidgelineError: a file that cannot be read, names nobody knows, reports without a phase.
+    """
+    from app.measuring import comparison
+    from profilers.serving_results import is_result
+
+    several: list[Any] = _listed(reports)
+    results = [one for one in several if isinstance(one, (str, Path)) and is_result(one)]
+    if results and len(results) < len(several):
+        raise InvalidValue("some files are results of a benchmark, some are not: compare apart")
+    if results:
+        return _compared(results, asked, level)
+    read = [read_report(one) if isinstance(one, (str, Path)) else one for one in several]
+    return comparison.compare_asked(
+        read, asked, phase=phase, steps=steps or {}, fill=fill
+    ).comparison
+
+
+@verb(
+    Own("results", _RESULTS, inspect.Parameter.empty, "Results of a serving benchmark."),
+    Own("baseline", _RESULTS, (), "Earlier results of the same loads; several are repeats."),
+    first=("results", "model"),
+    model="",
+)
+def guard(asked: Asked, level: float, tolerance: float, results: Any, baseline: Any) -> Guarded:
+    """Judge the results of a benchmark: whether a figure is worse than predicted, or than before.
+
+    What is not given is read from the files; what is given wins over what they say.
+
+    Returns:
+        `passed`, and a verdict on every figure; `failed` holds those that are worse.
+
+    Raises:
+        RidgelineError: a file that cannot be read, or nothing that can be judged.
+    """
+    from app.benchmarks import guard as gate
+    from profilers.serving_results import read_many
+
+    compared = _compared(_listed(results), asked, level)
+    return gate.guard(compared, read_many(_listed(baseline)), tolerance / 100.0)
+
+
+def read_report(path: str | Path) -> Report:
+    """Read a profiler's report: Nsight Systems, Nsight Compute or the PyTorch profiler.
+
+    Raises:
+        ReportError: it is none of these, or it is damaged.
+    """
+    import profilers
+
+    return profilers.read_report(Path(path))
+
+
+def _listed(files: Any) -> list[Any]:
+    return list(files) if isinstance(files, Sequence) and not isinstance(files, str) else [files]
+
+
+def _compared(files: Sequence[str | Path], asked: Asked, level: float) -> ComparedResults:
+    """Results of benchmarks beside their prediction."""
+    from app.benchmarks.comparison import compare as beside
+    from app.benchmarks.deployment import deployments
+    from app.benchmarks.levels import checked_level
+    from profilers.serving_results import read_many
+
+    return beside(deployments(read_many(map(Path, files)), asked), checked_level(level))
