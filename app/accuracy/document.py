@@ -14,7 +14,7 @@ from app.accuracy import (
     summary_document,
     worked_example_document,
 )
-from app.wording.tables import TableFormat, render
+from app.answers.table import TableFormat, render
 from genz_core.errors import InvalidValue
 from hardware_db.profiles.validation import OPERATOR_SPLITS
 

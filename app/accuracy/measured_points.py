@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from app.scenario import intervals, points_file
+import hardware_db
+from app.answers.columns import ends
+from app.scenario import points_file
 from genz_core.error_metrics import ErrorSummary, error_summary
 from genz_core.errors import InvalidValue
 from hardware_db.tables import table
@@ -30,10 +32,23 @@ def measured_rows(name: str) -> list[dict[str, str]]:
     return [dict(row) for row in rows]
 
 
+def as_run(row: Mapping[str, str]) -> dict[str, str]:
+    """A measured row with the load that was run, where the table leaves it to convention.
+
+    All users of a benchmark start at once and send ten requests each.  Lengths are equal where the
+    row names no range, and a batch without an engine ran under none that is known.
+    """
+    engine = row.get("engine") or hardware_db.GENERIC
+    if not row.get("concurrency"):
+        return {**row, "engine": engine}
+    ratio = row.get("length_ratio") or "1"
+    return {**row, "engine": engine, "length_ratio": ratio, "burst_start": "true"}
+
+
 def serving(progress: Callable[[int, int], None] = lambda done, of: None) -> list[Row]:
     """Predictions of the serving rows: a record a metric and row, all of one metric first."""
     rows = measured_rows("serving")
-    priced = points_file.price(rows, progress)
+    priced = points_file.price([as_run(row) for row in rows], progress)
     return [
         _record(row, estimated, metric, row[f"measured_{metric}"])
         for metric in SERVING_METRICS
@@ -44,7 +59,7 @@ def serving(progress: Callable[[int, int], None] = lambda done, of: None) -> lis
 def published(progress: Callable[[int, int], None] = lambda done, of: None) -> list[Row]:
     """Predictions of the published batch points: a record a row, of the phase it measured."""
     rows = measured_rows("published")
-    priced = points_file.price(rows, progress)
+    priced = points_file.price([as_run(row) for row in rows], progress)
     return [
         _record(row, estimated, row["phase"], row["measured_s"])
         for row, estimated in zip(rows, priced, strict=True)
@@ -58,7 +73,7 @@ def _record(row: Mapping[str, str], priced: Mapping[str, str], metric: str, meas
     """
     column = points_file.FIGURES[metric].predicted
     value, truth = _number(priced[column]), float(measured)
-    low, high = (_number(priced[end]) for end in intervals.ends(column))
+    low, high = (_number(priced[end]) for end in ends(column))
     facts = {key: text for key, text in row.items() if not key.startswith("measured_")}
     return {
         **facts,

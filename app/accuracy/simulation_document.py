@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from app.accuracy import simulation_grid
 from app.accuracy.simulation_grid import Row
-from app.wording.tables import TableFormat, render
+from app.answers.table import TableFormat, render
 
 _WORST = 15
 _SHORT = ("model", "system", "engine", "tp", "pp", "dp", "ep", "isl", "osl", "users", "room")
@@ -29,9 +29,8 @@ def document(rows: Sequence[Row], day: str = "") -> str:
         f"experts, latent attention), {len(simulation_grid.SYSTEMS)} systems, "
         f"{len(simulation_grid.ENGINES)} engines, one to eight devices in tensor, pipeline, data "
         "and expert parallel, prompts of 16 to 32k tokens, outputs of 1 to 4k, from one user to "
-        "twice as many as fit, lengths drawn uniformly. The simulation counts between its start "
-        "and its end; neither applies what was measured of an engine on a device. An error is "
-        "closed form / simulated - 1.",
+        "twice as many as fit, in steady loops, lengths drawn uniformly. Neither applies what was "
+        "measured of an engine on a device. An error is closed form / simulated - 1.",
         render(simulation_grid.summary(rows), TableFormat.markdown),
         "## Where they differ",
         "Deployments with a figure outside the limits, by the likely reason. Trust the simulation "

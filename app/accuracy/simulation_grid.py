@@ -16,13 +16,15 @@ import numpy as np
 
 import hardware_db
 import model_registry
-from genz_core.deployment import Deployment, deploy
+from app.question.question import Question
+from app.scenario.scenario import Resolved, combined
+from app.scenario.served_rows import served
+from app.simulation.run import run
 from genz_core.error_metrics import error_summary
 from genz_core.errors import RidgelineError
 from genz_core.progress import Cancel, Cancelled, never
-from genz_core.serving import Traffic, sequences_that_fit, serve
-from genz_core.serving.simulation import Requests, draws, simulate
-from genz_core.types import Array, Parallelism, Workload
+from genz_core.serving import sequences_that_fit
+from genz_core.types import Workload
 
 Row = dict[str, Any]
 
@@ -41,9 +43,9 @@ SPLITS = (
 )  # fmt: skip
 #: How far the closed form may lie from the simulation, by figure.
 LIMITS: Mapping[str, float] = {"tpot_s": 0.10, "requests_per_s": 0.10, "ttft_s": 0.15}
-_WAVES = 10  # requests of each user
-_MOST_REQUESTS = 6000
-_STEADY = (0.3, 0.85)  # of the requests by their end
+_WAVES = 5  # requests of each user that count
+_LEAST_REQUESTS, _MOST_REQUESTS = 80, 3000
+_NAMED = ("system", "engine", "tp", "pp", "dp", "ep", "isl", "osl")
 _LENGTHS = ((4, 15), (0, 12))  # powers of two that prompts and outputs lie between
 _FEW_GAPS = 20
 _FEW_USERS = 8
@@ -51,26 +53,21 @@ _FEW_USERS = 8
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A deployment under a closed loop.
+    """A deployment under a steady closed loop.
 
-    isl, osl: longest prompt and output; lengths are uniform from `ratio` of them.  room: sequences
-    that it runs at once, by cache and by engine.
+    room: sequences that it runs at once, by cache and by engine.
     """
 
-    model: str
-    system: str
-    engine: str
-    parallelism: Parallelism
-    isl: int
-    osl: int
-    ratio: float
-    users: int
-    room: int
+    question: Question
+    room: int = 0
 
     @property
-    def deployment(self) -> Deployment:
-        engine = replace(hardware_db.load_engine(self.engine), measurements=None)
-        return deploy(model_registry.load(self.model), hardware_db.load(self.system), engine)
+    def resolved(self) -> Resolved:
+        """What the question names, without what was measured of the engine."""
+        q = self.question
+        engine = replace(hardware_db.load_engine(q.engine), measurements=None)
+        model, system = model_registry.load(q.model), hardware_db.load(q.system)
+        return combined(q, model, system, engine=engine)
 
 
 def cases(count: int, seed: int = 1) -> list[Case]:
@@ -86,46 +83,45 @@ def _drawn(seed: int) -> Iterator[Case]:
 
     while True:
         tp, pp, dp = one_of(SPLITS)
-        split = Parallelism(tp=tp, pp=pp, dp=dp, ep=one_of((1, tp * dp)))
+        ep = one_of((1, tp * dp))
         isl, osl = (int(2 ** generator.uniform(low, high)) for low, high in _LENGTHS)
-        case = Case(
-            one_of(MODELS), one_of(SYSTEMS), one_of(ENGINES), split, isl, osl,
-            one_of((0.5, 0.8)), 1, 0,
+        model, system, engine = one_of(MODELS), one_of(SYSTEMS), one_of(ENGINES)
+        question = Question(
+            model=model, system=system, engine=engine, tp=tp, pp=pp, dp=dp, ep=ep, isl=isl,
+            osl=osl, length_ratio=one_of((0.5, 0.8)),
         )  # fmt: skip
         share = generator.uniform()
-        room = _room(case)
+        room = _room(Case(question))
         if room >= 2 * dp:
             users = int(np.clip((2.0 * room) ** share, 1, 4096))
-            yield replace(case, users=users, room=room)
+            count = int(np.clip(users * _WAVES, _LEAST_REQUESTS, max(_MOST_REQUESTS, users * 2)))
+            yield Case(replace(question, concurrency=users, requests=count), room)
 
 
 def _room(case: Case) -> int:
     """Sequences that a deployment runs at once; 0 where it cannot run."""
-    deployed, mean = case.deployment, (1.0 + case.ratio) / 2.0
-    if deployed.model.invalid(case.parallelism):
+    q, resolved = case.question, case.resolved
+    if resolved.model.invalid(q.parallelism):
         return 0
-    load = Workload(1.0, case.isl * mean, case.osl * mean)
+    mean = (1.0 + (q.length_ratio or 1.0)) / 2.0
+    load = Workload(1.0, q.isl * mean, q.osl * mean)
     try:
         _, fit = sequences_that_fit(
-            deployed.model, deployed.system, load, case.parallelism, deployed.engine
+            resolved.model, resolved.system, load, q.parallelism, resolved.engine
         )
     except RidgelineError:
         return 0
-    return int(min(fit[0], deployed.engine.max_sequences * case.parallelism.dp))
+    return int(min(fit[0], resolved.engine.max_sequences * q.dp))
 
 
 def compare(case: Case) -> Row:
     """One row: the case, its figures by both, their ratios, and why they differ, if they do."""
-    closed, simulated = closed_form(case), simulation(case)
+    q, closed, simulated = case.question, closed_form(case), simulation(case)
     ratios = {f"{name} ratio": closed[name] / simulated[name] for name in LIMITS}
     row = {
-        "model": case.model.split("/")[1],
-        "system": case.system,
-        "engine": case.engine,
-        **{name: int(getattr(case.parallelism, name)) for name in ("tp", "pp", "dp", "ep")},
-        "isl": case.isl,
-        "osl": case.osl,
-        "users": case.users,
+        "model": q.model.split("/")[1],
+        **{name: getattr(q, name) for name in _NAMED},
+        "users": q.concurrency,
         "room": case.room,
         **{f"{name} simulated": simulated[name] for name in LIMITS},
         **{f"{name} closed form": closed[name] for name in LIMITS},
@@ -141,60 +137,37 @@ def outside(row: Row) -> list[str]:
 
 def reason(case: Case, row: Row, preemptions: float) -> str:
     """Why the closed form lies outside its limits, as far as it is known; "" where it does not."""
+    q = case.question
     if not outside(row):
         return ""
-    if case.osl < _FEW_GAPS:
+    if q.osl < _FEW_GAPS:
         return "few gaps: an output of a few tokens sees the prompts of one or two steps"
     if preemptions:
         return "preemption: sequences are stopped and read again"
-    if case.engine == "trtllm" and case.isl > 2000:
+    if q.engine == "trtllm" and q.isl > 2000:
         return "whole prompts: one that does not fit beside the decodes holds up the queue"
-    if case.users < _FEW_USERS * case.parallelism.dp:
+    if row["users"] < _FEW_USERS * q.dp:
         return "few users: their prompts meet by chance, not as a Poisson stream"
-    if case.users >= 0.5 * case.room:
+    if row["users"] >= 0.5 * case.room:
         return "near the limit of the cache"
-    return "users in step: requests that started together still end together"
+    return "users in step: fewer end together than the closed form takes"
 
 
 def closed_form(case: Case) -> dict[str, float]:
     """Figures of the closed form."""
-    deployed = case.deployment
-    traffic = Traffic(case.isl, case.osl, case.users, length_ratio=case.ratio)
-    load = serve(deployed.model, deployed.system, traffic, case.parallelism, deployed.engine)
+    load = served(case.resolved)
     return {
-        "tpot_s": float(load.tpot_s[0]) if case.osl > 1 else float("nan"),
+        "tpot_s": float(load.tpot_s[0]) if case.question.osl > 1 else float("nan"),
         "requests_per_s": float(load.output_tokens_per_s[0] / load.osl[0]),
         "ttft_s": float(load.ttft_s[0]),
     }
 
 
-def simulation(case: Case, seed: int = 0) -> dict[str, float]:
-    """Figures of the simulation between its start and its end."""
-    deployed, generator = case.deployment, np.random.default_rng(seed)
-    count = max(case.users * _WAVES, 100)
-    count = min(count, max(_MOST_REQUESTS, case.users * _WAVES // 2))
-    requests = Requests(
-        np.zeros(count),
-        draws.uniform_lengths(count, case.isl, case.ratio, generator),
-        draws.uniform_lengths(count, case.osl, case.ratio, generator),
-    )
-    run = simulate(
-        deployed.model,
-        deployed.system,
-        requests,
-        case.parallelism,
-        deployed.engine,
-        concurrency=case.users,
-    )
-    ends: Array = run.arrival_s + run.e2e_s
-    start, stop = np.quantile(ends, _STEADY)
-    steady = (ends > start) & (ends <= stop)
-    return {
-        "tpot_s": float(np.nanmean(run.tpot_s[steady])) if case.osl > 1 else float("nan"),
-        "requests_per_s": float(steady.sum() / max(stop - start, 1e-12)),
-        "ttft_s": float(run.ttft_s[steady].mean()),
-        "preemptions": float(run.preemptions),
-    }
+def simulation(case: Case) -> dict[str, float]:
+    """Figures of the simulation."""
+    figures = run(case.resolved).simulation.summary()
+    means = {f"{name}_s": figures[f"{name}_mean_s"] for name in ("tpot", "ttft")}
+    return means | {name: figures[name] for name in ("requests_per_s", "preemptions")}
 
 
 def compared(

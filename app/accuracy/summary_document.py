@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.accuracy import shipped_errors
-from app.wording.tables import TableFormat, render
+from app.answers.table import TableFormat, render
 
 Row = dict[str, Any]
 #: What is known, in a reader's words, by split of the engines' fit.

@@ -10,15 +10,17 @@ import math
 from typing import Any
 
 from app.accuracy.worked_example import WorkedExample, work_through
+from app.answers.table import TableFormat, render
+from app.question.question import Question
 from app.scenario import intervals
-from app.scenario.scenario import Scenario, estimate
+from app.scenario.scenario import estimate
 from app.wording import quantities
-from app.wording.tables import TableFormat, render
 from genz_core import Estimate
 from genz_core.step import StepEstimate
 
 OPERATOR = "gate_up_proj"
-SCENARIO = Scenario()
+#: The generic engine adds no factors of its own to the constants of the device.
+SCENARIO = Question(engine="generic", osl=128)
 
 
 def document() -> str:
@@ -51,9 +53,10 @@ def _head(priced: Estimate) -> str:
         "Written by `ridgeline validate --write-docs docs/accuracy.md` from the constants that "
         "ship; a test computes its figures again.\n\n"
         f"The case: **{s.model}** on one **{priced.system.name}**, bf16, engine `{s.engine}`, "
-        f"batch {s.batch}, {s.isl:,} tokens in, {s.osl} out. `ridgeline estimate` prints its "
-        "result; the page *Accuracy*, view *How a number is made*, shows the same walk for any "
-        "operator of any scenario.\n\n"
+        f"batch {s.batch}, {s.isl:,} tokens in, {s.osl} out. `ridgeline estimate {s.model} "
+        f"--engine {s.engine} --osl {s.osl}` prints its result; the page *Accuracy*, view *How a "
+        "number is "
+        "made*, shows the same walk for any operator of any scenario.\n\n"
         f"We follow one operator, `{OPERATOR}`: the two matrix products at the entrance of the "
         "feed-forward block, run as one, once in each of the 32 layers."
     )

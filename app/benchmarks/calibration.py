@@ -6,23 +6,21 @@ the user's own calibrations, and forgotten by the same results.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
-from app.benchmarks.deployment import Deployment, LookUp
+from app.benchmarks.deployment import Deployment
 from app.benchmarks.simulated import offered
 from app.calibration import from_one_run, from_runs
+from app.question import typed
+from app.question.verbs import parameters_of
 from app.scenario.points_file import Row
-from app.scenario.points_row import NAMES
-from app.scenario.scenario import resolve
-from app.simulation.run import Settings
 from genz_core.errors import InvalidValue
 from genz_core.progress import Cancel, Progress, never, silent
 from profilers.serving_results import ServingMeasurement
-
-_DEGREES = ("tp", "pp", "dp", "ep", "moe_tp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +49,8 @@ def calibrate(
     deployments: Sequence[Deployment],
     progress: Progress = silent,
     cancelled: Cancel = never,
-    look_up: LookUp = resolve,
 ) -> Calibrated:
     """Learn from measured runs.
-
-    look_up: as of `app.benchmarks.deployment.deployment`.
 
     Raises:
         InvalidValue: something that is needed is missing, a file contradicts what is priced, or
@@ -67,11 +62,15 @@ def calibrate(
     today = date.today().isoformat()
     [first, *others] = deployments
     if not others and not first.measurement.phase and (tpot := _tpot_s(first.measurement)):
-        settings = Settings(offered(first))
-        fitted = from_one_run.fit(first.priced(), settings, tpot, progress, cancelled)
+        resolved, objects = offered(first)
+        fitted = from_one_run.fit(resolved, tpot, objects, progress, cancelled)
         return Calibrated(steps=fitted, date=today)
+
+    def meant(given: Mapping[str, Any]) -> dict[str, Any]:
+        return {**given, **first.objects}
+
     rows = [row_of(one, number) for number, one in enumerate(deployments, start=1)]
-    return Calibrated(tuple(from_runs.calibrate(rows, progress, look_up)), date=today)
+    return Calibrated(tuple(from_runs.calibrate(rows, progress, meant)), date=today)
 
 
 def keep(calibrated: Calibrated) -> list[Path]:
@@ -103,22 +102,21 @@ def row_of(one: Deployment, number: int) -> Row:
     Raises:
         InvalidValue: it measures neither TTFT nor TPOT.
     """
-    scenario, load, measurement = one.scenario, one.load, one.measurement
-    row = {name: str(getattr(scenario, name) or "") for name in (*NAMES, *_DEGREES)}
-    row |= {"id": f"run {number}", "isl": f"{load.isl:.0f}", "osl": f"{load.osl:.0f}"}
+    question, measurement = one.scenario, one.measurement
+    known = parameters_of("estimate")
+    stated = {name: value for name, value in question.changed().items() if name in known}
+    stated |= {name: getattr(question, name) for name in ("model", "system")}
+    row = {"id": f"run {number}"} | {name: typed.text(value) for name, value in stated.items()}
     if measurement.phase:
         return row | _alone(one)
-    kind = "rate" if load.rate else "concurrency"
-    value = f"{load.rate:g}" if load.rate else f"{max(load.concurrency, 1):.0f}"
-    ratio = f"{load.length_ratio:g}" if load.length_ratio < 1.0 else ""
     figures = {
         "measured_ttft_s": measurement.ttft_s.mean,
         "measured_tpot_s": _tpot_s(measurement),
     }
-    known = {name: f"{value:.9g}" for name, value in figures.items() if value}
-    if not known:
+    cells = {name: f"{value:.9g}" for name, value in figures.items() if value}
+    if not cells:
         raise InvalidValue(f"{measurement.file}: no mean TTFT and no mean TPOT to calibrate from")
-    return row | {kind: value, "length_ratio": ratio} | known
+    return row | cells
 
 
 def _alone(one: Deployment) -> Row:

@@ -12,9 +12,7 @@ import numpy as np
 
 from app.benchmarks.comparison import Comparison, Point
 from app.benchmarks.levels import at_level
-from app.benchmarks.load import Load
-from app.benchmarks.predicted import serve_load
-from app.scenario import intervals
+from app.scenario import intervals, served_rows
 from genz_core.serving import ServingEstimate
 
 #: Figures of a curve: of the result, and of the closed form.
@@ -34,8 +32,8 @@ class Group:
 
     @property
     def kind(self) -> str:
-        """What the load is: "concurrency" or "rate_per_s"."""
-        return "rate_per_s" if self.points[0].deployment.load.rate else "concurrency"
+        """What the load is: "concurrency" or "rate"."""
+        return "rate" if self.points[0].deployment.load.rate else "concurrency"
 
     @property
     def label(self) -> str:
@@ -111,8 +109,9 @@ def curve(group: Group, level: float) -> Curve:
     first = group.points[0]
     prediction = first.prediction
     resolved = prediction.resolved if prediction else first.deployment.priced()
-    result = serve_load(resolved, _mean_load(group.points), loads)
-    known = intervals.of_load(resolved.system, resolved.engine, resolved.model, result.novelty)
+    question = replace(resolved.scenario, **_mean_load(group.points))
+    result = served_rows.served(replace(resolved, scenario=question), {group.kind: loads})
+    known = intervals.of_served(resolved.system, resolved.engine, resolved.model, result)
     bounds = intervals.bounds_of_load(result)
     columns: dict[str, list[Any]] = {
         "load": loads.tolist(), "status": [str(s) for s in result.status],
@@ -157,14 +156,16 @@ def _columns(name: str, rows: Sequence[tuple[float, float, float]]) -> dict[str,
     return {name: values, f"{name}_low": lows, f"{name}_high": highs}
 
 
-def _mean_load(points: Sequence[Point]) -> Load:
-    """The load of a group, with the mean of its lengths."""
+def _mean_load(points: Sequence[Point]) -> dict[str, Any]:
+    """The mean of a group's lengths, and of the requests that a user sends."""
     loads = [point.deployment.load for point in points]
-    mean = {
-        name: float(round(fmean(getattr(load, name) for load in loads))) for name in ("isl", "osl")
+    mean: dict[str, Any] = {
+        name: max(round(fmean(getattr(load, name) for load in loads)), 1) for name in ("isl", "osl")
     }
     waves = fmean(load.waves for load in loads)
-    return replace(loads[0], isl=mean["isl"], osl=mean["osl"], waves=waves)
+    if waves and loads[0].concurrency:
+        mean |= {"burst_start": True, "requests": round(waves * max(loads[0].concurrency, 1.0))}
+    return mean
 
 
 def measured_points(group: Group, name: str) -> list[dict[str, Any]]:

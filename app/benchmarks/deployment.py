@@ -1,40 +1,35 @@
 """What a benchmark measured, as it can be priced: from the file, and from who loads it.
 
-A file's names are looked up; what is given wins, and where the two differ that is said.  What
-neither tells is asked for: without some of it nothing can be priced, for the rest stands an
+A file's names are looked up; a parameter that is given wins, and where the two differ that is said.
+What neither tells is asked for: without some of it nothing can be priced, for the rest stands an
 assumption that is named.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.benchmarks import names
 from app.benchmarks.load import Load, load_of
 from app.measuring.filling import Difference, Filling
-from app.scenario.scenario import Resolved, Scenario, resolve
+from app.question.asking import Asked, ask
+from app.question.question import Question
+from app.question.validity import refuse_meaningless
+from app.scenario.scenario import Resolved, resolve
 from genz_core.errors import InvalidValue
 from profilers.serving_results import ServingMeasurement
 
-LookUp = Callable[[Scenario], Resolved]
-#: What one may give: fields of a scenario, and of the load.
 _OF_LOAD = ("concurrency", "rate", "isl", "osl", "length_ratio")
-GIVEN = (
-    "model", "system", "engine", "weights", "moe_weights", "kv", "tp", "pp", "dp", "ep", "moe_tp",
-    *_OF_LOAD,
-)  # fmt: skip
 _DEGREES = ("tp", "pp", "dp", "ep")
-_NEEDED = ("model", "system", "isl", "osl", "load")
-_LONGEST = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
     """What neither the file nor its reader tells.
 
-    name: of `GIVEN`, or "load".  why: it is missing, and what it is needed for.
+    name: of a parameter, or "load".  why: it is missing, and what it is needed for.
     assumed: what stands for it, "" where nothing can be priced without.
     """
 
@@ -52,17 +47,19 @@ class Missing:
 class Deployment:
     """A measured run and what it is priced as.
 
+    scenario: the question, its load that of the run.  objects: what is given in place of names.
     resolved: None where something that is needed is missing.  fillings: what the file told.
     missing: what is asked for.  differences: where the file says otherwise than what was given.
     """
 
     measurement: ServingMeasurement
     load: Load
-    scenario: Scenario
+    scenario: Question
     resolved: Resolved | None
     fillings: tuple[Filling, ...] = ()
     missing: tuple[Missing, ...] = ()
     differences: tuple[Difference, ...] = ()
+    objects: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def needed(self) -> tuple[Missing, ...]:
@@ -87,50 +84,47 @@ class Deployment:
 
 
 def deployment(
-    measurement: ServingMeasurement,
-    given: Mapping[str, Any] | None = None,
-    look_up: LookUp = resolve,
+    measurement: ServingMeasurement, given: Asked | Mapping[str, Any] | None = None
 ) -> Deployment:
     """What a run is priced as.
 
-    Args:
-        given: what the reader of the file says, by the names of `GIVEN`; empty values say nothing.
-        look_up: model, system and engine of a scenario; by name unless told otherwise.
+    given: what the reader of the file says: parameters of the verb "compare", or what was asked of
+    it.
 
     Raises:
-        RidgelineError: a name that was given and nobody knows, or a number out of range.
+        RidgelineError: a name that was given and nobody knows, or a value that cannot be.
     """
-    stated = _checked(given or {})
-    found = _found(measurement, stated)
-    load = load_of(measurement, stated)
-    if load.known and "concurrency" not in stated and "rate" not in stated:
+    asked = given if isinstance(given, Asked) else ask("compare", given or {})
+    found = _found(measurement, asked.given)
+    load = load_of(measurement, _stated_load(measurement, asked))
+    if load.known and not {"concurrency", "rate", "batch"} & asked.given:
         found.filling("load", load.words, load.why)
     _ask_for_sizes(found, measurement, load)
-    scenario = _scenario(found.values | stated, load)
+    question = replace(asked.question, **found.values, **_load(measurement, load))
     partial = Deployment(
-        measurement, load, scenario, None, tuple(found.fillings), tuple(found.missing)
-    )
+        measurement, load, question, None, tuple(found.fillings), tuple(found.missing),
+        objects=asked.objects,
+    )  # fmt: skip
     if partial.needed:
         return partial
-    resolved = look_up(scenario)
-    resolved, scenario = _in_the_files_format(partial, resolved, stated, look_up)
+    refuse_meaningless(question)
+    resolved = _in_the_files_format(partial, resolve(question, asked.objects), asked)
     return replace(
         partial,
-        scenario=scenario,
+        scenario=resolved.scenario,
         resolved=resolved,
-        differences=tuple(_differences(measurement, resolved, stated)),
-        fillings=(*partial.fillings, *_format_filled(partial.scenario, scenario, measurement)),
-        missing=(*partial.missing, *_format_missing(measurement, resolved, stated)),
+        differences=tuple(_differences(measurement, resolved, asked.given)),
+        fillings=(*partial.fillings, *_format_filled(question, resolved.scenario, measurement)),
+        missing=(*partial.missing, *_format_missing(measurement, resolved, asked.given)),
     )
 
 
 def deployments(
-    measurements: Sequence[ServingMeasurement],
-    given: Mapping[str, Any] | None = None,
-    look_up: LookUp = resolve,
+    measurements: Sequence[ServingMeasurement], given: Asked | Mapping[str, Any] | None = None
 ) -> list[Deployment]:
     """The deployment of each of several runs; see `deployment`."""
-    return [deployment(measurement, given, look_up) for measurement in measurements]
+    asked = given if isinstance(given, Asked) else ask("compare", given or {})
+    return [deployment(measurement, asked) for measurement in measurements]
 
 
 # ------------------------------------------------------------------------------- names and degrees
@@ -155,38 +149,36 @@ class _Found:
         self.missing.append(Missing(name, why, assumed))
 
 
-def _found(measurement: ServingMeasurement, stated: Mapping[str, Any]) -> _Found:
+def _found(measurement: ServingMeasurement, given: frozenset[str]) -> _Found:
     """Model, system, engine and degrees that were not given, from the file."""
     found, subject = _Found(), measurement.subject
-    if "model" not in stated:
+    if "model" not in given:
         named = names.model(subject.model)
         if named:
             found.fill("model", named.name, named.evidence)
-            if named.weights and "weights" not in stated:
+            if named.weights and "weights" not in given:
                 found.fill("weights", named.weights, named.evidence)
         else:
             found.ask("model", names.why_no_model(subject.model))
-    if "system" not in stated:
+    if "system" not in given:
         system = names.system(subject.device)
         if system:
             found.fill("system", system, f"the file names {subject.device}")
         else:
             found.ask("system", names.why_no_system(subject.device))
-    if "engine" not in stated:
+    if "engine" not in given:
         engine = names.engine(subject.engine)
         if engine:
             found.fill("engine", engine, f"the file names {subject.engine}")
         else:
             found.ask("engine", names.why_no_engine(subject.engine), "generic")
-    _fill_degrees(found, measurement, stated)
+    _fill_degrees(found, measurement, given)
     return found
 
 
-def _fill_degrees(
-    found: _Found, measurement: ServingMeasurement, stated: Mapping[str, Any]
-) -> None:
+def _fill_degrees(found: _Found, measurement: ServingMeasurement, given: frozenset[str]) -> None:
     subject = measurement.subject
-    if any(name in stated for name in (*_DEGREES, "moe_tp")):
+    if any(name in given for name in (*_DEGREES, "moe_tp")):
         return
     known = {name: int(n) for name, n in subject.degrees.items() if name in _DEGREES and n >= 1}
     for name, ranks in known.items():
@@ -212,55 +204,55 @@ def _ask_for_sizes(found: _Found, measurement: ServingMeasurement, load: Load) -
         found.ask("load", "the file says neither how many requests were open nor how many came")
 
 
-def _scenario(values: Mapping[str, Any], load: Load) -> Scenario:
-    own = {entry.name for entry in fields(Scenario)} - set(_OF_LOAD)
-    named = {name: value for name, value in values.items() if name in own}
-    return Scenario(
-        **named,
-        batch=max(round(min(load.concurrency, _LONGEST)), 1),
-        isl=max(round(load.isl), 1),
-        osl=max(round(load.osl), 1),
-    )
-
-
-def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given, without what says nothing.
+def _stated_load(measurement: ServingMeasurement, asked: Asked) -> dict[str, Any]:
+    """What was given of the load; the batch of a phase alone is its concurrency.
 
     Raises:
-        InvalidValue: a name that is none of `GIVEN`, both loads, or a number that is no size.
+        InvalidValue: the batch of a run under load, or the load of a phase alone.
     """
-    stated = {name: value for name, value in given.items() if value not in (None, "", 0)}
-    for name, value in stated.items():
-        if name not in GIVEN:
-            raise InvalidValue(f"{name!r} cannot be given; what can: {', '.join(GIVEN)}")
-        if name in _OF_LOAD and not 0 < float(value) <= _LONGEST:
-            raise InvalidValue(f"{name} = {value}: give a number above 0")
-    if "concurrency" in stated and "rate" in stated:
-        raise InvalidValue("give a concurrency or a rate, one of them")
-    if float(stated.get("length_ratio", 1.0)) > 1.0:
-        raise InvalidValue(f"length_ratio = {stated['length_ratio']:g} is not between 0 and 1")
+    stated = {name: getattr(asked.question, name) for name in _OF_LOAD if name in asked.given}
+    kind = asked.question.kind
+    if "batch" in asked.given:
+        if not measurement.phase:
+            raise InvalidValue("batch means nothing to a run under load: give a concurrency")
+        stated["concurrency"] = asked.question.batch
+    elif measurement.phase and kind != "batch":
+        raise InvalidValue(f"{kind} means nothing to a {measurement.phase} alone: give a batch")
     return stated
+
+
+def _load(measurement: ServingMeasurement, load: Load) -> dict[str, Any]:
+    """The parameters of a run's load."""
+    sizes = {
+        "isl": max(round(load.isl), 1),
+        "osl": max(round(load.osl), 1),
+        "length_ratio": load.length_ratio,
+        "concurrency": None,
+        "rate": None,
+    }
+    users = max(round(load.concurrency), 1)
+    if measurement.phase or not load.known:
+        return {**sizes, "batch": users, "length_ratio": None}
+    if load.rate:
+        return {**sizes, "rate": load.rate, "burstiness": min(max(load.burstiness, 1e-3), 1e6)}
+    burst = {"burst_start": True, "requests": load.requests} if load.waves else {}
+    return {**sizes, "concurrency": users, **burst}
 
 
 # ------------------------------------------------------------------------------- the weight format
 
 
-def _in_the_files_format(
-    partial: Deployment, resolved: Resolved, stated: Mapping[str, Any], look_up: LookUp
-) -> tuple[Resolved, Scenario]:
+def _in_the_files_format(partial: Deployment, resolved: Resolved, asked: Asked) -> Resolved:
     """The deployment in the weight format of the file, where the checkpoint has another one."""
     scenario = partial.scenario
     wanted = names.weight_format(partial.measurement.subject.precision)
-    if scenario.weights or "weights" in stated or not wanted:
-        return resolved, scenario
-    if names.holds(resolved.model, wanted):
-        return resolved, scenario
-    changed = replace(scenario, weights=wanted)
-    return look_up(changed), changed
+    if scenario.weights or not wanted or names.holds(resolved.model, wanted):
+        return resolved
+    return resolve(replace(scenario, weights=wanted), asked.objects)
 
 
 def _format_filled(
-    before: Scenario, after: Scenario, measurement: ServingMeasurement
+    before: Question, after: Question, measurement: ServingMeasurement
 ) -> list[Filling]:
     if before.weights == after.weights:
         return []
@@ -269,9 +261,9 @@ def _format_filled(
 
 
 def _format_missing(
-    measurement: ServingMeasurement, resolved: Resolved, stated: Mapping[str, Any]
+    measurement: ServingMeasurement, resolved: Resolved, given: frozenset[str]
 ) -> list[Missing]:
-    if resolved.scenario.weights or "weights" in stated:
+    if resolved.scenario.weights or "weights" in given:
         return []
     precision = measurement.subject.precision
     if names.weight_format(precision):
@@ -285,7 +277,7 @@ def _format_missing(
 
 
 def _differences(
-    measurement: ServingMeasurement, resolved: Resolved, stated: Mapping[str, Any]
+    measurement: ServingMeasurement, resolved: Resolved, given: frozenset[str]
 ) -> list[Difference]:
     """Where the file says otherwise than what was given."""
     subject, found = measurement.subject, list[Difference]()
@@ -293,19 +285,19 @@ def _differences(
     def differ(name: str, priced: Any, ran: Any) -> None:
         found.append(Difference(name, priced, ran, "the file states it"))
 
-    named = names.model(subject.model) if "model" in stated else None
+    named = names.model(subject.model) if "model" in given else None
     if named and not names.same_model(named.name, resolved.model):
         differ("model", resolved.model.name, subject.model)
-    system = names.system(subject.device) if "system" in stated else ""
+    system = names.system(subject.device) if "system" in given else ""
     if system and system != resolved.system.slug:
         differ("system", resolved.system.name, subject.device)
-    engine = names.engine(subject.engine) if "engine" in stated else ""
+    engine = names.engine(subject.engine) if "engine" in given else ""
     if engine and engine.partition("-")[0] != resolved.engine.name.partition("-")[0]:
         differ("engine", resolved.engine.name, subject.engine)
-    wanted = names.weight_format(subject.precision) if "weights" in stated else ""
+    wanted = names.weight_format(subject.precision) if "weights" in given else ""
     if wanted and not names.holds(resolved.model, wanted):
         differ("weights", resolved.model.precision.weights["default"], subject.precision)
-    if any(name in stated for name in _DEGREES):
+    if any(name in given for name in _DEGREES):
         _degrees_differ(measurement, resolved, differ)
     return found
 

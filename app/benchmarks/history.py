@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from app.benchmarks.comparison import measured_figures
-from app.benchmarks.deployment import GIVEN, Deployment, deployment
+from app.benchmarks.deployment import Deployment, deployment
 from app.benchmarks.reading import SentResult
 from app.measuring.endpoint_run import FILE, SOURCE, results_of
 from app.measuring.run_store import store, stores
@@ -54,7 +54,7 @@ def _measurement(one: Deployment, file: str, given: Mapping[str, Any]) -> Measur
     found, load = one.measurement, one.load
     spreads = {"ttft": found.ttft_s, "tpot": found.decode_tpot_s}
     typical = {name: spread.typical for name, spread in spreads.items()}
-    words = json.dumps({name: given[name] for name in GIVEN if given.get(name)})
+    words = json.dumps({name: value for name, value in given.items() if value})
     resolved = one.resolved
     return Measurement(
         source=SOURCE,

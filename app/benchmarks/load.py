@@ -19,7 +19,8 @@ class Load:
 
     concurrency: users of a closed loop, or sequences of a batch.  rate: arrivals per second; one of
     the two is 0.  waves: requests of a user, all users starting together.  isl, osl: nominal;
-    whole tokens; lengths were uniform in [length_ratio, 1] of them.  context: tokens cached before.
+    whole tokens; lengths were uniform in [length_ratio, 1] of them, or where nothing tells the
+    ratio about them.  context: tokens cached before.
     requests: of the whole run, 0 where it is not known.
     why: what the choice rests on, in words.
     """
@@ -30,7 +31,7 @@ class Load:
     waves: float = 0.0
     isl: float = 0.0
     osl: float = 0.0
-    length_ratio: float = 1.0
+    length_ratio: float | None = None
     context: float = 0.0
     requests: int = 0
     why: str = ""
@@ -51,11 +52,16 @@ class Load:
 
     @property
     def mean_isl(self) -> float:
-        return self.isl * (1.0 + self.length_ratio) / 2.0
+        return self.isl * self._mean
 
     @property
     def mean_osl(self) -> float:
-        return self.osl * (1.0 + self.length_ratio) / 2.0
+        return self.osl * self._mean
+
+    @property
+    def _mean(self) -> float:
+        """Mean over nominal length."""
+        return 1.0 if self.length_ratio is None else (1.0 + self.length_ratio) / 2.0
 
 
 def load_of(measurement: ServingMeasurement, given: Mapping[str, Any]) -> Load:
@@ -121,21 +127,22 @@ def _is_full(measurement: ServingMeasurement, users: float) -> bool:
 
 def _lengths(
     measurement: ServingMeasurement, given: Mapping[str, Any]
-) -> tuple[float, float, float]:
-    """Nominal ISL and OSL, and the length ratio; 0 for a length that nothing tells.
+) -> tuple[float, float, float | None]:
+    """Nominal ISL and OSL, and the length ratio; 0 for a length, None for a ratio that nothing
+    tells.
 
     Nominal lengths are those whose mean the run had, where it tells both.
     """
     lengths = measurement.lengths
     asked = {"isl": lengths.isl_asked, "osl": lengths.osl_asked}
     real = {"isl": lengths.isl.typical, "osl": lengths.osl.typical}
-    ratio = float(given.get("length_ratio") or 1.0)
-    if lengths.length_ratio is not None and all(asked.values()):
+    ratio: float | None = given.get("length_ratio")
+    if ratio is None and lengths.length_ratio is not None and all(asked.values()):
         least = 1.0 / max(*(side or 1.0 for side in asked.values()), 2.0)
-        ratio = float(given.get("length_ratio") or min(max(lengths.length_ratio, least), 1.0))
+        ratio = min(max(lengths.length_ratio, least), 1.0)
     sides = {}
     for name in ("isl", "osl"):
         mean = real[name]
-        nominal = mean * 2.0 / (1.0 + ratio) if mean else (asked[name] or 0.0)
-        sides[name] = float(round(given.get(name) or nominal))
+        nominal = mean * 2.0 / (1.0 + (1.0 if ratio is None else ratio)) if mean else asked[name]
+        sides[name] = float(round(given.get(name) or nominal or 0.0))
     return sides["isl"], sides["osl"], ratio

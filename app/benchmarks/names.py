@@ -11,6 +11,7 @@ import model_registry
 from genz_core.errors import LONGEST_NAME, RidgelineError, UnknownName
 from genz_core.precision import canonical
 from genz_core.types import Model
+from model_registry.finding.lookup import only_begins
 
 #: Endings of a checkpoint's name that tell its weight format, and no other model.
 _FORMAT = re.compile(
@@ -34,7 +35,8 @@ def model(stated: str | None) -> NamedModel | None:
     """The known model of a name, a path or a file name; None where there is none."""
     for name, weights in _spellings(stated or ""):
         try:
-            model_registry.load(name)
+            if only_begins(name, model_registry.load(name).name):
+                continue
         except RidgelineError:
             continue
         evidence = f"the file names {stated}"

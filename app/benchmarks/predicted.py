@@ -17,12 +17,12 @@ import numpy as np
 from app.benchmarks.deployment import Deployment
 from app.benchmarks.levels import at_level
 from app.benchmarks.load import Load
-from app.scenario import intervals
+from app.scenario import intervals, served_rows
 from app.scenario.scenario import Resolved, estimate_resolved
-from app.scenario.served_rows import as_calibrated, serve_resolved
+from app.scenario.served_rows import completed
 from genz_core.errors import InvalidValue
 from genz_core.serving import ServingEstimate
-from genz_core.workload import OUT_OF_MEMORY
+from genz_core.workload import WITH_TIMES
 
 _NAN = math.nan
 
@@ -68,8 +68,9 @@ def predict(deployment: Deployment, level: float) -> Prediction:
     """
     resolved = deployment.priced()
     if deployment.measurement.phase:
-        return _alone(deployment, resolved, level)
-    return served(as_calibrated(resolved), deployment.load, level)
+        return _alone(deployment, completed(resolved, deployment.objects), level)
+    calibrated = completed(served_rows.as_calibrated(resolved), deployment.objects)
+    return served(calibrated, deployment.load, level)
 
 
 def served(resolved: Resolved, load: Load, level: float) -> Prediction:
@@ -78,11 +79,11 @@ def served(resolved: Resolved, load: Load, level: float) -> Prediction:
     Raises:
         InvalidValue: it cannot be served.
     """
-    result = serve_load(resolved, load)
+    result = served_rows.served(resolved)
     status = str(result.status[0])
     if status != "ok":
         raise InvalidValue(f"this load cannot be served: {result.messages.get(0, status)}")
-    known = intervals.of_load(resolved.system, resolved.engine, resolved.model, result.novelty)
+    known = intervals.of_served(resolved.system, resolved.engine, resolved.model, result)
     bounds = intervals.bounds_of_load(result)
     figures: dict[str, Predicted] = {}
     for name, source in _FROM.items():
@@ -103,21 +104,6 @@ _FROM: Mapping[str, str] = {
     "tpot_p50_s": "tpot_median_s",
     "itl_mean_s": "tpot_s",
 }
-
-
-def serve_load(resolved: Resolved, load: Load, at: Any = None) -> ServingEstimate:
-    """The serving estimate of a load.  at: concurrencies or rates in place of its own, [loads]."""
-    values = at if at is not None else load.rate or load.concurrency
-    closed = not load.rate
-    return serve_resolved(
-        resolved,
-        concurrency=values if closed else None,
-        rate_per_s=None if closed else values,
-        isl=load.isl,
-        osl=load.osl,
-        length_ratio=load.length_ratio,
-        waves=load.waves if closed else 0.0,
-    )
 
 
 def _e2e(figures: Mapping[str, Predicted], osl: float) -> Predicted:
@@ -175,7 +161,7 @@ def _alone(deployment: Deployment, resolved: Resolved, level: float) -> Predicti
     osl = 1.0 if phase == "prefill" else max(load.osl, 2.0)
     estimate = estimate_resolved(resolved, batch=[batch], isl=[isl], osl=[osl])
     status = str(estimate.status[0])
-    if status not in ("ok", OUT_OF_MEMORY):
+    if status not in ("ok", *WITH_TIMES):
         raise InvalidValue(f"this load cannot be priced: {status}")
     name = "ttft_s" if phase == "prefill" else "tpot_s"
     value, bound = _at(getattr(estimate, name)), _at(intervals.bounds_of(estimate)[name])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,9 @@ import pandas as pd
 
 from app.benchmarks.deployment import Deployment
 from app.benchmarks.simulated import MOST
-from app.simulation.offered_load import OfferedLoad
-from app.simulation.run import Run, Settings, run
+from app.question.question import Question
+from app.scenario.scenario import asking
+from app.simulation.run import Run, run
 from app.simulation.trace_file import Trace
 from app.wording import quantities
 from genz_core.errors import InvalidValue
@@ -129,13 +130,9 @@ def replay(
     requests = Requests(
         arrival_s=kept["arrival_s"], input_tokens=kept["isl"], output_tokens=kept["osl"]
     )
-    users = round(deployment.load.concurrency)
-    closed = arrivals == "one after another"
-    offered = (
-        OfferedLoad(concurrency=min(users, len(kept))) if closed else OfferedLoad(trace=requests)
-    )
     trace = Trace(requests, deployment.measurement.file)
-    outcome = run(resolved, Settings(offered), progress, cancelled, trace)
+    question = _asked(resolved.scenario, arrivals, trace, len(kept))
+    outcome = run(asking(resolved, question), deployment.objects, progress, cancelled, drawn=trace)
     table = _beside(kept, outcome)
     if arrivals == "drawn":
         words = "the file does not say when requests came: arrivals are drawn anew at its rate"
@@ -147,6 +144,21 @@ def _usable(requests: pd.DataFrame) -> Any:
     """Requests with both lengths and a latency."""
     lengths = (requests["isl"] >= 1) & (requests["osl"] >= 1)
     return requests["ok"] & lengths & (requests["ttft_s"].notna() | requests["e2e_s"].notna())
+
+
+def _asked(question: Question, arrivals: str, trace: Trace, count: int) -> Question:
+    """The question with the very requests of a run in place of a load that is drawn."""
+    name = trace.name or "requests"
+    if arrivals == "one after another" and question.concurrency:
+        users = min(question.concurrency, count)
+        return replace(
+            question, concurrency=users, burst_start=True, requests=count, lengths=name,
+            length_ratio=None,
+        )  # fmt: skip
+    return replace(
+        question, concurrency=None, rate=None, burst_start=False, requests=None, burstiness=1.0,
+        length_ratio=None, trace=name,
+    )  # fmt: skip
 
 
 def _cut_notes(listed: int, kept: int) -> tuple[str, ...]:

@@ -12,9 +12,10 @@ import pandas as pd
 
 from app.benchmarks.comparison import Comparison, Point
 from app.benchmarks.deployment import Deployment
+from app.scenario.scenario import Resolved, asking
 from app.simulation import rows
-from app.simulation.offered_load import AT_A_RATE, PER_SLOT, OfferedLoad
-from app.simulation.run import Run, Settings, run
+from app.simulation.offered_load import AT_A_RATE, PER_SLOT
+from app.simulation.run import Run, run
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.progress import Cancel, Progress, never, part, silent
 from genz_core.types import Array
@@ -69,32 +70,33 @@ def simulate(
     """
     if deployment.measurement.phase:
         raise InvalidValue("a phase alone has no requests to simulate")
-    resolved = deployment.priced()
-    outcome = run(resolved, Settings(offered(deployment)), progress, cancelled)
+    outcome = run(*offered(deployment), progress, cancelled)
     figures = rows.figures(outcome)
     figures["total_tokens_per_s"] = figures["input_tokens_per_s"] + figures["output_tokens_per_s"]
     return SimulatedPoint(outcome, figures)
 
 
-def offered(deployment: Deployment) -> OfferedLoad:
-    """The load of a run, with the lengths of its requests where the file lists them."""
-    load, measured = deployment.load, deployment.measurement.load
-    users = round(load.concurrency)
+def offered(deployment: Deployment) -> tuple[Resolved, dict[str, Any]]:
+    """The question of a run and the lengths of its requests, where the file lists them.
+
+    The users of a closed loop start together, as benchmarks do.
+
+    Raises:
+        InvalidValue: something that is needed is missing.
+    """
+    resolved, measured = deployment.priced(), deployment.measurement.load
+    question = resolved.scenario
+    users = question.concurrency
     usual = max(users * PER_SLOT, 1) if users else AT_A_RATE
     count = min(measured.completed or measured.requests or usual, MOST)
-    arrivals: dict[str, Any] = {"concurrency": min(users, count)}
-    if not users:
-        arrivals = {"rate": load.rate, "burstiness": min(max(load.burstiness, 1e-3), 1e6)}
+    told: dict[str, Any] = {"requests": count}
+    if users:
+        told |= {"concurrency": min(users, count), "burst_start": True}
     pairs = listed_lengths(deployment.measurement.requests)
     if pairs is not None:
-        return OfferedLoad(**arrivals, requests=count, lengths=pairs)
-    return OfferedLoad(
-        **arrivals,
-        requests=count,
-        isl=round(load.isl),
-        osl=round(load.osl),
-        length_ratio=load.length_ratio,
-    )
+        told |= {"lengths": deployment.measurement.file or "requests", "length_ratio": None}
+    objects = dict(deployment.objects) | ({} if pairs is None else {"lengths": pairs})
+    return asking(resolved, replace(question, **told)), objects
 
 
 def listed_lengths(requests: pd.DataFrame | None) -> Array | None:

@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from app.question.question import LOADS
 from genz_core.errors import InvalidValue, ReportError
 from profilers.serving_results import Percentiles, ServingMeasurement, read_results
 
+_ARRIVALS = (*LOADS, "burst_start", "burstiness")
+_LENGTHS_GIVEN = ("trace", "length_ratio", "length_spread", "lengths")
 _STATISTICS = {50.0: "p50", 90.0: "p90", 95.0: "p95", 99.0: "p99"}
 
 
@@ -23,12 +26,22 @@ class BenchmarkResult:
     """One measured run.
 
     tpot_s: mean.  figures: all that were measured, by the names of a simulation's figures, SI.
-    load: fields of `OfferedLoad` that the file names.
+    load: parameters of a question that the file names.
     """
 
     tpot_s: float
     figures: Mapping[str, float]
     load: Mapping[str, Any]
+
+    def asked(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What a simulation of the run is asked: what was given, and the rest from the file."""
+        stated = {name: value for name, value in given.items() if value is not None}
+        known = dict(self.load)
+        if any(name in stated for name in LOADS):
+            known = {name: value for name, value in known.items() if name not in _ARRIVALS}
+        if any(name in stated for name in _LENGTHS_GIVEN):
+            known.pop("lengths", None)
+        return known | stated
 
 
 def read(path: Path) -> BenchmarkResult:
@@ -77,7 +90,7 @@ def _statistics(spread: Percentiles) -> Iterator[tuple[str, float]]:
 
 
 def _arrivals(measurement: ServingMeasurement) -> dict[str, Any]:
-    """What the file says of arrivals: a rate, or a closed loop.
+    """What the file says of arrivals: a rate, or a closed loop whose users start together.
 
     Raises:
         InvalidValue: a rate that a concurrency held back.
@@ -97,7 +110,7 @@ def _arrivals(measurement: ServingMeasurement) -> dict[str, Any]:
         return found | {"rate": load.rate, "burstiness": shape}
     at_once = requests if load.rate is not None or measurement.format in _ALL_AT_ONCE else 0
     users = open_requests or at_once
-    return found | ({"concurrency": users} if users else {})
+    return found | ({"concurrency": users, "burst_start": True} if users else {})
 
 
 #: Clients that send all requests at once unless told, and do not write that they did.

@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
+from app.question.question import Question
+from app.question.validity import drafts, has_pool
 from app.scenario.scenario import Resolved
-from app.simulation import rows
-from app.simulation.run import Run, Settings, run
+from app.simulation import offered_load, rows
+from app.simulation.run import Run, run
 from genz_core.deployment import recipe_key
 from genz_core.errors import InvalidValue
 from genz_core.progress import Cancel, Progress, never, silent
@@ -41,26 +43,31 @@ class StepFit:
 
 def fit(
     resolved: Resolved,
-    settings: Settings,
     measured_tpot_s: float,
+    objects: Mapping[str, Any] | None = None,
     progress: Progress = silent,
     cancelled: Cancel = never,
 ) -> StepFit:
     """Find the scale with which the simulated mean TPOT is the measured one.
+
+    Args:
+        resolved: the question with the load that was measured, what it names looked up.
+        objects: its trace and lengths, see `app.simulation.run.run`.
 
     Raises:
         InvalidValue: drafts or a prefill pool, no positive TPOT, outputs of one token, or a scale
             outside [0.1, 10].
         RidgelineError, Cancelled: as `app.simulation.run.run`.
     """
-    if settings.drafting.speculation or settings.prefill:
+    question, objects = resolved.scenario, objects or {}
+    if drafts(question) or has_pool(question):
         raise InvalidValue(
             "one measured TPOT tells the time of a step only where a step writes a token and reads "
             "prompts too: calibrate without speculation and without a prefill pool"
         )
     if not 0 < measured_tpot_s < math.inf:
         raise InvalidValue(f"a measured TPOT of {measured_tpot_s:g}: give seconds above 0")
-    drawn = settings.load.drawn(cancelled)
+    drawn = offered_load.drawn(question, objects, cancelled)
     runs: dict[float, tuple[float, Run]] = {}
 
     def miss(log_scale: float) -> float:
@@ -68,8 +75,8 @@ def fit(
             scale = math.exp(log_scale)
             share = min(len(runs) / _MOST_RUNS, 1.0)
             progress(share, f"simulation {len(runs) + 1}, steps x {scale:.3f}")
-            tried = replace(settings, step_scale=scale)
-            answer = run(resolved, tried, cancelled=cancelled, drawn=drawn)
+            tried = replace(resolved, scenario=replace(question, step_scale=scale))
+            answer = run(tried, objects, cancelled=cancelled, drawn=drawn)
             runs[log_scale] = _error(answer, measured_tpot_s), answer
         return runs[log_scale][0]
 
@@ -77,9 +84,9 @@ def fit(
     if low < high:
         brentq(miss, low, high, xtol=_TOLERANCE / 10)
     nearest = min(runs, key=lambda tried: abs(runs[tried][0]))
-    words = _words(settings, len(drawn.requests))
-    today = date.today().isoformat()
-    return StepFit(runs[nearest][1], StepScale(math.exp(nearest), measured_tpot_s, words, today))
+    found = runs[nearest][1]
+    words, today = _words(question, found.requests), date.today().isoformat()
+    return StepFit(found, StepScale(math.exp(nearest), measured_tpot_s, words, today))
 
 
 def _error(answer: Run, measured_tpot_s: float) -> float:
@@ -88,10 +95,10 @@ def _error(answer: Run, measured_tpot_s: float) -> float:
     Raises:
         InvalidValue: no request has a second token.
     """
-    tpot = answer.simulation.tpot_s
-    if not np.isfinite(tpot).any():
+    tpot_s = answer.simulation.summary()["tpot_mean_s"]
+    if math.isnan(tpot_s):
         raise InvalidValue("no request of this load has a second token: there is no TPOT to match")
-    return math.log(float(np.nanmean(tpot)) / measured_tpot_s)
+    return math.log(tpot_s / measured_tpot_s)
 
 
 def _bracket(miss: Callable[[float], float]) -> tuple[float, float]:
@@ -144,13 +151,11 @@ def beside(fitted: StepFit, measured: Mapping[str, float]) -> list[dict[str, Any
     ]
 
 
-def _words(settings: Settings, count: int) -> str:
-    load = settings.load
-    if load.concurrency:
-        asked = f"concurrency {load.concurrency}"
-    elif load.rate:
-        asked = f"{load.rate:g} requests/s"
-    else:
-        asked = "a trace"
-    lengths = "" if load.trace or load.lengths is not None else f" of {load.isl}/{load.osl} tokens"
+def _words(question: Question, count: int) -> str:
+    asked = "a trace"
+    if question.kind != "trace":
+        q = question
+        asked = f"concurrency {q.concurrency}" if q.concurrency else f"{q.rate:g} requests/s"
+    own = question.trace or question.lengths
+    lengths = "" if own else f" of {question.isl}/{question.osl} tokens"
     return f"{asked}: {count:,} requests{lengths}"

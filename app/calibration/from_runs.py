@@ -15,16 +15,19 @@ from typing import Any
 import numpy as np
 
 import hardware_db
+from app.question.asking import Sources
+from app.question.parameters import PARAMETERS
+from app.question.question import Question
 from app.scenario import points_file
-from app.scenario.points_row import NAMES, Point, parse
-from app.scenario.scenario import Resolved, Scenario, resolve
+from app.scenario.points_row import Point, parse
+from app.scenario.scenario import Resolved, resolve
 from genz_core.deployment import as_measured, recipe_key
 from genz_core.engine import EngineProfile, MeasuredRecipe, RecipeKey
 from genz_core.engine_calibration import SCALES, EngineCalibration, calibrate_engine
 from genz_core.errors import InvalidValue
 from genz_core.progress import Progress, silent
 from genz_core.types import Array
-from genz_core.workload import OUT_OF_MEMORY
+from genz_core.workload import WITH_TIMES
 from hardware_db import recipes
 
 
@@ -81,22 +84,23 @@ class RecipeCalibration:
     after_s: Array
 
 
-def with_scenario(scenario: Scenario, rows: Sequence[points_file.Row]) -> list[points_file.Row]:
+def with_scenario(scenario: Question, rows: Sequence[points_file.Row]) -> list[points_file.Row]:
     """Rows of load and figures, completed with the names, degrees and lengths of a scenario."""
-    names = (*NAMES, "tp", "pp", "dp", "ep", "moe_tp", "isl", "osl")
-    defaults = {name: str(getattr(scenario, name) or "") for name in names}
+    stated = {name: value for name, value in scenario.changed().items() if name != "batch"}
+    defaults = {name: str(value) for name, value in stated.items() if name in PARAMETERS}
+    defaults |= {name: str(getattr(scenario, name)) for name in ("model", "system", "isl", "osl")}
     return [{**defaults, **row} for row in rows]
 
 
 def calibrate(
     rows: Sequence[points_file.Row],
     progress: Progress = silent,
-    look_up: points_file.LookUp = resolve,
+    sources: Sources = dict,
 ) -> list[RecipeCalibration]:
     """Fit the engine of every recipe in `rows` to its measured figures.
 
-    progress: called with the share that is done and the recipe at work.  look_up: finds model,
-    system and engine of a row; by name, unless told otherwise.
+    progress: called with the share that is done and the recipe at work.  sources: what models and
+    systems mean; by default they open no file.
 
     Raises:
         InvalidValue: a row measures nothing or cannot be priced, or a figure contradicts physics.
@@ -104,9 +108,9 @@ def calibrate(
     by_recipe: dict[RecipeKey, list[MeasuredFigure]] = {}
     for at, row in enumerate(rows, start=1):
         label = row.get("id") or f"row {at}"
-        point = parse(row, label)
-        resolved = look_up(point.scenario)
-        key = _key(resolved)
+        point = parse(row, label, sources)
+        resolved = points_file.resolved_of(point)
+        key = _key(resolve(point.asked.question, point.asked.objects))
         by_recipe.setdefault(key, []).extend(_measured(row, point, resolved))
     if not by_recipe:
         raise InvalidValue(f"no runs: give a row a run, with {' or '.join(METRICS)}")
@@ -125,10 +129,11 @@ def keep(calibration: RecipeCalibration) -> Path:
     return recipes.keep_recipe(calibration.key, calibration.measured)
 
 
-def forget(path: Path, look_up: points_file.LookUp = resolve) -> dict[RecipeKey, bool]:
+def forget(path: Path, sources: Sources = dict) -> dict[RecipeKey, bool]:
     """Drop the user's recipes that a CSV names: {recipe: whether one was kept}."""
-    points = [parse(row, str(at)) for at, row in enumerate(points_file.read(path))]
-    keys = [_key(look_up(point.scenario)) for point in points]
+    rows = enumerate(points_file.read(path))
+    asked = [parse(row, str(at), sources).asked for at, row in rows]
+    keys = [_key(resolve(one.question, one.objects)) for one in asked]
     return {key: recipes.forget_recipe(key) for key in dict.fromkeys(keys)}
 
 
@@ -256,13 +261,13 @@ def _priced(runs: Sequence[MeasuredFigure], engine: EngineProfile, side: str) ->
     """
     groups: dict[tuple[object, ...], list[int]] = {}
     for at, run in enumerate(runs):
-        groups.setdefault(points_file.group_of(run.point), []).append(at)
+        groups.setdefault(run.point.group, []).append(at)
     seconds = np.full(len(runs), np.nan)
     for members in groups.values():
         resolved = replace(runs[members[0]].resolved, engine=engine)
         priced = points_file.price_group(resolved, [runs[at].point for at in members])
         for at, row in zip(members, priced, strict=True):
-            if row["status"] not in ("ok", OUT_OF_MEMORY):
+            if row["status"] not in ("ok", *WITH_TIMES):
                 raise InvalidValue(f"{runs[at].point.id}: {row['message']}")
             seconds[at] = float(row[getattr(points_file.FIGURES[runs[at].metric], side)])
     return seconds

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.answers.table import TableFormat, render
 from app.calibration.machine_validation import Validation
-from app.wording.tables import TableFormat, render
 
 #: Median error that a calibration aims at.
 TARGET = 0.15

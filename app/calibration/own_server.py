@@ -18,12 +18,12 @@ import numpy as np
 import hardware_db
 from app.calibration import from_one_run
 from app.calibration.machine import ThisMachine, calibrate
-from app.scenario.scenario import Resolved, Scenario, resolve_objects
-from app.simulation.offered_load import OfferedLoad
-from app.simulation.run import Settings, run
+from app.question.question import Question
+from app.scenario.scenario import Resolved, asking, resolve_objects
+from app.simulation.run import run
 from genz_core.errors import InvalidValue
 from genz_core.progress import Cancel, Progress, never, part, silent
-from genz_core.serving.simulation import Options, Simulation
+from genz_core.serving.simulation import Simulation
 from genz_core.serving.simulation.answers import percentiles
 from hardware_db.recipes import StepScale
 from profilers.collect.serving import closed_loop, own_server, prompts, result_file
@@ -32,6 +32,7 @@ from profilers.collect.serving.own_server import RunningServer, ServerSettings
 
 #: The policy that decides as the server's `FIFOScheduler` does while its cache is not full.
 SCHEDULER = "vllm"
+_LENGTHS = Question(isl=128, osl=64, length_ratio=0.5)
 _RATES = ("requests_per_s", "output_tokens_per_s")
 
 
@@ -41,15 +42,13 @@ class Plan:
 
     concurrency: of the loops.  rounds: every loop is measured so often, in turns with the others,
     so that what else the machine does meets all of them.  calibrate_at: the concurrency whose mean
-    TPOT sets the scale of the step.  isl, osl, length_ratio: see `ClosedLoop`.
+    TPOT sets the scale of the step.  lengths: the question that says isl, osl and length_ratio.
     """
 
     concurrency: tuple[int, ...] = (1, 2, 4, 8)
     rounds: int = 3
     calibrate_at: int = 1
-    isl: int = 128
-    osl: int = 64
-    length_ratio: float = 0.5
+    lengths: Question = _LENGTHS
     server: ServerSettings = field(default_factory=ServerSettings)
 
     def __post_init__(self) -> None:
@@ -71,8 +70,16 @@ class Plan:
 
     def load(self, concurrency: int, number: int) -> ClosedLoop:
         """One round of a loop: eight requests at least, six a user."""
-        count = max(8, 6 * concurrency)
-        return ClosedLoop(concurrency, count, self.isl, self.osl, self.length_ratio, seed=number)
+        return self._loop(concurrency, max(8, 6 * concurrency), self.lengths.osl, number)
+
+    def warm_up(self) -> ClosedLoop:
+        """Two short requests of each user of the largest loop, before any is measured."""
+        most = max(self.concurrency)
+        return self._loop(most, 2 * most, 4, 0)
+
+    def _loop(self, concurrency: int, count: int, osl: int, seed: int) -> ClosedLoop:
+        ratio = self.lengths.length_ratio or 1.0
+        return ClosedLoop(concurrency, count, self.lengths.isl, osl, ratio, seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +130,7 @@ def deployment(machine: ThisMachine) -> Resolved:
     miss the step that follows an answer.
     """
     engine = replace(machine.engine, host_request_s=hardware_db.load_engine("hf").host_request_s)
-    return resolve_objects(Scenario(), own_server.CONFIG, machine.system, engine, {})
+    return resolve_objects(Question(), own_server.CONFIG, machine.system, engine, {})
 
 
 def measure(
@@ -148,9 +155,7 @@ def _measured(
     plan: Plan, started: RunningServer, progress: Progress, cancelled: Cancel
 ) -> dict[int, MeasuredLoop]:
     server, asked = prompts.probe(started.server)
-    most = max(plan.concurrency)
-    warm = ClosedLoop(most, 2 * most, plan.isl, 4, plan.length_ratio)
-    closed_loop.serve(server, asked, warm, cancelled=cancelled)
+    closed_loop.serve(server, asked, plan.warm_up(), cancelled=cancelled)
     turns = [(number, at) for number in range(plan.rounds) for at in plan.concurrency]
     served: dict[int, ServedLoad] = {}
     cpu_s = dict.fromkeys(plan.concurrency, 0.0)
@@ -181,11 +186,10 @@ def simulated(
     """
     measured = {at: result_file.figures(loop.served) for at, loop in loops.items()}
     fit = from_one_run.fit(
-        resolved,
-        settings_of(plan, plan.calibrate_at, 0),
+        asked_of(plan, resolved, plan.calibrate_at, 0),
         measured[plan.calibrate_at]["tpot_mean_s"],
-        progress,
-        cancelled,
+        progress=progress,
+        cancelled=cancelled,
     )
     return OwnServer(
         plan,
@@ -198,30 +202,34 @@ def simulated(
     )
 
 
-def settings_of(plan: Plan, concurrency: int, number: int, scale: float | None = None) -> Settings:
-    """The simulation of one round of a loop.  scale: of the step, None where it is to be found."""
+def asked_of(
+    plan: Plan, resolved: Resolved, concurrency: int, number: int, scale: float | None = None
+) -> Resolved:
+    """The question of one round of a loop, whose users start together as they were measured.
+
+    resolved: the server on its machine.  scale: of the step, None where it is to be found.
+    """
     load = plan.load(concurrency, number)
-    return Settings(
-        OfferedLoad(
-            concurrency=concurrency,
-            requests=load.count,
-            isl=load.isl,
-            osl=load.osl,
-            length_ratio=load.length_ratio,
-            seed=load.seed,
-        ),
-        Options(
-            scheduler=SCHEDULER,
-            max_num_batched_tokens=plan.server.batch_tokens,
-            kv_tokens=float(plan.server.kv_tokens),
-        ),
+    question = replace(
+        resolved.scenario,
+        concurrency=concurrency,
+        burst_start=True,
+        requests=load.count,
+        isl=load.isl,
+        osl=load.osl,
+        length_ratio=load.length_ratio,
+        seed=load.seed,
+        scheduler=SCHEDULER,
+        max_num_batched_tokens=plan.server.batch_tokens,
+        kv_tokens=float(plan.server.kv_tokens),
         step_scale=scale,
     )
+    return asking(resolved, question)
 
 
 def _rounds(plan: Plan, resolved: Resolved, concurrency: int, scale: float) -> list[Simulation]:
     return [
-        run(resolved, settings_of(plan, concurrency, number, scale)).simulation
+        run(asked_of(plan, resolved, concurrency, number, scale)).simulation
         for number in range(plan.rounds)
     ]
 

@@ -7,9 +7,9 @@ import statistics
 from importlib.metadata import version
 from typing import Any
 
+from app.answers.table import TableFormat, render
 from app.calibration.own_server import SCHEDULER, OwnServer
 from app.wording import quantities
-from app.wording.tables import TableFormat, render
 
 _STATISTICS = {"mean": "mean", "p50": "p50", "p90": "p90", "p99": "p99"}
 #: Figures of the table by their headings.
@@ -85,7 +85,8 @@ def summary(found: OwnServer) -> dict[str, Any]:
 
 def markdown(found: OwnServer) -> str:
     """The section that `ridgeline measure own-server --output` writes."""
-    plan = found.plan
+    plan, lengths = found.plan, found.plan.lengths
+    ratio = lengths.length_ratio or 1.0
     requests = ", ".join(f"{f['requests']:.0f}" for f in found.measured.values())
     facts = (
         f"- Engine: {_engine()}, one process, {plan.server.threads} thread(s), at most "
@@ -94,9 +95,9 @@ def markdown(found: OwnServer) -> str:
         f"over processor time of busy cores before the run {found.contention:.2f} (1: idle).\n"
         f"- Model: {found.resolved.model.name}, "
         f"{quantities.parameters(found.resolved.model.parameters)} parameters, bf16.\n"
-        f"- Load: closed loops; prompts of {_between(plan.isl, plan.length_ratio)} and answers of "
-        f"{_between(plan.osl, plan.length_ratio)} tokens; {requests} requests in {plan.rounds} "
-        "rounds, the loops in turns.\n"
+        f"- Load: closed loops; prompts of {_between(lengths.isl, ratio)} and answers of "
+        f"{_between(lengths.osl, ratio)} tokens; {requests} requests in {plan.rounds} rounds, the "
+        "loops in turns.\n"
         f"- Simulation: scheduler {SCHEDULER}, the same requests; steps x {found.scale.scale:.2f} "
         f"from one number, the mean TPOT at {_users(plan.calibrate_at)}. {_share(found)}"
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.charts.figure import Figure, Trace, bar, scatter
+from app.charts.labels import axis_end
 from app.charts.style import CLASS_NAMES, CLASSES, HOST, PART_NAMES, Look, blank, room_for
 from app.scenario.intervals import Latency, of_rows
 from app.wording import quantities
@@ -108,6 +109,7 @@ def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look
     kept = [part for part in PARTS if parts.get(part)]
     total, last = whole.seconds, bar_label("Total", whole)
     values = [parts[part] / MILLISECOND for part in kept]
+    words = [quantities.seconds(parts[part]) for part in kept]
     figure = blank(look, title, 100 + 36 * (len(kept) + 1))
     figure.add_trace(
         bar(
@@ -116,7 +118,7 @@ def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look
             base=[*(sum(values[:at]) for at in range(len(values))), 0.0],
             orientation="h",
             marker={"color": [*map(look.part_color, kept), look.faint]},
-            text=[*(quantities.seconds(parts[part]) for part in kept), ""],
+            text=[*words, ""],
             **BESIDE,
             customdata=[
                 *(
@@ -130,7 +132,11 @@ def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look
         )
     )
     figure.add_trace(error_bars({last: whole}, look, lying=True))
-    end = max(1.3 * total, 1.05 * bar_end_s(whole)) / MILLISECOND
+    ends = [sum(values[: at + 1]) for at in range(len(values))]
+    end = max(
+        axis_end([*zip(ends, words, strict=True), (total / MILLISECOND, "")]),
+        1.05 * bar_end_s(whole) / MILLISECOND,
+    )
     figure.update_xaxes(title_text="Time [ms]", range=[0, end], tickformat="~g")
     figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
     labels = [*(PART_NAMES[part] for part in kept), last]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from app.charts.breakdown import BESIDE, PARTS
 from app.charts.figure import Figure, bar
+from app.charts.labels import axis_end
 from app.charts.style import CLASS_NAMES, CLASSES, HOST, PART_NAMES, Look, blank
 from app.wording import quantities
 from app.wording.quantities import MILLISECOND
@@ -72,8 +73,9 @@ def bridge(
             showlegend=False,
         )
     )
-    top = max(max(b, b + v) for b, v in zip(bases, values, strict=True)) / MILLISECOND
-    figure.update_xaxes(title_text="Time of a step [ms]", range=[0, 1.3 * top], tickformat="~g")
+    bars = zip(bases, values, words, strict=True)
+    top = axis_end([(max(b, b + v) / MILLISECOND, word) for b, v, word in bars])
+    figure.update_xaxes(title_text="Time of a step [ms]", range=[0, top], tickformat="~g")
     figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
     figure.update_layout(margin={"t": 44, "b": 48})
     return figure

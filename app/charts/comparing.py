@@ -24,13 +24,13 @@ def headline(table: Mapping[str, Figures], name: str, look: Look) -> Figure:
         label: found[name] for label, found in table.items() if math.isfinite(found[name].seconds)
     }
     scale = {"s": 1e-3, "bytes": GIGABYTE}.get(about.unit, 1.0)
-    units = {"s": "ms", "bytes": "GB", "usd": "$", "tok/s": "tok/s"}
-    figure = blank(look, f"{about.words} [{units[about.unit]}]", 90 + 34 * max(len(known), 1))
+    unit = {"s": "ms", "bytes": "GB"}.get(about.unit, about.unit)
+    figure = blank(look, f"{about.head} [{unit}]", 90 + 34 * max(len(known), 1))
     colors = [look.good if label == first else look.classes[0] for label in known]
     trace = bar(
         y=list(known), x=[one.seconds / scale for one in known.values()], orientation="h",
         marker={"color": colors}, insidetextfont={"color": [look.on(color) for color in colors]},
-        text=[about.shown(one.seconds) for one in known.values()], textposition="auto",
+        text=[about.words(one.seconds) for one in known.values()], textposition="auto",
         insidetextanchor="start", constraintext="none", textangle=0, showlegend=False,
         hovertemplate="%{y}: %{text}<extra></extra>",
     )  # fmt: skip

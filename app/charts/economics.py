@@ -10,6 +10,7 @@ import numpy as np
 
 from app.charts.breakdown import BESIDE
 from app.charts.figure import Figure, bar, scatter
+from app.charts.labels import axis_end
 from app.charts.style import Look, blank
 from app.wording import quantities
 
@@ -37,8 +38,9 @@ def token_prices(ways: Ways, api: Mapping[str, float], look: Look) -> Figure:
                 hovertemplate="%{y}: $%{x:.4g}<extra>" + way + "</extra>",
             )
         )  # fmt: skip
-    most = max(max(costs.values()) for costs in named.values())
-    figure.update_xaxes(title_text="US dollars", range=[0, 1.3 * most or 1.0], tickformat="~g")
+    prices = [price for costs in named.values() for price in costs.values()]
+    end = axis_end([(price, quantities.dollars(price)) for price in prices])
+    figure.update_xaxes(title_text="US dollars", range=[0, end or 1.0], tickformat="~g")
     figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
     figure.update_layout(barmode="group", bargap=0.3, margin={"t": 44, "b": 84})
     return figure

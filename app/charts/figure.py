@@ -136,8 +136,9 @@ def _merge(place: dict[str, Any], properties: Mapping[str, Any]) -> None:
 
 
 def faded(figure: Figure, words: str) -> None:
-    """Take the colour out of a figure whose values are a condition; `words` follow its title."""
+    """Take the colour out of a figure whose values are a condition; `words` end its title, once."""
     for trace in figure.data:
         trace["opacity"] = 0.35
-    title = figure.layout.get("title", {})
-    figure.update_layout(title_text=f"{title.get('text', '')}, {words}")
+    title = str(figure.layout.get("title", {}).get("text", ""))
+    if not title.endswith(words):
+        figure.update_layout(title_text=", ".join(filter(None, (title, words))))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.charts.figure import Figure, scatter
+from app.charts.labels import LEGEND_LINE, legend_lines
 from app.charts.style import Look, blank, log_ticks
 from app.wording import quantities
 
@@ -33,8 +34,9 @@ def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "")
     rows: slug, name, vendor, kind, words (for the hover), memory_bytes_per_s, peak_flops_per_s
     (16 bit, or the widest matrix type that is stated).  chosen: slug of the system to mark.
     """
-    figure = blank(look, "", 420)
     vendors = list(dict.fromkeys(str(row["vendor"]) for row in rows))
+    legend = LEGEND_LINE * legend_lines(vendors)
+    figure = blank(look, "", 372 + legend)
     for at, vendor in enumerate(vendors):
         of_vendor = [row for row in rows if row["vendor"] == vendor]
         figure.add_trace(
@@ -62,10 +64,10 @@ def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "")
     rates, peaks = (
         [row[key] for row in rows] for key in ("memory_bytes_per_s", "peak_flops_per_s")
     )
-    figure.update_xaxes(**_axis(rates, "Memory bandwidth [B/s]", "B/s", most=4), tickangle=0)
-    figure.update_yaxes(**_axis(peaks, "Dense 16-bit peak [FLOP/s]", "FLOP/s"))
+    figure.update_xaxes(title_text="Memory bandwidth [TB/s]", **_axis(rates, across=True))
+    figure.update_yaxes(title_text="Dense 16-bit peak [FLOP/s]", **_axis(peaks))
     figure.update_layout(
-        margin={"t": 12, "b": 90, "l": 90},
+        margin={"t": 12, "b": 70 + legend, "l": 90},
         clickmode="event+select",
         uirevision="keep",
         showlegend=True,
@@ -73,12 +75,17 @@ def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "")
     return figure
 
 
-def _axis(values: Sequence[Any], title: str, unit: str, most: int = 20) -> dict[str, Any]:
-    """Layout of a logarithmic axis with room about its values and `most` ticks in words."""
+def _axis(values: Sequence[Any], *, across: bool = False) -> dict[str, Any]:
+    """Layout of a logarithmic axis with room about its values: across, of TB/s, else of FLOP/s."""
     limits = (min(values) / _ROOM, max(values) * _ROOM)
+
+    def words(value: float, places: int) -> str:
+        if across:
+            return f"{value / 1e12:,g}"
+        return quantities.scaled(value, "FLOP/s", places)
+
     return {
         "type": "log",
-        "title_text": title,
         "range": [math.log10(limit) for limit in limits],
-        **log_ticks(limits, lambda value, places: quantities.scaled(value, unit, places), most),
+        **log_ticks(limits, words, across=across),
     }

@@ -99,7 +99,8 @@ def counter_roofline(
     across, upward = (low, high), (lowest, 2 * max([float(ys.max()), *peaks.values()]))
     figure.update_xaxes(
         title_text=f"Arithmetic intensity of {traffic} [FLOP/byte]",
-        type="log", range=np.log10(across).tolist(), **log_ticks(across, quantities.digits),
+        type="log", range=np.log10(across).tolist(),
+        **log_ticks(across, quantities.digits, across=True),
     )  # fmt: skip
     figure.update_yaxes(
         title_text="Rate [FLOP/s]", type="log", range=np.log10(upward).tolist(),

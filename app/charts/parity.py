@@ -40,9 +40,9 @@ def parity(points: Sequence[Point], by: str, title: str, look: Look) -> Figure:
     for at, (name, members) in enumerate(clouds.items()):
         figure.add_trace(_cloud(name, members, _MARKS[at % len(_MARKS)], colors[name]))
     axis = {"type": "log", "range": [float(np.log10(v)) for v in limits], "minor_showgrid": False}
-    axis |= log_ticks(limits, quantities.seconds)
-    figure.update_xaxes(title_text="Measured", **axis)
-    figure.update_yaxes(title_text="Predicted", **axis)
+    across = log_ticks(limits, quantities.seconds, across=True)
+    figure.update_xaxes(title_text="Measured", **axis, **across)
+    figure.update_yaxes(title_text="Predicted", **axis, **log_ticks(limits, quantities.seconds))
     figure.update_layout(hovermode="closest", margin={"t": 44, "b": 110, "l": 76})
     return figure
 

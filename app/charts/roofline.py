@@ -15,8 +15,8 @@ import numpy as np
 
 from app.charts import ceilings
 from app.charts.figure import Figure, Trace, scatter
-from app.charts.labels import Room
-from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, translucent
+from app.charts.labels import NARROWEST, Room
+from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, log_ticks, translucent
 from app.wording import quantities
 from genz_core.step import StepEstimate
 from genz_core.types import System
@@ -25,7 +25,7 @@ Row = Mapping[str, Any]
 SYMBOLS: Mapping[str, str] = {"prefill": "circle", "decode": "diamond", "measured": "x"}
 _SMALLEST, _LARGEST = 7.0, 34.0
 _LABELLED = 3
-_RIDGE_LIFT = 16.0
+_RIDGE_LIFT = 20.0
 _PLACE = ("flops_per_byte", "flops_per_s")
 #: Where on a diagonal its name is tried, of its visible length.
 _ALONG = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35)
@@ -96,8 +96,10 @@ def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> 
     for trace in _phase_keys(rows, look):
         figure.add_trace(trace)
     _annotate(figure, rows, system, limits, look)
-    figure.update_xaxes(title_text="Arithmetic intensity [FLOP/byte]", **_axis(limits.x, ""))
-    figure.update_yaxes(title_text="Rate per device [FLOP/s]", **_axis(limits.y, "FLOP/s"))
+    figure.update_xaxes(
+        title_text="Arithmetic intensity [FLOP/byte]", **_axis(limits.x, across=True)
+    )
+    figure.update_yaxes(title_text="Rate per device [FLOP/s]", **_axis(limits.y))
     figure.update_layout(
         uirevision="keep",
         margin={"t": 16, "b": 96, "l": 104, "r": 18},
@@ -125,18 +127,13 @@ def _log(limits: tuple[float, float]) -> list[float]:
     return [math.log10(value) for value in limits]
 
 
-def _axis(limits: tuple[float, float], unit: str) -> dict[str, object]:
-    """Layout of a logarithmic axis with a labelled tick per decade."""
-    low, high = _log(limits)
-    decades = [10.0**power for power in range(math.ceil(low), math.floor(high) + 1)]
-    return {
-        "type": "log",
-        "range": [low, high],
-        "tickvals": decades,
-        "ticktext": [
-            quantities.scaled(value, unit, 1) if unit else f"{value:,g}" for value in decades
-        ],
-    }
+def _axis(limits: tuple[float, float], *, across: bool = False) -> dict[str, object]:
+    """Layout of a logarithmic axis: across, of FLOP/byte, else of FLOP/s."""
+
+    def words(value: float, places: int) -> str:
+        return f"{value:,g}" if across else quantities.scaled(value, "FLOP/s", places)
+
+    return {"type": "log", "range": _log(limits), **log_ticks(limits, words, across=across)}
 
 
 # ------------------------------------------------------------------------------- points
@@ -233,7 +230,7 @@ def _annotate(
     figure: Figure, rows: Sequence[Row], system: System, limits: Frame, look: Look
 ) -> None:
     """Name ceilings, diagonals, operators and ridges, in that order, where each has room."""
-    room = Room(limits.x, limits.y, (True, True))
+    room = Room(limits.x, limits.y, (True, True), NARROWEST)
     used = {str(row["compute"]) for row in rows}
     peaks = [(n, peak) for n, peak in ceilings.named_peaks(system) if used & set(n.split(", "))]
     for names, peak in peaks:
@@ -248,7 +245,7 @@ def _label_peak(
     figure: Figure, names: str, peak: float, limits: Frame, room: Room, look: Look
 ) -> None:
     words = f"{names} {quantities.flops_rate(peak)}"
-    room.claim(limits.x[1], peak, words, "left")
+    room.claim(limits.x[1], peak, words, 12.0, "left")
     figure.add_annotation(
         x=math.log10(limits.x[1]), y=math.log10(peak), xanchor="right", yanchor="bottom",
         text=words, showarrow=False, borderpad=0,
@@ -258,7 +255,7 @@ def _label_peak(
 
 def _label_ridge(figure: Figure, peak: float, ridge: float, room: Room, look: Look) -> None:
     words = f"ridge {quantities.digits(ridge)} FLOP/byte"
-    if room.claim(ridge, peak, words, "left", lift=_RIDGE_LIFT):
+    if room.claim(ridge, peak, words, 11.0, "left", lift=_RIDGE_LIFT):
         figure.add_annotation(
             x=math.log10(ridge), y=math.log10(peak), text=words, xanchor="right",
             showarrow=True, ax=-8, ay=-_RIDGE_LIFT - 6, arrowcolor=look.faint, arrowwidth=1,
@@ -271,21 +268,27 @@ def _label_diagonals(
 ) -> None:
     """Name the diagonals, the memory's first, near where they enter the frame; all have a hover.
 
-    Off the operators' points, where there is such a place on the first third of the line.
+    Off the operators' points, where there is such a place on the first third of the line; in two
+    lines where one has no room.
     """
     levels = ceilings.bandwidths(system)
     dots = room.dots(*([float(row[name]) for row in rows] for name in _PLACE))
     for name, rate, _ in sorted(levels, key=lambda level: (level[0] != "memory", -level[1])):
         enters = math.log10(max(limits.x[0], limits.y[0] / rate)) + 0.08
         leaves = math.log10(min(limits.x[1], limits.y[1] / rate))
-        words, main = f"{name} {quantities.bandwidth(rate)}", name == "memory"
-        tries = [(enters + share * (leaves - enters), dots) for share in _ALONG]
-        for x, off in (*tries, (enters, [])):
-            if room.claim(10.0**x, 10.0**x * rate, words, "right", lift=-14.0, off=off):
+        main = name == "memory"
+        size, color = (12, look.ink) if main else (11, look.faint)
+        places = [(enters + share * (leaves - enters), dots) for share in _ALONG]
+        tries = [
+            (x, off, f"{name}{between}{quantities.bandwidth(rate)}")
+            for x, off in (*places, (enters, [])) for between in (" ", "<br>")
+        ]  # fmt: skip
+        for x, off, words in tries:
+            lift = -15.0 * len(words.split("<br>"))
+            if room.claim(10.0**x, 10.0**x * rate, words, size, lift=lift, off=off):
                 figure.add_annotation(
                     x=x, y=x + math.log10(rate), xanchor="left", yanchor="top", showarrow=False,
-                    xshift=6, text=words,
-                    font={"size": 12 if main else 11, "color": look.ink if main else look.faint},
+                    xshift=6, text=words, align="left", font={"size": size, "color": color},
                 )  # fmt: skip
                 break
 
@@ -307,8 +310,8 @@ def _label_points(
             if beside
             else {"xanchor": "center", "yanchor": "top", "yshift": 1 - away}
         )
-        lift = -7.0 if beside else -14.0 - away
-        if room.claim(x, y, " " * beside + name, "right" if beside else "center", lift=lift):
+        side, lift = ("right", -7.0) if beside else ("center", -14.0 - away)
+        if room.claim(x, y, " " * beside + name, 11.0, side, lift=lift):
             figure.add_annotation(
                 x=math.log10(x), y=math.log10(y), text=name, showarrow=False,
                 font={"size": 11, "color": look.faint}, **place,

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from app.answers.columns import ends
 from app.charts.figure import Figure, Trace, scatter
 from app.charts.style import Look, blank, log_ticks, translucent
-from app.scenario.intervals import ends
 from app.wording import quantities
 
 Table = Mapping[str, Sequence[Any]]
 LOADS: Mapping[str, str] = {
     "concurrency": "Concurrency [open requests]",
-    "rate_per_s": "Arrivals [requests/s]",
+    "rate": "Arrivals [requests/s]",
 }
 #: Share of a chart's side that words beside a point need.
 _LEAST_APART = 0.08

@@ -17,7 +17,7 @@ Columns = Mapping[str, Array]
 #: Points of a line that a browser draws with ease.
 _MOST_POINTS = 1500
 #: Lower and upper edge of the frames of a course, from the top down, as shares of its height.
-_ROWS = ((0.56, 1.0), (0.236, 0.5), (0.0, 0.176))
+_ROWS = ((0.58, 1.0), (0.29, 0.52), (0.0, 0.2))
 
 
 def course(series: Columns, look: Look) -> Figure:
@@ -104,7 +104,8 @@ def cumulative(
             )
         )  # fmt: skip
     figure.update_xaxes(
-        title_text="Time", **_log_axis(targets, *(seconds for seconds, _ in curves.values()))
+        title_text="Time",
+        **_log_axis(targets, *(seconds for seconds, _ in curves.values()), across=True),
     )
     figure.update_yaxes(title_text="Share of all", tickformat=".0%", range=[0, 1.03])
     figure.update_layout(margin={"t": 44, "b": 92})
@@ -119,8 +120,8 @@ def cumulative(
     return figure
 
 
-def _log_axis(*times: Iterable[float]) -> dict[str, Any]:
-    """Range and ticks in words of a logarithmic axis over some times [s]."""
+def _log_axis(*times: Iterable[float], across: bool = False) -> dict[str, Any]:
+    """Range and ticks in words of a logarithmic axis over some times [s].  across: a lower one."""
     every = np.array([value for several in times for value in several if value > 0])
     if not every.size:
         return {}
@@ -128,7 +129,7 @@ def _log_axis(*times: Iterable[float]) -> dict[str, Any]:
     return {
         "type": "log",
         "range": [math.log10(low), math.log10(high)],
-        **log_ticks((low, high), quantities.seconds, most=5),
+        **log_ticks((low, high), quantities.seconds, across=across),
     }
 
 

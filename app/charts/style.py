@@ -7,9 +7,11 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from app.charts.figure import Figure
+from app.charts.labels import NARROWEST, width
 
 #: Operator classes in the order they are stacked and coloured.
 CLASSES = (
@@ -128,6 +130,9 @@ PART_NAMES: Mapping[str, str] = {
 
 #: Mean width of a letter in tick labels, of 12 px, and some; the tick and Plotly's distances.
 _LETTER_PX, _BESIDE_PX = 5.75, 18
+#: Of tick labels: their font, the gap between two side by side, the height of one, and of the
+#: lowest frame.
+_TICK_PX, _GAP_PX, _LINE_PX, _UPWARD_PX = 12.0, 6.0, 15.0, 200.0
 FONT = "Source Sans, Source Sans Pro, Segoe UI, Helvetica, Arial, sans-serif"
 
 
@@ -241,27 +246,41 @@ def template(look: Look) -> dict[str, Any]:
 
 
 def log_ticks(
-    limits: tuple[float, float], words: Callable[[float, int], str], most: int = 20
+    limits: tuple[float, float], words: Callable[[float, int], str], *, across: bool = False
 ) -> dict[str, Any]:
     """Ticks of a logarithmic axis in words ("10 ms"): decades, and more where those are few.
 
-    limits: both above zero.  words: (value, significant digits) to text.  most: ticks that have
-    room; of more, every second or third is left.  Limits so near that no round number lies between
-    them have three ticks of three digits.
+    limits: both above zero.  words: (value, significant digits) to text.  across: the labels stand
+    side by side, not one over another.  Of more than have room in the smallest frame, every second
+    or third is left, or, where those are fewer than three, each that has room.  Limits so near that
+    no round number lies between them have three ticks of three digits.
     """
     powers = range(math.floor(math.log10(limits[0])), math.ceil(math.log10(limits[1])) + 1)
     ticks: list[float] = []
-    for steps in ((1,), (1, 3), (1, 2, 5), range(1, 10)):
+    for steps in ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5, 7), range(1, 10)):
         every = [float(f"{step}e{power}") for power in powers for step in steps]
         ticks = [tick for tick in every if limits[0] <= tick <= limits[1]]
         if len(ticks) > 2:
             break
-    if not ticks:
-        low, high = limits
-        near = [low, math.sqrt(low * high), high]
-        return {"tickvals": near, "ticktext": [words(tick, 3) for tick in near]}
-    ticks = ticks[:: math.ceil(len(ticks) / most)]
-    return {"tickvals": ticks, "ticktext": [words(tick, 1) for tick in ticks]}
+    digits = 1 if ticks else 3
+    ticks = ticks or [limits[0], math.sqrt(limits[0] * limits[1]), limits[1]]
+    labelled = [(tick, words(tick, digits)) for tick in ticks]
+    decade_px = (NARROWEST[0] if across else _UPWARD_PX) / math.log10(limits[1] / limits[0])
+
+    def apart(one: tuple[float, str], other: tuple[float, str]) -> bool:
+        sizes = [
+            width(label, _TICK_PX) + _GAP_PX if across else _LINE_PX for _, label in (one, other)
+        ]
+        return decade_px * math.log10(other[0] / one[0]) >= sum(sizes) / 2.0
+
+    every_nth = (labelled[::step] for step in range(1, len(ticks) + 1))
+    kept = next(some for some in every_nth if all(apart(*two) for two in pairwise(some)))
+    if len(kept) < 3:
+        kept = labelled[:1]
+        for one in labelled[1:]:
+            kept += [one] if apart(kept[-1], one) else []
+    values, texts = zip(*kept, strict=True)
+    return {"tickvals": list(values), "ticktext": list(texts)}
 
 
 def room_for(labels: Iterable[str]) -> int:

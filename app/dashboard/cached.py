@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -20,7 +20,8 @@ from app.scenario import setup as setups
 from app.scenario.fewest_devices import fewest_devices
 from app.scenario.levers import levers as levers_of
 from app.scenario.levers import with_eight_bits
-from app.scenario.scenario import Resolved, Scenario, asking, estimate_resolved
+from app.scenario.scenario import Resolved, asking, estimate_resolved, placing
+from app.scenario.served_rows import as_calibrated, completed, served
 from app.scenario.setup import Setup
 from genz_core import Estimate, max_batch, max_context
 from genz_core.types import Model, Parallelism
@@ -54,10 +55,8 @@ def model_of(name: str, config: str, precisions: tuple[tuple[str, str], ...]) ->
 
 def resolved(setup: Setup) -> Resolved:
     """Model, system and engine of a setup; see `app.scenario.setup.resolve_setup`."""
-    s, formats = setup.scenario, cast(dict[str, Any], setup.scenario.precisions)
-    engine: Any = {"engine": s.engine, "engine_version": s.engine_version}
-    names = Scenario(model=s.model, system=s.system, **engine, **formats)
-    return asking(_named(replace(setup, scenario=names)), s)
+    s = setup.scenario
+    return asking(_named(replace(setup, scenario=placing(s))), s)
 
 
 @by_setup(64)
@@ -69,25 +68,47 @@ def _named(setup: Setup) -> Resolved:
 
 
 @by_setup(64)
+def deployed(setup: Setup) -> Resolved:
+    """What is priced of a setup: calibrated under load, with its drafts and adapters.
+
+    Raises:
+        RidgelineError: as `resolved` and `app.scenario.served_rows.completed`.
+    """
+    found = resolved(setup)
+    return completed(found if setup.scenario.kind == "batch" else as_calibrated(found), {})
+
+
+@by_setup(64)
 def priced(setup: Setup) -> Estimate:
     """The estimate of a setup, one configuration.
 
     Raises:
         RidgelineError: as `resolved`, and degrees or sizes that cannot be.
     """
-    return estimate_resolved(resolved(setup))
+    return estimate_resolved(deployed(setup))
+
+
+@by_setup(64)
+def load_status(setup: Setup) -> tuple[str, str]:
+    """Reason code of a setup under its load, "ok" among them, and the sentence behind it.
+
+    Raises:
+        RidgelineError: as `deployed`.
+    """
+    found = served(deployed(setup))
+    return str(found.status[0]), found.messages.get(0, "")
 
 
 @by_setup(16)
 def swept(setup: Setup, axis: str, values: tuple[int, ...]) -> Estimate:
     """The estimate of a setup with `axis` ("batch" or "isl") running over `values`."""
-    return estimate_resolved(resolved(setup), **{axis: np.array(values, dtype=float)})
+    return estimate_resolved(deployed(setup), **{axis: np.array(values, dtype=float)})
 
 
 @by_setup(64)
 def largest(setup: Setup) -> tuple[int, int]:
     """The largest batch and the longest input that fit, all else as in the setup."""
-    r, s = resolved(setup), setup.scenario
+    r, s = deployed(setup), setup.scenario
     case = (r.model, r.system, s.workload, s.parallelism, r.engine)
     second = s.offload == "levels"
     return max_batch(*case, second=second), max_context(*case, second=second)
@@ -96,14 +117,14 @@ def largest(setup: Setup) -> tuple[int, int]:
 @by_setup(64)
 def fewest(setup: Setup, batch: int) -> Parallelism | None:
     """As `app.scenario.fewest_devices.fewest_devices`."""
-    return fewest_devices(resolved(setup), batch)
+    return fewest_devices(deployed(setup), batch)
 
 
 @by_setup(256)
 def levers(setup: Setup) -> dict[str, list[tuple[str, float]]]:
     """Share of each phase's latency that single changes save; see `app.scenario.levers`."""
     eight = with_eight_bits(setup, resolved(setup))
-    return levers_of(resolved(setup), priced(setup), resolved(eight) if eight else None)
+    return levers_of(deployed(setup), priced(setup), deployed(eight) if eight else None)
 
 
 @st.cache_resource(max_entries=16, show_spinner="Tracing the model's own code …")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import nan
@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from app.answers.columns import COLUMNS, in_words, span_words
 from app.charts.style import CLASS_NAMES, CLASSES, HOST
 from app.scenario import intervals
 from app.scenario.intervals import Latency
@@ -25,15 +26,6 @@ from profilers.store import KeptRun
 
 _TRUST = "Four of five held-out measurements of such operators lie between low and high"
 _SHARES = ("share", "of bound")
-#: Writer of a figure by its unit.
-_WRITERS: Mapping[str, Callable[[float], str]] = {
-    "s": quantities.seconds,
-    "bytes": quantities.size,
-    "tok/s": quantities.tokens_rate,
-    "seq/s": partial(quantities.rate, unit="sequences/s"),
-    "USD": quantities.dollars,
-    "": quantities.count,
-}
 #: Height of a table's row, its head as well, and of its frame, at the theme's size of letters.
 _ROW_PX, _FRAME_PX = 33, 3
 
@@ -108,30 +100,19 @@ def operator_columns() -> dict[str, Any]:
     }
 
 
-_LOAD_WORDS: Mapping[str, str] = {
-    "concurrency": "users", "rate_per_s": "requests/s", "interactivity": "tok/s of a user",
-    "output_tokens_per_s": "output [tok/s]",
-    "output_tokens_per_s_per_device": "output per device [tok/s]",
-    "running": "running", "capacity": "fit in memory", "utilisation": "utilisation",
-}  # fmt: skip
-
-
-def load_columns(table: pd.DataFrame) -> dict[str, Any]:
-    """Streamlit's configuration of the columns of a table of loads: heads in words, four digits."""
-    number = st.column_config.NumberColumn
-    heads = {name: _LOAD_WORDS.get(name) or _latency_head(name) for name in table.columns}
-    numeric = {name for name in table if pd.api.types.is_numeric_dtype(table[name])}
-    shown = {name: number(head, format="%.4g") for name, head in heads.items() if name in numeric}
-    return {**shown, "measured_on": "basis", "not_validated": None}
-
-
-def _latency_head(name: str) -> str:
-    """ "ttft_median_low_s" as "TTFT median, 80 % low [s]"."""
-    words = name.removesuffix("_s").split("_")
-    end = f", 80 % {words.pop()}" if words[-1] in ("low", "high") else ""
-    figure = words[0].upper() if words[0] in ("ttft", "tpot", "e2e") else words[0]
-    unit = " [s]" if name.endswith("_s") and figure.isupper() else ""
-    return " ".join([figure, *words[1:]]) + end + unit
+def figure_columns(table: pd.DataFrame) -> dict[str, Any]:
+    """Streamlit's configuration of columns that are declared: heads, help, four digits."""
+    shown = {}
+    for name in table.columns:
+        if name not in COLUMNS:
+            continue
+        column = COLUMNS[name]
+        if pd.api.types.is_numeric_dtype(table[name]):
+            number = st.column_config.NumberColumn
+            shown[name] = number(column.title, format=column.format, help=column.help)
+        else:
+            shown[name] = st.column_config.Column(column.title, help=column.help)
+    return {**shown, "not_validated": None}
 
 
 def in_microseconds(table: pd.DataFrame) -> pd.DataFrame:
@@ -160,9 +141,9 @@ def _in_unit(table: pd.DataFrame, unit_s: float, unit: str) -> pd.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A figure of an estimate: its value in SI units, with an interval where it is a latency.
+    """A figure of an estimate: its value in SI units, with an interval where it has one.
 
-    unit: a key of `_WRITERS`.
+    unit: of `app.answers.columns.Column`.
     """
 
     value: float
@@ -184,37 +165,43 @@ def estimate_figures(estimate: Estimate) -> dict[str, Quantity]:
     """Latencies, bounds, throughput, memory and cost of an estimate of one configuration."""
     rate, devices = float(estimate.output_tokens_per_s[0]), float(estimate.devices)
     memory = estimate.memory
-    figures = {
+    values = {
         **_latency_figures(estimate, rate / devices),
-        "Devices": Quantity(devices, ""),
-        "Memory per device": Quantity(float(memory.total_bytes[0]), "bytes"),
-        "Weights per device": Quantity(float(memory.weights_bytes[0]), "bytes"),
-        "KV cache per device": Quantity(float(memory.kv_bytes[0]), "bytes"),
+        "devices": devices,
+        "memory_bytes_per_device": memory.total_bytes[0],
+        "weights_bytes": memory.weights_bytes[0],
+        "kv_bytes": memory.kv_bytes[0],
     }
     cost = economics.usd_per_million_tokens(estimate.system, devices, rate)
     if cost is not None and generates(estimate.model):
         whole = intervals.latency(estimate, "e2e_s")  # a token costs what its time costs
         each = float(cost) / whole.seconds
         trusted = Latency(float(cost), each * whole.low_s, each * whole.high_s)
-        figures["Cost per million output tokens"] = Quantity(float(cost), "USD", trusted)
-    return figures
+        values["usd_per_mtok"] = trusted
+    return {COLUMNS[name].head: _quantity(name, value) for name, value in values.items()}
 
 
-def _latency_figures(estimate: Estimate, rate_per_device: float) -> dict[str, Quantity]:
+def _quantity(name: str, value: Any) -> Quantity:
+    """A declared figure: a number, or a latency or a cost with its interval."""
+    if isinstance(value, Latency):
+        return Quantity(value.seconds, COLUMNS[name].unit, value)
+    return Quantity(float(value), COLUMNS[name].unit)
+
+
+def _latency_figures(estimate: Estimate, rate_per_device: float) -> dict[str, Any]:
     """Latencies, bounds and throughput: those of generation, or of an encoder's one pass."""
-    first = Quantity.from_latency(intervals.latency(estimate, "ttft_s"))
-    least = Quantity(float(estimate.bound_ttft_s[0]), "s")
+    first, least = intervals.latency(estimate, "ttft_s"), estimate.bound_ttft_s[0]
     if not generates(estimate.model):
-        sequences = Quantity(float(estimate.sequences_per_s[0]), "seq/s")
-        return {"Latency": first, "Latency, bound": least, "Sequences per second": sequences}
+        sequences = estimate.sequences_per_s[0]
+        return {"latency_s": first, "bound_latency_s": least, "sequences_per_s": sequences}
     return {
-        "TTFT": first,
-        "TTFT, bound": least,
-        "TPOT": Quantity.from_latency(intervals.latency(estimate, "tpot_s")),
-        "TPOT, bound": Quantity(float(estimate.bound_tpot_s[0]), "s"),
-        "End to end": Quantity.from_latency(intervals.latency(estimate, "e2e_s")),
-        "Output throughput": Quantity(rate_per_device * float(estimate.devices), "tok/s"),
-        "Output throughput per device": Quantity(rate_per_device, "tok/s"),
+        "ttft_s": first,
+        "bound_ttft_s": least,
+        "tpot_s": intervals.latency(estimate, "tpot_s"),
+        "bound_tpot_s": estimate.bound_tpot_s[0],
+        "e2e_s": intervals.latency(estimate, "e2e_s"),
+        "output_tokens_per_s": rate_per_device * float(estimate.devices),
+        "output_tokens_per_s_per_device": rate_per_device,
     }
 
 
@@ -292,13 +279,12 @@ def _by_figure(comparison: Comparison) -> dict[str, dict[str, Quantity]]:
 
 def _written(figure: Quantity) -> str:
     """A value with its unit, and a latency that takes time with its interval."""
-    words = _WRITERS[figure.unit](figure.value)
+    words = in_words(figure.value, figure.unit)
     if not figure.latency or not figure.value:
         return words
-    if figure.unit == "USD":
-        low, high = map(quantities.dollars, figure.ends)
-        return words if math.isnan(figure.ends[0]) else f"{words} [{low} to {high}]"
-    return f"{words} [{figure.latency.trust}]"
+    if figure.unit != "s" and math.isnan(figure.ends[0]):
+        return words
+    return f"{words} [{span_words(*figure.ends, figure.unit)}]"
 
 
 def _beside(before: float, figure: Quantity) -> str:

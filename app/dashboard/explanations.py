@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import shlex
 from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 
 import streamlit as st
 
 from app.dashboard import cached
 from app.dashboard.load import Load
+from app.planning.options import stated
+from app.question.parameters import PARAMETERS
 from app.scenario import intervals, summary
 from app.scenario.describing import setup_words
 from app.scenario.inputs import SIZE, sound_seconds
@@ -142,28 +146,14 @@ def _latency_formulas(setup: Setup, resolved: Resolved, estimate: Estimate) -> l
 def command(setup: Setup, load: Load | None = None) -> str:
     """The command that prints the same figures; "" where none does.
 
-    Uploaded definitions and factors on the hardware have no option: see `Setup.changed`.
-    load: None for the static batch.
+    Uploaded definitions have no option.  load: None for the static batch.
     """
     s = setup.scenario
-    if setup.model_config or setup.system_yaml or setup.changed() != s.changed():
+    if setup.model_config or setup.system_yaml:
         return ""
-    given = s.changed()
-    version = given.pop("engine_version", "")
-    if version or load:
-        given["engine"] = f"{s.engine} {version}".strip()
-    if load:
-        if s.offload:
-            return ""
-        given = {k: v for k, v in given.items() if k != "batch"} | {"isl": s.isl, "osl": s.osl}
-        given[load.name.removesuffix("_per_s")] = f"{load.value:.12g}"
-        given |= {"length_ratio": load.length_ratio} if load.length_ratio != 1.0 else {}
-    options = [
-        text
-        for name, value in given.items()
-        if name != "model"
-        for text in (f"--{name.replace('_', '-')}", str(value))
-    ]
+    under: dict[str, Any] = {"batch": 1, load.name: load.value} if load else {}
+    asked = replace(s, **under)
+    options = stated(asked, [name for name in PARAMETERS if name != "model"])
     return shlex.join(["ridgeline", "serve" if load else "estimate", s.model, *options])
 
 

@@ -11,10 +11,8 @@ import functools
 import html as html_module
 import importlib.util
 import json
-import math
 import os
 import shutil
-import textwrap
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -24,12 +22,13 @@ import plotly.io
 import streamlit as st
 from plotly.basedatatypes import BaseFigure
 
+from app.answers.table import to_csv
 from app.charts import style
-from app.charts.figure import Figure, Trace, scatter
+from app.charts.figure import Figure, Trace, faded, scatter
+from app.charts.labels import LEGEND_LINE, legend_lines, wrapped
 from app.rights import rights_here
 from app.scenario.describing import setup_words
 from app.scenario.setup import Setup
-from app.wording.tables import to_csv
 from genz_core.errors import RidgelineError
 from genz_core.installing import pip_install_extra
 
@@ -40,8 +39,8 @@ _KINDS: Mapping[str, str] = {
 #: Pixels across: in a column of 85 mm (241 points) a text of 10 pixels, the smallest, is 6 points
 #: high, the least that journals print; one of 12 is 7.2.
 PRINT_WIDTH, _SMALLEST = 400, 10
-#: Letters of the footer's print that fit across, and the height of a line of a legend [px].
-_FOOTER, _LEGEND_LINE = 78, 19
+#: What is left free beside the footer's print [px].
+_EDGES = 12
 _UNUSED_BUTTONS = ("lasso2d", "autoScale2d")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 #: No script from elsewhere, and a proxy that nobody is: a browser asks its maker unbidden.
@@ -51,6 +50,14 @@ _WITHOUT_NETWORK: Mapping[str, Any] = {"mathjax": False, "proxy_server": "127.0.
 def look() -> style.Look:
     """The look that fits the visitor's appearance setting."""
     return style.look(st.context.theme.type)
+
+
+_MARK = "chart_mark"
+
+
+def mark_charts(words: str) -> None:
+    """Fade every chart that this page draws from here on, `words` behind its title; "" for none."""
+    st.session_state[_MARK] = words
 
 
 def chart(
@@ -68,6 +75,8 @@ def chart(
     figure takes clicks; if not, the list is empty.  clicked: called on a click, before the page is
     drawn again.  spans: whether boxes may be dragged over it, too.
     """
+    if words := st.session_state.get(_MARK):
+        faded(figure, words)
     config = {
         "displaylogo": False,
         "modeBarButtonsToRemove": [*_UNUSED_BUTTONS, *([] if spans else ["select2d"])],
@@ -102,7 +111,7 @@ def downloads(name: str, figures: Mapping[str, Figure], table: pd.DataFrame, set
         with st.container(horizontal=True):
             _button("Table (CSV)", f"{name}.csv", "text/csv", lambda: table_csv(table))
             _button("Table (JSON)", f"{name}.json", "application/json", lambda: _records(table))
-            _button("Scenario (JSON)", "scenario.json", "application/json", lambda: scenario(setup))
+            _button("Question (JSON)", "scenario.json", "application/json", lambda: scenario(setup))
         for title, figure in figures.items():
             signed = functools.partial(with_footer, figure, footer_words(setup))
             _figure_buttons(f"{name}-{title}".replace(" ", "-"), title, signed)
@@ -133,7 +142,10 @@ def with_footer(figure: Figure, words: str) -> Figure:
     The words are the title of a legend of their own: of all texts of a figure only legends and the
     title keep to the edge of the image whatever room its axes take.
     """
-    lines = [html_module.escape(line, quote=False) for line in textwrap.wrap(words, _FOOTER)]
+    lines = [
+        html_module.escape(line, quote=False)
+        for line in wrapped(words, _SMALLEST, PRINT_WIDTH - _EDGES)
+    ]
     room = 13 * len(lines) + 12
     signed = Figure()
     signed.layout = copy.deepcopy(figure.layout)
@@ -143,7 +155,7 @@ def with_footer(figure: Figure, words: str) -> Figure:
     signed.layout["showlegend"] = True
     if not any(trace["type"] in ("bar", "scatter", "scattergl") for trace in figure.data):
         signed.update_layout(xaxis_visible=False, yaxis_visible=False)
-    height = figure.layout.get("height", 500) + room + _LEGEND_LINE * _more_lines(figure)
+    height = figure.layout.get("height", 500) + room + LEGEND_LINE * _more_lines(figure)
     margin = signed.layout.setdefault("margin", {})
     margin["b"] = margin.get("b", 84) + height - figure.layout.get("height", 500)
     signed.update_layout(
@@ -178,10 +190,7 @@ def _named(figure: Figure) -> list[Trace]:
 def _more_lines(figure: Figure) -> int:
     """Lines that a legend has more in print than the two that a chart keeps room for."""
     entries = [str(trace["name"]) for trace in _named(figure)]
-    if not entries:
-        return 0
-    across = max(PRINT_WIDTH // (max(map(len, entries)) * 6 + 50), 1)
-    return max(math.ceil(len(entries) / across) - 2, 0)
+    return max(legend_lines(entries, PRINT_WIDTH) - 2, 0)
 
 
 def _figure_buttons(stem: str, title: str, figure: Callable[[], Figure]) -> None:
@@ -201,7 +210,7 @@ def _button(label: str, file: str, mime: str, data) -> None:
 
 
 def table_csv(table: pd.DataFrame) -> str:
-    """A table as CSV in which no text is a formula; see `app.wording.tables.to_csv`."""
+    """A table as CSV in which no text is a formula; see `app.answers.table.to_csv`."""
     return to_csv(table.to_dict("records")) + "\n"
 
 

@@ -9,12 +9,10 @@ from app.wording import quantities
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A load.  name: "concurrency" or "rate_per_s", at `value`.  length_ratio: shortest over
-    nominal length."""
+    """A load.  name: "concurrency" or "rate", at `value`."""
 
     name: str
     value: float
-    length_ratio: float
 
     @property
     def words(self) -> str:

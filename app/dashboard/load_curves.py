@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from app.dashboard import cached
-from app.scenario import scenario
+from app.scenario import scenario, sharing
 from app.scenario.scenario import Resolved
-from app.scenario.served_rows import as_calibrated, columns, serve_resolved
+from app.scenario.served_rows import columns, completed, served
 from app.scenario.setup import Setup
 from genz_core.errors import RidgelineError
 from genz_core.serving import ServingEstimate
@@ -26,61 +26,61 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-def _at_any_batch(
+def _under_load(
     function: Callable[Concatenate[Setup, Arguments], Result],
 ) -> Callable[Concatenate[Setup, Arguments], Result]:
-    """A function of a setup under load, which its batch plays no part in: asked at batch one.
+    """A function of a setup under load, which its batch plays no part in: asked of one user.
 
     What is cached by the setup is then found again when the sidebar's batch is changed.
     """
 
     @wraps(function)
     def asked(setup: Setup, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        alone = replace(setup, scenario=replace(setup.scenario, batch=1))
+        alone = replace(setup, scenario=replace(setup.scenario, batch=1, concurrency=1))
         return function(alone, *args, **kwargs)
 
     return asked
 
 
+@_under_load
 def basis(setup: Setup) -> str:
     """The measurements behind the figures in words; see `app.scenario.scenario.basis`."""
-    return scenario.basis(cached.resolved(setup))
+    return scenario.basis(cached.deployed(setup))
 
 
-@_at_any_batch
+@_under_load
 @cached.by_setup(64)
-def curve(setup: Setup, load: str, length_ratio: float) -> pd.DataFrame:
+def curve(setup: Setup, load: str) -> pd.DataFrame:
     """Serving figures of a setup by load; shared between visitors, not to be changed.
 
-    load: "concurrency", 1 to 4096 in powers of two, or "rate_per_s", up to just beyond the highest
-    rate that is sustained.  length_ratio: real lengths are uniform in [ratio, 1] of the nominal
-    ones.
+    load: "concurrency", 1 to 4096 in powers of two, or "rate", up to just beyond the highest
+    rate that is sustained.
 
     Raises:
         RidgelineError: as `cached.resolved`.
     """
     degree = setup.scenario.tp
-    resolved = as_calibrated(cached.resolved(setup))
-    return _curves(resolved, load, length_ratio, (degree,))[degree]
+    resolved = cached.deployed(setup)
+    return _curves(resolved, load, (degree,))[degree]
 
 
-@_at_any_batch
+@_under_load
 @cached.by_setup(128)
-def one_load(setup: Setup, load: str, value: float, length_ratio: float) -> Mapping[str, Any]:
+def one_load(setup: Setup, load: str, value: float) -> Mapping[str, Any]:
     """The figures of one load as `ridgeline serve` gives them, its message beside them.
 
-    load: "concurrency" or "rate_per_s", at `value`.  length_ratio: as in `curve`.
+    load: "concurrency" or "rate", at `value`.
 
     Raises:
         RidgelineError: as `cached.resolved`.
     """
-    table = curve(setup, load, length_ratio)
+    table = curve(setup, load)
     drawn = np.flatnonzero(table[load] == value)
     if len(drawn):
         return {name: _item(table[name].iloc[drawn[0]]) for name in table}
-    resolved = as_calibrated(cached.resolved(setup))
-    result = _served(resolved, load, np.array([[value]]), length_ratio, (setup.scenario.tp,))
-    found = columns(resolved, result, closed=load == "concurrency")
+    resolved = cached.deployed(setup)
+    result = _served(resolved, load, np.array([[value]]), (setup.scenario.tp,))
+    found = _columns(resolved, result, load)
     row = {name: c if isinstance(c, str) else np.asarray(c).item() for name, c in found.items()}
     return {load: value, **row, "message": result.messages.get(0, "")}
 
@@ -90,16 +90,16 @@ def _item(cell: Any) -> Any:
     return cell.item() if isinstance(cell, np.generic) else cell
 
 
-@_at_any_batch
+@_under_load
 @cached.by_setup(64)
-def highest_rate(setup: Setup, length_ratio: float) -> float:
+def highest_rate(setup: Setup) -> float:
     """The highest arrival rate that a setup sustains [requests/s].
 
     Raises:
         RidgelineError: as `cached.resolved`.
     """
-    resolved, degree = as_calibrated(cached.resolved(setup)), (setup.scenario.tp,)
-    return float(_highest_rates(resolved, length_ratio, degree)[0])
+    resolved, degree = cached.deployed(setup), (setup.scenario.tp,)
+    return float(_highest_rates(resolved, degree)[0])
 
 
 def with_load(table: pd.DataFrame, row: Mapping[str, Any], load: str) -> tuple[pd.DataFrame, int]:
@@ -110,29 +110,30 @@ def with_load(table: pd.DataFrame, row: Mapping[str, Any], load: str) -> tuple[p
     return table, int((table[load] == row[load]).to_numpy().argmax())
 
 
-@_at_any_batch
+@_under_load
 @cached.by_setup(32)
-def curves_at(
-    setup: Setup, load: str, length_ratio: float, degrees: tuple[int, ...]
-) -> Mapping[int, pd.DataFrame]:
+def curves_at(setup: Setup, load: str, degrees: tuple[int, ...]) -> Mapping[int, pd.DataFrame]:
     """`curve` at other tensor-parallel degrees, by degree; none where links are not stated."""
     try:
-        return _curves(cached.resolved(setup), load, length_ratio, degrees)
+        return _curves(_at_other_degrees(setup), load, degrees)
     except RidgelineError:
         return {}
 
 
-def _curves(
-    resolved: Resolved, load: str, length_ratio: float, degrees: Sequence[int]
-) -> dict[int, pd.DataFrame]:
+def _at_other_degrees(setup: Setup) -> Resolved:
+    """A deployment without the user's own calibration, which is of the setup's degrees."""
+    return completed(cached.resolved(setup), {})
+
+
+def _curves(resolved: Resolved, load: str, degrees: Sequence[int]) -> dict[int, pd.DataFrame]:
     """The curve of each degree, all priced in one call."""
     if load == "concurrency":
         loads = np.tile(_CONCURRENCIES, (len(degrees), 1))
     else:
-        loads = _highest_rates(resolved, length_ratio, degrees)[:, None] * _RATE_SHARES
-    result = _served(resolved, load, loads, length_ratio, degrees)
+        loads = _highest_rates(resolved, degrees)[:, None] * _RATE_SHARES
+    result = _served(resolved, load, loads, degrees)
     messages = [result.messages.get(at, "") for at in range(loads.size)]
-    figures = columns(resolved, result, closed=load == "concurrency")
+    figures = _columns(resolved, result, load)
     table = pd.DataFrame({load: loads.reshape(-1), **figures, "message": messages})
     each = np.split(np.arange(loads.size), len(degrees))
     return {
@@ -141,29 +142,28 @@ def _curves(
     }
 
 
-def _highest_rates(resolved: Resolved, length_ratio: float, degrees: Sequence[int]) -> Array:
+def _columns(resolved: Resolved, result: ServingEstimate, load: str) -> Mapping[str, Any]:
+    """As `app.scenario.served_rows.columns`, of a load by its name."""
+    beyond = sharing.unmeasured(resolved.scenario)
+    return columns(resolved, result, closed=load == "concurrency", beyond=beyond)
+
+
+def _highest_rates(resolved: Resolved, degrees: Sequence[int]) -> Array:
     """The highest sustained rate [requests/s] at each degree, [degrees]."""
     probes = np.tile([1e-6, 1e9], (len(degrees), 1))
-    probe = _served(resolved, "rate_per_s", probes, length_ratio, degrees)
+    probe = _served(resolved, "rate", probes, degrees)
     highest: Array = 1e9 / np.maximum(probe.utilisation[1::2], 1e-300)
     return highest
 
 
-def _served(
-    resolved: Resolved, load: str, loads: Array, length_ratio: float, degrees: Sequence[int]
-) -> ServingEstimate:
+def _served(resolved: Resolved, load: str, loads: Array, degrees: Sequence[int]) -> ServingEstimate:
     """A scenario served under `loads`, [degrees, loads], at tensor-parallel degrees."""
     tp = np.repeat(np.array(degrees, dtype=float), loads.shape[1])
-    split = replace(resolved.scenario.parallelism, tp=tp if len(degrees) > 1 else degrees[0])
-    each = loads.reshape(-1)
-    closed = load == "concurrency"
-    return serve_resolved(
-        resolved,
-        concurrency=each if closed else None,
-        rate_per_s=None if closed else each,
-        parallelism=split,
-        length_ratio=length_ratio,
-    )
+    one: dict[str, Any] = {"concurrency": None, "rate": None, load: 1}
+    question = replace(resolved.scenario, **one)
+    arrays = {load: loads.reshape(-1), **({"tp": tp} if len(degrees) > 1 else {})}
+    alone = replace(question, tp=degrees[0]) if len(degrees) == 1 else question
+    return served(replace(resolved, scenario=alone), arrays)
 
 
 def without_waiting(table: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -178,13 +178,11 @@ def without_waiting(table: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def load_warnings(table: pd.DataFrame, name: str) -> list[str]:
-    """Sentences on the loads at which memory is full, requests wait, or the queue is unstable.
+    """Sentences on the loads at which requests wait, or the queue is unstable.
 
     name: the column of the load.
     """
     sentences = []
-    if (table["status"] == "out_of_memory").all():
-        return [f"Out of memory at every load: {table['message'].iloc[0]}."]
     waits = table[table[name] > table["running"] * 1.001] if name == "concurrency" else None
     if waits is not None and len(waits):
         most = float(table["running"].max())
@@ -204,4 +202,4 @@ def load_warnings(table: pd.DataFrame, name: str) -> list[str]:
 
 def _highest(full: pd.DataFrame) -> float:
     row = full.iloc[0]
-    return float(row["rate_per_s"] / row["utilisation"])
+    return float(row["rate"] / row["utilisation"])

@@ -1,95 +1,121 @@
-"""Names that are typed: the first match is taken, near ones are buttons, unknown ones are said."""
+"""Names that are typed: what one stands for is taken, near ones are buttons, unknown ones are said.
+
+What a name stands for the libraries say, as to the command line; here it is only put in its box.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 
 import streamlit as st
 
 import hardware_db
-from app.wording.markdown import plain
+from app.dashboard.own_definitions import OWN
 from genz_core.errors import RidgelineError, UnknownName
+from hardware_db import engine_versions, mig
 from model_registry.finding.hub import hub_id
+from model_registry.finding.lookup import resolve_name
 
-#: The box of a kind of name that no registry has, as its errors call it.
-_BOXES = {"model": "model", "system": "system"}
+#: The boxes of a kind of name that no registry has, the sidebar's first.
+_BOXES = {
+    "model": ("model", "compare_model", "sim_draft_model"),
+    "system": ("system", "plan_systems", "compare", "compare_system", "sim_prefill_system"),
+    "engine": ("engine",),
+}
 
 
-def take_first(key: str, names: Sequence[str]) -> None:
-    """Put `first_match` of what was typed into the box `key`; a callback."""
-    st.session_state[key] = first_match(key, str(st.session_state.get(key) or ""), names)
+def take(key: str, names: Collection[str]) -> None:
+    """Put what was typed into the box `key` as `meant`; a callback.
+
+    key: "model" or "system".
+    """
+    st.session_state[key] = meant(key, str(st.session_state.get(key) or ""), names)
 
 
-def take_firsts(key: str, kind: str, names: Sequence[str]) -> None:
-    """As `take_first` for a box of several names, aliases of systems by their slugs; a callback.
+def take_all(key: str, kind: str, names: Collection[str]) -> None:
+    """As `take` for a box of several names; a callback.
 
     kind: "model" or "system".
     """
     typed = [str(name) for name in st.session_state.get(key) or ()]
-    found = [first_match(kind, one, names) for one in typed]
-    if kind == "system":
-        found = [one if one in names else _slug(one) for one in found]
-    st.session_state[key] = list(dict.fromkeys(found))
+    st.session_state[key] = list(dict.fromkeys(meant(kind, one, names) for one in typed))
 
 
-def _slug(alias: str) -> str:
-    """The slug of a system, the alias itself where no system has it."""
-    try:
-        return hardware_db.load(alias).slug
-    except RidgelineError:
-        return alias
+def meant(kind: str, typed: str, names: Collection[str]) -> str:
+    """The option that a typed name stands for.
 
+    What is no option stays as it was typed: an alias, whose answers say what it is, an address, a
+    slice of a device, and what no registry knows or fits several, which the page then lists.
 
-def first_match(key: str, typed: str, names: Sequence[str]) -> str:
-    """The first name that holds what was typed, those that begin with it first.
-
-    What is a name, an alias or an address already stays as it was typed, and so does what is in
-    none.  key: "model" or "system".
+    kind: "model", "system" or "engine".  names: the options, the visitor's own among them.
     """
-    folded = typed.strip().casefold()
-    if not folded or typed in names or _known(key, typed):
+    if typed.endswith(OWN) and typed in names:
         return typed
-    held = [name for name in names if folded in name.casefold()]
-    begins = [name for name in held if name.casefold().rpartition("/")[2].startswith(folded)]
-    return next(iter(begins + held), typed)
+    found = _MEANINGS[kind](typed)
+    if found in names:
+        return found
+    start = typed.strip().casefold()
+    own = [name for name in names if name.endswith(OWN) and name.casefold().startswith(start)]
+    return own[0] if start and not found and len(own) == 1 else typed
 
 
-def _known(key: str, typed: str) -> bool:
-    """Whether a name that is in no list is understood: an alias, or an address of the hub."""
-    if key == "model":
-        return bool(hub_id(typed)) or "/" in typed
+def _model(typed: str) -> str:
+    """The id of a shipped model's own name; "" for what no model is called.
+
+    What has something to be said of it (another name, an address of the hub) stays as it is.
+    """
     try:
-        return bool(hardware_db.load(typed))
+        if hub_id(typed):
+            return typed
+        match = resolve_name(typed)
     except RidgelineError:
-        return False
+        return ""
+    return match.id if match.matched == "name" else typed
+
+
+def _system(typed: str) -> str:
+    """The slug of a system, a slice of one as it was typed; "" for what no system is called."""
+    try:
+        slug = hardware_db.load(typed).slug
+    except RidgelineError:
+        return ""
+    return typed if mig.parsed(typed) else slug
+
+
+def _engine(typed: str) -> str:
+    """The name of an engine's profile; with a version as it was typed, "" for no engine's name."""
+    try:
+        name = hardware_db.engine_facts(typed).id
+    except RidgelineError:
+        return ""
+    return typed if engine_versions.in_name(typed) else name
+
+
+_MEANINGS = {"model": _model, "system": _system, "engine": _engine}
 
 
 def near_buttons(error: RidgelineError) -> None:
-    """Draw the names near an unknown one, each a button that takes it."""
+    """Draw the names near an unknown one, or those that it fits, each a button that takes it."""
     if not isinstance(error, UnknownName) or error.kind not in _BOXES:
         return
     with st.container(horizontal=True):
         for name in error.near:
-            st.button(name, on_click=_take, args=(_BOXES[error.kind], name), key=f"near_{name}")
+            st.button(name, on_click=_take, args=(error.kind, error.name, name), key=f"near_{name}")
 
 
-def _take(key: str, name: str) -> None:
-    st.session_state[key] = name
+def _take(kind: str, typed: str, name: str) -> None:
+    """Put a name into the boxes that hold what was typed, else into the sidebar's."""
+    sidebars, *others = _BOXES[kind]
+    holding = [key for key in others if typed in _chosen(key)]
+    for key in holding:
+        one = isinstance(st.session_state[key], str)
+        chosen = [name if other == typed else other for other in _chosen(key)]
+        st.session_state[key] = name if one else list(dict.fromkeys(chosen))
+    if not holding or typed in _chosen(sidebars):
+        st.session_state[sidebars] = name
 
 
-def unknown_engine() -> None:
-    """Draw that the address names an engine without a profile, until another one is chosen."""
-    asked = str(st.query_params.get("engine", ""))
-    known = hardware_db.engine_names()
-    if asked and asked not in known and "engine" not in st.session_state:
-        st.session_state["unknown_engine"] = asked
-    elif st.session_state.get("engine") not in (None, "generic"):
-        st.session_state.pop("unknown_engine", None)
-    name = st.session_state.get("unknown_engine")
-    if name:
-        near = UnknownName("engine", name, known).near
-        said = f" Near: {', '.join(near)}." if near else ""
-        st.warning(
-            f"No engine {plain(name)!r} has a profile, so generic is priced.{said}",
-            icon=":material/warning:",
-        )
+def _chosen(key: str) -> list[str]:
+    """What stands in a box of one name or several."""
+    value = st.session_state.get(key) or []
+    return [value] if isinstance(value, str) else list(value)

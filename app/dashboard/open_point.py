@@ -7,6 +7,8 @@ from typing import Any
 
 import streamlit as st
 
+from app.dashboard.question_form import set_controls
+
 _OPENED = "opened_point"
 _NEXT = "next_scenario"
 #: Fields of a deployment that the sidebar has a control for.
@@ -31,7 +33,7 @@ def scenario_of(row: Mapping[str, Any], system: str, weights: str) -> dict[str, 
 
 def open_as_scenario(fields: Mapping[str, Any]) -> None:
     """Set the sidebar's controls; only from a callback, before the sidebar is drawn."""
-    st.session_state.update({name: fields[name] for name in FIELDS if name in fields})
+    set_controls({name: fields[name] for name in FIELDS if name in fields})
     st.session_state[_OPENED] = True
 
 
@@ -49,4 +51,4 @@ def set_at_next_run(fields: Mapping[str, Any]) -> None:
 
 def take_next() -> None:
     """Set what `set_at_next_run` left, before the sidebar is drawn."""
-    st.session_state.update(st.session_state.pop(_NEXT, {}))
+    set_controls(st.session_state.pop(_NEXT, {}))

@@ -27,7 +27,8 @@ Kind = Literal["models", "systems"]
 MAX_UPLOAD_MB = 5
 #: Of a GGUF file, whose vocabulary stands in front of what is read.
 MAX_GGUF_MB = 32
-_SUFFIX = " (yours)"
+#: Behind the names of the visitor's own definitions.
+OWN = " (yours)"
 
 
 def own_texts(kind: Kind) -> dict[str, str]:
@@ -126,9 +127,9 @@ def add(kind: Kind, name: str, content: bytes | str) -> str:
     if kind == "models":
         config = parse_config(words)
         model_registry.load(config)
-        label = f"{name or config.get('model_type', 'model')}{_SUFFIX}"
+        label = f"{name or config.get('model_type', 'model')}{OWN}"
     else:
-        label = f"{hardware_db.load_yaml(words).slug}{_SUFFIX}"
+        label = f"{hardware_db.load_yaml(words).slug}{OWN}"
     own_texts(kind)[label] = words
     return label
 

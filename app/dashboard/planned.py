@@ -1,4 +1,4 @@
-"""Answers of the planner on a page: cached by what was asked, long pricing as a job."""
+"""Answers of the planner on a page: cached by what was searched, long pricing as a job."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import streamlit as st
 
 from app.dashboard import cached
 from app.dashboard.job_progress import show_progress, submitted
-from app.decide import asked as asking
 from app.decide import frontiers
-from app.decide.asked import Asked
+from app.decide import searched as searching
 from app.decide.frontiers import Curve
+from app.decide.searched import Searched
 from app.jobs import SIMULATING
 from app.planning.answer import Answer
 from app.planning.document import document
 from app.planning.families import LeftOut
-from app.planning.search import Priced
+from app.planning.search import Priced, targets_of
 from genz_core.errors import RidgelineError
 
 Found = tuple[tuple[Curve, ...], tuple[LeftOut, ...]]
@@ -25,72 +25,73 @@ _ANSWERED = "plan_answered"
 _PRICED, _CHANGES, _CURVES = "plan_priced", "plan_changes", "frontier_curves"
 
 
-def answered(asked: Asked) -> Answer | None:
+def answered(searched: Searched) -> Answer | None:
     """The answer to a question; while a job prices its space, its progress is drawn, and None.
 
     Raises:
-        RidgelineError: as `app.decide.asked`.
+        RidgelineError: as `app.decide.searched`.
     """
-    if asked.is_quick:
-        return _quick(asked)
-    asked.question()  # refuses what cannot be asked before anything is queued
-    priced: Priced | None = _of_job(_PRICED, asking.price_as_job, asked.untargeted, "Planning")
+    targets_of(searched.asked())  # refuses what cannot be asked before anything is queued
+    if searched.is_quick:
+        return _quick(searched)
+    priced: Priced | None = _of_job(
+        _PRICED, searching.price_as_job, searched.untargeted, "Planning"
+    )
     if priced is None:
         return None
     kept = st.session_state.get(_ANSWERED)
-    if kept is None or kept[0] != asked:
-        kept = st.session_state[_ANSWERED] = (asked, asking.answer(asked, priced))
+    if kept is None or kept[0] != searched:
+        kept = st.session_state[_ANSWERED] = (searched, searching.answer(searched, priced))
     answer: Answer = kept[1]
     return answer
 
 
 @cached.by_setup(32)
-def _quick(asked: Asked) -> Answer:
-    return asking.answer(asked, _priced(asked.untargeted))
+def _quick(searched: Searched) -> Answer:
+    return searching.answer(searched, _priced(searched.untargeted))
 
 
-def document_of(asked: Asked, answer: Answer) -> dict[str, Any]:
+def document_of(searched: Searched, answer: Answer) -> dict[str, Any]:
     """As `app.planning.document.document`; shared between visitors, not to be changed."""
-    return _document(asked) if asked.is_quick and not answer.changes else document(answer)
+    return _document(searched) if searched.is_quick and not answer.changes else document(answer)
 
 
 @cached.by_setup(32)
-def _document(asked: Asked) -> dict[str, Any]:
-    return document(_quick(asked))
+def _document(searched: Searched) -> dict[str, Any]:
+    return document(_quick(searched))
 
 
 @cached.by_setup(16)
-def _priced(asked: Asked) -> Priced:
-    return asking.price(asked)
+def _priced(searched: Searched) -> Priced:
+    return searching.price(searched)
 
 
-def frontier_curves(asked: Asked) -> Found | None:
+def frontier_curves(searched: Searched) -> Found | None:
     """The curves of a question's families; while a job prices many, its progress is drawn, and
     None.
 
     Raises:
         RidgelineError: as `app.decide.frontiers.curves`.
     """
-    if asked.is_quick:
-        return _curves(asked)
-    asked.question()
-    found: Found | None = _of_job(_CURVES, frontiers.curves, asked, "Pricing every load")
+    if searched.is_quick:
+        return _curves(searched)
+    found: Found | None = _of_job(_CURVES, searching.curves_as_job, searched, "Pricing every load")
     return found
 
 
 @cached.by_setup(16)
-def _curves(asked: Asked) -> Found:
-    return frontiers.curves(asked)
+def _curves(searched: Searched) -> Found:
+    return frontiers.curves(searched.asked())
 
 
-def with_changes(asked: Asked, answer: Answer) -> Answer:
+def with_changes(searched: Searched, answer: Answer) -> Answer:
     """An answer without a plan with what would have to change; a job finds it, its progress is
     drawn meanwhile."""
-    found = _of_job(_CHANGES, asking.changes_as_job, asked, "Looking for what would do")
+    found = _of_job(_CHANGES, searching.changes_as_job, searched, "Looking for what would do")
     return answer if found is None else replace(answer, changes=found)
 
 
-def _of_job(name: str, work: Any, asked: Asked, title: str) -> Any:
+def _of_job(name: str, work: Any, searched: Searched, title: str) -> Any:
     """The result of a job for a question, kept in the session; None while it runs.
 
     Raises:
@@ -98,23 +99,23 @@ def _of_job(name: str, work: Any, asked: Asked, title: str) -> Any:
     """
     result, job_key, of_key = f"{name}_result", f"{name}_job", f"{name}_of"
     kept = st.session_state.get(result)
-    if kept is not None and kept[0] == asked:
+    if kept is not None and kept[0] == searched:
         if isinstance(kept[1], RidgelineError):
             _offer_again(name)
             raise kept[1]
         return kept[1]
     running = st.session_state.get(job_key)
-    if running is not None and st.session_state.get(of_key) != asked:
+    if running is not None and st.session_state.get(of_key) != searched:
         running.end()
         del st.session_state[job_key]
-    st.session_state[of_key] = asked
-    job = submitted(job_key, work, asked, title, SIMULATING)
+    st.session_state[of_key] = searched
+    job = submitted(job_key, work, searched, title, SIMULATING)
     if not job.over:
         show_progress(job_key, name)
         return None
     del st.session_state[job_key]
     failed = RidgelineError(job.error) if job.error else None
-    st.session_state[result] = (asked, failed or job.result)
+    st.session_state[result] = (searched, failed or job.result)
     if failed:
         _offer_again(name)
         raise failed

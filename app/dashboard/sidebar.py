@@ -10,30 +10,30 @@ import streamlit as st
 import hardware_db
 from app.dashboard import (
     cached,
-    first_engine,
+    export,
     hub_button,
+    name_options,
     near_names,
+    old_links,
     open_point,
     own_definitions,
     pinned,
     tracing,
 )
+from app.dashboard.does_not_fit import runnable
+from app.dashboard.question_form import DEFAULT_ENGINE, control, drawer, set_controls
+from app.question.parameters import PARAMETERS
+from app.question.question import STANDARD, Question
+from app.question.validity import meaningless, refuse_contradictions
 from app.scenario.describing import setup_words
-from app.scenario.inputs import SIZE
-from app.scenario.scenario import OFFLOADS, Resolved, Scenario
+from app.scenario.gate import meaningless_for
+from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
 from genz_core import Estimate
 from genz_core.errors import RidgelineError
-from genz_core.limits import LIMITS, checked_size
 from genz_core.model_kinds import check_generates
-from genz_core.overlap import OVERLAPS
-from model_registry.finding.loading import names as model_names
 
-AUTO = "as checkpoint"
-_TYPED = "GGUF types such as q5_k_m and pairs such as w8a8 can be typed."
-PRECISIONS = ("bf16", "fp8", "fp8_block", "int8", "int4", "mxfp4", "nvfp4", "q8_0", "q4_k_m")
-DEGREES = (1, 2, 4, 8, 16, 32, 64)
 CUSTOM = "Custom"
 #: Usual workloads by name: batch, isl, osl.
 PRESETS: Mapping[str, tuple[int, int, int]] = {
@@ -51,7 +51,6 @@ DEGREES_HELP = """
 **EP** expert parallel: experts split over devices; divides TP × DP.
 Other degrees can be typed.
 """
-_DEFAULT = Scenario()
 
 
 def sidebar(*, plays: bool = True) -> None:
@@ -60,8 +59,9 @@ def sidebar(*, plays: bool = True) -> None:
 
     plays: whether the scenario plays a part on the page; where not, its controls are not seen.
     """
+    old_links.take()
     open_point.take_next()
-    first_engine.came_by_link()
+    export.mark_charts("")
     if not plays:
         st.sidebar.caption("The scenario plays no part on this page; it is kept for the others.")
         st.html("<style>.st-key-scenario_controls {display: none}</style>")
@@ -76,9 +76,8 @@ def sidebar(*, plays: bool = True) -> None:
             st.session_state["setup"] = error
             st.error(plain(error))
             return
-        factors = _what_if(system)
         own_definitions.uploader()
-        st.session_state["setup"] = own_definitions.attach(Setup(chosen, **factors))
+        st.session_state["setup"] = own_definitions.attach(Setup(chosen))
         pinned.pin_controls()
         pinned.copy_link()
 
@@ -103,12 +102,54 @@ def priced_setup(generation: str = "") -> tuple[Setup, Resolved, Estimate]:
     try:
         if not tracing.is_trace_ready(setup, described=False):
             st.stop()
-        resolved = cached.resolved(setup)
+        resolved = cached.deployed(setup)
         if generation:
             check_generates(resolved.model, generation)
         return setup, resolved, cached.priced(setup)
     except RidgelineError as error:
         stop(error)
+
+
+def runnable_setup(title: str) -> tuple[Setup, Resolved, Estimate]:
+    """Draw the title of a page, and what `priced_setup` gives where its static batch can run.
+
+    Where it cannot, the page stops with the reason and the nearest that can; see `gated`.
+    """
+    found = priced_setup()
+    st.title(title, anchor=False)
+    return gated(*found)
+
+
+def gated(setup: Setup, resolved: Resolved, estimate: Estimate) -> tuple[Setup, Resolved, Estimate]:
+    """What a page draws of a static batch; where it cannot run, the page stops with the reason.
+
+    With the switch "If it fitted" it is priced as if its memory were large enough, and every chart
+    is marked.
+    """
+    say_unread(resolved)
+    shown = runnable(setup, str(estimate.status[0]), estimate.message(), setup.scenario.batch)
+    if shown is setup:
+        return setup, resolved, estimate
+    return shown, cached.deployed(shown), cached.priced(shown)
+
+
+def gated_load(setup: Setup, *, switch: bool = True) -> Setup:
+    """As `gated`, of a setup under load.
+
+    switch: whether the page offers what would be if it fitted.
+
+    Raises:
+        RidgelineError: the scenario cannot be priced.
+    """
+    say_unread(cached.deployed(setup))
+    return runnable(setup, *cached.load_status(setup), 1, switch=switch)
+
+
+def say_unread(resolved: Resolved) -> None:
+    """Draw a caption of what was stated and neither the load nor the model reads."""
+    said = [*meaningless(resolved.scenario), *meaningless_for(resolved)]
+    if said:
+        st.caption(f"Not read here: {plain('; '.join(said))}.")
 
 
 def stop(error: RidgelineError) -> NoReturn:
@@ -125,16 +166,15 @@ def stop(error: RidgelineError) -> NoReturn:
 
 def _names() -> tuple[str, str]:
     """Draw the boxes of model and system; returns the chosen names."""
-    models = [*own_definitions.own_texts("models"), *model_names()]
-    systems = [*own_definitions.own_texts("systems"), *hardware_db.names()]
+    models, systems = name_options.models(), name_options.systems()
     model = st.selectbox(
         "Model",
         models,
-        index=_place(models, _DEFAULT.model),
+        index=_place(models, STANDARD.model),
         key="model",
         bind="query-params",
         accept_new_options=True,
-        on_change=near_names.take_first,
+        on_change=near_names.take,
         args=("model", models),
         help="Type to search; any Hugging Face id of a known architecture is understood. "
         "hf:owner/name stands for a model on the hub, which is asked when you press a button.",
@@ -142,11 +182,11 @@ def _names() -> tuple[str, str]:
     system = st.selectbox(
         "System",
         systems,
-        index=_place(systems, _DEFAULT.system),
+        index=_place(systems, STANDARD.system),
         key="system",
         bind="query-params",
         accept_new_options=True,
-        on_change=near_names.take_first,
+        on_change=near_names.take,
         args=("system", systems),
         help="Type to search; marketing names and what nvidia-smi prints are understood.",
     )
@@ -157,103 +197,61 @@ def _place(names: list[str], wanted: str) -> int:
     return names.index(wanted) if wanted in names else 0
 
 
-def _scenario(model: str, system: str) -> Scenario:
-    degrees = _degrees()
-    load = _workload()
-    near_names.unknown_engine()
-    first_engine.propose(system)
+def _scenario(model: str, system: str) -> Question:
+    """Draw what stands in view and the drawer of the rest; returns the question of them.
+
+    Raises:
+        InvalidValue: a text that is no value of its parameter.
+    """
+    asked: dict[str, Any] = {"model": model, "system": system, **_degrees(), **_workload()}
     of_engine, of_version = st.columns((3, 2), gap="xxsmall")
+    engines = [DEFAULT_ENGINE, *hardware_db.engine_names()]
     engine = of_engine.selectbox(
         "Engine",
-        sorted(hardware_db.engine_names(), key=lambda name: name != _DEFAULT.engine),
+        engines,
         key="engine",
         bind="query-params",
-        help="Serving software: its launch floors, host time, chunking and memory reserve. Generic "
-        "is an assumed one, which the command line and Python price where none is named; a visit "
-        "without a link begins with one that was measured on the device.",
+        accept_new_options=True,
+        on_change=near_names.take,
+        args=("engine", engines),
+        help="Serving software: its launch floors, host time, chunking and memory reserve. "
+        + PARAMETERS["engine"].help,
     )
-    version = of_version.text_input(
-        "Version",
-        key="engine_version",
-        bind="query-params",
-        placeholder="any",
-        max_chars=40,
-        help="A release (0.9.0), a build (b6918) or a month (2024-05). Eras that ran otherwise "
-        "have constants of their own; a release that nobody measured has wider intervals.",
-    )
-    of_software: dict[str, Any] = {"engine": engine, "engine_version": version.strip()}
-    return Scenario(model=model, system=system, **of_software, **_precisions(), **degrees, **load)
+    asked["engine"] = "" if engine == DEFAULT_ENGINE else str(engine)
+    asked["engine_version"] = control("engine_version", of_version, placeholder="any")
+    asked["weights"] = control("weights")
+    asked |= drawer({"price": {"placeholder": _public_rent(system)}})
+    question = Question(**asked)
+    refuse_contradictions(question)
+    return question
 
 
 def _degrees() -> dict[str, Any]:
-    """Draw the parallel degrees, and what experts on several ranks bring.
+    """Draw the parallel degrees.
 
     Raises:
         InvalidValue: a typed degree is no whole number.
     """
-    degrees: dict[str, int] = {}
-    for column, name in zip(st.columns(4, gap="xxsmall"), ("tp", "pp", "dp", "ep"), strict=True):
-        typed = column.selectbox(
-            name.upper(), DEGREES, key=name, bind="query-params", accept_new_options=True
-        )
-        degrees[name] = checked_size(name, typed, name.upper())
+    columns = st.columns(4, gap="xxsmall")
+    names = ("tp", "pp", "dp", "ep")
+    degrees = {name: control(name, place) for name, place in zip(names, columns, strict=True)}
     devices = degrees["tp"] * degrees["pp"] * degrees["dp"]
     st.caption(f"{devices} device{'s' if devices > 1 else ''} = TP × PP × DP", help=DEGREES_HELP)
-    return {**degrees, **(_of_experts() if degrees["ep"] > 1 else {})}
-
-
-def _of_experts() -> dict[str, Any]:
-    """Draw what experts on several ranks bring: the busiest rank, copies, what runs beside."""
-    beside = st.selectbox(
-        "Beside the exchange of tokens",
-        OVERLAPS,
-        key="overlap",
-        bind="query-params",
-        help="Two halves of a step: one computes while the other is exchanged, each reads the "
-        "weights.",
-    )
-    copies = st.number_input(
-        "Redundant experts",
-        0,
-        4096,
-        0,
-        key="redundant_experts",
-        bind="query-params",
-        help="Copies of busy experts; EP divides the model's experts and these.",
-    )
-    return {"expert_imbalance": _imbalance(), "redundant_experts": copies, "overlap": beside}
-
-
-def _imbalance() -> float:
-    """Draw the box of the busiest expert rank's load over the mean."""
-    return st.number_input(
-        "Busiest expert rank ×",
-        1.0,
-        64.0,
-        1.0,
-        step=0.1,
-        key="expert_imbalance",
-        bind="query-params",
-        help="Routed rows of the busiest of the EP ranks over their mean; the others wait for it.",
-    )
+    return degrees
 
 
 def _workload() -> dict[str, Any]:
-    """Draw the preset, the numbers and the other inputs of the workload; returns their fields."""
+    """Draw the preset and the numbers of the workload.
+
+    Raises:
+        InvalidValue: a number that cannot be.
+    """
     place = st.container()
-    labels = {"batch": "Batch", "isl": "Input", "osl": "Output"}
-    workload: dict[str, int] = {}
-    for column, (name, label) in zip(st.columns(3, gap="xxsmall"), labels.items(), strict=True):
-        limit = LIMITS[name]
-        workload[name] = column.number_input(
-            label, limit.least, limit.most, getattr(_DEFAULT, name), key=name, bind="query-params"
-        )
-    st.caption(
-        "sequences, tokens each",
-        help="Batch: sequences that run together. Input and output (ISL, OSL): tokens of each.",
-    )
-    inputs = _inputs()
-    numbers = (workload["batch"], workload["isl"], workload["osl"])
+    columns = st.columns(3, gap="xxsmall")
+    names = ("batch", "isl", "osl")
+    workload = {name: control(name, box) for name, box in zip(names, columns, strict=True)}
+    st.caption("sequences, tokens each")
+    numbers = tuple(workload.values())
     st.session_state["preset"] = next((n for n, p in PRESETS.items() if p == numbers), CUSTOM)
     place.selectbox(
         "Workload",
@@ -262,104 +260,13 @@ def _workload() -> dict[str, Any]:
         on_change=_apply_preset,
         help="Prompt and output length in tokens; sets the three numbers below.",
     )
-    return {**workload, **inputs}
-
-
-def _inputs() -> dict[str, Any]:
-    """Draw what requests bring beside text, and passes of a diffusion model; returns the fields."""
-    with st.expander("Images, sound, passes", icon=":material/image:", key="inputs_open"):
-        images = st.number_input(
-            "Images of a request", 0, 10_000, 0, key="images", bind="query-params",
-            help="For models that see: their tokens add to the input, the encoder's time to TTFT.",
-        )  # fmt: skip
-        size = st.text_input(
-            "Their size [pixels]", SIZE, key="image_size", bind="query-params",
-            help="Width x height.",
-        )  # fmt: skip
-        seconds = st.number_input(
-            "Sound of a request [s]", 0.0, 1e6, 0.0, key="audio_seconds", bind="query-params",
-            help="For models that hear; 0: a whole window.",
-        )  # fmt: skip
-        steps = st.number_input(
-            "Diffusion steps", 0, 1_000_000, 0, key="diffusion_steps", bind="query-params",
-            help="Passes of a diffusion model for an answer; 0: one a token.",
-        )  # fmt: skip
-        block = st.number_input(
-            "Block length", 0, 1_000_000, 0, key="block_length", bind="query-params",
-            help="Tokens that a diffusion model refines together; 0: 32.",
-        )  # fmt: skip
-    return {
-        "images": images, "image_size": "" if size == SIZE else size, "audio_seconds": seconds,
-        "diffusion_steps": steps, "block_length": block,
-    }  # fmt: skip
+    return workload
 
 
 def _apply_preset() -> None:
     chosen = PRESETS.get(st.session_state["preset"])
     if chosen:
-        st.session_state.update(zip(("batch", "isl", "osl"), chosen, strict=True))
-
-
-def _precisions() -> dict[str, Any]:
-    """Draw the number formats and the offload; returns the scenario's fields, "" by default."""
-    labels = {
-        "kv": "KV cache",
-        "moe_weights": "Expert weights",
-        "activations": "Activations",
-        "compute": "Arithmetic",
-    }
-    fields = {"weights": _format("weights", "Weights", _TYPED)}
-    with st.expander("Other formats, offload", icon=":material/memory:", key="precision_open"):
-        fields |= {name: _format(name, label) for name, label in labels.items()}
-        moved = st.selectbox(
-            "Offload",
-            ("none", *OFFLOADS),
-            key="offload",
-            bind="query-params",
-            help="Keep what does not fit in host memory or on disk; each step reads it again. "
-            "Experts are computed there. levels: weights and cache in the device's second memory.",
-        )
-        fields["offload"] = "" if moved == "none" else str(moved)
-    return fields
-
-
-def _format(name: str, label: str, about: str | None = None) -> str:
-    """Draw the box of a number format; returns it, "" for the checkpoint's."""
-    choice = st.selectbox(
-        label, (AUTO, *PRECISIONS), key=name, bind="query-params", accept_new_options=True,
-        help=about,
-    )  # fmt: skip
-    return "" if choice == AUTO else str(choice)
-
-
-def _what_if(system: str) -> dict[str, Any]:
-    """Draw the factors on the hardware and the rent; returns the setup's fields."""
-    labels = {
-        "peak": "Peak arithmetic",
-        "bandwidth": "Memory bandwidth",
-        "capacity": "Memory capacity",
-        "link": "Link bandwidth",
-    }
-    with st.expander("What if", icon=":material/tune:", key="what_if_open"):
-        fields = {
-            name: st.slider(f"{label} ×", 0.25, 4.0, 1.0, 0.25, key=name, bind="query-params")
-            for name, label in labels.items()
-        }
-        fields["price"] = (
-            st.number_input(
-                "Rent of a device [$/h]",
-                0.0,
-                1e5,
-                None,
-                step=0.5,
-                key="price",
-                bind="query-params",
-                placeholder=_public_rent(system),
-                help="Empty: the system's public price, where one is known.",
-            )
-            or 0.0
-        )
-    return fields
+        set_controls(dict(zip(("batch", "isl", "osl"), chosen, strict=True)))
 
 
 def _public_rent(system: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from app.answers.columns import COLUMNS
 from app.planning.targets import Target
 from app.wording import quantities
 from genz_core.search import pareto
@@ -23,17 +24,21 @@ class Axis:
 
     name: of it in an address.  words: on a menu; title: on an axis, with its unit.  column: of
     `app.planning.candidates`.  invert: for `scale` over the column in place of the column.
-    smaller: whether less of it is better.  logarithmic: whether its axis is.
+    logarithmic: whether its axis is.
     """
 
     name: str
     words: str
     title: str
     column: str
-    smaller: bool = False
     invert: bool = False
     scale: float = 1.0
     logarithmic: bool = False
+
+    @property
+    def smaller(self) -> bool:
+        """Whether less of it is better."""
+        return COLUMNS[self.column].smaller != self.invert
 
     def values(self, columns: Columns) -> Array:
         """Its values, NaN where there are none."""
@@ -61,23 +66,22 @@ ACROSS: Mapping[str, Axis] = {
     axis.name: axis
     for axis in (
         Axis("interactivity", "Interactivity", "Interactivity [tok/s a user]", "interactivity"),
-        Axis("ttft", "TTFT", "Mean time to first token [s]", "ttft_s", True, logarithmic=True),
-        Axis("e2e", "E2E", "Mean time of a request [s]", "e2e_s", True, logarithmic=True),
+        Axis("ttft", "TTFT", "Mean time to first token [s]", "ttft_s", logarithmic=True),
+        Axis("e2e", "E2E", "Mean time of a request [s]", "e2e_s", logarithmic=True),
     )
 }
 UPWARDS: Mapping[str, Axis] = {
     axis.name: axis
     for axis in (
-        Axis("per_device", "tok/s per device", "Output per device [tok/s]",
+        Axis("per_device", "tok/s per device", COLUMNS["output_tokens_per_s_per_device"].title,
              "output_tokens_per_s_per_device"),
         Axis("per_dollar", "Tokens per dollar", "Output tokens per US dollar", "usd_per_mtok",
              invert=True, scale=_MEGA),
         Axis("per_megawatt", "tok/s per MW", "Output per megawatt at full power [tok/s]",
              "joules_per_token", invert=True, scale=_MEGA),
-        Axis("usd_per_mtok", "$ per Mtok", "Cost of a million output tokens [$]", "usd_per_mtok",
-             True),
+        Axis("usd_per_mtok", "$ per Mtok", "Cost of a million output tokens [$]", "usd_per_mtok"),
         Axis("joules", "J per token", "Energy of an output token at full power [J]",
-             "joules_per_token", True),
+             "joules_per_token"),
     )
 }  # fmt: skip
 

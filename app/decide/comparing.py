@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from app.scenario import served_rows
-from app.scenario.intervals import THROUGHPUT_ENDS, Latency, ends
+from app.answers.columns import COLUMNS, THROUGHPUT_ENDS, Column, ends
+from app.scenario import served_rows, sharing
+from app.scenario.intervals import Latency
 from app.scenario.scenario import Resolved
-from app.scenario.served_rows import serve_resolved
 from app.scenario.setup import Setup
 from app.wording import quantities
 from genz_core import economics
 from genz_core.errors import InvalidValue
-from genz_core.workload import OUT_OF_MEMORY
+from genz_core.workload import WITH_TIMES
 
 #: Usual lengths by use, tokens in and out of a request: assumed, to be replaced by one's own.
 USE_CASES: Mapping[str, tuple[int, int]] = {
@@ -34,27 +34,13 @@ AXES: Mapping[str, str] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Headline:
-    """A figure of a comparison: its words, unit ("s", "tok/s", "usd", "bytes"), what is better."""
-
-    words: str
-    unit: str
-    smaller: bool = True
-
-    def shown(self, value: float) -> str:
-        """A value as a reader says it."""
-        writers = {"s": quantities.seconds, "usd": quantities.dollars, "bytes": quantities.size}
-        return writers.get(self.unit, quantities.tokens_rate)(value)
-
-
-HEADLINES: Mapping[str, Headline] = {
-    "ttft_s": Headline("TTFT", "s"),
-    "tpot_s": Headline("TPOT", "s"),
-    "output_tokens_per_s_per_device": Headline("Output per device", "tok/s", False),
-    "usd_per_mtok": Headline("$ per Mtok out", "usd"),
-    "memory_bytes": Headline("Memory under load", "bytes"),
-}
+#: Figures of a comparison.
+HEADLINES: Mapping[str, Column] = {
+    name: COLUMNS[name]
+    for name in (
+        "ttft_s", "tpot_s", "output_tokens_per_s_per_device", "usd_per_mtok", "memory_bytes",
+    )
+}  # fmt: skip
 Figures = Mapping[str, Latency]
 
 
@@ -85,7 +71,7 @@ def setups(base: Setup, axis: str, names: Sequence[str]) -> dict[str, Setup]:
 
 
 def figures(resolved: Resolved) -> dict[str, Latency]:
-    """`HEADLINES` of a scenario under a closed loop of its batch of users, NaN where not known.
+    """`HEADLINES` of a scenario under its load, NaN where not known.
 
     Latencies have the ends of their intervals.
 
@@ -93,17 +79,19 @@ def figures(resolved: Resolved) -> dict[str, Latency]:
         RidgelineError: a scenario that cannot be priced.
     """
     s = resolved.scenario
-    served = serve_resolved(resolved, concurrency=float(s.batch))
-    status = str(served.status[0])
-    if status not in ("ok", OUT_OF_MEMORY):
-        raise InvalidValue(served.messages.get(0, status))
-    columns = served_rows.columns(resolved, served, closed=True)
+    found_load = served_rows.served(resolved)
+    status = str(found_load.status[0])
+    if status not in ("ok", *WITH_TIMES):
+        raise InvalidValue(found_load.messages.get(0, status))
+    beyond = sharing.unmeasured(s)
+    closed = s.kind == "concurrency"
+    columns = served_rows.columns(resolved, found_load, closed=closed, beyond=beyond)
     fits = status == "ok"
     found = {}
     for name in ("ttft_s", "tpot_s"):
         low, high = (float(columns[end][0]) for end in ends(name))
         found[name] = Latency(float(columns[name][0]), low, high)
-    rate = float(served.output_tokens_per_s[0])
+    rate = float(found_load.output_tokens_per_s[0])
     devices = s.tp * s.pp * s.dp
     cost = economics.usd_per_million_tokens(resolved.system, devices, rate)
     least, most = (float(columns[end][0]) for end in THROUGHPUT_ENDS)
@@ -113,7 +101,7 @@ def figures(resolved: Resolved) -> dict[str, Latency]:
     found["usd_per_mtok"] = Latency(price, price * rate / most, price * rate / least)
     if not fits:
         found = {name: Latency(math.nan) for name in found}
-    found["memory_bytes"] = Latency(float(served.memory_bytes[0]))
+    found["memory_bytes"] = Latency(float(found_load.memory_bytes[0]))
     return found
 
 
@@ -152,7 +140,7 @@ def verdict(table: Mapping[str, Figures]) -> list[str]:
         gap = quantities.percent(abs(1.0 - 1.0 / ratio) if about.smaller else 1.0 / ratio - 1.0)
         side = "less" if about.smaller else "more"
         lines.append(
-            f"{about.words}: {first} is best with {about.shown(mine.seconds)}, {gap} {side} than "
+            f"{about.head}: {first} is best with {about.words(mine.seconds)}, {gap} {side} than "
             f"{other}{_apart(mine, second)}"
         )
     return lines

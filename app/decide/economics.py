@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 import genz_core
+from app.answers.columns import THROUGHPUT_ENDS
 from app.decide.chips import POWER_EXPONENT, Chip, chip_system
-from app.scenario import served_rows
-from app.scenario.intervals import THROUGHPUT_ENDS
+from app.decide.loads import load_words
+from app.decide.measured_power import measured_powers, nearest
+from app.planning import demand
+from app.question.asking import Asked
+from app.question.decisions import Prices
+from app.question.parameters import names_of
+from app.question.question import Question
+from app.scenario import served_rows, sharing
 from app.scenario.scenario import Resolved
-from app.scenario.served_rows import serve_resolved
-from genz_core import Workload, economics
-from genz_core.economics import Ownership, PowerModel
+from genz_core import Workload
+from genz_core.economics import (
+    Ownership,
+    PowerModel,
+    break_even_rate,
+    carbon_g_per_mtok,
+    replicas_over_day,
+    token_costs,
+)
 from genz_core.errors import InvalidValue
 from genz_core.model_kinds import check_generates
 from genz_core.serving import ServingEstimate
 from genz_core.types import Array, System
 from hardware_db.site_power import site_power
+from profilers.store import Store
 
 #: What each input is unless said, and what that rests on.  Prices of devices, of an API and of
 #: carbon have no default: they are the user's to state.
@@ -46,52 +60,25 @@ _CAPS = np.linspace(0.4, 1.0, 13)
 _MILLION = 1e6
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What the user states.
+#: Open requests of a replica where the question states no load.
+USERS = 64
 
-    rent_usd_per_hour: of a device, 0 for what the system states.  capex_usd: of a device with its
-    share of server, network and room, 0 where it is not owned.  cached: share of the prompt's
-    tokens that are cached, for their price.  api_in, api_out: of an API [USD per million tokens],
-    0 for none.  peak_rate: arrivals in the busiest hour [1/s], 0 for what one replica sustains.
-    day: shares of that by hour.  carbon_g_per_kwh: of the grid, 0 where not stated.
-    power_w: measured of a device, 0 for the model.  measured_by: the run that did, "" for the user.
-    host_w, network_w: of a device, None for `hardware_db.site_power`; pue likewise.
+
+def day_of(question: Question) -> tuple[float, ...]:
+    """The load of each hour as shares of the busiest, `DAY` unless the question says.
+
+    Raises:
+        InvalidValue: not 24 shares from 0 on, or none above 0.
     """
-
-    rent_usd_per_hour: float = 0.0
-    capex_usd: float = 0.0
-    lifetime_years: float = 4.0
-    interest: float = 0.0
-    opex: float = 0.0
-    pue: float | None = None
-    host_w: float | None = None
-    network_w: float | None = None
-    electricity_usd_per_kwh: float = 0.10
-    cached: float = 0.5
-    api_in: float = 0.0
-    api_out: float = 0.0
-    peak_rate: float = 0.0
-    day: tuple[float, ...] = DAY
-    carbon_g_per_kwh: float = 0.0
-    power_w: float = 0.0
-    measured_by: str = ""
-    power: PowerModel = field(default_factory=PowerModel)
-
-    def __post_init__(self) -> None:
-        if len(self.day) != _HOURS or not all(0.0 <= share <= 1e3 for share in self.day):
-            raise InvalidValue(f"the day has {len(self.day)} shares: give 24 from 0 on")
-        if not max(self.day) > 0.0:
-            raise InvalidValue("the day has no load: give an hour a share above 0")
-        for name in ("rent_usd_per_hour", "capex_usd", "api_in", "api_out", "peak_rate",
-                     "carbon_g_per_kwh", "power_w", "host_w", "network_w"):  # fmt: skip
-            value = getattr(self, name) or 0.0
-            if not (math.isfinite(value) and value >= 0.0):
-                raise InvalidValue(f"{name} = {value:g}: give a number from 0 on")
-        if self.pue is not None and not (math.isfinite(self.pue) and self.pue >= 1.0):
-            raise InvalidValue(f"pue = {self.pue:g}: give a number from 1 on")
-        if not 0.0 <= self.cached <= 1.0:
-            raise InvalidValue(f"cached = {self.cached:g}: give a share from 0 to 1")
+    try:
+        shares = tuple(float(share) for share in question.day or DAY)
+    except (TypeError, ValueError):
+        shares = ()
+    if len(shares) != _HOURS or not all(0.0 <= share <= 1e3 for share in shares):
+        raise InvalidValue(f"the day has {len(question.day)} shares: give 24 numbers from 0 on")
+    if not max(shares) > 0.0:
+        raise InvalidValue("the day has no load: give an hour a share above 0")
+    return shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,28 +107,27 @@ class Operation:
     dearer: float
 
 
-def operation(resolved: Resolved, cached: float = 0.5) -> Operation:
-    """The scenario's deployment under a closed loop of its batch of users.
-
-    cached: share of a prompt's tokens that `cached_ratio` is of.
+def operation(resolved: Resolved) -> Operation:
+    """The scenario's deployment under its load.
 
     Raises:
         RidgelineError: a scenario that cannot be priced.
     """
     s = resolved.scenario
     check_generates(resolved.model, "an account of output tokens")
-    served = serve_resolved(resolved, concurrency=float(s.batch))
-    osl = float(served.osl[0])
+    served = served_rows.served(resolved)
+    osl = float(served.osl[0]) * s.samples
     tokens = float(served.output_tokens_per_s[0])
-    trusted = served_rows.columns(resolved, served, closed=True)
+    closed, beyond = s.kind == "concurrency", sharing.unmeasured(s)
+    trusted = served_rows.columns(resolved, served, closed=closed, beyond=beyond)
     ends = (tokens / float(trusted[end][0]) for end in reversed(THROUGHPUT_ENDS))
     running = max(float(served.running[0]), 1.0)
     share = _prefill_share(served, tokens / osl, running)
     use = _utilisations(resolved, share, running)
-    cached_ratio = _cached_ratio(resolved, cached)
     return Operation(
-        tokens / osl, float(s.isl), osl, int(s.tp * s.pp * s.dp), share, cached_ratio,
-        *use, float(resolved.system.tdp_w or math.nan), str(served.status[0]), *ends,
+        tokens / osl, demand.lengths(s).prompt, osl, int(s.tp * s.pp * s.dp), share,
+        _cached_ratio(resolved), *use, float(resolved.system.tdp_w or math.nan),
+        str(served.status[0]), *ends,
     )  # fmt: skip
 
 
@@ -156,10 +142,10 @@ def _prefill_share(served: ServingEstimate, rate: float, running: float) -> floa
     return float(np.clip(waited + every / running if waited else every, 0.0, 1.0))
 
 
-def _cached_ratio(resolved: Resolved, cached: float) -> float:
+def _cached_ratio(resolved: Resolved) -> float:
     """Time that a cached token of a prompt costs over a new one: the attention that reads it."""
     s = resolved.scenario
-    old = min(int(s.isl * cached), s.isl - 1)
+    old = min(int(s.isl * s.cached / 100.0), s.isl - 1)
     if old < 1:
         return 0.0
     new = s.isl - old
@@ -176,8 +162,8 @@ def _utilisations(
     resolved: Resolved, prefill_share: float, running: float
 ) -> tuple[float, float, float]:
     """Utilisation of arithmetic, memory and links: least over expected times of both steps."""
-    s = replace(resolved.scenario, batch=max(round(running), 1))
-    work = Workload(s.batch, s.isl, s.osl)
+    s = resolved.scenario
+    work = Workload(max(round(running), 1), s.isl, s.osl)
     one = replace(work, batch=1)
     case = (resolved.model, resolved.system)
     decode = genz_core.decode(*case, work, s.parallelism, resolved.engine)
@@ -196,14 +182,29 @@ def _utilisations(
 # ------------------------------------------------------------------------------- the answer
 
 
-def power_w(operation: Operation, terms: Terms) -> float:
-    """Mean power of a device [W]: measured if stated, else by utilisation; NaN where not known."""
-    if terms.power_w:
-        return terms.power_w
-    model = terms.power
-    return float(
-        model.power_w(operation.tdp_w, operation.compute, operation.memory, operation.links)
-    )
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What an account is made of: a deployment and its load, and where its power is from.
+
+    resolved: the question with its prices, what it names looked up.  model: of the power that
+    parts draw.  measured_by: the run that measured the question's `power`, "" for the user.
+    """
+
+    resolved: Resolved
+    model: PowerModel = field(default_factory=PowerModel)
+    measured_by: str = ""
+
+    @property
+    def question(self) -> Question:
+        """The question, its prices among it."""
+        return self.resolved.scenario
+
+    def power_w(self, running: Operation) -> float:
+        """Mean power of a device [W]: measured if stated, else by utilisation; NaN if not known."""
+        if self.question.power:
+            return self.question.power
+        use = (running.compute, running.memory, running.links)
+        return float(self.model.power_w(running.tdp_w, *use))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,150 +221,190 @@ class Beside:
         return watts + self.host_w + self.network_w
 
 
-def beside(system: System, terms: Terms) -> Beside:
-    """The figures that the terms state, else those of the system."""
-    stated = site_power(system)
+def beside(system: System, question: Question) -> Beside:
+    """The figures that the question states, else those of the system."""
+    known = site_power(system)
+    stated = {
+        "host_w": question.host_power, "network_w": question.network_power, "pue": question.pue,
+    }  # fmt: skip
     values, words = {}, {}
-    for name in ("host_w", "network_w", "pue"):
-        figure, own = getattr(stated, name), getattr(terms, name)
+    for name, own in stated.items():
+        figure = getattr(known, name)
         values[name] = figure.value if own is None else own
         same = own is None or own == figure.value
         words[name] = str(figure) if same else "stated by the user"
     return Beside(**values, words=words)
 
 
-def hourly_usd(resolved: Resolved, operation: Operation, terms: Terms) -> dict[str, float]:
+def hourly_usd(account: Account, running: Operation) -> dict[str, float]:
     """Cost of a device an hour by way of having it: "rented", "owned"; what is priced alone."""
-    found = {}
-    rent = terms.rent_usd_per_hour or resolved.system.price_usd_per_hour
-    if rent:
-        found["rented"] = float(rent)
-    if terms.capex_usd:
-        names = ("capex_usd", "lifetime_years", "interest", "opex")
-        around = beside(resolved.system, terms)
+    found, q, system = {}, account.question, account.resolved.system
+    if system.price_usd_per_hour:
+        found["rented"] = float(system.price_usd_per_hour)
+    if q.capex:
+        around = beside(system, q)
         owned = Ownership(
-            **{name: getattr(terms, name) for name in names},
-            pue=around.pue,
-            electricity_usd_per_kwh=terms.electricity_usd_per_kwh,
+            q.capex, q.lifetime, q.interest / 100.0, q.opex / 100.0, around.pue, q.electricity
         )
-        watts = around.device_w(power_w(operation, terms))
+        watts = around.device_w(account.power_w(running))
         if math.isfinite(watts):
             found["owned"] = float(owned.usd_per_hour(watts))
     return found
 
 
-def document(resolved: Resolved, terms: Terms) -> dict[str, Any]:
-    """Everything on one deployment: costs, a day, break-even, energy; SI units and US dollars.
+def economics(asked: Asked, stores: Iterable[Store] = ()) -> dict[str, Any]:
+    """Everything on one deployment, see `document`.
+
+    asked: `ask("economics", ...)`; `USERS` open requests where it states no load.  stores: of kept
+    runs, of which one near the load says the power of a device unless the question does.
 
     Raises:
-        RidgelineError: a scenario that cannot be priced, terms that cannot be.
+        RidgelineError: a question that cannot be priced.
     """
-    running = operation(resolved, terms.cached)
-    hourly = hourly_usd(resolved, running, terms)
-    around = beside(resolved.system, terms)
+    if asked.question.kind == "batch":
+        asked = replace(asked, question=replace(asked.question, concurrency=USERS))
+    return document(with_measured(Account(served_rows.deployed(asked)), stores))
+
+
+def with_measured(account: Account, stores: Iterable[Store]) -> Account:
+    """An account with the power of the nearest kept run; as it is where the question states a
+    power, or no run is near."""
+    q = account.question
+    if q.power or not q.concurrency:
+        return account
+    run = nearest(measured_powers(account.resolved, stores), float(q.concurrency))
+    if run is None:
+        return account
+    resolved = replace(account.resolved, scenario=replace(q, power=run.power_w))
+    return replace(account, resolved=resolved, measured_by=str(run))
+
+
+def document(account: Account) -> dict[str, Any]:
+    """Everything on one deployment under its load: costs, a day, break-even, energy; SI units and
+    US dollars.
+
+    Of each way to have the devices, usd_per_mtok is all that they cost over the output tokens, as
+    `serve`, `plan` and `compare` have it; usd_per_mtok_in, _cached and _out split the cost by the
+    time that prompts and answers take.
+
+    Raises:
+        RidgelineError: a scenario that cannot be priced, prices that cannot be.
+    """
+    resolved, q = account.resolved, account.question
+    day = day_of(q)
+    running = operation(resolved)
+    around = beside(resolved.system, q)
+    hourly = hourly_usd(account, running)
     return {
         "model": resolved.model.name,
         "system": resolved.system.slug,
         "engine": resolved.engine.name,
-        "terms": asdict(terms) | {"day": list(terms.day)},
+        "load": load_words(q),
+        "terms": {name: getattr(q, name) for name in names_of(Prices)} | {"day": list(day)},
         "assumed": dict(ASSUMED) | dict(around.words),
         "operation": asdict(running),
-        "energy": _energy(running, terms, around) | {"caps": _caps(resolved, terms)},
-        "ways": {way: _way(way, usd, running, terms) for way, usd in hourly.items()},
+        "energy": _energy(running, account, around) | {"caps": _caps(account)},
+        "ways": {way: _way(way, usd, running, q) for way, usd in hourly.items()},
     }
 
 
-def _energy(running: Operation, terms: Terms, around: Beside) -> dict[str, Any]:
-    watts = power_w(running, terms)
+def _energy(running: Operation, account: Account, around: Beside) -> dict[str, Any]:
+    q, watts = account.question, account.power_w(running)
     tokens = running.requests_per_s * running.osl
     joules = watts * running.devices / tokens
     site = around.device_w(watts) * running.devices / tokens
-    carbon = economics.carbon_g_per_mtok(site, around.pue, terms.carbon_g_per_kwh)
+    carbon = carbon_g_per_mtok(site, around.pue, q.carbon)
     return {
         "power_w": _known(watts),
         "host_w": around.host_w,
         "network_w": around.network_w,
         "pue": around.pue,
         "site_w": _known(around.device_w(watts) * around.pue),
-        "measured": bool(terms.power_w),
-        "measured_by": terms.measured_by,
-        "by_part_w": _parts(running, terms),
+        "measured": bool(q.power),
+        "measured_by": account.measured_by,
+        "by_part_w": _parts(running, account),
         "joules_per_token": _known(joules),
         "joules_per_token_low": _known(joules * running.cheaper),
         "joules_per_token_high": _known(joules * running.dearer),
         "site_joules_per_token": _known(site * around.pue),
-        "carbon_g_per_mtok": _known(float(carbon)) if terms.carbon_g_per_kwh else None,
+        "carbon_g_per_mtok": _known(float(carbon)) if q.carbon else None,
     }
 
 
-def _parts(running: Operation, terms: Terms) -> dict[str, float] | None:
+def _parts(running: Operation, account: Account) -> dict[str, float] | None:
     """Modelled power of a device by what draws it [W]; None where no design power is stated.
 
     Under a measured power they are scaled to it.
     """
     if not math.isfinite(running.tdp_w):
         return None
-    parts = terms.power.parts_w(running.tdp_w, running.compute, running.memory, running.links)
-    scale = terms.power_w / sum(parts.values()) if terms.power_w else 1.0
+    use = (running.compute, running.memory, running.links)
+    parts, stated = account.model.parts_w(running.tdp_w, *use), account.question.power
+    scale = stated / sum(parts.values()) if stated else 1.0
     return {name: watts * scale for name, watts in parts.items()}
 
 
-def _caps(resolved: Resolved, terms: Terms) -> dict[str, list[float]] | None:
+def _caps(account: Account) -> dict[str, list[float]] | None:
     """As `power_caps`; None where the system states no power."""
-    return power_caps(resolved, terms) if resolved.system.tdp_w else None
+    return power_caps(account) if account.resolved.system.tdp_w else None
 
 
-def _way(way: str, usd_per_hour: float, running: Operation, terms: Terms) -> dict[str, Any]:
+def _way(way: str, usd_per_hour: float, running: Operation, question: Question) -> dict[str, Any]:
     """Costs of one way to have the devices; what is owned costs the same when it is idle."""
     days = {"always on": False} if way == "owned" else _DAYS
     replica = usd_per_hour * running.devices
     request = replica / 3600.0 / running.requests_per_s
-    costs = economics.token_costs(
+    costs = token_costs(
         request, running.isl, running.osl, running.prefill_share, running.cached_ratio
     )
+    each = request / running.osl * _MILLION
     return {
         "usd_per_device_hour": usd_per_hour,
         "usd_per_replica_hour": replica,
         "usd_per_request": request,
+        "usd_per_mtok": each,
+        "usd_per_mtok_low": _known(each * running.cheaper),
+        "usd_per_mtok_high": _known(each * running.dearer),
         "usd_per_mtok_in": costs.in_,
         "usd_per_mtok_cached": costs.cached,
         "usd_per_mtok_out": costs.out,
         "usd_per_mtok_out_low": _known(costs.out * running.cheaper),
         "usd_per_mtok_out_high": _known(costs.out * running.dearer),
         "usd_per_mtok_blended": costs.blended,
-        "usd_per_mtok_of_output_alone": request / running.osl * _MILLION,
-        "day": {name: _day(replica, running, terms, follows) for name, follows in days.items()},
-        "api": _api(replica, request, running, terms),
+        "day": {name: _day(replica, running, question, by) for name, by in days.items()},
+        "api": _api(replica, request, running, question),
     }
 
 
-def _day(replica: float, running: Operation, terms: Terms, follows: bool) -> dict[str, Any]:
+def _day(replica: float, running: Operation, question: Question, follows: bool) -> dict[str, Any]:
     """A day: replicas by hour, utilisation, cost of a million tokens out."""
-    rates = day_rates(running, terms)
-    replicas = economics.replicas_over_day(rates, running.requests_per_s, follows_load=follows)
+    rates = day_rates(running, question)
+    replicas = replicas_over_day(rates, running.requests_per_s, follows_load=follows)
     usd = float(replicas.sum() * replica)
     requests = float(rates.sum()) * 3600.0
     return {
         "replicas": replicas.tolist(),
         "utilisation": float(rates.sum() / (replicas.sum() * running.requests_per_s)),
         "usd": usd,
-        "usd_per_mtok_of_output_alone": usd / (requests * running.osl) * _MILLION,
+        "usd_per_mtok": usd / (requests * running.osl) * _MILLION,
         "usd_per_mtok_blended": usd / (requests * (running.osl + running.isl)) * _MILLION,
     }
 
 
-def day_rates(running: Operation, terms: Terms) -> Array:
+def day_rates(running: Operation, question: Question) -> Array:
     """Arrivals per second in each hour."""
-    shares = np.array(terms.day) / max(terms.day)
-    return np.asarray(shares * (terms.peak_rate or running.requests_per_s))
+    shares = np.array(day_of(question))
+    return np.asarray(shares / shares.max() * (question.peak_rate or running.requests_per_s))
 
 
-def _api(replica: float, request: float, running: Operation, terms: Terms) -> dict[str, Any] | None:
+def _api(
+    replica: float, request: float, running: Operation, question: Question
+) -> dict[str, Any] | None:
     """Self-hosting against an API, None without its prices."""
-    asked = (running.isl * terms.api_in + running.osl * terms.api_out) / _MILLION
+    asked = (running.isl * question.api_in + running.osl * question.api_out) / _MILLION
     if asked <= 0.0:
         return None
-    rate = economics.break_even_rate(replica, asked)
+    rate = break_even_rate(replica, asked)
     return {
         "usd_per_request": asked,
         "break_even_requests_per_s": rate,
@@ -373,7 +414,7 @@ def _api(replica: float, request: float, running: Operation, terms: Terms) -> di
     }
 
 
-def power_caps(resolved: Resolved, terms: Terms) -> dict[str, list[float]]:
+def power_caps(account: Account) -> dict[str, list[float]]:
     """Output and energy of the deployment under caps of its power, [caps].
 
     cap_w, output_tokens_per_s, joules_per_token, power_w (of a device).
@@ -381,21 +422,22 @@ def power_caps(resolved: Resolved, terms: Terms) -> dict[str, list[float]]:
     Raises:
         InvalidValue: the system states no power.
     """
+    resolved = account.resolved
     tdp = resolved.system.tdp_w
     if not tdp:
         raise InvalidValue(f"{resolved.system.name} states no power, so that a cap says nothing")
     columns: dict[str, list[float]] = {
         name: [] for name in ("cap_w", "output_tokens_per_s", "joules_per_token", "power_w")
     }
-    free = operation(resolved, 0.0)
-    draw = min(power_w(free, terms), tdp)
+    free = operation(resolved)
+    draw = min(account.power_w(free), tdp)
     for share in _CAPS:
         cap = float(share) * tdp
         running = free
         if cap < draw:
             slower = Chip(peak=(cap / draw) ** POWER_EXPONENT)
             system = chip_system(resolved.system, slower)
-            running = operation(replace(resolved, system=system), 0.0)
+            running = operation(replace(resolved, system=system))
         watts = min(draw, cap)
         tokens = running.requests_per_s * running.osl
         values = (cap, tokens, watts * running.devices / tokens, watts)

@@ -10,7 +10,7 @@ from app.wording import quantities
 
 def trust(found: Mapping[str, Any]) -> str:
     """The 80 % interval of the cost of a million output tokens, "" without one."""
-    low, high = found["usd_per_mtok_out_low"], found["usd_per_mtok_out_high"]
+    low, high = found["usd_per_mtok_low"], found["usd_per_mtok_high"]
     return "" if low is None else f"{quantities.dollars(low)} to {quantities.dollars(high)}"
 
 
@@ -18,7 +18,8 @@ def sentences(named: Mapping[str, Any]) -> Iterator[str]:
     """Lines on the operation, each way to have the devices, energy, and what was assumed."""
     running, energy = named["operation"], named["energy"]
     yield (
-        f"{named['model']} on {running['devices']} x {named['system']}, {named['engine']}: "
+        f"{named['model']} on {running['devices']} x {named['system']}, {named['engine']}, "
+        f"{named['load']}: "
         f"{running['requests_per_s']:.3g} requests/s a replica, "
         f"{quantities.percent(running['prefill_share'])} of its time on prompts"
     )
@@ -27,10 +28,11 @@ def sentences(named: Mapping[str, Any]) -> Iterator[str]:
     for way, found in named["ways"].items():
         span = f" ({trust(found)})" if trust(found) else ""
         yield (
-            f"{way}: {quantities.dollars(found['usd_per_device_hour'])} a device-hour; a million "
-            f"tokens in {quantities.dollars(found['usd_per_mtok_in'])}, cached "
+            f"{way}: {quantities.dollars(found['usd_per_device_hour'])} a device-hour; "
+            f"{quantities.dollars(found['usd_per_mtok'])}{span} a million output tokens, all cost "
+            f"over them; split by time in {quantities.dollars(found['usd_per_mtok_in'])}, cached "
             f"{quantities.dollars(found['usd_per_mtok_cached'])}, out "
-            f"{quantities.dollars(found['usd_per_mtok_out'])}{span}, blended "
+            f"{quantities.dollars(found['usd_per_mtok_out'])}, blended "
             f"{quantities.dollars(found['usd_per_mtok_blended'])}"
         )
         for name, day in found["day"].items():
@@ -43,7 +45,7 @@ def sentences(named: Mapping[str, Any]) -> Iterator[str]:
             rate = api["break_even_requests_per_s"]
             yield f"  cheaper than the API from {rate:.3g} requests/s on"
     if not named["ways"]:
-        yield "no cost: state a --rent, or a --capex"
+        yield "no cost: state a price of a device-hour, or a capex"
     if energy["power_w"]:
         yield (
             f"energy: {energy['power_w']:,.0f} W a device, {energy['joules_per_token']:.3g} J a "

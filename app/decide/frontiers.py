@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.decide.asked import Asked
+from app.answers.columns import ends
 from app.decide.axes import Axis, frontier
 from app.decide.measured_loads import MeasuredLoad, bases, measured_loads
 from app.planning.candidates import economy_columns, latency_columns
-from app.planning.demand import Demand
-from app.planning.families import Family, LeftOut, families
-from app.planning.space import Space, shapes
-from app.scenario.intervals import ends
-from app.scenario.served_rows import serve_resolved
+from app.planning.families import Family, LeftOut, asking_for, families
+from app.planning.space import DEGREES, shapes
+from app.question.asking import Asked
+from app.question.evidence import of_served
+from app.scenario.served_rows import served
 from genz_core.errors import RidgelineError
-from genz_core.progress import Cancelled
-from genz_core.types import Array, Parallelism
+from genz_core.progress import Cancel, Cancelled, Progress, never, silent
+from genz_core.types import Array
 from hardware_db.intervals import Interval
 
 #: Open requests of a replica: half an octave apart.
 _USERS: Array = np.unique(np.round(np.exp2(np.arange(0, 12.5, 0.5))))
-_CHOICES = ("tp", "pp", "dp", "ep")
 _RUNNING = 1.001  # users over those that run, beyond which the others wait
 
 
@@ -61,9 +58,7 @@ class Curve:
 
 
 def curves(
-    asked: Asked,
-    progress: Callable[[float, str], None] = lambda share, words: None,
-    cancelled: Callable[[], bool] = lambda: False,
+    asked: Asked, progress: Progress = silent, cancelled: Cancel = never
 ) -> tuple[tuple[Curve, ...], tuple[LeftOut, ...]]:
     """The curve of every family that a question names; its load and targets play no part.
 
@@ -73,15 +68,16 @@ def curves(
         RidgelineError: as `app.planning.families.families`.
         Cancelled: between two families; some of the curves would not be what was asked.
     """
-    question = asked.question()
-    found, left = families(question.model, question.space)
+    loop = replace(asked.question, batch=1, rate=None, trace=None, concurrency=1)
+    asked = replace(asked, question=loop)
+    found, left = families(asked)
     result, missing = [], list(left)
     for number, family in enumerate(found):
         if cancelled():
             raise Cancelled(str(family))
         progress(number / len(found), str(family))
         try:
-            curve = _curve(asked, family, question.space)
+            curve = _curve(asked, family)
         except RidgelineError as error:
             missing.append(LeftOut(str(family), str(error)))
             continue
@@ -92,58 +88,58 @@ def curves(
     return tuple(result), tuple(missing)
 
 
-def _curve(asked: Asked, family: Family, space: Space) -> Curve:
-    degrees = shapes(family.resolved.model, family.resolved.system, space)
+def _curve(asked: Asked, family: Family) -> Curve:
+    degrees = shapes(family.resolved.model, family.resolved.system, asked)
     every = np.repeat(degrees, len(_USERS), axis=1)
     users = np.tile(_USERS, degrees.shape[1])
-    columns = _priced(asked, family, every, users) if users.size else {}
+    columns = _priced(family, every, users) if users.size else {}
     runs = (
         (columns["ok"] > 0) & (users <= columns["running"] * _RUNNING)
         if users.size
         else np.zeros(0, dtype=bool)
     )
     kept = {name: column[runs] for name, column in columns.items()}
-    loads = measured_loads(asked.model, family)
-    reached = bases(loads, every[:, runs], users[runs], (asked.isl, asked.osl))
-    alike = [one for one in loads if (one.isl, one.osl) == (asked.isl, asked.osl)]
+    loads = measured_loads(family)
+    lengths = (asked.question.isl, asked.question.osl)
+    reached = bases(loads, every[:, runs], users[runs], lengths)
+    alike = [one for one in loads if (one.isl, one.osl) == lengths]
     here = tuple(sorted(alike, key=lambda one: one.length_ratio))
-    return Curve(family, kept, reached, here, _at_measured(asked, family, here))
+    return Curve(family, kept, reached, here, _at_measured(family, here))
 
 
-def _at_measured(asked: Asked, family: Family, loads: tuple[MeasuredLoad, ...]) -> dict[str, Array]:
+def _at_measured(family: Family, loads: tuple[MeasuredLoad, ...]) -> dict[str, Array]:
     """What is predicted where loads were measured, [loads]; loads by their ratio of lengths."""
     parts = []
     for ratio, same in groupby(loads, key=lambda one: one.length_ratio):
         mine = list(same)
         degrees = np.array([load.degrees for load in mine], dtype=float).T
         users = np.array([load.concurrency for load in mine])
-        parts.append(_priced(replace(asked, length_ratio=ratio), family, degrees, users))
+        drawn = replace(family, resolved=asking_for(family.resolved, length_ratio=ratio))
+        parts.append(_priced(drawn, degrees, users))
     names = parts[0] if parts else {}
     return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
 
-def _priced(asked: Asked, family: Family, degrees: Array, users: Array) -> dict[str, Array]:
+def _priced(family: Family, degrees: Array, users: Array) -> dict[str, Array]:
     """Figures of a replica under closed loops, [points]."""
-    demand = Demand(concurrency=1, isl=asked.isl, osl=asked.osl, length_ratio=asked.length_ratio)
-    named: dict[str, Any] = dict(zip(_CHOICES, degrees, strict=True))
-    served = serve_resolved(
-        family.resolved, isl=asked.isl, osl=asked.osl, parallelism=Parallelism(**named),
-        length_ratio=asked.length_ratio, concurrency=users,
-    )  # fmt: skip
-    rate = served.output_tokens_per_s / served.osl
-    known = family.intervals(served.novelty)
+    question, resolved = family.question, family.resolved
+    named = dict(zip(DEGREES, degrees, strict=True))
+    found = served(resolved, {**named, "concurrency": users})
+    rate = found.output_tokens_per_s / found.osl / question.samples
+    of = of_served(found, resolved.engine.name, resolved.model)
+    known = family.intervals(found.novelty, of)
     devices = degrees[0] * degrees[1] * degrees[2]
     columns = {
         **named,
         "users": users,
-        "running": served.running,
-        "ok": (served.status == "ok").astype(float),
+        "running": found.running,
+        "ok": (found.status == "ok").astype(float),
         **latency_columns(
-            served.ttft_s, served.ttft_median_s, served.prefill_s, served.tpot_s, demand
+            found.ttft_s, found.ttft_median_s, found.prefill_s, found.tpot_s, question
         ),
-        **economy_columns([(family.system, devices)], rate, demand),
-        **_ends(known["ttft_s"], "ttft_s", served.ttft_s, served.bound_prefill_s),
-        **_ends(known["tpot_s"], "tpot_s", served.tpot_s, served.bound_decode_step_s),
+        **economy_columns([(family.system, devices)], rate, question),
+        **_ends(known["ttft_s"], "ttft_s", found.ttft_s, found.bound_prefill_s),
+        **_ends(known["tpot_s"], "tpot_s", found.tpot_s, found.bound_decode_step_s),
     }
     return {name: np.broadcast_to(column, users.shape) for name, column in columns.items()}
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 import hardware_db
 from app.planning.families import Family
-from app.scenario.points_row import names_and_degrees
+from app.planning.space import DEGREES
+from app.question.question import Question
 from genz_core.deployment import bulk_format
 from genz_core.types import Array
 from hardware_db.tables import table
@@ -21,7 +22,6 @@ from model_registry import load
 #: How well measurements reach a point, the best first.
 BASES = ("measured", "interpolated", "extrapolated", "not measured")
 _ALIKE = 0.02  # a share by which concurrencies are the same
-_DEGREES = ("tp", "pp", "dp", "ep")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class MeasuredLoad:
     @property
     def row(self) -> dict[str, float]:
         """Its degrees by name, of one replica."""
-        return {**dict(zip(_DEGREES, self.degrees, strict=True)), "replicas": 1}
+        return {**dict(zip(DEGREES, self.degrees, strict=True)), "replicas": 1}
 
     @property
     def output_tokens_per_s(self) -> float:
@@ -49,11 +49,11 @@ class MeasuredLoad:
         return self.concurrency * osl / (self.ttft_s + (osl - 1.0) * self.tpot_s)
 
 
-def measured_loads(model: str, family: Family) -> tuple[MeasuredLoad, ...]:
+def measured_loads(family: Family) -> tuple[MeasuredLoad, ...]:
     """The measured loads of a family: its model, system, engine and weight format."""
     if family.prefill is not None or family.speculation is not None:
         return ()
-    key = (model.casefold(), family.system.slug, family.resolved.engine.name)
+    key = (family.question.model.casefold(), family.system.slug, family.resolved.engine.name)
     return tuple(
         one for weights, one in _by_family().get(key, ()) if weights == family.formats["weights"]
     )
@@ -81,9 +81,10 @@ def _own_format(model: str) -> str:
 
 
 def _of_row(row: Mapping[str, str]) -> MeasuredLoad:
-    named: Mapping[str, Any] = names_and_degrees(row)
+    stated: dict[str, Any] = {n: int(row[n]) for n in (*DEGREES, "moe_tp") if row.get(n)}
+    question = Question(**stated)
     return MeasuredLoad(
-        tuple(int(named.get(name) or 1) for name in _DEGREES),
+        tuple(int(getattr(question, name)) for name in DEGREES),
         int(row["isl"]),
         int(row["osl"]),
         float(row["length_ratio"] or 1.0),

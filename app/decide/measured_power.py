@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import hardware_db
-from app.decide.economics import Terms
 from app.scenario.scenario import Resolved
 from genz_core.errors import MeasurementError, RidgelineError
 from profilers.store import KeptRun, Store
@@ -64,14 +63,3 @@ def nearest(found: Sequence[MeasuredPower], batch: float) -> MeasuredPower | Non
     """The run whose batch is nearest, None where none is near; of equals the first."""
     near = [one for one in found if abs(math.log(one.batch / batch)) <= math.log(NEAR) + 1e-9]
     return min(near, key=lambda one: abs(math.log(one.batch / batch)), default=None)
-
-
-def with_measured(terms: Terms, resolved: Resolved, stores: Iterable[Store]) -> Terms:
-    """Terms whose power is that of the nearest kept run; as they are where power is stated, or
-    no run is near."""
-    if terms.power_w:
-        return terms
-    run = nearest(measured_powers(resolved, stores), float(resolved.scenario.batch))
-    if run is None:
-        return terms
-    return replace(terms, power_w=run.power_w, measured_by=str(run))

@@ -9,7 +9,8 @@ from typing import Any
 
 import hardware_db
 from app.scenario.scenario import Resolved
-from hardware_db.engine_versions import Version, era_of
+from hardware_db.engine_files import known_versions
+from hardware_db.engine_versions import era_of
 from hardware_db.tables import table
 
 _FEW = 4
@@ -20,15 +21,7 @@ def measured_versions(engine: str) -> list[str]:
 
     Builds without a number ("nightly-...") stand last.
     """
-    name = hardware_db.load_engine(engine).name
-    found = {row["version"] for row in table("engines", "runs") if row["engine"] == name}
-    found |= {era.until for era in hardware_db.engine_facts(engine).eras}
-    return sorted(filter(None, found), key=_age)
-
-
-def _age(version: str) -> tuple[bool, tuple[int, ...], str]:
-    numbers = Version.of(version).numbers
-    return not numbers, numbers, version
+    return known_versions(hardware_db.engine_facts(engine))
 
 
 def usual_versions(resolved: Resolved) -> list[str]:

@@ -11,6 +11,8 @@ from typing import Any
 
 import yaml
 
+from app.answers.columns import COLUMNS
+from app.answers.table import to_json
 from app.decide import svg
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points, shape
@@ -18,7 +20,6 @@ from app.planning.answer import Answer
 from app.planning.targets import FIGURES
 from app.planning.wording import chance, ranked_words
 from app.wording import quantities
-from app.wording.tables import to_json
 from genz_core.cells import markdown_cell
 from genz_core.errors import InvalidValue
 
@@ -71,8 +72,10 @@ def plan_words(plan: Named) -> dict[str, Any]:
         "deployment": short(plan),
         "TTFT [80 %]": _latency(plan, "ttft"),
         "TPOT [80 %]": _latency(plan, "tpot"),
-        "$/Mtok out": quantities.dollars(cost) if cost else None,
-        "$/h": quantities.dollars(plan["usd_per_hour"]) if cost else None,
+        **{
+            COLUMNS[name].head: quantities.dollars(plan[name]) if cost else None
+            for name in ("usd_per_mtok", "usd_per_hour")
+        },
         "margin": ", ".join(margins) or "–",
         "probability": chance(plan),
         "utilisation": quantities.percent(plan["utilisation"]),
@@ -97,17 +100,9 @@ def demand_words(named: Named) -> str:
 
 
 def command(named: Named) -> str:
-    """The command that asks the same; what requests share is left out."""
-    demand = named["demand"]
-    load = "rate" if "rate" in demand else "concurrency"
-    words = ["ridgeline", "plan", named["model"], *named["options"]]
-    words += [f"--{load}", f"{demand[load]:g}", "--isl", str(demand["isl"])]
-    words += ["--osl", str(demand["osl"])]
-    if demand["length_ratio"] < 1.0:
-        words += ["--length-ratio", f"{demand['length_ratio']:g}"]
-    if named["targets"]:
-        words += ["--target", ", ".join(named["targets"]).replace("µs", "us")]
-    return shlex.join(words)
+    """The command that asks the same."""
+    words = [option.replace("µs", "us") for option in named["options"]]
+    return shlex.join(["ridgeline", "plan", named["model"], *words])
 
 
 # ------------------------------------------------------------------------------- documents

@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 
 import hardware_db
+from app.answers.columns import COLUMNS, Column
 from app.planning.targets import Target
 from app.scenario.scenario import Resolved, estimate_resolved
-from app.scenario.served_rows import serve_resolved
+from app.scenario.served_rows import served
 from genz_core.errors import InvalidValue
 from genz_core.model_kinds import check_generates
 from genz_core.sensitivity import crossing, elasticity, least_factor
 from genz_core.step import StepEstimate
 from genz_core.types import Array
+from genz_core.workload import OUT_OF_MEMORY
 
 #: Resources that a factor multiplies, in words.  "host": the speed of launches and of the host.
 RESOURCES: Mapping[str, str] = {
@@ -27,13 +29,10 @@ RESOURCES: Mapping[str, str] = {
     "capacity": "Memory capacity",
     "host": "Host and launch speed",
 }
-#: Figures by name: words, and whether less is better.
-FIGURES: Mapping[str, tuple[str, bool]] = {
-    "ttft_s": ("TTFT", True),
-    "tpot_s": ("TPOT", True),
-    "output_tokens_per_s_per_device": ("Output per device", False),
+#: Figures that answer to a resource.
+FIGURES: Mapping[str, Column] = {
+    name: COLUMNS[name] for name in ("ttft_s", "tpot_s", "output_tokens_per_s_per_device")
 }
-LOADS = ("static", "load")
 _HOST_TIMES = (
     "kernel_floor_s", "launch_s", "moe_floor_s", "expert_s", "host_step_s", "host_sequence_s",
     "host_request_s", "sampling_s",
@@ -76,24 +75,23 @@ def scaled(resolved: Resolved, resource: str, factor: float) -> Resolved:
     return replace(resolved, engine=replace(engine, **faster))
 
 
-def figures(resolved: Resolved, load: str = "static") -> Figures:
+def figures(resolved: Resolved) -> Figures:
     """TTFT, TPOT [s] and output per device [tok/s] of a deployment, and whether it fits (1 or 0).
 
-    load: "static" for one batch at a time, "load" for a closed loop of so many users, of whom
-    those wait that the cache does not hold.
+    Of a static batch, or under the question's load, of which those wait that the cache does not
+    hold.
 
     Raises:
         RidgelineError: a scenario that cannot be priced.
     """
     check_generates(resolved.model, "a sensitivity of TTFT and TPOT")
-    if load == "load":
-        s = resolved.scenario
-        served = serve_resolved(resolved, concurrency=float(s.batch))
+    if resolved.scenario.kind != "batch":
+        found = served(resolved)
         return {
-            "ttft_s": float(served.ttft_s[0]),
-            "tpot_s": float(served.tpot_s[0]),
-            "output_tokens_per_s_per_device": float(served.output_tokens_per_s_per_device[0]),
-            "fits": float(served.status[0] != "out_of_memory"),
+            "ttft_s": float(found.ttft_s[0]),
+            "tpot_s": float(found.tpot_s[0]),
+            "output_tokens_per_s_per_device": float(found.output_tokens_per_s_per_device[0]),
+            "fits": float(found.status[0] != OUT_OF_MEMORY),
         }
     priced = estimate_resolved(resolved)
     rate = float(priced.output_tokens_per_s[0]) / float(priced.devices)
@@ -105,26 +103,19 @@ def figures(resolved: Resolved, load: str = "static") -> Figures:
     }
 
 
-def sensitivities(
-    resolved: Resolved, change: float = 0.1, load: str = "static"
-) -> tuple[Figures, list[Sensitivity]]:
+def sensitivities(resolved: Resolved) -> tuple[Figures, list[Sensitivity]]:
     """The figures as they are, and how they answer to each resource a share up and down.
 
-    change: 0.1 for 10 % more, and as much less (the resource over 1.1).
+    The question's `change` is 10 for 10 % more, and as much less (the resource over 1.1).
 
     Raises:
-        RidgelineError: a change that is not above 0, or as `figures`.
+        RidgelineError: as `figures`.
     """
-    base = figures(resolved, load)
+    base, factor = figures(resolved), 1.0 + resolved.scenario.change / 100.0
     found = []
     for resource in RESOURCES:
-        less, more = (
-            figures(scaled(resolved, resource, factor), load)
-            for factor in (1.0 / (1.0 + change), 1.0 + change)
-        )
-        answers = {
-            name: float(elasticity(less[name], more[name], 1.0 + change)) for name in FIGURES
-        }
+        less, more = (figures(scaled(resolved, resource, by)) for by in (1.0 / factor, factor))
+        answers = {name: float(elasticity(less[name], more[name], factor)) for name in FIGURES}
         found.append(Sensitivity(resource, less, more, answers))
     return base, found
 
@@ -191,9 +182,7 @@ class Requirement:
     has: Mapping[str, float]
 
 
-def requirement(
-    resolved: Resolved, targets: tuple[Target, ...], load: str = "static"
-) -> Requirement:
+def requirement(resolved: Resolved, targets: tuple[Target, ...]) -> Requirement:
     """The least of each resource that meets targets on mean TTFT and TPOT, and fits.
 
     Raises:
@@ -204,7 +193,7 @@ def requirement(
         raise InvalidValue('give targets on mean latencies, as "ttft < 500ms, tpot < 20ms"')
 
     def met(changed: Resolved) -> bool:
-        found = figures(changed, load)
+        found = figures(changed)
         good = all(found[target.figure.column] <= target.value for target in targets)
         return good and found["fits"] > 0
 
@@ -223,6 +212,16 @@ def requirement(
     return Requirement(factors, *_least(resolved, limits))
 
 
+def _as_batch(resolved: Resolved) -> Resolved:
+    """A deployment with as many sequences in a static batch as run under its load."""
+    s = resolved.scenario
+    if s.kind == "batch":
+        return resolved
+    running = float(served(resolved).running[0])
+    load: dict[str, Any] = {"batch": max(round(running), 1), "concurrency": None, "rate": None}
+    return replace(resolved, scenario=replace(s, **load))
+
+
 def _least(
     resolved: Resolved, limits: Mapping[str, float]
 ) -> tuple[dict[str, float], dict[str, float]]:
@@ -230,7 +229,7 @@ def _least(
 
     Peaks are rated ones, though bounds are taken at the highest clock.
     """
-    priced, system = estimate_resolved(resolved), resolved.system
+    priced, system = estimate_resolved(_as_batch(resolved)), resolved.system
     steps = {"ttft_s": priced.prefill, "tpot_s": priced.decode}
     link = system.links[0].bytes_per_s if system.links else math.nan
     has = {

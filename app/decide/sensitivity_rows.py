@@ -6,34 +6,33 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.decide import sensitivity as model
-from app.decide.sensitivity import FIGURES, LOADS, RESOURCES, Ridge
-from app.planning.targets import Target
-from app.scenario.scenario import Resolved
+from app.decide.loads import load_words
+from app.decide.sensitivity import FIGURES, RESOURCES, Ridge
+from app.planning.search import targets_of
+from app.question.asking import Asked
+from app.scenario import served_rows
 from app.wording import quantities
-from genz_core.errors import InvalidValue
 
 Named = Mapping[str, Any]
 
 
-def document(
-    resolved: Resolved, change: float, load: str, targets: tuple[Target, ...]
-) -> dict[str, Any]:
+def document(asked: Asked) -> dict[str, Any]:
     """Figures, their answers to each resource, the ridges, and what targets need; SI units.
 
-    change: a share, 0.1 for 10 %.  load: "static" or "load".
+    asked: `ask("sensitivity", ...)`; of a static batch, or under a load.
 
     Raises:
-        InvalidValue: another load, or as `app.decide.sensitivity`.
+        RidgelineError: as `app.decide.sensitivity`.
     """
-    if load not in LOADS:
-        raise InvalidValue(f"load {load!r}: choose {' or '.join(LOADS)}")
-    base, found = model.sensitivities(resolved, change, load)
+    targets = targets_of(asked)
+    resolved = served_rows.deployed(asked)
+    base, found = model.sensitivities(resolved)
     named: dict[str, Any] = {
         "model": resolved.model.name,
         "system": resolved.system.slug,
         "engine": resolved.engine.name,
-        "load": load,
-        "change": change,
+        "load": load_words(asked.question),
+        "change": asked.question.change / 100.0,
         "figures": base,
         "resources": {
             one.resource: {"less": one.less, "more": one.more, "elasticity": one.elasticity}
@@ -42,7 +41,7 @@ def document(
         "ridges": {ridge.phase: _ridge(ridge) for ridge in model.ridges(resolved)},
     }
     if targets:
-        need = model.requirement(resolved, targets, load)
+        need = model.requirement(resolved, targets)
         named["targets"] = [str(target) for target in targets]
         named["needed"] = {
             "factors": dict(need.factors),
@@ -66,9 +65,9 @@ def table(named: Named) -> list[dict[str, Any]]:
     rows = []
     for resource, answers in named["resources"].items():
         row: dict[str, Any] = {"resource": RESOURCES[resource]}
-        for name, (words, _) in FIGURES.items():
-            row[f"{words}, more"] = quantities.change(base[name], answers["more"][name])
-            row[f"{words}, elasticity"] = round(answers["elasticity"][name], 3)
+        for name, column in FIGURES.items():
+            row[f"{column.head}, more"] = quantities.change(base[name], answers["more"][name])
+            row[f"{column.head}, elasticity"] = round(answers["elasticity"][name], 3)
         rows.append(row)
     return rows
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -18,8 +18,12 @@ from app.measuring.filling import (
     filled,
     filled_names,
 )
+from app.question.asking import Asked
+from app.question.question import Question
+from app.question.validity import refuse_meaningless
 from app.scenario import intervals
-from app.scenario.scenario import Resolved, Scenario, estimate_resolved, resolve_objects
+from app.scenario.scenario import Resolved, estimate_resolved, resolve
+from app.scenario.served_rows import completed
 from app.wording import quantities
 from genz_core import Estimate
 from genz_core.errors import InvalidValue, RidgelineError
@@ -80,28 +84,6 @@ def system_of(*reports: Report) -> System | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What reports are compared with, as it was asked for.
-
-    scenario: degrees and sizes.  model, system, engine: names, files or objects; no system: the
-    device that the reports name.  formats: number formats by name.
-    typed: names of what the user chose; the rest is filled from the reports where `fill` is set.
-    phase: "prefill" or "decode" for reports that name none, "" to find it.
-    steps: that each phase of the reports holds, see `profilers.compare`.
-    """
-
-    model: Any
-    system: Any = ""
-    engine: Any = "generic"
-    scenario: Scenario = field(default_factory=Scenario)
-    formats: Mapping[str, str] = field(default_factory=dict)
-    typed: frozenset[str] = frozenset()
-    fill: bool = True
-    phase: str = ""
-    steps: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Compared:
     """A comparison, what was priced, and how it was filled from what ran."""
 
@@ -114,38 +96,63 @@ def compare_asked(
     reports: Sequence[Report],
     asked: Asked,
     patterns: Sequence[PhasePattern] = profilers.DEFAULT_PHASES,
+    *,
+    phase: str = "",
+    steps: Mapping[str, int] | None = None,
+    fill: bool = True,
 ) -> Compared:
     """Compare the reports of one run with the estimate of what is asked, filled from what ran.
 
     Where what ran says otherwise than what is priced, no finding is stated.
 
     Args:
+        asked: of the verb "compare"; without a system, the device that the reports name.
         patterns: those that the reports were read with.
+        phase: "prefill" or "decode" for reports that name none, "" to find it.
+        steps: steps that each phase of the reports holds, see `profilers.compare`.
+        fill: read what was not given from what ran.
 
     Raises:
-        RidgelineError: a scenario that cannot be priced, or reports whose phase nothing tells.
+        RidgelineError: a question that cannot be priced, or reports whose phase nothing tells.
     """
-    _check_phase(asked.phase)
+    _check_phase(phase)
+    question = _of_a_batch(asked)
     found = what_ran([phased(report, "", patterns) for report in reports])
-    reports = [phased(report, asked.phase, patterns) for report in reports]
-    names = filled_names(found, asked.typed) if asked.fill else []
-    chosen = {"engine": asked.engine, **{one.field: one.value for one in names}}
-    system = asked.system or device_name(reports)
-    resolved = resolve_objects(asked.scenario, asked.model, system, chosen["engine"], asked.formats)
-    rest = Filled(asked.scenario)
-    if asked.fill:
-        rest = filled(asked.scenario, found, resolved.model, asked.typed)
+    reports = [phased(report, phase, patterns) for report in reports]
+    if "system" not in asked.given:
+        question = replace(question, system=device_name(reports))
+    names = filled_names(found, asked.given) if fill else []
+    question = replace(question, **{one.field: one.value for one in names})
+    resolved = completed(resolve(question, asked.objects), asked.objects)
+    rest = filled(question, found, resolved.model, asked.given) if fill else Filled(question)
     if any(one.field == "weights" for one in rest.fillings):
-        formats = {**asked.formats, "weights": rest.scenario.weights}
-        resolved = resolve_objects(rest.scenario, asked.model, system, chosen["engine"], formats)
+        resolved = completed(resolve(rest.scenario, asked.objects), asked.objects)
     resolved = replace(resolved, scenario=rest.scenario)
-    measurement = _taken_for(profilers.measure_from(reports, patterns), asked.phase)
-    comparison = compared(estimate_filled(resolved, rest.loads), measurement, reports, asked.steps)
-    apart = (*_phase_differs(asked.phase, found), *differences(resolved, found, rest.loads))
+    measurement = _taken_for(profilers.measure_from(reports, patterns), phase)
+    comparison = compared(estimate_filled(resolved, rest.loads), measurement, reports, steps)
+    apart = (*_phase_differs(phase, found), *differences(resolved, found, rest.loads))
     if apart:
         comparison = replace(comparison, findings=())
     rest = replace(rest, fillings=(*names, *rest.fillings), differences=apart)
     return Compared(comparison, resolved, rest)
+
+
+def _of_a_batch(asked: Asked) -> Question:
+    """The question, whose model is named and whose load is a static batch.
+
+    Raises:
+        InvalidValue: no model, or another load.
+    """
+    if "model" not in asked.given:
+        raise InvalidValue("name the model that the reports are of")
+    question = asked.question
+    if question.kind != "batch":
+        raise InvalidValue(
+            f"{question.kind} means nothing to reports of single steps: give a batch, or leave it "
+            "out"
+        )
+    refuse_meaningless(question)
+    return question
 
 
 def _check_phase(phase: str) -> None:
@@ -187,35 +194,6 @@ def beside(
     reports = [phased(report, phase, patterns) for report in reports]
     measurement = _taken_for(profilers.measure_from(reports, patterns), phase)
     return compared(estimate_resolved(resolved), measurement, reports, steps)
-
-
-def compare_reports(
-    reports: Sequence[Report],
-    model: Any,
-    *,
-    system: Any = "",
-    engine: Any = "",
-    phase: str = "",
-    steps: Mapping[str, int] | None = None,
-    weights: str = "",
-    kv: str = "",
-    fill: bool = True,
-    **numbers: Any,
-) -> Comparison:
-    """`compare_asked` for model, system and engine by name or as objects; see `ridgeline.compare`.
-
-    A device that the reports name is a name and opens no file.
-
-    numbers: batch, isl, osl and degrees of what ran, None for what the reports say.
-    """
-    typed = {name: value for name, value in numbers.items() if value is not None}
-    chosen = {"system": system, "engine": engine, "weights": weights, "kv": kv}
-    asked = Asked(
-        model, system, engine or "hf", Scenario(**typed), {"weights": weights, "kv": kv},
-        frozenset({*typed, *(name for name, value in chosen.items() if value)}),
-        fill, phase, steps or {},
-    )  # fmt: skip
-    return compare_asked(reports, asked).comparison
 
 
 def compared(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from app.answers.table import TableFormat, render
 from app.measuring import result_table
 from app.measuring.run_store import store
-from app.wording.tables import TableFormat, render
 from genz_core import Workload
 from profilers import DeviceInfo, Measurement, PhaseTiming
 from profilers.collect.serving.endpoint import EndpointRun

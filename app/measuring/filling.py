@@ -9,12 +9,13 @@ from typing import Any
 import genz_core
 import hardware_db
 from app.measuring.model_facts import ModelShape, degree_by_products
-from app.scenario.scenario import Resolved, Scenario, estimate_resolved
+from app.question.question import Question
+from app.scenario.scenario import Resolved, estimate_resolved
 from genz_core import Estimate, Workload
 from genz_core.errors import RidgelineError
 from genz_core.precision import FORMATS
 from genz_core.types import Model, System
-from genz_core.workload import OUT_OF_MEMORY
+from genz_core.workload import WITH_TIMES
 from profilers.what_ran import Fact, StepFacts, WhatRan
 
 #: Lengths this much apart are two lengths: engines round, and reports state means.
@@ -68,7 +69,7 @@ class Filled:
     fillings: what was read.  differences: where the scenario contradicts what ran.
     """
 
-    scenario: Scenario
+    scenario: Question
     loads: Mapping[str, Workload] = field(default_factory=dict)
     fillings: tuple[Filling, ...] = ()
     differences: tuple[Difference, ...] = ()
@@ -96,7 +97,7 @@ def filled_names(ran: WhatRan, typed: Collection[str]) -> list[Filling]:
     return found
 
 
-def filled(scenario: Scenario, ran: WhatRan, model: Model, typed: Collection[str]) -> Filled:
+def filled(scenario: Question, ran: WhatRan, model: Model, typed: Collection[str]) -> Filled:
     """The degrees, formats and sizes that are not typed, from what ran.
 
     Args:
@@ -131,7 +132,7 @@ def phase_loads(resolved: Resolved, ran: WhatRan) -> Mapping[str, Workload]:
     return loads if agrees and len(loads) > 1 else {}
 
 
-def _with_sizes(scenario: Scenario, loads: Mapping[str, Workload]) -> Scenario:
+def _with_sizes(scenario: Question, loads: Mapping[str, Workload]) -> Question:
     """The scenario with the sizes of prefill, else of decode."""
     for load in loads.values():
         sizes: dict[str, Any] = {name: int(float(getattr(load, name))) for name in _SIZES}
@@ -140,7 +141,7 @@ def _with_sizes(scenario: Scenario, loads: Mapping[str, Workload]) -> Scenario:
 
 
 def _filled_degree(
-    scenario: Scenario, ran: WhatRan, model: Model, typed: Collection[str]
+    scenario: Question, ran: WhatRan, model: Model, typed: Collection[str]
 ) -> list[Filling]:
     if {"tp", "pp", "dp"} & set(typed):
         return []
@@ -222,7 +223,7 @@ def estimate_filled(resolved: Resolved, loads: Mapping[str, Workload]) -> Estima
             resolved.model, resolved.system, load, resolved.scenario.parallelism, resolved.engine,
             on_error="status",
         )  # fmt: skip
-        own.raise_for_status(ignore=(OUT_OF_MEMORY,))
+        own.raise_for_status(ignore=WITH_TIMES)
         steps[phase] = getattr(own, phase)
     return replace(whole, **steps)
 

@@ -23,12 +23,13 @@ from app.measuring.outcome import Outcome, settings_of
 from app.measuring.prediction import FORMATS, RunContext, cut_config, run_context
 from genz_core.deployment import as_measured
 from genz_core.engine import EngineProfile
-from genz_core.errors import MeasurementError, RidgelineError
+from genz_core.errors import MeasurementError, RidgelineError, UnknownEngine, UnknownModel
 from genz_core.types import Parallelism, System
 from hardware_db import engine_schema, system_files, yaml_document
 from hardware_db.data_folder import data_folders
 from hardware_db.own_files import read_text
 from model_registry.finding.hub import hub_id
+from model_registry.finding.lookup import only_begins
 from model_registry.finding.sources import json_object
 from profilers import Measurement
 from profilers.collect.building import RunSettings
@@ -129,8 +130,10 @@ def own_context(folder: Path, measurement: Measurement) -> RunContext:
         priced = _priced(folder)
         config = _kept_config(folder)
         if config is None:
-            model = model_registry.load(measurement.model or "", weights=fmt, kv=fmt,
-                                        activations=fmt)  # fmt: skip
+            stated = measurement.model or ""
+            model = model_registry.load(stated, weights=fmt, kv=fmt, activations=fmt)
+            if only_begins(stated, model.name):
+                raise UnknownModel("model", stated, (model.name,))
         else:
             cut = cut_config(config, priced["layers"])
             model = model_registry.load(cut, weights=fmt, kv=fmt, activations=fmt)
@@ -140,13 +143,20 @@ def own_context(folder: Path, measurement: Measurement) -> RunContext:
             fallback, model=None, notes=(f"its model is not known here: {str(error).rstrip('.')}",)
         )
     try:
+        engine = _kept_engine(folder, priced["engine"] or measurement.engine or "")
+    except UnknownEngine as error:
+        return RunContext(
+            None,
+            None,
+            hardware_db.load_engine(),
+            (f"its engine is not known here, so nothing is predicted: {str(error).rstrip('.')}",),
+        )
+    try:
         system = _kept_system(folder, priced["system"], name)
     except RidgelineError as error:
-        engine = hardware_db.load_engine(measurement.engine or "")
         return RunContext(
             model, None, engine, (f"its system is not known here: {str(error).rstrip('.')}",)
         )
-    engine = _kept_engine(folder, priced["engine"] or measurement.engine or "")
     split = Parallelism(tp=priced["tp"])
     return RunContext(model, system, as_measured(engine, model, system), (), split)
 

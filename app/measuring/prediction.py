@@ -13,6 +13,7 @@ import numpy as np
 import genz_core
 import hardware_db
 import model_registry
+from app.question.evidence import of_split
 from app.scenario import intervals
 from app.scenario.intervals import Latency
 from genz_core.deployment import as_measured
@@ -21,6 +22,7 @@ from genz_core.errors import RidgelineError
 from genz_core.step import StepEstimate
 from genz_core.types import Model, Parallelism, System, Workload
 from genz_core.workload import decode_step, prefill
+from hardware_db.intervals import Interval
 from model_registry.finding.hub import hub_model
 from model_registry.finding.lookup import resolve_name
 from model_registry.finding.sources import ModelSource, hub_config, json_object
@@ -268,7 +270,7 @@ def interval_figures(
     """Bound and prediction of a step, its 80 % interval and whether the measurement is inside."""
     figure = "prefill_s" if phase == "prefill" else "decode_step_s"
     system = context.system
-    interval = intervals.of_load(system, context.engine)[figure] if system else None
+    interval = _intervals(context)[figure] if system else None
     latency = Latency.of(predicted_s, interval, bound_s)
     return {
         "bound_s": bound_s,
@@ -277,6 +279,15 @@ def interval_figures(
         "high_s": latency.high_s,
         "inside": lies_inside(latency.low_s, latency.high_s, measured_s),
     }
+
+
+def _intervals(context: RunContext) -> Mapping[str, Interval | None]:
+    """The intervals of a run's single steps; none of a model, split or format nobody measured."""
+    assert context.system is not None
+    if context.model is None:
+        return intervals.of_load(context.system, context.engine)
+    of = of_split("batch", context.engine.name, context.model, context.split, {})
+    return intervals.of_load(context.system, context.engine, of)
 
 
 def _compute_format(context: RunContext) -> str:

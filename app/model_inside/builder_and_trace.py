@@ -11,9 +11,10 @@ import pandas as pd
 import genz_core
 import model_registry
 from app.model_inside import layer_tree
+from app.question.question import Question
 from app.scenario import intervals
 from app.scenario.intervals import Latency
-from app.scenario.scenario import Resolved, Scenario
+from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup, source_of
 from app.wording import quantities
 from genz_core.errors import InvalidParallelism
@@ -97,7 +98,7 @@ def priced_step(resolved: Resolved, model: Model, phase: str) -> StepEstimate:
     )
 
 
-def halfway_context(scenario: Scenario) -> int:
+def halfway_context(scenario: Question) -> int:
     """Tokens in the cache of a sequence that has half of its output."""
     return scenario.isl + scenario.osl // 2
 

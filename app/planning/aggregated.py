@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from app.planning import demand
 from app.planning.candidates import (
     CHOICES,
     COLUMNS,
@@ -15,18 +16,21 @@ from app.planning.candidates import (
     economy_columns,
     latency_columns,
 )
-from app.planning.demand import Demand
 from app.planning.families import Family
-from app.planning.space import Space, batch_limits, replicated, shapes
-from app.scenario.served_rows import serve_resolved
+from app.planning.space import DEGREES, batch_limits, replicated, shapes, split
+from app.question.asking import Asked
+from app.question.question import Question
+from app.scenario.served_rows import served
 from genz_core.deployment import deploy
+from genz_core.model_kinds import prompt_tokens
+from genz_core.offload import What
 from genz_core.serving import Novelty, ServingEstimate
 from genz_core.serving.room import sequences_that_fit
-from genz_core.types import Array, Mask, Parallelism, Workload
+from genz_core.types import Array, Mask, Workload
 
 
-def price(family: Family, space: Space, demand: Demand) -> Candidates:
-    """Candidates of an aggregated family under a demand.
+def price(family: Family, asked: Asked) -> Candidates:
+    """Candidates of an aggregated family under the load of a question.
 
     A shape that does not hold the weights and one sequence, which no number of replicas changes,
     is there once.
@@ -35,26 +39,25 @@ def price(family: Family, space: Space, demand: Demand) -> Candidates:
         RidgelineError: the system states no figure that an operator needs.
     """
     resolved = family.resolved
-    degrees = shapes(resolved.model, resolved.system, space, resolved.engine.name)
-    limits = batch_limits(space, demand, spills=bool(family.spill))
-    table = replicated(degrees, space, demand, limits)
+    degrees = shapes(resolved.model, resolved.system, asked, resolved.engine.name)
+    limits = batch_limits(asked, spills=bool(family.spill))
+    table = replicated(degrees, asked, limits)
     if not table.shape[1]:
         return empty(family)
     firsts = np.unique(table[:4], axis=1, return_index=True)[1]
-    small = firsts[~_hold(family, table[:4, firsts], demand)]
+    small = firsts[~_hold(family, table[:4, firsts])]
     held = ~_among(table[:4], table[:4, small])
-    return of_table(family, np.concatenate([table[:, held], table[:, small]], axis=1), demand)
+    return of_table(family, np.concatenate([table[:, held], table[:, small]], axis=1))
 
 
-def _hold(family: Family, degrees: Array, demand: Demand) -> Mask:
+def _hold(family: Family, degrees: Array) -> Mask:
     """Whether replicas hold the weights and one request, [shapes]; degrees: as `space.shapes`."""
-    resolved = family.resolved
-    named: dict[str, Any] = dict(zip(("tp", "pp", "dp", "ep"), degrees, strict=True))
+    resolved, lengths = family.resolved, demand.lengths(family.question)
     deployed = deploy(resolved.model, resolved.system, resolved.engine)
-    load = Workload(1.0, demand.mean_isl, demand.mean_osl)
+    load = Workload(1.0, prompt_tokens(resolved.model, lengths.prompt), lengths.output)
     fit = sequences_that_fit(
-        deployed.model, deployed.system, load, Parallelism(**named), deployed.engine,
-        demand.sharing, family.spill,
+        deployed.model, deployed.system, load, split(family.question, *degrees), deployed.engine,
+        lengths.sharing, cast(What, family.spill) or None,
     )[1]  # fmt: skip
     return np.asarray(fit >= 1.0)
 
@@ -64,30 +67,20 @@ def _among(columns: Array, some: Array) -> Mask:
     return np.asarray((columns[:, :, None] == some[:, None, :]).all(axis=0).any(axis=1))
 
 
-def of_table(family: Family, table: Array, demand: Demand) -> Candidates:
+def of_table(family: Family, table: Array) -> Candidates:
     """Candidates of rows as `space.replicated` makes them, [7, candidates].
 
     Replicas with the same number of users are priced once.
     """
     tp, pp, dp, ep, each, replicas, limit = table
-    load = np.ceil(demand.concurrency / replicas) if demand.closed else demand.rate / replicas
+    question = family.question
+    amount = demand.amount(question) / replicas
+    load = np.ceil(amount) if demand.is_closed(question) else amount
     rows = np.stack([tp, pp, dp, ep, load, limit])
     one, of = np.unique(rows, axis=1, return_inverse=True)
-    degrees: dict[str, Any] = dict(zip(("tp", "pp", "dp", "ep"), one[:4], strict=True))
-    isl, sharing = demand.prompt
-    served = serve_resolved(
-        family.resolved,
-        isl=isl,
-        osl=demand.osl,
-        parallelism=Parallelism(**degrees),
-        length_ratio=demand.length_ratio,
-        concurrency=one[4] if demand.closed else None,
-        rate_per_s=None if demand.closed else one[4],
-        max_num_seqs=one[5],
-        sharing=sharing,
-        spill=family.spill,
-    )
-    return _columns(family, table, demand, _Served.of(served, of.ravel()), each * replicas)
+    arrays = dict(zip((*DEGREES, question.kind, "max_num_seqs"), one, strict=True))
+    priced = _Served.of(served(family.resolved, arrays), of.ravel())
+    return _columns(family, table, question, priced, each * replicas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,21 +121,21 @@ class _Served:
 
 
 def _columns(
-    family: Family, table: Array, demand: Demand, served: _Served, devices: Array
+    family: Family, table: Array, question: Question, served: _Served, devices: Array
 ) -> Candidates:
     tp, pp, dp, ep, _, replicas, limit = table
     size = table.shape[1]
-    users = np.ceil(demand.concurrency / replicas)
-    share = demand.concurrency / (users * replicas) if demand.closed else 1.0
-    each = served.osl * demand.shape.samples
+    amount, closed = demand.amount(question), demand.is_closed(question)
+    share = amount / (np.ceil(amount / replicas) * replicas) if closed else 1.0
+    each = served.osl * question.samples
     rate = served.output_tokens_per_s / each * replicas * share
     columns: dict[str, Array] = {name: np.full(size, np.nan) for name in COLUMNS}
     columns |= {name: np.zeros(size) for name in CHOICES}
     columns |= {"replicas": replicas, "tp": tp, "pp": pp, "dp": dp, "ep": ep}
     columns |= latency_columns(
-        served.ttft_s, served.ttft_median_s, served.prefill_s, served.tpot_s, demand
+        served.ttft_s, served.ttft_median_s, served.prefill_s, served.tpot_s, question
     )
-    columns |= economy_columns([(family.system, devices)], rate, demand)
+    columns |= economy_columns([(family.system, devices)], rate, question)
     columns |= {
         "max_num_seqs": np.where(limit > 0, limit, family.resolved.engine.max_sequences),
         "utilisation": served.utilisation,
@@ -156,6 +149,8 @@ def _columns(
         "ttft_novelty": served.novelty.ttft,
         "tpot_novelty": served.novelty.tpot,
         "users": served.novelty.users,
+        "isl": np.full(size, float(question.isl)),
+        "osl": np.full(size, float(question.osl)),
     }
     columns = {name: np.broadcast_to(column, (size,)) for name, column in columns.items()}
     numbers = np.zeros(size, dtype=np.intp)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from app.planning import demand
 from app.planning.changes import Change, changes
 from app.planning.measurement import Measurement, next_measurement
 from app.planning.pays import Pays, pays
-from app.planning.search import Found, Priced, Question, fewest_devices, search
+from app.planning.search import Found, Priced, fewest_devices, price, search, targets_of
 from app.planning.shortlist import Shortlist, shortlist
 from app.planning.why_not import Loser, losers
+from app.question.asking import Asked
+from genz_core.progress import Cancel, Progress, never, part, silent
 
-Progress = Callable[[float, str], None]
 _NOTES = (
     "rates, lengths and figures are of the whole deployment in a steady state; TTFT, TPOT and E2E "
     "are means where no percentile is named",
     "percentiles are simulated for the plans, and have no interval of their own: their probability "
-    "takes that of the mean",
+    "takes that of the mean; a plan that was not simulated has none",
 )
 
 
@@ -25,12 +26,11 @@ _NOTES = (
 class Answer:
     """What a question comes to.
 
-    model: as it was asked.  found: every candidate.  short: the plans.  fewest: candidate with
+    found: every candidate.  short: the plans.  fewest: candidate with
     the fewest devices that meets the targets, None without.  losers, changes, measurement, pays:
     see their modules.
     """
 
-    model: str
     found: Found
     short: Shortlist
     fewest: int | None
@@ -40,41 +40,47 @@ class Answer:
     notes: tuple[str, ...]
     pays: tuple[Pays, ...] = ()
 
+    @property
+    def model(self) -> str:
+        """The model as it was asked."""
+        return str(self.found.asked.question.model)
+
 
 def answer(
-    question: Question,
-    model: str,
-    progress: Progress = lambda share, words: None,
+    asked: Asked,
+    progress: Progress = silent,
+    cancelled: Cancel = never,
     *,
     priced: Priced | None = None,
     with_changes: bool = True,
 ) -> Answer:
     """Search, simulate the best, and explain.
 
-    model: the name that launch lines and documents call it.  priced: as of `search`.
+    priced: as of `search`.
     with_changes: whether to look for what would have to change where there is no plan.
 
     Raises:
         RidgelineError: as `search`.
+        Cancelled: between two families or simulations.
     """
-    progress(0.0, "pricing every deployment")
-    found = search(question, priced)
+    targets_of(asked)  # refuses what cannot be asked before anything is priced
+    asked = demand.at_means(asked)
+    found = search(asked, priced or price(asked, part(progress, 0.0, 0.5), cancelled))
     progress(0.5, "simulating the best")
-    short = shortlist(found, lambda share, words: progress(0.5 + 0.4 * share, words))
+    short = shortlist(found, part(progress, 0.5, 0.9), cancelled)
     fewest = _fewest(found, short)
-    asked = with_changes and not short.plans
-    changed = changes(replace(found, candidates=short.candidates)) if asked else []
+    wanted = with_changes and not short.plans
+    changed = changes(replace(found, candidates=short.candidates)) if wanted else []
     progress(0.95, "comparing")
     return Answer(
-        model,
         found,
         short,
         fewest,
         tuple(losers(found, short)),
         tuple(changed),
-        _measurement(found, short, model),
+        _measurement(found, short),
         (*_NOTES, *_unpriced(found)),
-        tuple(pays(found, short)) if question.pays else (),
+        tuple(pays(found, short)) if asked.question.break_even else (),
     )
 
 
@@ -88,18 +94,11 @@ def _fewest(found: Found, short: Shortlist) -> int | None:
     return min([candidate, *plans], key=lambda at: float(devices[at]))
 
 
-def _measurement(found: Found, short: Shortlist, model: str) -> Measurement | None:
+def _measurement(found: Found, short: Shortlist) -> Measurement | None:
     if not short.plans:
         return None
     at = short.plans[0].at
-    question = found.question
-    return next_measurement(
-        model,
-        short.candidates.of(at),
-        short.candidates.row(at),
-        question.demand,
-        question.targets,
-    )
+    return next_measurement(short.candidates.of(at), short.candidates.row(at), found.targets)
 
 
 def _unpriced(found: Found) -> list[str]:

@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.planning.demand import Demand
+from app.answers.columns import PERCENTILES
+from app.planning import demand
 from app.planning.families import Family
-from app.planning.targets import FIGURES, PERCENTILES
+from app.planning.targets import FIGURES
+from app.question.evidence import Evidence
+from app.question.question import Question
 from genz_core.serving import Novelty
 from genz_core.types import Array, System
 
@@ -27,7 +30,9 @@ FACTS = (
 )  # fmt: skip
 #: How far its load lies from measured ones, see `genz_core.serving.Novelty`.
 NOVELTY = ("ttft_novelty", "tpot_novelty", "users")
-COLUMNS = (*CHOICES, *(figure.column for figure in FIGURES.values()), *FACTS, *NOVELTY)
+#: Nominal lengths of the requests.
+LENGTHS = ("isl", "osl")
+COLUMNS = (*CHOICES, *(figure.column for figure in FIGURES.values()), *FACTS, *NOVELTY, *LENGTHS)
 #: Share of the mean by which a request's TPOT at the 95th percentile lies above it: judgement, to
 #: choose what is simulated.
 _TPOT_SPREAD = 0.1
@@ -65,6 +70,10 @@ class Candidates:
         """How far the loads lie from measured ones."""
         ttft, tpot, users = (self.columns[name] for name in NOVELTY)
         return Novelty(tpot, ttft, users)
+
+    def evidence(self, number: int = 0) -> Evidence:
+        """What of the candidates was measured; all are of the family `number`."""
+        return self.families[number].evidence(self.columns)
 
     def picked(self, chosen: NDArray[Any]) -> Candidates:
         """Some of the candidates, by number or mask."""
@@ -115,10 +124,10 @@ def percentiles(mean: Array, median: Array, least: Array) -> dict[int, Array]:
 
 
 def latency_columns(
-    mean: Array, median: Array, least: Array, tpot: Array, demand: Demand
+    mean: Array, median: Array, least: Array, tpot: Array, question: Question
 ) -> dict[str, Array]:
     """Every latency figure of requests, seconds, [candidates]; arguments as of `percentiles`."""
-    gaps = max(demand.mean_osl - 1.0, 0.0)
+    gaps = max(demand.lengths(question).output - 1.0, 0.0)
     first = percentiles(mean, median, least)
     between = {at: tpot * (1.0 + _TPOT_SPREAD * _NORMAL[at] / _NORMAL[95]) for at in PERCENTILES}
     return {
@@ -135,7 +144,7 @@ def latency_columns(
 def economy_columns(
     devices: Mapping[System, Array] | Sequence[tuple[System, Array]],
     requests_per_s: Array,
-    demand: Demand,
+    question: Question,
 ) -> dict[str, Array]:
     """Throughput, rent and energy of deployments, [candidates].
 
@@ -143,7 +152,7 @@ def economy_columns(
     """
     pairs = list(devices.items()) if isinstance(devices, Mapping) else list(devices)
     total = np.sum([count for _, count in pairs], axis=0)
-    tokens = requests_per_s * demand.wanted_tokens
+    tokens = requests_per_s * demand.lengths(question).wanted
     hourly = np.sum([(s.price_usd_per_hour or np.nan) * count for s, count in pairs], axis=0)
     power = np.sum([(s.tdp_w or np.nan) * count for s, count in pairs], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):

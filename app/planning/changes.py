@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.planning.search import Found, Question, search
-from app.planning.space import Space
+from app.planning import demand
+from app.planning.search import Found, search
+from app.planning.space import devices, formats, kinds
 from app.planning.targets import Target
+from app.question.asking import Asked
 from genz_core.deployment import bulk_format
 from genz_core.errors import RidgelineError
 from genz_core.types import Mask
@@ -36,17 +38,16 @@ class Change:
 def changes(found: Found) -> list[Change]:
     """Single changes that would do, each priced; for a search whose candidates all miss."""
     single = [*_easier_targets(found), *_other_spaces(found)]
-    return single or _two_at_once(found.question)
+    return single or _two_at_once(found.asked)
 
 
-def _two_at_once(question: Question) -> list[Change]:
+def _two_at_once(asked: Asked) -> list[Change]:
     """More devices and an easier target, where neither alone does."""
-    space = question.space
+    least, most_now = devices(asked.question)
     for factor in _MORE:
-        most = space.devices[1] * factor
-        wider = replace(question, space=replace(_quick(space), devices=(space.devices[0], most)))
+        most = most_now * factor
         try:
-            found = search(replace(wider, simulate=False))
+            found = search(_among(asked, least, most))
         except RidgelineError:
             return []
         eased = list(_easier_targets(found))
@@ -95,40 +96,43 @@ def _meeting(found: Found, sound: Mask, targets: list[Target]) -> Mask:
 
 def _other_spaces(found: Found) -> Iterator[Change]:
     """More devices, less load, lighter weights: the first of each that does."""
-    question = replace(found.question, simulate=False)
-    space = question.space
+    asked = found.asked
+    most = devices(asked.question)[1]
     for factor in _MORE:
-        devices = (space.devices[1] + 1, space.devices[1] * factor)
-        more = _answer(replace(question, space=replace(_quick(space), devices=devices)))
+        more = _answer(_among(asked, most + 1, most * factor))
         if more is not None:
             count = int(more.candidates.columns["devices"][more.order].min())
-            yield Change("devices", f"{count} devices in place of {space.devices[1]}", "", count)
+            yield Change("devices", f"{count} devices in place of {most}", "", count)
             break
     for share in _LESS:
-        less = _answer(replace(question, demand=question.demand.times(share)))
+        less = _answer(demand.times(asked, share))
         if less is not None:
-            yield Change("load", f"{less.question.demand} would be served", "", share)
+            yield Change("load", f"{demand.words(less.asked)} would be served", "", share)
             break
-    if _in_sixteen_bits(found, space):
-        lighter = _answer(replace(question, space=replace(space, weights=("fp8",))))
+    if _in_sixteen_bits(found):
+        lighter = _answer(replace(asked, several={**asked.several, "weights": ("fp8",)}))
         if lighter is not None:
             yield Change("weights", "weights in fp8, where the answers stay good enough", "fp8")
 
 
-def _quick(space: Space) -> Space:
-    """The space without pairs of pools, whose number grows with the square of the devices."""
-    return replace(space, kinds=("aggregated",)) if "aggregated" in space.kinds else space
+def _among(asked: Asked, least: int, most: int) -> Asked:
+    """The question over other devices, without pairs of pools, whose number grows with the square
+    of the devices."""
+    pools = "aggregated" if "aggregated" in kinds(asked.question) else asked.question.pools
+    q = replace(asked.question, devices=(least, most), pools=pools)
+    return replace(asked, question=q)
 
 
-def _answer(question: Question) -> Found | None:
+def _answer(asked: Asked) -> Found | None:
     """The search of a changed question, None where nothing meets its targets."""
     try:
-        found = search(question)
+        found = search(asked)
     except RidgelineError:
         return None
     return found if found.order.size else None
 
 
-def _in_sixteen_bits(found: Found, space: Space) -> bool:
-    formats = {bulk_format(family.resolved.model) for family in found.candidates.families}
-    return not any(space.weights) and formats <= set(_WIDE)
+def _in_sixteen_bits(found: Found) -> bool:
+    """Whether weights are in 16 bits because nobody asked for others."""
+    used = {bulk_format(family.resolved.model) for family in found.candidates.families}
+    return not any(formats(found.asked, "weights")) and used <= set(_WIDE)

@@ -5,39 +5,46 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from app.planning.demand import Demand
+from app.planning import demand
 from app.planning.families import Family
+from app.planning.options import stated
+from app.planning.space import DEGREES
+from app.question.deployment import Deployment
+from app.question.parameters import names_of
+from app.question.question import Question, nominal_lengths
+from app.question.verbs import parameters_of
 
 #: File that the benchmark writes and the judge reads.
 RESULT = "plan.json"
 _PER_USER = 10
+#: Of a deployment, what a judge is told beside its model, system, engine and degrees.
+_BESIDE = set(names_of(Deployment)) - {"model", "system", "engine", *DEGREES}
 
 
-def benchmark(model: str, demand: Demand) -> str:
-    """vLLM's benchmark client under the demand, for any server with OpenAI's interface.
+def benchmark(question: Question) -> str:
+    """vLLM's benchmark client under a question's load, for any server with OpenAI's interface.
 
     Its range is symmetrical around the mean, [1 - r, 1 + r].
     Source: https://github.com/vllm-project/vllm/blob/v0.33.0/vllm/benchmarks/serve.py
     """
-    ratio = demand.length_ratio
-    spread = (1.0 - ratio) / (1.0 + ratio)
-    isl, osl = (max(round(n * (1.0 + ratio) / 2.0), 1) for n in (demand.isl, demand.osl))
+    *longest, ratio = nominal_lengths(question.isl, question.osl, question.length_ratio)
+    spread = float((1.0 - ratio) / (1.0 + ratio))
+    isl, osl = (max(round(float(most * (1.0 + ratio) / 2.0)), 1) for most in longest)
+    model, amount = question.model, demand.amount(question)
     words = [
         "vllm bench serve --backend openai --base-url http://localhost:8000",
         f"--model {shlex.quote(model)} --dataset-name random",
         f"--random-input-len {isl} --random-output-len {osl}",
     ]
-    if demand.shape.shared_tokens:
-        words.append(f"--random-prefix-len {demand.shape.shared_tokens}")
+    if question.shared_tokens:
+        words.append(f"--random-prefix-len {question.shared_tokens}")
     if spread:
         words.append(f"--random-range-ratio {spread:.3g}")
-    if demand.closed:
-        words.append(
-            f"--max-concurrency {demand.concurrency} --num-prompts {_PER_USER * demand.concurrency}"
-        )
+    if demand.is_closed(question):
+        words.append(f"--max-concurrency {amount:g} --num-prompts {_PER_USER * amount:g}")
     else:
-        prompts = max(round(demand.rate * 60.0), 200)
-        words.append(f"--request-rate {demand.rate:.6g} --num-prompts {prompts}")
+        prompts = max(round(amount * 60.0), 200)
+        words.append(f"--request-rate {amount:.6g} --num-prompts {prompts}")
     words.append(
         "--ignore-eos --percentile-metrics ttft,tpot,e2el --metric-percentiles 50,90,95,99"
     )
@@ -45,19 +52,18 @@ def benchmark(model: str, demand: Demand) -> str:
     return " ".join(words)
 
 
-def guard(model: str, family: Family, row: Mapping[str, float], demand: Demand) -> str:
+def guard(family: Family, row: Mapping[str, float]) -> str:
     """`ridgeline guard` on the benchmark's result; "" where no interval could judge it.
 
     One of the replicas is priced, under its share of the load.
     """
     if not family.validated:
         return ""
-    words = ["ridgeline", "guard", RESULT, "--model", model, "--system", family.system.slug]
+    q = family.question
+    words = ["ridgeline", "guard", RESULT, "--model", q.model, "--system", family.system.slug]
     words += ["--engine", family.resolved.engine.name]
-    for name, value in (("weights", family.weights), ("kv", family.kv)):
-        words += [f"--{name}", value] if value else []
-    for name in ("tp", "pp", "dp", "ep"):
+    words += stated(q, [name for name in parameters_of("guard") if name in _BESIDE])
+    for name in DEGREES:
         words += [f"--{name}", str(int(row[name]))]
-    share = (demand.concurrency if demand.closed else demand.rate) / row["replicas"]
-    words += ["--concurrency" if demand.closed else "--rate", f"{share:g}"]
+    words += [f"--{q.kind}", f"{demand.amount(q) / row['replicas']:g}"]
     return shlex.join(words)

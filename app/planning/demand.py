@@ -1,123 +1,122 @@
-"""What a deployment has to serve: open requests, an arrival rate or a trace, and lengths."""
+"""What a deployment has to serve, of a question: its amount, mean lengths, a trace's means."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from app.scenario.request_shape import PLAIN, RequestShape
+from app.question.asking import Asked
+from app.question.question import Question, nominal_lengths
+from app.scenario import gate, sharing
+from app.simulation import offered_load
 from app.simulation.trace_file import Trace
 from genz_core.errors import InvalidValue
-from genz_core.limits import checked_size
 from genz_core.serving.sharing import Sharing
-
-_MOST_RATE = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
-    """Load on the whole deployment.
+class Lengths:
+    """Mean lengths of the requests of a question, tokens, as the closed form rounds them.
 
-    concurrency: open requests, or rate: arrivals per second; one of them.  isl, osl: tokens,
-    uniform in [length_ratio, 1] of them.  trace: requests that rate and lengths are the means of;
-    what is simulated then.  shape: what requests share.
-
-    Raises:
-        InvalidValue: neither or both of concurrency and rate, or a number outside of its range.
+    prompt: what is found in the cache included.  output: of one answer.  wanted: that a user gets
+    of a request.  sharing: what requests share at these lengths.
     """
 
-    concurrency: int = 0
-    rate: float = 0.0
-    isl: int = 1024
-    osl: int = 256
-    length_ratio: float = 1.0
-    trace: Trace | None = None
-    shape: RequestShape = PLAIN
-
-    def __post_init__(self) -> None:
-        if bool(self.concurrency) == bool(self.rate):
-            raise InvalidValue("give a rate, a concurrency or a trace, one of them")
-        if self.concurrency:
-            checked_size("concurrency", self.concurrency)
-        elif not 0.0 < self.rate <= _MOST_RATE:
-            raise InvalidValue(
-                f"rate = {self.rate:g}: give requests per second above 0, up to {_MOST_RATE:g}"
-            )
-        for name in ("isl", "osl"):
-            checked_size(name, getattr(self, name))
-        if not 0.0 < self.length_ratio <= 1.0:
-            raise InvalidValue(f"length_ratio = {self.length_ratio:g} is not between 0 and 1")
-        if self.trace and self.shape:
-            raise InvalidValue("a trace has prompts of its own: leave out what requests share")
-
-    @classmethod
-    def of_trace(cls, trace: Trace) -> Demand:
-        """The mean rate and lengths of a trace, which the closed form is asked with.
-
-        Raises:
-            InvalidValue: fewer than two requests, or all at one moment.
-        """
-        requests = trace.requests
-        arrival = np.asarray(requests.arrival_s, dtype=float)
-        lasting = float(np.ptp(arrival)) if len(arrival) > 1 else 0.0
-        if lasting <= 0.0:
-            raise InvalidValue(
-                "the trace has no two requests apart in time: give --concurrency in its place"
-            )
-        return cls(
-            rate=(len(arrival) - 1) / lasting,
-            isl=max(round(float(np.mean(requests.input_tokens))), 1),
-            osl=max(round(float(np.mean(requests.output_tokens))), 1),
-            trace=trace,
-        )
-
-    @property
-    def prompt(self) -> tuple[float, Sharing]:
-        """Mean prompt of nominal lengths, and what its requests share, as the closed form asks."""
-        return self.shape.nominal(self.isl, self.osl, self.length_ratio)
-
-    @property
-    def mean_isl(self) -> float:
-        """Mean prompt of a request, what is found in the cache included."""
-        return max(round(self.prompt[0] * (1.0 + self.length_ratio) / 2.0), 1.0)
-
-    @property
-    def sharing(self) -> Sharing:
-        """What its requests share at their mean lengths."""
-        return self.prompt[1].scaled((1.0 + self.length_ratio) / 2.0, self.mean_isl)
+    prompt: float
+    output: float
+    wanted: float
+    sharing: Sharing
 
     @property
     def cached(self) -> float:
         """Mean tokens of a prompt that need not be read."""
         return float(np.asarray(self.sharing.cached_tokens))
 
-    @property
-    def wanted_tokens(self) -> float:
-        """Mean output tokens that a user gets of a request."""
-        return self.mean_osl * self.shape.samples
 
-    @property
-    def closed(self) -> bool:
-        """Whether users send their next request when the last one completes."""
-        return bool(self.concurrency)
+def lengths(question: Question) -> Lengths:
+    """The mean lengths of a question's requests."""
+    isl, osl, ratio = nominal_lengths(question.isl, question.osl, question.length_ratio)
+    nominal, shared = sharing.nominal(question, isl, osl, float(ratio))
+    real = (1.0 + float(ratio)) / 2.0
+    prompt, output = (max(float(round(length * real)), 1.0) for length in (nominal, osl))
+    return Lengths(prompt, output, output * question.samples, shared.scaled(real, prompt))
 
-    @property
-    def mean_osl(self) -> float:
-        """Mean output tokens of a request, as the closed form rounds them."""
-        return max(round(self.osl * (1.0 + self.length_ratio) / 2.0), 1.0)
 
-    def times(self, factor: float) -> Demand:
-        """The same requests, `factor` times as many of them."""
-        if self.closed:
-            return replace(self, concurrency=max(int(self.concurrency * factor), 1))
-        return replace(self, rate=self.rate * factor, trace=None)
+def is_closed(question: Question) -> bool:
+    """Whether users send their next request when the last one completes."""
+    return question.kind == "concurrency"
 
-    def __str__(self) -> str:
-        load = (
-            f"{self.concurrency:,} open requests"
-            if self.closed
-            else f"{self.rate:.4g} requests/s{' of a trace' if self.trace else ''}"
+
+def amount(question: Question) -> float:
+    """Open requests, or requests that arrive in a second."""
+    return float(question.concurrency or question.rate or 0.0)
+
+
+def times(asked: Asked, factor: float) -> Asked:
+    """The same requests, `factor` times as many of them; those of a trace at its mean rate."""
+    q = asked.question
+    changed: dict[str, Any] = (
+        {"concurrency": max(int(amount(q) * factor), 1)}
+        if is_closed(q)
+        else {"rate": amount(q) * factor}
+    )
+    return replace(asked, question=replace(q, **changed), objects=_without_trace(asked))
+
+
+def at_means(asked: Asked) -> Asked:
+    """A question about a trace at its mean rate and lengths; the trace is `trace_of` it.
+
+    Raises:
+        InvalidValue: fewer than two requests, all at one moment, or a file that is no trace.
+    """
+    q = asked.question
+    if q.kind != "trace":
+        return asked
+    trace = offered_load.drawn(q, asked.objects)
+    requests = trace.requests
+    arrival = np.asarray(requests.arrival_s, dtype=float)
+    lasting = float(np.ptp(arrival)) if len(arrival) > 1 else 0.0
+    if lasting <= 0.0:
+        raise InvalidValue(
+            "the trace has no two requests apart in time: give a concurrency in its place"
         )
-        said = [load, f"{self.isl:,} tokens in, {self.osl:,} out", *self.shape.words]
-        return ", ".join(said)
+    means = replace(
+        q,
+        trace=None,
+        rate=(len(arrival) - 1) / lasting,
+        isl=max(round(float(np.mean(requests.input_tokens))), 1),
+        osl=max(round(float(np.mean(requests.output_tokens))), 1),
+    )
+    return replace(asked, question=means, objects={**asked.objects, "trace": trace})
+
+
+def trace_of(asked: Asked) -> Trace | None:
+    """The trace whose means a question has, None where it is about none."""
+    found = asked.objects.get("trace")
+    return found if isinstance(found, Trace) else None
+
+
+def words(asked: Asked) -> str:
+    """The load of a question in words."""
+    q = asked.question
+    load = (
+        f"{q.concurrency:,} open requests"
+        if is_closed(q)
+        else f"{q.rate:.4g} requests/s{' of a trace' if trace_of(asked) else ''}"
+    )
+    return ", ".join([load, f"{q.isl:,} tokens in, {q.osl:,} out", *sharing.words(q)])
+
+
+def longest(asked: Asked) -> tuple[int, int]:
+    """Prompt and answer of the longest sequence that a question is about, lengths as asked."""
+    q, trace = asked.question, trace_of(asked)
+    if trace is not None:
+        at = int((trace.requests.input_tokens + trace.requests.output_tokens).argmax())
+        return int(trace.requests.input_tokens[at]), int(trace.requests.output_tokens[at])
+    return gate.longest(q, q.isl, q.osl), q.osl
+
+
+def _without_trace(asked: Asked) -> dict[str, Any]:
+    return {name: value for name, value in asked.objects.items() if name != "trace"}

@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 
-from app.planning import aggregated
+from app.planning import aggregated, demand
 from app.planning.candidates import CHOICES, COLUMNS, Candidates, economy_columns, latency_columns
-from app.planning.demand import Demand
-from app.planning.families import Family
-from app.planning.space import Space, shapes
+from app.planning.families import Family, asking_for
+from app.planning.space import DEGREES, choices, devices, shapes, split
+from app.question.asking import Asked
+from app.question.question import Question
+from app.scenario import sharing
 from app.scenario.drafting import drafted
 from app.scenario.scenario import Resolved
 from app.simulation.disaggregation import stated_link
 from genz_core.deployment import Deployment
+from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue, MissingSpec
 from genz_core.limits import LIMITS
+from genz_core.model_kinds import prompt_tokens
 from genz_core.serving.loops import OVERLOADED
 from genz_core.serving.pools import (
     Combinations,
@@ -32,13 +35,11 @@ from genz_core.serving.pools import (
 )
 from genz_core.serving.room import sequences_that_fit
 from genz_core.speculative import steps_per_token
-from genz_core.types import Array, Parallelism, System, Workload
+from genz_core.types import Array, System, Workload
 from genz_core.workload import OUT_OF_MEMORY
 
-_NAMES = ("tp", "pp", "dp", "ep")
 
-
-def pairs(found: Sequence[Family], space: Space) -> Iterator[Family]:
+def pairs(found: Sequence[Family], asked: Asked) -> Iterator[Family]:
     """Families with prompts on workers of their own: one engine and one cache format for both.
 
     Both are of one system unless `cross_systems` is asked for.  Where decode workers draft, those
@@ -50,58 +51,64 @@ def pairs(found: Sequence[Family], space: Space) -> Iterator[Family]:
         same_engine = first.resolved.engine.name == second.resolved.engine.name
         same_cache = first.resolved.model.precision.kv == second.resolved.model.precision.kv
         same_system = first.system.slug == second.system.slug
-        if same_engine and same_cache and (same_system or space.cross_systems):
-            drafting = second.drafting
-            yield replace(
-                second,
-                kind="disaggregated",
-                prefill=drafted(first.resolved, drafting) if drafting else first.resolved,
-                prefill_weights=first.weights,
-            )
+        if same_engine and same_cache and (same_system or asked.question.cross_systems):
+            yield replace(second, kind="disaggregated", prefill=_reading(first, second, asked))
 
 
-def price(family: Family, space: Space, demand: Demand) -> Candidates:
-    """Candidates of a disaggregated family under a demand.
+def _reading(first: Family, second: Family, asked: Asked) -> Resolved:
+    """The workers that read prompts for those of `second`: with its drafts, if it has any."""
+    if second.speculation is None:
+        return first.resolved
+    q = second.question
+    same = {name: getattr(q, name) for name in ("speculation", "draft_tokens", "acceptance")}
+    named = asking_for(first.resolved, draft_model=q.draft_model, **same)
+    return drafted(named, asked.objects.get("draft_model", "") if q.draft_model else "")
+
+
+def price(family: Family, asked: Asked) -> Candidates:
+    """Candidates of a disaggregated family under the load of a question.
 
     Raises:
         RidgelineError: a system states no figure that an operator needs.
     """
     assert family.prefill is not None
-    if demand.mean_osl <= 1.0:
+    if demand.lengths(family.question).output <= 1.0:
         return aggregated.empty(family)
-    if family.speculation is not None and demand.shape.branches > 1:
+    if family.speculation is not None and sharing.branches(family.question) > 1:
         raise InvalidValue("several drafted answers to one prompt are not priced")
     engine = family.resolved.engine.name
-    decode = _one_stage(shapes(family.resolved.model, family.system, space, engine), space)
-    prefill = _of_prefill(shapes(family.prefill.model, family.prefill.system, space, engine), space)
-    prefill, decode = _held(family.prefill, prefill, demand), _held(family.resolved, decode, demand)
-    table = numbers_of_workers(prefill, decode, space)
+    decode = _one_stage(shapes(family.resolved.model, family.system, asked, engine), asked)
+    prefill = _of_prefill(shapes(family.prefill.model, family.prefill.system, asked, engine), asked)
+    prefill, decode = _held(family.prefill, prefill), _held(family.resolved, decode)
+    table = numbers_of_workers(prefill, decode, asked.question)
     if not table.shape[1]:
         return aggregated.empty(family)
-    return of_table(family, prefill, decode, table, demand)
+    return of_table(family, prefill, decode, table)
 
 
-def _held(resolved: Resolved, degrees: Array, demand: Demand) -> Array:
+def _held(resolved: Resolved, degrees: Array) -> Array:
     """Shapes whose workers hold the weights and one sequence."""
     if not degrees.shape[1]:
         return degrees
-    load = Workload(1.0, demand.mean_isl, demand.mean_osl)
-    deployed = (resolved.model, resolved.system, load, _split(degrees), resolved.engine)
-    return degrees[:, sequences_that_fit(*deployed, demand.sharing)[1] >= 1.0]
+    lengths = demand.lengths(resolved.scenario)
+    load = Workload(1.0, prompt_tokens(resolved.model, lengths.prompt), lengths.output)
+    shape = split(resolved.scenario, *degrees)
+    deployed = (resolved.model, resolved.system, load, shape, _told(resolved))
+    return degrees[:, sequences_that_fit(*deployed, lengths.sharing)[1] >= 1.0]
 
 
-def _one_stage(degrees: Array, space: Space) -> Array:
+def _one_stage(degrees: Array, asked: Asked) -> Array:
     """Shapes of workers of a pool: without pipeline stages unless these were asked for."""
-    return degrees[:, (degrees[1] == 1.0) | bool(space.pp)]
+    return degrees[:, (degrees[1] == 1.0) | bool(choices(asked, "pp"))]
 
 
-def _of_prefill(degrees: Array, space: Space) -> Array:
+def _of_prefill(degrees: Array, asked: Asked) -> Array:
     """Shapes of prefill workers: one stage and one attention rank unless more were asked for."""
-    kept = _one_stage(degrees, space)
-    return kept[:, (kept[2] == 1.0) | bool(space.dp)]
+    kept = _one_stage(degrees, asked)
+    return kept[:, (kept[2] == 1.0) | bool(choices(asked, "dp"))]
 
 
-def numbers_of_workers(prefill: Array, decode: Array, space: Space) -> Array:
+def numbers_of_workers(prefill: Array, decode: Array, question: Question) -> Array:
     """Every pair of shapes with every number of workers of each, [4, deployments].
 
     Rows: number of the prefill and of the decode shape, prefill and decode workers.
@@ -109,7 +116,7 @@ def numbers_of_workers(prefill: Array, decode: Array, space: Space) -> Array:
     Raises:
         InvalidValue: more of them than are priced at once.
     """
-    least, most = space.devices
+    least, most = devices(question)
     columns = []
     sizes = [degrees[0] * degrees[1] * degrees[2] for degrees in (prefill, decode)]
     _refuse_too_many(sizes, most)
@@ -117,8 +124,8 @@ def numbers_of_workers(prefill: Array, decode: Array, space: Space) -> Array:
         readers = np.arange(1.0, most // sizes[0][i] + 1.0)
         writers = np.arange(1.0, most // sizes[1][j] + 1.0)
         grid = np.array(np.meshgrid(readers, writers, indexing="ij")).reshape(2, -1)
-        devices = grid[0] * sizes[0][i] + grid[1] * sizes[1][j]
-        kept = grid[:, (devices >= least) & (devices <= most)]
+        total = grid[0] * sizes[0][i] + grid[1] * sizes[1][j]
+        kept = grid[:, (total >= least) & (total <= most)]
         columns.append(np.concatenate([np.full((1, kept.shape[1]), i, float),
                                        np.full((1, kept.shape[1]), j, float), kept]))  # fmt: skip
     return np.concatenate(columns, axis=1) if columns else np.zeros((4, 0))
@@ -134,19 +141,18 @@ def _refuse_too_many(sizes: Sequence[Array], most: int) -> None:
         )
 
 
-def of_table(
-    family: Family, prefill: Array, decode: Array, table: Array, demand: Demand
-) -> Candidates:
+def of_table(family: Family, prefill: Array, decode: Array, table: Array) -> Candidates:
     """Candidates of rows as `numbers_of_workers` makes them.
 
     prefill, decode: degrees of the shapes, [4, shapes].
     """
     assert family.prefill is not None
-    isl, osl, sharing = demand.mean_isl, demand.mean_osl, demand.sharing
+    question, lengths = family.question, demand.lengths(family.question)
+    isl, osl = float(prompt_tokens(family.resolved.model, lengths.prompt)), lengths.output
     reader, writer = _deployment(family.prefill), _deployment(family.resolved)
-    readers = prefill_workers(reader, _split(prefill), isl, demand.cached)
+    readers = prefill_workers(reader, split(question, *prefill), isl, lengths.cached)
     steps = (osl - 1.0) * float(steps_per_token(family.resolved.model, osl))
-    writers = decode_workers(writer, _split(decode), isl, osl, steps, sharing)
+    writers = decode_workers(writer, split(question, *decode), isl, osl, steps, lengths.sharing)
     first, second = table[0].astype(np.intp), table[1].astype(np.intp)
     each = [d[0] * d[1] * d[2] for d in (prefill, decode)]
     counts = (table[2] * each[0][first], table[3] * each[1][second])
@@ -155,19 +161,24 @@ def of_table(
     which = Combinations(first, second, table[2], table[3], travel)
     load = pooled_load(
         readers, writers, which, osl,
-        rate_per_s=0.0 if demand.closed else demand.rate,
-        concurrency=float(demand.concurrency),
+        rate_per_s=float(question.rate or 0.0),
+        concurrency=float(question.concurrency or 0.0),
     )  # fmt: skip
-    return _candidates(family, (prefill, decode), which, (readers, writers), load, demand, counts)
+    return _candidates(family, (prefill, decode), which, (readers, writers), load, counts)
 
 
 def _deployment(resolved: Resolved) -> Deployment:
-    return Deployment(resolved.model, resolved.system, resolved.engine)
+    return Deployment(resolved.model, resolved.system, _told(resolved))
 
 
-def _split(degrees: Array) -> Parallelism:
-    named: dict[str, Any] = dict(zip(_NAMES, degrees, strict=True))
-    return Parallelism(**named)
+def _told(resolved: Resolved) -> EngineProfile:
+    """The engine of a worker with the limits of a step that the question states."""
+    q, engine = resolved.scenario, resolved.engine
+    return replace(
+        engine,
+        max_sequences=q.max_num_seqs or engine.max_sequences,
+        chunk_tokens=q.max_num_batched_tokens or engine.chunk_tokens,
+    )
 
 
 def _transfer_s(prefill: System, decode: System, devices: Array, cache: Array) -> Array:
@@ -189,7 +200,6 @@ def _candidates(
     which: Combinations,
     workers: tuple[PrefillWorkers, DecodeWorkers],
     load: PooledLoad,
-    demand: Demand,
     counts: tuple[Array, Array],
 ) -> Candidates:
     assert family.prefill is not None
@@ -199,16 +209,16 @@ def _candidates(
     first = load.ttft_s + host
     columns: dict[str, Array] = {name: np.full(size, np.nan) for name in COLUMNS}
     columns |= {name: np.zeros(size) for name in CHOICES}
-    columns |= {name: degrees[1][row][which.decode] for row, name in enumerate(_NAMES)}
+    columns |= {name: degrees[1][row][which.decode] for row, name in enumerate(DEGREES)}
     columns |= {
-        f"prefill_{name}": degrees[0][row][which.prefill] for row, name in enumerate(_NAMES)
+        f"prefill_{name}": degrees[0][row][which.prefill] for row, name in enumerate(DEGREES)
     }
     columns |= {"replicas": which.decode_workers, "prefill_workers": which.prefill_workers}
     alone = readers.alone_s[which.prefill] + host
-    columns |= latency_columns(first, first, alone, load.tpot_s, demand)
+    columns |= latency_columns(first, first, alone, load.tpot_s, family.question)
     used = [(family.prefill.system, counts[0]), (family.system, counts[1])]
-    columns |= economy_columns(used, load.requests_per_s, demand)
-    engine = family.resolved.engine
+    columns |= economy_columns(used, load.requests_per_s, family.question)
+    engine = _told(family.resolved)
     columns |= {
         "max_num_seqs": np.full(size, float(engine.max_sequences)),
         "utilisation": load.use,
@@ -219,6 +229,8 @@ def _candidates(
         "offloaded_bytes": np.zeros(size),
         "bound_ttft_s": readers.bound_s[which.prefill],
         "bound_tpot_s": load.bound_tpot_s,
+        "isl": np.full(size, float(family.question.isl)),
+        "osl": np.full(size, float(family.question.osl)),
     }
     status, messages = _statuses(which, workers, load)
     return Candidates((family,), np.zeros(size, dtype=np.intp), columns, status, messages)

@@ -9,14 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from app.answers.columns import ends
 from app.planning.answer import Answer
 from app.planning.candidates import CHOICES, FACTS, Candidates
+from app.planning.demand import trace_of
 from app.planning.families import Family
 from app.planning.launch import launch
 from app.planning.options import options
 from app.planning.shortlist import Plan
 from app.planning.targets import FIGURES
-from app.scenario.intervals import Latency, ends, single
+from app.scenario import sharing
+from app.scenario.intervals import Latency, single
 from app.wording import quantities
 
 _WHOLE = (*CHOICES, "devices")
@@ -26,13 +29,13 @@ _PREFILL = ("workers", "tp", "pp", "dp", "ep")
 
 def document(answer: Answer) -> dict[str, Any]:
     """Everything that was asked and answered, SI units and US dollars; NaN is None."""
-    question, found = answer.found.question, answer.found
+    found = answer.found
     return {
         "model": answer.model,
         "demand": _demand(answer),
-        "targets": [str(target) for target in question.targets],
+        "targets": [str(target) for target in found.targets],
         "ranked_by": found.ranking.by.name,
-        "options": options(question),
+        "options": options(found.asked),
         "deployments": len(found.candidates),
         "meet_targets": int(found.feasible.sum()),
         "plans": [plan_row(answer, plan) for plan in answer.short.plans],
@@ -50,25 +53,27 @@ def document(answer: Answer) -> dict[str, Any]:
 
 
 def _demand(answer: Answer) -> dict[str, Any]:
-    demand = answer.found.question.demand
-    load = {"concurrency": demand.concurrency} if demand.closed else {"rate": demand.rate}
-    trace = {"trace": demand.trace.name} if demand.trace else {}
-    lengths = {"isl": demand.isl, "osl": demand.osl, "length_ratio": demand.length_ratio}
-    return {**load, **lengths, **demand.shape.document(), **trace}
+    q, trace = answer.found.asked.question, trace_of(answer.found.asked)
+    lengths = {"isl": q.isl, "osl": q.osl, "length_ratio": q.length_ratio}
+    named = {"trace": trace.name} if trace else {}
+    return {q.kind: getattr(q, q.kind), **lengths, **sharing.shares(q), **named}
 
 
 def plan_row(answer: Answer, plan: Plan) -> dict[str, Any]:
     """A plan: what it is, its figures with intervals, margins, probability and launch lines."""
     candidates = answer.short.candidates
     family, row = candidates.of(plan.at), candidates.row(plan.at)
-    started = launch(answer.model, family, row, answer.found.question.demand)
+    started = launch(family, row, answer.found.asked)
+    known = deployment_row(candidates, plan.at, simulated=plan.simulated is not None)
     return {
-        **deployment_row(candidates, plan.at),
+        **known,
         "probability": _number(plan.probability),
         "probability_validated": family.validated,
         "margins": {
-            target.figure.name: _number(target.margin(row[target.figure.column]))
-            for target in answer.found.ranking.targets
+            target.figure.name: None
+            if known[target.figure.column] is None
+            else _number(target.margin(row[target.figure.column]))
+            for target in answer.found.targets
         },
         "percentiles": _percentiles(plan),
         **{f"simulated_{name}": _number(value) for name, value in _means(plan).items()},
@@ -85,30 +90,39 @@ def plan_row(answer: Answer, plan: Plan) -> dict[str, Any]:
     }
 
 
-def deployment_row(candidates: Candidates, at: int) -> dict[str, Any]:
-    """A candidate: what it is, and its figures with the intervals of those that have one."""
+def deployment_row(candidates: Candidates, at: int, *, simulated: bool = False) -> dict[str, Any]:
+    """A candidate: what it is, and its figures with the intervals of those that have one.
+
+    simulated: whether it was; what was not has no percentiles.
+    """
     family, row = candidates.of(at), candidates.row(at)
     own = ("replicas", "tp", "pp", "dp", "ep", "max_num_seqs")
-    figures = {f.column: _number(row[f.column]) for f in FIGURES.values()}
-    novelty = candidates.picked(np.array([at])).novelty
-    known = {name: family.intervals(novelty)[name] for name in _INTERVALS}
+    figures = {
+        f.column: _number(row[f.column]) if simulated or not f.percentile else None
+        for f in FIGURES.values()
+    }
+    q, engine = family.question, family.resolved.engine
+    alone = candidates.picked(np.array([at]))
+    of = family.evidence(alone.columns)
+    found = family.intervals(alone.novelty, of)
+    known = {name: single(found[name]) for name in _INTERVALS}
     spans: dict[str, Any] = {}
     for name, interval in known.items():
-        pair = Latency.of(row[name], single(interval), row[f"bound_{name}"])
+        pair = Latency.of(row[name], interval, row[f"bound_{name}"])
         spans |= dict(zip(ends(name), (_number(pair.low_s), _number(pair.high_s)), strict=True))
     return {
         "status": str(candidates.status[at]),
         "kind": family.kind,
         "system": family.system.slug,
-        "engine": family.resolved.engine.name,
+        "engine": engine.name,
         **family.formats,
         "devices": int(row["devices"]),
         **{name: int(row[name]) for name in own},
-        "max_num_batched_tokens": int(family.resolved.engine.chunk_tokens),
+        "max_num_batched_tokens": int(q.max_num_batched_tokens or engine.chunk_tokens),
         "prefill": _prefill(family, row),
         "speculation": str(family.speculation) if family.speculation else None,
-        "offload": family.spill,
-        "beyond_measurements": list(family.beyond),
+        "offload": family.spill or None,
+        "beyond_measurements": [*family.beyond, *of.categories()],
         **{name: value for name, value in figures.items() if name != "devices"},
         **spans,
         "not_validated": " ".join(name for name, interval in known.items() if interval is None),
@@ -127,7 +141,7 @@ def _prefill(family: Family, row: Mapping[str, float]) -> dict[str, Any] | None:
 
 def _percentiles(plan: Plan) -> str:
     if plan.simulated is None:
-        return f"closed form: {plan.why}" if plan.why else "closed form"
+        return f"none, not simulated: {plan.why}"
     shown = f"simulated, {plan.simulated.requests:,} requests"
     if plan.simulated.share < 1.0:
         shown += f", {quantities.percent(plan.simulated.share)} of the replicas with their load"
@@ -141,14 +155,19 @@ def _means(plan: Plan) -> Mapping[str, float]:
 def _fewest(answer: Answer) -> dict[str, Any] | None:
     if answer.fewest is None:
         return None
-    return deployment_row(answer.short.candidates, answer.fewest)
+    return _row(answer, answer.fewest)
+
+
+def _row(answer: Answer, at: int) -> dict[str, Any]:
+    simulated = answer.short.is_simulated(at)
+    return deployment_row(answer.short.candidates, at, simulated=simulated)
 
 
 def _other(answer: Answer, loser: Any) -> dict[str, Any]:
     family = answer.found.candidates.families[loser.family]
     row: dict[str, Any] = {"family": str(family), "why": loser.why}
     if loser.at is not None:
-        row["nearest"] = deployment_row(answer.short.candidates, loser.at)
+        row["nearest"] = _row(answer, loser.at)
     return row
 
 

@@ -4,84 +4,128 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
-from typing import cast
+from typing import Any
 
-from app.planning.space import ENGINES, Space
-from app.scenario.drafting import Drafting, drafted
+from app.planning import demand
+from app.planning.space import DEGREES, choices, formats, split, systems
+from app.question.asking import Asked
+from app.question.evidence import Evidence, of_split
+from app.question.groups import DRAFTS
+from app.question.parameters import in_group
+from app.question.question import STANDARD, Question
+from app.scenario import drafting, served_rows, sharing
+from app.scenario.gate import context_complaint
 from app.scenario.intervals import of_load
 from app.scenario.scenario import (
     Resolved,
-    Scenario,
     SystemSource,
     basis,
     find_system,
+    rent_of,
     resolve_objects,
 )
-from genz_core.adapters import Adapters, adapted_model
 from genz_core.deployment import bulk_format
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.model_kinds import check_generates
-from genz_core.offload import What
 from genz_core.serving import Novelty
 from genz_core.speculative import Speculation
-from genz_core.types import Model, System
+from genz_core.types import Array, System
+from hardware_db import engines_for
 from hardware_db.intervals import Interval
-from model_registry.finding.sources import ModelSource
 
 #: Times that the logarithm of an interval is wider for kinds that nobody measured: judgement.
 _WIDER = 2.0
+_DRAFTS = in_group(DRAFTS)
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
     """Deployments that differ in numbers alone.
 
-    kind: "aggregated" or "disaggregated".  resolved: what runs, of the decode workers where
-    prompts have workers of their own.  prefill: these.  plain: without what drafts.  drafting,
-    speculation: what does, as asked and as found.  weights, kv, prefill_weights: as asked, "" for
-    the checkpoint's.  spill: what the host may hold, None for nothing.  beyond: what of the load or
-    the deployment no measured run had, in words.
+    kind: "aggregated" or "disaggregated".  resolved: what runs and what is asked of it, of the
+    decode workers where prompts have workers of their own.  prefill: these.  plain: without what
+    drafts.  speculation: what does.
     """
 
     kind: str
     resolved: Resolved
-    weights: str = ""
-    kv: str = ""
     prefill: Resolved | None = None
-    prefill_weights: str = ""
     plain: Resolved | None = None
-    drafting: Drafting | None = None
     speculation: Speculation | None = None
-    spill: What | None = None
-    beyond: tuple[str, ...] = ()
+
+    @property
+    def question(self) -> Question:
+        """What is asked of it: the question with the family's names and formats."""
+        return self.resolved.scenario
+
+    @property
+    def spill(self) -> str:
+        """What the host may hold, "" for nothing."""
+        return self.question.offload
+
+    @property
+    def beyond(self) -> tuple[str, ...]:
+        """What of the load or the deployment no measured run had, in words."""
+        return sharing.unmeasured(self.question)
 
     @property
     def system(self) -> System:
         """Of the replicas, or of the decode workers."""
         return self.resolved.system
 
-    def intervals(self, novelty: Novelty | None = None) -> Mapping[str, Interval | None]:
+    def evidence(self, columns: Mapping[str, Array]) -> Evidence:
+        """What of some candidates was measured: their degrees, formats, users and lengths.
+
+        Not the kind of the family: whether it drafts or reads prompts apart.
+
+        columns: of `app.planning.candidates.COLUMNS`.
+        """
+        plain = self.plain or self.resolved
+        numbers = {name: columns[name] for name in ("isl", "osl")}
+        numbers["users"] = columns["users"] * columns["dp"]
+        name, pools = self.resolved.engine.name, [""] if self.prefill is None else ["", "prefill_"]
+        splits = (
+            split(self.question, *(columns[f"{pool}{degree}"] for degree in DEGREES))
+            for pool in pools
+        )
+        own, *others = (of_split("served", name, plain.model, one, numbers) for one in splits)
+        for other in others:
+            both = {**other.unmeasured, **own.unmeasured}
+            shared = own.unmeasured.keys() & other.unmeasured.keys()
+            both |= {c: own.unmeasured[c] | other.unmeasured[c] for c in shared}
+            own = replace(own, unmeasured=both)
+        return own
+
+    def intervals(
+        self, novelty: Novelty | None = None, of: Evidence | None = None
+    ) -> Mapping[str, Interval | None]:
         """Intervals of "ttft_s" and "tpot_s"; none where nothing measured validates the kind.
 
         novelty: of loads, whose intervals are arrays; default: a load of usual novelty.
+        of: what of the loads was measured; default: all of it.
         """
         if self.prefill is not None or self.speculation is not None or self.beyond:
             return {"ttft_s": None, "tpot_s": None}
-        return self._of_plain(novelty)
+        return self._of_plain(novelty, of)
 
-    def error_model(self, novelty: Novelty | None = None) -> Mapping[str, Interval | None]:
+    def error_model(
+        self, novelty: Novelty | None = None, of: Evidence | None = None
+    ) -> Mapping[str, Interval | None]:
         """The intervals that probabilities rest on.
 
         Where nothing measured validates the kind: those of plain deployments of its engine there,
-        their logarithms `_WIDER` times as wide, an assumption.  novelty: see `intervals`.
+        their logarithms `_WIDER` times as wide, an assumption.  novelty, of: see `intervals`.
         """
         if self.validated:
-            return self._of_plain(novelty)
+            return self._of_plain(novelty, of)
         return {name: _widened(interval) for name, interval in self._of_plain().items()}
 
-    def _of_plain(self, novelty: Novelty | None = None) -> Mapping[str, Interval | None]:
-        known = of_load(self.resolved.system, self.resolved.engine, novelty=novelty)
+    def _of_plain(
+        self, novelty: Novelty | None = None, of: Evidence | None = None
+    ) -> Mapping[str, Interval | None]:
+        known = of_load(self.resolved.system, self.resolved.engine, of, novelty)
         return {name: known[name] for name in ("ttft_s", "tpot_s")}
 
     @property
@@ -127,96 +171,96 @@ class LeftOut:
     why: str
 
 
-def families(
-    model: ModelSource | Model, space: Space
-) -> tuple[tuple[Family, ...], tuple[LeftOut, ...]]:
-    """The aggregated families of a space, and what could not be one.
+def families(asked: Asked) -> tuple[tuple[Family, ...], tuple[LeftOut, ...]]:
+    """The aggregated families that a question may choose, and what could not be one.
+
+    asked: its load is open requests or a rate, see `demand.at_means`.
 
     Raises:
         RidgelineError: the model, a system or an engine is not known, or no family is left.
     """
     found: list[Family] = []
     left: list[LeftOut] = []
-    for system in space.systems:
-        for engine, weights, kv in _choices(system, space):
-            label = f"{_named(system)}, {engine}, {weights or 'checkpoint'} weights"
+    for system in systems(asked):
+        known = find_system(system)
+        rent_of(asked.question.price, known)  # refused here, not left out
+        engines = choices(asked, "engine") or engines_for(known)
+        for named in product(engines, formats(asked, "weights"), formats(asked, "kv")):
+            label = f"{_named(system)}, {named[0]}, {named[1] or 'checkpoint'} weights"
             try:
-                resolved = _resolved(model, system, engine, {"weights": weights, "kv": kv}, space)
-                check_generates(resolved.model, "a plan")
+                plain = Family("aggregated", _resolved(asked, system, *named))
             except LookupError:
                 raise
             except RidgelineError as error:
                 left.append(LeftOut(label, str(error)))
                 continue
-            plain = Family("aggregated", resolved, weights, kv)
-            found += [plain, *_drafting(plain, space, left), *_spilling(plain, space)]
+            for family in _drafting(plain, asked, left):
+                found += [family, *_spilling(family, asked)]
     if not found:
-        raise InvalidValue("; ".join(f"{entry.what}: {entry.why}" for entry in left))
+        raise InvalidValue(_reasons(left))
     return tuple(found), tuple(left)
 
 
-def _spilling(family: Family, space: Space) -> Iterator[Family]:
-    """The family with what the host may hold."""
-    for what in dict.fromkeys(space.offload):
-        spill = cast(What, what)
-        yield replace(family, spill=spill, beyond=(*family.beyond, f"{what} on the host"))
+def _resolved(
+    asked: Asked, system: SystemSource | System, engine: str, weights: str, kv: str
+) -> Resolved:
+    """A family's names looked up; without drafts and offload.
+
+    Raises:
+        RidgelineError: as `resolve_objects`, or a model that cannot serve the question.
+    """
+    none = {name: getattr(STANDARD, name) for name in (*_DRAFTS, "offload")}
+    question = replace(
+        asked.question, system=_named(system), engine=engine, weights=weights, kv=kv, **none
+    )
+    model = asked.named("model")
+    resolved = resolve_objects(question, model, system, engine, question.precisions)
+    check_generates(resolved.model, "a plan")
+    if complaint := context_complaint(resolved.model, *demand.longest(asked)):
+        raise InvalidValue(complaint)
+    return sharing.adapted(served_rows.with_step_scale(resolved))
 
 
-def adapted(family: Family, adapters: Adapters | None, left: list[LeftOut]) -> Iterator[Family]:
-    """The family with the adapters of its requests; drafts of such models are left out."""
-    if adapters is None:
-        yield family
-    elif family.speculation is not None:
-        left.append(LeftOut(str(family), "drafts of a model with LoRA adapters are not priced"))
-    else:
-        model = adapted_model(family.resolved.model, adapters)
-        resolved = replace(family.resolved, model=model)
-        yield replace(family, resolved=resolved, beyond=(*family.beyond, str(adapters)))
+def _reasons(left: list[LeftOut]) -> str:
+    """Why nothing could be tried; one reason of all is said once."""
+    whys = {entry.why for entry in left}
+    return whys.pop() if len(whys) == 1 else "; ".join(f"{e.what}: {e.why}" for e in left)
 
 
-def _drafting(family: Family, space: Space, left: list[LeftOut]) -> Iterator[Family]:
+def _spilling(family: Family, asked: Asked) -> Iterator[Family]:
+    """The family with what the host may hold: where all fits it is the family itself."""
+    for what in filter(None, choices(asked, "offload")):
+        yield replace(family, resolved=asking_for(family.resolved, offload=what))
+
+
+def _drafting(family: Family, asked: Asked, left: list[LeftOut]) -> Iterator[Family]:
     """The family with each way to draft; what cannot draft for its model is left out."""
-    for drafting in space.drafting:
+    for method in choices(asked, "speculation") or ("",):
+        if not method:
+            yield family
+            continue
+        draft = "draft_model" if method == "draft_model" else ""
+        stated = {name: getattr(asked.question, name) for name in _DRAFTS}
+        stated |= {"speculation": method, "draft_model": stated["draft_model"] if draft else ""}
+        plain = family.resolved
         try:
-            resolved = drafted(family.resolved, drafting)
+            if sharing.adapters(asked.question):
+                raise InvalidValue("drafts of a model with LoRA adapters are not priced")
+            meant = asked.objects.get(draft, "")
+            wanted = asking_for(plain, **stated)
+            speculation = drafting.speculation(wanted.scenario, plain.model, meant)
+            resolved = drafting.drafted(wanted, meant)
         except LookupError:
             raise
         except RidgelineError as error:
-            left.append(LeftOut(f"{family}, {drafting.speculation}", str(error)))
+            left.append(LeftOut(f"{family}, {method}", str(error)))
             continue
-        speculation = drafting.of(family.resolved.model)
-        yield replace(
-            family,
-            resolved=resolved,
-            plain=family.resolved,
-            drafting=drafting,
-            speculation=speculation,
-        )
+        yield replace(family, resolved=resolved, plain=plain, speculation=speculation)
 
 
-def _choices(system: SystemSource | System, space: Space) -> Iterator[tuple[str, str, str]]:
-    """(engine, weights, kv) to try on a system."""
-    vendor = find_system(system).vendor.casefold()
-    engines = space.engines or ENGINES.get(vendor, ("generic",))
-    for engine in engines:
-        for weights in dict.fromkeys(space.weights):
-            for kv in dict.fromkeys(space.kv):
-                yield engine, weights, kv
-
-
-def _resolved(
-    model: ModelSource | Model,
-    system: SystemSource | System,
-    engine: str,
-    formats: Mapping[str, str],
-    space: Space,
-) -> Resolved:
-    """A family's names looked up, its price as asked."""
-    resolved = resolve_objects(Scenario(), model, system, engine, formats)
-    price = space.prices.get(_named(system)) or space.prices.get(resolved.system.slug)
-    if not price:
-        return resolved
-    return replace(resolved, system=replace(resolved.system, price_usd_per_hour=price))
+def asking_for(resolved: Resolved, **changed: Any) -> Resolved:
+    """A deployment of which something else is asked that no name depends on."""
+    return replace(resolved, scenario=replace(resolved.scenario, **changed))
 
 
 def _named(system: SystemSource | System) -> str:

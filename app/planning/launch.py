@@ -15,10 +15,14 @@ from typing import Any
 
 import yaml
 
+from app.planning import demand
 from app.planning.check_commands import benchmark, guard
-from app.planning.demand import Demand
 from app.planning.families import Family
 from app.planning.launch_options import filled, in_front
+from app.planning.space import DEGREES
+from app.question.asking import Asked
+from app.question.parameters import PARAMETERS
+from app.question.question import nominal_lengths
 from genz_core.adapters import AdaptedModel
 from genz_core.deployment import bulk_format
 from genz_core.types import System
@@ -38,6 +42,11 @@ _UNSAID: Mapping[str, str] = {
     "kv_offload_gb": "caches of running sequences on the host",
     "host_prefixes": "a prefix cache on the host",
 }
+#: Limits of an engine that a launch line says where the question states them.
+_LIMITS = (
+    "kv_tokens", "stream_interval", "recv_interval", "scheduler", "prefix_caching",
+    "redundant_experts", "moe_weights", "activations", "compute",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +95,15 @@ def engine_flags() -> Mapping[str, Any]:
     return loaded
 
 
-def launch(model: str, family: Family, row: Mapping[str, float], demand: Demand) -> Launch:
+def launch(family: Family, row: Mapping[str, float], asked: Asked) -> Launch:
     """The launch of a plan.
 
     Args:
-        model: as an engine is told it, a name of the hub or a path.
         row: the plan's columns.
+        asked: the question that it answers; its model is named as an engine is told it.
     """
-    engine = family.resolved.engine.name
+    engine, model = family.resolved.engine.name, family.question.model
+    context = _context(family, asked)
     flags = engine_flags().get(engine)
     if flags is None:
         return Launch((), (f"no launch lines are kept for {engine}",))
@@ -105,7 +115,7 @@ def launch(model: str, family: Family, row: Mapping[str, float], demand: Demand)
     first = _PORT + (sum(pool.count for pool in pools) > 1)
     ports: dict[str, list[int]] = {}
     for pool in pools:
-        words, said, written = _words(flags, family, pool, demand, row)
+        words, said, written = _words(flags, family, pool, context, row)
         notes += said
         files |= written
         command = " ".join([flags["command"].format(model=shlex.quote(model)), *words])
@@ -116,8 +126,8 @@ def launch(model: str, family: Family, row: Mapping[str, float], demand: Demand)
     return Launch(
         tuple([*lines, *line]),
         tuple(dict.fromkeys([*_formats(model, family, flags), *notes, *said])),
-        benchmark(model, demand),
-        guard(model, family, row, demand),
+        benchmark(family.question),
+        guard(family, row),
         str(flags["version"]),
         str(flags["checked"]),
         tuple(flags["sources"]),
@@ -145,7 +155,7 @@ class _Pool:
         cls, role: str, count: int, row: Mapping[str, float], of: str, limit: int, system: System
     ) -> _Pool:
         """The pool of the columns that start with `of`."""
-        tp, pp, dp, ep = (int(row[f"{of}{name}"]) for name in ("tp", "pp", "dp", "ep"))
+        tp, pp, dp, ep = (int(row[f"{of}{name}"]) for name in DEGREES)
         node = (system.links[0].domain if system.links else 1) or _NODE
         nodes = math.ceil(tp * pp * dp / node)
         return cls(role, count, tp, pp, dp, ep, limit, nodes, system)
@@ -171,13 +181,13 @@ def _words(
     flags: Mapping[str, Any],
     family: Family,
     pool: _Pool,
-    demand: Demand,
+    context: int,
     row: Mapping[str, float],
 ) -> tuple[list[str], list[str], dict[str, str]]:
     """The options of a server, notes on what they cannot say, and the file that they name."""
     options, kept = flags["options"], flags.get("settings", {})
-    asked = {**_asked(family, pool, demand), **_shared(family, demand, row)}
-    values = _values(family, demand)
+    asked = {**_asked(family, pool, context), **_shared(family, row)}
+    values = _values(family, context)
     merged: dict[str, Any] = {}
     for name, value in asked.items():
         if name in kept:
@@ -188,7 +198,11 @@ def _words(
         if name in options
     ]
     notes = [str(said) for name, said in flags.get("notes", {}).items() if name in asked]
-    unsaid = [said for name, said in _UNSAID.items() if name in asked and name not in options]
+    named = {**_UNSAID, **{name: f"{name} = {asked.get(name)}" for name in _LIMITS}}
+    if family.question.memory_fraction:
+        named["memory_fraction"] = f"memory_fraction = {asked['memory_fraction']}"
+    known = {*options, *kept}
+    unsaid = [said for name, said in named.items() if name in asked and name not in known]
     notes += [f"no option is kept here for {said}: see its documentation" for said in unsaid]
     if pool.nodes > 1:
         notes.insert(0, f"a {pool.role or 'replica'} spans {pool.nodes} nodes")
@@ -201,9 +215,11 @@ def _words(
     return words, notes, {name: yaml.safe_dump(merged, sort_keys=False)}
 
 
-def _asked(family: Family, pool: _Pool, demand: Demand) -> dict[str, Any]:
+def _asked(family: Family, pool: _Pool, context: int) -> dict[str, Any]:
     """What a server is told, by the words of the data file; what goes without saying left out."""
-    engine, ranks = family.resolved.engine, pool.tp * pool.dp
+    engine, q, ranks = family.resolved.engine, family.question, pool.tp * pool.dp
+    fraction = q.memory_fraction or engine.memory_fraction
+    limits = {name: getattr(q, name) for name in _LIMITS}
     asked: dict[str, Any] = {
         "ranks": ranks if ranks > 1 else None,
         "tp": pool.tp if pool.tp > 1 else None,
@@ -213,9 +229,10 @@ def _asked(family: Family, pool: _Pool, demand: Demand) -> dict[str, Any]:
         "experts_on_all_ranks": pool.ep if pool.ep > 1 else None,
         "max_num_seqs": pool.max_num_seqs,
         "max_num_seqs_of_all": pool.max_num_seqs * pool.dp,
-        "max_num_batched_tokens": engine.chunk_tokens or None,
-        "context": _context(demand),
-        "memory_fraction": f"{engine.memory_fraction:g}",
+        "max_num_batched_tokens": q.max_num_batched_tokens or engine.chunk_tokens or None,
+        "context": context,
+        "memory_fraction": f"{fraction:g}",
+        **{name: v for name, v in limits.items() if v != PARAMETERS[name].default},
         "several_nodes": pool.nodes if pool.nodes > 1 else None,
         f"{pool.role}_role": pool.role or None,
         **_format_words(family),
@@ -225,7 +242,7 @@ def _asked(family: Family, pool: _Pool, demand: Demand) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value is not None}
 
 
-def _shared(family: Family, demand: Demand, row: Mapping[str, float]) -> dict[str, Any]:
+def _shared(family: Family, row: Mapping[str, float]) -> dict[str, Any]:
     """What a server is told of adapters, of what the host holds and of prefixes there."""
     model = family.resolved.model
     adapters = model.adapters if isinstance(model, AdaptedModel) else None
@@ -234,7 +251,7 @@ def _shared(family: Family, demand: Demand, row: Mapping[str, float]) -> dict[st
         "lora_adapters": adapters.active if adapters else None,
         "lora_rank": _lora_rank(adapters.rank) if adapters else None,
         f"{family.spill}_offload_gb": gigabytes or None,
-        "host_prefixes": demand.shape.prefix_tier == "host" or None,
+        "host_prefixes": family.question.prefix_tier == "host" or None,
     }
     return {name: value for name, value in asked.items() if value is not None}
 
@@ -244,12 +261,12 @@ def _lora_rank(rank: int) -> int:
     return next((most for most in _LORA_RANKS if most >= rank), rank)
 
 
-def _values(family: Family, demand: Demand) -> dict[str, Any]:
+def _values(family: Family, context: int) -> dict[str, Any]:
     """What options may name beside their own value."""
     drafting = family.speculation
     named = drafting is not None and drafting.method == "draft_model" and drafting.draft
     return {
-        "context": _context(demand),
+        "context": context,
         "verified": drafting.draft_tokens + 1 if drafting else 1,
         "draft": named.name if named else "DRAFT",
     }
@@ -258,16 +275,17 @@ def _values(family: Family, demand: Demand) -> dict[str, Any]:
 def _format_words(family: Family) -> dict[str, Any]:
     """Formats that an engine is told, because the checkpoint does not say them."""
     words: dict[str, Any] = {}
-    if family.weights.startswith("fp8"):
-        words["quantize_fp8"] = family.weights
-    if family.kv.startswith("fp8"):
-        words["kv_fp8"] = family.kv
+    q = family.question
+    if q.weights.startswith("fp8"):
+        words["quantize_fp8"] = q.weights
+    if q.kv.startswith("fp8"):
+        words["kv_fp8"] = q.kv
     return words
 
 
 def _formats(model: str, family: Family, flags: Mapping[str, Any]) -> list[str]:
     """Notes on formats that need a checkpoint of their own."""
-    weights = family.weights
+    weights = family.question.weights
     if not weights or weights in _SIXTEEN_BITS:
         return []
     if weights.startswith("fp8") and "quantize_fp8" in flags["options"]:
@@ -275,10 +293,13 @@ def _formats(model: str, family: Family, flags: Mapping[str, Any]) -> list[str]:
     return [f"{model} has to be a checkpoint with {bulk_format(family.resolved.model)} weights"]
 
 
-def _context(demand: Demand) -> int:
-    shape = demand.shape
-    longest = shape.shared_tokens + shape.turns * (demand.isl + demand.osl)
-    if demand.trace is not None:
-        requests = demand.trace.requests
-        longest = int((requests.input_tokens + requests.output_tokens).max())
-    return math.ceil(longest / _CONTEXT_STEP) * _CONTEXT_STEP
+def _context(family: Family, asked: Asked) -> int:
+    """Tokens that a server makes room for in a sequence: of the longest, no more than the model
+    has positions for."""
+    longest = sum(demand.longest(asked))
+    if demand.trace_of(asked) is None:
+        q = family.question
+        isl, osl, _ = nominal_lengths(q.isl, q.osl, q.length_ratio)
+        longest = q.shared_tokens + q.turns * int(isl + osl)
+    room = math.ceil(longest / _CONTEXT_STEP) * _CONTEXT_STEP
+    return min(room, family.resolved.model.max_context or room)

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from app.planning.candidates import NOVELTY
-from app.planning.demand import Demand
 from app.planning.families import Family
+from app.planning.space import DEGREES
 from app.planning.targets import Target
+from app.question.question import VARIATION, Question
 from app.scenario.intervals import single
 from genz_core.engine import EngineProfile
 from genz_core.serving import Novelty
@@ -40,16 +41,13 @@ class Measurement:
 
 
 def next_measurement(
-    model: str,
-    family: Family,
-    row: Mapping[str, float],
-    demand: Demand,
-    targets: tuple[Target, ...],
+    family: Family, row: Mapping[str, float], targets: tuple[Target, ...]
 ) -> Measurement:
     """The measurement for a plan: closed loops of users on one replica, around its own load.
 
-    model: as it was asked.  row: the plan's columns.
+    row: the plan's columns.
     """
+    question = family.question
     now, then = _widths(family, row), _widths_after(family)
     asked = {f"{target.figure.latency}_s" for target in targets if target.figure.latency}
     gains = {name: _gain(now[name], then[name]) for name in _FIGURES}
@@ -62,8 +60,9 @@ def next_measurement(
         now[name],
         then[name],
         f"ridgeline measure serving http://localhost:8000 --concurrency {listed} "
-        f"--isl {demand.isl} --osl {demand.osl} --length-ratio 0.8 --output serving",
-        _points(model, family, row, demand, loads),
+        f"--isl {question.isl} --osl {question.osl} --length-ratio {_ratio_of(question):g} "
+        "--output serving",
+        _points(family, row, loads),
         _words(family, row, len(loads)),
     )
 
@@ -79,20 +78,24 @@ def _words(family: Family, row: Mapping[str, float], loads: int) -> str:
     return f"{what} calibrate {family.resolved.engine.name} for this model there"
 
 
-def _points(
-    model: str, family: Family, row: Mapping[str, float], demand: Demand, loads: list[int]
-) -> str:
+def _ratio_of(question: Question) -> float:
+    """Shortest over longest length to draw: as asked, else the share that lengths vary by."""
+    return question.length_ratio or 1.0 - VARIATION
+
+
+def _points(family: Family, row: Mapping[str, float], loads: list[int]) -> str:
     """The rows of the runs, their measured columns empty."""
+    question = family.question
     same = {
-        "model": model,
+        "model": question.model,
         "system": family.system.slug,
         "engine": family.resolved.engine.name,
-        "weights": family.weights,
-        "kv": family.kv,
-        **{name: f"{row[name]:.0f}" for name in ("tp", "pp", "dp", "ep")},
-        "isl": str(demand.isl),
-        "osl": str(demand.osl),
-        "length_ratio": "0.8",
+        "weights": question.weights,
+        "kv": question.kv,
+        **{name: f"{row[name]:.0f}" for name in DEGREES},
+        "isl": str(question.isl),
+        "osl": str(question.osl),
+        "length_ratio": f"{_ratio_of(question):g}",
     }
     header = [*same, "concurrency", "measured_ttft_s", "measured_tpot_s"]
     lines = [header, *([*same.values(), str(users), "", ""] for users in loads)]
@@ -104,7 +107,8 @@ def _points(
 def _widths(family: Family, row: Mapping[str, float]) -> dict[str, float]:
     """The ratio of the ends of each interval of a plan."""
     ttft, tpot, users = (np.array([row[name]]) for name in NOVELTY)
-    known = family.intervals(Novelty(tpot, ttft, users))
+    of = family.evidence({name: np.array([value]) for name, value in row.items()})
+    known = family.intervals(Novelty(tpot, ttft, users), of)
     return {name: _ratio(single(known[name])) for name in _FIGURES}
 
 

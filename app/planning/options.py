@@ -1,55 +1,57 @@
-"""What a question chooses among, as options of `ridgeline plan`."""
+"""A question as the options of a command that asks it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import Any
 
-import hardware_db
-from app.planning.search import Question
-from app.planning.space import KINDS, Space
-from genz_core.types import System
+from app.planning.demand import trace_of
+from app.question.asking import Asked
+from app.question.parameters import PARAMETERS
+from app.question.question import STANDARD, Question
+from app.question.verbs import parameters_of
 
-
-def options(question: Question) -> list[str]:
-    """The options that ask the same question, those of the load and of the targets left out."""
-    space, words = question.space, ["--systems", ",".join(map(_slug, question.space.systems))]
-    for name, value in (
-        ("devices", "{}:{}".format(*space.devices)),
-        ("engine", ",".join(space.engines)),
-        ("weights", _formats(space.weights)),
-        ("kv", _formats(space.kv)),
-        *((degree, ",".join(map(str, getattr(space, degree)))) for degree in _DEGREES),
-        ("max-num-seqs", ",".join(map(str, space.max_num_seqs))),
-        ("kind", "" if set(space.kinds) == set(KINDS) else ",".join(space.kinds)),
-        ("speculation", ",".join(dict.fromkeys(one.speculation for one in space.drafting))),
-        ("offload", ",".join(space.offload)),
-        ("price", ",".join(f"{name}={usd:g}" for name, usd in space.prices.items())),
-        ("rank", question.by),
-        ("confidence", f"{question.confidence:g}" if question.confidence else ""),
-    ):
-        words += [f"--{name}", value] if value else []
-    return words + _switches(question, space)
+_OF_A_TRACE = ("rate", "isl", "osl")
+_UNSAID = {"weights": "checkpoint", "kv": "checkpoint"}
 
 
-_DEGREES = ("tp", "pp", "dp", "ep")
+def options(asked: Asked) -> list[str]:
+    """The options of `ridgeline plan` that ask the same question of its model."""
+    trace = trace_of(asked)
+    found: list[str] = []
+    for name in parameters_of(asked.verb):
+        value = getattr(asked.question, name)
+        stated = name in asked.given and value not in ("", None)
+        if name == "model" or (trace and name in _OF_A_TRACE):
+            continue
+        if name in asked.several:
+            texts = (_text(name, one) or _UNSAID.get(name, "none") for one in asked.several[name])
+            found += [PARAMETERS[name].option, ",".join(texts)]
+        elif stated or (name != "ep" and value != getattr(STANDARD, name)):
+            found += option(name, value)
+    return found + (["--trace", trace.name] if trace else [])
 
 
-def _switches(question: Question, space: Space) -> list[str]:
-    """Options without a value, where they are not as the command has them."""
-    asked = (
-        ("--cross-systems", space.cross_systems),
-        ("--no-simulate", not question.simulate),
-        ("--pays", question.pays),
-    )
-    return [name for name, wanted in asked if wanted]
+def stated(question: Question, names: Iterable[str]) -> list[str]:
+    """Options of those of some parameters that differ from their defaults."""
+    changed = question.changed()
+    return [word for name in names if name in changed for word in option(name, changed[name])]
 
 
-def _formats(names: Sequence[str]) -> str:
-    """Number formats, "" for the checkpoint's, which alone is as the command has it."""
-    return "" if not any(names) else ",".join(name or "checkpoint" for name in names)
+def option(name: str, value: Any) -> list[str]:
+    """A parameter with its value as the words of a command."""
+    word = PARAMETERS[name].option
+    if isinstance(value, bool):
+        return [word if value else word.replace("--", "--no-", 1)]
+    return [word, _text(name, value)]
 
 
-def _slug(system: object) -> str:
-    if isinstance(system, System):
-        return system.slug
-    return hardware_db.load(str(system)).slug if not str(system).endswith(".yaml") else str(system)
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, tuple):
+        if name == "devices":
+            return ":".join(map(str, value))
+        pairs = ("=".join(map(str, one)) if isinstance(one, tuple) else str(one) for one in value)
+        return ", ".join(pairs) if name == "target" else ",".join(pairs)
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    return str(getattr(value, "slug", "") or value)

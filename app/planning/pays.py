@@ -8,16 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from app.planning import aggregated, disaggregated
+from app.planning import aggregated, demand, disaggregated
 from app.planning.candidates import Candidates
-from app.planning.families import Family
+from app.planning.families import Family, asking_for
 from app.planning.probability import meets
-from app.planning.search import Found, Question
+from app.planning.ranking import Ranking
+from app.planning.search import Found
 from app.planning.shortlist import Shortlist
-from app.scenario.served_rows import serve_resolved
+from app.planning.space import DEGREES
+from app.planning.targets import FIGURES
+from app.question.asking import Asked
+from app.scenario.served_rows import served
 from app.wording import quantities
 from genz_core.errors import RidgelineError
-from genz_core.types import Array, Parallelism
+from genz_core.types import Array
 
 _USERS: Array = np.exp2(np.arange(11))  # open requests of a replica
 _LOADS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # of the load that was asked for
@@ -62,52 +66,48 @@ def pays(found: Found, short: Shortlist) -> list[Pays]:
     at, candidates = short.plans[0].at, short.candidates
     best, row = candidates.of(at), candidates.row(at)
     alike = [family for family in candidates.families if _alike(family, best)]
-    compared = [_drafts(family, row, found.question) for family in alike
+    compared = [_drafts(family, row) for family in alike
                 if family.speculation is not None and family.prefill is None]  # fmt: skip
     both = {family.kind: family for family in alike if family.speculation is None}
     if len(both) == 2:
-        compared.append(_pools(both["aggregated"], both["disaggregated"], found.question))
+        compared.append(_pools(both["aggregated"], both["disaggregated"], found))
     return compared
 
 
 def _alike(family: Family, best: Family) -> bool:
-    named = (family.system.slug, family.resolved.engine.name, family.weights, family.kv)
-    own = (best.system.slug, best.resolved.engine.name, best.weights, best.kv)
+    named, own = (
+        (one.system.slug, one.resolved.engine.name, one.question.weights, one.question.kv)
+        for one in (family, best)
+    )
     same_system = family.prefill is None or family.prefill.system.slug == family.system.slug
     return named == own and not family.spill and same_system
 
 
-def _drafts(family: Family, row: dict[str, float], question: Question) -> Pays:
+def _drafts(family: Family, row: dict[str, float]) -> Pays:
     """TPOT of one replica with and without drafts, by its open requests."""
     assert family.plain is not None and family.speculation is not None
-    degrees: dict[str, Any] = {name: row[name] for name in ("tp", "pp", "dp", "ep")}
-    demand = question.demand
-    isl, sharing = demand.prompt
+    arrays = {name: np.full_like(_USERS, row[name]) for name in DEGREES} | {"concurrency": _USERS}
     tpot = []
     for resolved in (family.plain, family.resolved):
-        served = serve_resolved(
-            resolved, concurrency=_USERS, isl=isl, osl=demand.osl, sharing=sharing,
-            parallelism=Parallelism(**degrees), length_ratio=demand.length_ratio,
-        )  # fmt: skip
-        held = served.capacity >= _USERS
-        tpot.append(np.where(held, np.broadcast_to(served.tpot_s, _USERS.shape), np.nan))
+        priced = served(asking_for(resolved, rate=None, concurrency=1), arrays)
+        held = priced.capacity >= _USERS
+        tpot.append(np.where(held, np.broadcast_to(priced.tpot_s, _USERS.shape), np.nan))
     method = family.speculation.method
     words = _stops(f"drafts ({method})", "open requests a replica", _USERS, *tpot)
     loads, without, with_it = (tuple(map(float, column)) for column in (_USERS, *tpot))
     return Pays(f"drafts ({method})", "open_requests", "tpot_s", loads, without, with_it, words)
 
 
-def _pools(together: Family, apart: Family, question: Question) -> Pays:
+def _pools(together: Family, apart: Family, found: Found) -> Pays:
     """The fewest devices that meet the targets of either kind, by the load."""
-    demand = question.demand
-    amount = float(demand.concurrency if demand.closed else demand.rate)
     needed: dict[str, list[float]] = {"aggregated": [], "disaggregated": []}
     for share in _LOADS:
-        asked = replace(question, demand=replace(demand.times(share), trace=None))
+        asked = demand.times(found.asked, share)
         for family in (together, apart):
-            needed[family.kind].append(_fewest(family, asked))
-    loads = amount * np.array(_LOADS)
-    unit = "open requests" if demand.closed else "requests/s"
+            needed[family.kind].append(_fewest(_under(family, asked), asked, found.ranking))
+    question = found.asked.question
+    loads = demand.amount(question) * np.array(_LOADS)
+    unit = "open requests" if demand.is_closed(question) else "requests/s"
     without, with_it = np.array(needed["aggregated"]), np.array(needed["disaggregated"])
     words = _pools_words(unit, loads, without, with_it)
     name = unit.replace(" ", "_").replace("/", "_per_")
@@ -115,19 +115,23 @@ def _pools(together: Family, apart: Family, question: Question) -> Pays:
     return Pays("prompts read apart", name, "devices", first, second, third, words)
 
 
-def _fewest(family: Family, question: Question) -> float:
+def _under(family: Family, asked: Asked) -> Family:
+    """A family under another load."""
+    q = asked.question
+    load = {"concurrency": q.concurrency, "rate": q.rate}
+    reading = family.prefill and asking_for(family.prefill, **load)
+    return replace(family, resolved=asking_for(family.resolved, **load), prefill=reading)
+
+
+def _fewest(family: Family, asked: Asked, ranked: Ranking) -> float:
     """The fewest devices with which a family meets the targets, NaN for none."""
     of_kind = disaggregated if family.prefill is not None else aggregated
     try:
-        priced: Candidates = of_kind.price(family, question.space, question.demand)
+        priced: Candidates = of_kind.price(family, asked)
     except RidgelineError:
         return float("nan")
-    good = priced.status == "ok"
-    for target in question.targets:
-        good &= target.met(priced.columns[target.figure.column])
-    if question.confidence:
-        chance = meets(priced, question.targets, question.demand)
-        good &= np.nan_to_num(chance) >= question.confidence
+    ranked = replace(ranked, by=FIGURES["devices"])
+    good = ranked.feasible(priced, meets(priced, ranked.targets, asked.question))
     devices = priced.columns["devices"][good]
     return float(devices.min()) if devices.size else float("nan")
 

@@ -14,23 +14,23 @@ from typing import Any
 
 import numpy as np
 
+from app.answers.columns import PERCENTILES
+from app.planning import demand
 from app.planning.candidates import Candidates
-from app.planning.demand import Demand
 from app.planning.families import Family
-from app.planning.targets import PERCENTILES
-from app.scenario.drafting import Drafting
-from app.scenario.scenario import Resolved
-from app.simulation.disaggregation import PrefillPool
-from app.simulation.offered_load import OfferedLoad
-from app.simulation.run import Run, Settings, run
+from app.planning.space import DEGREES, systems
+from app.question.asking import Asked
+from app.question.question import Question
+from app.scenario import sharing
+from app.scenario.scenario import find_system
+from app.simulation.run import Run, run
+from genz_core.deployment import bulk_format
 from genz_core.errors import InvalidValue
 from genz_core.progress import Cancelled
-from genz_core.serving.options import Options
 
 _LEAST, _MOST = 400, 1600  # requests of a simulation
-_WARM = 1.5  # lifetimes of a request before arrivals count
-_LIVES = 4  # requests of each user of a closed loop
-_SPREAD = 0.8  # lengths of a closed loop, drawn apart so that its users do not stay in step
+_WARM = 1.5  # lifetimes of a request before arrivals at a rate count
+_LIVES = 2  # requests that count of each user of a closed loop, which is steady
 _LATENCIES = ("ttft", "tpot", "e2e")
 
 
@@ -51,44 +51,44 @@ class Simulated:
     share: float
 
 
-def simulate(candidates: Candidates, at: int, demand: Demand) -> Simulated:
-    """Simulate a candidate under its demand, or some of its replicas under their part of it.
+def simulate(candidates: Candidates, at: int, asked: Asked) -> Simulated:
+    """Simulate a candidate under its load, or some of its replicas under their part of it.
 
     Raises:
         RidgelineError: the deployment cannot be simulated.
     """
     family, row = candidates.of(at), candidates.row(at)
-    _refuse(family, demand)
-    lifetime = row["e2e_s"]
-    requests = _requests(demand, lifetime)
-    replicas = int(row["replicas"])
-    kept = replicas
-    if requests > _MOST and not demand.trace and family.prefill is None:
+    _refuse(family)
+    trace = demand.trace_of(asked)
+    requests = len(trace.requests) if trace else _requests(family.question, row["e2e_s"])
+    replicas = kept = int(row["replicas"])
+    if requests > _MOST and not trace and family.prefill is None:
         kept = max(replicas * _MOST // requests, 1)
     share = kept / replicas
-    settings = Settings(
-        _offered(demand, share, max(math.ceil(requests * share), min(_LEAST, requests))),
-        Options(max_num_seqs=_limit(family, row)),
-        replicas=kept,
-        drafting=family.drafting or Drafting(),
-        prefill=_pool(family, row),
-        router="prefix" if demand.shape.turns > 1 else "least_loaded",
-    )
-    outcome = run(_resolved(family, row), settings)
+    part = max(math.ceil(requests * share), min(_LEAST, requests))
+    chosen: dict[str, Any] = {
+        "replicas": kept, **_load(asked, family.question, share, part),
+        **{name: int(row[name]) for name in DEGREES}, **_limit(family, row), **_pool(family, row),
+    }  # fmt: skip
+    question = replace(family.question, **chosen)
+    resolved = replace(family.plain or family.resolved, scenario=question)
+    outcome = run(resolved, _objects(asked, family))
     held = ("ttft", "tpot") if closed_form_holds(family) else ()
     means = {name: row[f"{name}_s"] for name in held}
-    return _figures(outcome, lifetime * _WARM, share, means)
+    warm_s = 0.0 if demand.is_closed(question) else row["e2e_s"] * _WARM
+    return _figures(outcome, warm_s, share, means)
 
 
-def _refuse(family: Family, demand: Demand) -> None:
+def _refuse(family: Family) -> None:
     """Refuse what the simulation does not know.
 
     Raises:
         InvalidValue: several answers to a prompt, a cache or weights on the host.
     """
+    q = family.question
     unknown = {
-        "several answers to a prompt": demand.shape.branches > 1,
-        "a prefix cache on the host": demand.shape.prefix_tier == "host",
+        "several answers to a prompt": sharing.branches(q) > 1,
+        "a prefix cache on the host": q.prefix_tier == "host",
         "weights or caches on the host": bool(family.spill),
     }
     for what, asked in unknown.items():
@@ -106,7 +106,7 @@ def _figures(outcome: Run, warm_s: float, share: float, held: Mapping[str, float
     no simulated one lies below."""
     answers = outcome.simulation
     start, end = np.min(answers.arrival_s), np.max(answers.arrival_s)
-    late = answers.arrival_s - start >= min(warm_s, (end - start) / 2.0)
+    late = answers.counted & (answers.arrival_s - start >= min(warm_s, (end - start) / 2.0))
     if not late.any():
         raise Cancelled("no request came when the deployment was busy")
     figures: dict[str, float] = {}
@@ -137,57 +137,61 @@ def _lift(simulated_s: float, held_s: float) -> float:
     return max(held_s / simulated_s, 1.0)
 
 
-def _requests(demand: Demand, lifetime_s: float) -> int:
-    """Requests of the whole deployment: of several lifetimes, so that it is busy for most."""
-    if demand.trace:
-        return len(demand.trace.requests)
-    if demand.closed:
-        most = max(_MOST, demand.concurrency * 3)
-        return int(np.clip(demand.concurrency * _LIVES, _LEAST, most))
-    return int(np.clip(demand.rate * (2.0 * _WARM * lifetime_s + 10.0), _LEAST, 1e6))
+def _requests(question: Question, lifetime_s: float) -> int:
+    """Requests that count of the whole deployment: of several lifetimes, so that it is busy."""
+    amount = demand.amount(question)
+    if demand.is_closed(question):
+        return int(np.clip(amount * _LIVES, _LEAST, max(_MOST, amount * _LIVES)))
+    return int(np.clip(amount * (2.0 * _WARM * lifetime_s + 10.0), _LEAST, 1e6))
 
 
-def _offered(demand: Demand, share: float, requests: int) -> OfferedLoad:
-    """The demand's part as offered load; users of a closed loop with lengths drawn apart."""
-    if demand.trace:
-        return OfferedLoad(trace=demand.trace)
-    ratio, isl, osl = demand.length_ratio, demand.isl, demand.osl
-    shape = demand.shape
-    found = round(shape.prefix_hits * isl)
-    alike: dict[str, Any] = {"shared_tokens": shape.shared_tokens + found, "turns": shape.turns}
-    isl = max(isl - found, 1)
-    if demand.closed:
-        if ratio == 1.0:
-            ratio = _SPREAD
-            isl, osl = (max(round(n * 2.0 / (1.0 + ratio)), 1) for n in (isl, osl))
-        users = max(round(demand.concurrency * share), 1)
-        return OfferedLoad(
-            concurrency=users, requests=requests, isl=isl, osl=osl, length_ratio=ratio, **alike
-        )
-    rate = demand.rate * share / shape.turns  # of sessions
-    return OfferedLoad(rate=rate, requests=requests, isl=isl, osl=osl, length_ratio=ratio, **alike)
+def _load(asked: Asked, q: Question, share: float, requests: int) -> dict[str, Any]:
+    """The load of some of the replicas, as parameters of a simulation.
+
+    A prefix that is found is one that all requests share, of sessions that a router keeps together.
+    """
+    trace = demand.trace_of(asked)
+    router = "prefix" if q.turns > 1 else "least_loaded"
+    if trace is not None:
+        return {"trace": trace.name, "rate": None, "router": router}
+    found = round(q.prefix_hits * q.isl)
+    alike = {"prefix_hits": 0.0, "shared_tokens": q.shared_tokens + found}
+    named: dict[str, Any] = {"isl": max(q.isl - found, 1), "requests": requests, "router": router}
+    if demand.is_closed(q):
+        return {**alike, **named, "concurrency": max(round(demand.amount(q) * share), 1)}
+    return {**alike, **named, "rate": demand.amount(q) * share / q.turns}  # of sessions
 
 
-def _limit(family: Family, row: Mapping[str, float]) -> int:
+def _limit(family: Family, row: Mapping[str, float]) -> dict[str, int]:
     limit = int(row["max_num_seqs"])
-    return 0 if limit == family.resolved.engine.max_sequences else limit
+    own = family.resolved.engine.max_sequences
+    return {"max_num_seqs": 0 if limit == own else limit}
 
 
-def _resolved(family: Family, row: Mapping[str, float]) -> Resolved:
-    degrees: dict[str, Any] = {name: int(row[name]) for name in ("tp", "pp", "dp", "ep")}
-    resolved = family.plain or family.resolved
-    return replace(resolved, scenario=replace(resolved.scenario, **degrees))
-
-
-def _pool(family: Family, row: Mapping[str, float]) -> PrefillPool:
-    if family.prefill is None:
-        return PrefillPool()
-    degrees: dict[str, Any] = {
-        f"prefill_{name}": int(row[f"prefill_{name}"]) for name in ("tp", "pp", "dp", "ep")
+def _pool(family: Family, row: Mapping[str, float]) -> dict[str, Any]:
+    """The workers that read prompts, as parameters of a simulation."""
+    reading, q = family.prefill, family.question
+    if reading is None:
+        return {}
+    same = (reading.system.slug, reading.scenario.weights) == (family.system.slug, q.weights)
+    return {
+        "prefill_workers": int(row["prefill_workers"]),
+        "prefill_system": "" if same else reading.scenario.system,
+        "prefill_weights": "" if same else bulk_format(reading.model),
+        **{f"prefill_{name}": int(row[f"prefill_{name}"]) for name in DEGREES},
     }
-    return PrefillPool(
-        prefill_system=family.prefill.system,
-        prefill_workers=int(row["prefill_workers"]),
-        prefill_weights=family.prefill_weights,
-        **degrees,
-    )
+
+
+def _objects(asked: Asked, family: Family) -> dict[str, Any]:
+    """What the question of a simulation names, where it is no name."""
+    found = {
+        name: asked.objects[name] for name in ("trace", "draft_model") if name in asked.objects
+    }
+    if family.question.speculation != "draft_model":
+        found.pop("draft_model", None)
+    reading = family.prefill
+    if reading is not None and reading.system.slug != family.system.slug:
+        slug = reading.system.slug
+        sources = (one for one in systems(asked) if find_system(one).slug == slug)
+        found["prefill_system"] = next(sources, slug)
+    return found

@@ -13,9 +13,10 @@ import math
 
 import numpy as np
 
+from app.planning import demand
 from app.planning.candidates import Candidates
-from app.planning.demand import Demand
 from app.planning.targets import Target
+from app.question.question import Question
 from genz_core.types import Array
 from hardware_db.intervals import Interval
 
@@ -43,23 +44,28 @@ def _normal_below(deviations: Array) -> Array:
     return np.array(flat).reshape(deviations.shape)
 
 
-def meets(candidates: Candidates, targets: tuple[Target, ...], demand: Demand) -> Array:
-    """P(all targets are met and the load is sustained), [candidates]; NaN without any interval."""
+def meets(candidates: Candidates, targets: tuple[Target, ...], question: Question) -> Array:
+    """P(all targets are met and the load is sustained), [candidates].
+
+    NaN without any interval, and where nobody measured a degree or a format of the candidate.
+    """
     result = np.full(len(candidates), np.nan)
     for number, family in enumerate(candidates.families):
         at = np.flatnonzero(candidates.family == number)
         those = candidates.picked(at)
-        known = family.error_model(those.novelty)
+        of = family.evidence(those.columns)
+        known = family.error_model(those.novelty, of)
         ttft, tpot = known["ttft_s"], known["tpot_s"]
         if ttft is not None and tpot is not None:
-            result[at] = _of_family(those, targets, demand, ttft, tpot)
+            chance = _of_family(those, targets, demand.is_closed(question), ttft, tpot)
+            result[at] = np.where(of.without & (chance > 0.0), np.nan, chance)
     return result
 
 
 def _of_family(
     candidates: Candidates,
     targets: tuple[Target, ...],
-    demand: Demand,
+    closed: bool,
     ttft: Interval,
     tpot: Interval,
 ) -> Array:
@@ -69,7 +75,7 @@ def _of_family(
     later = np.full(size, np.inf)
     for target in targets:
         slack = target.slack(columns[target.figure.column])
-        kind = _errs_with(target, demand)
+        kind = _errs_with(target, closed)
         if kind == "ttft":
             first = np.minimum(first, slack)
         elif kind == "e2e":
@@ -78,20 +84,20 @@ def _of_family(
             later = np.minimum(later, slack)
         else:
             certain &= target.met(columns[target.figure.column])
-    if not demand.closed:
+    if not closed:
         with np.errstate(divide="ignore", invalid="ignore"):
             later = np.minimum(later, -np.log(columns["utilisation"]))
     chance = probability_below(first, ttft) * probability_below(later, tpot)
     return np.where(certain & (candidates.status == "ok"), chance, 0.0)
 
 
-def _errs_with(target: Target, demand: Demand) -> str:
+def _errs_with(target: Target, closed: bool) -> str:
     """What a figure errs with: "ttft", "tpot", both ("e2e") or nothing ("")."""
     name = target.figure.name
     if target.figure.latency:
         return target.figure.latency
     if name == "interactivity":
         return "tpot"
-    if name in ("devices", "usd_per_hour") or not demand.closed:
+    if name in ("devices", "usd_per_hour") or not closed:
         return ""
     return "tpot"

@@ -15,6 +15,8 @@ from genz_core.types import Array, Mask
 Order = NDArray[np.intp]
 #: Choices that do not make another deployment in the eyes of who reads a list of plans.
 _SAME = tuple(name for name in CHOICES if name != "max_num_seqs")
+#: Least probability of targets on percentiles that no simulation has tried: that of intervals.
+SURE = 0.8
 #: Tolerance of "not faster than the bound", of sums in another order.
 _ROUNDING = 1e-9
 
@@ -25,6 +27,9 @@ class Ranking:
 
     by: the figure that orders them.  targets: all are met.  confidence: least probability of it,
     0 for those that nothing validates, too.
+
+    The closed form has no percentiles: a target on one is met where the probability that all are
+    met is `confidence`, or `SURE` where none is asked for; or where a simulation says so.
     """
 
     by: Figure
@@ -45,10 +50,9 @@ class Ranking:
         good = self.sound(candidates)
         for target in self.targets:
             good &= target.met(candidates.columns[target.figure.column])
-        if self.confidence > 0.0:
-            with np.errstate(invalid="ignore"):
-                good &= probability >= self.confidence
-        return good
+        on_percentiles = any(target.figure.percentile for target in self.targets)
+        least = self.confidence or (SURE if on_percentiles else 0.0)
+        return good & (np.nan_to_num(probability, nan=0.0) >= least)
 
     def order(self, candidates: Candidates, probability: Array, chosen: Mask) -> Order:
         """The chosen candidates, best first.

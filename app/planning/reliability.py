@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from app.accuracy import measured_points
+from app.answers.table import TableFormat, render
 from app.planning.probability import probability_below
-from app.wording.tables import TableFormat, render
 from genz_core.types import Array
 from hardware_db.intervals import Interval
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.planning import answer as answers
-from app.planning import ask
-from app.planning.answer import Answer, Progress
+from app.planning.answer import Answer
 from app.planning.document import document
 from app.planning.manifests.bundle import Bundle, bundle
-from app.planning.sweep_axes import Sources
 from app.planning.wording import chance
-from app.scenario.results import ResultTable, preview
+from app.question.asking import Asked
+from app.scenario.results import ResultTable, first_rows
+from genz_core.progress import Cancel, Progress, never, silent
 
 #: Columns of a plan that fit a line.
 BRIEF = (
@@ -63,13 +63,13 @@ class Planned(ResultTable):
         measurement: dict[str, Any] | None = self.to_dict()["measurement"]
         return measurement
 
-    def deployment(self, kind: str, at: int = 0) -> Bundle:
-        """The files that deploy a plan, the best unless told.
+    def deployment(self, kind: str, at: int | None = None) -> Bundle:
+        """The files that deploy a plan, the best that can be deployed so unless told.
 
         kind: "kubernetes", "helm", "dynamo" or "llm-d".
 
         Raises:
-            InvalidValue: another kind, no plan, or a plan that the kind is not for.
+            InvalidValue: another kind, no plan, or none that the kind is for.
         """
         return bundle(self.to_dict(), kind, at)
 
@@ -82,7 +82,7 @@ class Planned(ResultTable):
         if not named["plans"]:
             said = "; ".join(change["words"] for change in named["changes"])
             return f"no deployment meets the targets{f'; one would with {said}' if said else ''}"
-        return preview([brief(plan) for plan in named["plans"]], BRIEF)
+        return first_rows([brief(plan) for plan in named["plans"]], len(named["plans"]))
 
 
 def brief(plan: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,19 +94,14 @@ def brief(plan: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
-def plan(
-    model: Any,
-    *,
-    sources: Sources = dict,
-    progress: Progress = lambda share, words: None,
-    **keywords: Any,
-) -> Planned:
-    """See `ridgeline.plan`.  sources: what names mean; by default they open no file."""
-    systems = keywords.pop("systems")
-    several = ask.words(systems) if isinstance(systems, str) else systems
-    if isinstance(several, (list, tuple)):
-        several = tuple(sources({"system": name})["system"] for name in several)
-    meant = sources({"model": model, "draft_model": keywords.pop("draft_model")})
-    asked = ask.question(systems=several, **meant, **keywords)
-    named = model if isinstance(model, str) else getattr(model, "name", "MODEL")
-    return Planned(answers.answer(asked, str(named), progress))
+def plan(asked: Asked, progress: Progress = silent, cancelled: Cancel = never) -> Planned:
+    """The best deployments that serve the load of a question within its targets.
+
+    asked: `ask("plan", ...)`.  A choice that was not given is "all that can be": degrees that split
+    the model, engines that run on a system; formats are the checkpoint's.
+
+    Raises:
+        RidgelineError: an unknown name, or a space with nothing that could be priced.
+        Cancelled: `cancelled` said so.
+    """
+    return Planned(answers.answer(asked, progress, cancelled))

@@ -3,44 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from app.planning import aggregated, disaggregated
+from app.planning import aggregated, demand, disaggregated
 from app.planning.candidates import Candidates, joined
-from app.planning.demand import Demand
-from app.planning.families import Family, LeftOut, adapted, families
+from app.planning.families import Family, LeftOut, families
 from app.planning.probability import meets
 from app.planning.ranking import Order, Ranking, ranking
-from app.planning.space import Space
-from app.planning.targets import FIGURES, Target
+from app.planning.space import devices, kinds
+from app.planning.targets import FIGURES, Target, parse_targets
+from app.question.asking import Asked
 from genz_core.errors import RidgelineError
 from genz_core.progress import Cancel, Cancelled, Progress, never, silent
-from genz_core.types import Array, Mask, Model
-from model_registry.finding.sources import ModelSource
+from genz_core.types import Array, Mask
 
 Priced = tuple[Candidates, tuple[LeftOut, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked: which deployment of a model, of a space, serves a demand within targets.
-
-    by: figure that orders the plans, "" for cost.  confidence: least probability that targets are
-    met.  top: plans to show.  simulate: whether the best are simulated for their percentiles.
-    pays: whether drafts and prompts read apart are compared by load with doing without.
-    """
-
-    model: ModelSource | Model
-    space: Space
-    demand: Demand
-    targets: tuple[Target, ...] = ()
-    by: str = ""
-    confidence: float = 0.0
-    top: int = 5
-    simulate: bool = True
-    pays: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +31,7 @@ class Found:
     be tried.
     """
 
-    question: Question
+    asked: Asked
     candidates: Candidates
     probability: Array
     ranking: Ranking
@@ -60,59 +39,73 @@ class Found:
     order: Order
     left_out: tuple[LeftOut, ...]
 
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """What must hold."""
+        return self.ranking.targets
 
-def search(question: Question, priced: Priced | None = None) -> Found:
-    """Price every deployment of the space and order those that meet the targets.
 
-    priced: what `price` returned for the same space and demand, where that is known already.
+def search(asked: Asked, priced: Priced | None = None) -> Found:
+    """Price every deployment that a question may choose, and order those that meet its targets.
+
+    priced: what `price` returned for the same space and load, where that is known already.
 
     Raises:
         RidgelineError: unknown names, or a space with nothing that could be priced.
     """
-    candidates, left = priced or price(question)
-    targets = question.targets
-    probability = meets(candidates, targets, question.demand)
-    ranked = ranking(candidates, targets, question.by, question.confidence)
+    asked = demand.at_means(asked)
+    q = asked.question
+    targets = targets_of(asked)
+    candidates, left = priced or price(asked)
+    probability = meets(candidates, targets, q)
+    ranked = ranking(candidates, targets, q.rank, q.confidence)
     feasible = ranked.feasible(candidates, probability)
     order = ranked.best_each(candidates, ranked.order(candidates, probability, feasible))
-    return Found(question, candidates, probability, ranked, feasible, order, left)
+    return Found(asked, candidates, probability, ranked, feasible, order, left)
 
 
-def price(question: Question, progress: Progress = silent, cancelled: Cancel = never) -> Priced:
-    """Every candidate of a space under its demand, and what could not be tried.
+def targets_of(asked: Asked) -> tuple[Target, ...]:
+    """What must hold.
+
+    Raises:
+        InvalidValue: as `parse_targets`.
+    """
+    named = asked.question.target
+    return parse_targets(named if isinstance(named, str) else ", ".join(named))
+
+
+def price(asked: Asked, progress: Progress = silent, cancelled: Cancel = never) -> Priced:
+    """Every candidate that a question may choose under its load, and what could not be tried.
 
     Raises:
         RidgelineError: as `search`.
         Cancelled: between two families.
     """
-    space, demand = question.space, question.demand
-    plain, left = families(question.model, space)
+    asked = demand.at_means(asked)
+    devices(asked.question)  # refused here: what a family cannot be is left out with its reason
+    found, left = families(asked)
     missing = list(left)
-    found = [
-        replace(family, beyond=(*family.beyond, *demand.shape.words))
-        for one in plain
-        for family in adapted(one, space.adapters, missing)
-    ]
     parts: list[Candidates] = []
-    every = list(_of_kinds(found, space))
+    every = list(_of_kinds(found, asked))
     for number, family in enumerate(every):
         if cancelled():
             raise Cancelled(str(family))
         progress(number / len(every), str(family))
         of_kind = disaggregated if family.prefill is not None else aggregated
         try:
-            parts.append(of_kind.price(family, space, demand))
+            parts.append(of_kind.price(family, asked))
         except RidgelineError as error:
             missing.append(LeftOut(str(family), str(error)))
     return joined(parts), tuple(missing)
 
 
-def _of_kinds(found: Sequence[Family], space: Space) -> Iterator[Family]:
+def _of_kinds(found: Sequence[Family], asked: Asked) -> Iterator[Family]:
     """The families of the kinds that are asked for."""
-    if "aggregated" in space.kinds:
+    wanted = kinds(asked.question)
+    if "aggregated" in wanted:
         yield from found
-    if "disaggregated" in space.kinds:
-        yield from disaggregated.pairs(found, space)
+    if "disaggregated" in wanted:
+        yield from disaggregated.pairs(found, asked)
 
 
 def fewest_devices(found: Found) -> int | None:

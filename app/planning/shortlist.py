@@ -6,7 +6,6 @@ its other candidates are judged by that from then on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,6 +16,7 @@ from app.planning.probability import meets
 from app.planning.search import Found
 from app.planning.targets import Target
 from genz_core.errors import RidgelineError
+from genz_core.progress import Cancel, Cancelled, Progress, never, silent
 
 #: Share of a percentile in closed form that a simulation may come to, so that it is worth trying.
 _HOPE = 0.6
@@ -42,31 +42,39 @@ class Plan:
 class Shortlist:
     """The plans, best first; candidates hold simulated percentiles in place of closed-form ones.
 
-    rejected: {candidate: simulation that missed a target}.
+    rejected: {candidate: simulation that missed a target}.  Candidates that were not simulated
+    have no percentiles: theirs only choose what is.
     """
 
     candidates: Candidates
     plans: list[Plan] = field(default_factory=list)
     rejected: dict[int, Simulated] = field(default_factory=dict)
 
+    def is_simulated(self, at: int) -> bool:
+        """Whether a candidate's percentiles are those of a simulation."""
+        tried = {plan.at for plan in self.plans if plan.simulated is not None}
+        return at in tried or at in self.rejected
 
-def shortlist(
-    found: Found, progress: Callable[[float, str], None] = lambda share, words: None
-) -> Shortlist:
-    """The plans of a search: at most as many as asked for, simulated if asked for."""
-    question = found.question
+
+def shortlist(found: Found, progress: Progress = silent, cancelled: Cancel = never) -> Shortlist:
+    """The plans of a search: at most as many as asked for, simulated if asked for.
+
+    Raises:
+        Cancelled: between two simulations.
+    """
+    question = found.asked.question
     if not question.simulate:
         plans = [
             Plan(int(at), float(found.probability[at]), None, "not asked for")
             for at in found.order[: question.top]
         ]
         return Shortlist(found.candidates, plans)
-    return _simulated(found, progress)
+    return _simulated(found, progress, cancelled)
 
 
-def _simulated(found: Found, progress: Callable[[float, str], None]) -> Shortlist:
-    question = found.question
-    of_percentiles = [target for target in question.targets if target.figure.percentile]
+def _simulated(found: Found, progress: Progress, cancelled: Cancel) -> Shortlist:
+    question = found.asked.question
+    of_percentiles = [target for target in found.targets if target.figure.percentile]
     order = _hopeful(found, of_percentiles) if of_percentiles else found.order
     result = Shortlist(_copied(found.candidates))
     scale: dict[tuple[int, str], float] = {}
@@ -77,6 +85,8 @@ def _simulated(found: Found, progress: Callable[[float, str], None]) -> Shortlis
         if not _worth(found, at, of_percentiles, scale):
             continue
         progress(min(tried / _MOST_TRIED, 1.0), "simulating the best")
+        if cancelled():
+            raise Cancelled("simulating the best")
         tried += 1
         plan = _tried(found, result, at, of_percentiles, scale)
         if plan is not None:
@@ -91,8 +101,9 @@ def _hopeful(found: Found, targets: list[Target]) -> np.ndarray:
         replace(target, value=target.value / _HOPE) if target in targets else target
         for target in ranked.targets
     )
-    eased = replace(ranked, targets=easier)
-    feasible = eased.feasible(found.candidates, found.probability)
+    eased = replace(ranked, targets=easier, confidence=0.0)
+    likely = np.ones(len(found.candidates))  # what a simulation says of them is not known yet
+    feasible = eased.feasible(found.candidates, likely)
     order = eased.order(found.candidates, found.probability, feasible)
     return eased.best_each(found.candidates, order)
 
@@ -121,7 +132,7 @@ def _tried(
 ) -> Plan | None:
     """The plan of a candidate, None where its simulation misses a target."""
     try:
-        outcome = simulate(found.candidates, at, found.question.demand)
+        outcome = simulate(found.candidates, at, found.asked)
     except RidgelineError as error:
         missed = [t for t in targets if not found.feasible[at]]
         return None if missed else Plan(at, float(found.probability[at]), None, str(error))
@@ -138,8 +149,8 @@ def _tried(
             result.rejected[at] = outcome
             return None
     one = result.candidates.picked(np.array([at]))
-    question = found.question
-    probability = float(meets(one, question.targets, question.demand)[0])
+    question = found.asked.question
+    probability = float(meets(one, found.targets, question)[0])
     if question.confidence and not probability >= question.confidence:
         result.rejected[at] = outcome
         return None

@@ -1,4 +1,4 @@
-"""A sweep as it is asked: axes by the names of the points file, every combination of their values.
+"""A sweep: every combination of the values of some parameters, asked by name or in a YAML file.
 
     model: Qwen/Qwen3-32B
     system: [h100, h200]
@@ -11,73 +11,57 @@ or rows of their own under `points`, each with what differs from the rest of the
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from app.scenario.points_row import LOADS, NAMES
+from app.question.asking import Asked, Sources, ask, with_experts
+from app.question.verbs import VERBS, parameters_of
 from genz_core.errors import InvalidValue
-from genz_core.limits import LIMITS, checked_size
+from genz_core.limits import LIMITS
 from genz_core.types import Array
 from hardware_db import yaml_document
 
-#: Axes of text or truth: each combination of them is looked up once.
-STRUCTURAL = (*NAMES, "sequence_parallel")
-#: Axes of whole numbers, with what each is unless said.
-SIZES: Mapping[str, float] = {
-    "tp": 1, "pp": 1, "dp": 1, "ep": 1, "moe_tp": 0, "cp": 1, "micro_batches": 0,
-    "batch": 0, "concurrency": 0, "isl": 1024, "osl": 128,
-    "stream_interval": 1, "recv_interval": 1, "max_num_seqs": 0,
-}  # fmt: skip
-#: Axes of other numbers, with the most that each may be.
-NUMBERS: Mapping[str, tuple[float, float]] = {
-    "rate": (0.0, 1e9), "length_ratio": (1.0, 1.0), "expert_imbalance": (1.0, 1e6),
-}  # fmt: skip
-NUMERIC = (*SIZES, *NUMBERS)
-KNOWN = (*STRUCTURAL, *NUMERIC, "points")
-_LIMIT_OF = {
-    "moe_tp": "moe_tp", "micro_batches": "batch", "stream_interval": "osl",
-    "recv_interval": "osl", "max_num_seqs": "batch",
-}  # fmt: skip
-_DEFAULTS: Mapping[str, Any] = {**dict.fromkeys(NAMES, ""), "sequence_parallel": False}
-_ENGINES = {"batch": "generic", "concurrency": "vllm", "rate": "vllm"}
+#: Parameters of which each combination is looked up once.
+STRUCTURAL = VERBS["sweep"].several
+#: Parameters that are numbers of a row.
+NUMERIC = tuple(name for name, one in parameters_of("sweep").items() if one.array)
+KNOWN = (*parameters_of("sweep"), "points")
 MOST_ROWS = 50_000_000
-_STEP = ("from", "to", "step")
-#: What the model and the system of some keywords mean: names, or files of this machine.
-Sources = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """Rows that share what is looked up: every combination of the numbers on its axes.
 
-    names: model, system, engine, formats.  load: of `LOADS`.  axes: {axis: values}, the last one
-    varies fastest; axes that were not asked for are not among them.  sources: what the names mean,
-    a function of a module.
+    asked: the question of the block.  axes: {parameter: values}, the last one varies fastest.
     """
 
-    names: Mapping[str, Any]
-    load: str
+    asked: Asked
     axes: Mapping[str, tuple[float, ...]]
-    sources: Sources = dict
 
     def __len__(self) -> int:
         return math.prod(len(values) for values in self.axes.values())
 
+    @property
+    def load(self) -> str:
+        """The kind of load."""
+        return self.asked.question.kind
+
     def columns(self, start: int, stop: int) -> dict[str, Array]:
-        """The numbers of some of the rows, {axis: [rows]}."""
+        """The numbers of some of the rows, {parameter: [rows]}."""
         shape = tuple(len(values) for values in self.axes.values()) or (1,)
         places = np.unravel_index(np.arange(start, stop), shape)
         pairs = zip(self.axes.items(), places, strict=False)
-        return {name: np.asarray(values, dtype=float)[at] for (name, values), at in pairs}
+        columns = {name: np.asarray(values, dtype=float)[at] for (name, values), at in pairs}
+        return with_experts(columns, self.asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +78,20 @@ class SweepAxes:
         return sum(map(len, self.blocks))
 
 
-def read(path: Path, sources: Sources = dict) -> SweepAxes:
-    """The sweep in a YAML file; sources: as of `sweep_axes`.
+def read(path: Path) -> dict[str, Any]:
+    """The axes in a YAML file, by name.
 
     Raises:
-        InvalidValue: it cannot be read, or as `sweep_axes`.
+        InvalidValue: it cannot be read.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidValue(f"cannot read {path}: {error}") from None
-    return sweep_axes(yaml_document.parse(text, path.name), sources)
+    return dict(yaml_document.parse(text, path.name))
 
 
-def sweep_axes(asked: Mapping[str, Any], sources: Sources = dict) -> SweepAxes:
+def sweep_axes(given: Mapping[str, Any], sources: Sources = dict) -> SweepAxes:
     """A sweep from its axes by name, each a value, a list or {from, to, step}.
 
     sources: what models and systems mean, a function of a module; by default texts are names.
@@ -116,113 +100,53 @@ def sweep_axes(asked: Mapping[str, Any], sources: Sources = dict) -> SweepAxes:
         InvalidValue: an unknown axis, a value that cannot be, no model or system, not one load, or
             more rows than fit a file.
     """
-    _refuse_unknown(asked)
-    points = asked.get("points", [{}])
+    points = given.get("points", [{}])
     if not isinstance(points, Sequence) or isinstance(points, str) or not points:
         raise InvalidValue("points: give a list of rows, each with what differs from the rest")
-    shared = {name: value for name, value in asked.items() if name != "points"}
+    shared = {name: value for name, value in given.items() if name != "points"}
     blocks: list[Block] = []
     for point in points:
         if not isinstance(point, Mapping):
             raise InvalidValue(f"points: {str(point)[:60]!r} is no row of axes")
-        _refuse_unknown(point)
-        blocks.extend(_blocks({**shared, **point}, sources))
-    digest = hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()
-    result = SweepAxes(tuple(blocks), digest[:16])
+        blocks.extend(_blocks(ask("sweep", {**shared, **point}, sources), sources))
+    digest = hashlib.sha256(json.dumps(given, sort_keys=True, default=str).encode()).hexdigest()
+    return _checked(tuple(blocks), digest)
+
+
+def of_asked(asked: Asked, sources: Sources = dict) -> SweepAxes:
+    """A sweep of a question whose `arrays` are axes and whose `several` are names.
+
+    Raises:
+        InvalidValue: more rows than fit a file.
+    """
+    axes = {name: values.tolist() for name, values in asked.arrays.items()}
+    told = f"{asked.question}{dict(asked.several)}{axes}"
+    return _checked(tuple(_blocks(asked, sources)), hashlib.sha256(told.encode()).hexdigest())
+
+
+def _checked(blocks: tuple[Block, ...], digest: str) -> SweepAxes:
+    result = SweepAxes(blocks, digest[:16])
     if len(result) > MOST_ROWS:
         raise InvalidValue(f"{len(result):,} rows; sweep at most {MOST_ROWS:,} into one file")
     return result
 
 
-def _refuse_unknown(asked: Mapping[str, Any]) -> None:
-    for name in asked:
-        if name not in KNOWN:
-            near = difflib.get_close_matches(name, KNOWN, 3, 0.6)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"axes are {', '.join(KNOWN)}"
-            raise InvalidValue(f"{name[:60]!r} is no axis of a sweep: {hint}")
-
-
-def _blocks(asked: Mapping[str, Any], sources: Sources) -> Iterator[Block]:
-    given = [name for name in LOADS if name in asked]
-    if len(given) > 1:
-        raise InvalidValue(
-            f"give batch, concurrency or rate, one of them, not {' and '.join(given)}"
+def _blocks(asked: Asked, sources: Sources) -> Iterator[Block]:
+    """A block for each combination of the names."""
+    axes = {name: tuple(dict.fromkeys(values.tolist())) for name, values in asked.arrays.items()}
+    for name, values in (*axes.items(), *asked.several.items()):
+        if len(values) > LIMITS["axis"].most:
+            raise InvalidValue(
+                f"{name}: {len(values):,} values; give at most {LIMITS['axis'].most:,}"
+            )
+    names = asked.several
+    for values in product(*names.values()):
+        chosen = dict(zip(names, values, strict=True))
+        meant = sources(chosen)
+        objects = {name: one for name, one in meant.items() if not isinstance(one, str)}
+        named: dict[str, Any] = {name: str(one) for name, one in chosen.items()}
+        question = replace(asked.question, **named)
+        one = replace(
+            asked, question=question, arrays={}, several={}, objects={**asked.objects, **objects}
         )
-    load = given[0] if given else "batch"
-    axes = {name: _numbers(name, asked[name]) for name in NUMERIC if name in asked}
-    if load == "batch" and "batch" not in axes:
-        axes["batch"] = (1.0,)
-    texts = {name: _texts(name, asked[name]) for name in STRUCTURAL if name in asked}
-    for name in ("model", "system"):
-        if not all(texts.get(name, ("",))):
-            raise InvalidValue(f"a sweep needs a {name}: name one, or a list of them")
-    texts.setdefault("engine", (_ENGINES[load],))
-    for values in product(*texts.values()):
-        names = {**_DEFAULTS, **dict(zip(texts, values, strict=True))}
-        yield Block(names, load, axes, sources)
-
-
-def _texts(name: str, given: Any) -> tuple[Any, ...]:
-    values = list(given) if isinstance(given, (list, tuple)) else [given]
-    if len(values) > LIMITS["axis"].most:
-        raise InvalidValue(f"{name}: {len(values):,} values; give at most {LIMITS['axis'].most:,}")
-    for value in values:
-        truth = name == "sequence_parallel"
-        named = not isinstance(value, (bool, int, float, list, type(None)))
-        if not (isinstance(value, bool) if truth else named):
-            raise InvalidValue(f"{name}: {value!r} is no {'truth' if truth else 'name'}")
-    return tuple(values)
-
-
-def _numbers(name: str, given: Any) -> tuple[float, ...]:
-    """The values of a numeric axis, each within its limits, once."""
-    if isinstance(given, Mapping):
-        given = _stepped(name, given)
-    values = list(given) if isinstance(given, (list, tuple, np.ndarray)) else [given]
-    if not values:
-        raise InvalidValue(f"the axis {name} has no values")
-    if len(values) > LIMITS["axis"].most:
-        raise InvalidValue(f"{name}: {len(values):,} values; give at most {LIMITS['axis'].most:,}")
-    return tuple(dict.fromkeys(_number(name, value) for value in values))
-
-
-def _number(name: str, value: Any) -> float:
-    if name in SIZES:
-        return float(checked_size(_LIMIT_OF.get(name, name), value, name))
-    most = NUMBERS[name][1]
-    try:
-        number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not 0.0 < number <= most:
-        raise InvalidValue(f"{name} = {str(value)[:40]}: give a number above 0, up to {most:g}")
-    return number
-
-
-def _stepped(name: str, given: Mapping[str, Any]) -> list[float]:
-    """The values of {from, to, step}: the step is a number, or "x2" for doubling."""
-    unknown = [key for key in given if key not in _STEP]
-    if unknown or "from" not in given or "to" not in given:
-        raise InvalidValue(f"{name}: a range is from, to and step, not {', '.join(given)}")
-    step = given.get("step", 1)
-    try:
-        low, high = float(given["from"]), float(given["to"])
-        factor = float(step[1:]) if isinstance(step, str) and step.startswith("x") else 0.0
-        stride = 0.0 if factor else float(step)
-    except (TypeError, ValueError):
-        low = high = factor = stride = math.nan
-    grows = (factor > 1.0 and low > 0.0) or stride > 0.0
-    if not (math.isfinite(low) and math.isfinite(high) and low <= high and grows):
-        raise InvalidValue(
-            f'{name}: {dict(given)} is no range; give {{from: 1, to: 8, step: 1}}, or step "x2" '
-            "for doubling"
-        )
-    values, most = [], LIMITS["axis"].most
-    at = 0
-    while at <= most:
-        value = low * factor**at if factor else low + stride * at
-        if value > high * (1.0 + 1e-12):
-            break
-        values.append(float(round(value)) if name in SIZES else value)
-        at += 1
-    return values
+        yield Block(one, axes)

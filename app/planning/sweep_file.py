@@ -15,16 +15,17 @@ from typing import Any
 
 import numpy as np
 
+from app.answers.table import Table
 from app.planning import sweep_block
 from app.planning.sweep_axes import SweepAxes
 from app.planning.sweep_block import Columns
 from app.planning.sweep_workers import Part, Where, priced
 from genz_core.cells import spreadsheet_cell
 from genz_core.errors import InvalidValue
+from genz_core.search import pareto
 from hardware_db.whole_file import write_whole
 
 ROWS_A_PART = 50_000
-_NOTHING = ("", False)
 _HERE = Where()
 KINDS = (".parquet", ".csv")
 Progress = Callable[[float, str], None]
@@ -92,19 +93,35 @@ def table(axes: SweepAxes, *, bounds_only: bool = False) -> Columns:
     return {name: np.concatenate([block[name] for block in blocks]) for name in names}
 
 
-def rows(columns: Columns) -> list[dict[str, Any]]:
-    """Rows of a table, without the columns that are empty in all of them."""
-    said = {}
-    for name, values in columns.items():
-        cells = values.tolist()
-        if name not in ("status", "fits") and all(
-            cell in _NOTHING or cell != cell for cell in cells
-        ):
-            continue
-        if name in sweep_block.WHOLE:
-            cells = [int(cell) if cell == cell else cell for cell in cells]
-        said[name] = cells
-    return [dict(zip(said, cells, strict=True)) for cells in zip(*said.values(), strict=True)]
+def frontier(columns: Columns) -> Columns:
+    """The rows that no other beats in TPOT and tokens per second and device; fitting ones only."""
+    good = np.flatnonzero(columns["status"] == "ok")
+    pair = (columns[name][good] for name in ("tpot_s", "output_tokens_per_s_per_device"))
+    kept = good[pareto(*pair)]
+    return {name: values[kept] for name, values in columns.items()}
+
+
+def stated(columns: Columns) -> Table:
+    """The columns that state something in any row, whole numbers as integers."""
+    said = {name: values for name, values in columns.items()
+            if name in ("status", "fits") or not _is_empty(values)}  # fmt: skip
+    whole = {name: _integers(said[name]) for name in sweep_block.WHOLE if name in said}
+    return Table(said | whole, len(columns["status"]))
+
+
+def _is_empty(values: np.ndarray) -> bool:
+    """Whether every cell is an empty text, false or not a number."""
+    return not np.any((values == values) & (values != "") & (values != False))  # noqa: E712
+
+
+def _integers(values: np.ndarray) -> np.ndarray:
+    """Whole numbers as integers, those that are unknown as they are."""
+    known = values == values
+    if known.all():
+        return values.astype(int)
+    cells = values.astype(object)
+    cells[known] = values[known].astype(int)
+    return cells
 
 
 def _parts(axes: SweepAxes) -> Iterator[Part]:
@@ -132,10 +149,8 @@ def _arrow(columns: Columns) -> Any:
 
     arrays = {}
     for name, values in columns.items():
-        if values.dtype == object and name != "sequence_parallel":
+        if values.dtype == object:
             arrays[name] = _strings(values)
-        elif values.dtype == object:
-            arrays[name] = pyarrow.array(values.astype(bool))
         else:
             kind = pyarrow.int64() if name in sweep_block.WHOLE else None
             arrays[name] = pyarrow.array(values, type=kind, from_pandas=True)

@@ -1,26 +1,26 @@
-"""The result of `ridgeline.sweep` over several names, a file of axes, or loads."""
+"""The result of `ridgeline.sweep`: a table of every combination, in memory or in a file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from app.answers.table import Table
 from app.planning import sweep_axes, sweep_file
-from app.planning.sweep_axes import Sources, SweepAxes
+from app.planning.sweep_axes import SweepAxes
 from app.planning.sweep_block import Columns
-from app.scenario.points_row import NAMES
-from app.scenario.results import ResultTable, preview
+from app.question.asking import Asked, Sources
+from app.question.question import STANDARD
+from app.scenario.results import ColumnTable, preview
 from genz_core.errors import InvalidValue
 from genz_core.search import pareto
+from genz_core.validity import OnError, raise_for_status
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_PLAIN = ("batch", "isl", "osl", "tp", "pp", "dp", "ep", "cp")
 _YAML = (".yaml", ".yml")
 _BRIEF = (
     "model", "system", "engine", "tp", "batch", "concurrency", "rate", "isl", "osl", "status",
@@ -28,8 +28,8 @@ _BRIEF = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class SweptTable(ResultTable):
+@dataclass(frozen=True, repr=False)
+class SweptTable(ColumnTable):
     """A table of a sweep, one row a combination; `columns` holds it as arrays.
 
     path: where it was written, None for one that was not.
@@ -38,15 +38,13 @@ class SweptTable(ResultTable):
     columns: Columns
     path: Path | None = None
 
-    def __len__(self) -> int:
-        return len(self.columns["status"])
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        return sweep_file.rows(self.columns)
+    @cached_property
+    def table(self) -> Table:
+        """The columns that state something in any row."""
+        return sweep_file.stated(self.columns)
 
     def to_dataframe(self) -> pd.DataFrame:
-        """The rows as a data frame, SI units; a column a figure."""
+        """Every column as a data frame, SI units."""
         import pandas as pd
 
         return pd.DataFrame(self.columns)
@@ -68,67 +66,44 @@ class SweptTable(ResultTable):
         return runs[kept]
 
     def __repr__(self) -> str:
-        return preview(sweep_file.rows(_first(self.columns, 9)), _BRIEF) + f"\n{len(self):,} rows"
-
-
-def _first(columns: Columns, most: int) -> Columns:
-    return {name: values[:most] for name, values in columns.items()}
-
-
-def several(arguments: Mapping[str, Any]) -> bool:
-    """Whether keywords of `ridgeline.sweep` ask for more than one model on one system."""
-    if _is_file(arguments["model"]):
-        return True
-    lists = any(isinstance(arguments.get(name), (list, tuple)) for name in NAMES)
-    axes = arguments["axes"]
-    return lists or any(
-        name not in _PLAIN or isinstance(values, Mapping) for name, values in axes.items()
-    )
-
-
-def _is_file(model: Any) -> bool:
-    return isinstance(model, (str, Path)) and Path(str(model)).suffix in _YAML
+        first = {name: values[:9] for name, values in self.columns.items()}
+        return preview(sweep_file.stated(first), _BRIEF) + f"\n{len(self):,} rows"
 
 
 def sweep(
-    arguments: Mapping[str, Any], output: str | Path | None, bounds_only: bool, sources: Sources
+    asked: Asked,
+    on_error: OnError = "status",
+    bounds_only: bool = False,
+    output: str | Path | None = None,
+    sources: Sources = dict,
 ) -> SweptTable:
-    """See `ridgeline.sweep`.  sources: as of `sweep_axes`.
+    """See `ridgeline.sweep`.
+
+    sources: what several models and systems mean; by default texts are names.
 
     Raises:
-        RidgelineError: as `sweep_axes` and `sweep_file.sweep`.
+        RidgelineError: as `sweep_axes` and `sweep_file.sweep`; a combination that cannot run
+            (`on_error="raise"`).
     """
-    axes = _axes(arguments, sources)
-    if output is None:
-        return SweptTable(sweep_file.table(axes, bounds_only=bounds_only))
-    target = Path(output)
-    sweep_file.sweep(axes, target, bounds_only=bounds_only)
-    return SweptTable(read(target), target)
+    axes = _axes(asked, sources)
+    if output is not None:
+        target = Path(output)
+        sweep_file.sweep(axes, target, bounds_only=bounds_only)
+        return SweptTable(read(target), target)
+    columns = sweep_file.table(axes, bounds_only=bounds_only)
+    if on_error == "raise":
+        raise_for_status(columns["status"], lambda at: str(columns["message"][at]))
+    return SweptTable(columns)
 
 
-def _axes(arguments: Mapping[str, Any], sources: Sources) -> SweepAxes:
-    if _is_file(arguments["model"]):
-        if arguments["axes"]:
+def _axes(asked: Asked, sources: Sources) -> SweepAxes:
+    """The sweep of a question, or of the YAML file that stands in place of its model."""
+    named = asked.named("model")
+    if isinstance(named, Path) and named.suffix in _YAML:  # a text alone is a name
+        if asked.given - {"model"} or asked.question.system != STANDARD.system:
             raise InvalidValue("a file of axes states them all: give no others beside it")
-        return sweep_axes.read(Path(arguments["model"]), sources)
-    return sweep_axes.sweep_axes(axes_of(arguments), sources)
-
-
-def axes_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The axes of `sweep_axes` that keywords of `ridgeline.sweep` ask for."""
-    given_names = {name: arguments.get(name, "") for name in NAMES}
-    named = {name: value for name, value in given_names.items() if not _empty(value)}
-    given = {
-        name: values.tolist() if isinstance(values, np.ndarray) else values
-        for name, values in arguments["axes"].items()
-    }
-    if "engine" in named and named["engine"] == "generic" and {"concurrency", "rate"} & set(given):
-        named.pop("engine")
-    return {**named, **given}
-
-
-def _empty(value: Any) -> bool:
-    return isinstance(value, str) and not value
+        return sweep_axes.sweep_axes(sweep_axes.read(named), sources)
+    return sweep_axes.of_asked(asked, sources)
 
 
 def read(path: Path) -> Columns:
@@ -136,4 +111,5 @@ def read(path: Path) -> Columns:
     import pandas as pd
 
     frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
-    return {name: frame[name].to_numpy() for name in frame.columns}
+    columns: dict[str, Any] = {name: frame[name].to_numpy() for name in frame.columns}
+    return columns

@@ -5,18 +5,16 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
+from app.answers.columns import COLUMNS, PERCENTILES, Column
 from app.wording import quantities
 from genz_core.errors import InvalidValue
 from genz_core.types import Array, Mask
 
-Unit = Literal["s", "usd", "j", ""]
-PERCENTILES = (50, 90, 95, 99)
 _LATENCIES = ("ttft", "tpot", "e2e")
 _MOST = 32  # targets of one question
 
@@ -25,16 +23,33 @@ _MOST = 32  # targets of one question
 class Figure:
     """A figure that may have a target, or order the plans.
 
-    column: of the candidates.  unit: of its values.  words: what it is.
-    smaller: whether less of it is better.  percentile: of a latency, 0 for its mean.
+    name: in a target.  declared: its column of the candidates.  percentile: of a latency, 0 for
+    its mean.
     """
 
     name: str
-    column: str
-    unit: Unit
-    words: str
-    smaller: bool = True
+    declared: Column
     percentile: int = 0
+
+    @property
+    def column(self) -> str:
+        """Its column of the candidates."""
+        return self.declared.name
+
+    @property
+    def smaller(self) -> bool:
+        """Whether less of it is better."""
+        return self.declared.smaller
+
+    @property
+    def words(self) -> str:
+        """What it is, within a sentence."""
+        return self.declared.clause
+
+    @property
+    def title(self) -> str:
+        """Its name as a table's head has it: "TTFT p95", "$ per Mtok out"."""
+        return self.declared.head
 
     @property
     def latency(self) -> str:
@@ -42,62 +57,32 @@ class Figure:
         base = self.name.partition("_")[0]
         return base if base in _LATENCIES else ""
 
-    @property
-    def title(self) -> str:
-        """Its name as a table's head has it: "TTFT p95", "$/Mtok out"."""
-        if self.latency:
-            return " ".join((self.latency.upper(), *self.name.split("_")[1:]))
-        return _TITLES.get(self.name, self.name)
-
     def shown(self, value: float) -> str:
         """A value as a reader says it."""
         if not math.isfinite(value):
             return "none" if math.isnan(value) else "without end"
-        if self.unit == "s":
+        if self.declared.unit == "s":
             return quantities.seconds(value)
-        if self.unit == "usd":
+        if self.declared.unit.startswith("$"):
             return f"${value:,.4g}"
-        return f"{value:,.4g}{' J' if self.unit == 'j' else ''}"
+        return f"{value:,.4g}{' J' if self.declared.unit == 'J' else ''}"
 
 
-def _latency_figures() -> dict[str, Figure]:
-    words = {
-        "ttft": "time to the first token",
-        "tpot": "time between tokens",
-        "e2e": "time of a request",
-    }
-    figures = {}
-    for name, said in words.items():
-        figures[name] = Figure(name, f"{name}_s", "s", f"mean {said}")
+def _figures() -> Iterator[Figure]:
+    for name in _LATENCIES:
+        yield Figure(name, COLUMNS[f"{name}_s"])
         for at in PERCENTILES:
-            one = f"{name}_p{at}"
-            figures[one] = Figure(one, f"{one}_s", "s", f"{at}th percentile of {said}", True, at)
-    return figures
+            yield Figure(f"{name}_p{at}", COLUMNS[f"{name}_p{at}_s"], at)
+    for name in _OTHERS:
+        yield Figure(name, COLUMNS[name])
 
 
 _OTHERS = (
-    Figure("usd_per_mtok", "usd_per_mtok", "usd", "rent of a million output tokens"),
-    Figure("usd_per_hour", "usd_per_hour", "usd", "rent of all devices"),
-    Figure("joules_per_token", "joules_per_token", "j", "energy of an output token at full power"),
-    Figure("devices", "devices", "", "devices"),
-    Figure("interactivity", "interactivity", "", "tokens a second of one user", False),
-    Figure("requests_per_s", "requests_per_s", "", "requests a second", False),
-    Figure("output_tokens_per_s", "output_tokens_per_s", "", "output tokens a second", False),
-    Figure(
-        "output_tokens_per_s_per_device", "output_tokens_per_s_per_device", "",
-        "output tokens a second and device", False,
-    ),
+    "usd_per_mtok", "usd_per_hour", "joules_per_token", "devices", "interactivity",
+    "requests_per_s", "output_tokens_per_s", "output_tokens_per_s_per_device",
 )  # fmt: skip
-_TITLES: Mapping[str, str] = {
-    "usd_per_mtok": "$/Mtok out",
-    "usd_per_hour": "$/h",
-    "joules_per_token": "J a token",
-    "requests_per_s": "requests/s",
-    "output_tokens_per_s": "output tok/s",
-    "output_tokens_per_s_per_device": "output tok/s per device",
-}
 #: Every figure by name.
-FIGURES: Mapping[str, Figure] = {**_latency_figures(), **{f.name: f for f in _OTHERS}}
+FIGURES: Mapping[str, Figure] = {figure.name: figure for figure in _figures()}
 _SYNONYMS: Mapping[str, str] = {
     **{f"{name}_mean": name for name in _LATENCIES},
     **{f"{name}_median": f"{name}_p50" for name in _LATENCIES},
@@ -110,11 +95,13 @@ _SYNONYMS: Mapping[str, str] = {
     "tokens_per_s_per_device": "output_tokens_per_s_per_device",
     "tokens_per_s_per_user": "interactivity",
 }
-_SCALES: Mapping[Unit, Mapping[str, float]] = {
+_DOLLARS: Mapping[str, float] = {"": 1.0, "usd": 1.0, "$": 1.0}
+#: What a unit that is typed stands for, by the unit of the figure; other figures take none.
+_SCALES: Mapping[str, Mapping[str, float]] = {
     "s": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "": 1.0},
-    "usd": {"": 1.0, "usd": 1.0, "$": 1.0},
-    "j": {"": 1.0, "j": 1.0},
-    "": {"": 1.0},
+    "$": _DOLLARS,
+    "$/h": _DOLLARS,
+    "J": {"": 1.0, "j": 1.0},
 }
 _TERM = re.compile(r"([a-z0-9_]+)\s*(<=|>=|<|>)\s*(\$?)\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*([a-z$]*)")
 
@@ -195,7 +182,7 @@ def _target(term: str) -> Target:
         )
     name, sign, money, number, unit = found.groups()
     asked = figure(name)
-    scales = _SCALES[asked.unit]
+    scales = _SCALES.get(asked.declared.unit, {"": 1.0})
     unit = unit or money
     if unit not in scales:
         units = ", ".join(filter(None, scales)) or "no unit"

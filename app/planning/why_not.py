@@ -61,7 +61,7 @@ def _loser(found: Found, short: Shortlist, family: int, best: int | None, slack:
         return Loser(family, in_order[0], _dearer(found, in_order[0], best))
     failed = [at for at in short.rejected if candidates.family[at] == family]
     if failed:
-        return Loser(family, failed[0], _missed(found, short.candidates, failed[0]))
+        return Loser(family, failed[0], _missed(found, short.candidates, failed[0], simulated=True))
     return _nearest(found, family, mine, slack)
 
 
@@ -83,27 +83,28 @@ def _nearest(found: Found, family: int, mine: Mask, slack: Array) -> Loser:
     return Loser(family, at, f"{many:,} of {int(mine.sum()):,} deployments: {said}")
 
 
-def _missed(found: Found, candidates: Candidates, at: int) -> str:
+def _missed(found: Found, candidates: Candidates, at: int, *, simulated: bool = False) -> str:
     """The targets that a candidate misses, in words; its probability where that is too low."""
     said = []
     for target in found.ranking.targets:
         value = float(candidates.columns[target.figure.column][at])
         if not target.met(np.array([value]))[0]:
-            said.append(_miss(target, value))
+            said.append(_miss(target, value, simulated=simulated))
     if not said:
         chance = float(found.probability[at])
         if np.isnan(chance):
             return "not validated, and a confidence is asked for"
-        return f"meets the targets with {quantities.percent(chance)} only"
+        return f"meets the targets with {quantities.chance(chance)} only"
     return "; ".join(said)
 
 
-def _miss(target: Target, value: float) -> str:
+def _miss(target: Target, value: float, *, simulated: bool) -> str:
     if np.isnan(value):
         return f"{target}: no such figure; a system without a price or a power has none"
     sign = "above" if target.below else "below"
     shown = target.figure.shown
-    return f"{target.figure.title} {shown(value)} is {sign} {shown(target.value)}"
+    guess = "about " if target.figure.percentile and not simulated else ""
+    return f"{target.figure.title} {guess}{shown(value)} is {sign} {shown(target.value)}"
 
 
 def _dearer(found: Found, at: int, best: int) -> str:
@@ -119,11 +120,11 @@ def _dearer(found: Found, at: int, best: int) -> str:
         return f"as good, with {int(fewer)} devices more"
     chance = [float(found.probability[number]) for number in (at, best)]
     if np.isnan(chance[0]):
-        return "as good, and not validated"
-    return (
-        f"as good, and meets the targets with {quantities.percent(chance[0])} against "
-        f"{'not validated' if np.isnan(chance[1]) else quantities.percent(chance[1])}"
-    )
+        return f"as good, and {quantities.NOT_VALIDATED}"
+    here, there = map(quantities.chance, chance)
+    if here == there:
+        return f"as good, and meets the targets as surely ({here})"
+    return f"as good, and meets the targets with {here} against {there}"
 
 
 def _fewer(found: Found, short: Shortlist, best: int, slack: Array) -> Loser | None:
@@ -137,6 +138,6 @@ def _fewer(found: Found, short: Shortlist, best: int, slack: Array) -> Loser | N
     rejected = [at for at in short.rejected if smaller[at]]
     if rejected:
         at = max(rejected, key=lambda number: float(devices[number]))
-        return Loser(family, at, _missed(found, short.candidates, at))
+        return Loser(family, at, _missed(found, short.candidates, at, simulated=True))
     loser = _nearest(found, family, smaller & (devices == devices[smaller].max()), slack)
     return loser

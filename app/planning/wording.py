@@ -25,7 +25,7 @@ def chance(plan: Mapping[str, Any]) -> str:
     """The probability of a plan, and whether measurements validate its kind."""
     if plan["probability"] is None:
         return quantities.NOT_VALIDATED
-    shown = quantities.percent(plan["probability"])
+    shown = quantities.chance(plan["probability"])
     return shown if plan["probability_validated"] else f"{shown}, {quantities.NOT_VALIDATED}"
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from app.question.question import Question
+from app.question.validity import has_pool
 from app.scenario.scenario import Resolved, SystemSource, basis, combined, find_system
 from app.wording import quantities
 from genz_core.deployment import Deployment, bulk_format
-from genz_core.errors import InvalidParallelism, InvalidValue, MissingSpec
-from genz_core.limits import checked_size
+from genz_core.errors import InvalidParallelism, MissingSpec
 from genz_core.serving.disaggregation import (
     Balance,
     Disaggregation,
@@ -25,114 +26,68 @@ from model_registry import in_formats
 
 _BYTES_PER_GBIT = 1e9 / 8
 _DEGREES = ("tp", "pp", "dp", "ep")
-_ASKED = ("prefill_system", "prefill_workers")
-_MOST = {"transfer_gbps": 1e6, "transfer_latency_us": 1e9}
 
 
-@dataclass(frozen=True, slots=True)
-class PrefillPool:
-    """Workers that read the prompts, by the keywords of `ridgeline.simulate`; none by default.
+def beside(decode: Resolved, prefill_system: SystemSource | System = "") -> Prefill | None:
+    """The pool that reads the prompts of a question, None where it asks for none.
 
-    prefill_system: theirs, "" for that of the decode workers.  prefill_workers: their number; 0
-    is one where a system is named, else no pool.  prefill_tp, _pp, _dp, _ep: degrees of one.
-    prefill_weights: their weight format, "" for that of the decode workers.
-    transfer_gbps: of a device's link in one direction [Gbit/s], 0 for the link that the systems
-    state.  transfer_latency_us: of each prompt on top; None for that link's, none beside
-    transfer_gbps.  layer_wise: each layer's cache is sent while later layers are computed.
+    decode: the question and what its replicas are, which decode.  prefill_system: in place of the
+    question's name.
 
     Raises:
-        InvalidValue: a number outside of its range, or a field without a pool.
+        RidgelineError: an unknown system or format, degrees that do not divide the model, or no
+            stated link between the pools.
     """
-
-    prefill_system: SystemSource | System = ""
-    prefill_workers: int = 0
-    prefill_tp: int = 1
-    prefill_pp: int = 1
-    prefill_dp: int = 1
-    prefill_ep: int = 1
-    prefill_weights: str = ""
-    transfer_gbps: float = 0.0
-    transfer_latency_us: float | None = None
-    layer_wise: bool = False
-
-    def __post_init__(self) -> None:
-        if not self:
-            self._refuse_fields()
-            return
-        checked_size("prefill_workers", self.prefill_workers or 1)
-        for name in _DEGREES:
-            checked_size(name, getattr(self, f"prefill_{name}"), f"prefill_{name}")
-        for name, most in _MOST.items():
-            value = getattr(self, name) or 0.0
-            if not 0.0 <= value <= most:
-                raise InvalidValue(f"{name} = {value:g}: give a number from 0 to {most:,.0f}")
-
-    def __bool__(self) -> bool:
-        return bool(self.prefill_system or self.prefill_workers)
-
-    def beside(self, decode: Resolved, workers: int) -> Prefill | None:
-        """The pool that reads for `workers` decode workers, None where none was asked.
-
-        Raises:
-            RidgelineError: an unknown system or format, degrees that do not divide the model, or
-                no stated link between the pools.
-        """
-        if not self:
-            return None
-        degrees = {name: getattr(self, f"prefill_{name}") for name in _DEGREES}
-        scenario = replace(decode.scenario, **degrees, cp=1, moe_tp=None)
-        resolved = self._resolved(replace(decode, scenario=scenario))
-        if complaint := resolved.model.invalid(scenario.parallelism):
-            raise InvalidParallelism(f"prefill pool: {complaint}")
-        own = self.prefill_workers or 1
-        s = decode.scenario
-        devices = workers * s.tp * s.pp * s.dp + own * scenario.tp * scenario.pp * scenario.dp
-        transfer, way = self._way(resolved.system, decode.system, devices)
-        return Prefill(resolved, own, transfer, way)
-
-    def _resolved(self, decode: Resolved) -> Resolved:
-        """Model, system and engine of the pool; the cache is in the format of the decode workers.
-
-        decode: its own, with the pool's degrees.
-        """
-        if not (self.prefill_system or self.prefill_weights):
-            return decode
-        model, system = decode.model, decode.system
-        if self.prefill_weights:
-            model = in_formats(model, weights=self.prefill_weights, kv=model.precision.kv)
-        if self.prefill_system:
-            system = find_system(self.prefill_system)
-        return combined(decode.scenario, model, system, engine=decode.profile)
-
-    def _way(self, prefill: System, decode: System, devices: int) -> tuple[Transfer, str]:
-        """The way of the cache, and its name in words."""
-        latency_us = self.transfer_latency_us
-        if self.transfer_gbps:
-            rate, name = self.transfer_gbps * _BYTES_PER_GBIT, "a fabric as stated"
-            latency_s = 0.0
-        else:
-            link = stated_link(prefill, decode, devices)
-            rate, name, latency_s = link.bytes_per_s, link.name, link.latency_s
-        if latency_us is not None:
-            latency_s = latency_us * 1e-6
-        transfer = Transfer(rate, latency_s, self.layer_wise)
-        pace = ", layer by layer" if self.layer_wise else ""
-        return transfer, (
-            f"{name} ({quantities.bandwidth(rate)} a device, {quantities.seconds(latency_s)}{pace})"
-        )
-
-    def _refuse_fields(self) -> None:
-        for entry in fields(self):
-            value = getattr(self, entry.name)
-            if entry.name not in _ASKED and value != entry.default:
-                raise InvalidValue(
-                    f"{entry.name} = {value} without a prefill pool: name its system, or give "
-                    "prefill_workers"
-                )
+    question = decode.scenario
+    if not has_pool(question):
+        return None
+    degrees = {name: getattr(question, f"prefill_{name}") for name in _DEGREES}
+    scenario = replace(question, **degrees, cp=1, moe_tp=None)
+    resolved = _resolved(replace(decode, scenario=scenario), prefill_system)
+    if complaint := resolved.model.invalid(scenario.parallelism):
+        raise InvalidParallelism(f"prefill pool: {complaint}")
+    workers = question.prefill_workers or 1
+    devices = question.replicas * _devices(question) + workers * _devices(scenario)
+    return Prefill(resolved, workers, *_way(question, resolved.system, decode.system, devices))
 
 
-#: Keywords of `PrefillPool`.
-PREFILL = tuple(entry.name for entry in fields(PrefillPool))
+def _devices(question: Question) -> int:
+    """Devices of one deployment."""
+    return question.tp * question.pp * question.dp
+
+
+def _resolved(decode: Resolved, prefill_system: SystemSource | System) -> Resolved:
+    """Model, system and engine of the pool; the cache is in the format of the decode workers.
+
+    decode: its own, with the pool's degrees.
+    """
+    question, model, system = decode.scenario, decode.model, decode.system
+    named = prefill_system or question.prefill_system
+    if not (named or question.prefill_weights):
+        return decode
+    if question.prefill_weights:
+        model = in_formats(model, weights=question.prefill_weights, kv=model.precision.kv)
+    if named:
+        system = find_system(named)
+    return combined(question, model, system, engine=decode.profile)
+
+
+def _way(question: Question, prefill: System, decode: System, devices: int) -> tuple[Transfer, str]:
+    """The way of the cache, and its name in words."""
+    latency_us = question.transfer_latency_us
+    if question.transfer_gbps:
+        rate, name = question.transfer_gbps * _BYTES_PER_GBIT, "a fabric as stated"
+        latency_s = 0.0
+    else:
+        link = stated_link(prefill, decode, devices)
+        rate, name, latency_s = link.bytes_per_s, link.name, link.latency_s
+    if latency_us is not None:
+        latency_s = latency_us * 1e-6
+    transfer = Transfer(rate, latency_s, question.layer_wise)
+    pace = ", layer by layer" if question.layer_wise else ""
+    return transfer, (
+        f"{name} ({quantities.bandwidth(rate)} a device, {quantities.seconds(latency_s)}{pace})"
+    )
 
 
 def stated_link(prefill: System, decode: System, devices: int) -> Link:
@@ -178,8 +133,7 @@ class Prefill:
     @property
     def devices(self) -> int:
         """Devices of all workers."""
-        s = self.resolved.scenario
-        return self.workers * s.tp * s.pp * s.dp
+        return self.workers * _devices(self.resolved.scenario)
 
     @property
     def notes(self) -> list[str]:
@@ -217,19 +171,18 @@ class Prefill:
 def matched(
     disaggregation: Disaggregation,
     decode: Resolved,
-    workers: int,
     options: Options,
     requests: Requests,
     speculation: Speculation | None = None,
 ) -> Balance | None:
     """The balance of both pools for requests of the mean lengths; None where nothing is decoded.
 
-    decode: of `workers` decode workers, with their options.
+    decode: of the question's replicas, with their options.
     """
     isl, osl = float(requests.input_tokens.mean()), float(requests.output_tokens.mean())
     if osl <= 1.0:
         return None
-    pool = _pool(decode, workers, options)
+    pool = _pool(decode, decode.scenario.replicas, options)
     if speculation:
         pool = pool.drafting(speculation)
         prefill = disaggregation.prefill.drafting(speculation)

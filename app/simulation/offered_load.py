@@ -2,246 +2,210 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 
+from app.question.groups import LENGTHS, LOAD, SHARED
+from app.question.parameters import PARAMETERS
+from app.question.question import STANDARD, Question, nominal_lengths
 from app.simulation import trace_file
-from app.simulation.trace_file import MOST_REQUESTS, MOST_TOKENS, SESSION_BLOCK, Trace
+from app.simulation.trace_file import MOST_REQUESTS, SESSION_BLOCK, Trace
 from genz_core.errors import InvalidValue
 from genz_core.progress import Cancel, never
 from genz_core.serving.simulation import Requests, draws
 from genz_core.types import Array
 
 Generator = np.random.Generator
-#: Requests at a rate, and those of each slot of a closed loop, unless said otherwise.
+#: Requests at a rate, and those of each user of a closed loop, unless said otherwise.
 AT_A_RATE, PER_SLOT = 1000, 10
+#: Requests (with turns: sessions) of each user of a steady loop before those that count, which
+#: take it from its start to its steady state, and after them, so that it stays full to their end.
+WARM, COOL = 2, 1
+_DESCRIBED = tuple(
+    one.name
+    for one in PARAMETERS.values()
+    if one.group in (LOAD, LENGTHS, SHARED) and one.name not in ("batch", "requests")
+)
+_NOTHING: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedLoad:
-    """What a client offers: one of a closed loop, an arrival rate and a trace.
+def is_steady(question: Question) -> bool:
+    """Whether figures are those of a closed loop in its steady state, without start and end."""
+    return question.kind == "concurrency" and not question.burst_start
 
-    concurrency: open requests of a closed loop, or sessions of one.
-    rate: requests that arrive per second, or sessions, and how: `burstiness` is the shape of
-    gamma-distributed gaps (1: Poisson, less: burstier); or Poisson with a rate that climbs to
-    `ramp_to` over the first `ramp_s` seconds.
-    trace: a file (`app.simulation.trace_file`), or requests; its own lengths are taken.
-    requests: of a closed loop or a rate, 0 for ten a slot or a thousand; the first of a trace, 0
-    for all.
-    isl, osl: tokens; uniform in [length_ratio, 1] of them, as public benchmarks draw; or
-    lognormal of that mean, `length_spread` the standard deviation over it; or drawn from measured
-    rows, `lengths`: a file, or an array [rows, 2] of prompts and answers.
-    turns: requests of a session, `think_s` apart; every prompt repeats the conversation so far.
-    shared_tokens: system prompt before every conversation, on top of isl.
-    seed: of all draws.
+
+def counted(question: Question) -> range | None:
+    """Rows of the drawn requests that figures are of, None where all of them are."""
+    if not is_steady(question):
+        return None
+    first = WARM * _users(question) * question.turns
+    return range(first, first + _count(question))
+
+
+def sent(question: Question) -> int:
+    """Requests that a closed loop or a rate sends in all.
+
+    Raises:
+        InvalidValue: more than can be simulated.
     """
-
-    concurrency: int = 0
-    rate: float = 0.0
-    trace: str | Path | Trace | Requests | None = None
-    burstiness: float = 1.0
-    ramp_to: float = 0.0
-    ramp_s: float = 0.0
-    requests: int = 0
-    isl: int = 1024
-    osl: int = 1024
-    length_ratio: float = 1.0
-    length_spread: float = 0.0
-    lengths: str | Path | Array | None = None
-    turns: int = 1
-    think_s: float = 0.0
-    shared_tokens: int = 0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        self._check_numbers()
-        self._check_choices()
-
-    @property
-    def count(self) -> int:
-        """Requests of a closed loop or a rate."""
-        return self.requests or (self.concurrency * PER_SLOT * self.turns or AT_A_RATE)
-
-    @property
-    def in_waves(self) -> bool:
-        """Whether all requests are alike and start together, so that they stay in step."""
-        drawn = self.length_ratio < 1 or self.length_spread or self.lengths is not None
-        return self.concurrency > 1 and not drawn
-
-    def drawn(self, cancelled: Cancel = never) -> Trace:
-        """The requests of this load, and notes on them.
-
-        Raises:
-            InvalidValue: a file that is no trace or has no lengths.
-            Cancelled: see `trace_file.read`.
-        """
-        if isinstance(self.trace, (str, Path)) and self.trace:
-            return trace_file.read(Path(self.trace), self.requests, cancelled)
-        if isinstance(self.trace, Trace):
-            return replace(self.trace, requests=self._first(self.trace.requests))
-        if isinstance(self.trace, Requests):
-            return Trace(self._first(self.trace), "requests")
-        return Trace(self._synthetic(), "")
-
-    def described(self, drawn: Trace) -> dict[str, Any]:
-        """What was offered, for a document: the fields that were given, and the requests of it."""
-        standard = {entry.name: entry.default for entry in fields(self)}
-        given = {name: getattr(self, name) for name in standard}
-        if self.trace:
-            return {"trace": drawn.name, "requests": len(drawn.requests)}
-        measured = given.pop("lengths")
-        changed = {name: value for name, value in given.items() if value != standard[name]}
-        if measured is None:
-            sizes: dict[str, Any] = {"isl": self.isl, "osl": self.osl}
-        elif isinstance(measured, (str, Path)):
-            sizes = {"lengths": Path(measured).name}
-        else:
-            sizes = {"lengths": f"of {len(measured):,} measured requests"}
-        return {**changed, **sizes, "seed": self.seed, "requests": len(drawn.requests)}
-
-    # --------------------------------------------------------------------------- drawing
-
-    def _first(self, requests: Requests) -> Requests:
-        return requests.first(self.requests) if self.requests else requests
-
-    def _synthetic(self) -> Requests:
-        sizes, times = map(np.random.default_rng, np.random.SeedSequence(self.seed).spawn(2))
-        count, sessions = self.count, -(-self.count // self.turns)
-        read, written = self._lengths(count, sizes)
-        arrival = self._arrivals(sessions, times)
-        if self.turns == 1:
-            blocks = range(self.shared_tokens // SESSION_BLOCK)
-            return Requests(
-                arrival_s=arrival,
-                input_tokens=read + self.shared_tokens,
-                output_tokens=written,
-                prefix=[blocks] * count if blocks else (),
-                block_tokens=SESSION_BLOCK,
-            )
-        return self._in_sessions(arrival, read, written)
-
-    def _in_sessions(self, arrival: Array, read: Array, written: Array) -> Requests:
-        """Requests by session: a prompt is all that was read and written before it, and more."""
-        rows = np.arange(len(read))
-        session, turn = rows // self.turns, rows % self.turns
-        before = np.cumsum(read + written) - (read + written)
-        history = before - before[session * self.turns]
-        prompt = history + read + self.shared_tokens
-        last = np.append(np.flatnonzero(turn == 0)[1:], len(rows)) - 1
-        longest = ((prompt + written)[last] // SESSION_BLOCK).astype(int)
-        shared = self.shared_tokens // SESSION_BLOCK
-        conversations = [
-            Conversation(range(shared), trace_file.session_blocks(number, max(blocks - shared, 0)))
-            for number, blocks in enumerate(longest.tolist())
-        ]
-        return Requests(
-            arrival_s=np.where(turn == 0, arrival[session], self.think_s),
-            input_tokens=prompt,
-            output_tokens=written,
-            after=np.where(turn == 0, -1, rows - 1),
-            prefix=[conversations[at] for at in session.tolist()],
-            block_tokens=SESSION_BLOCK,
+    around = (WARM + COOL) * _users(question) * question.turns if is_steady(question) else 0
+    total = _count(question) + around
+    if total > MOST_REQUESTS:
+        raise InvalidValue(
+            f"{total:,} requests are more than the {MOST_REQUESTS:,} that can be simulated: take "
+            "fewer users or requests"
         )
+    return total
 
-    def _arrivals(self, count: int, generator: Generator) -> Array:
-        if self.concurrency:
-            return np.zeros(count)
-        if self.ramp_to:
-            return draws.ramping_arrivals(count, self.rate, self.ramp_to, self.ramp_s, generator)
-        return draws.bursty_arrivals(count, self.rate, self.burstiness, generator)
 
-    def _lengths(self, count: int, generator: Generator) -> tuple[Array, Array]:
-        if self.lengths is not None:
-            named = isinstance(self.lengths, (str, Path))
-            rows = trace_file.read_lengths(Path(str(self.lengths))) if named else self.lengths
-            read, written = draws.resampled(count, np.asarray(rows), generator).T
-            return read, written
-        if self.length_spread:
-            pair = [
-                draws.lognormal_lengths(count, mean, self.length_spread, generator)
-                for mean in (self.isl, self.osl)
-            ]
-        else:
-            pair = [
-                draws.uniform_lengths(count, nominal, self.length_ratio, generator)
-                for nominal in (self.isl, self.osl)
-            ]
+def in_waves(question: Question) -> bool:
+    """Whether all requests are equal and start together, so that they stay in step."""
+    equal = question.length_ratio == 1.0 and not question.length_spread and not question.lengths
+    return question.burst_start and _users(question) > 1 and equal
+
+
+def drawn(
+    question: Question, objects: Mapping[str, Any] = _NOTHING, cancelled: Cancel = never
+) -> Trace:
+    """The requests of a question's load, and notes on them.
+
+    objects: of a trace (a path, a `Trace` or `Requests`) and of lengths (a path, or an array
+    [rows, 2] of prompts and answers), by the parameters' names, see `app.question.asking.Asked`.
+
+    Raises:
+        InvalidValue: a static batch, a file that is no trace or has no lengths, a name where no
+            file may be opened, or more requests than can be simulated.
+        Cancelled: see `trace_file.read`.
+    """
+    if question.kind == "batch":
+        raise InvalidValue("give a concurrency, a rate or a trace: a static batch has no requests")
+    if question.kind != "trace":
+        return Trace(_synthetic(question, objects.get("lengths")), "")
+    given, most = objects.get("trace"), question.requests or 0
+    if isinstance(given, Requests):
+        given = Trace(given, "requests")
+    if isinstance(given, Trace):
+        return replace(given, requests=given.requests.first(most) if most else given.requests)
+    return trace_file.read(_file("trace", question.trace, given), most, cancelled)
+
+
+def described(question: Question, requests: int, trace: str = "") -> dict[str, Any]:
+    """What was offered, for a document: the parameters that were given.
+
+    requests: that figures are of.  trace: its name, where one was served.
+    """
+    if question.kind == "trace":
+        return {"trace": trace, "requests": requests}
+    given = {name: getattr(question, name) for name in _DESCRIBED}
+    changed = {name: value for name, value in given.items() if value != getattr(STANDARD, name)}
+    sizes: dict[str, Any] = {"isl": question.isl, "osl": question.osl}
+    if question.lengths:
+        sizes = {"lengths": Path(question.lengths).name}
+    return {**changed, **sizes, "seed": question.seed, "requests": requests}
+
+
+# ------------------------------------------------------------------------------- drawing
+
+
+def _users(question: Question) -> int:
+    return int(question.concurrency or 0)
+
+
+def _count(question: Question) -> int:
+    """Requests of a closed loop or a rate that figures are of."""
+    return question.requests or _users(question) * PER_SLOT * question.turns or AT_A_RATE
+
+
+def _synthetic(question: Question, lengths: Any) -> Requests:
+    generators = map(np.random.default_rng, np.random.SeedSequence(question.seed).spawn(2))
+    sizes, times = generators
+    total, shared = sent(question), question.shared_tokens
+    read, written = _lengths(question, lengths, total, sizes)
+    arrival = _arrivals(question, -(-total // question.turns), times)
+    if question.turns > 1:
+        return _in_sessions(question, arrival, read, written)
+    blocks = range(shared // SESSION_BLOCK)
+    return Requests(
+        arrival_s=arrival,
+        input_tokens=read + shared,
+        output_tokens=written,
+        prefix=[blocks] * total if blocks else (),
+        block_tokens=SESSION_BLOCK,
+    )
+
+
+def _in_sessions(question: Question, arrival: Array, read: Array, written: Array) -> Requests:
+    """Requests by session: a prompt is all that was read and written before it, and more."""
+    rows = np.arange(len(read))
+    session, turn = rows // question.turns, rows % question.turns
+    before = np.cumsum(read + written) - (read + written)
+    history = before - before[session * question.turns]
+    prompt = history + read + question.shared_tokens
+    last = np.append(np.flatnonzero(turn == 0)[1:], len(rows)) - 1
+    longest = ((prompt + written)[last] // SESSION_BLOCK).astype(int)
+    shared = question.shared_tokens // SESSION_BLOCK
+    conversations = [
+        Conversation(range(shared), trace_file.session_blocks(number, max(blocks - shared, 0)))
+        for number, blocks in enumerate(longest.tolist())
+    ]
+    return Requests(
+        arrival_s=np.where(turn == 0, arrival[session], question.think_s),
+        input_tokens=prompt,
+        output_tokens=written,
+        after=np.where(turn == 0, -1, rows - 1),
+        prefix=[conversations[at] for at in session.tolist()],
+        block_tokens=SESSION_BLOCK,
+    )
+
+
+def _arrivals(question: Question, count: int, generator: Generator) -> Array:
+    q = question
+    if q.rate is None:
+        return np.zeros(count)
+    if q.ramp_to:
+        return draws.ramping_arrivals(count, q.rate, q.ramp_to, q.ramp_s, generator)
+    return draws.bursty_arrivals(count, q.rate, q.burstiness, generator)
+
+
+def _lengths(
+    question: Question, measured: Any, count: int, generator: Generator
+) -> tuple[Array, Array]:
+    """Prompts and answers, [count] each; uniform, lognormal, or drawn in pairs from rows."""
+    q = question
+    if q.lengths:
+        known = measured is not None and not isinstance(measured, (str, Path))
+        rows = measured if known else trace_file.read_lengths(_file("lengths", q.lengths, measured))
+        read, written = draws.resampled(count, np.asarray(rows, dtype=float), generator).T
+        return read, written
+    if q.length_spread:
+        pair = [
+            draws.lognormal_lengths(count, mean, q.length_spread, generator)
+            for mean in (q.isl, q.osl)
+        ]
         return pair[0], pair[1]
+    longest = nominal_lengths(q.isl, q.osl, q.length_ratio)[:2]
+    pair = [
+        draws.uniform_lengths(count, most, q.length_ratio, generator)
+        if q.length_ratio is not None
+        else draws.whole_lengths(count, int(2 * mean - most), int(most), generator)
+        for mean, most in zip((q.isl, q.osl), longest, strict=True)
+    ]
+    return pair[0], pair[1]
 
-    # --------------------------------------------------------------------------- checks
 
-    def _check_numbers(self) -> None:
-        whole = {
-            "concurrency": (0, 1_000_000),
-            "requests": (0, MOST_REQUESTS),
-            "isl": (1, MOST_TOKENS),
-            "osl": (1, MOST_TOKENS),
-            "turns": (1, 1000),
-            "shared_tokens": (0, MOST_TOKENS),
-            "seed": (0, 2**63 - 1),
-        }
-        for name, (least, most) in whole.items():
-            value = _number(name, getattr(self, name), least, most)
-            if value != int(value):
-                raise InvalidValue(f"{name} = {value:g}: give a whole number")
-            object.__setattr__(self, name, int(value))
-        real = {
-            "rate": (0.0, 1e9),
-            "burstiness": (1e-3, 1e6),
-            "ramp_to": (0.0, 1e9),
-            "ramp_s": (0.0, 1e9),
-            "length_spread": (0.0, 10.0),
-            "think_s": (0.0, 1e9),
-        }
-        for name, (low, high) in real.items():
-            object.__setattr__(self, name, _number(name, getattr(self, name), low, high))
-        if not 0.0 < self.length_ratio <= 1.0:
-            raise InvalidValue(f"length_ratio = {self.length_ratio:g} is not between 0 and 1")
-        if self.count > MOST_REQUESTS:
-            raise InvalidValue(
-                f"{self.count:,} requests are more than the {MOST_REQUESTS:,} that can be simulated"
-            )
+def _file(name: str, text: str, given: Any) -> Path:
+    """The file that a question names, where its caller may open files.
 
-    def _check_choices(self) -> None:
-        loads = {"concurrency": self.concurrency, "rate": self.rate, "trace": self.trace}
-        given = [name for name, value in loads.items() if value]
-        if len(given) != 1:
-            has = " and ".join(given) or "none"
-            raise InvalidValue(
-                f"give a concurrency, a rate above 0 or a trace, one of them, not {has}"
-            )
-        shapes = {"burstiness": self.burstiness != 1.0, "ramp_to": self.ramp_to > 0}
-        if not self.rate and any(shapes.values()):
-            name = next(name for name, changed in shapes.items() if changed)
-            raise InvalidValue(
-                f"{name} shapes the arrivals of a rate: give a rate, or leave it out"
-            )
-        if all(shapes.values()):
-            raise InvalidValue("a ramp is Poisson: give burstiness or ramp_to, one of them")
-        if bool(self.ramp_to) != bool(self.ramp_s):
-            raise InvalidValue("a ramp needs both the rate that it climbs to and its seconds")
-        self._check_lengths()
-
-    def _check_lengths(self) -> None:
-        drawn = {
-            "length_ratio": self.length_ratio != 1.0,
-            "length_spread": self.length_spread > 0,
-            "lengths": self.lengths is not None,
-        }
-        given = [name for name, changed in drawn.items() if changed]
-        if len(given) > 1:
-            raise InvalidValue(f"{' and '.join(given)} draw lengths in different ways: give one")
-        shared = {"turns": self.turns > 1, "shared_tokens": self.shared_tokens > 0}
-        given += [name for name, changed in shared.items() if changed]
-        if self.trace and given:
-            raise InvalidValue(f"a trace has lengths and sessions of its own: leave out {given[0]}")
-        if self.think_s and self.turns == 1:
-            raise InvalidValue("think_s lies between the turns of a session: give turns above 1")
+    Raises:
+        InvalidValue: it may not.
+    """
+    if isinstance(given, Path):
+        return given
+    raise InvalidValue(f"{name} = {text[:60]!r}: no file is opened here; give its rows instead")
 
 
 class Conversation(Sequence[int]):
@@ -268,13 +232,3 @@ class Conversation(Sequence[int]):
         first, last, _ = at.indices(len(self))
         own = self._own[max(first - both, 0) : max(last - both, 0)]
         return (*self._shared[first:last], *own)
-
-
-def _number(name: str, value: Any, least: float, most: float) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not least <= number <= most:
-        raise InvalidValue(f"{name} = {value!r}: give a number from {least:g} to {most:g}")
-    return number

@@ -6,27 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from app.scenario.drafting import DRAFTING, Drafting
-from app.scenario.results import FORMATS, ResultTable, with_experts
-from app.scenario.scenario import Scenario, resolve_objects
+from app.question.asking import Asked
+from app.scenario.gate import refuse_meaningless_for
+from app.scenario.results import ResultTable
+from app.scenario.scenario import resolve
 from app.simulation import rows
-from app.simulation.disaggregation import PREFILL, PrefillPool
-from app.simulation.offered_load import OfferedLoad
-from app.simulation.run import TARGETS, Run, Settings, run
+from app.simulation.run import Run, run
 from app.wording import quantities
-from genz_core.errors import InvalidValue
-from genz_core.progress import Cancel, never
-from genz_core.serving.simulation import Options, Simulation
+from genz_core.progress import Cancel, Progress, never, silent
+from genz_core.serving.simulation import Simulation
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_OPTIONS = Options.__slots__
-_DEGREES = ("tp", "pp", "dp", "ep", "moe_tp")
-_EXPERTS = ("expert_imbalance", "redundant_experts", "overlap")
-_SCALARS = (*_DEGREES, "concurrency", "rate", "isl", "osl", "requests", "expert_imbalance")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -38,7 +29,8 @@ class Simulated(ResultTable):
     e2e *_mean_s, *_p50_s, *_p90_s, *_p95_s, *_p99_s; good_requests_per_s and good_share where
     targets were given.  No latency has an interval: nothing measured has validated them.
 
-    run: what was asked, and the simulation itself with arrays [requests] and its course over time.
+    run: what was asked, and the simulation itself with arrays [requests] of all that were sent,
+    and its course over time; figures are of those that count (`simulation.counted`).
     """
 
     run: Run
@@ -55,7 +47,7 @@ class Simulated(ResultTable):
         return [*object.__dir__(self), *rows.figures(self.run)]
 
     def __len__(self) -> int:
-        return len(self.run.simulation.requests)
+        return self.run.requests
 
     @property
     def simulation(self) -> Simulation:
@@ -112,39 +104,13 @@ def _percentiles(named: Mapping[str, Any], name: str) -> str:
     return ", ".join(words)
 
 
-def simulate(
-    model: Any,
-    *,
-    system: Any,
-    engine: Any,
-    router: str,
-    replicas: int,
-    step_scale: float | None,
-    cancelled: Cancel = never,
-    **keywords: Any,
-) -> Simulated:
-    """See `ridgeline.simulate`.
+def simulate(asked: Asked, progress: Progress = silent, cancelled: Cancel = never) -> Simulated:
+    """Serve the requests of a question one by one.
 
     Raises:
+        RidgelineError: as `app.scenario.scenario.resolve` and `app.simulation.run.run`.
         Cancelled: `cancelled` said so.
     """
-    arrays = [name for name, value in keywords.items() if name in _SCALARS and np.ndim(value)]
-    if arrays:
-        raise InvalidValue(f"a simulation is of one configuration: give one {arrays[0]}")
-    formats = {name: keywords.pop(name) for name in FORMATS}
-    targets = {name: keywords.pop(f"{name[:-2]}_target_s") or 0.0 for name in TARGETS}
-    options = {name: keywords.pop(name) for name in _OPTIONS if name in keywords}
-    drafting = Drafting(**{name: keywords.pop(name) for name in DRAFTING})
-    prefill = PrefillPool(**{name: keywords.pop(name) for name in PREFILL})
-    degrees = with_experts({name: keywords.pop(name) for name in _DEGREES})
-    experts = {name: keywords.pop(name) for name in _EXPERTS}
-    scenario = Scenario(**experts, **degrees)
-    given = {name: value for name, value in keywords.items() if value is not None}
-    resolved = resolve_objects(scenario, model, system, engine, formats)
-    if step_scale is not None and not 0.0 < step_scale < 1e3:
-        raise InvalidValue(f"step_scale = {step_scale:g}: give a factor above 0, 1 for none")
-    settings = Settings(
-        OfferedLoad(**given), Options(**options), replicas, router, targets, step_scale,
-        drafting=drafting, prefill=prefill,
-    )  # fmt: skip
-    return Simulated(run(resolved, settings, cancelled=cancelled))
+    resolved = resolve(asked.question, asked.objects)
+    refuse_meaningless_for(resolved)
+    return Simulated(run(resolved, asked.objects, progress, cancelled))

@@ -8,18 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.answers import columns
+from app.simulation import offered_load
 from app.simulation.run import UNVALIDATED, Run
 from genz_core.serving.simulation import Simulation
 from genz_core.serving.simulation.answers import PERCENTILES
 from genz_core.types import Array
 
-#: Latencies by the names of their columns, in the order of a request's life.
+#: Titles of latencies by the names of their columns, in the order of a request's life.
 LATENCIES: Mapping[str, str] = {
-    "queue": "Queueing",
-    "ttft": "TTFT",
-    "tpot": "TPOT",
-    "itl": "ITL",
-    "e2e": "E2E",
+    name: columns.LATENCIES[name].head for name in ("queue", "ttft", "tpot", "itl", "e2e")
 }
 STATISTICS = ("mean", *(f"p{percent}" for percent in PERCENTILES))
 _RATES = (
@@ -30,17 +28,17 @@ _RATES = (
 
 def document(run: Run) -> dict[str, Any]:
     """What was asked and answered, SI units, as `ridgeline simulate --json` prints it."""
-    s, settings = run.resolved.scenario, run.settings
+    q = run.question
     return {
         "model": run.resolved.model.name,
         "system": run.resolved.system.slug,
         "engine": run.resolved.engine.name,
-        **{name: getattr(s, name) for name in ("tp", "pp", "dp", "ep")},
-        "replicas": settings.replicas,
-        "router": settings.router,
+        **{name: getattr(q, name) for name in ("tp", "pp", "dp", "ep")},
+        "replicas": q.replicas,
+        "router": q.router,
         "devices": devices(run),
-        "load": settings.load.described(run.drawn),
-        "targets": dict(settings.targets),
+        "load": offered_load.described(q, run.requests, run.drawn.name),
+        "targets": run.targets,
         "step_scale": run.step_scale,
         "ttft_correction": run.ttft_correction,
         **_pools(run),
@@ -73,7 +71,7 @@ def _pools(run: Run) -> dict[str, Any]:
 
 def figures(run: Run) -> dict[str, float]:
     """The figures of a run by name: counts, throughput, each latency's mean and percentiles."""
-    named = run.simulation.summary(run.settings.targets)
+    named = run.simulation.summary(run.targets)
     named["output_tokens_per_s_per_device"] = named["output_tokens_per_s"] / devices(run)
     counts = ("requests", "ended", "refused", "preemptions", "steps")
     first = {name: named.pop(name) for name in ("requests", "ended", "refused", "seconds")}
@@ -84,9 +82,9 @@ def figures(run: Run) -> dict[str, float]:
 
 def devices(run: Run) -> int:
     """Devices of all replicas, and of the prefill pool."""
-    s = run.resolved.scenario
+    q = run.question
     prefill = run.prefill.devices if run.prefill else 0
-    return s.tp * s.pp * s.dp * run.settings.replicas + prefill
+    return q.tp * q.pp * q.dp * q.replicas + prefill
 
 
 def latency_rows(run: Run) -> list[dict[str, Any]]:
@@ -99,9 +97,10 @@ def latency_rows(run: Run) -> list[dict[str, Any]]:
 
 
 def request_columns(run: Run) -> dict[str, NDArray[Any]]:
-    """One row a request, in the order of `Requests`; times in seconds, NaN where there is none.
+    """One row a request that figures are of; times in seconds, NaN where there is none.
 
-    good: whether it met the targets, where there are any.
+    request: its place among all that were sent.  good: whether it met the targets, where there are
+    any.
     """
     answers = run.simulation
     columns: dict[str, NDArray[Any]] = {
@@ -114,9 +113,9 @@ def request_columns(run: Run) -> dict[str, NDArray[Any]]:
         **{name: getattr(answers, name) for name in ("queue_s", "ttft_s", "tpot_s", "e2e_s")},
         "status": np.where(answers.refused, "refused", "ok"),
     }
-    if run.settings.targets:
-        columns["good"] = answers.good(run.settings.targets)
-    return columns
+    if run.targets:
+        columns["good"] = answers.good(run.targets)
+    return {name: column[answers.counted] for name, column in columns.items()}
 
 
 # ------------------------------------------------------------------------------- over time
@@ -125,10 +124,12 @@ def request_columns(run: Run) -> dict[str, NDArray[Any]]:
 def over_time(simulation: Simulation, name: str, windows: int = 60) -> dict[str, Array]:
     """Percentiles of a latency by time of arrival, in windows of equal length, [windows].
 
+    Of the requests that figures are of.
+
     Returns time_s (the middle of each) and p50, p90, p99; windows without a value are left out.
     """
     values, arrival = getattr(simulation, name), simulation.arrival_s
-    known = np.isfinite(values)
+    known = simulation.counted & np.isfinite(values)
     values, arrival = values[known], arrival[known]
     if not values.size:
         return {column: np.zeros(0) for column in ("time_s", "p50", "p90", "p99")}

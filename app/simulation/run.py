@@ -1,82 +1,57 @@
-"""A simulation of a scenario: the offered load drawn, served, and kept with what was asked."""
+"""A simulation of a question: the offered load drawn, served, and kept with what was asked."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Literal, cast, get_args
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 
-from app.scenario.drafting import Drafting, drafted
+from app.question.question import Question
+from app.scenario.drafting import drafted, speculation
+from app.scenario.gate import beyond_positions, context_complaint, longest
 from app.scenario.scenario import Resolved, basis
-from app.scenario.served_rows import serve_resolved
+from app.scenario.served_rows import served
 from app.scenario.setup import Setup, resolve_setup
-from app.simulation.disaggregation import Prefill, PrefillPool, balance_sentence, matched
-from app.simulation.offered_load import OfferedLoad
+from app.simulation import disaggregation, offered_load
+from app.simulation.disaggregation import Prefill, balance_sentence, matched
 from app.simulation.trace_file import Trace
 from genz_core.deployment import recipe_key
-from genz_core.errors import InvalidValue, UnknownName
+from genz_core.errors import ContextTooLong
 from genz_core.model_kinds import check_one_by_one
 from genz_core.progress import Cancel, Cancelled, Progress, never, silent
+from genz_core.serving import ServingEstimate
 from genz_core.serving.disaggregation import Balance
-from genz_core.serving.simulation import SCHEDULERS, Options, Simulation, simulate
+from genz_core.serving.simulation import Options, Simulation, simulate
 from genz_core.speculative import Speculation
+from genz_core.types import Array
 from hardware_db import recipes
 from hardware_db.recipes import StepScale
 
-Routing = Literal["round_robin", "least_loaded", "prefix"]
-ROUTERS: tuple[str, ...] = get_args(Routing)
-#: Latencies that may have a target.
+#: Latencies that may have a target, each by the parameter `*_target_s`.
 TARGETS = ("ttft_s", "tpot_s", "e2e_s")
 #: What every simulated latency is, for documents and captions.
 UNVALIDATED = "simulated latencies carry no interval: no measured percentiles have validated them"
 _ALIKE = 0.005  # a correction that is not worth a word
 _WAVES = (
-    "a closed loop of equal lengths is served in waves, and TTFT is that of a wave: draw lengths "
-    "with length_ratio 0.8, as public benchmarks do"
+    "users that start together with equal requests are served in waves, and TTFT is that of a "
+    "wave: leave out burst_start, or draw lengths with length_ratio 0.8, as public benchmarks do"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What is simulated beside the scenario.
-
-    options: of the engine.  replicas: equal deployments behind the router; with a prefill pool
-    they decode.
-    targets: most seconds of ttft_s, tpot_s and e2e_s, for goodput.
-    step_scale: measured over priced time of a step; None for what was kept for this deployment.
-    drafting: speculative decoding.  prefill: a pool that reads the prompts.
-    """
-
-    load: OfferedLoad
-    options: Options = field(default_factory=Options)
-    replicas: int = 1
-    router: str = "least_loaded"
-    targets: Mapping[str, float] = field(default_factory=dict)
-    step_scale: float | None = None
-    drafting: Drafting = field(default_factory=Drafting)
-    prefill: PrefillPool = field(default_factory=PrefillPool)
-
-    def __post_init__(self) -> None:
-        named = self.router.replace("-", "_")
-        if named not in ROUTERS:
-            raise InvalidValue(f"router = {self.router!r}: choose {', '.join(ROUTERS)}")
-        object.__setattr__(self, "router", named)
-        if not 1 <= self.replicas <= 1024:
-            raise InvalidValue(f"replicas = {self.replicas}: give a number from 1 to 1024")
-        kept = {name: seconds for name, seconds in self.targets.items() if seconds}
-        for name, seconds in kept.items():
-            if name not in TARGETS or not seconds > 0:
-                raise InvalidValue(f"target {name} = {seconds:g}: give seconds above 0")
-        object.__setattr__(self, "targets", kept)
-        _check_options(self.options)
+_OPTIONS = (
+    "max_num_seqs", "max_num_batched_tokens", "kv_tokens", "prefix_caching", "recv_interval",
+    "scheduler",
+)  # fmt: skip
+_NOTHING: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """What a simulation came to.
 
+    resolved: the question that was asked, and what it names.  drawn: all requests that were sent.
     step_scale: that was applied; kept_scale: the user's calibration it came from, if any.
     ttft_correction: that was applied to simulated first tokens, see `measured_corrections`.
     speculation, prefill: what drafts and who reads the prompts, if anything does.
@@ -84,7 +59,6 @@ class Run:
     """
 
     resolved: Resolved
-    settings: Settings
     drawn: Trace
     simulation: Simulation
     step_scale: float = 1.0
@@ -96,10 +70,27 @@ class Run:
     ttft_correction: float = 1.0
 
     @property
+    def question(self) -> Question:
+        """What was asked."""
+        return self.resolved.scenario
+
+    @property
+    def targets(self) -> dict[str, float]:
+        """Most seconds of ttft_s, tpot_s and e2e_s that were stated, for goodput."""
+        named = {name: getattr(self.question, f"{name[:-2]}_target_s") for name in TARGETS}
+        return {name: seconds for name, seconds in named.items() if seconds}
+
+    @property
+    def requests(self) -> int:
+        """Requests that figures are of."""
+        return int(self.simulation.counted.sum())
+
+    @property
     def notes(self) -> list[str]:
         """What was assumed and done on the way, in words."""
-        notes = [*self.drawn.notes, *self.refusals, *self.resolved.notes, basis(self.resolved)]
-        if self.settings.load.in_waves:
+        notes = [*self.drawn.notes, *self.refusals, *self._too_long]
+        notes += [*self.resolved.notes, basis(self.resolved)]
+        if offered_load.in_waves(self.question):
             notes.insert(0, _WAVES)
         if self.kept_scale:
             notes.append(self.kept_scale.sentence)
@@ -122,120 +113,116 @@ class Run:
         ]
 
     @property
+    def _too_long(self) -> list[str]:
+        """A sentence on recorded requests that have more tokens than the model has positions."""
+        requests, model = self.drawn.requests, self.resolved.model
+        long = beyond_positions(model, requests.input_tokens, requests.output_tokens)
+        if self.question.kind != "trace" or not np.any(long):
+            return []
+        return [
+            f"{int(np.sum(long)):,} of {len(requests):,} requests have more tokens than the "
+            f"{model.max_context:,} positions of the model: an engine refuses them"
+        ]
+
+    @property
     def refusals(self) -> list[str]:
         """A sentence on the requests that were refused, if any were."""
-        refused = self.simulation.refused
+        refused = self.simulation.counted & self.simulation.refused
         if not refused.any():
             return []
         requests = self.simulation.requests
         largest = (requests.input_tokens + requests.output_tokens)[refused].max()
         return [
-            f"{int(refused.sum()):,} of {len(refused):,} requests do not fit the KV cache even "
+            f"{int(refused.sum()):,} of {self.requests:,} requests do not fit the KV cache even "
             f"alone and were refused; the largest has {largest:,.0f} tokens"
         ]
 
 
 def run(
     resolved: Resolved,
-    settings: Settings,
+    objects: Mapping[str, Any] = _NOTHING,
     progress: Progress = silent,
     cancelled: Cancel = never,
+    *,
     drawn: Trace | None = None,
 ) -> Run:
-    """Draw the offered load and serve it.
+    """Draw the offered load of a question and serve it.
 
-    drawn: the requests, where the caller has them already.
+    A closed loop is steady: its users begin one after the other over the time of a request, and
+    figures are of the requests between its start and its end; with `burst_start` all begin at once
+    and all requests count.
+
+    Args:
+        resolved: the question, what it names looked up.
+        objects: what it names and holds itself of trace, lengths, draft_model and prefill_system,
+            see `app.question.asking.Asked`.
+        drawn: the requests, where the caller has them already.
 
     Raises:
-        RidgelineError: as `OfferedLoad.drawn`, `Drafting.of`, `PrefillPool.beside` and
-            `genz_core.serving.simulation.simulate`.
+        ContextTooLong: requests beyond the model's positions; those of a trace are a note.
+        RidgelineError: as `offered_load.drawn`, `drafting.speculation`, `disaggregation.beside`
+            and `genz_core.serving.simulation.simulate`.
         Cancelled: `cancelled` said so before every request had ended.
     """
+    question = resolved.scenario
     check_one_by_one(resolved.model)
-    speculation = settings.drafting.of(resolved.model)
-    prefill = settings.prefill.beside(resolved, settings.replicas)
-    drawn = drawn or settings.load.drawn(cancelled)
-    options, correction, kept = _scaled(resolved, settings, drawn)
-    disaggregation = balance = theirs = None
+    draft_model = objects.get("draft_model", "")
+    drafts = speculation(question, resolved.model, draft_model)
+    prefill = disaggregation.beside(resolved, objects.get("prefill_system", ""))
+    drawn = drawn or offered_load.drawn(question, objects, cancelled)
+    if question.kind != "trace":  # whose requests are refused one by one
+        asked = longest(question, question.isl, question.osl), question.osl
+        if complaint := context_complaint(resolved.model, *asked):
+            raise ContextTooLong(complaint)
+    form = _ClosedForm(resolved, drawn, draft_model)
+    scaled = _scaled(form)
+    theirs, pool, correction = None, None, scaled.ttft_correction
     if prefill:
-        of_prompts, _, theirs = _scaled(prefill.resolved, settings, drawn)
+        theirs = _scaled(_ClosedForm(prefill.resolved, drawn, draft_model))
         correction = 1.0  # no run with a pool of its own was measured
-        disaggregation = prefill.disaggregation(of_prompts)
+        pool = prefill.disaggregation(theirs.options)
     simulation = simulate(
         resolved.model,
         resolved.system,
         drawn.requests,
-        resolved.scenario.parallelism,
+        question.parallelism,
         resolved.engine,
-        concurrency=settings.load.concurrency,
-        options=options,
-        replicas=settings.replicas,
-        routing=cast(Routing, settings.router),
-        speculation=speculation,
-        disaggregation=disaggregation,
-        seed=settings.load.seed,
+        concurrency=int(question.concurrency or 0),
+        start_s=form.session_s(scaled.scale) if offered_load.is_steady(question) else 0.0,
+        counted=offered_load.counted(question),
+        options=scaled.options,
+        replicas=question.replicas,
+        routing=cast(Any, question.router),
+        speculation=drafts,
+        disaggregation=pool,
+        seed=question.seed,
         progress=lambda ended, of: progress(ended / of, f"{ended:,} of {of:,} requests"),
         cancelled=cancelled,
     )
     ended = int((simulation.ended | simulation.refused).sum())
     if ended < len(drawn.requests):
         raise Cancelled(f"{ended:,} of {len(drawn.requests):,} requests")
-    if disaggregation:
-        balance = matched(
-            disaggregation, resolved, settings.replicas, options, drawn.requests, speculation
-        )
-    scale = cast(float, options.step_scale)
     return Run(
-        resolved, settings, drawn, simulation.with_first_tokens(correction), scale, kept,
-        speculation, prefill, theirs, balance, correction,
-    )  # fmt: skip
-
-
-def _scaled(
-    resolved: Resolved, settings: Settings, drawn: Trace
-) -> tuple[Options, float, StepScale | None]:
-    """The options with the scale of a deployment's steps, the correction of its first tokens, and
-    the user's calibration of the steps, which says nothing else of first tokens."""
-    kept = None if settings.step_scale else kept_scale(resolved)
-    if settings.step_scale or kept:
-        scale, correction = settings.step_scale or (kept.scale if kept else 1.0), 1.0
-    else:
-        scale, correction = measured_corrections(resolved, settings, drawn)
-    return replace(settings.options, step_scale=scale), correction, kept
-
-
-def measured_corrections(
-    resolved: Resolved, settings: Settings, drawn: Trace
-) -> tuple[float, float]:
-    """What measured runs near this load say of its steps and first tokens, as in the closed form.
-
-    Measured over priced time of a step, and the factor on a TTFT whose steps have that scale.
-    """
-    recipe = resolved.engine.recipe
-    if resolved.engine.neighbours is None:
-        return recipe.tpot_scale, recipe.ttft_scale / recipe.tpot_scale
-    requests, users = drawn.requests, settings.load.concurrency
-    span = float(np.ptp(requests.arrival_s)) if len(requests) > 1 else 0.0
-    open_loop = not users and span > 0
-    alone = max((users or len(requests)) // settings.replicas, 1)
-    lengths = (round(float(np.mean(x))) for x in (requests.input_tokens, requests.output_tokens))
-    isl, osl = (max(length, 1) for length in lengths)
-    served = serve_resolved(
-        drafted(resolved, settings.drafting),
-        concurrency=None if open_loop else alone,
-        rate_per_s=len(requests) / span / settings.replicas if open_loop else None,
-        isl=isl,
-        osl=osl,
+        resolved,
+        drawn,
+        simulation.with_first_tokens(correction),
+        scaled.scale,
+        scaled.kept,
+        drafts,
+        prefill,
+        theirs.kept if theirs else None,
+        matched(pool, resolved, scaled.options, drawn.requests, drafts) if pool else None,
+        correction,
     )
-    return float(served.tpot_scale[0]), float(served.ttft_correction[0])
 
 
 def run_setup(
-    asked: tuple[Setup, Settings], progress: Progress, cancelled: Cancel
+    asked: tuple[Setup, Question, Mapping[str, Any]], progress: Progress, cancelled: Cancel
 ) -> tuple[Setup, Run]:
-    """As `run`, of a setup; returned with it, so that a page knows which it was."""
-    setup, settings = asked
-    return setup, run(resolve_setup(setup), settings, progress, cancelled)
+    """As `run`, of a setup under another question; returned with it, so that a page knows it."""
+    setup, question, objects = asked
+    resolved = resolve_setup(replace(setup, scenario=question))
+    return setup, run(resolved, objects, progress, cancelled)
 
 
 def kept_scale(resolved: Resolved) -> StepScale | None:
@@ -244,23 +231,88 @@ def kept_scale(resolved: Resolved) -> StepScale | None:
     return recipes.step_scale(key, resolved.scenario.parallelism)
 
 
-def _check_options(options: Options) -> None:
-    """Refuse options outside of their range.
+# ------------------------------------------------------------------------------- the closed form
 
-    Raises:
-        InvalidValue: the option and its value.
-        UnknownName: a scheduler that there is none of.
+
+class _ClosedForm:
+    """The load of one replica of a deployment in closed form, priced when it is first asked."""
+
+    def __init__(self, resolved: Resolved, drawn: Trace, draft_model: Any) -> None:
+        self.resolved = resolved
+        self._drawn = drawn
+        self._draft_model = draft_model
+
+    @cached_property
+    def served(self) -> ServingEstimate:
+        question = _alone(self.resolved.scenario, self._drawn)
+        alone = replace(self.resolved, scenario=question)
+        return served(drafted(alone, self._draft_model))
+
+    def session_s(self, scale: float) -> float:
+        """Time of a session [s], 0 where none ends.  scale: of the steps."""
+        q, found = self.resolved.scenario, self.served
+        osl = float(np.mean(self._drawn.requests.output_tokens))
+        later = found.tpot_s[0] * (osl - 1.0) if osl > 1.0 else 0.0
+        request_s = float(found.ttft_s[0] + later) * scale / float(found.tpot_scale[0])
+        session_s = request_s * q.turns + q.think_s * (q.turns - 1)
+        return session_s if math.isfinite(session_s) else 0.0
+
+
+def _alone(question: Question, drawn: Trace) -> Question:
+    """The question of one replica, with a load and lengths that the closed form knows.
+
+    A ramp and a trace are of their mean rate; recorded requests, those of other lengths than
+    uniform ones and those that find no prefix are of their mean lengths.
     """
-    least_most = {
-        "max_num_seqs": (0, 10**6),
-        "max_num_batched_tokens": (0, 10**8),
-        "kv_tokens": (0, 10**12),
-        "recv_interval": (1, 10**6),
-        "memory_fraction": (0, 1),
-    }
-    for name, (least, most) in least_most.items():
-        value = getattr(options, name)
-        if not least <= value <= most:
-            raise InvalidValue(f"{name} = {value:g}: give a number from {least:,} to {most:,}")
-    if options.scheduler and options.scheduler not in SCHEDULERS:
-        raise UnknownName("scheduler", options.scheduler, SCHEDULERS, ", ".join(SCHEDULERS))
+    requests, replicas = drawn.requests, question.replicas
+    rate = (question.rate or 0.0) * question.turns
+    if question.trace or question.ramp_to:
+        span = float(np.ptp(requests.arrival_s))
+        rate = len(requests) / span if span else 0.0
+    users = max(int(question.concurrency or len(requests)) // replicas, 1)
+    load: dict[str, Any] = {"trace": None, "ramp_to": 0.0, "ramp_s": 0.0, "burstiness": 1.0}
+    load |= {"concurrency": None if rate else users, "rate": rate / replicas or None}
+    alike = question.trace or question.lengths or question.length_spread
+    if alike or not question.prefix_caching:
+        load |= {"lengths": None, "length_spread": 0.0, "shared_tokens": 0, "turns": 1}
+        load |= {"isl": _mean(requests.input_tokens), "osl": _mean(requests.output_tokens)}
+    return replace(question, **load)
+
+
+def _mean(tokens: Array) -> int:
+    return max(round(float(np.mean(tokens))), 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scaled:
+    """What is told to the engine of a deployment, with the scale of its steps.
+
+    ttft_correction: of its first tokens.  kept: the user's calibration of the steps, which says
+    nothing else of first tokens.
+    """
+
+    options: Options
+    scale: float
+    ttft_correction: float
+    kept: StepScale | None
+
+
+def _scaled(form: _ClosedForm) -> _Scaled:
+    resolved, question = form.resolved, form.resolved.scenario
+    kept = None if question.step_scale else kept_scale(resolved)
+    scale, correction = question.step_scale or (kept.scale if kept else 0.0), 1.0
+    if not scale:
+        scale, correction = measured_corrections(form)
+    told = {name: getattr(question, name) for name in _OPTIONS}
+    return _Scaled(Options(**told, step_scale=scale), scale, correction, kept)
+
+
+def measured_corrections(form: _ClosedForm) -> tuple[float, float]:
+    """What measured runs near this load say of its steps and first tokens, as in the closed form.
+
+    Measured over priced time of a step, and the factor on a TTFT whose steps have that scale.
+    """
+    engine = form.resolved.engine
+    if engine.neighbours is None:
+        return engine.recipe.tpot_scale, engine.recipe.ttft_scale / engine.recipe.tpot_scale
+    return float(form.served.tpot_scale[0]), float(form.served.ttft_correction[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -17,9 +17,9 @@ from app.benchmarks.guard import figure_words
 from app.benchmarks.history import FIGURES, name_of
 from app.benchmarks.replay import Replay
 from app.charts import benchmarks as charts
-from app.dashboard import export, sidebar
+from app.dashboard import export, name_options, sidebar
+from app.dashboard.question_form import AUTO, PRECISIONS
 from app.wording.markdown import plain
-from model_registry.finding.loading import names as model_names
 
 _FORM_KEYS = ("model", "system", "engine", "weights", "tp", "pp", "dp", "ep", "isl", "osl")
 _LABELS = {
@@ -31,7 +31,7 @@ _GIVEN = "benchmark_given"
 
 
 def given() -> dict[str, Any]:
-    """What the visitor said about the results, by the names of `deployment.GIVEN`."""
+    """What the visitor said about the results, by the names of parameters."""
     return dict(st.session_state.get(_GIVEN, {}))
 
 
@@ -68,9 +68,10 @@ def _field(name: str) -> Any:
     scenario = sidebar.chosen_setup().scenario
     before = given().get(name, getattr(scenario, name, None))
     key, label = f"benchmark_{name}", _LABELS[name]
-    choices = {
-        "model": model_names, "system": hardware_db.names, "engine": hardware_db.engine_names,
-        "weights": lambda: ["", *sidebar.PRECISIONS],
+    choices: dict[str, Callable[[], Sequence[str]]] = {
+        "model": name_options.shipped_models, "system": name_options.library_systems,
+        "engine": hardware_db.engine_names,
+        "weights": lambda: ["", *PRECISIONS],
     }  # fmt: skip
     if name in choices:
         listed = list(choices[name]())
@@ -79,8 +80,8 @@ def _field(name: str) -> Any:
             listed.insert(0, proposed)
         at = listed.index(proposed)
         return st.selectbox(
-            label, listed, at, key=key, width=260,
-            format_func=lambda word: word or sidebar.AUTO,
+            label, listed, at, key=key, width=260, filter_mode=name_options.FILTER,
+            format_func=lambda word: word or AUTO,
         )  # fmt: skip
     return st.number_input(label, 1, 10_000_000, int(before or 1), key=key, width=120)
 

@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from app.dashboard import cached
+from app.dashboard.does_not_fit import NONE
 from app.decide import chips, sensitivity
 from app.decide.chips import Chip
 from app.decide.sensitivity import FIGURES, Figures
@@ -24,15 +25,15 @@ _WEIGHTS = ("as they are", "bf16", "fp8", "mxfp4", "nvfp4", "int4")
 
 
 @st.fragment
-def chip_panel(setup: Setup, load: str) -> None:
+def chip_panel(setup: Setup) -> None:
     """Draw the form of a chip, and its figures beside those of the system."""
     system = cached.resolved(setup).system
     chip, weights = _form(system)
     changed = replace(setup, scenario=replace(setup.scenario, weights=weights or
                                               setup.scenario.weights))  # fmt: skip
     try:
-        base = _figures(setup, Chip(), load)
-        other = _figures(changed, chip, load)
+        base = _figures(setup, Chip())
+        other = _figures(changed, chip)
         factors = chips.factors(system, chip)
     except RidgelineError as error:
         st.error(plain(error), icon=":material/error:")
@@ -86,18 +87,21 @@ def _form(system: System) -> tuple[Chip, str]:
 
 
 @cached.by_setup(128)
-def _figures(setup: Setup, chip: Chip, load: str) -> Figures:
-    resolved = cached.resolved(setup)
+def _figures(setup: Setup, chip: Chip) -> Figures:
+    resolved = cached.deployed(setup)
     made = replace(resolved, system=chips.chip_system(resolved.system, chip))
-    return sensitivity.figures(made, load)
+    return sensitivity.figures(made)
 
 
 def _rows(base: Figures, other: Figures) -> list[dict[str, str]]:
-    rows = []
-    for name, (words, _) in FIGURES.items():
-        write = quantities.seconds if name.endswith("_s") else quantities.tokens_rate
-        rows.append({
-            "figure": words, "now": write(base[name]), "this chip": write(other[name]),
-            "change": quantities.change(base[name], other[name]),
-        })  # fmt: skip
-    return rows
+    """Figures side by side; of what does not fit there are none."""
+    both = base["fits"] and other["fits"]
+    return [
+        {
+            "figure": column.head,
+            "now": column.words(base[name]) if base["fits"] else NONE,
+            "this chip": column.words(other[name]) if other["fits"] else NONE,
+            "change": quantities.change(base[name], other[name]) if both else NONE,
+        }
+        for name, column in FIGURES.items()
+    ]

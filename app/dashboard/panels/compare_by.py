@@ -13,22 +13,23 @@ import hardware_db
 from app.charts import comparing as charts
 from app.charts import comparison
 from app.charts import frontiers as frontier_charts
-from app.dashboard import cached, export, near_names, own_definitions, planned
-from app.dashboard.load import Load
+from app.dashboard import cached, export, name_options, near_names, own_definitions, planned
+from app.dashboard.panels import plan_form
 from app.decide import comparing as model
-from app.decide.asked import Asked
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.comparing import AXES, HEADLINES, USE_CASES
 from app.decide.frontiers import Curve
+from app.decide.loads import load_words, under_load
 from app.decide.measured_versions import measured_of, measured_versions, usual_versions
+from app.decide.searched import Searched
 from app.scenario import intervals
 from app.scenario.intervals import Latency
+from app.scenario.served_rows import as_calibrated, completed
 from app.scenario.setup import Setup
 from app.scenario.summary import step_of
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
-from model_registry.finding.loading import names as model_names
 
 PINNED = "Pinned"
 _MOST = 12
@@ -57,8 +58,8 @@ def show(axis: str, base: Setup) -> None:
     """Draw the comparison of the sidebar's scenario over an axis."""
     names = _chosen(axis, base)
     if not names:
-        st.info(f"No version of {plain(base.scenario.engine)} was measured: name some above.",
-                icon=":material/info:")  # fmt: skip
+        engine = plain(cached.resolved(base).engine.name)
+        st.info(f"No version of {engine} was measured: name some above.", icon=":material/info:")
         return
     found = {}
     for name, setup in model.setups(base, axis, names).items():
@@ -71,9 +72,8 @@ def show(axis: str, base: Setup) -> None:
     if not found:
         return
     s = base.scenario
-    users = Load("concurrency", s.batch, 1.0).words
     st.caption(
-        f"{users} in a closed loop (the sidebar's batch), TP{s.tp} PP{s.pp} DP{s.dp} "
+        f"{load_words(under_load(s))} (the sidebar's batch), TP{s.tp} PP{s.pp} DP{s.dp} "
         f"EP{s.ep}; all else as in the sidebar."
         + (" Lengths by use are assumed: replace them by your own in the sidebar."
            if axis == "use" else "")
@@ -100,17 +100,18 @@ def show(axis: str, base: Setup) -> None:
 def _chosen(axis: str, base: Setup) -> list[str]:
     s = base.scenario
     options = {
-        "model": [*own_definitions.own_texts("models"), *model_names()],
-        "system": [*own_definitions.own_texts("systems"), *hardware_db.names()],
-        "engine": hardware_db.engine_names(),
-        "engine_version": measured_versions(s.engine),
-        "use": list(USE_CASES),
-    }[axis]
+        "model": name_options.models,
+        "system": name_options.systems,
+        "engine": hardware_db.engine_names,
+        "engine_version": lambda: measured_versions(cached.resolved(base).engine.name),
+        "use": lambda: list(USE_CASES),
+    }[axis]()
     lengths = {name: f"{name} ({quantities.tokens(i)} / {quantities.tokens(o)})"
                for name, (i, o) in USE_CASES.items()}  # fmt: skip
     versions, typed = axis == "engine_version", axis in ("model", "system")
     taking: dict[str, Any] = {
-        "on_change": near_names.take_firsts, "args": (f"compare_{axis}", axis, options),
+        "on_change": near_names.take_all, "args": (f"compare_{axis}", axis, options),
+        "filter_mode": name_options.FILTER,
     } if typed else {}  # fmt: skip
     usual = usual_versions(cached.resolved(base)) if versions else list(_USUAL[axis])
     picked = st.multiselect(
@@ -125,7 +126,8 @@ def _chosen(axis: str, base: Setup) -> list[str]:
 
 @cached.by_setup(128)
 def _figures(setup: Setup) -> dict[str, Latency]:
-    return model.figures(cached.resolved(setup))
+    loaded = replace(setup, scenario=under_load(setup.scenario))
+    return model.figures(completed(as_calibrated(cached.resolved(loaded)), {}))
 
 
 def _figures_tab(table: Table, base: Setup) -> None:
@@ -134,11 +136,11 @@ def _figures_tab(table: Table, base: Setup) -> None:
         st.markdown(f"- {plain(line)}")
     with st.grid(2, min_column_width=360):
         for name, about in HEADLINES.items():
-            figures[about.words] = charts.headline(table, name, look)
-            export.chart(figures[about.words], f"headline-{name}", about.words)
+            figures[about.head] = charts.headline(table, name, look)
+            export.chart(figures[about.head], f"headline-{name}", about.head)
     words = pd.DataFrame(
         {
-            "figure": about.words,
+            "figure": about.head,
             **{label: _cell(table, name, label) for label in table},
         }
         for name, about in HEADLINES.items()
@@ -174,7 +176,7 @@ def _cell(table: Table, name: str, label: str) -> str | None:
         return None
     star = "★ " if model.best(table, name) == label else ""
     trust = f" [{value.trust}]" if HEADLINES[name].unit == "s" else ""
-    return f"{star}{HEADLINES[name].shown(value.seconds)}{trust}"
+    return f"{star}{HEADLINES[name].words(value.seconds)}{trust}"
 
 
 def _frontier_tab(found: Mapping[str, Setup]) -> None:
@@ -183,7 +185,7 @@ def _frontier_tab(found: Mapping[str, Setup]) -> None:
     curves: list[Curve] = []
     for name, setup in found.items():
         try:
-            answer = planned.frontier_curves(_asked(setup))
+            answer = planned.frontier_curves(_searched(setup))
         except RidgelineError as error:
             st.error(f"{plain(name)}: {plain(error)}", icon=":material/error:")
             continue
@@ -193,14 +195,11 @@ def _frontier_tab(found: Mapping[str, Setup]) -> None:
     st.caption("Every degree up to eight devices and every load; page Frontiers has other axes.")
 
 
-def _asked(setup: Setup) -> Asked:
+def _searched(setup: Setup) -> Searched:
+    """Every degree and load of a setup."""
     s = setup.scenario
-    return Asked(
-        model=s.model, model_config=setup.model_config, systems=((s.system, setup.system_yaml),),
-        load="concurrency", isl=s.isl, osl=s.osl, length_ratio=0.8, devices=(1, 8),
-        engines=(f"{s.engine} {s.engine_version}".strip(),), weights=(s.weights,), kv=(s.kv,),
-        own_folder=setup.own_folder, own_edition=setup.own_edition,
-    )  # fmt: skip
+    question = plan_form.every_load(s, 8)
+    return Searched(replace(setup, scenario=question), (("engine", (s.engine,)),))
 
 
 def _breakdown_tab(found: Mapping[str, Setup]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,121 +12,121 @@ import streamlit as st
 
 from app.charts import economics as charts
 from app.dashboard import cached, export, visitor
+from app.dashboard.question_form import control
 from app.dashboard.widgets import card
 from app.decide import economics as model
-from app.decide.economics import ASSUMED, DAY, Operation, Terms
+from app.decide.economics import ASSUMED, DAY, Account, Operation
 from app.decide.economics_words import trust
-from app.decide.measured_power import with_measured
+from app.decide.loads import under_load
 from app.measuring import run_store
+from app.question.question import Question
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.economics import PowerModel
-from genz_core.errors import InvalidValue
 from hardware_db.site_power import site_power
 
 Named = Mapping[str, Any]
 _ASSUMED = {"host_w": "host", "network_w": "network", "pue": "PUE", "cap": "power cap"}
 
 
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What the page states: a setup under load with its prices, and how power is modelled.
+
+    measured_by: the kept run that measured the power, "" for none.
+    """
+
+    setup: Setup
+    power: PowerModel
+    measured_by: str = ""
+
+    @property
+    def question(self) -> Question:
+        """The question with its prices."""
+        return self.setup.scenario
+
+    @property
+    def account(self) -> Account:
+        """What an account is made of."""
+        return Account(cached.deployed(self.setup), self.power, self.measured_by)
+
+
 @cached.by_setup(64)
-def answered(setup: Setup, terms: Terms) -> Named:
+def answered(stated: Stated) -> Named:
     """As `app.decide.economics.document`."""
-    return model.document(cached.resolved(setup), terms)
+    return model.document(stated.account)
 
 
 # ------------------------------------------------------------------------------- inputs
 
+#: Prices in view and folded away, by the key of an address.
+_IN_VIEW = {"capex": "capex", "api_in": "api_in", "api_out": "api_out", "peak_rate": "peak"}
+_MORE = {
+    "lifetime": "life", "interest": "interest", "opex": "opex", "pue": "pue",
+    "host_power": "host", "network_power": "network", "electricity": "kwh", "carbon": "carbon",
+    "power": "watts", "cached": "cached",
+}  # fmt: skip
 
-def terms_form(setup: Setup) -> Terms:
-    """Draw the inputs; returns the terms.
+
+def account_form(setup: Setup) -> Stated:
+    """Draw the inputs; returns the setup under load with them.
 
     Raises:
-        InvalidValue: a day that is none.
+        InvalidValue: a price or a day that cannot be.
     """
-    system = cached.resolved(setup).system
-    stated, around, slug = system.price_usd_per_hour, site_power(system), system.slug
-    with st.grid(5, min_column_width=150):
-        rent = _number("Rent [$/h a device]", "rent", 0.0, 0.1,
-                       f"0: as the system states, {quantities.dollars(stated)}." if stated else
-                       "The system states none.")  # fmt: skip
-        capex = _number(
-            "Price of a device [$]", "capex", 0.0, 1000.0,
-            "With its share of server, network and room; 0: not owned. No default: state yours.",
-        )  # fmt: skip
-        api_in = _number("API, in [$/Mtok]", "api_in", 0.0, 0.1, "0: no API to compare with.")
-        api_out = _number("API, out [$/Mtok]", "api_out", 0.0, 0.1, "0: no API to compare with.")
-        peak = _number("Busiest hour [requests/s]", "peak", 0.0, 1.0,
-                       "0: what one replica serves.")  # fmt: skip
+    around = site_power(cached.resolved(setup).system)
+    known = {"pue": around.pue, "host_power": around.host_w, "network_power": around.network_w}
+    with st.grid(4, min_column_width=150):
+        prices = {name: _price(name, key) for name, key in _IN_VIEW.items()}
     with st.expander("Ownership, energy, day", icon=":material/tune:", key="economics_more"):
         with st.grid(5, min_column_width=150):
-            more: dict[str, Any] = {
-                "lifetime_years": _number("Lifetime [years]", "life", 4.0, 0.5, ASSUMED["lifetime"],
-                                          0.1),
-                "interest": _number("Interest [% a year]", "interest", 0.0, 0.5, "") / 100.0,
-                "opex": _number("Operation [% of price a year]", "opex", 0.0, 0.5, "") / 100.0,
-                "pue": _number("PUE", "pue", around.pue.value, 0.05, str(around.pue), 1.0),
-                "host_w": _number("Host [W a device]", f"host_{slug}", around.host_w.value, 10.0,
-                                  f"At most, beside the devices. {around.host_w}"),
-                "network_w": _number("Network [W a device]", f"network_{slug}",
-                                     around.network_w.value, 5.0, str(around.network_w)),
-                "electricity_usd_per_kwh": _number("Electricity [$/kWh]", "kwh", 0.10, 0.01,
-                                                   ASSUMED["electricity"]),
-                "carbon_g_per_kwh": _number("Grid [g CO2/kWh]", "carbon", 0.0, 10.0,
-                                            "Of your grid; 0: not stated. No default."),
-                "power_w": _number("Measured power [W a device]", "watts", 0.0, 10.0,
-                                   "Of a run of yours; 0: from utilisation."),
-                "cached": _number("Prompt that is cached [%]", "cached", 50.0, 5.0,
-                                  "The share that the price of cached tokens is for.") / 100.0,
-            }  # fmt: skip
+            for name, key in _MORE.items():
+                own = known.get(name)
+                more = {"placeholder": f"{own.value:g}", "help": str(own)} if own else {}
+                prices[name] = _price(name, key, **more)
             power = _power()
-        day = st.text_input(
-            "Load by hour, 24 shares from midnight on", ", ".join(f"{share:g}" for share in DAY),
-            key="economics_day", bind="query-params", help=ASSUMED["day"],
-        )  # fmt: skip
-    return Terms(rent_usd_per_hour=rent, capex_usd=capex, api_in=api_in, api_out=api_out,
-                 peak_rate=peak, day=_shares(day), power=power, **more)  # fmt: skip
+        shares = ", ".join(f"{share:g}" for share in DAY)
+        prices["day"] = _price("day", "day", placeholder=shares, help=ASSUMED["day"], max_chars=400)
+    question = replace(under_load(setup.scenario), **prices)
+    return Stated(replace(setup, scenario=question), power)
 
 
-def _number(
-    label: str, key: str, value: float, step: float, meaning: str, least: float = 0.0
-) -> float:
+def _price(name: str, key: str, **more: Any) -> Any:
+    return control(name, key=f"economics_{key}", **more)
+
+
+def _share(label: str, key: str, value: float) -> float:
     return st.number_input(
-        label, least, 1e7, value, step, key=f"economics_{key}", bind="query-params",
-        format="%.4g", help=meaning or None,
+        label, 0.0, 100.0, value, 5.0, key=f"economics_{key}", bind="query-params", format="%.4g",
+        help=ASSUMED["power"],
     )  # fmt: skip
 
 
 def _power() -> PowerModel:
     usual = PowerModel()
     shares = {
-        name: _number(f"Power: {name} [%]", f"power_{name}", 100.0 * getattr(usual, name), 5.0,
-                      ASSUMED["power"]) / 100.0
+        name: _share(f"Power: {name} [%]", f"power_{name}", 100.0 * getattr(usual, name)) / 100.0
         for name in ("idle", "compute", "memory", "links")
-    }  # fmt: skip
+    }
     return PowerModel(**shares)
 
 
-def _shares(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(part) for part in text.replace(";", ",").split(",") if part.strip())
-    except ValueError:
-        raise InvalidValue(f"the day {text[:60]!r}: give 24 numbers apart by commas") from None
-
-
-def with_kept_runs(setup: Setup, terms: Terms) -> Terms:
-    """Terms with the power that a kept run near the load measured, where the visitor may see it."""
+def with_kept_runs(stated: Stated) -> Stated:
+    """With the power that a kept run near the load measured, where the visitor may see it."""
     may = visitor.rights().may_measure
     own, *servers = run_store.stores()
     stores = [own, *servers] if may or not servers else servers
-    return with_measured(terms, cached.resolved(setup), stores)
+    found = model.with_measured(stated.account, stores)
+    setup = replace(stated.setup, scenario=found.question)
+    return replace(stated, setup=setup, measured_by=found.measured_by)
 
 
 # ------------------------------------------------------------------------------- answers
 
 
-def show(setup: Setup, terms: Terms, named: Named) -> None:
-    """Draw what follows from the terms."""
+def show(stated: Stated, named: Named) -> None:
+    """Draw what follows from the prices."""
     running = Operation(**named["operation"])
     if running.status != "ok":
         st.warning(f"This load does not run as it is: {plain(running.status)}.",
@@ -133,9 +134,9 @@ def show(setup: Setup, terms: Terms, named: Named) -> None:
     _cards(named, running)
     ways = named["ways"]
     if not ways:
-        st.info("State a rent or the price of a device: this system states none.",
+        st.info("State a rent in the sidebar, or the price of a device: this system states none.",
                 icon=":material/payments:")  # fmt: skip
-    figures = _charts(setup, terms, named, running)
+    figures = _charts(stated.question, named, running)
     if ways:
         _tables(ways)
     table = pd.DataFrame(
@@ -144,7 +145,7 @@ def show(setup: Setup, terms: Terms, named: Named) -> None:
     )  # fmt: skip
     with st.container(horizontal=True):
         _assumptions(named["assumed"])
-        export.downloads("economics", figures, table, setup)
+        export.downloads("economics", figures, table, stated.setup)
 
 
 def _assumptions(assumed: Mapping[str, str]) -> None:
@@ -163,10 +164,11 @@ def _cards(named: Named, running: Operation) -> None:
         for way, found in named["ways"].items():
             rent = f"{quantities.dollars(found['usd_per_device_hour'])} a device-hour"
             span = trust(found)
-            card(f"{way.capitalize()}, out", quantities.dollars(found["usd_per_mtok_out"]),
+            card(f"{way.capitalize()}, 1M tokens out", quantities.dollars(found["usd_per_mtok"]),
                  f"80 %: {span}" if span else rent,
-                 f"A million output tokens at {rent}, by the time that answers take; the interval "
-                 "is what the throughput's gives.")  # fmt: skip
+                 f"All cost at {rent} over the output tokens of {named['load']}; the interval is "
+                 "what the throughput's gives. Charts and tables also split it by the time that "
+                 "prompts and answers take.")  # fmt: skip
         card("Served", f"{running.requests_per_s:.3g} req/s",
              f"{quantities.percent(running.prefill_share)} on prompts",
              "By one replica; below, the share of its time that prompts take.")  # fmt: skip
@@ -188,18 +190,20 @@ def _cards(named: Named, running: Operation) -> None:
             card("Carbon of 1M tokens", f"{carbon:,.3g} g", "by your grid")
 
 
-def _charts(setup: Setup, terms: Terms, named: Named, running: Operation) -> dict[str, Any]:
+def _charts(question: Question, named: Named, running: Operation) -> dict[str, Any]:
     look, ways = export.look(), named["ways"]
     figures: dict[str, Any] = {}
     tokens = running.isl + running.osl
-    request = (running.isl * terms.api_in + running.osl * terms.api_out) / 1e6
+    request = (running.isl * question.api_in + running.osl * question.api_out) / 1e6
     if ways:
         blended = request / tokens * 1e6
-        api = {"in": terms.api_in, "out": terms.api_out, "blended": blended} if request else {}
+        api = (
+            {"in": question.api_in, "out": question.api_out, "blended": blended} if request else {}
+        )
         figures["prices"] = charts.token_prices(ways, api, look)
         figures["api"] = charts.against_api(ways, running.requests_per_s, request, tokens, look)
         first = next(iter(ways.values()))
-        rates = [float(rate) for rate in model.day_rates(running, terms)]
+        rates = [float(rate) for rate in model.day_rates(running, question)]
         counts = {name: found["replicas"] for name, found in first["day"].items()}
         figures["day"] = charts.day(rates, counts, look)
     energy = named["energy"]
@@ -209,7 +213,7 @@ def _charts(setup: Setup, terms: Terms, named: Named, running: Operation) -> dic
     else:
         st.caption("This system states no power: energy and power caps are not known.")
     words = {
-        "prices": "Cost of a million tokens", "api": "Self-hosted against an API",
+        "prices": "Cost of a million tokens, split by time", "api": "Self-hosted against an API",
         "day": "Arrivals and replicas over a day", "caps": "Output under a power cap",
         "power": "Power of a device by what draws it",
     }  # fmt: skip
@@ -229,7 +233,7 @@ def _tables(ways: Named) -> None:
                 "replicas": _span(day["replicas"]),
                 "a day": quantities.dollars(day["usd"]),
                 "$/Mtok in and out": quantities.dollars(day["usd_per_mtok_blended"]),
-                "$/Mtok of output alone": quantities.dollars(day["usd_per_mtok_of_output_alone"]),
+                "$/Mtok of output alone": quantities.dollars(day["usd_per_mtok"]),
             })  # fmt: skip
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content", key="economics_day_table")
     for way, found in ways.items():

@@ -11,13 +11,13 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from app.dashboard import first_engine, visitor
+from app.dashboard import visitor
+from app.dashboard.question_form import set_controls
 from app.dashboard.report_uploads import SAMPLES
 from app.scenario.describing import setup_words
 from app.scenario.setup import Setup, setup_from
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
-from hardware_db import GENERIC
 from hardware_db.data_folder import data_folder, dated_files
 
 _MOST = 3
@@ -48,7 +48,8 @@ _DOORS: tuple[tuple[str, str, Mapping[str, Any], str], ...] = (
 
 def first_page(setup: Setup) -> None:
     """Draw the doors, unless this visitor has put them away or has a scenario already."""
-    known = not first_engine.is_first(setup.changed()) or first_engine.came_by_link()
+    address = st.session_state.setdefault("first_address", tuple(st.query_params))
+    known = bool(setup.changed()) or bool(address)
     if known or _kept().get("away"):
         return
     with st.container(border=True, key="first_page"):
@@ -76,7 +77,7 @@ def _door(title: str, question: str, state: Mapping[str, Any], page: str) -> Non
 
 
 def _open(state: Mapping[str, Any]) -> None:
-    st.session_state.update(state)
+    set_controls(state)
 
 
 def _machines() -> None:
@@ -94,8 +95,7 @@ def _last_scenarios() -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         for at, changed in enumerate(_scenarios()):
             words = " · ".join(map(plain, setup_words(setup_from(changed))))
-            state = {"engine": GENERIC, **changed}
-            st.button(words, on_click=_open, args=(state,), key=f"last_{at}", type="tertiary",
+            st.button(words, on_click=_open, args=(changed,), key=f"last_{at}", type="tertiary",
                       icon=":material/history:")  # fmt: skip
 
 
@@ -103,7 +103,7 @@ def remember(setup: Setup) -> None:
     """Keep a scenario among the visitor's last ones; the default and a repeated one are not."""
     changed = setup.changed()
     before = _scenarios()
-    if first_engine.is_first(changed) or (before and before[0] == changed):
+    if not changed or (before and before[0] == changed):
         return
     alike = ("model", "system", "engine")  # a slider that moves is one scenario
     others = [one for one in before if any(one.get(k) != changed.get(k) for k in alike)]

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from app.answers.columns import ends
 from app.charts import serving
 from app.charts.figure import Figure
 from app.dashboard import export, load_curves
+from app.dashboard.does_not_fit import figure_card, runnable
 from app.dashboard.load import Load
 from app.dashboard.panels.asked_load import asked_load
-from app.dashboard.panels.does_not_fit import does_not_fit, figure_card
 from app.dashboard.panels.static_answer import Answer, cost_card
-from app.scenario import intervals
+from app.dashboard.sidebar import say_unread
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.wording import quantities
@@ -26,42 +28,56 @@ LATENCIES: Mapping[str, str] = {
     "TTFT": "Time to first token: mean, queueing included.",
     "TPOT": "Time per output token after the first: mean gap between tokens.",
 }
-_SERVED = ("ok", "overloaded")
 
 
-def load_answer(setup: Setup, resolved: Resolved) -> tuple[Load, Answer]:
-    """Draw the figures of a load and latency over loads; returns the load, charts and table.
+def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
+    """Draw the figures of a load and latency over loads; returns setup, load, charts and table.
+
+    The setup is as `does_not_fit.runnable` gives it.
+
+    Raises:
+        RidgelineError: the scenario cannot be priced.
+    """
+    setup, load, row = gated_load(setup, resolved)
+    fits = not setup.if_fitted
+    if fits and row["message"]:
+        message = str(row["message"])
+        st.warning(f"{plain(message[0].upper() + message[1:])}.", icon=":material/warning:")
+    with st.grid(5, min_column_width=150, key="cards"):
+        latency_cards(row, fits=fits)
+        _other_cards(resolved, row, load.words, fits)
+    st.caption(f"80 % intervals under the figures. {_trust(setup)}")
+    return setup, load, (_curve(setup, load, row), pd.DataFrame([dict(row)]))
+
+
+def gated_load(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Mapping[str, Any]]:
+    """Draw the load that is asked; returns the setup that is drawn under it, and its figures.
+
+    Where not even one request can run, the page stops with the reason, see
+    `does_not_fit.runnable`.
 
     Raises:
         RidgelineError: the scenario cannot be priced.
     """
     load = asked_load(setup)
-    row = load_curves.one_load(setup, load.name, load.value, load.length_ratio)
-    fits = str(row["status"]) in _SERVED
-    if not fits:
-        does_not_fit(setup, str(row["message"]), 1)
-    elif row["message"]:
-        message = str(row["message"])
-        st.warning(f"{plain(message[0].upper() + message[1:])}.", icon=":material/warning:")
-    if setup.scenario.offload:
-        st.info("Under load nothing is moved to the host: the offload of the sidebar is left out.")
-    with st.grid(5, min_column_width=150, key="cards"):
-        latency_cards(row, fits=fits)
-        _other_cards(resolved, row, fits)
-    st.caption(f"80 % intervals under the figures. {_trust(setup)}")
-    figures = _curve(setup, load, row) if fits else {}
-    return load, (figures, pd.DataFrame([dict(row)]))
+    asked: dict[str, Any] = {load.name: load.value}
+    say_unread(replace(resolved, scenario=replace(setup.scenario, batch=1, **asked)))
+    row = load_curves.one_load(setup, load.name, load.value)
+    shown = runnable(setup, str(row["status"]), str(row["message"]), 1)
+    if shown is not setup:
+        row = load_curves.one_load(shown, load.name, load.value)
+    return shown, load, row
 
 
 def latency_cards(row: Mapping[str, Any], *, fits: bool) -> None:
     """Draw TTFT and TPOT of a load with their intervals."""
     for name, meaning in LATENCIES.items():
         figure = f"{name.lower()}_s"
-        trust = quantities.span(*(row[end] for end in intervals.ends(figure)))
+        trust = quantities.span(*(row[end] for end in ends(figure)))
         figure_card(name, quantities.seconds(row[figure]), f"80 %: {trust}", meaning, fits=fits)
 
 
-def _other_cards(resolved: Resolved, row: Mapping[str, Any], fits: bool) -> None:
+def _other_cards(resolved: Resolved, row: Mapping[str, Any], load: str, fits: bool) -> None:
     rate, each = row["output_tokens_per_s"], row["output_tokens_per_s_per_device"]
     figure_card(
         "Output throughput",
@@ -77,7 +93,8 @@ def _other_cards(resolved: Resolved, row: Mapping[str, Any], fits: bool) -> None
         "Mean number that runs at once; the others wait.",
         fits=fits,
     )
-    cost_card(resolved, rate / each if each else 1.0, rate, fits=fits and rate > 0)
+    if fits:
+        cost_card(resolved, rate / each if each else 1.0, rate, load)
 
 
 def _trust(setup: Setup) -> str:
@@ -87,7 +104,7 @@ def _trust(setup: Setup) -> str:
 
 def _curve(setup: Setup, load: Load, row: Mapping[str, Any]) -> dict[str, Figure]:
     """Draw latency and throughput over the load, the load that is asked among them."""
-    table = load_curves.curve(setup, load.name, load.length_ratio)
+    table = load_curves.curve(setup, load.name)
     table, at = load_curves.with_load(table, row, load.name)
     look = export.look()
     figures = {

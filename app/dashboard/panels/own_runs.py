@@ -51,7 +51,7 @@ def own_runs_panel() -> None:
         "later predictions of this engine, model, format and device use them. How much that helps "
         "other runs is on the page Accuracy, under Serving.\n\n"
         f"{plain(s.model)} on {s.tp * s.pp * s.dp} × {plain(s.system)} · "
-        f"engine {plain(s.engine)} · "
+        f"engine {plain(s.engine or 'default')} · "
         f"{quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out"
     )
     if setup.model_config or setup.system_yaml:

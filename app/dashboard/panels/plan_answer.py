@@ -8,14 +8,15 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from app.answers.table import to_json
 from app.charts import plan as charts
 from app.dashboard import export, open_point, planned
 from app.dashboard.panels import plan_form
 from app.dashboard.widgets import card
 from app.decide import report
-from app.decide.asked import Asked
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points, shape
+from app.decide.searched import Searched
 from app.planning.answer import Answer
 from app.planning.document import deployment_row
 from app.planning.manifests.bundle import KINDS, bundle
@@ -23,21 +24,20 @@ from app.planning.wording import ranked_words
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
-from app.wording.tables import to_json
 from genz_core.errors import InvalidValue
 
 Named = Mapping[str, Any]
 
 
-def show(asked: Asked, answer: Answer, setup: Setup) -> None:
+def show(searched: Searched, answer: Answer, setup: Setup) -> None:
     """Draw the answer to a question."""
     if not answer.short.plans:
-        answer = _nothing(asked, answer)
-    named = planned.document_of(asked, answer)
+        answer = _nothing(searched, answer)
+    named = planned.document_of(searched, answer)
     if named["plans"]:
         _best(named)
         _table(named)
-    _chart(asked, answer)
+    _chart(searched, answer)
     _start, _why, _check, _take = st.tabs(
         ["Start it", "Why not the others", "Check it", "Take it along"], key="plan_tab",
         bind="query-params",
@@ -80,7 +80,7 @@ def _best(named: Named) -> None:
         share, known = best["probability"], best["probability_validated"]
         card(
             "Meets all targets",
-            quantities.NOT_VALIDATED if share is None else quantities.percent(share),
+            quantities.NOT_VALIDATED if share is None else quantities.chance(share),
             ", ".join(named["targets"]) or "no targets"
             if known or share is None
             else quantities.NOT_VALIDATED,
@@ -115,13 +115,13 @@ def _table(named: Named) -> None:
                  placeholder="–")  # fmt: skip
 
 
-def _nothing(asked: Asked, answer: Answer) -> Answer:
+def _nothing(searched: Searched, answer: Answer) -> Answer:
     """Draw what would have to change; returns the answer with it."""
     st.warning(
         "No deployment of this space meets every target. What would have to change, each priced "
         "anew:", icon=":material/block:",
     )  # fmt: skip
-    changed = planned.with_changes(asked, answer)
+    changed = planned.with_changes(searched, answer)
     for change in changed.changes:
         st.markdown(f"- {plain(change.words)}")
     return changed
@@ -130,7 +130,7 @@ def _nothing(asked: Asked, answer: Answer) -> Answer:
 # ------------------------------------------------------------------------------- the chart
 
 
-def _opened(key: str, answer: Answer, asked: Asked) -> None:
+def _opened(key: str, answer: Answer, searched: Searched) -> None:
     """Put the clicked candidate into the sidebar; a callback."""
     clicked = (st.session_state.get(key) or {}).get("selection", {}).get("points", [])
     if not clicked or not clicked[0].get("customdata"):
@@ -140,15 +140,16 @@ def _opened(key: str, answer: Answer, asked: Asked) -> None:
         return
     family = answer.short.candidates.of(at)
     row = deployment_row(answer.short.candidates, at)
-    names = {plan_form.slug_of(name, text): name for name, text in asked.systems}
-    system = names.get(family.system.slug, family.system.slug)
-    fields = open_point.scenario_of(row, system, family.weights)
+    own = {plan_form.slug_of(name, searched.systems): name for name, _ in searched.systems}
+    system = own.get(family.system.slug, family.question.system)
+    fields = open_point.scenario_of(row, system, family.question.weights)
     open_point.open_as_scenario(fields)
+    st.session_state[plan_form.FREE] = True  # what is searched stays what it was
     st.session_state["plan_opened"] = f"{row['engine']}, {shape(row)} on {row['system']}"
 
 
 @st.fragment
-def _chart(asked: Asked, answer: Answer) -> None:
+def _chart(searched: Searched, answer: Answer) -> None:
     open_point.draw_opened()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         x = st.selectbox("Across", list(ACROSS), format_func=lambda n: ACROSS[n].words,
@@ -164,7 +165,7 @@ def _chart(asked: Asked, answer: Answer) -> None:
     export.chart(
         charts.candidates(shown, export.look()), key,
         f"Every deployment: {UPWARDS[y].words} against {ACROSS[x].words}",
-        clicked=lambda: _opened(key, answer, asked),
+        clicked=lambda: _opened(key, answer, searched),
     )  # fmt: skip
     opened = st.session_state.get("plan_opened")
     words = f"Opened as the scenario: **{plain(opened)}**. " if opened else ""

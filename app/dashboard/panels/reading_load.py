@@ -12,9 +12,9 @@ from app.charts import serving
 from app.charts.figure import Figure
 from app.charts.style import Look
 from app.dashboard import display_tables, export, load_curves
+from app.dashboard.does_not_fit import figure_card
 from app.dashboard.load import Load
-from app.dashboard.panels.asked_load import asked_load
-from app.dashboard.panels.does_not_fit import does_not_fit, figure_card
+from app.dashboard.panels.load_answer import gated_load
 from app.scenario.reading import of_kind
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
@@ -28,22 +28,18 @@ def reading_load(setup: Setup, resolved: Resolved, look: Look) -> None:
     Raises:
         RidgelineError: the scenario cannot be priced.
     """
-    load = asked_load(setup)
-    row = load_curves.one_load(setup, load.name, load.value, load.length_ratio)
-    curve = load_curves.curve(setup, load.name, load.length_ratio)
+    setup, load, row = gated_load(setup, resolved)
+    curve = load_curves.curve(setup, load.name)
     table, _ = load_curves.with_load(curve, row, load.name)
-    fits = not table["status"].eq("out_of_memory").all()
-    if not fits:
-        does_not_fit(setup, str(row["message"]), 1)
     st.markdown(f"At **{load.words}**, each request read in one pass:")
-    _cards(setup, row, fits)
-    figures = _charts(table, load, look) if fits else {}
+    _cards(setup, row, not setup.if_fitted)
+    figures = _charts(table, load, look)
     named = of_kind(resolved.model, {name: table[name] for name in table})
     shown = pd.DataFrame(named)
     with st.expander("Table", icon=":material/table:"):
         st.dataframe(
             shown, hide_index=True, key="serving_table", placeholder=quantities.NOT_VALIDATED,
-            column_config=display_tables.load_columns(shown),
+            column_config=display_tables.figure_columns(shown),
         )  # fmt: skip
     export.downloads("serving", figures, shown, setup)
 

@@ -1,16 +1,15 @@
 """The measured runs that corrected a load, in a list that opens."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
 from app.dashboard import cached
 from app.scenario import runs_behind as behind
-from app.scenario.served_rows import as_calibrated
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
-from genz_core.serving import Traffic
 
 _WIDTHS = {
     "measured_tpot_s": "TPOT measured [s]",
@@ -27,20 +26,20 @@ _HELP = (
 )
 
 
-def runs_behind_list(setup: Setup, load: str, value: float, ratio: float) -> None:
+def runs_behind_list(setup: Setup, load: str, value: float) -> None:
     """Draw the runs behind the figures of one load.
 
-    load: "concurrency" or "rate_per_s", at `value`.  ratio: shortest over nominal length.
+    load: "concurrency" or "rate", at `value`.
     """
-    s = setup.scenario
-    asked: Any = {"isl": s.isl, "osl": s.osl, "length_ratio": ratio, load: value}
-    traffic = Traffic(**asked)
-    rows = behind.runs_behind(as_calibrated(cached.resolved(setup)), traffic)
+    asked: dict[str, Any] = {load: value}
+    alone = replace(setup.scenario, batch=1, **asked)
+    resolved = cached.deployed(replace(setup, scenario=alone))
+    rows = behind.runs_behind(resolved)
     with st.expander("Measured runs behind this number", icon=":material/format_list_numbered:"):
         if not rows:
             st.caption(
-                f"Nobody measured this model under {plain(s.engine)} in what ships: the engine's "
-                "profile alone speaks. Runs of your own join in on page Calibrate."
+                f"Nobody measured this model under {plain(resolved.engine.name)} in what ships: "
+                "the engine's profile alone speaks. Runs of your own join in on page Calibrate."
             )
             return
         st.caption(_HELP)

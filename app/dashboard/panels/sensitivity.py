@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
@@ -11,13 +12,14 @@ import streamlit as st
 from app.charts import sensitivity as charts
 from app.dashboard import cached, export, sidebar
 from app.decide import sensitivity as model
+from app.decide.loads import under_load
 from app.decide.sensitivity import FIGURES, RESOURCES, Figures, Requirement, Ridge, Sensitivity
 from app.planning.targets import parse_targets
 from app.scenario.setup import Setup
 from app.wording import quantities
 from genz_core.errors import RidgelineError
 
-_LOADS = {"one batch at a time": "static", "users under load": "load"}
+_STATIC, _UNDER_LOAD = "one batch at a time", "users under load"
 _LEAST: Mapping[str, str] = {
     "capacity_bytes": "Memory",
     "bytes_per_s": "Memory bandwidth",
@@ -26,62 +28,61 @@ _LEAST: Mapping[str, str] = {
 }
 
 
-def load_control() -> str:
-    """Draw the choice of the load; returns "static" or "load"."""
+def under_chosen_load(setup: Setup) -> Setup:
+    """Draw the choice of the load; returns the setup under it."""
     chosen = st.segmented_control(
-        "Load", list(_LOADS), default=next(iter(_LOADS)), required=True, key="sensitivity_load",
+        "Load", [_STATIC, _UNDER_LOAD], default=_STATIC, required=True, key="sensitivity_load",
         bind="query-params", help="The sidebar's batch: sequences of one batch, or users who send "
         "their next request when the last is answered.",
     )  # fmt: skip
-    return _LOADS[chosen]
+    if chosen == _STATIC:
+        return setup
+    return replace(setup, scenario=under_load(setup.scenario))
 
 
 @cached.by_setup(64)
-def found(setup: Setup, change: float, load: str) -> tuple[Figures, list[Sensitivity]]:
+def found(setup: Setup) -> tuple[Figures, list[Sensitivity]]:
     """As `app.decide.sensitivity.sensitivities`."""
-    return model.sensitivities(cached.resolved(setup), change, load)
+    return model.sensitivities(cached.deployed(setup))
 
 
 @cached.by_setup(64)
 def _ridges(setup: Setup) -> tuple[Ridge, Ridge]:
-    return model.ridges(cached.resolved(setup))
+    return model.ridges(cached.deployed(setup))
 
 
 @cached.by_setup(32)
-def _requirement(setup: Setup, targets: str, load: str) -> Requirement:
-    return model.requirement(cached.resolved(setup), parse_targets(targets), load)
+def _requirement(setup: Setup, targets: str) -> Requirement:
+    return model.requirement(cached.deployed(setup), parse_targets(targets))
 
 
-def answers(setup: Setup, load: str) -> None:
+def answers(setup: Setup) -> None:
     """Draw how each figure answers to more and less of each resource."""
     percent = st.slider("Change of a resource [%]", 1, 100, 10, key="sensitivity_change",
                         bind="query-params", width=320)  # fmt: skip
     try:
-        base, rows = found(setup, percent / 100.0, load)
+        base, rows = found(replace(setup, scenario=replace(setup.scenario, change=percent)))
     except RidgelineError as error:
         sidebar.stop(error)
     look = export.look()
     shown = {}
     with st.grid(3, min_column_width=270):
-        for name, (words, _) in FIGURES.items():
-            value = (
-                quantities.seconds(base[name])
-                if name.endswith("_s")
-                else quantities.tokens_rate(base[name])
-            )
+        for name, column in FIGURES.items():
+            words, value = column.head, column.words(base[name])
             shown[words] = charts.tornado(base, rows, name, f"{words}, now {value}", look)
             export.chart(shown[words], f"tornado-{name}", f"Tornado of {words}")
     table = pd.DataFrame(
         {
             "resource": RESOURCES[row.resource],
-            **{FIGURES[name][0]: row.elasticity[name] for name in FIGURES},
+            **{column.head: row.elasticity[name] for name, column in FIGURES.items()},
         }
         for row in rows
     )
     st.dataframe(
         table, hide_index=True, height="content", key="elasticities",
         column_config=dict.fromkeys(
-            (words for words, _ in FIGURES.values()), st.column_config.NumberColumn(format="%+.3f")
+            (column.head for column in FIGURES.values()),
+            st.column_config.NumberColumn(format="%+.3f"),
         ),
     )  # fmt: skip
     st.caption(
@@ -125,14 +126,14 @@ def _crossing_words(name: str, place: float | None, ridge: Ridge) -> str:
     return f"{what}: ridge at {size} **{place:,.0f}**{break_even}"
 
 
-def needed(setup: Setup, load: str) -> None:
+def needed(setup: Setup) -> None:
     """Draw the targets, and what hardware would meet them."""
     targets = st.text_input(
         "Targets on mean TTFT and TPOT", "tpot < 20ms, ttft < 500ms", key="sensitivity_targets",
         bind="query-params", width=420,
     )  # fmt: skip
     try:
-        need = _requirement(setup, targets, load)
+        need = _requirement(setup, targets)
     except RidgelineError as error:
         st.error(str(error).replace("<", "\\<"), icon=":material/error:")
         return

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -12,22 +13,32 @@ import streamlit as st
 from app.charts import simulation as charts
 from app.dashboard import cached, export
 from app.dashboard.job_progress import is_running, show_progress, submitted
-from app.dashboard.panels import simulation_pools
+from app.dashboard.question_form import control
 from app.dashboard.widgets import card
 from app.jobs import SIMULATING
+from app.question.asking import Asked, ask
+from app.question.groups import LOAD, POOL, PRICES
+from app.question.parameters import PARAMETERS, in_group
+from app.question.question import Question
+from app.question.verbs import LEFT_OUT, parameters_of
 from app.scenario.setup import Setup
-from app.simulation import rows, trace_file
-from app.simulation.offered_load import OfferedLoad
-from app.simulation.run import ROUTERS, Run, Settings, run, run_setup
+from app.simulation import offered_load, rows, trace_file
+from app.simulation.run import Run, run, run_setup
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.deployment import recipe_key
 from genz_core.errors import InvalidValue, RidgelineError
-from genz_core.serving.simulation import Options
 from hardware_db import recipes
 
 CLOSED, OPEN, TRACE = "Closed loop", "Arrival rate", "Trace file"
 JOB, RESULT = "simulation", "simulated"
+_TRAFFIC = {
+    CLOSED: ("concurrency", "requests", "burst_start", "seed"),
+    OPEN: ("rate", "requests", "burstiness", "ramp_to", "ramp_s", "seed"),
+    TRACE: ("requests",),
+}
+_TARGETS = ("ttft_target_s", "tpot_target_s", "e2e_target_s")
+POOL_NAMES = in_group(POOL)
 #: Requests, and pieces of prompts, that are simulated while the page waits: a second or two.
 _AT_ONCE, _PIECE_TOKENS = 5000, 4096
 _MOST_MB = 200
@@ -38,15 +49,18 @@ def simulation_panel(setup: Setup) -> None:
     st.caption(
         "Requests go through the engine's scheduler one by one: chunked prompts, the KV cache, "
         "preemption, prefix reuse. The curves of the other tab are a formula for the mean of the "
-        "same; here are percentiles."
+        "same; here are percentiles. Deployment, limits, drafts, lengths and what requests share "
+        "are the sidebar's."
     )
     kind = st.segmented_control(
         "Traffic", [CLOSED, OPEN, TRACE], default=CLOSED, required=True, key="sim_traffic",
         bind="query-params",
     )  # fmt: skip
-    settings = _form(kind)
-    if settings and not is_running(JOB):
-        _start(setup, settings)
+    if unused := _unused(setup.scenario):
+        st.caption(f"Not simulated: {', '.join(unused)}.")
+    asked = _form(kind, setup.scenario)
+    if asked and not is_running(JOB):
+        _start(setup, asked)
     if is_running(JOB):
         show_progress(JOB, "simulation")
     _take_job()
@@ -54,165 +68,83 @@ def simulation_panel(setup: Setup) -> None:
     if shown is None:
         st.info("Nothing is simulated yet in this session.", icon=":material/play_arrow:")
         return
-    asked, answer = shown
-    if asked != setup:
+    before, answer = shown
+    if before != setup:
         st.info("Of an earlier scenario: press Simulate for this one.", icon=":material/history:")
-    _show(asked, answer)
+    _show(before, answer)
 
 
 # ------------------------------------------------------------------------------- the form
 
 
-def _form(kind: str) -> Settings | None:
+def _form(kind: str, scenario: Question) -> Asked | None:
     """Draw the form; returns what to simulate, None before it is sent or where it is wrong."""
+    errors: list[RidgelineError] = []
     with st.form("sim_form"):
-        load, upload = _traffic(kind)
-        if kind != TRACE:
-            load |= _lengths()
-        targets = _target_fields()
-        with st.expander("Engine, router, seed", icon=":material/tune:"):
-            options, router, replicas, seed = _engine()
-        drafts, pool = simulation_pools.draft_fields(), simulation_pools.pool_fields()
+        upload = _upload() if kind == TRACE else None
+        users = {"concurrency": {"placeholder": f"{scenario.batch:,}"}}
+        given = _fields(_TRAFFIC[kind], errors, users) | _fields(_TARGETS, errors)
+        with st.expander(POOL, icon=":material/call_split:", key="sim_pool_open"):
+            given |= _fields(POOL_NAMES, errors)
         sent = st.form_submit_button(
             "Simulate", icon=":material/play_arrow:", type="primary", disabled=is_running(JOB)
         )
     if not sent:
         return None
     try:
+        for error in errors:
+            raise error
         if kind == TRACE:
-            load["trace"] = _trace(upload, load["requests"])
-        load["seed"] = seed if kind != TRACE else 0
-        more = simulation_pools.pools(drafts, pool)
-        return Settings(OfferedLoad(**load), options, replicas, router, targets, **more)
+            given["trace"] = _trace(upload, given["requests"] or 0)
+        elif kind == CLOSED:
+            given["concurrency"] = given["concurrency"] or scenario.batch
+        return ask("simulate", _of_sidebar(scenario) | given)
     except RidgelineError as error:
         st.error(plain(error), icon=":material/error:")
         return None
 
 
-def _traffic(kind: str) -> tuple[dict[str, Any], Any]:
-    """Draw the fields of a kind of traffic; returns those of `OfferedLoad`, and an upload."""
-    if kind == TRACE:
-        upload = st.file_uploader(
-            "Trace", key="sim_trace", max_upload_size=_MOST_MB,
-            help="CSV or JSON lines, also packed with gzip: arrival_s, input_tokens and "
-            "output_tokens a row, or the columns of Azure's and Mooncake's public traces.",
-        )  # fmt: skip
-        first = st.number_input(
-            "Requests", 0, trace_file.MOST_REQUESTS, 0, key="sim_first", width=180,
-            help="The first of the file; 0: all of them.",
-        )  # fmt: skip
-        return {"requests": int(first)}, upload
+def _fields(
+    names: Iterable[str],
+    errors: list[RidgelineError],
+    changed: Mapping[str, Mapping[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """Draw the controls of some parameters; returns their values.
+
+    errors: those of texts that are no values are added.  changed: as of `question_form.drawer`.
+    """
+    values: dict[str, Any] = {}
     with st.grid(5, min_column_width=150):
-        if kind == CLOSED:
-            users = st.number_input(
-                "Concurrency", 1, 100_000, 32, key="sim_users", bind="query-params",
-                help="Open requests; with several turns, open sessions.",
-            )  # fmt: skip
-            load: dict[str, Any] = {"concurrency": int(users)}
-        else:
-            load = _rate()
-        load["requests"] = int(st.number_input(
-            "Requests", 0, 1_000_000, 0, key="sim_requests",
-            help="0: ten a slot of a closed loop, 1,000 at a rate.",
-        ))  # fmt: skip
-    return load, None
+        for name in names:
+            try:
+                values[name] = control(name, **(changed or {}).get(name, {}))
+            except RidgelineError as error:
+                errors.append(error)
+    return values
 
 
-def _rate() -> dict[str, Any]:
-    rate = st.number_input(
-        "Rate [requests/s]", 1e-3, 1e6, 2.0, key="sim_rate", bind="query-params", format="%.3g"
-    )
-    burstiness = st.number_input(
-        "Burstiness", 0.01, 1000.0, 1.0, key="sim_burstiness", format="%.3g",
-        help="Shape of the gamma-distributed gaps: 1 is Poisson, less is burstier.",
-    )  # fmt: skip
-    ramp_to = st.number_input(
-        "Ramp to [requests/s]", 0.0, 1e6, 0.0, key="sim_ramp_to", format="%.3g",
-        help="The rate climbs linearly to this one; 0: it stays.",
-    )  # fmt: skip
-    ramp_s = st.number_input("Ramp seconds", 0.0, 1e6, 0.0, key="sim_ramp_s", format="%.3g")
-    return {"rate": rate, "burstiness": burstiness, "ramp_to": ramp_to, "ramp_s": ramp_s}
-
-
-def _lengths() -> dict[str, Any]:
-    """Draw how lengths are drawn and what prompts share; returns the fields of `OfferedLoad`."""
-    scenario = st.session_state["setup"].scenario
-    with st.grid(5, min_column_width=150):
-        ratio = st.number_input(
-            "Shortest length", 0.05, 1.0, 0.8, 0.05, key="sim_ratio",
-            help="Lengths are uniform between this share of the sidebar's and all of them. At 1 "
-            "all are equal, and a closed loop then serves them in waves.",
-        )  # fmt: skip
-        spread = st.number_input(
-            "Spread", 0.0, 10.0, 0.0, 0.1, key="sim_spread",
-            help="Above 0, lengths are lognormal instead: standard deviation over mean.",
-        )  # fmt: skip
-        turns = st.number_input("Turns of a session", 1, 100, 1, key="sim_turns")
-        think_s = st.number_input("Think time [s]", 0.0, 1e6, 0.0, key="sim_think", format="%.3g")
-        shared = st.number_input(
-            "Shared prompt [tokens]", 0, 1_000_000, 0, key="sim_shared",
-            help="A system prompt before every conversation, on top of the input tokens.",
-        )  # fmt: skip
-    return {
-        "isl": scenario.isl,
-        "osl": scenario.osl,
-        "length_ratio": 1.0 if spread else ratio,
-        "length_spread": spread,
-        "turns": int(turns),
-        "think_s": think_s if turns > 1 else 0.0,
-        "shared_tokens": int(shared),
+def _of_sidebar(scenario: Question) -> dict[str, Any]:
+    """What the sidebar's scenario says of a simulation; its load is the form's."""
+    known = parameters_of("simulate")
+    return {"model": scenario.model} | {
+        name: value
+        for name, value in scenario.changed().items()
+        if name in known and known[name].group != LOAD
     }
 
 
-def _target_fields() -> dict[str, float]:
-    """Draw the targets; returns seconds by latency, 0 where there is none."""
-    labels = {
-        "ttft_s": ("TTFT target [ms]", 1e-3),
-        "tpot_s": ("TPOT target [ms]", 1e-3),
-        "e2e_s": ("E2E target [s]", 1.0),
-    }
-    with st.grid(5, min_column_width=150):
-        return {
-            name: unit * st.number_input(
-                label, 0.0, 1e6, 0.0, key=f"sim_target_{name}", format="%.4g",
-                help="Requests within every target are goodput; 0: none.",
-            )
-            for name, (label, unit) in labels.items()
-        }  # fmt: skip
+def _unused(scenario: Question) -> list[str]:
+    """Parameters of the sidebar's scenario that a simulation leaves out."""
+    left = (name for name in scenario.changed() if name in LEFT_OUT["simulate"])
+    return [name for name in left if PARAMETERS[name].group not in (LOAD, PRICES)]
 
 
-def _engine() -> tuple[Options, str, int, int]:
-    """Draw what an operator sets; returns options, router, replicas and the seed."""
-    with st.grid(4, min_column_width=150):
-        sequences = st.number_input(
-            "Most sequences", 0, 1_000_000, 0, key="sim_sequences",
-            help="Of a step and rank; 0: the engine's default.",
-        )  # fmt: skip
-        budget = st.number_input(
-            "Token budget", 0, 10**7, 0, key="sim_budget",
-            help="Tokens of a step and rank; 0: the engine's default.",
-        )  # fmt: skip
-        fraction = st.number_input(
-            "Memory fraction", 0.0, 1.0, 0.0, 0.01, key="sim_fraction",
-            help="Of a device; 0: the engine's default.",
-        )  # fmt: skip
-        kv = st.number_input(
-            "KV tokens", 0, 10**10, 0, key="sim_kv",
-            help="That the cache of a rank holds; 0: what fits.",
-        )  # fmt: skip
-        router = st.selectbox("Router", ROUTERS, index=1, key="sim_router",
-                              format_func=lambda name: name.replace("_", " "))  # fmt: skip
-        replicas = st.number_input("Replicas", 1, 256, 1, key="sim_replicas")
-        seed = st.number_input("Seed", 0, 2**31, 0, key="sim_seed")
-        caching = st.toggle("Prefix caching", value=True, key="sim_caching")
-    options = Options(
-        max_num_seqs=int(sequences),
-        max_num_batched_tokens=int(budget),
-        memory_fraction=float(fraction),
-        kv_tokens=float(kv),
-        prefix_caching=caching,
-    )
-    return options, str(router), int(replicas), int(seed)
+def _upload() -> Any:
+    return st.file_uploader(
+        "Trace", key="sim_trace", max_upload_size=_MOST_MB,
+        help="CSV or JSON lines, also packed with gzip: arrival_s, input_tokens and "
+        "output_tokens a row, or the columns of Azure's and Mooncake's public traces.",
+    )  # fmt: skip
 
 
 def _trace(upload: Any, first: int) -> trace_file.Trace:
@@ -229,27 +161,29 @@ def _trace(upload: Any, first: int) -> trace_file.Trace:
 # ------------------------------------------------------------------------------- running
 
 
-def _start(setup: Setup, settings: Settings) -> None:
+def _start(setup: Setup, asked: Asked) -> None:
     """Simulate at once, or start a job where that takes long."""
-    if _pieces(settings.load) > _AT_ONCE:
-        submitted(JOB, run_setup, (setup, settings), "Simulating", SIMULATING)
-        st.rerun()
     try:
+        if _pieces(asked) > _AT_ONCE:
+            work = (setup, asked.question, asked.objects)
+            submitted(JOB, run_setup, work, "Simulating", SIMULATING)
+            st.rerun()
         with st.spinner("Simulating …"):
-            answer = run(cached.resolved(setup), settings)
+            resolved = cached.resolved(replace(setup, scenario=asked.question))
+            answer = run(resolved, asked.objects)
     except RidgelineError as error:
         st.error(plain(error), icon=":material/error:")
         return
     st.session_state[RESULT] = (setup, answer)
 
 
-def _pieces(load: OfferedLoad) -> float:
+def _pieces(asked: Asked) -> float:
     """Requests of a load, and the pieces that their prompts are read in."""
-    if isinstance(load.trace, trace_file.Trace):
-        requests = load.trace.requests
+    trace, q = asked.objects.get("trace"), asked.question
+    if isinstance(trace, trace_file.Trace):
+        requests = trace.requests
         return len(requests) + float(requests.input_tokens.sum()) / _PIECE_TOKENS
-    prompt = load.shared_tokens + load.isl * load.turns
-    return load.count * (1.0 + prompt / _PIECE_TOKENS)
+    return offered_load.sent(q) * (1.0 + (q.shared_tokens + q.isl * q.turns) / _PIECE_TOKENS)
 
 
 def _take_job() -> None:
@@ -285,12 +219,12 @@ def _show(setup: Setup, answer: Run) -> None:
 
 
 def _words(answer: Run, named: Mapping[str, Any]) -> str:
-    load = answer.settings.load
-    if load.concurrency:
-        asked = f"{load.concurrency:,} open requests"
-    elif load.rate:
-        ramp = f" climbing to {load.ramp_to:g}" if load.ramp_to else ""
-        asked = f"{load.rate:g}{ramp} requests/s"
+    q = answer.question
+    if q.concurrency:
+        asked = f"{q.concurrency:,} open requests"
+    elif q.rate:
+        ramp = f" climbing to {q.ramp_to:g}" if q.ramp_to else ""
+        asked = f"{q.rate:g}{ramp} requests/s"
     else:
         asked = plain(answer.drawn.name)
     return (
@@ -325,7 +259,7 @@ def _cards(named: Mapping[str, Any]) -> None:
 
 def _charts(answer: Run) -> dict[str, Any]:
     """Draw every chart; returns them by name."""
-    look, simulation, targets = export.look(), answer.simulation, answer.settings.targets
+    look, simulation, targets = export.look(), answer.simulation, answer.targets
     figures = {"course": charts.course(simulation.series, look)}
     export.chart(figures["course"], "sim-course", "Queue, cache and preemptions over time")
     for name, label in (("ttft_s", "TTFT"), ("tpot_s", "TPOT")):

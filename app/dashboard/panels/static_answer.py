@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import streamlit as st
 
 from app.charts import breakdown
-from app.charts.figure import Figure, faded
+from app.charts.figure import Figure
 from app.dashboard import cached, display_tables, explanations, export
-from app.dashboard.panels.does_not_fit import NONE, does_not_fit, figure_card
+from app.dashboard.does_not_fit import figure_card
 from app.dashboard.widgets import card
+from app.decide.loads import load_words
 from app.scenario import intervals
 from app.scenario.intervals import Latency
 from app.scenario.reading import phases_of
@@ -29,17 +32,13 @@ Answer = tuple[dict[str, Figure], pd.DataFrame]
 
 def static_answer(setup: Setup, resolved: Resolved, estimate: Estimate) -> Answer:
     """Draw the figures, sentences and charts of a static batch; returns charts and table."""
-    fits = str(estimate.status[0]) == "ok"
-    if not fits:
-        does_not_fit(setup, estimate.message(), setup.scenario.batch)
+    fits = not setup.if_fitted
     with st.grid(5 if generates(estimate.model) else 4, min_column_width=150, key="cards"):
         _cards(setup, resolved, estimate, fits)
     st.caption(explanations.trust(estimate))
     if fits:
         _limits(setup, estimate)
     figures = _charts(estimate)
-    for figure in figures.values() if not fits else ():
-        faded(figure, "if it fitted")
     metrics = " and ".join(_metrics(estimate).values())
     steps = " and ".join(_steps(estimate))
     left, right = st.columns([2, 3], gap="medium")
@@ -65,7 +64,8 @@ def _steps(estimate: Estimate) -> dict[str, str]:
 
 
 def _cards(setup: Setup, resolved: Resolved, estimate: Estimate, fits: bool) -> None:
-    memory, devices = estimate.memory, float(estimate.devices)
+    devices = float(estimate.devices)
+    memory = cached.priced(replace(setup, if_fitted=False)).memory
     reads, sequences = not generates(estimate.model), float(estimate.sequences_per_s[0])
     for name, meaning in _LATENCIES[: len(_metrics(estimate))]:
         label = "Latency" if reads else name.upper()
@@ -93,22 +93,24 @@ def _cards(setup: Setup, resolved: Resolved, estimate: Estimate, fits: bool) -> 
         f"{quantities.two_gigabytes(memory.capacity_bytes)}",
         alarming=not memory.fits[0],
     )
-    cost_card(resolved, devices, rate, fits=fits, of="input" if reads else "output")
+    if fits:
+        of, load = "input" if reads else "output", load_words(resolved.scenario)
+        cost_card(resolved, devices, rate, load, of=of)
 
 
 def cost_card(
-    resolved: Resolved, devices: float, rate: float, *, fits: bool, of: str = "output"
+    resolved: Resolved, devices: float, rate: float, load: str, *, of: str = "output"
 ) -> None:
     """Draw the cost of a million tokens at a throughput [tok/s] of all devices.
 
-    of: "input" or "output", the tokens that are counted.
+    load: that it is the cost of, in words.  of: "input" or "output", the tokens that are counted.
     """
     cost = economics.usd_per_million_tokens(resolved.system, devices, rate)
     card(
         "Cost per 1M tokens",
-        NONE if not fits else quantities.dollars(float(cost)) if cost is not None else "no price",
+        quantities.dollars(float(cost)) if cost is not None and rate > 0 else "no price",
         explanations.rent_words(resolved.system),
-        f"Rent of all devices over the {of} tokens in that time.",
+        f"Rent of all devices over the {of} tokens in that time, of {load}.",
     )
 
 

@@ -28,7 +28,7 @@ def two_gaps(comparison_phase: dict, classes: pd.DataFrame, causes: dict[str, fl
     second = _by_class(classes, "predicted_s", "measured_s", measured - predicted)
     stages = [("Bound", bound), ("Predicted", predicted), ("Measured", measured)]
     phase = str(comparison_phase["phase"])
-    title = f"{phase.capitalize()} step: bound to predicted to measured"
+    title = f"{phase.capitalize()}: bound to predicted to measured"
     figure = changes.bridge(stages, [first, second], title, export.look())
     export.chart(figure, f"gaps-{phase}", title)
     return figure

@@ -8,8 +8,8 @@ from typing import Any
 import streamlit as st
 
 import hardware_db
-from app.dashboard import cached, first_engine, open_point
-from app.dashboard.sidebar import AUTO
+from app.dashboard import cached, open_point
+from app.dashboard.question_form import AUTO, set_controls
 from app.measuring.filling import Difference, differences, filled, filled_names, model_differs
 from app.measuring.likely_models import likely_models
 from app.scenario.scenario import Resolved
@@ -80,7 +80,7 @@ def banner(
 def _untouched() -> bool:
     """Whether the sidebar's scenario is the one that a visitor begins with."""
     setup = st.session_state.get("setup")
-    return isinstance(setup, Setup) and first_engine.is_first(setup.changed())
+    return isinstance(setup, Setup) and not setup.changed()
 
 
 def _named(fields: Mapping[str, Any]) -> str:
@@ -88,7 +88,7 @@ def _named(fields: Mapping[str, Any]) -> str:
 
 
 def _fill(fields: Mapping[str, Any]) -> None:
-    st.session_state.update(fields)
+    set_controls(fields)
 
 
 def sidebar_fields(resolved: Resolved, ran: WhatRan, labels: Sequence[str] = ()) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import yaml
@@ -23,14 +23,16 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that ZIP knows
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """files: texts by name, YAML.  notes: what they leave open."""
+    """files: texts by name, YAML.  notes: what they leave open, and why they are not of a better
+    plan.  plan: number of the plan."""
 
     files: Mapping[str, str]
     notes: tuple[str, ...]
+    plan: int = 0
 
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
-        return {"files": dict(self.files), "notes": list(self.notes)}
+        return {"files": dict(self.files), "notes": list(self.notes), "plan": self.plan}
 
     def zipped(self) -> bytes:
         """Files, and notes as README.txt, as a ZIP archive; the same bytes for the same."""
@@ -52,21 +54,35 @@ def check_kind(kind: str) -> None:
         raise InvalidValue(f"unknown deployment {kind[:60]!r}: {', '.join(KINDS)}")
 
 
-def bundle(named: Mapping[str, Any], kind: str, at: int = 0) -> Bundle:
+def bundle(named: Mapping[str, Any], kind: str, at: int | None = None) -> Bundle:
     """The files that deploy a plan of an answer's document.
 
-    kind: of `KINDS`.  at: number of the plan.
+    kind: of `KINDS`.  at: number of the plan, None for the best that this kind is for.
 
     Raises:
-        InvalidValue: no such kind or plan, or a plan that this kind is not for.
+        InvalidValue: no such kind or plan, or none that this kind is for.
     """
     check_kind(kind)
-    if at >= len(named["plans"]):
+    if (at or 0) >= len(named["plans"]):
         raise InvalidValue("no deployment meets the targets: there is nothing to deploy")
+    if at is not None:
+        return _bundle(named, kind, at)
+    reasons: list[str] = []
+    for number in range(len(named["plans"])):
+        try:
+            found = _bundle(named, kind, number)
+        except InvalidValue as refused:
+            reasons.append(f"plan {number + 1} is not deployed so: {refused}")
+            continue
+        return replace(found, notes=(*dict.fromkeys(reasons), *found.notes))
+    raise InvalidValue("; ".join(reasons))
+
+
+def _bundle(named: Mapping[str, Any], kind: str, at: int) -> Bundle:
     subject = deployed(named, named["plans"][at])
     files, notes = _MAKERS[kind](subject)
     said = dict.fromkeys([*notes, *judge_note(subject), *NOTES])
-    return Bundle({name: _text(parts) for name, parts in files.items()}, tuple(said))
+    return Bundle({name: _text(parts) for name, parts in files.items()}, tuple(said), at)
 
 
 Files = Mapping[str, list[dict[str, Any]]]

@@ -1,17 +1,18 @@
 """Page Frontiers: what several systems, engines and formats can reach, on one chart."""
 
+from dataclasses import replace
+
 import pandas as pd
 import streamlit as st
 
-import hardware_db
 from app.charts import frontiers as charts
-from app.dashboard import export, open_point, planned, sidebar
+from app.dashboard import display_tables, export, open_point, planned, sidebar
 from app.dashboard.panels import plan_form
-from app.decide.asked import Asked
 from app.decide.axes import ACROSS, UPWARDS, guides
 from app.decide.candidate_points import shape
 from app.decide.frontiers import Curve
 from app.decide.measured_loads import BASES
+from app.decide.searched import Searched
 from app.planning.targets import parse_targets
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -26,39 +27,29 @@ st.caption(
 )
 with st.container(horizontal=True, vertical_alignment="bottom"):
     systems = plan_form.chosen_systems("compare", setup, 8)
-    engines = st.multiselect(
-        "Engines", hardware_db.engine_names(), key="frontier_engines", bind="query-params",
-        placeholder=s.engine, width=260, help="None: the sidebar's engine.",
-    )  # fmt: skip
-    weights = st.multiselect(
-        "Weights", plan_form.FORMATS, key="frontier_weights", bind="query-params",
-        placeholder=s.weights or plan_form.FORMATS[0], width=220,
-    )  # fmt: skip
+    engines = plan_form.chosen_engines("frontier_engines", s) or (s.engine,)
+    weights = plan_form.chosen_weights("frontier_weights", s)
 with st.container(horizontal=True, vertical_alignment="bottom"):
     most = st.selectbox("Devices of a replica, at most", (1, 2, 4, 8, 16, 32, 64, 72), index=3,
                         key="frontier_devices", bind="query-params", width=220)  # fmt: skip
-    ratio = st.number_input(
-        "Shortest length", 0.05, 1.0, 0.8, 0.05, key="frontier_ratio", bind="query-params",
-        width=150, help="Lengths are uniform between this share and all of the nominal ones; "
-        "public benchmarks draw from 0.8.",
-    )  # fmt: skip
     typed = st.text_input("Targets as guides", key="frontier_targets", bind="query-params",
                           placeholder="tpot < 30ms, usd_per_mtok < 1", width=260)  # fmt: skip
     across = st.selectbox("Across", list(ACROSS), format_func=lambda name: ACROSS[name].words,
                           key="frontier_x", bind="query-params", width=160)  # fmt: skip
     upwards = st.selectbox("Upwards", list(UPWARDS), format_func=lambda name: UPWARDS[name].words,
                            key="frontier_y", bind="query-params", width=180)  # fmt: skip
-formats = weights or [s.weights or plan_form.FORMATS[0]]
-asked = Asked(
-    model=s.model, model_config=setup.model_config, systems=plan_form.named_systems(systems),
-    load="concurrency", isl=s.isl, osl=s.osl, length_ratio=ratio, devices=(1, most),
-    engines=tuple(engines) or (s.engine,),
-    weights=tuple("" if name == plan_form.FORMATS[0] else name for name in formats),
-    own_folder=setup.own_folder, own_edition=setup.own_edition,
-)  # fmt: skip
+question = plan_form.every_load(plan_form.kept(s), most)
+if engines != (s.engine,):
+    question = replace(question, engine_version="")  # one engine's release is none of another's
+several = {"engine": engines, **({"weights": weights} if weights else {})}
+if systems != [s.system]:
+    several["system"] = tuple(systems)
+searched = Searched(
+    replace(setup, scenario=question), tuple(several.items()), plan_form.own_systems()
+)
 try:
     targets = parse_targets(typed)
-    found = planned.frontier_curves(asked)
+    found = planned.frontier_curves(searched)
 except RidgelineError as error:
     sidebar.stop(error)
 if found is None:
@@ -67,7 +58,7 @@ curves, left_out = found or ((), ())
 x, y = ACROSS[across], UPWARDS[upwards]
 
 
-def opened(key: str, curves: tuple[Curve, ...], asked: Asked) -> None:
+def opened(key: str, curves: tuple[Curve, ...], searched: Searched) -> None:
     """Put the clicked point into the sidebar; a callback."""
     clicked = (st.session_state.get(key) or {}).get("selection", {}).get("points", [])
     custom = clicked[0].get("customdata") if clicked else None
@@ -75,10 +66,11 @@ def opened(key: str, curves: tuple[Curve, ...], asked: Asked) -> None:
         return
     curve = curves[int(custom[0])]
     row = {name: float(column[int(custom[1])]) for name, column in curve.columns.items()}
-    own = {plan_form.slug_of(name, text): name for name, text in asked.systems}
+    own = {plan_form.slug_of(name, searched.systems): name for name, _ in searched.systems}
     named = {**row, "engine": curve.family.resolved.engine.name, "replicas": 1.0}
-    system = own.get(curve.family.system.slug, curve.family.system.slug)
-    open_point.open_as_scenario(open_point.scenario_of(named, system, curve.family.weights))
+    q = curve.family.question
+    system = own.get(curve.family.system.slug, q.system)
+    open_point.open_as_scenario(open_point.scenario_of(named, system, q.weights))
     st.session_state["frontier_opened"] = (
         f"{shape(named)} with {row['users']:,.0f} users, {curve.family}"
     )
@@ -92,7 +84,7 @@ else:
                               export.look())  # fmt: skip
     key = f"frontiers-{across}-{upwards}"
     export.chart(figure, key, f"Frontiers: {y.words} against {x.words}",
-                 clicked=lambda: opened(key, curves, asked))  # fmt: skip
+                 clicked=lambda: opened(key, curves, searched))  # fmt: skip
     done = st.session_state.get("frontier_opened")
     st.caption(
         (f"Opened as the scenario: **{plain(done)}**. " if done else "")
@@ -119,10 +111,8 @@ else:
     ]  # fmt: skip
     table = pd.DataFrame(rows)
     with st.expander("Table", icon=":material/table:"):
-        heads = {f"{name}_s": st.column_config.NumberColumn(f"{name.upper()} [s]", format="%.4g")
-                 for name in ("ttft", "tpot")}  # fmt: skip
         st.dataframe(table, hide_index=True, key="frontier_table", placeholder="–",
-                     column_config=heads)  # fmt: skip
+                     column_config=display_tables.figure_columns(table))  # fmt: skip
     export.downloads("frontiers", {"frontiers": figure}, table, setup)
 for left in left_out:
     st.caption(f"Left out: {plain(left.what)}: {plain(left.why)}")

@@ -13,13 +13,13 @@ s = setup.scenario
 st.title("Plan", anchor=False)
 st.caption(
     f"The best deployments of {plain(s.model)} for {quantities.tokens(s.isl)} tokens in and "
-    f"{quantities.tokens(s.osl)} out: model, input and output are the sidebar's; engine, degrees, "
-    "replicas and batch are searched."
+    f"{quantities.tokens(s.osl)} out. What the sidebar says is kept; what it leaves open, as "
+    "degrees, replicas and batch, is searched."
 )
 try:
-    asked = plan_form.asked(setup)
-    answer = planned.answered(asked)
+    searched = plan_form.searched(setup)
+    answer = planned.answered(searched)
 except RidgelineError as error:
     sidebar.stop(error)
 if answer is not None:
-    plan_answer.show(asked, answer, setup)
+    plan_answer.show(searched, answer, setup)

@@ -16,7 +16,8 @@ from genz_core.errors import RidgelineError
 from genz_core.step import StepEstimate
 from model_registry.graph.model import DescribedModel
 
-setup, resolved, _ = sidebar.priced_setup()
+setup = sidebar.priced_setup()[0]
+resolved = cached.resolved(setup)
 look = export.look()
 BUILT, TRACED = "builder", "trace"
 figures: dict[str, Figure] = {}
@@ -68,8 +69,7 @@ def graph(side: str, step: StepEstimate, operator: str) -> None:
     chosen_id = operator.partition(" ")[2] if operator.startswith(f"{side} ") else ""
     figure = layers.layer_graph(layer_tree.graph_lines(step, unfolded), chosen_id, look)
     with st.container(horizontal=True, vertical_alignment="center"):
-        whole = builder_and_trace.operators_latency(step)
-        words = builder_and_trace.latency_words(whole)
+        words = builder_and_trace.latency_words(builder_and_trace.operators_latency(step))
         st.markdown(f"**{side.capitalize()}:** operators take {words}")
         everything = set(layer_tree.foldable(step))
         for label, names in (("Unfold all", everything), ("Fold all", set())):

@@ -2,10 +2,9 @@
 
 import streamlit as st
 
-import hardware_db
 from app.calibration import from_reports as report_calibration
 from app.calibration import machine
-from app.dashboard import report_uploads, visitor
+from app.dashboard import name_options, report_uploads, visitor
 from app.dashboard.job_progress import is_running, show_progress, submitted
 from app.dashboard.panels.fit import fit_panel
 from app.dashboard.panels.own_runs import own_runs_panel
@@ -69,13 +68,14 @@ def from_reports() -> None:
         st.info("Upload a trace, or try a sample.", icon=":material/upload_file:")
         return
     reports = list(uploaded.values())
-    names, named = hardware_db.names(), system_of(*reports)
+    names, named = name_options.library_systems(), system_of(*reports)
     at = names.index(named.slug) if named else None
     with (
         st.form("calibrate_reports"),
         st.container(horizontal=True, vertical_alignment="bottom"),
     ):
-        system = st.selectbox("Device of the reports", names, at, key=f"fit_system_{at}")
+        system = st.selectbox("Device of the reports", names, at, key=f"fit_system_{at}",
+                              filter_mode=name_options.FILTER)  # fmt: skip
         name = st.text_input(
             "Keep as", key="fit_name", max_chars=64, placeholder="(device)-from-report"
         )

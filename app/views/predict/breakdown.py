@@ -9,7 +9,7 @@ from app.scenario.reading import phases_of
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
 
-setup, resolved, estimate = sidebar.priced_setup()
+setup, resolved, estimate = sidebar.runnable_setup("Breakdown")
 look = export.look()
 PHASES = phases_of(estimate.model)
 NAMES = {"prefill": "Prefill step", "decode": "Decode step"}
@@ -29,7 +29,6 @@ whole step's comes from measured runs and is wider. Causes and host time were me
 not validated.
 """
 
-st.title("Breakdown", anchor=False)
 st.caption(sidebar.describe(setup))
 
 steps = {phase: step_of(estimate, phase) for phase in PHASES}

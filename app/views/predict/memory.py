@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from app.charts import memory
-from app.dashboard import cached, export, second_memory, sidebar
+from app.dashboard import cached, display_tables, export, second_memory, sidebar
 from app.dashboard.widgets import card
 from app.scenario.memory_rows import memory_rows
 from app.wording import quantities
@@ -16,8 +16,6 @@ s, usage = setup.scenario, estimate.memory
 AXES = {"batch": "Batch [sequences]", "isl": "Input length [tokens]"}
 OVER = {"batch": "batch", "input length": "isl"}
 POWERS = {"batch": range(0, 13), "isl": range(8, 21)}
-PART_HEADS = {"weights": "weights [B]", "kv": "KV cache [B]", "activations": "activations [B]",
-              "reserve": "reserve [B]", "total": "total [B]"}  # fmt: skip
 limits = {"usable": usage.usable_bytes, "capacity": usage.capacity_bytes}
 second = resolved.system.second_memory
 if usage.second:
@@ -38,6 +36,7 @@ st.caption(
     sidebar.describe(setup)
     + f" · fullest device, {quantities.count(s.isl + s.osl)} tokens a sequence"
 )
+sidebar.say_unread(resolved)
 if estimate.message():
     message = estimate.message()
     st.warning(f"{plain(message[0].upper() + message[1:])}.", icon=":material/memory:")
@@ -108,10 +107,9 @@ def over_an_axis() -> None:
     st.caption(f"▲ the scenario. {stops}.")
 
     frame = pd.DataFrame(table).rename(columns={"at": axis})
-    frame["total_bytes"], frame["fits"] = sweep.total_bytes, sweep.fits
+    frame["memory_bytes_per_device"], frame["fits"] = sweep.total_bytes, sweep.fits
     with st.expander("Table", icon=":material/table:"):
-        heads = {f"{part}_bytes": st.column_config.NumberColumn(words, format="compact")
-                 for part, words in PART_HEADS.items()}  # fmt: skip
+        heads = display_tables.figure_columns(frame)
         st.dataframe(frame, hide_index=True, key="memory_table", column_config=heads)
     with st.container(horizontal=True):
         with st.popover("How these numbers come about", icon=":material/function:"):

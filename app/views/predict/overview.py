@@ -30,9 +30,10 @@ if generates(resolved.model):
 st.caption(explanations.configuration(setup, resolved, estimate, static=asked == STATIC))
 try:
     if asked == STATIC:
+        setup, resolved, estimate = sidebar.gated(setup, resolved, estimate)
         load, (figures, table) = None, static_answer(setup, resolved, estimate)
     else:
-        load, (figures, table) = load_answer(setup, resolved)
+        setup, load, (figures, table) = load_answer(setup, resolved)
 except RidgelineError as error:
     sidebar.stop(error)
 
@@ -42,7 +43,7 @@ with st.container(horizontal=True):
             st.markdown(explanations.formulas(setup, resolved, estimate))
         else:
             st.markdown(explanations.UNDER_LOAD)
-        command = explanations.command(setup, load)
+        command = "" if setup.if_fitted else explanations.command(setup, load)
         if command:
             st.caption("The same numbers on the command line:")
             st.code(command, language="bash", wrap_lines=True)

@@ -13,7 +13,7 @@ from app.scenario.summary import step_of
 from app.wording import quantities
 from app.wording.markdown import plain
 
-setup, resolved, estimate = sidebar.priced_setup()
+setup, resolved, estimate = sidebar.runnable_setup("Roofline")
 PHASES = phases_of(estimate.model)
 AXES = {"batch": "batch", "input length": "isl"}
 POWERS = {"batch": range(0, 11), "isl": range(7, 18)}
@@ -96,6 +96,5 @@ def picture() -> None:
         export.downloads("roofline", {"roofline": figure}, table.drop(columns="id"), setup)
 
 
-st.title("Roofline", anchor=False)
 st.caption(sidebar.describe(setup) + f" · per device of {plain(resolved.system.name)}")
 picture()

@@ -4,9 +4,8 @@ import streamlit as st
 
 from app.charts import serving
 from app.dashboard import display_tables, explanations, export, load_curves, sidebar
-from app.dashboard.panels.asked_load import asked_load
-from app.dashboard.panels.does_not_fit import does_not_fit, figure_card
-from app.dashboard.panels.load_answer import latency_cards
+from app.dashboard.does_not_fit import figure_card
+from app.dashboard.panels.load_answer import gated_load, latency_cards
 from app.dashboard.panels.reading_load import reading_load
 from app.dashboard.panels.runs_behind import runs_behind_list
 from app.dashboard.panels.simulation import simulation_panel
@@ -38,18 +37,14 @@ if simulated.open:
         simulation_panel(setup)
     st.stop()
 try:
-    asked = asked_load(setup)
-    load, ratio = asked.name, asked.length_ratio
-    row = load_curves.one_load(setup, load, asked.value, ratio)
-    table, at = load_curves.with_load(load_curves.curve(setup, load, ratio), row, load)
+    setup, asked, row = gated_load(setup, resolved)
+    load = asked.name
+    table, at = load_curves.with_load(load_curves.curve(setup, load), row, load)
 except RidgelineError as error:
     sidebar.stop(error)
-fits = not table["status"].eq("out_of_memory").all()
-if fits:
-    for sentence in load_curves.load_warnings(table, load):
-        st.warning(plain(sentence), icon=":material/warning:")
-else:
-    does_not_fit(setup, str(row["message"]), 1)
+fits = not setup.if_fitted
+for sentence in load_curves.load_warnings(table, load) if fits else ():
+    st.warning(plain(sentence), icon=":material/warning:")
 st.markdown(f"At **{asked.words}**:")
 with st.grid(4, min_column_width=160, key="cards"):
     latency_cards(row, fits=fits)
@@ -68,40 +63,38 @@ with st.grid(4, min_column_width=160, key="cards"):
         fits=fits,
     )
 
-figures = {}
-if fits:
-    figures = {
-        "latency": serving.latencies(table, load, "Latency over the load", look),
-        "throughput": serving.throughput(table, load, "Throughput over the load", look),
-    }
-    for figure in figures.values():
-        serving.mark_load(figure, asked.value, asked.words, look)
-    left, right = st.columns(2, gap="medium")
-    with left:
-        export.chart(figures["latency"], "serving-latency", "TTFT and TPOT over the load")
-    with right:
-        export.chart(figures["throughput"], "serving-throughput", "Throughput over the load")
+figures = {
+    "latency": serving.latencies(table, load, "Latency over the load", look),
+    "throughput": serving.throughput(table, load, "Throughput over the load", look),
+}
+for figure in figures.values():
+    serving.mark_load(figure, asked.value, asked.words, look)
+left, right = st.columns(2, gap="medium")
+with left:
+    export.chart(figures["latency"], "serving-latency", "TTFT and TPOT over the load")
+with right:
+    export.chart(figures["throughput"], "serving-throughput", "Throughput over the load")
 
 shown = load_curves.without_waiting(table, load)
-curves = {f"TP{s.tp} (the scenario)": shown} if fits else {}
+curves = {f"TP{s.tp} (the scenario)": shown}
 others = tuple(sorted({1, 2, 4, 8} - {s.tp}))
-for tp, other in load_curves.curves_at(setup, load, ratio, others).items():
+for tp, other in load_curves.curves_at(setup, load, others).items():
     if other["status"].eq("ok").any():
         curves[f"TP{tp}"] = load_curves.without_waiting(other, load)
-marked = {f"TP{s.tp} (the scenario)": at} if fits and at < len(shown) else {}
-if curves:
-    figures["trade"] = serving.throughput_over_interactivity(curves, load, marked, look)
-    export.chart(figures["trade"], "serving-trade", "Throughput per device against interactivity")
-    what = "users" if load == "concurrency" else "requests/s"
-    st.caption(
-        f"Numbers beside the scenario's points are its {what}. Up is cheaper, right is faster for "
-        "each user; the circle is the load above. Loads at which requests wait are left out."
-    )
-runs_behind_list(setup, load, asked.value, ratio)
+marked = {f"TP{s.tp} (the scenario)": at} if at < len(shown) else {}
+figures["trade"] = serving.throughput_over_interactivity(curves, load, marked, look)
+export.chart(figures["trade"], "serving-trade", "Throughput per device against interactivity")
+what = "users" if load == "concurrency" else "requests/s"
+st.caption(
+    f"Numbers beside the scenario's points are its {what}. Up is cheaper, right is faster for each "
+    "user; the circle is the load above. Loads at which requests wait are left out."
+)
+if fits:
+    runs_behind_list(setup, load, asked.value)
 with st.expander("Table", icon=":material/table:"):
     st.dataframe(
         table, hide_index=True, key="serving_table", placeholder=quantities.NOT_VALIDATED,
-        column_config=display_tables.load_columns(table),
+        column_config=display_tables.figure_columns(table),
     )  # fmt: skip
 with st.container(horizontal=True):
     with st.popover("How these numbers come about", icon=":material/function:"):

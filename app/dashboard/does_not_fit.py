@@ -1,0 +1,90 @@
+"""What cannot run: its reason, the nearest that can, and the switch that draws it all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import streamlit as st
+
+from app.dashboard import cached, export
+from app.dashboard.question_form import set_controls
+from app.dashboard.widgets import card
+from app.scenario.gate import nearest_lengths
+from app.scenario.setup import Setup
+from app.wording.markdown import plain
+from genz_core.workload import CONTEXT_TOO_LONG, OUT_OF_MEMORY
+
+#: Stands where a figure would, of what cannot run.
+NONE = "–"
+#: Key of the switch, in the link too.
+IF_FITTED = "if_fitted"
+_HELP = (
+    "Draw this page as if every device had memory for it: charts are marked, nothing has a cost "
+    "and no measured run stands behind the figures."
+)
+
+
+def runnable(setup: Setup, status: str, message: str, batch: int, *, switch: bool = True) -> Setup:
+    """The setup of a page's figures: as it is where it can run, else as if it fitted.
+
+    Of what cannot run the reason is drawn, and the nearest that can; then the page stops unless
+    the switch "If it fitted" is on.
+
+    Args:
+        status, message: of the configuration that the page is about.
+        batch: as in `app.scenario.fewest_devices`.
+        switch: whether the page has figures that make sense without a memory or a price.
+    """
+    if status not in (OUT_OF_MEMORY, CONTEXT_TOO_LONG):
+        return setup
+    if status == OUT_OF_MEMORY:
+        _does_not_fit(setup, message, batch)
+    else:
+        _too_long(setup, message)
+    if not switch:
+        st.stop()
+    if not st.toggle("If it fitted", key=IF_FITTED, bind="query-params", help=_HELP):
+        st.stop()
+    export.mark_charts("if it fitted")
+    return replace(setup, if_fitted=True)
+
+
+def _does_not_fit(setup: Setup, message: str, batch: int) -> None:
+    st.warning(f"Does not fit: {plain(message)}.", icon=":material/memory:")
+    fewest = cached.fewest(setup, batch)
+    if fewest is None:
+        st.caption("Nor does it on any number of these devices up to 1,024 that was tried.")
+        return
+    degrees = {"tp": int(fewest.tp), "pp": int(fewest.pp), "ep": int(fewest.ep)}
+    devices = degrees["tp"] * degrees["pp"] * setup.scenario.dp
+    how = " ".join(f"{name.upper()}{degree}" for name, degree in degrees.items() if degree > 1)
+    _nearest(f"The fewest of these devices that hold it: **{devices}** ({how}).", degrees,
+             "take_devices")  # fmt: skip
+
+
+def _too_long(setup: Setup, message: str) -> None:
+    st.warning(f"Does not run: {plain(message)}.", icon=":material/straighten:")
+    lengths = nearest_lengths(cached.resolved(setup))
+    if lengths:
+        words = " and ".join(
+            f"{tokens:,} {'in' if name == 'isl' else 'out'}" for name, tokens in lengths.items()
+        )
+        _nearest(f"The longest that runs: **{words}**.", lengths, "take_lengths")
+
+
+def _nearest(words: str, values: Mapping[str, int], key: str) -> None:
+    """Draw the nearest that can run, and a button that takes it."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(words)
+        st.button(
+            "Take them", on_click=set_controls, args=(values,), key=key, icon=":material/check:"
+        )
+
+
+def figure_card(label: str, value: str, beside: str, meaning: str, *, fits: bool) -> None:
+    """Draw a figure's card; of what does not fit the figure is a condition in grey."""
+    if fits:
+        card(label, value, beside, meaning)
+    else:
+        card(label, NONE, f"{value} if it fitted", meaning)

@@ -1,0 +1,104 @@
+"""Options of the boxes of models and systems, in an order in which the exact one comes first.
+
+A box of several names takes, when Enter is pressed, the first option that holds what was typed.
+So an option that a name stands for precedes every other option that holds that name; else the
+order is the alphabet's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+import hardware_db
+from app.dashboard import own_definitions
+from hardware_db import data_folder
+from model_registry.finding.loading import names as model_names
+from model_registry.finding.lookup import spellings as model_spellings
+
+#: How a box whose options are these filters them: those that hold what was typed, in their order.
+FILTER: Literal["contains"] = "contains"
+
+
+def models() -> list[str]:
+    """The visitor's models and all that ship."""
+    return _beside(own_definitions.own_texts("models"), shipped_models(), model_spellings)
+
+
+def systems() -> list[str]:
+    """The visitor's systems and those of the library."""
+    own = own_definitions.own_texts("systems")
+    return _beside(own, library_systems(), hardware_db.spellings)
+
+
+def library_systems() -> tuple[str, ...]:
+    """Systems that ship and those of the data folder."""
+    return _systems(data_folder.stamp())
+
+
+def _beside(
+    own: Collection[str], names: Sequence[str], spellings: Callable[[], Iterable[str]]
+) -> list[str]:
+    """The visitor's names in front of the others; behind them where they hold a name of those."""
+    low = {spelling.casefold() for spelling in spellings()} if own else set()
+    first = [name for name in own if not any(text in name.casefold() for text in low)]
+    return [*first, *names, *(name for name in own if name not in first)]
+
+
+@lru_cache(maxsize=1)
+def shipped_models() -> tuple[str, ...]:
+    """Every model that ships, and aliases that other models' names hold but not their own's."""
+    return tuple(exact_first(model_names(), model_spellings()))
+
+
+@lru_cache(maxsize=8)
+def _systems(_stamp: frozenset[tuple[Path, int]]) -> tuple[str, ...]:
+    return tuple(exact_first(hardware_db.names(), hardware_db.spellings()))
+
+
+def exact_first(names: Sequence[str], spelled: Mapping[str, str]) -> list[str]:
+    """Names so ordered that the first that holds a spelling is the one that it stands for.
+
+    An alias that some names hold, but not the one that it stands for, becomes a name itself:
+    "zai-org/GLM-4.6" is zai-org/GLM-4.5, and zai-org/GLM-4.6V holds it.
+
+    spelled: {spelling: name}.
+    """
+    meant = {spelling.casefold(): name for spelling, name in spelled.items()}
+    low = {name: name.casefold() for name in names}
+    held = {text: [name for name in low if text in low[name]] for text in meant}
+    lost = [text for text, holders in held.items() if holders and meant[text] not in holders]
+    for text in lost:
+        ends = (s for s in spelled if meant[s.casefold()] == meant[text] and _ends(s, text))
+        meant[text] = max(ends, key=len)
+    low |= {meant[text]: meant[text].casefold() for text in lost}
+    before: dict[str, set[str]] = {name: set() for name in low}
+    for text, first in meant.items():
+        for name in low if held[text] else ():
+            if text in low[name] and name != first:
+                before[name].add(first)
+    return _ordered(before)
+
+
+def _ends(spelling: str, text: str) -> bool:
+    """Whether a spelling is `text`, with or without an account."""
+    return spelling.casefold().endswith(text) and spelling[: -len(text)][-1:] in ("", "/")
+
+
+def _ordered(before: Mapping[str, set[str]]) -> list[str]:
+    """Names by the alphabet, but each after those that come before it; a circle is broken."""
+    order: dict[str, None] = {}
+    begun: set[str] = set()
+
+    def place(name: str) -> None:
+        if name not in begun:
+            begun.add(name)
+            for earlier in sorted(before[name], key=str.casefold):
+                place(earlier)
+            order[name] = None
+
+    for name in sorted(before, key=str.casefold):
+        place(name)
+    return list(order)

@@ -1,0 +1,24 @@
+"""The load that figures of a decision are of: a static batch, open requests or a rate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from app.question.question import Question
+
+
+def under_load(question: Question) -> Question:
+    """The question under load: its own, or its batch as so many users of a closed loop."""
+    if question.kind != "batch":
+        return question
+    return replace(question, batch=1, concurrency=question.batch)
+
+
+def load_words(question: Question) -> str:
+    """The load in words: "batch 8", "64 users in a closed loop", "3.2 requests/s"."""
+    if question.kind == "batch":
+        return f"batch {question.batch:,}"
+    if question.rate:
+        return f"{question.rate:.4g} requests/s"
+    users = int(question.concurrency or 0)
+    return f"{users:,} user{'s' if users > 1 else ''} in a closed loop"

@@ -1,0 +1,133 @@
+"""A planner's question as a page asks it: plain values, a key of caches and jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import hardware_db
+from app.decide import frontiers
+from app.decide.frontiers import Curve
+from app.planning import answer as answers
+from app.planning import changes, search, space
+from app.planning.answer import Answer
+from app.planning.changes import Change
+from app.planning.families import LeftOut
+from app.planning.search import Priced
+from app.question.asking import Asked
+from app.scenario.scenario import SystemSource, find_system
+from app.scenario.setup import Setup, source_of
+from genz_core.progress import Cancel, Cancelled, Progress, never, part
+from genz_core.types import System
+
+#: Families of deployments that are priced while a page waits: about a tenth of a second each.
+_AT_ONCE = 6
+#: Devices up to which a family is that quick.
+_FEW_DEVICES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What a page asks of the planner.
+
+    setup: the question, and texts that the visitor brought.  What its question says beside the
+    defaults is kept.  several: values to choose among, by parameter.  systems: texts of the
+    visitor's own systems, by name.
+    """
+
+    setup: Setup
+    several: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    systems: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def untargeted(self) -> Searched:
+        """The same without what only chooses among priced candidates."""
+        return self.with_question(
+            target=(), rank="", confidence=0.0, simulate=False, break_even=False
+        )
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether its candidates are priced in about half a second."""
+        asked = self.asked()
+        engines = [
+            len(space.choices(asked, "engine") or hardware_db.engines_for(find_system(system)))
+            for system in space.systems(asked)
+        ]
+        formats = len(space.formats(asked, "weights")) * len(space.formats(asked, "kv"))
+        more = space.choices(asked, "speculation") or space.choices(asked, "offload")
+        plain = space.kinds(asked.question) == ("aggregated",) and not more
+        few = space.devices(asked.question)[1] <= _FEW_DEVICES
+        return bool(plain and few and sum(engines) * formats <= _AT_ONCE)
+
+    def with_question(self, **changed: Any) -> Searched:
+        """The same with other values of the question."""
+        scenario = replace(self.setup.scenario, **changed)
+        return replace(self, setup=replace(self.setup, scenario=scenario))
+
+    def asked(self) -> Asked:
+        """The planner's question.
+
+        Raises:
+            RidgelineError: a name or a number that cannot be.
+        """
+        question = self.setup.scenario
+        model = source_of(question.model, self.setup.model_config)
+        objects: dict[str, Any] = {} if isinstance(model, str) else {"model": model}
+        several = dict(self.several)
+        texts = dict(self.systems)
+        if self.setup.system_yaml:
+            texts[question.system] = self.setup.system_yaml
+        if "system" in several:
+            several["system"] = tuple(_system(name, texts) for name in several["system"])
+        elif question.system in texts:
+            objects["system"] = _system(question.system, texts)
+        given = frozenset(question.changed()) - set(several)
+        return Asked("plan", question, {}, several, given, objects)
+
+
+def _system(name: str, texts: dict[str, str]) -> SystemSource | System:
+    return hardware_db.load_yaml(texts[name]) if texts.get(name) else name
+
+
+def price(searched: Searched) -> Priced:
+    """Every candidate of a question's space under its load, and what was left out.
+
+    Raises:
+        RidgelineError: as `Searched.asked` and `app.planning.search.price`.
+    """
+    return search.price(searched.asked())
+
+
+def price_as_job(searched: Searched, progress: Progress, cancelled: Cancel = never) -> Priced:
+    """`price` as the work of a job."""
+    return search.price(searched.asked(), progress, cancelled)
+
+
+def answer(searched: Searched, priced: Priced) -> Answer:
+    """The answer to a question whose candidates are priced; without what would have to change.
+
+    Raises:
+        RidgelineError: as `Searched.asked`.
+    """
+    return answers.answer(searched.asked(), priced=priced, with_changes=False)
+
+
+def changes_as_job(
+    searched: Searched, progress: Progress, cancelled: Cancel = never
+) -> tuple[Change, ...]:
+    """What would have to change where nothing meets the targets, as the work of a job."""
+    asked = searched.asked()
+    priced = search.price(asked, part(progress, 0.0, 0.3), cancelled)
+    found = search.search(asked, priced)
+    progress(0.3, "easing targets, adding devices")
+    if cancelled():
+        raise Cancelled("easing targets")
+    return tuple(changes.changes(found))
+
+
+def curves_as_job(
+    searched: Searched, progress: Progress, cancelled: Cancel = never
+) -> tuple[tuple[Curve, ...], tuple[LeftOut, ...]]:
+    """As `app.decide.frontiers.curves`, as the work of a job."""
+    return frontiers.curves(searched.asked(), progress, cancelled)
