@@ -5,16 +5,20 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
+from hypothesis import seed as seeded
+
+from tests import draws
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 # The same examples every time and no clock: a busy machine must not fail a law.
-settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
-settings.register_profile("explore", deadline=None, max_examples=1000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+settings.register_profile(
+    "repeatable", deadline=None, derandomize=True, database=None, max_examples=draws.cases(100)
+)
+settings.load_profile("repeatable")
 
 # An empty place for user data and caches, before anything is collected with what lies in the real.
 _USER = tempfile.TemporaryDirectory(prefix="ridgeline-tests-")
@@ -32,8 +36,13 @@ FOLDER_MARKS = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what lies under benchmarks/ and browser/, before -m selects."""
+    """Mark what lies under benchmarks/ and browser/, and what draws, before -m selects."""
     for item in items:
+        test = getattr(item, "function", None)
+        if is_hypothesis_test(test):
+            item.add_marker(pytest.mark.draws)
+            if draws.SEED:
+                seeded(draws.SEED)(test)
         if not item.path.is_relative_to(TESTS):
             continue
         for mark in FOLDER_MARKS.get(item.path.relative_to(TESTS).parts[0], ()):

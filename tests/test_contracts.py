@@ -1,4 +1,4 @@
-"""The rules of the house that a reader of one file cannot see."""
+"""The rules of the architecture that a reader of one file cannot see."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("app", "genz_core", "hardware_db", "model_registry", "profilers")
 SOURCES = tuple(sorted(path for name in PACKAGES for path in (ROOT / name).rglob("*.py")))
 HEAVY = {"torch", "transformers", "nvtx", "pynvml"}
-HEAVY_ROOMS = ("profilers/collect", "model_registry/tracing", "model_registry/modules")
+HEAVY_PACKAGES = ("profilers/collect", "model_registry/tracing", "model_registry/modules")
 
 ENGINE = tuple(path for path in SOURCES if path.is_relative_to(ROOT / "genz_core"))
 
@@ -82,12 +82,12 @@ def test_a_file_is_named_after_what_it_holds(path: Path):
 
 
 @for_each(SOURCES)
-def test_heavy_libraries_are_imported_in_their_rooms_and_inside_functions(path: Path):
+def test_heavy_libraries_are_imported_in_their_packages_and_inside_functions(path: Path):
     tree, place = parse(path), path.relative_to(ROOT).as_posix()
     anywhere = set().union(*map(imported_roots, ast.walk(tree))) & HEAVY
     at_import = set().union(*map(imported_roots, run_on_import(tree))) & HEAVY
     assert not at_import
-    assert not anywhere or place.startswith(HEAVY_ROOMS)
+    assert not anywhere or place.startswith(HEAVY_PACKAGES)
 
 
 @for_each(ENGINE)

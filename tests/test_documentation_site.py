@@ -1,5 +1,6 @@
 """The documentation: the site builds, asks no host, and its commands are those of the program."""
 
+import html
 import os
 import re
 import shlex
@@ -14,11 +15,14 @@ import pytest
 import typer
 
 from app.cli import cli
+from app.question.parameters import PARAMETERS
+from app.question.verbs import VERBS, parameters_of
 from genz_core.file_lock import locked
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-REFERENCE = ("commands", "python", "points-file", "run-files", "rest", "system-yaml", "engine-yaml")
+REFERENCE = ("parameters", "commands", "python", "points-file", "run-files", "rest", "system-yaml",
+             "engine-yaml")  # fmt: skip
 #: What PYTHONPATH names for a program to run from this tree.
 PACKAGES = os.pathsep.join([str(ROOT), str(ROOT / "app" / "python")])
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
@@ -160,6 +164,17 @@ def test_the_page_of_latency_models_has_every_class_with_its_formula_constants_a
     for source in ("2307.08691", "2211.15841", "10.1145/1498765.1498785"):
         assert source in text
     assert "Args:" not in text and "::" not in text.partition("<article")[2]
+
+
+def test_the_page_of_parameters_has_every_one_with_its_help_limits_and_verbs(site: Path):
+    text = (site / "reference" / "parameters.html").read_text(encoding="utf-8")
+    for name, one in PARAMETERS.items():
+        (row,) = re.findall(rf"<tr>\s*<td><code>{name}</code></td>.*?</tr>", text, re.DOTALL)
+        plain = html.unescape(re.sub("<[^>]+>", "", row))
+        assert one.help.split("`")[0].strip() in plain
+        assert all(alias in plain for alias in one.aliases)
+        assert all(verb in plain for verb in VERBS if name in parameters_of(verb))
+    assert "not compare, calibrate, guard: the measurement says it" in text
 
 
 def test_the_reference_of_programs_names_every_verb_and_tool(site: Path):

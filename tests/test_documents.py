@@ -8,8 +8,7 @@ from types import ModuleType
 import pytest
 import ridgeline
 import ridgeline._library
-import ridgeline._serving
-import ridgeline._static
+import ridgeline._verbs
 
 import genz_core.latency.measured_operators
 import genz_core.latency.profile
@@ -32,9 +31,7 @@ def test_the_examples_of_a_document_print_what_it_says(
     [
         ridgeline,
         ridgeline._library,
-        ridgeline._planning,
-        ridgeline._serving,
-        ridgeline._static,
+        ridgeline._verbs,
         genz_core.latency.measured_operators,
         genz_core.latency.profile,
     ],
@@ -48,8 +45,8 @@ def test_the_examples_of_a_module_print_what_they_say(module: ModuleType):
 def test_every_public_name_of_the_module_is_documented_in_its_page():
     page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     assert set(ridgeline.__all__) == {
-        "compare", "engine", "estimate", "model", "models", "plan", "read_report", "serve",
-        "simulate", "sweep", "system", "systems",
+        "compare", "economics", "engine", "estimate", "guard", "model", "models", "plan",
+        "read_report", "sensitivity", "serve", "simulate", "sweep", "system", "systems",
     }  # fmt: skip
     for name in ridgeline.__all__:
         assert f"`{name}(" in page, name
@@ -65,8 +62,8 @@ def test_every_public_name_of_the_module_is_documented_in_its_page():
     ],
 )
 def test_every_file_that_a_document_names_is_there(document: str):
-    """A path stands from the root, from a room of the house or beside the path that precedes it."""
-    rooms = r"(?:app|genz_core|hardware_db|model_registry|profilers|tests|docs)/"
+    """A path stands from the root, from a package or beside the path that precedes it."""
+    packages = r"(?:app|genz_core|hardware_db|model_registry|profilers|tests|docs)/"
     text = (ROOT / document).read_text(encoding="utf-8")
-    for path in re.findall(rf"`({rooms}[\w./-]+)`", text):
+    for path in re.findall(rf"`({packages}[\w./-]+)`", text):
         assert (ROOT / path).exists(), f"{document} names {path}, which is not there"

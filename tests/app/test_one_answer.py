@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import ridgeline
 
+from app.answers.table import to_json
 from app.wording import quantities
-from app.wording.tables import to_json
 from tests.app.commands.test_cli import run
 from tests.app.pages import cards, opened
 
@@ -85,7 +85,7 @@ def test_a_static_batch_has_one_answer(scenario: dict[str, Any]):
         assert shown[name] == quantities.seconds(module[f"{name.lower()}_s"])
         assert f"{name} {span_of(module, name)}" in trust
     compared = opened("compare", **scenario).dataframe[0].value.set_index("figure")["A"]
-    for name, figure in (("TTFT", "TTFT"), ("TPOT", "TPOT"), ("End to end", "E2E")):
+    for name, figure in (("TTFT", "TTFT"), ("TPOT", "TPOT"), ("E2E", "E2E")):
         value = quantities.seconds(module[f"{figure.lower()}_s"])
         assert compared[name].startswith(f"{value} [{span_of(module, figure)}]")
     assert shown["Output throughput"] == quantities.tokens_rate(module["output_tokens_per_s"])

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from app.wording.tables import TableFormat, render
+from app.answers.table import TableFormat, render
 from tests.benchmarks import measures
 from tests.benchmarks.measures import Measure
 

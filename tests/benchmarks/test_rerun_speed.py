@@ -33,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def with_input(visitor: Visitor, tokens: int) -> None:
     """The page after the sidebar's input length was changed."""
     box = next(w for w in visitor.widgets if w.in_sidebar and w.proto.label == "Input")
-    visitor.set(box, WidgetState(id=box.id, double_value=float(tokens)))
+    visitor.set(box, WidgetState(id=box.id, string_value=str(tokens)))
     assert not visitor.reruns[-1].errors
 
 

@@ -9,35 +9,39 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
-from app.scenario.scenario import Scenario, resolve
-from app.simulation.offered_load import OfferedLoad
-from app.simulation.run import Settings, run
+from app.question.question import Question
+from app.scenario.scenario import resolve
+from app.simulation.run import run
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
-SCENARIO = Scenario(model="meta-llama/Llama-3.1-70B", engine="vllm", weights="fp8", tp=4)
+QUESTION = Question(
+    model="meta-llama/Llama-3.1-70B", engine="vllm", weights="fp8", tp=4, concurrency=64,
+    requests=1000, osl=1024,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("ratio", [1.0, 0.8], ids=["equal lengths", "drawn lengths"])
 def test_a_thousand_requests_of_a_closed_loop(benchmark, ratio: float):
-    resolved = resolve(SCENARIO)
-    load = OfferedLoad(concurrency=64, requests=1000, length_ratio=ratio)
-    answer = benchmark(run, resolved, Settings(load))
+    answer = benchmark(run, resolve(replace(QUESTION, length_ratio=ratio)))
     assert answer.simulation.ended.all()
     assert benchmark.stats["min"] < 0.2
 
 
 MANY = """
 import resource, time
-from app.scenario.scenario import Scenario, resolve
-from app.simulation.offered_load import OfferedLoad
-from app.simulation.run import Settings, run
-load = OfferedLoad(rate=3.0, requests=100_000, osl=256, length_spread=0.8)
-served = resolve(Scenario("meta-llama/Llama-3.1-70B", engine="vllm", weights="fp8", tp=4))
+from app.question.question import Question
+from app.scenario.scenario import resolve
+from app.simulation.run import run
+served = resolve(Question(
+    model="meta-llama/Llama-3.1-70B", engine="vllm", weights="fp8", tp=4, rate=3.0,
+    requests=100_000, length_spread=0.8,
+))
 start = time.process_time()
-assert run(served, Settings(load)).simulation.ended.all()
+assert run(served).simulation.ended.all()
 print(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 

@@ -181,7 +181,7 @@ def test_tables_scenarios_and_pages_can_be_saved(open_page):
     assert len(rows) > 5
     assert {"name", "predicted [µs]", "bound [µs]"} <= set(rows[0])
     assert len(json.loads(saved(page, "Table (JSON)"))) == len(rows)
-    assert json.loads(saved(page, "Scenario (JSON)"))["batch"] == 4
+    assert json.loads(saved(page, "Question (JSON)"))["batch"] == 4
     assert "<title>Ridgeline: waterfall</title>" in saved(page, "waterfall (HTML)")
 
 

@@ -96,8 +96,8 @@ def test_a_tooltip_opens_and_an_export_is_saved(open_page):
     tabbed_to(page, "Export")
     assert is_seen(page)
     page.keyboard.press("Enter")
-    page.wait_for_selector("text=Scenario (JSON)")
-    tabbed_to(page, "Scenario (JSON)")
+    page.wait_for_selector("text=Question (JSON)")
+    tabbed_to(page, "Question (JSON)")
     with page.expect_download() as saving:
         page.keyboard.press("Enter")
     assert json.loads(saving.value.path().read_text(encoding="utf-8"))["batch"] == 2

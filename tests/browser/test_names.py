@@ -1,16 +1,38 @@
 """Typing into the sidebar's boxes, and near names that are clicked, in a real browser."""
 
+import pytest
+
 SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 
 
-def test_what_is_typed_and_entered_takes_the_first_match(open_page):
+def test_a_typed_model_is_the_checkpoint_of_that_name(open_page):
     page = open_page("")
     box = page.locator('.st-key-model input[role="combobox"]')
     box.click()
-    box.fill("deepseek")
+    box.fill("Qwen3-235B-A22B")
     box.press("Enter")
-    page.wait_for_selector("h1:has-text('deepseek-ai/')")
-    assert not page.locator('[data-testid="stAlert"]').count()
+    page.wait_for_function(
+        "() => document.querySelector('.st-key-model input').value === 'Qwen/Qwen3-235B-A22B'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "key"),
+    [
+        ("plan", {}, "plan_systems"),
+        ("compare", {"compare_by": "Systems"}, "compare_system"),
+        ("frontiers", {}, "compare"),
+    ],
+)
+def test_a_bare_name_is_its_default_board(open_page, path: str, query: dict[str, str], key: str):
+    page = open_page(path, **query)
+    box = page.locator(f'.st-key-{key} input[role="combobox"]')
+    for typed, taken in (("H200", "h200-sxm-141gb"), ("A100", "a100-sxm4-80gb")):
+        box.click()
+        box.press_sequentially(typed)
+        box.press("Enter")
+        page.wait_for_selector(f'.st-key-{key} [data-tag]:has-text("{taken}")')
+    assert page.locator(f".st-key-{key} [data-tag]").count() == 2
 
 
 def test_a_near_name_is_a_click_away(open_page):

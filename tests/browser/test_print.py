@@ -1,20 +1,23 @@
 """Every chart of the pages in a column of a paper and on a telephone: texts of six points at least,
-none over another, none cut off."""
+none over another, none cut off, in the pages' own letters and in letters as wide as the widest
+usual ones.  The letters are Streamlit's, so that the fonts of the machine do not matter."""
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import plotly
 import pytest
+import streamlit
 from streamlit.testing.v1 import AppTest
 
 from app.charts import style
 from app.charts.figure import Figure
 from app.dashboard import export, report_uploads
-from app.scenario.scenario import Scenario
+from app.question.question import Question
 from app.scenario.setup import Setup
 from tests.app.pages import REPORTS, brought, charts, opened, pressed, shown
 
@@ -22,6 +25,14 @@ pytestmark = pytest.mark.browser
 
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 TEXTS = (Path(__file__).parent / "texts.js").read_text(encoding="utf-8")
+#: The file of the font "Source Sans" that Streamlit sends with every page.
+LETTERS = next(Path(streamlit.__file__).parent.glob("static/**/SourceSansVF-Upright*.woff2"))
+#: Space between letters [em]: as the font has it, and such that digits are as wide as in DejaVu
+#: Sans and Verdana (0.636 em), in which many machines draw a chart's file, and words some percent
+#: wider.
+OWN, WIDE = 0.0, 0.14
+#: Words of charts, and their width in DejaVu Sans 2.37 [em].
+SAMPLE, SAMPLE_EM = "InfiniBand NDR 400 Gb/s 50.0 GB/s", 17.56
 DRAW = """async ([figure, width, height]) => {
     const chart = document.getElementById('chart');
     Plotly.purge(chart);
@@ -32,7 +43,7 @@ DRAW = """async ([figure, width, height]) => {
 COLUMN_MM, POINT_MM, TELEPHONE = 85.0, 25.4 / 72.0, 358
 LEAST_POINTS = 6.0
 BUSY = {"model": "openai/gpt-oss-120b", "engine": "vllm", "tp": 2, "batch": 64}
-SETUP = Setup(Scenario(**{**BUSY, "engine_version": "0.11.0", "weights": "fp8"}))
+SETUP = Setup(Question(**{**BUSY, "engine_version": "0.11.0", "weights": "fp8"}))
 
 
 def two_pins() -> AppTest:
@@ -91,17 +102,33 @@ PAGES: dict[str, Callable[[], AppTest]] = {
 
 
 @pytest.fixture(scope="module")
-def paper(browser):
-    """A page with Plotly and an empty chart."""
-    page = browser.new_page()
-    page.set_content("<body style='margin: 0'><div id='chart'></div></body>")
-    page.add_script_tag(path=PLOTLY)
-    yield page
-    page.close()
+def papers(browser):
+    """A page with Plotly and an empty chart by the space between its letters [em].
+
+    A page each, since Plotly remembers how large a text is.
+    """
+    letters = base64.b64encode(LETTERS.read_bytes()).decode()
+    pages = {}
+    for between in (OWN, WIDE):
+        pages[between] = page = browser.new_page()
+        page.set_content(
+            "<style>@font-face { font-family: 'Source Sans'; font-weight: 200 900;"
+            f" src: url(data:font/woff2;base64,{letters}); }}"
+            f" svg text {{ letter-spacing: {between}em; }}</style>"
+            "<body style='margin: 0'><div id='chart'></div></body>"
+        )
+        assert page.evaluate("document.fonts.load(\"12px 'Source Sans'\").then(all => all.length)")
+        page.add_script_tag(path=PLOTLY)
+    yield pages
+    for page in pages.values():
+        page.close()
 
 
 def wrong(paper, document: dict, width: int, least: float) -> list[str]:
-    """What is wrong with the texts of a figure's document at a width [px]."""
+    """What is wrong with the texts of a figure's document at a width [px].
+
+    least: size of a text [px].
+    """
     height = document["layout"].get("height", 450)
     paper.set_viewport_size({"width": width, "height": height})
     paper.evaluate(DRAW, [document, width, height])
@@ -117,17 +144,35 @@ def as_exported(document: dict) -> dict:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_charts_of_a_page_are_legible_in_a_column_and_on_a_telephone(paper, name: str):
+def test_the_charts_of_a_page_are_legible_in_a_column_and_on_a_telephone(papers, name: str):
     app = PAGES[name]()
     assert not app.exception and not app.error
     least = LEAST_POINTS * POINT_MM / COLUMN_MM * export.PRINT_WIDTH
     for chart in charts(app):
         title = chart["layout"].get("title", {}).get("text")
-        assert not wrong(paper, as_exported(chart), export.PRINT_WIDTH, least), title
-        assert not wrong(paper, chart, TELEPHONE, 9.0), title
+        assert not wrong(papers[WIDE], as_exported(chart), export.PRINT_WIDTH, least), title
+        for between, paper in papers.items():
+            assert not wrong(paper, chart, TELEPHONE, 9.0), (title, between)
 
 
-def test_words_that_cross_are_seen(paper):
+def test_the_wide_letters_are_wider_than_the_widest_usual_ones(papers):
+    note = {"text": SAMPLE, "showarrow": False, "x": 1, "y": 1, "font": {"size": 10}}
+    axis = {"visible": False}
+    layout = {"height": 300, "annotations": [note], "xaxis": axis, "yaxis": axis}
+    layout["font"] = {"family": style.FONT}
+    page = {"data": [{"type": "scatter", "x": [0, 2], "y": [0, 2]}], "layout": layout}
+    ems = {}
+    for between, paper in papers.items():
+        assert not wrong(paper, page, TELEPHONE, 9.0)
+        ems[between] = (
+            paper.evaluate("document.querySelector('#chart text.annotation-text').getBBox().width")
+            / 10.0
+        )
+    assert ems[OWN] < 0.9 * SAMPLE_EM < SAMPLE_EM < ems[WIDE]
+
+
+def test_words_that_cross_are_seen(papers):
+    paper = papers[OWN]
     note = {"text": "words", "showarrow": False, "x": 1, "y": 1}
     bare = {"data": [{"type": "scatter", "x": [0, 2], "y": [0, 2]}], "layout": {"height": 300}}
     assert not wrong(paper, bare, 400, 6.0)

@@ -68,7 +68,7 @@ def test_a_page_fits_a_phone(open_page, page, path: str):
 
 
 def test_predicted_beside_measured_draws_three_bars_and_the_parity(open_page):
-    page = open_page("measured", model="Qwen/Qwen3-8B", system="mi300x", batch=32)
+    page = open_page("measured", model="Qwen/Qwen3-8B", system="mi300x", engine="generic", batch=32)
     try_sample(page, 1)
     page.wait_for_selector("text=Operators, predicted against measured")
     assert page.locator(".js-plotly-plot").count() == 3

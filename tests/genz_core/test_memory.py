@@ -13,6 +13,7 @@ import genz_core
 from genz_core.engine import EngineProfile
 from genz_core.memory import memory, prefill_chunk
 from genz_core.types import Parallelism, Workload
+from tests.draws import cases
 
 ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9, kv_block_tokens=16)
 KV_PER_TOKEN = 4 * 2 * 4 * 64 * 2  # layers, keys and values, KV heads, head size, bytes
@@ -56,7 +57,9 @@ def test_what_does_not_fit_says_which_part_and_what_to_do(model, system):
 
 
 @settings(
-    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=cases(25),
 )
 @given(st.integers(1, 4000), st.integers(1, 500))
 def test_the_largest_batch_fits_and_one_more_does_not(model, system, isl, osl):

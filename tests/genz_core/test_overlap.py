@@ -20,6 +20,7 @@ from genz_core.operators import places_reached
 from genz_core.overlap import OVERLAPS
 from genz_core.types import Step
 from genz_core.workload import bounds, decode_step
+from tests.draws import cases
 
 DEEPSEEK = model_registry.load("deepseek-ai/DeepSeek-V3")
 H100 = hardware_db.load("h100-sxm5-80gb")
@@ -107,7 +108,7 @@ def test_copies_take_memory_and_wrong_numbers_of_them_are_named():
 # ------------------------------------------------------------------------------- laws
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=cases(12), deadline=None)
 @given(
     ep=st.sampled_from([8, 16, 32, 64]),
     sequences=st.integers(1, 300),

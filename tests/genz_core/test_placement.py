@@ -14,6 +14,7 @@ from genz_core.errors import MissingSpec
 from genz_core.memory_levels import MemoryLevel
 from genz_core.placement import _least_read_first
 from genz_core.types import Parallelism, Workload
+from tests.draws import cases, seed
 
 ENGINE = EngineProfile(reserve_bytes=0.0, memory_fraction=1.0)
 DENSE = model_registry.load("Qwen/Qwen3-8B")
@@ -112,12 +113,13 @@ def test_experts_that_few_tokens_reach_go_first(system):
     assert far["moe"] > 0.0 and far["gemm"] == 0.0
 
 
+@pytest.mark.draws
 def test_no_other_order_reads_less_of_the_slow_memory():
     """Against every order of random items, put aside one after another."""
     from itertools import permutations
 
-    chance = np.random.default_rng(7)
-    for _ in range(20):
+    chance = np.random.default_rng(seed(7))
+    for _ in range(cases(20)):
         held, share = chance.uniform(1.0, 9.0, 5), chance.uniform(0.0, 1.0, 5)
         over = chance.uniform(0.0, held.sum())
         far = _least_read_first(held[:, None], (held * share)[:, None], np.array([over]))[:, 0]

@@ -12,8 +12,11 @@ import genz_core
 from genz_core.engine import EngineProfile
 from genz_core.schedule import chunks
 from genz_core.types import Group, Parallelism, Workload
+from tests.draws import cases
 
-several = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+several = settings(
+    max_examples=cases(25), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 ENGINE = EngineProfile(chunk_tokens=512)
 UNCUT = EngineProfile(chunk_tokens=0)
 sizes = st.tuples(st.integers(1, 12), st.integers(1, 3000), st.sampled_from([1, 2, 4]))

@@ -14,6 +14,7 @@ from genz_core.errors import InvalidParallelism, InvalidValue, OutOfMemory
 from genz_core.serving import Traffic, sequences_that_fit, serve
 from genz_core.types import Parallelism, Workload
 from genz_core.workload import decode, estimate, prefill
+from tests.draws import cases
 
 ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
 
@@ -160,7 +161,7 @@ def loads(draw):
     return engine, lengths
 
 
-@settings(max_examples=25)
+@settings(max_examples=cases(25))
 @given(load=loads(), users=st.integers(1, 3000))
 def test_users_are_those_that_wait_read_and_decode(model, system, load, users):
     """Little's law: C = X (TTFT + (osl - 1) TPOT)."""
@@ -170,7 +171,7 @@ def test_users_are_those_that_wait_read_and_decode(model, system, load, users):
     assert requests_per_s * served.e2e_s[0] == pytest.approx(users, rel=0.02)
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(load=loads(), users=st.integers(1, 1000))
 def test_longer_answers_never_bring_more_requests(model, system, load, users):
     """From two to twenty tokens; beyond, the mean step that engines are fitted with takes
@@ -195,7 +196,7 @@ def test_prompts_read_first_delay_the_first_token_of_some_and_the_second_of_othe
     assert 0.3 * reading < (osl - 1) * load.tpot_s[0] < 0.8 * reading
 
 
-@settings(max_examples=25)
+@settings(max_examples=cases(25))
 @given(load=loads())
 def test_throughput_never_falls_because_more_users_wait(model, system, load):
     engine, lengths = load
@@ -203,7 +204,7 @@ def test_throughput_never_falls_because_more_users_wait(model, system, load):
     assert np.all(np.diff(served.output_tokens_per_s) > -0.03 * served.output_tokens_per_s[:-1])
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(load=loads())
 def test_a_doubling_of_users_brings_hardly_more_than_the_one_before(model, system, load):
     """A server has one knee: at the limit of its room or of its steps nothing is gained again."""
@@ -214,7 +215,7 @@ def test_a_doubling_of_users_brings_hardly_more_than_the_one_before(model, syste
     assert np.all(brings[1:] < 1.25 * brings[:-1])
 
 
-@settings(max_examples=25)
+@settings(max_examples=cases(25))
 @given(load=loads(), users=st.integers(1, 3000))
 def test_no_more_requests_are_served_than_their_least_work_allows(model, system, load, users):
     engine, lengths = load
@@ -228,7 +229,7 @@ def test_no_more_requests_are_served_than_their_least_work_allows(model, system,
     assert requests_per_s * max(many, step * (osl - 1)) <= 1.0 + 1e-6
 
 
-@settings(max_examples=25)
+@settings(max_examples=cases(25))
 @given(load=loads(), users=st.integers(1, 500), ranks=st.sampled_from([2, 8]))
 def test_replicas_serve_alike(model, system, load, users, ranks):
     engine, lengths = load

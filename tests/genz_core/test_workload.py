@@ -14,8 +14,11 @@ from genz_core.errors import InvalidParallelism, InvalidValue, OutOfMemory
 from genz_core.types import Group, Parallelism, Workload
 from genz_core.validity import check
 from genz_core.workload import bounds
+from tests.draws import cases
 
-several = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+several = settings(
+    max_examples=cases(25), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 #: batch, isl, osl, tp, pp, micro_batches, and the share of the prompt in a prefix cache.
 configurations = st.tuples(
     st.integers(1, 300), st.sampled_from([1, 2, 100, 5000]) | st.integers(1, 9000),

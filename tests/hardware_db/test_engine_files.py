@@ -1,4 +1,4 @@
-"""Serving engines: every figure sourced, names as tables print them, the unknown as generic."""
+"""Serving engines: every figure sourced, names as tables print them, unknown ones refused."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from genz_core import Parallelism, decode_step
 from genz_core.deployment import deploy
 from genz_core.errors import UnknownEngine
 from hardware_db.system_schema import Fact
+from hardware_db.tables import table
 
 ENGINES = hardware_db.engine_names()
 MODEL = model_registry.load("meta-llama/Llama-3.1-8B")
@@ -55,16 +56,51 @@ def test_an_engine_is_within_what_software_can_be(name):
         ("llama.cpp (llama-bench)", "llama.cpp"),
         ("HF Transformers 4.35 [fp16+fa2]", "hf"),
         ("", "generic"),
-        ("an engine nobody knows", "generic"),
     ],
 )
 def test_names_are_understood_as_tables_print_them(written, meant):
     assert hardware_db.load_engine(written).name == meant
 
 
-def test_an_unknown_engine_is_said_to_be_unknown_where_it_matters():
-    with pytest.raises(UnknownEngine, match=r"near: .*vllm"):
-        hardware_db.engine_facts("vlm")
+@pytest.mark.parametrize("name", ["an engine nobody knows", "vlm", "vlm 0.9.0", "x" * 5_000])
+@pytest.mark.parametrize("look_up", [hardware_db.engine_facts, hardware_db.load_engine])
+def test_an_unknown_engine_is_refused_and_never_turned_into_another(look_up, name):
+    with pytest.raises(UnknownEngine, match="unknown engine") as refused:
+        look_up(name)
+    assert refused.value.code == "unknown_engine"
+    assert "vllm" in refused.value.near or not name.startswith("vlm")
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [("vllm banana", ""), ("vLLM", "banana"), ("vllm 0.6.banana", ""), ("vllm", "latest")],
+)
+def test_a_version_that_cannot_be_read_is_refused_with_the_known_ones(name, version):
+    with pytest.raises(UnknownEngine, match=r"unknown version of vllm .*0\.19\.0.*leave|known are"):
+        hardware_db.load_engine(name, version)
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [
+        ("vllm", "0.6.3+cu124"),
+        ("trtllm", "1.2.0rc6.post3"),
+        ("llama.cpp", "b6918"),
+        ("vllm", "2024-05"),
+        ("sglang", "nightly-dev-20260402-d7256eb6"),
+        ("sglang nightly-dev", "nightly-dev"),
+        ("vllm", "0.11.0-rocm"),
+        ("hf", "5.x"),
+        ("vllm", "99.0"),
+    ],
+)
+def test_releases_builds_months_and_measured_builds_are_versions(name, version):
+    assert hardware_db.load_engine(name, version).version == version
+
+
+def test_every_version_that_was_measured_is_known():
+    for row in [*table("measurements", "serving"), *table("measurements", "published")]:
+        assert hardware_db.load_engine(row["engine"], row["engine_version"]).name != "generic"
 
 
 def test_what_only_some_engines_state_reaches_the_profile_in_seconds():

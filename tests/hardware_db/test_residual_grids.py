@@ -19,6 +19,7 @@ from genz_core.latency.residual_grid import Grid
 from genz_core.latency.roofline import roofline
 from hardware_db.fit.residual_grids import never_falling
 from hardware_db.profiles.trees import packed, unpacked
+from tests.draws import cases
 
 
 def table(seconds=((1e-5, 2e-5), (3e-5, 8e-5))):
@@ -78,7 +79,7 @@ def test_of_two_that_fall_the_heavier_stays_nearer():
     assert found.ravel() == pytest.approx([1.5, 1.5])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=cases(50), deadline=None)
 @given(st.lists(st.floats(-3, 3), min_size=24, max_size=24))
 def test_the_nearest_table_falls_along_no_axis_and_leaves_alone_what_does_not_fall(values):
     cube = np.array(values).reshape(2, 3, 4)
@@ -90,7 +91,7 @@ def test_the_nearest_table_falls_along_no_axis_and_leaves_alone_what_does_not_fa
 
 @pytest.mark.parametrize("name", ["a100", "h100", "b200", "l40s"])
 @pytest.mark.parametrize("kind", ["all_reduce", "all_gather", "all_to_all", "reduce_scatter"])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=cases(30), deadline=None)
 @given(size=st.integers(1, 2**31), factor=st.floats(1.0, 50.0), group=st.integers(2, 8))
 def test_a_larger_message_never_takes_less_time(name, kind, size, factor, group):
     sizes = {"bytes": np.array([float(size), float(np.ceil(size * factor))]), "group": float(group)}
@@ -109,7 +110,7 @@ def test_no_collective_is_faster_than_its_links(name):
 
 @pytest.mark.parametrize("name", ["a100", "h100", "b200", "l40s", "rtx-pro-6000-server"])
 @pytest.mark.parametrize("grown", ["sequences", "cached_tokens", "heads"])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=cases(30), deadline=None)
 @given(
     sequences=st.integers(1, 2000), cached=st.integers(1, 200000), heads=st.integers(1, 200),
     factor=st.floats(1.0, 6.0),

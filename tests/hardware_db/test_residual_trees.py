@@ -19,6 +19,7 @@ from genz_core.operators import Heads, Types
 from hardware_db.profiles import measured_profiles
 from hardware_db.profiles.trees import FOLDER, MeasuredTrees
 from hardware_db.profiles.validation import operator_validation, summary
+from tests.draws import cases
 
 SYSTEMS = ("a100", "h100", "b200", "l40s", "mi300x", "mi355x", "h20-96gb")
 size = st.integers(1, 40000)
@@ -31,7 +32,7 @@ def alone(name, warm_cache=False):
 
 @pytest.mark.parametrize("name", SYSTEMS)
 @pytest.mark.parametrize("warm", [False, True])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 @given(m=size, n=size, k=size, factor=st.floats(1.0, 5.0), grown=st.sampled_from("mnk"))
 def test_a_larger_product_never_takes_less_time(name, warm, m, n, k, factor, grown):
     small = {"m": float(m), "n": float(n), "k": float(k)}
@@ -57,7 +58,7 @@ def without_trees(pricer):
 
 @pytest.mark.parametrize("name", ["a100", "h100", "b200", "l40s"])
 @pytest.mark.parametrize("decode", [False, True])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 @given(
     sequences=count, new=size, cached=size, factor=st.floats(1.0, 5.0),
     grown=st.sampled_from(["sequences", "new", "cached"]), heads=st.sampled_from([(8, 8), (32, 4)]),
@@ -75,7 +76,7 @@ def test_more_sequences_or_tokens_never_take_less_time_in_attention(
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 @given(m=size, n=size, k=size)
 def test_no_kernel_is_faster_than_its_bound(name, m, n, k):
     op = operators.gemm("x", float(m), float(n), float(k), Types("fp8_block"))

@@ -20,6 +20,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,7 +103,9 @@ class _Deck:
 def soak(server: Served, browsers: int, minutes: float, seed: int = 0) -> Soak:
     """Let real browsers use a server for some minutes, and until the first deck is played."""
     result = Soak(browsers, minutes)
-    asyncio.run(_all(server, result, seed))
+    # In a thread: where tests of a browser ran before, playwright keeps a loop in this one.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(lambda: asyncio.run(_all(server, result, seed))).result()
     result.last_bytes = server.memory_bytes
     try:
         urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=60).close()

@@ -71,7 +71,8 @@ class Reaches(list[str]):
     """Files and addresses that were reached for beyond the allowed folders."""
 
     def __init__(self, allowed: Sequence[Path]) -> None:
-        self.allowed = tuple(os.path.realpath(folder) for folder in allowed)
+        names = (os.path.realpath, os.path.abspath)  # of an interpreter behind a link, both
+        self.allowed = tuple(str(name(folder)) for folder in allowed for name in names)
         self.watching = False
 
     def seen(self, event: str, arguments: tuple[Any, ...]) -> None:

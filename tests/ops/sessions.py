@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 from websockets.exceptions import WebSocketException
 
+from app.answers.table import TableFormat, render
 from app.wording import quantities
-from app.wording.tables import TableFormat, render
 from tests.dashboards import Served, served
 from tests.ops.visitor import Rerun, Visitor, visit
 

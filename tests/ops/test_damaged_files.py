@@ -15,7 +15,8 @@ import yaml
 
 import hardware_db
 from app.measuring import run_store
-from app.scenario.scenario import Scenario, estimate
+from app.question.question import Question
+from app.scenario.scenario import estimate
 from genz_core.engine import MeasuredRecipe, Recipe, RecipeKey
 from genz_core.errors import RidgelineError
 from hardware_db import recipes, user_files
@@ -103,7 +104,7 @@ unannounced = pytest.mark.filterwarnings("ignore::hardware_db.LeftOutWarning")
 
 def prices() -> list[float]:
     """What is predicted for devices and engines that the user's files are not about."""
-    scenarios = Scenario(), Scenario(system="mi300x", engine="sglang"), Scenario(engine="llama.cpp")
+    scenarios = Question(), Question(system="mi300x", engine="sglang"), Question(engine="llama.cpp")
     return [float(estimate(scenario).e2e_s[0]) for scenario in scenarios]
 
 

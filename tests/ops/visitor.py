@@ -20,11 +20,12 @@ from streamlit.proto.Element_pb2 import Element
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.NumberInput_pb2 import NumberInput
 from streamlit.proto.Slider_pb2 import Slider
+from streamlit.proto.TextInput_pb2 import TextInput
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.sync.client import ClientConnection, connect
 
 #: Elements that hold a choice.
-CHOICES = ("selectbox", "number_input", "slider", "button_group", "checkbox")
+CHOICES = ("selectbox", "number_input", "text_input", "slider", "button_group", "checkbox")
 _SIDEBAR = 1  # the first number of the delta path of what stands in the sidebar
 _DONE = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)
 _MESSAGE_BYTES = 200 * 2**20
@@ -262,6 +263,10 @@ def _default(widget: Widget) -> WidgetState | None:
         return WidgetState(id=proto.id, string_value=chosen)
     if widget.kind == "number_input":
         return _number(proto, proto.value if proto.set_value else proto.default)
+    if widget.kind == "text_input":
+        return WidgetState(
+            id=proto.id, string_value=proto.value if proto.set_value else proto.default
+        )
     if widget.kind == "checkbox":
         return WidgetState(id=proto.id, bool_value=proto.default)
     if widget.kind == "slider" and proto.type == Slider.SLIDER:
@@ -292,6 +297,14 @@ def _numbers_near(proto: NumberInput) -> Iterator[WidgetState]:
         value = (now or proto.min or 1.0) * factor
         value = min(max(value, proto.min if proto.has_min else value), _most(proto, value))
         yield _number(proto, float(round(value)) if whole else round(value, 2))
+
+
+def _texts_near(proto: TextInput) -> Iterator[WidgetState]:
+    """Numbers near the one that stands in a box of text; none where it holds words."""
+    text = proto.value if proto.set_value else proto.default
+    if text.isdecimal() and int(text):
+        for factor in (0.25, 0.5, 0.75, 1.25, 1.5, 2.0, 3.0):
+            yield WidgetState(id=proto.id, string_value=str(max(round(int(text) * factor), 1)))
 
 
 def _most(proto: NumberInput, value: float) -> float:
@@ -334,6 +347,7 @@ def _strings(proto: Any, values: Sequence[str]) -> WidgetState:
 _OTHERS = {
     "selectbox": _boxes,
     "number_input": _numbers_near,
+    "text_input": _texts_near,
     "slider": _slides,
     "button_group": _buttons,
     "checkbox": _checks,

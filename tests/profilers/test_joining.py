@@ -25,6 +25,7 @@ from profilers.schema import (
     kernel_table,
 )
 from profilers.step_launches import step_launches
+from tests.draws import cases
 
 H100 = "torch/h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
 SGLANG_PREFILL = "torch/inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
@@ -304,7 +305,7 @@ def _attributes(path: str) -> str:
 @given(
     st.lists(st.sampled_from([*LAYER, "memory", "elementwise", "moe", "unclassified"]), max_size=60)
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 def test_any_sequence_of_launches_joins_in_order_or_not_at_all(kinds):
     if not kinds:
         return
@@ -357,7 +358,7 @@ _MUTATIONS = st.sampled_from(["drop", "stretch", "move", "rename", "unlink"])
 
 @given(st.integers(0, 2**32 - 1), _MUTATIONS, st.floats(0.02, 0.6))
 @settings(
-    max_examples=15, deadline=None, phases=(Phase.reuse, Phase.generate),
+    max_examples=cases(15), deadline=None, phases=(Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 def test_parts_sum_to_the_step_in_traces_that_were_tampered_with(

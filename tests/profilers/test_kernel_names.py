@@ -8,6 +8,7 @@ import pytest
 
 from profilers.kernel_classes import UNCLASSIFIED, class_of_name
 from profilers.mangled import demangled
+from tests.draws import cases, seed
 
 #: Names and the source file that each stands in, its templates filled in as compilers do.
 NAMES = Path(__file__).with_name("kernel_names.csv")
@@ -80,9 +81,10 @@ def test_what_is_not_mangled_stays_as_it_is(name):
     assert demangled(name) == name
 
 
+@pytest.mark.draws
 def test_no_mutation_of_a_mangled_name_is_long_or_raises():
-    chance = random.Random(7)
-    for _ in range(5000):
+    chance = random.Random(seed(7))
+    for _ in range(cases(5000)):
         text = list(CK_NORM)
         for _ in range(chance.randrange(5)):
             text[chance.randrange(2, len(text))] = chance.choice("_ZNSITEJLXF0123456789abcPRKDZ")

@@ -16,6 +16,7 @@ import profilers
 from genz_core.errors import ReportError
 from profilers.readers.folders import read_folder
 from profilers.readers.nsys_staged import _TABLES
+from tests.draws import cases, seed
 
 MFU = "nsys/mfu_2gpu_before.sqlite"
 MOCK = "nsys/mock.sqlite"
@@ -143,12 +144,13 @@ def test_a_damaged_line_is_named_and_an_id_without_sign_is_held(tmp_path):
         profilers.read_report(path)
 
 
+@pytest.mark.draws
 def test_mutated_parquet_tables_are_read_or_refused(report_path, tmp_path):
     folder = parquet_folder(report_path(MOCK), tmp_path / "run")
     kernel = folder / "CUPTI_ACTIVITY_KIND_KERNEL.parquet"
-    whole, chance = kernel.read_bytes(), random.Random(3)
+    whole, chance = kernel.read_bytes(), random.Random(seed(3))
     refused = 0
-    for _ in range(100):
+    for _ in range(cases(100)):
         data = bytearray(whole)
         for _ in range(chance.randrange(1, 8)):
             data[chance.randrange(len(data))] = chance.randrange(256)
@@ -161,10 +163,11 @@ def test_mutated_parquet_tables_are_read_or_refused(report_path, tmp_path):
     assert refused
 
 
+@pytest.mark.draws
 def test_mutated_lines_are_read_or_refused(report_path, tmp_path):
     path = json_lines(report_path(MOCK), tmp_path / "run.json")
-    whole, chance = path.read_bytes(), random.Random(4)
-    for _ in range(150):
+    whole, chance = path.read_bytes(), random.Random(seed(4))
+    for _ in range(cases(150)):
         data = bytearray(whole)
         for _ in range(chance.randrange(1, 8)):
             data[chance.randrange(len(data))] = chance.randrange(32, 127)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from app.wording.tables import TableFormat, render
+from app.answers.table import TableFormat, render
 from profilers.wording import count, markdown_table, percent, seconds, shortened
 
 

@@ -5,13 +5,14 @@ import pytest
 
 from app.accuracy import simulation_document, simulation_grid
 from app.accuracy.simulation_grid import LIMITS
+from tests.draws import cases, seed
 
-COUNT = 40
+COUNT = cases(40)
 
 
 @pytest.fixture(scope="module")
 def rows():
-    return simulation_grid.compared(simulation_grid.cases(COUNT))
+    return simulation_grid.compared(simulation_grid.cases(COUNT, seed(1)))
 
 
 def test_the_same_seed_draws_the_same_deployments():
@@ -22,29 +23,32 @@ def test_the_same_seed_draws_the_same_deployments():
 
 def test_deployments_can_run_and_load_from_one_user_to_twice_what_fits():
     drawn = simulation_grid.cases(60)
-    assert all(1 <= case.users <= max(2 * case.room, 4096) for case in drawn)
-    assert min(case.users / case.room for case in drawn) < 0.01
-    assert max(case.users / case.room for case in drawn) > 1
-    assert {case.engine for case in drawn} == set(simulation_grid.ENGINES)
+    assert all(1 <= case.question.concurrency <= max(2 * case.room, 4096) for case in drawn)
+    assert min(case.question.concurrency / case.room for case in drawn) < 0.01
+    assert max(case.question.concurrency / case.room for case in drawn) > 1
+    assert {case.question.engine for case in drawn} == set(simulation_grid.ENGINES)
 
 
+@pytest.mark.draws
 @pytest.mark.parametrize("figure", LIMITS)
 def test_outputs_of_many_tokens_are_within_the_limits(rows, figure):
-    """On forty; the document has three hundred, and the exceptions."""
+    """On forty, more at night; the document has three hundred, and the exceptions."""
     long = [row for row in rows if row["osl"] >= 20]
     ratios = np.array([row[f"{figure} ratio"] for row in long])
     outside = np.abs(ratios - 1.0) > LIMITS[figure]
-    assert len(long) >= 12
+    assert len(long) >= 0.3 * COUNT
     assert outside.sum() <= 0.2 * len(long)
     assert np.median(np.abs(ratios - 1.0)) < 0.06
 
 
+@pytest.mark.draws
 def test_throughput_is_near_whatever_the_length_of_the_output(rows):
     ratios = np.array([row["requests_per_s ratio"] for row in rows])
     assert np.abs(np.log(np.median(ratios))) < 0.02
     assert np.quantile(np.abs(np.log(ratios)), 0.9) < 0.2
 
 
+@pytest.mark.draws
 def test_a_deployment_outside_the_limits_has_a_reason_and_no_other(rows):
     for row in rows:
         assert bool(simulation_grid.outside(row)) == bool(row["reason"])

@@ -3,21 +3,22 @@
 import pytest
 
 from app.accuracy import worked_example
-from app.scenario.scenario import Scenario, estimate
+from app.question.question import Question
+from app.scenario.scenario import estimate
 
 
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 @pytest.mark.parametrize(
     ("scenario", "least"),
     [
-        (Scenario(), 10),
-        (Scenario(weights="fp8", tp=2), 12),
-        (Scenario(model="deepseek-ai/DeepSeek-V3", system="mi300x", tp=8, ep=8), 20),
-        (Scenario(model="nvidia/Nemotron-H-56B-Base-8K"), 15),
+        (Question(), 10),
+        (Question(weights="fp8", tp=2), 12),
+        (Question(model="deepseek-ai/DeepSeek-V3", system="mi300x", tp=8, ep=8), 20),
+        (Question(model="nvidia/Nemotron-H-56B-Base-8K"), 15),
     ],
     ids=["dense", "fp8", "experts and latent attention", "state space"],
 )
-def test_every_operator_can_be_taken_apart(scenario: Scenario, phase: str, least: int):
+def test_every_operator_can_be_taken_apart(scenario: Question, phase: str, least: int):
     step = getattr(estimate(scenario), phase)
     rows = worked_example.operators_by_time(step)
     assert len(rows) >= least
@@ -32,7 +33,7 @@ def test_every_operator_can_be_taken_apart(scenario: Scenario, phase: str, least
 
 
 def test_the_text_of_a_product_has_its_sizes_and_its_count():
-    step = estimate(Scenario()).decode
+    step = estimate(Question()).decode
     row = next(at for at, op in enumerate(step.graph.ops) if op.name == "down_proj")
     text = worked_example.markdown(worked_example.work_through(step, row), "decode")
     assert "m = 1, n = 4,096, k = 14,336" in text
@@ -43,7 +44,7 @@ def test_the_text_of_a_product_has_its_sizes_and_its_count():
 @pytest.mark.parametrize("weights", ["", "fp8", "int4", "nvfp4"])
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 def test_the_terms_of_every_operator_sum_to_its_time(phase: str, weights: str):
-    step = getattr(estimate(Scenario(weights=weights)), phase)
+    step = getattr(estimate(Question(weights=weights)), phase)
     assert len(step.graph.ops) > 10
     for row in range(len(step.graph.ops)):
         work = worked_example.work_through(step, row)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from typing import Any
 
+import pytest
 from starlette.testclient import TestClient
 
 from app.api import bodies
 from app.api.examples import EXAMPLES
+from tests.draws import cases, seed
 
-#: In the suite; more by hand: RIDGELINE_FUZZ=10000.
-COUNT = int(os.environ.get("RIDGELINE_FUZZ", "2000"))
-KINDS = {"estimate": bodies.EstimateBody, "serve": bodies.ServeBody, "sweep": bodies.SweepBody,
-         "simulate": bodies.SimulateBody, "plan": bodies.PlanBody}  # fmt: skip
+COUNT = cases(2000)
 #: Verbs with long answers are asked less often.
-TURNS = ("estimate",) * 12 + ("serve",) * 6 + ("sweep", "simulate", "plan")
+TURNS = (
+    ("estimate",) * 12 + ("serve",) * 6 + ("sweep", "simulate", "plan", "economics", "sensitivity")
+)
 HOSTILE: list[Any] = [
     None, True, False, "", " ", "\x00", "é" * 50, "x" * 5000, "../../etc/passwd", "/etc/passwd",
     "file:///etc/passwd", "hf:org/name", "https://localhost/x", "a.yaml", "{", "{}", "=1+1",
@@ -36,7 +36,7 @@ def mutated(verb: str, draw: random.Random) -> bytes:
         body |= {"simulate": False, "devices": "1:2"}
     if verb == "simulate":
         body |= {} if "trace" in body else {"requests": 20}
-    fields = list(KINDS[verb].model_fields)
+    fields = list(bodies.ASKED[verb].model_fields)
     for _ in range(draw.choice((1, 1, 1, 2, 3))):
         way = draw.random()
         if way < 0.08:
@@ -52,8 +52,9 @@ def mutated(verb: str, draw: random.Random) -> bytes:
     return content
 
 
+@pytest.mark.draws
 def test_no_body_breaks_the_server(api: TestClient):
-    draw = random.Random(18)
+    draw = random.Random(seed(18))
     seen: dict[int, int] = {}
     for _ in range(COUNT):
         verb = draw.choice(TURNS)
@@ -69,9 +70,10 @@ def test_no_body_breaks_the_server(api: TestClient):
     assert seen[422] > COUNT / 3, seen
 
 
+@pytest.mark.draws
 def test_no_upload_breaks_the_server(api: TestClient):
-    draw = random.Random(4)
-    for at in range(20):
+    draw = random.Random(seed(4))
+    for at in range(cases(20)):
         content = draw.randbytes(draw.randrange(3000))
         name = draw.choice(["a.json", "../../x", "", "a" * 500, "x.sqlite", "é.csv"])
         answer = api.post("/import", files={"files": (name, content)})

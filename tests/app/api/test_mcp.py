@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
+from app.api import bodies
 from app.api.answers import Answers
 from app.api.mcp_server import server
 from app.api.workers import Workers
+from genz_core.overlap import OVERLAPS
 from tests.app.commands.test_cli import run
 from tests.app.test_one_answer import SERVED, STATIC, named, options
 
@@ -45,7 +47,12 @@ def test_a_static_batch_is_that_of_the_command_line(scenario):
     (row,) = asked("estimate", **scenario)["rows"]
     command = json.loads(run("estimate", scenario["model"], *options(keywords), "--json"))
     assert {name: command[name] for name in row} == row
-    assert {"ttft_s", "tpot_s", "tpot_low_s", "profile", "memory_bytes_per_device"} <= set(row)
+    assert {"ttft_s", "tpot_s", "profile", "memory_bytes_per_device"} <= set(row)
+    unmeasured = "nobody measured" in row["message"]
+    assert ("tpot_low_s" in row, "tpot_s" in row.get("not_validated", "")) == (
+        not unmeasured,
+        unmeasured,
+    )
 
 
 @pytest.mark.parametrize("scenario", SERVED, ids=named)
@@ -63,21 +70,25 @@ def test_every_verb_is_a_tool_and_says_what_it_takes():
             return (await client.list_tools()).tools
 
     listed = {tool.name: tool for tool in asyncio.run(tools())}
-    verbs = {"estimate", "serve", "simulate", "sweep", "plan", "compare", "import"}
+    verbs = {*bodies.ASKED, *bodies.WITH_FILES, "import"}
     assert set(listed) == verbs | {"models", "model", "systems", "system"}
     assert all(tool.description for tool in listed.values())
-    assert "concurrency" in listed["serve"].input_schema["properties"]
+    shown = listed["serve"].input_schema["properties"]
+    assert shown["isl"]["default"] == 1024 and shown["isl"]["description"]
+    assert shown["overlap"]["enum"] == list(OVERLAPS)
+    assert shown["tp"]["anyOf"][0]["minimum"] == 1
+    assert listed["guard"].input_schema["required"] == ["text"]
 
 
 def test_a_plan_comes_with_its_manifests_where_they_are_asked_for():
-    given = {"systems": ["h100"], "engine": "vllm", "rate": 4, "kind": "aggregated"}
+    given = {"system": ["h100"], "engine": "vllm", "rate": 4, "pools": "aggregated"}
     plan = asked("plan", model=MODEL, **given, simulate=False, deployment="helm")
     assert "servingEngineSpec" in plan["deployment"]["files"]["values.yaml"]
     assert "deployment" not in asked("plan", model=MODEL, **given, simulate=False)
 
 
 def test_answers_are_short():
-    plan = asked("plan", model=MODEL, systems=["h100"], rate=4, target="tpot < 20ms")
+    plan = asked("plan", model=MODEL, system=["h100"], rate=4, target="tpot < 20ms")
     assert plan["plans"][0]["launch"] and len(json.dumps(plan)) < 20_000
     swept = asked("sweep", model=MODEL, batch=list(range(1, 200)), tp=[1, 2])
     assert swept["count"] == 398 and 1 < len(swept["frontier"]) <= 20
@@ -96,13 +107,30 @@ def test_a_report_is_sent_as_text():
     given = {"model": "meta-llama/Llama-3.1-405B", "system": "h200", "tp": 8}
     compared = asked("compare", text=text, name=path.name, **given)
     assert compared["runs"]
+    judged = asked("guard", text=text, baseline=text, tolerance=3, **given)
+    assert judged["verdicts"] and "passed" in judged
+    assert "give the text" in refused("guard", **given)
 
 
 def test_refusals_are_the_sentences_of_the_command_line():
     assert "near:" in refused("estimate", model="meta-llama/Lama-3.1-8B")
     assert "tp 3" in refused("estimate", model=MODEL, tp=3)
     assert "one of them" in refused("serve", model=MODEL)
-    assert "'abc'" in refused("estimate", model=MODEL, batch="abc")
+    assert "batch = abc" in refused("estimate", model=MODEL, batch="abc")
+    assert "did you mean batch" in refused("estimate", model=MODEL, bacth=4)
+
+
+def test_other_names_typed_numbers_and_lists_in_texts_are_understood():
+    """Assistants write lists as JSON in a text, and names of other engines' options."""
+    rows = asked("estimate", model=MODEL, batch="[1, 8]", tensor_parallel_size=2, isl="2k")["rows"]
+    assert rows == asked("estimate", model=MODEL, batch=[1, 8], tp=2, isl=2000)["rows"]
+
+
+def test_what_decides_is_short():
+    account = asked("economics", model=MODEL, system="h100", concurrency=64, price=2.5)
+    assert account and len(json.dumps(account)) < 8_000
+    answers = asked("sensitivity", model=MODEL, system="h100", batch=16)
+    assert {"bandwidth", "peak"} <= set(answers["resources"]) and len(json.dumps(answers)) < 8_000
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "./config.json", "~/config.json", "own.yaml"])

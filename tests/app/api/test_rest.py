@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 import ridgeline
 from starlette.testclient import TestClient
+from typer.testing import CliRunner
 
 from app.api import bodies
 from app.api.answers import Answers
@@ -19,6 +19,8 @@ from app.api.errors import Exhausted
 from app.api.examples import EXAMPLES
 from app.api.rest import application
 from app.api.workers import Workers
+from app.cli import cli
+from app.question.verbs import VERBS
 from genz_core.errors import RidgelineError
 from tests.app.commands.test_cli import run
 from tests.app.test_one_answer import SERVED, STATIC, named, options
@@ -87,7 +89,7 @@ def test_a_sweep_over_names_is_that_of_python(api):
 
 
 def test_a_plan_is_that_of_the_command_line(api):
-    given = {"systems": "h100", "rate": 4, "target": "tpot < 20ms", "top": 2}
+    given = {"system": "h100", "rate": 4, "target": "tpot < 20ms", "top": 2}
     answer = asked(api, "plan", model=MODEL, simulate=False, **given)
     command = json.loads(run("plan", MODEL, *options(given), "--no-simulate", "--json"))
     assert answer == command and answer["plans"]
@@ -118,6 +120,43 @@ def test_results_of_a_benchmark_are_compared_as_on_the_command_line(api):
     assert answer.json() == json.loads(command)
 
 
+def test_results_of_a_benchmark_are_judged_as_on_the_command_line(api, tmp_path):
+    path = SAMPLES / "sglang_llama-3.1-405b.jsonl"
+    given = {"model": "meta-llama/Llama-3.1-405B", "system": "h200", "tp": 8, "weights": "fp8"}
+    files = [
+        ("files", (path.name, path.read_bytes())),
+        ("baseline", (path.name, path.read_bytes())),
+    ]
+    said = {"asked": json.dumps({**given, "level": 90, "tolerance": 3})}
+    answer = api.post("/guard", files=files, data=said).json()
+    words = [*options(given), "--level", "90", "--tolerance", "3", "--baseline", str(path)]
+    command = json.loads(guarded("guard", str(path), *words, "--json"))
+    assert answer == command and answer["verdicts"]
+    answer = api.post("/guard", files=files[:1], data={"asked": json.dumps({"modle": "x"})})
+    assert "did you mean model" in answer.json()["error"]["message"]
+
+
+def guarded(*words: str) -> str:
+    """What a command prints, whether it passes (0) or fails (1)."""
+    done = CliRunner().invoke(cli, list(words))
+    assert done.exit_code in (0, 1), done.output
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("verb", "given"),
+    [
+        ("sensitivity", {"system": "h100", "batch": 16, "change": 20, "target": "tpot < 10ms"}),
+        ("sensitivity", {"system": "h100", "concurrency": 16}),
+        ("economics", {"system": "h100", "concurrency": 64, "price": 2.5, "capex": 30000}),
+    ],
+)
+def test_what_decides_is_that_of_the_command_line(api, verb, given):
+    answer = asked(api, verb, model=MODEL, **given)
+    own = ["--no-kept-runs"] if verb == "economics" else []
+    assert answer == json.loads(run(verb, MODEL, *options(given), *own, "--json"))
+
+
 def test_models_and_systems_are_those_of_the_command_line(api):
     assert api.get("/models", params={"find": "qwen3"}).json()["rows"] == json.loads(
         run("models", "--find", "qwen3", "--json")
@@ -130,7 +169,7 @@ def test_models_and_systems_are_those_of_the_command_line(api):
 
 
 def test_a_plan_is_answered_with_the_files_of_the_command_line(api, tmp_path):
-    given = {"systems": "h100", "engine": "vllm", "rate": 4, "kind": "aggregated"}
+    given = {"system": "h100", "engine": "vllm", "rate": 4, "pools": "aggregated"}
     body = {"simulate": False, "deployment": "kubernetes"}
     answer = asked(api, "plan", model=MODEL, **given, **body)
     words = [*options(given), "--no-simulate", "--deployment", "kubernetes"]
@@ -146,24 +185,29 @@ def test_a_plan_is_answered_with_the_files_of_the_command_line(api, tmp_path):
 # ------------------------------------------------------------------------------- names
 
 
-@pytest.mark.parametrize("verb", ["estimate", "serve", "simulate", "sweep", "plan"])
-def test_a_body_has_the_keywords_and_defaults_of_the_python_function(verb):
-    function = {
-        name: p for name, p in inspect.signature(getattr(ridgeline, verb)).parameters.items()
-    }
-    kind = {
-        "estimate": bodies.EstimateBody, "serve": bodies.ServeBody,
-        "simulate": bodies.SimulateBody, "sweep": bodies.SweepBody, "plan": bodies.PlanBody,
-    }[verb]  # fmt: skip
-    here = {"estimate": {"operators"}, "plan": {"deployment"}}.get(verb, set())
-    of_python = {"serve": {"trace"}, "sweep": {"output", "axes"}}.get(verb, set())
-    fields = kind.model_fields
-    assert set(function) - of_python <= set(fields)
-    if verb != "sweep":
-        assert set(fields) - here == set(function) - of_python
-    for name in set(fields) & set(function) - {"model"}:
-        default = function[name].default
-        assert fields[name].default == ("" if default == () else default), name
+def test_other_names_of_a_parameter_mean_the_same(api):
+    own = {"max_num_seqs": 8, "shared_tokens": 100, "concurrency": 16}
+    other = {"max_running_requests": 8, "shared_prompt": 100, "concurrency": 16}
+    assert asked(api, "serve", model=MODEL, **own) == asked(api, "serve", model=MODEL, **other)
+    said = refused(api, "serve", model=MODEL, concurrency=1, isl=5, input_len=5)["message"]
+    assert said == "isl is given twice, once as input_len: give it once"
+
+
+def test_numbers_may_be_typed(api):
+    """As on the command line: "4Ki" tokens, and one batch a row."""
+    typed = asked(api, "estimate", model=MODEL, isl="4Ki", batch="1,8,1e1")["rows"]
+    assert typed == asked(api, "estimate", model=MODEL, isl=4096, batch=[1, 8, 10])["rows"]
+    listed = asked(api, "estimate", model=MODEL, isl=4096, batch=["1", 8, "1e1"])["rows"]
+    assert listed == typed
+    said = refused(api, "estimate", model=MODEL, isl="4 thousand")["message"]
+    assert said.startswith("isl = 4 thousand: give a whole number from 1 to 100,000,000")
+
+
+def test_what_means_nothing_to_a_verb_or_a_load_is_refused_by_name(api):
+    said = refused(api, "serve", model=MODEL, concurrency=4, cp=2)["message"]
+    assert said == "cp means nothing to serve: leave it out"
+    said = refused(api, "estimate", model=MODEL, batch=4, turns=3)["message"]
+    assert said.startswith("turns means nothing to a static batch: give a concurrency or a rate")
 
 
 @pytest.mark.parametrize("verb", EXAMPLES)
@@ -175,8 +219,9 @@ def test_every_example_of_the_document_is_answered(api, verb):
 def test_the_document_describes_every_verb(api):
     document = api.get("/openapi.json").json()
     assert document["openapi"].startswith("3.")
-    verbs = {"estimate", "serve", "simulate", "sweep", "plan", "compare", "import"}
+    verbs = {*bodies.ASKED, *bodies.WITH_FILES, "import"}
     assert {f"/{verb}" for verb in verbs} | {"/models", "/systems"} <= set(document["paths"])
+    assert verbs >= set(VERBS) - {"calibrate", "predictor", "ops"}
     for verb in EXAMPLES:
         question = document["paths"][f"/{verb}"]["post"]["requestBody"]["content"]
         assert question["application/json"]["examples"]
@@ -207,7 +252,8 @@ def test_a_refusal_is_the_sentence_of_python(api, body):
 
 def test_a_field_that_is_misspelled_is_named_with_its_neighbours(api):
     error = refused(api, "estimate", model=MODEL, bacth=4)
-    assert error["message"] == "unknown field 'bacth'; near: batch"
+    assert error["message"] == "'bacth' is no parameter: did you mean batch?"
+    assert error["near"] == ["batch"] and error["code"] == "unknown_parameter"
 
 
 BROKEN = [
@@ -230,22 +276,24 @@ def paths(tmp_path: Path) -> list[str]:
     return [str(config), str(tmp_path), str(system), f"file://{config}", "~/config.json", ".", "/"]
 
 
-@pytest.mark.parametrize("verb", ["estimate", "serve", "simulate", "sweep", "plan"])
+@pytest.mark.parametrize("verb", bodies.ASKED)
 def test_no_text_of_a_body_opens_a_file(api, verb, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    load = {"rate": 1} if verb in ("serve", "simulate", "plan") else {}
+    load = {} if VERBS[verb].default_load else {"rate": 1}
     for path in paths(tmp_path):
-        for name in ("model", "systems" if verb == "plan" else "system"):
+        for name in ("model", "systems" if verb == "plan" else "system"):  # its older name
             error = refused(api, verb, **{"model": MODEL, **load, name: path})
             assert error["code"] in ("unknown_model", "unknown_system"), error
-    if verb in ("serve", "simulate", "plan"):
+    if verb != "sweep":
         drafts = {"speculation": "draft_model", "draft_model": paths(tmp_path)[0]}
         drafts["acceptance"] = "0.7"
         answer = api.post(f"/{verb}", json={"model": MODEL, **load, **drafts})
         assert "unknown" in answer.text and answer.status_code in (200, 422)
-    if verb == "simulate":
+    if verb in ("simulate", "plan"):
         error = refused(api, verb, model=MODEL, trace=paths(tmp_path)[0])
         assert "trace" in error["message"]
+    (tmp_path / "axes.yaml").write_text(f"model: {MODEL}\nsystem: h100\nbatch: [1, 2]\n")
+    assert refused(api, verb, **{"model": "axes.yaml", **load})["code"] == "unknown_model"
 
 
 def test_a_token_is_asked_of_all_but_health():

@@ -2,8 +2,10 @@
 
 import pytest
 
+import model_registry
 from app.benchmarks.deployment import deployment
 from app.benchmarks.load import load_of
+from app.benchmarks.predicted import predict
 from genz_core.errors import InvalidValue, UnknownName
 from profilers.serving_results import read_results
 from tests.app.benchmarks.conftest import HARDWARE, RUN
@@ -51,6 +53,13 @@ def test_a_checkpoint_named_after_its_format_is_its_model_in_that_format(read):
     assert "nvfp4" in one.priced().model.precision.weights.values()
 
 
+def test_the_beginning_of_a_models_name_in_a_file_is_another_model(read):
+    assert model_registry.load("tiny").name == "CohereLabs/tiny-aya-base", "where it is typed"
+    one = deployment(read({**RUN, "model_id": "my/tiny"}), HARDWARE)
+    [ask] = one.missing
+    assert ask.name == "model" and "my/tiny" in ask.why
+
+
 def test_where_file_and_reader_differ_both_are_named(read):
     one = deployment(read({**RUN, "gpu": "H200", "tensor_parallel_size": 4}), HARDWARE)
     said = {difference.field: str(difference) for difference in one.differences}
@@ -90,5 +99,20 @@ def test_nominal_lengths_have_the_mean_that_the_run_had():
 def test_two_loads_or_another_word_are_refused(read):
     with pytest.raises(InvalidValue, match="one of them"):
         deployment(read(RUN), {**HARDWARE, "rate": 1.0, "concurrency": 2})
-    with pytest.raises(InvalidValue, match="what can"):
+    with pytest.raises(InvalidValue, match="'gpu' is no parameter"):
         deployment(read(RUN), {"gpu": "h100"})
+
+
+def test_a_limit_of_the_engine_that_is_given_is_priced_and_one_that_means_nothing_refused(read):
+    """Before, nothing but names, degrees and lengths could be given."""
+    told = deployment(read(RUN), {**HARDWARE, "max_num_seqs": "4", "engine_version": "0.9.0"})
+    assert (told.scenario.max_num_seqs, told.scenario.engine_version) == (4, "0.9.0")
+    few, many = (
+        predict(deployment(read(RUN), {**HARDWARE, "max_num_seqs": limit}), 0.8).figures
+        for limit in (4, 256)
+    )
+    assert few["ttft_mean_s"].value > 2 * many["ttft_mean_s"].value
+    with pytest.raises(InvalidValue, match="cp means nothing to a load"):
+        deployment(read(RUN), {**HARDWARE, "cp": 2})
+    with pytest.raises(InvalidValue, match="burst_start means nothing to compare"):
+        deployment(read(RUN), {**HARDWARE, "burst_start": True})

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from app.question.question import Question
 from app.scenario import points_file
-from app.scenario.scenario import Scenario
 
-SCENARIO = Scenario(model="Qwen/Qwen3-8B", system="h100", engine="vllm", isl=1024, osl=1024)
+SCENARIO = Question(model="Qwen/Qwen3-8B", system="h100", engine="vllm", isl=1024, osl=1024)
 FACTS = {"model": SCENARIO.model, "system": "h100", "engine": "vllm", "isl": "1024", "osl": "1024"}
 
 

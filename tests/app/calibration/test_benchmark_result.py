@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from app.calibration import benchmark_result
+from app.question.asking import ask
 from genz_core.errors import InvalidValue
 
 VLLM: dict[str, Any] = {
@@ -44,7 +45,9 @@ def read(tmp_path: Path, document: Any, name: str = "result.json"):
 def test_vllms_result(tmp_path):
     result = read(tmp_path, VLLM)
     assert result.tpot_s == pytest.approx(0.0213)
-    assert result.load == {"requests": 320, "concurrency": 32, "isl": 1000, "osl": 900}
+    assert result.load == {
+        "requests": 320, "concurrency": 32, "burst_start": True, "isl": 1000, "osl": 900,
+    }  # fmt: skip
     assert result.figures["ttft_p50_s"] == pytest.approx(0.2)
     assert result.figures["e2e_mean_s"] == pytest.approx(19.0)
 
@@ -69,12 +72,23 @@ def test_sglangs_last_line(tmp_path):
 def test_genai_perfs_inter_token_latency_is_a_tpot(tmp_path):
     result = read(tmp_path, GENAI_PERF)
     assert result.tpot_s == pytest.approx(0.015)
-    assert result.load == {"isl": 550, "osl": 256, "concurrency": 10}
+    assert result.load == {"isl": 550, "osl": 256, "concurrency": 10, "burst_start": True}
     assert result.figures["tpot_p99_s"] == pytest.approx(0.02)
 
 
 def test_all_at_once_is_a_closed_loop_of_all(tmp_path):
     assert read(tmp_path, {**VLLM, "max_concurrency": None}).load["concurrency"] == 320
+
+
+def test_what_is_given_goes_before_what_the_file_says(tmp_path):
+    result = read(tmp_path, VLLM)
+    asked = result.asked({"model": "m", "rate": 2.0, "isl": 500, "osl": None})
+    assert asked == {"model": "m", "rate": 2.0, "isl": 500, "osl": 900, "requests": 320}
+    listed = read(tmp_path, {**VLLM, "input_lens": [10], "output_lens": [1]})
+    assert "lengths" in listed.asked({}) and "lengths" not in listed.asked({"length_ratio": 0.8})
+    model = {"model": "meta-llama/Llama-3.1-8B"}
+    assert ask("simulate", listed.asked(model)).objects["lengths"].tolist() == [[10, 1]]
+    assert ask("simulate", result.asked(model)).question.burst_start
 
 
 @pytest.mark.parametrize(

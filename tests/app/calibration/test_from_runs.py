@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from app.calibration import from_runs
+from app.question.question import Question
 from app.scenario import points_file
-from app.scenario.scenario import Scenario, basis, resolve
+from app.scenario.scenario import basis, resolve
 from genz_core.errors import InvalidValue, RidgelineError
 from tests.app.calibration.measured_runs import FACTS, SCENARIO, measured_runs
 
@@ -32,7 +33,7 @@ def test_three_runs_bring_other_loads_of_the_recipe_nearer(calibration):
 
 
 def test_a_kept_recipe_is_named_and_other_models_are_left_alone(calibration):
-    other = Scenario(model="Qwen/Qwen3-14B", system="h100", engine="vllm")
+    other = Question(model="Qwen/Qwen3-14B", system="h100", engine="vllm")
     before = resolve(other).engine
     from_runs.keep(calibration)
     assert basis(resolve(SCENARIO)) == "calibrated with your own runs (3 under load)"

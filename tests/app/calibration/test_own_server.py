@@ -9,7 +9,8 @@ import pytest
 
 from app.calibration import own_server, own_server_document
 from app.calibration.own_server import MeasuredLoop, Plan
-from app.scenario.scenario import Resolved, Scenario, resolve
+from app.question.question import Question
+from app.scenario.scenario import Resolved, resolve
 from app.simulation.run import run
 from genz_core.errors import InvalidValue
 from profilers.collect.serving.client import Answer
@@ -20,14 +21,13 @@ PLAN = Plan(concurrency=(1, 4), rounds=2, calibrate_at=4)
 
 @pytest.fixture
 def resolved(own_data) -> Resolved:
-    return resolve(Scenario(system="h100", engine="vllm", model="Qwen/Qwen3-0.6B"))
+    return resolve(Question(system="h100", engine="vllm", model="Qwen/Qwen3-0.6B"))
 
 
 def answered(resolved: Resolved, concurrency: int, number: int, scale: float) -> ServedLoad:
     """A round as a server would serve it whose steps take `scale` times what is priced."""
     load = PLAN.load(concurrency, number)
-    settings = own_server.settings_of(PLAN, concurrency, number, scale)
-    served = run(resolved, settings).simulation
+    served = run(own_server.asked_of(PLAN, resolved, concurrency, number, scale)).simulation
     answers = []
     for row, (isl, osl) in enumerate(load.lengths()):
         first = served.arrival_s[row] + served.ttft_s[row]
@@ -86,7 +86,7 @@ def test_the_same_figures_are_plain_data(found):
         ({"calibrate_at": 16}, "a load that is measured, not 16"),
         ({"rounds": 0}, "rounds = 0"),
         ({"concurrency": (1, 500)}, "500 requests of 128/64 tokens do not fit"),
-        ({"isl": 0}, "isl = 0"),
+        ({"lengths": Question(isl=4000, osl=200)}, "1 requests of 4000/200 tokens do not fit"),
     ],
 )
 def test_a_plan_that_cannot_be_measured_is_refused(fields, words):

@@ -11,10 +11,10 @@ import hardware_db
 from app.charts import breakdown, comparison, hardware, memory, roofline, style
 from app.charts.figure import Figure
 from app.dashboard import cached
+from app.question.question import Question
 from app.scenario import intervals
 from app.scenario.intervals import Latency
 from app.scenario.levers import PHASES
-from app.scenario.scenario import Scenario
 from app.scenario.setup import Setup
 from app.scenario.summary import step_of
 
@@ -38,7 +38,7 @@ NAMES = (
 @functools.cache
 def operators(batch: int = 1) -> tuple[dict, ...]:
     """The points of the roofline of the default scenario at a batch; not to be changed."""
-    estimate = cached.priced(Setup(Scenario(batch=batch)))
+    estimate = cached.priced(Setup(Question(batch=batch)))
     tables = {phase: intervals.operator_table(step_of(estimate, phase)) for phase in PHASES}
     return tuple(
         row for phase, table in tables.items() for row in roofline.operator_points(table, phase)

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from app.charts import changes, style
-from app.scenario.scenario import Scenario, estimate
+from app.question.question import Question
+from app.scenario.scenario import estimate
 from app.scenario.summary import beyond_bound, parts_of, step_of
 from tests.app.pages import brought, charts, opened, shown
 
@@ -23,14 +24,14 @@ def bars(chart: dict) -> dict:
 @pytest.mark.parametrize(("first", "second"), PAIRS, ids=["format", "version", "degrees"])
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 def test_changes_sum_to_the_difference(first: dict, second: dict, phase: str):
-    before, after = (parts_of(step_of(estimate(Scenario(**s)), phase)) for s in (first, second))
+    before, after = (parts_of(step_of(estimate(Question(**s)), phase)) for s in (first, second))
     told = changes.ordered_changes(before, after)
     assert sum(told.values()) == pytest.approx(sum(after.values()) - sum(before.values()))
 
 
 @pytest.mark.parametrize("pp", [1, 2])
 def test_what_a_prediction_adds_to_its_bound_sums_to_the_gap(pp: int):
-    priced = estimate(Scenario(pp=pp, batch=8))
+    priced = estimate(Question(pp=pp, batch=8))
     for phase in ("prefill", "decode"):
         step = step_of(priced, phase)
         gap = float(step.total_s[0] - step.bound_total_s[0])

@@ -8,7 +8,8 @@ import profilers
 from app.charts import measured, style
 from app.measuring import comparison
 from app.measuring.prediction import agreements
-from app.scenario.scenario import Scenario, resolve
+from app.question.question import Question
+from app.scenario.scenario import resolve
 from profilers import Comparison
 from tests.app.charts.figures import checked
 from tests.app.pages import REPORTS
@@ -18,7 +19,7 @@ from tests.app.pages import REPORTS
 def of_qwen() -> Comparison:
     """Qwen3-8B on an MI300X: a trace beside its prediction, measured more slowly."""
     name = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
-    scenario = Scenario(model="Qwen/Qwen3-8B", system="mi300x", batch=15)
+    scenario = Question(model="Qwen/Qwen3-8B", system="mi300x", batch=15)
     return comparison.beside(resolve(scenario), [profilers.read_report(REPORTS / "torch" / name)])
 
 

@@ -10,9 +10,9 @@ from app.charts import hardware, roofline, style
 from app.charts.ceilings import bandwidths
 from app.charts.labels import NARROWEST
 from app.dashboard import cached
+from app.question.question import Question
 from app.scenario import intervals
 from app.scenario.levers import PHASES
-from app.scenario.scenario import Scenario
 from app.scenario.setup import Setup, system_of
 from app.scenario.summary import step_of
 from app.wording import quantities
@@ -140,7 +140,7 @@ def test_a_point_of_the_roofline_spans_the_rates_of_its_interval():
 
 @pytest.mark.parametrize("name", hardware_db.names())
 def test_every_system_has_a_roofline_with_its_points_under_it(name: str):
-    setup = Setup(Scenario(system=name))
+    setup = Setup(Question(system=name))
     estimate, system = cached.priced(setup), system_of(setup)
     tables = {phase: intervals.operator_table(step_of(estimate, phase)) for phase in PHASES}
     points = [p for phase in PHASES for p in roofline.operator_points(tables[phase], phase)]

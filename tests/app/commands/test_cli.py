@@ -81,7 +81,7 @@ def test_an_estimate_as_json_holds_bound_and_prediction():
 
 
 def test_an_estimate_prints_tables_in_every_form():
-    arguments = ("estimate", "gpt2", "--system", "a100", "--format")
+    arguments = ("estimate", "gpt2", "--isl", "512", "--system", "a100", "--format")
     assert "| figure | value |" in run(*arguments, "markdown")
     rows = list(csv.DictReader(io.StringIO(run(*arguments, "csv"))))
     assert {row["phase"] for row in rows} == {"prefill", "decode"}
@@ -135,7 +135,7 @@ def test_a_sweep_prices_every_combination_and_its_frontier_is_a_part():
         (("estimate",), "name a model"),
         (("estimate", "--points", "absent.csv"), "cannot read"),
         (("sweep", "gpt2", "--batch", "8:1:x2"), "batch '8:1:x2': give"),
-        (("sweep", "gpt2", "--batch", "nan"), "batch 'nan': give"),
+        (("sweep", "gpt2", "--batch", "nan"), "batch = nan: give"),
         (("sweep", "gpt2", "--isl", "8:inf:x2"), "isl '8:inf:x2': give"),
         (("validate", "weather"), "cannot validate"),
     ],
@@ -160,7 +160,7 @@ def test_help_loads_nothing_heavy():
 def test_a_plan_loads_no_package_that_it_does_not_need():
     script = (
         "import sys, ridgeline;"
-        "ridgeline.plan('gpt2', systems='l4', devices='1:2', rate=1.0);"
+        "ridgeline.plan('gpt2', systems='l4', devices='1:2', rate=1.0, isl=128);"
         "print(*{'pandas', 'scipy', 'pyarrow', 'profilers', 'torch'} & set(sys.modules))"
     )
     result = subprocess.run(

@@ -91,7 +91,9 @@ def test_what_is_typed_against_the_trace_is_named_with_it_and_no_finding_is_stat
 def test_no_fill_keeps_the_defaults_and_says_what_ran(answer):
     document = answer("compare", QWEN, "--model", "Qwen/Qwen1.5-0.5B", "--no-fill")
     assert (document["priced"]["batch"], document["priced"]["isl"]) == (1, 1024)
-    assert {"batch", "ISL"} == {one["field"] for one in document["differences"]}
+    apart = {one["field"]: one["scenario"] for one in document["differences"]}
+    assert set(apart) == {"batch", "ISL", "engine"}
+    assert apart["engine"] == "vllm", "the default engine of every interface"
     assert document["filled"] == [] and document["findings"] == []
 
 

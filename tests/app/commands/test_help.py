@@ -35,4 +35,4 @@ def test_no_help_loses_words_in_brackets_to_markup():
 @pytest.mark.parametrize("command", ["serve", "simulate", "plan"])
 def test_the_ratio_of_lengths_is_printed_whole(command: str):
     printed = run(command, "--help").replace("│", " ").split()
-    assert "share of nominal to 1." in " ".join(printed)
+    assert "from this share of isl and osl up to them; 1: equal lengths." in " ".join(printed)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 
 import pytest
 import ridgeline
 from typer.testing import CliRunner
 
-from app.api.bodies import ServeBody
 from app.cli import cli
-from app.scenario.load_options import KEYWORDS, LoadOptions
+from app.question.asking import ask
 from genz_core.errors import InvalidValue
 
 LOAD = ("serve", "meta-llama/Llama-3.1-8B", "--concurrency", "16", "--isl", "2000", "--osl", "200")
@@ -40,18 +38,14 @@ def test_an_option_is_the_keyword_of_its_name(name):
     assert (found.ttft_s, found.tpot_s) != (plain.ttft_s, plain.tpot_s)
 
 
-def test_every_keyword_is_one_of_python_and_of_a_body():
-    assert set(KEYWORDS) <= set(inspect.signature(ridgeline.serve).parameters)
-    assert set(KEYWORDS) <= set(ServeBody.model_fields)
-
-
 def test_found_prefixes_save_reading_and_what_nobody_measured_has_no_interval():
     load = {"concurrency": 16, "isl": 4000, "osl": 100}
     plain = ridgeline.serve("meta-llama/Llama-3.1-8B", **load)
     found = ridgeline.serve("meta-llama/Llama-3.1-8B", prefix_hits=0.9, **load)
     assert found.ttft_s < plain.ttft_s / 2
     assert "ttft_s" in found.rows[0]["not_validated"]
-    assert "no measured run had this: 90%" in found.rows[0]["message"]
+    said = "not validated: nobody measured 90% of each prompt in the cache under load"
+    assert said in found.rows[0]["message"]
 
 
 def test_the_host_holds_what_a_device_cannot():
@@ -62,13 +56,9 @@ def test_the_host_holds_what_a_device_cannot():
 
 
 def test_what_a_trace_cannot_have_is_refused():
-    with pytest.raises(InvalidValue, match="prompts of its own"):
-        LoadOptions.of({**_nothing(), "turns": 3}).of_trace()
-    with pytest.raises(InvalidValue, match="not simulated"):
-        LoadOptions.of({**_nothing(), "offload": "kv"}).of_trace()
-    assert LoadOptions.of({**_nothing(), "max_num_seqs": 8}).of_trace()["max_num_seqs"] == 8
-
-
-def _nothing():
-    standard = inspect.signature(ridgeline.serve).parameters
-    return {name: standard[name].default for name in KEYWORDS}
+    asked = {"model": "gpt2", "trace": "requests.csv"}
+    with pytest.raises(InvalidValue, match="a trace has lengths and sessions of its own"):
+        ask("simulate", {**asked, "turns": 3})
+    with pytest.raises(InvalidValue, match="offload means nothing to simulate"):
+        ask("simulate", {**asked, "offload": "kv"})
+    assert ask("simulate", {**asked, "max_num_seqs": 8}).question.max_num_seqs == 8

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import ridgeline
 
-from app.wording.tables import to_json
+from app.answers.table import to_json
 from tests.app.calibration.test_benchmark_result import VLLM
 
 LLAMA = "meta-llama/Llama-3.1-8B"
@@ -88,10 +88,10 @@ def test_options_reach_the_engine(answer):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "one of them, not none"),
+        ((), "one of them; not none"),
         (("--concurrency", 4, "--rate", 2), "not concurrency and rate"),
         (("--trace", "absent.csv"), "absent.csv: the trace cannot be read"),
-        (("--concurrency", 4, "--router", "nearest"), "choose round_robin"),
+        (("--concurrency", 4, "--router", "nearest"), "choose least_loaded, round_robin"),
         (("--concurrency", 4, "--requests-file", "r.xlsx"), "ends in .csv or .parquet"),
         (("--concurrency", 4, "--requests-file", "nowhere/r.csv"), "nowhere is no folder"),
         (("--concurrency", 4, "--measured-tpot", 99), "no scale of the step"),
@@ -100,7 +100,7 @@ def test_options_reach_the_engine(answer):
             "without speculation and without a prefill pool",
         ),
         (("--concurrency", 4, "--speculation", "mtp"), "no multi-token-prediction layers"),
-        (("--concurrency", 4, "--prefill-tp", 2), "prefill_tp = 2 without a prefill pool"),
+        (("--concurrency", 4, "--prefill-tp", 2), "prefill_tp without a prefill pool"),
         (("--concurrency", 4, "--measured", "absent.json"), "absent.json: no such file"),
         (("--points", "absent.csv", "--output", "o.csv"), "cannot read absent.csv"),
         (("--points", "absent.csv"), "--output"),
@@ -113,7 +113,7 @@ def test_what_cannot_be_is_one_sentence(ridgeline, arguments, words):
 
 def test_serve_takes_one_load(ridgeline):
     result = ridgeline("serve", LLAMA, "--trace", "t.csv", "--rate", 2)
-    assert "--concurrency, --rate or --trace, one of them" in str(result.exception)
+    assert "give concurrency, rate or trace, one of them" in str(result.exception)
 
 
 # ------------------------------------------------------------------------------- calibration

@@ -5,32 +5,32 @@ from pathlib import Path
 import pytest
 
 from app.dashboard import cached
+from app.question.question import Question
 from app.scenario import intervals
 from app.scenario.levers import PHASES
-from app.scenario.scenario import Scenario
 from app.scenario.setup import Setup
 from app.scenario.summary import parts_of, step_of
 from hardware_db import user_files
 
 
 def test_doubled_bandwidth_shortens_decode_and_halves_its_bound():
-    plain, wide = cached.priced(Setup()), cached.priced(Setup(bandwidth=2.0))
+    plain, wide = cached.priced(Setup()), cached.priced(Setup(Question(bandwidth=2.0)))
     assert wide.bound_tpot_s[0] == pytest.approx(plain.bound_tpot_s[0] / 2)
     assert plain.tpot_s[0] / 2 < wide.tpot_s[0] < plain.tpot_s[0]
 
 
 def test_a_rent_of_ones_own_takes_the_place_of_the_public_price():
-    assert cached.resolved(Setup(price=7.25)).system.price_usd_per_hour == 7.25
+    assert cached.resolved(Setup(Question(price=7.25))).system.price_usd_per_hour == 7.25
 
 
 def test_other_sizes_and_degrees_look_no_name_up_again():
     plain = cached.resolved(Setup())
-    other = Setup(Scenario(batch=7, isl=300, osl=9, tp=2, offload="kv", expert_imbalance=1.5))
+    other = Setup(Question(batch=7, isl=300, osl=9, tp=2, offload="kv", expert_imbalance=1.5))
     same = cached.resolved(other)
     assert (same.model, same.system, same.engine) == (plain.model, plain.system, plain.engine)
     assert same.model is plain.model and same.system is plain.system
-    assert same.scenario == other.scenario and plain.scenario == Scenario()
-    assert cached.resolved(Setup(Scenario(weights="fp8"))).model is not plain.model
+    assert same.scenario == other.scenario and plain.scenario == Question()
+    assert cached.resolved(Setup(Question(weights="fp8"))).model is not plain.model
 
 
 def test_a_change_of_the_users_files_empties_every_cache(own_data: Path):
@@ -48,8 +48,8 @@ def test_a_change_of_the_users_files_empties_every_cache(own_data: Path):
 
 def test_the_largest_batch_fits_and_the_next_does_not():
     batch, _ = cached.largest(Setup())
-    assert cached.priced(Setup(Scenario(batch=batch))).memory.fits[0]
-    assert not cached.priced(Setup(Scenario(batch=batch + 1))).memory.fits[0]
+    assert cached.priced(Setup(Question(batch=batch))).memory.fits[0]
+    assert not cached.priced(Setup(Question(batch=batch + 1))).memory.fits[0]
 
 
 def test_levers_are_shares_of_time_and_the_best_comes_first():
@@ -66,7 +66,7 @@ def test_more_bandwidth_is_what_helps_decode_of_one_request_most():
 
 
 def test_parts_and_classes_of_a_step_sum_to_its_latency():
-    setup = Setup(Scenario(model="meta-llama/Llama-3.1-70B", tp=4, pp=2, batch=8))
+    setup = Setup(Question(model="meta-llama/Llama-3.1-70B", tp=4, pp=2, batch=8))
     estimate = cached.priced(setup)
     for phase in PHASES:
         step = step_of(estimate, phase)

@@ -6,12 +6,12 @@ import pytest
 
 from app.charts import breakdown, style
 from app.dashboard import export
+from app.question.question import Question
 from app.scenario.intervals import Latency
-from app.scenario.scenario import Scenario
 from app.scenario.setup import Setup
 
 PARTS = {"compute": 3e-3, "memory": 2e-3, "overhead": 1e-3}
-SETUP = Setup(Scenario(engine="vllm", engine_version="0.9.0", batch=64, weights="fp8", tp=4))
+SETUP = Setup(Question(engine="vllm", engine_version="0.9.0", batch=64, weights="fp8", tp=4))
 
 
 def figure(look: style.Look):
@@ -20,7 +20,7 @@ def figure(look: style.Look):
 
 def test_a_footer_names_model_system_engine_load_and_day():
     words = export.footer_words(SETUP)
-    for part in ("Llama-3.1-8B", "h100-sxm5-80gb", "vllm 0.9.0", "fp8 weights", "batch 64, 1k/128"):
+    for part in ("Llama-3.1-8B", "h100-sxm5-80gb", "vllm 0.9.0", "fp8 weights", "batch 64, 1k/256"):
         assert part in words
     assert re.search(r"\d{4}-\d\d-\d\d$", words)
 

@@ -9,7 +9,8 @@ from streamlit.testing.v1 import AppTest
 
 import model_registry
 from app.dashboard import cached
-from app.scenario.setup import NUMBERS, Setup
+from app.question.parameters import PARAMETERS
+from app.scenario.setup import Setup
 from genz_core.errors import UnknownModel
 from tests.app.pages import opened, pressed, setup_of
 
@@ -137,5 +138,5 @@ def test_a_visitor_cannot_open_files_of_the_server(name: str):
 def test_an_exported_scenario_names_every_choice_and_the_own_definitions():
     setup = replace(Setup(), model_config=json.dumps(TINY))
     document = setup.document()
-    assert set(NUMBERS) < set(document)
+    assert set(PARAMETERS) < set(document)
     assert document["model_config"] == json.dumps(TINY)

@@ -4,38 +4,83 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.dashboard import sidebar
-from app.scenario.scenario import Scenario
+from app.question.question import Question
 from app.scenario.setup import Setup
 from tests.app.pages import opened, setup_of
 
 
-def test_without_a_click_the_scenario_is_the_default_of_the_command_line_on_a_measured_engine():
-    assert setup_of(opened()) == Setup(Scenario(engine="vllm"))
+@pytest.mark.parametrize("query", [{}, {"batch": 1}], ids=["no link", "a link"])
+def test_without_a_choice_the_question_is_the_default_of_every_interface(query: dict):
+    app = opened(**query)
+    assert setup_of(app) == Setup(Question())
+    assert app.selectbox("engine").value == "default"
 
 
-def test_a_link_without_an_engine_is_the_default_of_the_command_line():
-    assert setup_of(opened(batch=1)) == Setup(Scenario())
+@pytest.mark.parametrize(
+    ("system", "engine"), [("h100-sxm5-80gb", "vllm"), ("gaudi3", "generic"), ("l4", "vllm")]
+)
+def test_the_default_engine_is_vllm_where_it_runs_and_a_chosen_one_stays(system: str, engine: str):
+    app = opened(system=system)
+    assert f"engine {engine}" in " ".join(text.value for text in app.caption)
+    assert setup_of(app).scenario.engine == ""
+    app = app.selectbox("engine").set_value("sglang").run()
+    app = app.selectbox("system").set_value("h200-sxm-141gb").run()
+    assert setup_of(app).scenario.engine == "sglang"
+
+
+@pytest.mark.parametrize(("typed", "tokens"), [("10k", 10_000), ("1e6", 1_000_000), ("2Ki", 2048)])
+def test_a_number_may_be_typed_with_its_unit_or_exponent(typed: str, tokens: int):
+    app = opened(isl=typed)
+    assert not app.error and setup_of(app).scenario.isl == tokens
+    app = opened().text_input("isl").set_value(typed).run()
+    assert setup_of(app).scenario.isl == tokens
+
+
+@pytest.mark.parametrize(
+    ("name", "typed"),
+    [("isl", "99999999999"), ("batch", "1e9"), ("osl", "0"), ("isl", "ten"), ("batch", "1.5")],
+)
+def test_a_number_that_cannot_be_is_refused_instead_of_replaced(name: str, typed: str):
+    app = opened(**{name: typed})
+    (error,) = {error.value for error in app.error}
+    assert error.startswith(f"{name} = ") and "give a whole number" in error
+    assert not app.metric
+
+
+def test_a_group_of_the_drawer_is_drawn_when_it_is_in_use():
+    plain, limited = opened(), opened(max_num_seqs=64)
+    assert "max_num_seqs" not in {box.key for box in plain.text_input}
+    assert limited.text_input("max_num_seqs").value == "64"
+    assert setup_of(limited).changed() == {"max_num_seqs": 64}
+
+
+def test_what_is_stated_and_not_read_is_said():
+    app = opened(tp=4, ep=4, max_num_seqs=64)
+    (said,) = (text.value for text in app.caption if text.value.startswith("Not read here: "))
+    assert "ep means nothing to meta-llama/Llama-3.1-8B, which has no experts" in said
+    assert "max_num_seqs means nothing to a static batch" in said
+    said = [text.value for text in opened("serving", max_num_seqs=64).caption]
+    assert not any(text.startswith("Not read here") for text in said)
 
 
 def test_a_link_restores_the_whole_scenario():
     query = {
         "model": "mistralai/Mixtral-8x7B-v0.1", "system": "mi300x", "engine": "vllm",
         "weights": "fp8", "kv": "fp8", "tp": 4, "ep": 2, "batch": 16, "isl": 2048, "osl": 64,
-        "bandwidth": 2.0, "price": 3.5,
+        "bandwidth": 2.0, "price": "3.5",
     }  # fmt: skip
     assert setup_of(opened(**query)).changed() == query
 
 
-def test_only_expert_parallel_ranks_have_a_busiest_one():
+def test_a_link_states_the_busiest_expert_rank():
     query = {"model": "mistralai/Mixtral-8x7B-v0.1", "tp": 4, "ep": 4, "expert_imbalance": 2.5}
     assert setup_of(opened(**query)).changed() == query
-    assert "expert_imbalance" not in {box.key for box in opened(tp=4).number_input}
 
 
 def test_the_busiest_rank_stands_in_the_line_of_a_setup():
-    skewed = Setup(Scenario(tp=4, ep=4, expert_imbalance=2.5))
+    skewed = Setup(Question(tp=4, ep=4, expert_imbalance=2.5))
     assert sidebar.describe(skewed).endswith("busiest rank ×2.5")
-    assert "busiest" not in sidebar.describe(Setup(Scenario(tp=4, ep=4)))
+    assert "busiest" not in sidebar.describe(Setup(Question(tp=4, ep=4)))
 
 
 def test_experts_on_several_ranks_may_have_copies_and_work_beside_their_exchange():
@@ -66,11 +111,15 @@ def test_a_preset_sets_batch_and_lengths(
 
 def test_numbers_that_no_preset_has_are_called_custom():
     app = opened()
-    app.number_input("isl").set_value(777).run()
+    app.text_input("isl").set_value("777").run()
     assert app.selectbox("preset").value == sidebar.CUSTOM
 
 
-@pytest.mark.parametrize("typed", ["x", "1.5", "1e9", "0", "-2", "65537"])
-def test_a_degree_that_is_no_whole_number_is_refused_with_its_text(typed: str):
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [("x", "x"), ("1.5", "1.5"), ("1e9", "1e9"), ("0", "0"), ("-2", "-2"),
+     ("65537", "65537")],
+)  # fmt: skip
+def test_a_degree_that_is_no_whole_number_is_refused_with_its_text(typed: str, said: str):
     (error,) = {error.value for error in opened(tp=typed).error}
-    assert error.startswith(f"TP = {typed}: give a whole number from 1 to 65,536")
+    assert error.startswith(f"tp = {said}: give a whole number from 1 to 65,536")

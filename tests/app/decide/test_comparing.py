@@ -13,13 +13,14 @@ from app.charts import comparing as charts
 from app.charts import style
 from app.decide import comparing
 from app.decide.comparing import HEADLINES, USE_CASES
+from app.question.question import Question
 from app.scenario.intervals import Latency
-from app.scenario.scenario import Scenario, resolve
-from app.scenario.served_rows import serve_resolved
+from app.scenario.scenario import resolve
+from app.scenario.served_rows import served
 from app.scenario.setup import Setup, resolve_setup
 from genz_core.errors import InvalidValue
 
-BASE = Setup(Scenario(model="Qwen/Qwen3-32B", engine="vllm", tp=2, batch=32))
+BASE = Setup(Question(model="Qwen/Qwen3-32B", engine="vllm", tp=2, concurrency=32))
 
 
 def table_of(**values: float) -> dict[str, dict[str, Latency]]:
@@ -48,17 +49,17 @@ def test_only_what_is_compared_differs(axis: str, names: tuple[str, ...]):
 
 def test_figures_are_those_of_serving_the_setup():
     found = comparing.figures(resolve_setup(BASE))
-    served = serve_resolved(resolve(BASE.scenario), concurrency=32.0)
-    assert found["tpot_s"].seconds == pytest.approx(float(served.tpot_s[0]))
+    load = served(resolve(BASE.scenario))
+    assert found["tpot_s"].seconds == pytest.approx(float(load.tpot_s[0]))
     assert found["tpot_s"].low_s <= found["tpot_s"].seconds <= found["tpot_s"].high_s
     hourly = 2 * resolve(BASE.scenario).system.price_usd_per_hour
     assert found["usd_per_mtok"].seconds == pytest.approx(
-        hourly / 3600 / float(served.output_tokens_per_s[0]) * 1e6
+        hourly / 3600 / float(load.output_tokens_per_s[0]) * 1e6
     )
 
 
 def test_what_does_not_fit_is_never_the_best():
-    big = Setup(Scenario(model="meta-llama/Llama-3.1-70B", system="l4"))
+    big = Setup(Question(model="meta-llama/Llama-3.1-70B", system="l4", concurrency=1))
     table = {name: comparing.figures(resolve_setup(s)) for name, s in
              {"fits": BASE, "does not": big}.items()}  # fmt: skip
     assert math.isnan(table["does not"]["ttft_s"].seconds)

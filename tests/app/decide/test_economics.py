@@ -15,35 +15,58 @@ import hardware_db
 from app.charts import economics as charts
 from app.charts import style
 from app.cli import cli
-from app.decide import economics
-from app.decide.economics import Terms
-from app.scenario.scenario import Scenario, resolve
-from app.scenario.served_rows import serve_resolved
+from app.decide import comparing, economics, frontiers
+from app.decide.economics import Account, day_of
+from app.planning.result import plan
+from app.question.asking import ask
+from app.question.question import Question
+from app.scenario.scenario import resolve
+from app.scenario.served_rows import served
 from genz_core.errors import InvalidValue
 from hardware_db.site_power import site_power
 
-SCENARIO = Scenario(model="Qwen/Qwen3-32B", engine="vllm", tp=2, batch=64, isl=1024, osl=256)
-TERMS = Terms(capex_usd=30_000.0, api_in=0.2, api_out=0.6, carbon_g_per_kwh=300.0)
+SCENARIO = Question(model="Qwen/Qwen3-32B", engine="vllm", tp=2, concurrency=64)
+TERMS = {"capex": 30_000.0, "api_in": 0.2, "api_out": 0.6, "carbon": 300.0}
 
 
-@pytest.fixture(scope="module")
-def resolved():
-    return resolve(SCENARIO)
+def account(**changed):
+    return Account(resolve(replace(SCENARIO, **changed)))
 
 
-def test_output_tokens_alone_cost_the_rent_over_the_output(resolved):
-    found = economics.document(resolved, Terms())["ways"]["rented"]
-    served = serve_resolved(resolved, concurrency=64.0)
+def of(**changed):
+    return economics.document(account(**changed))
+
+
+def test_output_tokens_cost_the_rent_over_the_output():
+    resolved = resolve(SCENARIO)
+    rate = float(served(resolved).output_tokens_per_s[0])
     hourly = 2 * resolved.system.price_usd_per_hour
-    assert found["usd_per_mtok_of_output_alone"] == pytest.approx(
-        hourly / 3600 / float(served.output_tokens_per_s[0]) * 1e6
+    assert of()["ways"]["rented"]["usd_per_mtok"] == pytest.approx(hourly / 3600 / rate * 1e6)
+
+
+def test_one_load_has_one_price_everywhere():
+    """Economics, a comparison, a plan and a frontier of 64 users say the same dollars."""
+    given = {"model": "Qwen/Qwen3-32B", "engine": "vllm", "tp": 2, "concurrency": 64}
+    account_ = economics.economics(ask("economics", given))["ways"]["rented"]["usd_per_mtok"]
+    compared = comparing.figures(resolve(SCENARIO))["usd_per_mtok"].seconds
+    one = {"devices": 2, "pp": 1, "max_num_seqs": 0, "simulate": False, "pools": "aggregated"}
+    planned = plan(ask("plan", given | one)).best["usd_per_mtok"]
+    (curve,), _ = frontiers.curves(ask("plan", given | one))
+    drawn = curve.columns["usd_per_mtok"][curve.columns["users"] == 64]
+    assert account_ == pytest.approx(compared) == pytest.approx(planned) == pytest.approx(drawn[0])
+    assert economics.economics(ask("economics", given))["load"] == "64 users in a closed loop"
+
+
+def test_a_question_without_a_load_is_of_64_users():
+    named = economics.economics(ask("economics", {"model": "Qwen/Qwen3-32B", "tp": 2}))
+    assert named == economics.economics(
+        ask("economics", {"model": "Qwen/Qwen3-32B", "tp": 2, "concurrency": 64})
     )
 
 
 @pytest.mark.parametrize("factor", [0.5, 3.0])
-def test_every_cost_scales_with_the_rent(resolved, factor: float):
-    one = economics.document(resolved, Terms(rent_usd_per_hour=2.0))["ways"]["rented"]
-    other = economics.document(resolved, Terms(rent_usd_per_hour=2.0 * factor))["ways"]["rented"]
+def test_every_cost_scales_with_the_rent(factor: float):
+    one, other = (of(price=usd)["ways"]["rented"] for usd in ("2", 2.0 * factor))
     for name, value in one.items():
         if isinstance(value, float):
             assert other[name] == pytest.approx(factor * value)
@@ -52,37 +75,35 @@ def test_every_cost_scales_with_the_rent(resolved, factor: float):
     )
 
 
-def test_a_day_that_follows_the_load_costs_no_more_and_serves_the_same(resolved):
-    day = economics.document(resolved, replace(TERMS, peak_rate=100.0))["ways"]["rented"]["day"]
+def test_a_day_that_follows_the_load_costs_no_more_and_serves_the_same():
+    day = of(**TERMS, peak_rate=100.0)["ways"]["rented"]["day"]
     assert day["follows the load"]["usd"] < day["always on"]["usd"]
     assert day["follows the load"]["utilisation"] > day["always on"]["utilisation"]
     assert max(day["follows the load"]["replicas"]) == day["always on"]["replicas"][0]
 
 
-def test_what_is_owned_costs_the_same_when_it_is_idle(resolved):
-    assert set(economics.document(resolved, TERMS)["ways"]["owned"]["day"]) == {"always on"}
+def test_what_is_owned_costs_the_same_when_it_is_idle():
+    assert set(of(**TERMS)["ways"]["owned"]["day"]) == {"always on"}
 
 
-def test_at_break_even_a_replica_costs_what_the_api_asks(resolved):
-    found = economics.document(resolved, TERMS)["ways"]["owned"]
+def test_at_break_even_a_replica_costs_what_the_api_asks():
+    found = of(**TERMS)["ways"]["owned"]
     api = found["api"]
     assert api["break_even_requests_per_s"] * 3600 * api["usd_per_request"] == pytest.approx(
         found["usd_per_replica_hour"]
     )
-    assert economics.document(resolved, Terms())["ways"]["rented"]["api"] is None
+    assert of()["ways"]["rented"]["api"] is None
 
 
-def test_a_cached_token_costs_less_than_a_new_one_and_more_than_nothing(resolved):
-    long = replace(resolved, scenario=replace(SCENARIO, isl=16384))
-    found = economics.operation(long, 0.5)
-    assert 0.0 < found.cached_ratio < 0.6
-    assert economics.operation(resolved, 0.0).cached_ratio == 0.0
+def test_a_cached_token_costs_less_than_a_new_one_and_more_than_nothing():
+    assert 0.0 < economics.operation(account(isl=16384).resolved).cached_ratio < 0.6
+    assert economics.operation(account(cached=0.0).resolved).cached_ratio == 0.0
 
 
-def test_measured_power_stands_in_for_the_model(resolved):
-    named = economics.document(resolved, replace(TERMS, power_w=500.0))
+def test_measured_power_stands_in_for_the_model():
+    named = of(**TERMS, power=500.0)
     assert named["energy"]["power_w"] == 500.0 and named["energy"]["measured"]
-    modelled = economics.document(resolved, TERMS)["energy"]
+    modelled = of(**TERMS)["energy"]
     assert 0.25 * 700 < modelled["power_w"] < 700
     a_device = modelled["power_w"] + 575.0 + 50.0  # a share of DGX H100, and of its network
     assert modelled["site_joules_per_token"] == pytest.approx(
@@ -90,8 +111,8 @@ def test_measured_power_stands_in_for_the_model(resolved):
     )
 
 
-def test_a_power_cap_never_gives_more_and_none_below_the_draw_changes_nothing(resolved):
-    caps = economics.power_caps(resolved, TERMS)
+def test_a_power_cap_never_gives_more_and_none_below_the_draw_changes_nothing():
+    caps = economics.power_caps(account())
     output = caps["output_tokens_per_s"]
     assert all(a <= b * (1 + 1e-9) for a, b in pairwise(output))
     assert all(w <= c for w, c in zip(caps["power_w"], caps["cap_w"], strict=True))
@@ -99,34 +120,34 @@ def test_a_power_cap_never_gives_more_and_none_below_the_draw_changes_nothing(re
 
 
 def test_what_is_not_stated_has_no_figure():
-    free = resolve(replace(SCENARIO, system="mi300x"))
-    named = economics.document(free, Terms())
+    named = of(system="mi300x")
     assert "owned" not in named["ways"] and named["energy"]["carbon_g_per_mtok"] is None
-    with pytest.raises(InvalidValue, match="24"):
-        Terms(day=(1.0,))
+    for day in ((1.0,), ("1",) * 23 + ("noon",), (0.0,) * 24):
+        with pytest.raises(InvalidValue, match="the day has"):
+            day_of(replace(SCENARIO, day=day))
 
 
 @pytest.mark.parametrize("look", [style.LIGHT, style.DARK], ids=["light", "dark"])
-def test_plotly_reads_the_charts(resolved, look):
-    named = economics.document(resolved, TERMS)
+def test_plotly_reads_the_charts(look):
+    named = of(**TERMS)
     ways = named["ways"]
     figures = [
         charts.token_prices(ways, {"in": 0.2, "out": 0.6, "blended": 0.28}, look),
         charts.against_api(ways, 5.0, 3e-4, 1280.0, look),
         charts.day([1.0] * 24, {"always on": [2.0] * 24, "follows the load": [1.0] * 24}, look),
-        charts.power_caps(economics.power_caps(resolved, TERMS), look),
+        charts.power_caps(economics.power_caps(account()), look),
     ]
     for figure in figures:
         read = json.loads(plotly.io.to_json(figure.document(), validate=False))
         assert json.loads(go.Figure(read).to_json()) == read
 
 
-def test_the_command_prints_what_python_finds(resolved):
+def test_the_command_prints_what_python_finds():
     words = ["economics", "Qwen/Qwen3-32B", "--tp", "2", "--capex", "30000", "--api-in", "0.2",
              "--api-out", "0.6", "--carbon", "300"]  # fmt: skip
     ran = CliRunner().invoke(cli, [*words, "--json"])
     assert ran.exit_code == 0, ran.output
-    expected = economics.document(resolved, TERMS)
+    expected = of(**TERMS)
     named = json.loads(ran.stdout)
     assert named["ways"]["owned"]["usd_per_mtok_out"] == pytest.approx(
         expected["ways"]["owned"]["usd_per_mtok_out"]
@@ -135,31 +156,29 @@ def test_the_command_prints_what_python_finds(resolved):
     assert shown.exit_code == 0 and "cheaper than the API" in shown.output
 
 
-def test_host_network_and_site_add_up_and_can_be_stated(resolved):
-    terms = replace(TERMS, host_w=100.0, network_w=20.0, pue=1.2, power_w=500.0)
-    energy = economics.document(resolved, terms)["energy"]
+def test_host_network_and_site_add_up_and_can_be_stated():
+    terms = {**TERMS, "host_power": 100.0, "network_power": 20.0, "pue": 1.2, "power": 500.0}
+    energy = of(**terms)["energy"]
     assert energy["site_w"] == pytest.approx(1.2 * 620.0)
     carbon = energy["site_joules_per_token"] * 1e6 / 3.6e6 * 300.0
     assert energy["carbon_g_per_mtok"] == pytest.approx(carbon)
-    alone = replace(terms, host_w=0.0, network_w=0.0, pue=1.0)
-    named = economics.document(resolved, alone)
+    named = of(**{**terms, "host_power": 0.0, "network_power": 0.0, "pue": 1.0})
     assert named["energy"]["site_joules_per_token"] == pytest.approx(
         named["energy"]["joules_per_token"]
     )
     assert named["assumed"]["host_w"] == "stated by the user"
-    with pytest.raises(InvalidValue, match="host_w = -1"):
-        replace(terms, host_w=-1.0)
+    with pytest.raises(InvalidValue, match="host_power = -1"):
+        of(host_power=-1.0)
     with pytest.raises(InvalidValue, match=r"pue = 0\.9"):
-        replace(terms, pue=0.9)
+        of(pue=0.9)
 
 
-def test_what_is_owned_pays_for_the_power_of_its_host(resolved):
-    def hourly(**shares):
-        terms = replace(TERMS, power_w=700.0, pue=1.0, **shares)
-        return economics.document(resolved, terms)["ways"]["owned"]["usd_per_device_hour"]
+def test_what_is_owned_pays_for_the_power_of_its_host():
+    def hourly(host):
+        stated = {**TERMS, "power": 700.0, "pue": 1.0, "host_power": host, "network_power": 0.0}
+        return of(**stated)["ways"]["owned"]["usd_per_device_hour"]
 
-    more = hourly(host_w=1000.0, network_w=0.0) - hourly(host_w=0.0, network_w=0.0)
-    assert more == pytest.approx(TERMS.electricity_usd_per_kwh)
+    assert hourly(1000.0) - hourly(0.0) == pytest.approx(SCENARIO.electricity)
 
 
 @pytest.mark.parametrize("slug", hardware_db.names())
@@ -176,12 +195,13 @@ def test_prompts_cost_something_for_one_user_alone_and_more_for_many(engine: str
     """One user alone waits for no prompt but its own, which is still read: TTFT of each request."""
     shares = []
     for users in (1, 2, 4, 16, 64):
-        asked = resolve(Scenario(engine=engine, batch=users))
+        asked = resolve(Question(engine=engine, concurrency=users))
         shares.append(economics.operation(asked).prefill_share)
         if users == 1:
-            served = serve_resolved(asked, concurrency=1.0)
-            own = float(served.prefill_s[0] / served.e2e_s[0])
+            alone = served(asked)
+            own = float(alone.prefill_s[0] / alone.e2e_s[0])
             assert shares[0] == pytest.approx(own, rel=0.05)
     assert shares[0] > 0.0 and all(a <= b * 1.02 for a, b in pairwise(shares))
-    found = economics.document(resolve(Scenario(engine=engine)), Terms())["ways"]["rented"]
+    alone = Account(resolve(Question(engine=engine, concurrency=1)))
+    found = economics.document(alone)["ways"]["rented"]
     assert found["usd_per_mtok_in"] > found["usd_per_mtok_cached"] > 0.0

@@ -12,21 +12,21 @@ import pytest
 from app.charts import frontiers as charts
 from app.charts import style
 from app.decide import frontiers
-from app.decide.asked import Asked
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.measured_loads import BASES, MeasuredLoad, bases
-from app.scenario.scenario import Scenario, resolve
-from app.scenario.served_rows import serve_resolved
+from app.question.question import Question
+from app.scenario.scenario import resolve
+from app.scenario.served_rows import served
+from tests.app.planning.asking import asked
 
-ASKED = Asked(
-    "openai/gpt-oss-120b", (("h200", ""),), "concurrency", isl=1024, osl=1024, length_ratio=0.8,
-    devices=(1, 8), engines=("vllm",),
-)  # fmt: skip
+MODEL = "openai/gpt-oss-120b"
+LENGTHS = {"isl": 1024, "osl": 1024, "length_ratio": 0.8}
+ASKED = {"system": "h200", "engine": "vllm", "concurrency": 1, "devices": (1, 8), **LENGTHS}
 
 
 @pytest.fixture(scope="module")
 def curve():
-    (found,), left = frontiers.curves(ASKED)
+    (found,), left = frontiers.curves(asked(MODEL, **ASKED))
     assert not left
     return found
 
@@ -34,15 +34,15 @@ def curve():
 def test_a_point_is_what_serving_that_deployment_gives(curve):
     at = len(curve) // 2
     row = {name: column[at] for name, column in curve.columns.items()}
-    scenario = Scenario(
-        model=ASKED.model, system="h200", engine="vllm", isl=1024, osl=1024,
+    scenario = Question(
+        model=MODEL, system="h200", engine="vllm", concurrency=row["users"], **LENGTHS,
         **{name: int(row[name]) for name in ("tp", "pp", "dp", "ep")},
     )  # fmt: skip
-    served = serve_resolved(resolve(scenario), concurrency=row["users"], length_ratio=0.8)
-    assert row["tpot_s"] == pytest.approx(float(served.tpot_s[0]))
-    assert row["ttft_s"] == pytest.approx(float(served.ttft_s[0]))
+    found = served(resolve(scenario))
+    assert row["tpot_s"] == pytest.approx(float(found.tpot_s[0]))
+    assert row["ttft_s"] == pytest.approx(float(found.ttft_s[0]))
     assert row["output_tokens_per_s_per_device"] == pytest.approx(
-        float(served.output_tokens_per_s_per_device[0])
+        float(found.output_tokens_per_s_per_device[0])
     )
 
 

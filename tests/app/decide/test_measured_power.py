@@ -10,15 +10,20 @@ from typer.testing import CliRunner
 
 from app.cli import cli
 from app.decide import economics
-from app.decide.economics import Terms
-from app.decide.measured_power import MeasuredPower, measured_powers, nearest, with_measured
+from app.decide.economics import Account, with_measured
+from app.decide.measured_power import MeasuredPower, measured_powers, nearest
 from app.measuring import run_store
-from app.scenario.scenario import Scenario, resolve
+from app.question.question import Question
+from app.scenario.scenario import resolve
 from genz_core.types import Workload
 from profilers.schema import OPERATOR_COLUMNS, DeviceInfo, Measurement, table
 from profilers.store import Store
 
-SCENARIO = Scenario(model="Qwen/Qwen3-8B", engine="vllm", batch=16, isl=512, osl=128)
+SCENARIO = Question(model="Qwen/Qwen3-8B", engine="vllm", concurrency=16, isl=512, osl=128)
+
+
+def account(**changed):
+    return Account(resolve(replace(SCENARIO, **changed)))
 
 
 def run(batch=16.0, power=431.5, model="Qwen/Qwen3-8B", system="NVIDIA H100 80GB HBM3"):
@@ -36,10 +41,10 @@ def store(tmp_path):
 
 def test_a_near_run_of_the_same_model_and_system_gives_the_power(store):
     identity = store.save(run())
-    terms = with_measured(Terms(), resolve(SCENARIO), [store])
-    assert terms.power_w == 431.5 and identity[:8] in terms.measured_by
-    energy = economics.document(resolve(SCENARIO), terms)["energy"]
-    assert energy["power_w"] == 431.5 and energy["measured_by"] == terms.measured_by
+    found = with_measured(account(), [store])
+    assert found.question.power == 431.5 and identity[:8] in found.measured_by
+    energy = economics.document(found)["energy"]
+    assert energy["power_w"] == 431.5 and energy["measured_by"] == found.measured_by
     assert sum(energy["by_part_w"].values()) == pytest.approx(431.5)
 
 
@@ -50,13 +55,14 @@ def test_a_near_run_of_the_same_model_and_system_gives_the_power(store):
 )  # fmt: skip
 def test_a_run_of_something_else_says_nothing(store, other):
     store.save(other)
-    assert with_measured(Terms(), resolve(SCENARIO), [store]) == Terms()
+    plain = account()
+    assert with_measured(plain, [store]) == plain
 
 
 def test_what_the_user_states_stands_before_any_run(store):
     store.save(run())
-    stated = Terms(power_w=300.0)
-    assert with_measured(stated, resolve(SCENARIO), [store]) == stated
+    stated = account(power=300.0)
+    assert with_measured(stated, [store]) == stated
 
 
 def test_the_nearest_batch_counts():
@@ -84,6 +90,6 @@ def test_the_command_takes_the_run_and_can_be_told_not_to(store, monkeypatch):
 
 @pytest.mark.parametrize("system", ["h100", "l4"])
 def test_the_parts_of_the_power_add_up_to_it(system):
-    energy = economics.document(resolve(replace(SCENARIO, system=system)), Terms())["energy"]
+    energy = economics.document(account(system=system))["energy"]
     assert sum(energy["by_part_w"].values()) == pytest.approx(energy["power_w"])
     assert min(energy["by_part_w"].values()) >= 0.0

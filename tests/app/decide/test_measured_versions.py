@@ -8,11 +8,14 @@ import pytest
 
 from app.decide import comparing
 from app.decide.measured_versions import measured_of, measured_versions, usual_versions
-from app.scenario.scenario import Scenario, resolve
+from app.question.question import Question
+from app.scenario.scenario import resolve
 from app.scenario.setup import Setup, resolve_setup
 from hardware_db.tables import table
 
-BASE = Scenario(model="openai/gpt-oss-120b", system="h100-sxm5-80gb", engine="vllm", tp=4, batch=32)
+BASE = Question(
+    model="openai/gpt-oss-120b", system="h100-sxm5-80gb", engine="vllm", tp=4, concurrency=32
+)
 
 
 def test_versions_are_those_of_the_measured_runs_and_eras_oldest_first():

@@ -14,19 +14,17 @@ from hypothesis import strategies as st
 
 from app.charts import plan as charts
 from app.charts import style
-from app.decide import asked as asking
 from app.decide import report, svg
-from app.decide.asked import Asked
 from app.decide.axes import ACROSS, UPWARDS, frontier
 from app.decide.candidate_points import points
 from app.planning.document import document
-
-ASKED = Asked("Qwen/Qwen3-32B", (("h100", ""),), amount=20.0, target="tpot < 30ms", devices=(1, 16))
+from tests.app.planning import asking
 
 
 @pytest.fixture(scope="module")
 def answer():
-    return asking.answer(ASKED, asking.price(ASKED))
+    given = {"rate": 20.0, "target": "tpot < 30ms", "devices": (1, 16), "simulate": False}
+    return asking.plan("Qwen/Qwen3-32B", pools="aggregated", **given).answer
 
 
 values = st.lists(
@@ -94,8 +92,8 @@ def test_the_report_holds_the_plans_its_charts_and_nothing_from_elsewhere(answer
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace(
         "http://localhost:8000", ""
     )
-    for plan in named["plans"]:
-        assert report.short(plan) in page
+    for row in named["plans"]:
+        assert report.short(row) in page
     text = report.markdown(named)
     assert "```mermaid" in text and report.headline(named["plans"][0]) in text
     assert yaml.safe_load(report.to_yaml(named))["plans"][0]["tp"] == named["plans"][0]["tp"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import plotly.graph_objects as go
 import plotly.io
@@ -15,23 +16,25 @@ from app.charts import style
 from app.cli import cli
 from app.decide import chips, sensitivity
 from app.decide.chips import Chip
+from app.decide.loads import load_words, under_load
 from app.decide.sensitivity import FIGURES, RESOURCES, ridges, scaled, sensitivities
 from app.planning.targets import parse_targets
-from app.scenario.scenario import Scenario, estimate_resolved, resolve
+from app.question.question import Question
+from app.scenario.scenario import estimate_resolved, resolve
 from genz_core.errors import InvalidValue
 from hardware_db.memory_stacks import generations
 
 SCENARIOS = {
-    "dense": Scenario(model="Qwen/Qwen3-32B", tp=2, batch=16, engine="vllm"),
-    "experts": Scenario(model="openai/gpt-oss-120b", tp=4, ep=4, batch=64),
-    "one user": Scenario(),
+    "dense": Question(model="Qwen/Qwen3-32B", tp=2, batch=16, engine="vllm"),
+    "experts": Question(model="openai/gpt-oss-120b", tp=4, ep=4, batch=64, engine="generic"),
+    "one user": Question(engine="generic"),
 }
 every = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
 
 
 @every
 def test_elasticities_of_a_time_lie_between_minus_one_and_zero_and_so_does_their_sum(scenario):
-    _, found = sensitivities(resolve(scenario), 0.05)
+    _, found = sensitivities(resolve(replace(scenario, change=5.0)))
     for name in ("ttft_s", "tpot_s"):
         values = [one.elasticity[name] for one in found]
         assert all(-1.001 <= value <= 0.001 for value in values)
@@ -46,7 +49,7 @@ def test_of_a_static_batch_capacity_changes_nothing(scenario):
 
 
 def test_output_answers_against_the_times():
-    _, found = sensitivities(resolve(SCENARIOS["dense"]), load="load")
+    _, found = sensitivities(resolve(under_load(SCENARIOS["dense"])))
     (bandwidth,) = (one for one in found if one.resource == "bandwidth")
     assert bandwidth.elasticity["output_tokens_per_s_per_device"] > 0.2
     assert bandwidth.elasticity["tpot_s"] < -0.2
@@ -54,12 +57,12 @@ def test_output_answers_against_the_times():
 
 def test_an_unknown_resource_is_refused():
     with pytest.raises(InvalidValue, match="choose bandwidth"):
-        scaled(resolve(Scenario()), "luck", 2.0)
+        scaled(resolve(Question()), "luck", 2.0)
 
 
 def test_the_ridge_of_dense_products_is_the_systems_ridge_point():
     """bf16 weights: 2 FLOPs and 2 bytes a parameter and token, so it is peak over bandwidth."""
-    resolved = resolve(Scenario(isl=16, osl=1))
+    resolved = resolve(Question(isl=16, osl=1))
     decode, _ = ridges(resolved)
     system = resolved.system
     ridge = system.peak("bf16") / system.memory_bytes_per_s
@@ -92,7 +95,7 @@ def test_no_device_meets_the_targets_with_less_than_the_least():
 
 def test_targets_that_are_no_latency_are_refused():
     with pytest.raises(InvalidValue, match="mean latencies"):
-        sensitivity.requirement(resolve(Scenario()), parse_targets("usd_per_mtok < 1"))
+        sensitivity.requirement(resolve(Question()), parse_targets("usd_per_mtok < 1"))
 
 
 def test_stacks_of_a_generation_have_the_rate_of_the_standard():
@@ -136,3 +139,12 @@ def test_the_command_prints_what_python_finds():
     assert named["needed"]["factors"]["bandwidth"] > 1
     shown = CliRunner().invoke(cli, words)
     assert shown.exit_code == 0 and "arithmetic takes over" in shown.output
+
+
+def test_a_load_is_served_and_says_so():
+    batch = SCENARIOS["dense"]
+    loaded = under_load(batch)
+    assert (loaded.concurrency, loaded.batch, under_load(loaded)) == (16, 1, loaded)
+    assert [load_words(q) for q in (batch, loaded)] == ["batch 16", "16 users in a closed loop"]
+    static, users = (sensitivity.figures(resolve(one)) for one in (batch, loaded))
+    assert users["ttft_s"] < static["ttft_s"], "users of a steady loop do not come all at once"

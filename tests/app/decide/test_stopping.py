@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from app.decide import asked as asking
-from app.decide import frontiers
-from app.decide.asked import Asked
+from app.decide import searched
+from app.decide.searched import Searched
+from app.question.question import Question
+from app.scenario.setup import Setup
 from genz_core.progress import Cancelled
 
-ASKED = Asked(
-    model="Qwen/Qwen3-32B", systems=(("h100-sxm5-80gb", ""), ("h200-sxm-141gb", "")), amount=4.0,
-    engines=("vllm", "sglang"), devices=(1, 4), target="tpot < 1us",
-)  # fmt: skip
+QUESTION = Question(model="Qwen/Qwen3-32B", rate=4.0, devices=(1, 4), target="tpot < 1us")
+SEVERAL = {"system": ("h100-sxm5-80gb", "h200-sxm-141gb"), "engine": ("vllm", "sglang")}
+ASKED = Searched(Setup(QUESTION), tuple(SEVERAL.items()))
 WORK = {
-    "plan": asking.price_as_job,
-    "what would have to change": asking.changes_as_job,
-    "frontiers": frontiers.curves,
+    "plan": searched.price_as_job,
+    "what would have to change": searched.changes_as_job,
+    "frontiers": searched.curves_as_job,
 }
 
 

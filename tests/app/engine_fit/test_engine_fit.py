@@ -20,8 +20,9 @@ from app.engine_fit.splits import (
 )
 from app.engine_fit.targets import Target, load_measurements
 from app.engine_fit.writing import write_devices, write_kernels, write_runs
+from app.question.asking import Asked
+from app.question.question import Question
 from app.scenario.points_row import Point
-from app.scenario.scenario import Scenario
 from genz_core.deployment import tuned
 from genz_core.engine import CONSTANTS, FIELDS, EngineProfile
 from genz_core.engine_calibration import moved
@@ -47,7 +48,8 @@ class Synthetic:
     @property
     def rows(self):
         loads = [int(BATCH[at % len(BATCH)]) for at in range(1 + max(t.row for t in self.targets))]
-        return [Point(str(load), Scenario(), load) for load in loads]
+        asked = Asked("estimate", Question(osl=128))
+        return [Point(str(load), asked, {"concurrency": float(load)}) for load in loads]
 
     def logs(self, moves, wanted=None):
         engines = [

@@ -5,10 +5,11 @@ import math
 import pytest
 
 import profilers
+from app.answers.table import TableFormat, render
 from app.measuring import comparison
+from app.question.question import Question
 from app.scenario import intervals
-from app.scenario.scenario import Scenario, estimate, resolve
-from app.wording.tables import TableFormat, render
+from app.scenario.scenario import estimate, resolve
 from profilers import Comparison, Measurement
 from profilers.compare import lies_inside
 from profilers.schema import OPERATOR_COLUMNS, PhaseTiming, table
@@ -19,12 +20,12 @@ from tests.app.pages import DECODE, REPORTS
 def of_qwen() -> Comparison:
     """Qwen3-8B on an MI300X: a trace beside its prediction, measured more slowly."""
     name = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
-    scenario = Scenario(model="Qwen/Qwen3-8B", system="mi300x", batch=15)
+    scenario = Question(model="Qwen/Qwen3-8B", system="mi300x", batch=15)
     return comparison.beside(resolve(scenario), [profilers.read_report(REPORTS / "torch" / name)])
 
 
 def test_the_interval_of_a_class_is_that_of_its_operators(of_qwen: Comparison):
-    step = estimate(Scenario(model="Qwen/Qwen3-8B", system="mi300x", batch=15)).prefill
+    step = estimate(Question(model="Qwen/Qwen3-8B", system="mi300x", batch=15)).prefill
     predicted = of_qwen.classes[of_qwen.classes["predicted_s"] > 0].set_index("class")
     assert {"gemm", "attention", "norm"} <= set(predicted.index)
     for name, row in predicted.iterrows():
@@ -46,7 +47,7 @@ def test_a_phase_is_said_to_lie_inside_above_or_below(of_qwen: Comparison):
 
 def test_what_nobody_measured_is_said_not_to_be_validated():
     model, system = "openai/gpt-oss-120b", "b200-sxm-180gb"  # 4-bit products, which none timed
-    scenario = Scenario(model=model, system=system, engine="trtllm", batch=15)
+    scenario = Question(model=model, system=system, engine="trtllm", batch=15)
     compared = comparison.beside(resolve(scenario), [profilers.read_report(DECODE)])
     rows = {row["class"]: comparison.folded(row) for row in compared.classes.to_dict("records")}
     assert rows["moe"]["80 %"] == "not validated" and rows["moe"]["inside 80 %"] == ""
@@ -61,7 +62,7 @@ def test_operators_that_nobody_measured_have_no_measurement():
     bare = Measurement(
         "live", table(OPERATOR_COLUMNS, {}, 0), {"decode": PhaseTiming("decode", (1e-2,), "wall")}
     )
-    scenario = Scenario(model="Qwen/Qwen3-8B", system="epyc-9654")
+    scenario = Question(model="Qwen/Qwen3-8B", system="epyc-9654")
     compared = comparison.compared(estimate(scenario), bare)
     worst = comparison.worst(compared.operators)
     assert len(worst) == min(10, len(compared.operators)) and worst["measured [µs]"].isna().all()

@@ -7,7 +7,8 @@ import pytest
 import model_registry
 from app.measuring.filling import differences, estimate_filled, filled, phase_loads
 from app.measuring.model_facts import ModelShape, degree_by_products
-from app.scenario.scenario import Scenario, resolve
+from app.question.question import Question
+from app.scenario.scenario import resolve
 from genz_core.types import Parallelism, Step
 from profilers.what_ran import Fact, StepFacts, WhatRan
 
@@ -23,7 +24,7 @@ def step(phase, batch=None, length=None, context=None, tokens=None):
 
 @pytest.fixture(scope="module")
 def qwen():
-    return resolve(Scenario("Qwen/Qwen3-8B", "mi300x", "sglang"))
+    return resolve(Question(model="Qwen/Qwen3-8B", system="mi300x", engine="sglang"))
 
 
 def products(model, tp):
@@ -35,14 +36,14 @@ def products(model, tp):
 def test_the_degree_is_the_one_whose_products_ran(qwen, tp):
     assert degree_by_products(qwen.model, 8, products(qwen.model, tp)) == tp
     ran = WhatRan(ranks=fact(8), products=products(qwen.model, tp))
-    scenario = filled(Scenario(), ran, qwen.model, ()).scenario
+    scenario = filled(Question(), ran, qwen.model, ()).scenario
     assert (scenario.tp, scenario.dp) == (tp, 8 // tp)
-    assert filled(Scenario(), ran, qwen.model, {"tp"}).scenario.tp == 1, "typed"
+    assert filled(Question(), ran, qwen.model, {"tp"}).scenario.tp == 1, "typed"
 
 
 def test_a_report_of_one_device_tells_by_its_products_whether_the_model_was_split(qwen):
     whole, part = (WhatRan(products=products(qwen.model, tp)) for tp in (1, 4))
-    split = Scenario("Qwen/Qwen3-8B", "mi300x", "sglang", tp=4)
+    split = Question(model="Qwen/Qwen3-8B", system="mi300x", engine="sglang", tp=4)
     assert filled(split, whole, qwen.model, ()).scenario.tp == 1
     assert filled(split, part, qwen.model, ()).scenario.tp == 4
     assert filled(split, whole, qwen.model, {"tp"}).scenario.tp == 4, "typed"
@@ -99,9 +100,9 @@ def test_tokens_alone_are_taken_for_one_prompt(qwen):
 
 
 def test_a_format_that_the_model_lacks_is_filled_and_its_own_is_not(qwen):
-    assert filled(Scenario(), WhatRan(dtype=fact("fp8")), qwen.model, ()).scenario.weights == "fp8"
+    assert filled(Question(), WhatRan(dtype=fact("fp8")), qwen.model, ()).scenario.weights == "fp8"
     for own in ("bf16", "fp16"):
-        assert not filled(Scenario(), WhatRan(dtype=fact(own)), qwen.model, ()).fillings
+        assert not filled(Question(), WhatRan(dtype=fact(own)), qwen.model, ()).fillings
     (apart,) = differences(qwen, WhatRan(dtype=fact("fp8")))
     assert (apart.field, apart.scenario, apart.ran) == ("weights", "bf16", "fp8")
 
@@ -112,7 +113,7 @@ def test_a_format_that_the_model_lacks_is_filled_and_its_own_is_not(qwen):
      ("hf", "hf-compile", False)],
 )  # fmt: skip
 def test_engines_of_other_families_contradict(priced, ran, other):
-    resolved = resolve(Scenario("Qwen/Qwen3-8B", "mi300x", priced))
+    resolved = resolve(Question(model="Qwen/Qwen3-8B", system="mi300x", engine=priced))
     fields = [one.field for one in differences(resolved, WhatRan(engine=fact(ran)))]
     assert fields == (["engine"] if other else [])
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 from app.model_inside import builder_and_trace
-from app.scenario.scenario import Scenario, resolve
+from app.question.question import Question
+from app.scenario.scenario import resolve
 from genz_core.step import StepEstimate
 
 #: One model of each kind of block.
@@ -24,5 +25,5 @@ SOME = (
 
 def step_of(name: str, phase: str = "decode", **scenario: Any) -> StepEstimate:
     """One step of a shipped model in a scenario."""
-    resolved = resolve(Scenario(model=name, **scenario))
+    resolved = resolve(Question(model=name, **scenario))
     return builder_and_trace.priced_step(resolved, resolved.model, phase)

@@ -34,7 +34,7 @@ def test_tensors_are_all_that_an_operator_moves(name: str) -> None:
 
 
 def test_shapes_are_those_of_the_published_layer() -> None:
-    ops = {op.name: op for op in step_of("meta-llama/Llama-3.1-8B", batch=4).graph.ops}
+    ops = {op.name: op for op in step_of("meta-llama/Llama-3.1-8B", batch=4, osl=128).graph.ops}
     shapes = {
         tensor.tensor: tensor.shape for tensor in operator_detail.tensor_traffic(ops["down_proj"])
     }

@@ -13,12 +13,10 @@ import pytest
 
 import hardware_db
 import model_registry
-from app.planning.demand import Demand
-from app.planning.search import Question, search
-from app.planning.space import Space
-from app.planning.targets import parse_targets
+from app.planning.search import search
 from genz_core.serving import Traffic, serve
 from genz_core.types import Parallelism
+from tests.app.planning.asking import asked
 
 MODEL = "Qwen/Qwen3-30B-A3B"
 SYSTEMS = ("h100", "h200", "b200")
@@ -37,7 +35,7 @@ def shapes(model, system):
                         yield tp, pp, dp, ep
 
 
-def rows_of(system_name, demand):
+def rows_of(system_name, users_in_all, rate):
     """Every deployment on a system: a dictionary each, out of memory ones without figures."""
     model, system = model_registry.load(MODEL), hardware_db.load(system_name)
     engine = hardware_db.load_engine("vllm")
@@ -45,25 +43,25 @@ def rows_of(system_name, demand):
         each = tp * pp * dp
         made = []
         for replicas in range(1, MOST // each + 1):
-            if demand.closed and replicas > demand.concurrency:
+            if users_in_all and replicas > users_in_all:
                 continue
-            users = math.ceil(demand.concurrency / replicas) if demand.closed else 0
+            users = math.ceil(users_in_all / replicas)
             made.append((replicas, 0, users))
             limit = 4
-            while demand.closed and limit <= demand.concurrency:
+            while limit <= users_in_all:
                 if users / dp > limit:
                     made.append((replicas, limit, users))
                 limit *= 2
         replicas, limits, users = (
             np.array(column, dtype=float) for column in zip(*made, strict=True)
         )
-        load = {"concurrency": users} if demand.closed else {"rate_per_s": demand.rate / replicas}
+        load = {"concurrency": users} if users_in_all else {"rate_per_s": rate / replicas}
         traffic = Traffic(ISL, OSL, max_num_seqs=limits, **load)
         one = np.ones(len(made))
         split = Parallelism(tp * one, pp * one, dp * one, ep * one)
         served = serve(model, system, traffic, split, engine, on_error="status")
         for at in range(len(made)):
-            open_share = demand.concurrency / (users[at] * replicas[at]) if demand.closed else 1.0
+            open_share = users_in_all / (users[at] * replicas[at]) if users_in_all else 1.0
             tokens = float(served.output_tokens_per_s[at]) * replicas[at] * open_share
             hourly = system.price_usd_per_hour * each * replicas[at]
             yield {
@@ -78,18 +76,20 @@ def rows_of(system_name, demand):
 
 
 @pytest.mark.parametrize(
-    ("demand", "least", "ttft_s", "tpot_s"),
-    [(Demand(concurrency=1500, isl=ISL, osl=OSL), 15_000, 2.0, 0.03),
-     (Demand(rate=40.0, isl=ISL, osl=OSL), 2_000, 0.5, 0.02)],
+    ("load", "least", "ttft_s", "tpot_s"),
+    [({"concurrency": 1500}, 15_000, 2.0, 0.03), ({"rate": 40.0}, 2_000, 0.5, 0.02)],
     ids=["users", "rate"],
 )  # fmt: skip
 def test_the_search_finds_what_looking_at_twenty_thousand_deployments_finds(
-    demand, least, ttft_s, tpot_s
+    load, least, ttft_s, tpot_s
 ):
-    targets = parse_targets(f"ttft < {ttft_s}s, tpot < {tpot_s}s")
-    space = Space(SYSTEMS, ("vllm",), devices=(1, MOST), kinds=("aggregated",))
-    found = search(Question(MODEL, space, demand, targets, simulate=False))
-    written_out = [row for system in SYSTEMS for row in rows_of(system, demand)]
+    targets = f"ttft < {ttft_s}s, tpot < {tpot_s}s"
+    found = search(asked(
+        MODEL, system=SYSTEMS, engine="vllm", devices=(1, MOST), pools="aggregated", target=targets,
+        isl=ISL, osl=OSL, length_ratio=1.0, **load,
+    ))  # fmt: skip
+    amounts = (load.get("concurrency", 0), load.get("rate", 0.0))
+    written_out = [row for system in SYSTEMS for row in rows_of(system, *amounts)]
     assert len(written_out) >= least
     good = [row for row in written_out
             if row["ok"] and row["ttft_s"] < ttft_s and row["tpot_s"] < tpot_s]  # fmt: skip

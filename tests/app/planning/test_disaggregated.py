@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import ridgeline
 
 from app.planning import disaggregated
-from app.planning.demand import Demand
 from app.planning.families import families
-from app.planning.search import Question, search
-from app.planning.space import Space, shapes
-from app.planning.targets import parse_targets
+from app.planning.search import search
+from app.planning.space import shapes
+from tests.app.planning.asking import asked, plan
 
 MODEL = "Qwen/Qwen3-32B"
 
 
-def space(**changes):
-    given = {"systems": ("h200",), "engines": ("vllm",), "devices": (2, 8), "pp": (1,)}
-    return Space(**{**given, "kinds": ("disaggregated",), **changes})
+def question(**changes):
+    given = {"system": "h200", "engine": "vllm", "devices": (2, 8), "pp": 1, "rate": 5.0}
+    return asked(MODEL, **{**given, "pools": "disaggregated", "simulate": False, **changes})
 
 
 def test_every_number_of_workers_that_fits_the_devices_is_there_once():
-    asked = space()
-    (family,), _ = families(MODEL, asked)
-    degrees = shapes(family.resolved.model, family.system, asked)
-    table = disaggregated.numbers_of_workers(degrees, degrees, asked)
+    one = question()
+    (family,), _ = families(one)
+    degrees = shapes(family.resolved.model, family.system, one)
+    table = disaggregated.numbers_of_workers(degrees, degrees, one.question)
     sizes = degrees[0]
     rows = {tuple(column) for column in table.T}
     assert len(rows) == table.shape[1]
@@ -40,11 +38,9 @@ def test_every_number_of_workers_that_fits_the_devices_is_there_once():
     assert rows == wanted
 
 
-@pytest.mark.parametrize("demand", [Demand(rate=10.0), Demand(concurrency=50)])
-def test_the_best_pair_is_that_of_looking_at_each(demand):
-    targets = parse_targets("ttft < 1s, tpot < 40ms")
-    question = Question(MODEL, space(), demand, targets, simulate=False)
-    found = search(question)
+@pytest.mark.parametrize("load", [{"rate": 10.0}, {"rate": None, "concurrency": 50}])
+def test_the_best_pair_is_that_of_looking_at_each(load):
+    found = search(question(target="ttft < 1s, tpot < 40ms", **load))
     columns = found.candidates.columns
     good = [
         at
@@ -61,11 +57,8 @@ def test_the_best_pair_is_that_of_looking_at_each(demand):
 
 
 def test_pools_of_two_systems_are_tried_when_asked_for():
-    two = ("h200", "b200")
-    alone = search(Question(MODEL, space(systems=two), Demand(rate=5.0), simulate=False))
-    mixed = search(
-        Question(MODEL, space(systems=two, cross_systems=True), Demand(rate=5.0), simulate=False)
-    )
+    alone = search(question(system="h200,b200"))
+    mixed = search(question(system="h200,b200", cross_systems=True))
     assert len(alone.candidates.families) == 2 and len(mixed.candidates.families) == 4
     both = ("h200-sxm-141gb", "b200-sxm-180gb")
     pools = {(f.prefill.system.slug, f.system.slug) for f in mixed.candidates.families}
@@ -73,7 +66,7 @@ def test_pools_of_two_systems_are_tried_when_asked_for():
 
 
 def test_a_disaggregated_plan_says_what_both_pools_are_and_that_nothing_validates_it():
-    planned = ridgeline.plan(
+    planned = plan(
         MODEL, systems="h200", devices="2:8", engine="vllm", rate=5, kind="disaggregated", top=2
     )
     best = planned.best

@@ -9,7 +9,6 @@ from functools import cache
 from typing import Any
 
 import pytest
-import ridgeline
 import yaml
 from typer.testing import CliRunner
 
@@ -18,6 +17,7 @@ from app.decide.report import KINDS
 from app.planning.launch import engine_flags
 from app.planning.launch_options import faults, filled, known_options, program_of
 from genz_core.errors import InvalidValue
+from tests.app.planning.asking import plan
 from tests.app.planning.engine_parsers import of_sglang, of_vllm
 
 DENSE, EXPERTS, MTP = "Qwen/Qwen3-32B", "Qwen/Qwen3-235B-A22B", "deepseek-ai/DeepSeek-V3"
@@ -46,7 +46,7 @@ CASES = [(engine, case) for engine in ENGINES for case in ASKED]
 @cache
 def best(engine: str, case: str) -> dict[str, Any]:
     given = {"systems": "h100", "simulate": False, **ASKED[case], "engine": engine, "top": 1}
-    found = ridgeline.plan(given.pop("model"), **given).best
+    found = plan(given.pop("model"), **given).best
     if found is None:
         pytest.skip("nothing runs so")
     return found

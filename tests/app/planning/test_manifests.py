@@ -13,7 +13,6 @@ from typing import Any
 import jsonschema
 import kubernetes_validate
 import pytest
-import ridgeline
 import yaml
 from typer.testing import CliRunner
 
@@ -23,6 +22,7 @@ from app.planning.manifests.bundle import KINDS, bundle
 from app.planning.manifests.deployed import deployed, dns_label, label_value
 from app.planning.manifests.stacks import stacks
 from genz_core.errors import InvalidValue
+from tests.app.planning.asking import plan
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "deployments"
 VERSION = kubernetes_validate.latest_version()
@@ -45,7 +45,7 @@ CASES = [(case, engine, kind) for case in ASKED for engine in ("vllm", "sglang")
 @cache
 def planned(case: str, engine: str) -> dict[str, Any]:
     given = {"systems": "h100", "simulate": False, "top": 1, **ASKED[case], "engine": engine}
-    found = ridgeline.plan(MODEL, **given).to_dict()
+    found = plan(MODEL, **given).to_dict()
     if not found["plans"]:
         pytest.skip("nothing runs so")
     return found

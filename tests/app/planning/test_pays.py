@@ -6,24 +6,22 @@ import math
 
 import numpy as np
 import pytest
-import ridgeline
 
 from app.planning.candidates import COLUMNS, Candidates
-from app.planning.demand import Demand
-from app.planning.families import Family, families
+from app.planning.families import families
 from app.planning.probability import meets
-from app.planning.space import Space
 from app.planning.targets import parse_targets
 from hardware_db.intervals import USUAL_NOVELTY
+from tests.app.planning.asking import asked, plan
 
 MODEL = "meta-llama/Llama-3.1-8B"
 ASKED = {"systems": "h100", "engine": "vllm", "devices": "1:4", "rate": 8, "isl": 2048,
-         "speculation": "ngram", "acceptance": "0.5", "target": "tpot < 30ms"}  # fmt: skip
+         "speculation": "none,ngram", "acceptance": "0.5", "target": "tpot < 30ms"}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def planned():
-    return ridgeline.plan(MODEL, pays=True, top=20, kind="aggregated,disaggregated", **ASKED)
+    return plan(MODEL, pays=True, top=20, kind="aggregated,disaggregated", **ASKED)
 
 
 def test_workers_that_decode_apart_may_draft(planned):
@@ -46,7 +44,7 @@ def test_workers_that_decode_apart_may_draft(planned):
 
 def test_the_simulation_of_drafting_pools_stands_by_the_closed_form():
     asked = ASKED | {"kind": "disaggregated", "top": 12}
-    found, closed = (ridgeline.plan(MODEL, simulate=which, **asked) for which in (True, False))
+    found, closed = (plan(MODEL, simulate=which, **asked) for which in (True, False))
 
     def drafting(result):
         degrees = ("replicas", "tp", "pp", "dp")
@@ -77,20 +75,18 @@ def test_where_drafts_stop_paying_is_where_their_gain_ends(planned):
 
 def test_pools_are_compared_by_the_devices_that_either_needs(planned):
     (pools,) = [one for one in planned.to_dict()["pays"] if "read apart" in one["words"]]
-    alone = ridgeline.plan(
-        MODEL, **ASKED | {"speculation": "", "acceptance": "", "kind": "aggregated"}
-    )
+    alone = plan(MODEL, **ASKED | {"speculation": "", "acceptance": None, "kind": "aggregated"})
     asked = next(row for row in pools["rows"] if row["requests_per_s"] == 8)
     assert asked["devices_without"] == alone.to_dict()["fewest_devices"]["devices"]
     counts = [row["devices_without"] for row in pools["rows"] if row["devices_without"]]
     assert counts == sorted(counts)
-    assert ridgeline.plan(MODEL, **ASKED).to_dict()["pays"] == []
+    assert plan(MODEL, **ASKED).to_dict()["pays"] == []
 
 
 def test_what_nothing_validated_has_a_wider_error_and_says_so():
-    (family,), _ = families(MODEL, Space(("h100",), ("vllm",)))
-    other = Family(**{name: getattr(family, name) for name in Family.__slots__} | {
-        "beyond": ("sessions of 3 turns",)})  # fmt: skip
+    (family,), _ = families(asked(MODEL, engine="vllm", rate=1.0))
+    (other,), _ = families(asked(MODEL, engine="vllm", rate=1.0, turns=3))
+    assert other.beyond == ("sessions of 3 turns",)
     assert family.validated and not other.validated
     for name in ("ttft_s", "tpot_s"):
         own, wide = family.error_model()[name], other.error_model()[name]
@@ -103,5 +99,5 @@ def test_what_nothing_validated_has_a_wider_error_and_says_so():
     }  # fmt: skip
     two = Candidates((family, other), np.array([0, 1]), columns, np.array(["ok", "ok"]), {})
     for target in ("tpot < 40ms", "ttft < 400ms"):
-        known, assumed = meets(two, parse_targets(target), Demand(rate=1.0))
+        known, assumed = meets(two, parse_targets(target), family.question)
         assert assumed < known

@@ -7,6 +7,8 @@ import math
 import pytest
 import ridgeline
 
+from tests.app.planning import asking
+
 QWEN, LLAMA, R1 = "Qwen/Qwen3-32B", "meta-llama/Llama-3.1-8B", "deepseek-ai/DeepSeek-R1"
 _KEYS = ("model", "systems", "engine")
 SCENARIOS = {
@@ -27,7 +29,7 @@ MARKS = ("p50", "p90", "p95", "p99")
 def test_no_mean_lies_above_its_95th_percentile(name):
     *named, more = SCENARIOS[name]
     asked = dict(zip(_KEYS, named, strict=True)) | more
-    found = ridgeline.plan(**asked, devices="1:16", top=2)
+    found = asking.plan(**asked, devices="1:16", top=2)
     assert found.rows
     for plan in found.rows:
         assert plan["percentiles"].startswith("simulated"), plan["percentiles"]

@@ -6,11 +6,11 @@ import json
 import shlex
 
 import pytest
-import ridgeline
 from typer.testing import CliRunner
 
 from app.cli import cli
 from genz_core.errors import InvalidValue
+from tests.app.planning.asking import plan
 
 MODEL = "Qwen/Qwen3-32B"
 KEYS = ("devices", "replicas", "tp", "pp", "dp", "ep", "engine", "ttft_s", "tpot_s",
@@ -19,7 +19,7 @@ KEYS = ("devices", "replicas", "tp", "pp", "dp", "ep", "engine", "ttft_s", "tpot
 
 @pytest.fixture(scope="module")
 def planned():
-    return ridgeline.plan(
+    return plan(
         MODEL, systems="h200,b200,h20", devices="1:64", engine="vllm", rate=20,
         target="ttft_p95 < 500ms, tpot < 30ms, usd_per_mtok < 5",
     )  # fmt: skip
@@ -59,9 +59,7 @@ def test_the_others_and_the_fewest_devices_are_explained(planned):
 
 
 def test_where_nothing_does_it_is_said_what_would():
-    none = ridgeline.plan(
-        MODEL, systems="h100", devices="1:4", engine="vllm", rate=50, target="tpot < 12ms"
-    )
+    none = plan(MODEL, systems="h100", devices="1:4", engine="vllm", rate=50, target="tpot < 12ms")
     assert none.rows == [] and none.best is None
     whats = {change["what"] for change in none.changes}
     assert "devices" in whats or "load" in whats or "target" in whats
@@ -72,7 +70,7 @@ def test_where_nothing_does_it_is_said_what_would():
 def test_an_eased_target_that_is_named_is_met():
     def ask(most):
         target = f"tpot < {most}ms"
-        return ridgeline.plan(MODEL, systems="h100", devices=4, engine="vllm", rate=4,
+        return plan(MODEL, systems="h100", devices=4, engine="vllm", rate=4,
                               target=target, simulate=False)  # fmt: skip
 
     (change,) = [c for c in ask(1).changes if c["what"] == "target"]
@@ -96,18 +94,18 @@ def test_an_eased_target_that_is_named_is_met():
 )
 def test_what_cannot_be_asked_is_refused(wrong):
     with pytest.raises((InvalidValue, LookupError)):
-        ridgeline.plan(MODEL, **{"systems": "h200", **wrong})
+        plan(MODEL, **{"systems": "h200", **wrong})
 
 
 def test_a_confidence_leaves_the_plans_that_reach_it():
-    sure = ridgeline.plan(MODEL, systems="h200", devices="1:16", rate=10, target="tpot < 30ms",
+    sure = plan(MODEL, systems="h200", devices="1:16", rate=10, target="tpot < 30ms",
                           confidence=0.95)  # fmt: skip
     assert sure.rows and all(plan["probability"] >= 0.95 for plan in sure.rows)
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
 def test_launch_lines_state_the_degrees_of_the_plan(engine):
-    best = ridgeline.plan(MODEL, systems="h100", devices=8, tp=4, pp=2, rate=4, engine=engine).best
+    best = plan(MODEL, systems="h100", devices=8, tp=4, pp=2, rate=4, engine=engine).best
     line = best["launch"]
     assert MODEL in line and "4" in line and "2" in line
     words = {"vllm": "--tensor-parallel-size 4 --pipeline-parallel-size 2",
@@ -121,7 +119,7 @@ def test_a_trace_is_planned_at_its_means_and_simulated_as_it_was(tmp_path):
     path = tmp_path / "trace.csv"
     rows = [f"{at * 0.25},{400 + 100 * (at % 5)},{20 + at % 9}" for at in range(120)]
     path.write_text("arrival_s,input_tokens,output_tokens\n" + "\n".join(rows) + "\n")
-    planned = ridgeline.plan(MODEL, systems="h200", devices="1:4", engine="vllm", trace=path,
+    planned = plan(MODEL, systems="h200", devices="1:4", engine="vllm", trace=path,
                              target="ttft_p95 < 2s")  # fmt: skip
     demand = planned.to_dict()["demand"]
     assert demand["rate"] == pytest.approx(4.0)

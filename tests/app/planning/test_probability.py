@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.planning.demand import Demand
+from app.planning.document import deployment_row
 from app.planning.probability import meets, probability_below
-from app.planning.search import Question, search
-from app.planning.space import Space
+from app.planning.search import search
 from app.planning.targets import parse_targets
+from app.planning.wording import chance
 from hardware_db.intervals import Interval
+from tests.app.planning.asking import asked
 
 factors = st.floats(1.001, 3.0)
 
@@ -36,26 +37,49 @@ def test_an_easier_target_is_as_likely_at_least(below, above, slack, easier):
 
 @pytest.fixture(scope="module")
 def found():
-    space = Space(("h200",), ("vllm",), devices=(1, 16), kinds=("aggregated",))
-    return search(Question("Qwen/Qwen3-32B", space, Demand(rate=10.0), simulate=False))
+    given = {"system": "h200", "engine": "vllm", "devices": (1, 16), "pools": "aggregated"}
+    return search(asked("Qwen/Qwen3-32B", rate=10.0, simulate=False, **given))
 
 
 def chances(found, text):
-    return meets(found.candidates, parse_targets(text), found.question.demand)
+    return meets(found.candidates, parse_targets(text), found.asked.question)
 
 
 def test_two_targets_are_no_likelier_than_either(found):
     both = chances(found, "ttft < 200ms, tpot < 30ms")
-    assert np.all(both <= chances(found, "ttft < 200ms") + 1e-12)
-    assert np.all(both <= chances(found, "tpot < 30ms") + 1e-12)
-    assert np.all((both >= 0.0) & (both <= 1.0))
+    stated = ~np.isnan(both)
+    assert stated.any()
+    for one in ("ttft < 200ms", "tpot < 30ms"):
+        assert np.all(both[stated] <= chances(found, one)[stated] + 1e-12)
+    assert np.all((both[stated] >= 0.0) & (both[stated] <= 1.0))
+
+
+def test_degrees_that_nobody_measured_have_no_probability(found):
+    loose, stages = chances(found, "ttft < 1000s, tpot < 100s"), found.candidates.columns["pp"]
+    ran = found.candidates.status == "ok"
+    assert np.all(np.isnan(loose[ran & (stages > 1)])) and (ran & (stages > 1)).any()
+    assert not np.isnan(loose[ran & (stages == 1)]).any()
+    at = int(np.flatnonzero(ran & (stages > 1))[0])
+    row = deployment_row(found.candidates, at)
+    assert row["ttft_low_s"] is None and row["tpot_high_s"] is None
+    assert row["not_validated"] == "ttft_s tpot_s"
+    assert row["beyond_measurements"] == ["pipeline parallelism"]
+
+
+@pytest.mark.parametrize(
+    ("probability", "said"),
+    [(0.43, "43 %"), (0.95, "95 %"), (0.951, "> 95 %"), (0.99999, "> 95 %"), (None, None)],
+)
+def test_above_95_percent_a_probability_is_said_no_more_exactly(probability, said):
+    plan = {"probability": probability, "probability_validated": True}
+    assert chance(plan) == (said or "not validated")
 
 
 def test_what_cannot_run_meets_nothing_and_a_loose_target_is_sure_where_load_is_light(found):
     loose = chances(found, "ttft < 1000s, tpot < 100s")
     ran = found.candidates.status == "ok"
     assert np.all(loose[~ran] == 0.0)
-    light = ran & (found.candidates.columns["utilisation"] < 0.3)
+    light = ran & (found.candidates.columns["utilisation"] < 0.3) & ~np.isnan(loose)
     assert np.all(loose[light] > 0.99)
 
 

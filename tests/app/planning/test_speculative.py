@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import pytest
-import ridgeline
 
-from app.planning.demand import Demand
-from app.planning.search import Question, search
-from app.planning.space import Space
-from app.scenario.drafting import Drafting
+from app.planning.search import search
+from genz_core.errors import InvalidValue
+from tests.app.planning.asking import asked, plan
 
 MODEL = "Qwen/Qwen3-32B"
 
 
 def found(acceptance, users):
-    space = Space(("h100",), ("vllm",), devices=(4, 4), tp=(4,), pp=(1,), kinds=("aggregated",),
-                  drafting=(Drafting("ngram", 3, "", acceptance),), max_num_seqs=(0,))  # fmt: skip
-    question = Question(MODEL, space, Demand(concurrency=users), by="tpot", simulate=False)
-    return search(question)
+    return search(asked(
+        MODEL, system="h100", engine="vllm", devices=4, tp=4, pp=1, pools="aggregated",
+        speculation="none,ngram", draft_tokens=3, acceptance=acceptance, max_num_seqs=0,
+        concurrency=users, rank="tpot", simulate=False,
+    ))  # fmt: skip
 
 
 def tpots(result):
@@ -45,7 +44,7 @@ def test_drafts_that_are_never_accepted_do_not_pay_and_more_users_gain_less():
 
 
 def test_a_speculative_plan_is_started_with_its_drafts_and_not_validated():
-    best = ridgeline.plan(
+    best = plan(
         MODEL, systems="h100", devices=4, tp=4, concurrency=2, engine="vllm", kind="aggregated",
         speculation="ngram", draft_tokens=3, acceptance="0.9", rank="tpot",
     ).best  # fmt: skip
@@ -56,7 +55,16 @@ def test_a_speculative_plan_is_started_with_its_drafts_and_not_validated():
 
 
 def test_a_model_without_the_module_is_left_out_and_said_so():
-    planned = ridgeline.plan(MODEL, systems="h100", devices=4, rate=2, engine="vllm",
-                             speculation="mtp", kind="aggregated")  # fmt: skip
+    given = {"systems": "h100", "devices": 4, "rate": 2, "engine": "vllm", "kind": "aggregated"}
+    planned = plan(MODEL, speculation="none,mtp", **given)
     assert planned.best["speculation"] is None
     assert any("mtp" in left["what"] for left in planned.to_dict()["left_out"])
+
+
+def test_a_way_to_draft_that_is_stated_alone_is_the_only_one():
+    """What the question says is honoured: plans without drafts are tried where "none" is listed."""
+    given = {"systems": "h100", "devices": 4, "rate": 2, "engine": "vllm", "simulate": False}
+    found = plan(MODEL, speculation="ngram", acceptance="0.5", **given)
+    assert all(row["speculation"] for row in found.rows)
+    with pytest.raises(InvalidValue, match="multi-token-prediction"):
+        plan(MODEL, speculation="mtp", **given)

@@ -6,10 +6,18 @@ import pytest
 import ridgeline
 
 import model_registry
-from app.scenario.drafting import DRAFT_TOKENS, METHODS, Drafting
+from app.question.asking import ask
+from app.question.parameters import PARAMETERS
+from app.scenario.drafting import DRAFT_TOKENS, speculation
 from genz_core.errors import InvalidValue, UnknownModel, UnsupportedModel
 
 LLAMA, DEEPSEEK = "meta-llama/Llama-3.1-8B", "deepseek-ai/DeepSeek-V3"
+
+
+def drafts(model: str = LLAMA, **given):
+    """What drafts for a model under the given parameters."""
+    asked = ask("serve", {"model": model, "concurrency": 1, **given})
+    return speculation(asked.question, model_registry.load(model))
 
 
 @pytest.mark.parametrize(
@@ -22,15 +30,15 @@ LLAMA, DEEPSEEK = "meta-llama/Llama-3.1-8B", "deepseek-ai/DeepSeek-V3"
     ],
 )
 def test_acceptance_is_one_share_of_every_token_or_one_for_each_position(fields, positions):
-    speculation = Drafting("ngram", **fields).of(model_registry.load(LLAMA))
-    assert speculation.acceptance.positions == pytest.approx(positions)
-    assert speculation.acceptance.source == "stated"
+    found = drafts(speculation="ngram", **fields)
+    assert found.acceptance.positions == pytest.approx(positions)
+    assert found.acceptance.source == "stated"
 
 
 def test_acceptance_is_measured_where_none_is_stated_and_says_so():
-    speculation = Drafting("eagle").of(model_registry.load(LLAMA))
-    assert speculation.draft_tokens == DRAFT_TOKENS
-    assert speculation.acceptance.source.startswith("assumed: mean of ")
+    found = drafts(speculation="eagle")
+    assert found.draft_tokens == DRAFT_TOKENS
+    assert found.acceptance.source.startswith("assumed: mean of ")
 
 
 @pytest.mark.parametrize(
@@ -44,13 +52,14 @@ def test_acceptance_is_measured_where_none_is_stated_and_says_so():
 )
 def test_every_method_has_its_draft(method: str, model: str, draft: str):
     named = {"draft_model": draft} if method == "draft-model" else {}
-    speculation = Drafting(method, acceptance=0.7, **named).of(model_registry.load(model))
-    assert speculation.method in METHODS
-    assert (speculation.draft.name if speculation.draft else "") == draft
+    found = drafts(model, speculation=method, acceptance=0.7, **named)
+    assert found.method in PARAMETERS["speculation"].choices
+    assert (found.draft.name if found.draft else "") == draft
 
 
 def test_nothing_drafts_unless_asked():
-    assert Drafting().of(model_registry.load(LLAMA)) is None
+    assert drafts() is None
+    assert drafts(speculation="ngram", draft_tokens=0) is None
 
 
 @pytest.mark.parametrize(
@@ -59,11 +68,10 @@ def test_nothing_drafts_unless_asked():
         ({"speculation": "medusa"}, "speculation = 'medusa': choose draft_model, eagle"),
         ({"draft_tokens": 3}, "draft_tokens without speculation"),
         ({"acceptance": 0.5}, "acceptance without speculation"),
-        ({"speculation": "eagle", "draft_tokens": 0}, "draft_tokens = 0: give a whole number"),
-        ({"speculation": "eagle", "draft_tokens": 65}, "from 1 to 64"),
+        ({"speculation": "eagle", "draft_tokens": 65}, "from 0 to 64"),
         ({"speculation": "eagle", "draft_tokens": 1.5}, "draft_tokens = 1.5"),
         ({"speculation": "eagle", "acceptance": 80}, "acceptance = 80: give a share above 0"),
-        ({"speculation": "eagle", "acceptance": 0.0}, "acceptance = 0.0: give a share above 0"),
+        ({"speculation": "eagle", "acceptance": 0.0}, "acceptance = 0: give a share above 0"),
         ({"speculation": "eagle", "acceptance": "high"}, "acceptance = high"),
         ({"speculation": "eagle", "acceptance": "nan"}, "acceptance = nan"),
         ({"speculation": "eagle", "acceptance": "0.9,,0.5"}, "acceptance = 0.9,,0.5"),
@@ -78,7 +86,7 @@ def test_nothing_drafts_unless_asked():
 )
 def test_what_cannot_be_asked_is_one_sentence(fields, words):
     with pytest.raises(InvalidValue, match=words):
-        Drafting(**fields)
+        drafts(**fields)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +104,7 @@ def test_what_cannot_be_asked_is_one_sentence(fields, words):
 )
 def test_what_a_model_cannot_do_is_one_sentence(fields, error, words):
     with pytest.raises(error, match=words):
-        Drafting(**fields).of(model_registry.load(LLAMA))
+        drafts(**fields)
 
 
 def test_drafts_save_steps_and_the_answer_says_what_drafts():

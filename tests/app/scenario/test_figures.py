@@ -7,7 +7,8 @@ import pytest
 import genz_core
 import hardware_db
 import model_registry
-from app.scenario.scenario import Scenario, estimate
+from app.question.question import Question
+from app.scenario.scenario import estimate
 from genz_core.types import Parallelism, Step, Workload
 
 
@@ -51,7 +52,7 @@ def test_mixtral_reads_two_experts_for_one_token_and_all_eight_for_sixty_four():
 
 
 def test_gpt_oss_keeps_its_experts_in_four_bits_on_one_gpu():
-    result = estimate(Scenario(model="openai/gpt-oss-120b", system="h100_sxm"))
+    result = estimate(Question(model="openai/gpt-oss-120b", system="h100_sxm"))
     weights = float(result.memory.weights_bytes[0]) / 1e9
     assert 62 < weights < 66
     assert result.status[0] == "ok"
@@ -126,14 +127,15 @@ def test_the_scaling_books_cache_of_llama_13b_is_its_worked_figure():
 
 
 def test_a_model_that_does_not_fit_still_gets_its_times():
-    result = estimate(Scenario(model="meta-llama/Llama-3.1-405B", system="h100_sxm"))
+    result = estimate(Question(model="meta-llama/Llama-3.1-405B", system="h100_sxm"))
     assert result.status[0] == "out_of_memory"
     assert "weights" in result.message() and float(result.ttft_s[0]) > 0
 
 
 def test_ten_million_tokens_are_a_reason_and_not_a_crash():
-    result = estimate(Scenario(isl=10_000_000))
-    assert result.status[0] == "out_of_memory" and "KV cache" in result.message()
+    result = estimate(Question(isl=10_000_000))
+    assert result.status[0] == "context_too_long"
+    assert "10,000,2" in result.message() and "positions" in result.message()
 
 
 def test_workload_defaults_are_priced():

@@ -7,39 +7,40 @@ import numpy as np
 import pytest
 
 import hardware_db
-from app.commands.options import rendered
+from app.answers.columns import ends
+from app.answers.table import TableFormat, folded, render
 from app.dashboard import cached, display_tables, load_curves
+from app.question.question import Question
 from app.scenario import intervals, points_file, served_rows, summary
 from app.scenario.intervals import Latency
 from app.scenario.levers import PHASES
-from app.scenario.scenario import Scenario, estimate, estimate_resolved, resolve
-from app.scenario.served_rows import serve_resolved
+from app.scenario.scenario import estimate, estimate_resolved, resolve
+from app.scenario.served_rows import served
 from app.scenario.setup import Setup
 from app.wording import quantities
-from app.wording.tables import TableFormat
 from genz_core.latency import Pricer
 from genz_core.latency.profile import Fit, LatencyProfile
 from hardware_db.intervals import Interval, load_interval, load_operator_interval, validated_tier
 
 ON_THREE_TIERS = {
-    "measured": Scenario(),
-    "sibling": Scenario(system="h100-pcie-80gb"),
-    "default": Scenario(system="mi250x"),
+    "measured": Question(),
+    "sibling": Question(system="h100-pcie-80gb"),
+    "default": Question(system="mi250x"),
 }
 UNLIKE = {
-    "experts": Scenario(model="mistralai/Mixtral-8x7B-v0.1", tp=2, engine="vllm"),
-    "latent": Scenario(model="deepseek-ai/DeepSeek-V3", system="h200-sxm-141gb", tp=8),
-    "scans": Scenario(model="state-spaces/mamba-2.8b-hf"),
-    "4 bit": Scenario(model="openai/gpt-oss-120b", system="b200-sxm-180gb", engine="trtllm"),
-    "cpu": Scenario(system="xeon-6767p", weights="q4_k_m", engine="llama.cpp"),
+    "experts": Question(model="mistralai/Mixtral-8x7B-v0.1", tp=2, engine="vllm"),
+    "latent": Question(model="deepseek-ai/DeepSeek-V3", system="h200-sxm-141gb", tp=8),
+    "scans": Question(model="state-spaces/mamba-2.8b-hf"),
+    "4 bit": Question(model="openai/gpt-oss-120b", system="b200-sxm-180gb", engine="trtllm"),
+    "cpu": Question(system="xeon-6767p", weights="q4_k_m", engine="llama.cpp"),
 }
 
 
-def serve_rows(scenario: Scenario, *users: float) -> list[dict]:
+def serve_rows(scenario: Question, *users: float) -> list[dict]:
     """The rows of `ridgeline serve` at some concurrencies."""
-    resolved, load = resolve(scenario), np.array(users)
-    result = served_rows.serve_resolved(resolved, concurrency=load)
-    return served_rows.rows(resolved, result, "concurrency", load)
+    resolved, load = resolve(replace(scenario, concurrency=1)), np.array(users)
+    result = served_rows.served(resolved, {"concurrency": load})
+    return served_rows.table(resolved, result, "concurrency", load).rows()
 
 
 class Spied(LatencyProfile):
@@ -60,7 +61,7 @@ class Spied(LatencyProfile):
 
 @pytest.mark.parametrize("scenario", [*ON_THREE_TIERS.values(), *UNLIKE.values()], ids=str)
 @pytest.mark.parametrize("phase", PHASES)
-def test_an_operator_is_judged_by_the_constants_that_price_it(scenario: Scenario, phase: str):
+def test_an_operator_is_judged_by_the_constants_that_price_it(scenario: Question, phase: str):
     asked = resolve(scenario)
     spy = Spied.of(asked.system.latency)
     step = getattr(estimate(scenario), phase)
@@ -101,7 +102,7 @@ def test_an_operator_is_known_best_where_its_device_was_measured():
 
 
 def test_a_class_adds_the_intervals_of_its_operators():
-    step = estimate(Scenario()).decode
+    step = estimate(Question()).decode
     table = intervals.operator_table(step)
     rows = [
         one
@@ -134,12 +135,12 @@ def busy_operators(step) -> set[str]:
 
 
 def test_kernels_that_no_table_times_are_not_validated():
-    step = estimate(Scenario(engine="llama.cpp", weights="q4_k_m")).decode
+    step = estimate(Question(engine="llama.cpp", weights="q4_k_m")).decode
     assert not_validated(step) == busy_operators(step)
 
 
 def test_an_engine_s_rate_of_four_bit_products_is_not_validated():
-    scenario = Scenario(weights="nvfp4", system="b200-sxm-180gb", engine="trtllm")
+    scenario = Question(weights="nvfp4", system="b200-sxm-180gb", engine="trtllm")
     missing = not_validated(estimate(scenario).decode)
     assert "gate_up_proj" in missing and "attention" not in missing
     assert not not_validated(estimate(replace(scenario, engine="generic")).decode)
@@ -148,11 +149,11 @@ def test_an_engine_s_rate_of_four_bit_products_is_not_validated():
 def test_constants_fitted_on_points_of_one_s_own_are_not_validated():
     own = Fit("measured", "this machine, microbenchmarks", 60)
     assert load_operator_interval("gemm", own, "generic") is None
-    system = resolve(Scenario()).system
+    system = resolve(Question()).system
     mine = replace(system.latency, fits={**system.latency.fits, "gemm.bf16": own})
     assert validated_tier(system.latency) == "measured"
     assert validated_tier(mine) == ""
-    known = intervals.of_load(replace(system, latency=mine), resolve(Scenario()).engine)
+    known = intervals.of_load(replace(system, latency=mine), resolve(Question()).engine)
     assert set(known.values()) == {None}
 
 
@@ -165,10 +166,10 @@ def test_an_interval_holds_its_prediction_though_most_points_lay_on_one_side():
 
 
 def test_what_nobody_can_have_measured_is_not_validated():
-    fast = cached.priced(Setup(bandwidth=2.0))
+    fast = cached.priced(Setup(Question(bandwidth=2.0)))
     assert set(intervals.of_batch(fast).values()) == {None}
     assert not_validated(fast.decode) == busy_operators(fast.decode)
-    large = Scenario(model="meta-llama/Llama-3.1-70B", system="l4", offload="weights")
+    large = Question(model="meta-llama/Llama-3.1-70B", system="l4", offload="weights")
     assert set(intervals.of_batch(estimate(large)).values()) == {None}
 
 
@@ -181,8 +182,8 @@ def test_an_engine_that_nobody_measured_misses_as_the_generic_one_does():
 
 
 def test_a_model_that_no_recipe_corrects_is_known_less_well():
-    measured = resolve(Scenario(model="openai/gpt-oss-120b", engine="vllm"))
-    other = resolve(Scenario(engine="vllm"))
+    measured = resolve(Question(model="openai/gpt-oss-120b", engine="vllm"))
+    other = resolve(Question(engine="vllm"))
     assert measured.engine.recipe.points and not other.engine.recipe.points
     for name in ("ttft_s", "tpot_s"):
         known, unknown = (
@@ -192,7 +193,7 @@ def test_a_model_that_no_recipe_corrects_is_known_less_well():
 
 
 def test_a_step_is_known_no_better_than_measured_steps_say():
-    asked = resolve(Scenario(batch=8, engine="trtllm"))
+    asked = resolve(Question(batch=8, engine="trtllm"))
     found = intervals.step_latency(estimate_resolved(asked), "decode")
     measured = load_interval("e2e", "measured", asked.engine)
     assert found.low_s / found.seconds == pytest.approx(measured.low)
@@ -200,7 +201,7 @@ def test_a_step_is_known_no_better_than_measured_steps_say():
 
 
 def test_no_interval_reaches_below_the_speed_of_light():
-    priced = estimate(Scenario(engine="vllm"))
+    priced = estimate(Question(engine="vllm"))
     bound = float(priced.bound_ttft_s[0])
     found = Latency.of(float(priced.ttft_s[0]), Interval(0.1, 1.5, 20), bound)
     assert found.low_s == pytest.approx(bound)
@@ -212,22 +213,22 @@ def test_no_interval_reaches_below_the_speed_of_light():
 
 
 def test_no_interval_under_load_reaches_below_the_speed_of_light():
-    asked, whole = Scenario(), {"isl": "1024", "osl": "128", "concurrency": "1"}
+    asked, whole = Question(), {"concurrency": "1"}
     (row,) = points_file.price([{"model": asked.model, "system": asked.system} | whole])
     bound = float(row["bound_decode_step_s"])
     found = resolve(asked)
-    load = serve_resolved(found, concurrency=1.0, isl=1024, osl=128, as_benchmarked=True).novelty
+    load = served(replace(found, scenario=replace(asked, concurrency=1))).novelty
     measured = intervals.of_load(found.system, found.engine, novelty=load)
     lowest = max(bound, float(row["tpot_s"]) * measured["tpot_s"].low[0])
     assert float(row["tpot_low_s"]) == pytest.approx(lowest)
-    curve = load_curves.curve(Setup(asked), "concurrency", 1.0)
+    curve = load_curves.curve(Setup(asked), "concurrency")
     assert curve["tpot_low_s"][0] == pytest.approx(lowest)
     assert serve_rows(asked, 1.0)[0]["tpot_low_s"] == pytest.approx(lowest)
 
 
 @pytest.mark.parametrize("figure", ["usd_per_million_tokens", "joules_per_token"])
 def test_a_token_costs_more_where_fewer_come_out_of_the_same_rent_and_power(figure: str):
-    facts = summary.facts(resolve(Scenario(engine="vllm")), estimate(Scenario(engine="vllm")))
+    facts = summary.facts(resolve(Question(engine="vllm")), estimate(Question(engine="vllm"))).row()
     rate, low, high = (facts[f"output_tokens_per_s{end}"] for end in ("", "_low", "_high"))
     spent = facts[figure] * rate
     assert facts[f"{figure}_low"] == pytest.approx(spent / high)
@@ -243,7 +244,7 @@ def test_a_system_without_a_price_has_no_interval_of_one():
 
 def test_a_load_beside_measured_runs_is_known_better_than_one_far_from_them():
     """Llama 70B in fp8 on one H100 node: measured at 1k and 8k prompts, never at 60k."""
-    asked = Scenario(model="meta-llama/Llama-3.1-70B", engine="vllm", weights="fp8", tp=4)
+    asked = Question(model="meta-llama/Llama-3.1-70B", engine="vllm", weights="fp8", tp=4)
     near, far = (serve_rows(replace(asked, isl=isl, osl=1000), 16.0)[0] for isl in (1000, 60000))
     widths = [row["tpot_high_s"] / row["tpot_low_s"] for row in (near, far)]
     assert widths[0] < widths[1]
@@ -260,19 +261,19 @@ def test_rows_of_one_table_may_differ_in_what_is_validated():
 
 def test_every_latency_of_an_estimate_has_its_ends_or_is_named_as_not_validated():
     for scenario in ON_THREE_TIERS.values():
-        facts = summary.facts(resolve(scenario), estimate(scenario))
+        facts = summary.facts(resolve(scenario), estimate(scenario)).row()
         check(facts, ("ttft_s", "tpot_s", "e2e_s"))
 
 
 @pytest.mark.parametrize("system", ["h100", "mi300x"])
 def test_every_latency_under_load_has_its_ends_or_is_named_as_not_validated(system: str):
     names = ("ttft_s", "ttft_median_s", "tpot_s", "tpot_median_s", "e2e_s")
-    rows = serve_rows(Scenario(system=system, engine="vllm"), 1.0, 16.0)
+    rows = serve_rows(Question(system=system, engine="vllm"), 1.0, 16.0)
     for row in rows:
         check(row, names)
     missing = any(row["not_validated"] for row in rows)
-    assert ("not validated" in rendered(rows, TableFormat.text)) is missing
-    frame = load_curves.curve(Setup(Scenario(system=system, engine="vllm")), "concurrency", 1.0)
+    assert ("not validated" in render(rows, TableFormat.text)) is missing
+    frame = load_curves.curve(Setup(Question(system=system, engine="vllm")), "concurrency")
     for row in frame.to_dict("records"):
         check(row, names)
 
@@ -280,7 +281,7 @@ def test_every_latency_under_load_has_its_ends_or_is_named_as_not_validated(syst
 @pytest.mark.parametrize("load", ["batch", "concurrency"])
 def test_every_latency_of_a_points_file_has_its_ends_or_is_named_as_not_validated(load: str):
     names = ("prefill_s", "decode_step_s", "ttft_s", "tpot_s", "e2e_s")
-    asked = {"model": Scenario().model, "isl": "512", "osl": "64", "engine": "vllm", load: "8"}
+    asked = {"model": Question().model, "isl": "512", "osl": "64", "engine": "vllm", load: "8"}
     for row in points_file.price([asked | {"system": "h100"}, asked | {"system": "mi300x"}]):
         check({k: float(v or "nan") if k.endswith("_s") else v for k, v in row.items()}, names)
 
@@ -289,7 +290,7 @@ def check(row: dict, names: tuple[str, ...]) -> None:
     missing = row["not_validated"].split()
     assert set(missing) <= set(names)
     for name in names:
-        low, high = (row[end] for end in intervals.ends(name))
+        low, high = (row[end] for end in ends(name))
         if name in missing:
             assert math.isnan(low) and math.isnan(high)
         else:
@@ -298,15 +299,15 @@ def check(row: dict, names: tuple[str, ...]) -> None:
 
 def test_a_reader_sees_the_interval_or_that_there_is_none_and_a_program_both_ends():
     row = {"tp": 1, **intervals.beside({"ttft_s": 0.02}, {"ttft_s": Interval(0.5, 2.0, 30)})}
-    assert intervals.folded(row) == {"tp": 1, "ttft_s": 0.02, "ttft 80 %": "10.0 to 40.0 ms"}
+    assert folded(row) == {"tp": 1, "ttft_s": 0.02, "ttft 80 %": "10.0 to 40.0 ms"}
     none = intervals.beside({"ttft_s": 0.02}, {"ttft_s": None})
-    assert intervals.folded(none)["ttft 80 %"] == "not validated"
-    assert rendered([none], TableFormat.csv).splitlines()[1] == "0.02,,,ttft_s"
+    assert folded(none)["ttft 80 %"] == "not validated"
+    assert render([none], TableFormat.csv).splitlines()[1] == "0.02,,,ttft_s"
 
 
 def test_the_exported_comparison_has_the_ends_of_every_validated_latency():
     found = display_tables.comparison_numbers(
-        display_tables.figures_by_scenario(["A"], [estimate(Scenario(engine="vllm"))])
+        display_tables.figures_by_scenario(["A"], [estimate(Question(engine="vllm"))])
     )
     row = found.set_index("figure").loc["TTFT"]
     assert row["A, 80 % low"] < row["A"] < row["A, 80 % high"]

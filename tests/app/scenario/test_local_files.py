@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import ridgeline
 
-from app.scenario.local_files import model_source, resolve_local, system_source
-from app.scenario.scenario import Scenario, resolve
+from app.question.asking import ask
+from app.scenario.local_files import model_source, sources, system_source
+from app.scenario.scenario import resolve
 from genz_core.errors import UnknownModel, UnknownName
 from model_registry.finding.hub import HubModel
 from tests.model_registry.tracing_cases import tiny
@@ -43,10 +44,11 @@ def test_what_is_typed_is_a_path_an_address_a_text_or_a_name(here: Path) -> None
 
 
 def test_a_file_is_priced_for_who_may_name_it_and_nobody_else(here: Path) -> None:
-    scenario = Scenario(model="config.json", system="card.yaml", isl=16, osl=4)
-    assert resolve_local(scenario).system.slug == "my-card"
+    given = {"model": "config.json", "system": "card.yaml", "isl": 16, "osl": 4}
+    asked = ask("estimate", given, sources)
+    assert resolve(asked.question, asked.objects).system.slug == "my-card"
     with pytest.raises(UnknownName):
-        resolve(scenario)
+        resolve(ask("estimate", given).question)
 
 
 def test_the_python_module_takes_files(here: Path) -> None:

@@ -9,13 +9,14 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli import cli
+from app.question.question import Question
 from app.scenario.mixed_step import parse_groups, price
-from app.scenario.scenario import Scenario, resolve
+from app.scenario.scenario import resolve
 from genz_core.errors import InvalidValue
 from genz_core.types import Group
 from genz_core.workload import mixed
 
-SCENARIO = Scenario(model="meta-llama/Llama-3.1-8B", system="h100", engine="vllm")
+SCENARIO = Question(model="meta-llama/Llama-3.1-8B", system="h100", engine="vllm")
 
 
 def test_groups_are_read_as_they_are_typed():

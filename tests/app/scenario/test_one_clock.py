@@ -1,29 +1,31 @@
 """Operators, causes, advice and intervals of one estimate agree with each other."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from app.dashboard import cached
+from app.question.question import Question
 from app.scenario import intervals, served_rows
-from app.scenario.scenario import Scenario, estimate_resolved, resolve
+from app.scenario.scenario import estimate_resolved, resolve
 from app.scenario.setup import Setup
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
 
 SCENARIOS = (
-    Scenario(model="openai/gpt-oss-120b", system="h200", batch=64, isl=1024, osl=1024),
-    Scenario(model="openai/gpt-oss-120b", system="h200", engine="vllm", batch=64, osl=1024),
-    Scenario(model="meta-llama/Llama-3.1-70B", engine="trtllm", weights="fp8", tp=4, batch=32),
-    Scenario(model="meta-llama/Llama-3.1-8B", engine="vllm", pp=2, batch=8, osl=512),
-    Scenario(
+    Question(model="openai/gpt-oss-120b", system="h200", batch=64, isl=1024, osl=1024),
+    Question(model="openai/gpt-oss-120b", system="h200", engine="vllm", batch=64, osl=1024),
+    Question(model="meta-llama/Llama-3.1-70B", engine="trtllm", weights="fp8", tp=4, batch=32),
+    Question(model="meta-llama/Llama-3.1-8B", engine="vllm", pp=2, batch=8, osl=512),
+    Question(
         model="deepseek-ai/DeepSeek-V3", system="h200", engine="sglang", tp=8, ep=8, batch=128
     ),
 )
 
 
-def named(scenario: Scenario) -> str:
+def named(scenario: Question) -> str:
     return f"{scenario.model.split('/')[1]}-{scenario.engine}"
 
 
@@ -41,7 +43,7 @@ def test_operators_host_and_pipeline_sum_to_the_step_and_so_do_the_causes(scenar
 def test_what_doubled_arithmetic_would_cut_is_in_the_causes_that_arithmetic_has_a_part_in(scenario):
     """Of operators that memory binds, arithmetic beside it is part of the bandwidth not reached."""
     setup = Setup(scenario)
-    estimate, faster = cached.priced(setup), cached.priced(Setup(scenario, peak=2.0))
+    estimate, faster = cached.priced(setup), cached.priced(Setup(replace(scenario, peak=2.0)))
     for phase in ("prefill", "decode"):
         before, after = (float(step_of(e, phase).total_s[0]) for e in (estimate, faster))
         parts = parts_of(step_of(estimate, phase))
@@ -66,9 +68,9 @@ def test_the_interval_of_a_whole_request_follows_from_those_of_its_parts(scenari
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=named)
 def test_so_does_that_of_a_request_under_load_and_of_the_throughput(scenario):
-    resolved, users = resolve(scenario), np.array([16.0])
-    served = served_rows.serve_resolved(resolved, concurrency=users)
-    (row,) = served_rows.rows(resolved, served, "concurrency", users)
+    resolved, users = resolve(replace(scenario, batch=1, concurrency=16)), np.array([16.0])
+    served = served_rows.served(resolved)
+    row = served_rows.table(resolved, served, "concurrency", users).row()
     assert row["status"] == "ok"
     steps = (row["e2e_s"] - row["ttft_s"]) / row["tpot_s"]
     for end, beyond in (("low", -1), ("high", 1)):

@@ -9,10 +9,7 @@ import pytest
 from ridgeline import serve
 
 from app.scenario import points_file
-from app.scenario.drafting import Drafting, drafted
-from app.scenario.points_row import unknown_columns
-from app.scenario.scenario import Scenario, resolve
-from app.scenario.served_rows import WAVES, serve_resolved
+from app.scenario.points_row import parse, unknown_columns
 from genz_core.errors import InvalidParallelism, InvalidValue
 from genz_core.limits import LIMITS
 
@@ -34,6 +31,7 @@ def test_a_good_row_gets_every_figure():
     assert row["id"] == "a" and row["status"] == "ok" and row["fits"] == "true"
     words = ("fits", "not_validated")
     figures = {name: float(row[name]) for name in points_file.COLUMNS[3:] if name not in words}
+    assert figures.pop("wait_s") == 0.0  # no server is in the way of a static batch
     assert all(value > 0 for value in figures.values())
     assert figures["e2e_s"] == pytest.approx(figures["ttft_s"] + 99 * figures["tpot_s"])
     assert figures["bound_prefill_s"] < figures["prefill_s"]
@@ -84,7 +82,7 @@ def test_a_rate_is_served_open_loop_as_ridgeline_serve_does():
     slow, fast = price(*(GOOD | {"batch": "", "rate": rate} for rate in ("0.5", "8")))
     assert slow["status"] == fast["status"] == "ok"
     assert float(fast["tpot_s"]) > float(slow["tpot_s"])
-    served = serve(GOOD["model"], system="h100", engine="generic", rate=8.0, isl=1000, osl=100)
+    served = serve(GOOD["model"], system="h100", rate=8.0, isl=1000, osl=100)
     assert float(fast["tpot_s"]) == pytest.approx(served.tpot_s, rel=1e-8)
     (over,) = price(GOOD | {"batch": "", "rate": "1e6"})
     assert over["status"] == "overloaded" and "grows without end" in over["message"]
@@ -92,13 +90,38 @@ def test_a_rate_is_served_open_loop_as_ridgeline_serve_does():
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "often"])
 def test_a_rate_that_cannot_be_is_refused(text):
-    with pytest.raises(InvalidValue, match=f"rate = '{text}' is not a number above 0"):
-        points_file.parse(GOOD | {"batch": "", "rate": text})
+    with pytest.raises(InvalidValue, match=f"rate = .*{text}.*: give a number above 0"):
+        parse(GOOD | {"batch": "", "rate": text})
+
+
+def test_a_load_costs_the_same_in_a_file_and_in_a_call():
+    load = {"isl": 1000, "osl": 100, "concurrency": 48}
+    burst = {"burst_start": True}
+    others = ({"length_ratio": 0.8}, {"max_num_seqs": 16})
+    for told in ({}, burst, {**burst, "requests": 96}, *others):
+        (row,) = price(GOOD | {"batch": ""} | {n: str(v) for n, v in {**load, **told}.items()})
+        served = serve(GOOD["model"], system="h100", **load, **told)
+        for name in ("ttft_s", "tpot_s", "output_tokens_per_s"):
+            assert row[name] == f"{getattr(served, name):.9g}", (told, name)
+
+
+def test_users_that_start_together_send_as_many_requests_side_by_side_as_alone():
+    load = {"isl": 1000, "osl": 100, "burst_start": True, "requests": 96}
+    together = serve(GOOD["model"], system="h100", concurrency=[8, 48], **load)
+    for at, users in enumerate((8, 48)):
+        alone = serve(GOOD["model"], system="h100", concurrency=users, **load)
+        assert together.rows[at]["ttft_s"] == pytest.approx(alone.ttft_s, rel=1e-9)
+        assert together.rows[at]["tpot_s"] == pytest.approx(alone.tpot_s, rel=1e-9)
+
+
+def test_what_means_nothing_to_a_row_is_said_beside_its_times():
+    (row,) = price(GOOD | {"stream_interval": "20"})
+    assert row["status"] == "ok" and "stream_interval means nothing to a static" in row["message"]
 
 
 def test_a_row_has_one_load():
     with pytest.raises(InvalidValue, match="this row has batch and rate"):
-        points_file.parse(GOOD | {"rate": "2"})
+        parse(GOOD | {"rate": "2"})
 
 
 def test_a_column_that_is_not_known_is_named_with_the_near_ones():
@@ -107,7 +130,7 @@ def test_a_column_that_is_not_known_is_named_with_the_near_ones():
         "column 'concurency' is not known and was left out: did you mean concurrency?"
     )
     (other,) = unknown_columns(["colour"])
-    assert "known are id, model, system" in other
+    assert "known are id, mtp_tokens, model, system" in other
 
 
 def test_the_command_warns_of_a_column_that_it_does_not_know(tmp_path, ridgeline):
@@ -130,9 +153,17 @@ def test_one_output_token_is_priced_at_the_prompt():
     assert float(row["decode_step_s"]) > 0
 
 
-def test_an_unknown_engine_is_priced_as_generic_and_said_so():
-    (row,) = price(GOOD | {"engine": "my-engine"})
-    assert row["status"] == "ok" and "my-engine" in row["message"] and "generic" in row["message"]
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ({"engine": "vlm"}, "near: vllm"),
+        ({"engine": "vllm", "engine_version": "banana"}, "known are"),
+    ],
+)
+def test_an_unknown_engine_is_a_reason_code_and_stops_no_other_row(cells, said):
+    unknown, good = price(GOOD | cells, GOOD)
+    assert unknown["status"] == "unknown_engine" and said in unknown["message"]
+    assert unknown["ttft_s"] == "" and good["status"] == "ok"
 
 
 @pytest.mark.parametrize(
@@ -145,19 +176,19 @@ def test_an_unknown_engine_is_priced_as_generic_and_said_so():
     ],
 )
 def test_empty_expert_degrees_follow_from_the_others(cells, expected):
-    point = points_file.parse(GOOD | cells)
-    assert (point.scenario.ep, point.scenario.moe_tp) == expected
+    point = parse(GOOD | cells)
+    assert (point.question.ep, point.question.moe_tp) == expected
 
 
 def test_expert_degrees_that_contradict_the_rest_are_refused():
     with pytest.raises(InvalidParallelism, match="must equal tp x dp = 4"):
-        points_file.parse(GOOD | {"tp": "4", "ep": "2", "moe_tp": "4"})
+        parse(GOOD | {"tp": "4", "ep": "2", "moe_tp": "4"})
 
 
 @pytest.mark.parametrize("text", ["abc", "1.5", "0", "nan", "inf", "-inf", "1e30", "-4"])
 def test_a_size_that_is_no_whole_number_is_refused_by_name(text):
     with pytest.raises(InvalidValue, match="isl"):
-        points_file.parse(GOOD | {"isl": text})
+        parse(GOOD | {"isl": text})
 
 
 @pytest.mark.parametrize("column", ["batch", "isl", "osl", "tp", "pp", "dp", "ep", "moe_tp"])
@@ -235,10 +266,12 @@ DEEPSEEK = {
 
 def test_a_row_with_drafts_is_the_served_model_and_says_whose_acceptance_it_took():
     (plain, row) = price(DEEPSEEK, DEEPSEEK | {"mtp_tokens": "2"})
-    scenario = Scenario(DEEPSEEK["model"], "h200_sxm", engine="sglang", tp=8, isl=1000, osl=400)
-    drafting = drafted(resolve(scenario), Drafting("mtp", draft_tokens=2))
-    served = serve_resolved(drafting, concurrency=16, waves=WAVES, as_benchmarked=True)
-    assert float(row["tpot_s"]) == pytest.approx(served.tpot_s[0], rel=1e-6)
+    load = {"concurrency": 16, "isl": 1000, "osl": 400}
+    served = serve(
+        DEEPSEEK["model"], system="h200", engine="sglang", tp=8, speculation="mtp", draft_tokens=2,
+        **load,
+    )  # fmt: skip
+    assert float(row["tpot_s"]) == pytest.approx(served.tpot_s, rel=1e-8)
     assert float(row["tpot_s"]) < float(plain["tpot_s"])
     assert "drafts 2 tokens a step" in row["message"] and "tpot_s" in row["not_validated"]
 

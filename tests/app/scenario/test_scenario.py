@@ -8,19 +8,21 @@ import pytest
 import hardware_db
 import model_registry
 from app.dashboard import cached, load_curves
-from app.scenario import points_file, served_rows, sweep_rows
-from app.scenario.scenario import Resolved, Scenario, estimate_resolved, resolve
+from app.planning import sweep_axes, sweep_block
+from app.question.question import Question
+from app.scenario import points_file, served_rows
+from app.scenario.points_row import Point, parse
+from app.scenario.scenario import Resolved, estimate_resolved, resolve
 from app.scenario.setup import Setup
 from genz_core.deployment import bulk_format
 from genz_core.eager import eager_engine
 from genz_core.engine import NO_RECIPE, EagerFacts
 from genz_core.errors import InvalidValue
-from genz_core.search import sweep as price_sweep
 from hardware_db import recipes
 
 EAGER = EagerFacts(2e-3, 1e-3, norm_passes=3.0, rope_passes=3.0, activation_passes=2.0)
 #: A recipe that ships: this model, system, engine and format were measured.
-MEASURED = Scenario(model="openai/gpt-oss-120b", system="h100-sxm5-80gb", engine="vllm", tp=2)
+MEASURED = Question(model="openai/gpt-oss-120b", system="h100-sxm5-80gb", engine="vllm", tp=2)
 
 
 def test_every_recipe_that_ships_is_found_by_its_model_and_format():
@@ -36,7 +38,7 @@ PUBLISHED = "meta-llama/Llama-3.1-70B"
 @pytest.fixture
 def eager() -> Resolved:
     """The default scenario under an engine that runs the model unfused, as calibration writes."""
-    asked = resolve(Scenario())
+    asked = resolve(Question())
     return replace(asked, engine=eager_engine(hardware_db.load_engine("hf"), EAGER))
 
 
@@ -45,32 +47,34 @@ def test_an_eager_engine_costs_the_same_whoever_asks(eager: Resolved):
     plain = estimate_resolved(replace(eager, engine=hardware_db.load_engine("hf")))
     assert expected.tpot_s[0] > 1.2 * plain.tpot_s[0]
 
-    axes = {"batch": [1.0], "isl": [1024.0], "osl": [128.0], "tp": [1.0]}
-    (row, *_) = sweep_rows.rows(price_sweep(eager.model, eager.system, axes, eager.engine), axes)
-    assert row["tpot_s"] == pytest.approx(expected.tpot_s[0])
-    (batch,) = points_file.price_group(eager, [points_file.Point("a", eager.scenario)])
+    (block,) = sweep_axes.sweep_axes({"model": eager.scenario.model, "tp": [1]}).blocks
+    swept = sweep_block.price(block, eager, 0, 1, bounds_only=False)
+    assert swept["tpot_s"][0] == pytest.approx(expected.tpot_s[0])
+    (batch,) = points_file.price_group(eager, [_point(batch="1")])
     assert float(batch["tpot_s"]) == pytest.approx(expected.tpot_s[0])
     assert float(batch["decode_step_s"]) == pytest.approx(expected.tpot_s[0], rel=0.01)
-    one = np.array([1.0])
-    (alone,) = served_rows.rows(
-        eager, served_rows.serve_resolved(eager, concurrency=one), "concurrency", one
-    )
+    one, user = np.array([1.0]), replace(eager.scenario, concurrency=1)
+    loaded = replace(eager, scenario=user)
+    alone = served_rows.table(loaded, served_rows.served(loaded), "concurrency", one).row()
     assert alone["tpot_s"] == pytest.approx(expected.tpot_s[0], rel=0.05)
-    (served,) = points_file.price_group(
-        eager, [points_file.Point("a", eager.scenario, concurrency=1)]
-    )
+    (served,) = points_file.price_group(loaded, [_point(concurrency="1")])
     assert float(served["tpot_s"]) == pytest.approx(alone["tpot_s"])
+
+
+def _point(**load: str) -> Point:
+    names = {"model": Question().model, "system": Question().system, "engine": "hf"}
+    return parse({**names, "osl": "256", "isl": "1024", **load})
 
 
 @pytest.mark.parametrize(
     ("asked", "cache"),
     [
-        (Scenario(engine="trtllm", model=PUBLISHED, weights="fp8"), "fp8"),
-        (Scenario(engine="vllm", model=PUBLISHED, weights="fp8"), "bf16"),
-        (Scenario(engine="vllm", model=PUBLISHED, weights="fp8", kv="fp8"), "fp8"),
-        (Scenario(engine="vllm", model="nvidia/Llama-3.1-8B-Instruct-FP8"), "fp8"),
-        (Scenario(engine="vllm", weights="nvfp4"), "fp8"),
-        (Scenario(engine="vllm", weights="q4_k_m"), "bf16"),
+        (Question(engine="trtllm", model=PUBLISHED, weights="fp8"), "fp8"),
+        (Question(engine="vllm", model=PUBLISHED, weights="fp8"), "bf16"),
+        (Question(engine="vllm", model=PUBLISHED, weights="fp8", kv="fp8"), "fp8"),
+        (Question(engine="vllm", model="nvidia/Llama-3.1-8B-Instruct-FP8"), "fp8"),
+        (Question(engine="vllm", weights="nvfp4"), "fp8"),
+        (Question(engine="vllm", weights="q4_k_m"), "bf16"),
     ],
     ids=[
         "as-published",
@@ -81,19 +85,19 @@ def test_an_eager_engine_costs_the_same_whoever_asks(eager: Resolved):
         "16-bit-as-it-is",
     ],
 )
-def test_weights_asked_for_bring_the_cache_that_the_engine_keeps(asked: Scenario, cache: str):
+def test_weights_asked_for_bring_the_cache_that_the_engine_keeps(asked: Question, cache: str):
     assert resolve(asked).model.precision.kv == cache
 
 
 def test_a_cache_other_than_the_published_one_is_said():
-    notes = resolve(Scenario(engine="vllm", model=PUBLISHED, weights="fp8")).notes
+    notes = resolve(Question(engine="vllm", model=PUBLISHED, weights="fp8")).notes
     assert "kv cache: bf16, the default of vllm; checkpoints allow fp8" in notes
 
 
 def test_a_recipe_is_found_by_whoever_asks_and_a_rent_does_not_lose_it():
     recipe = resolve(MEASURED).engine.recipe
     assert recipe.points >= 3
-    for setup in (Setup(MEASURED), Setup(MEASURED, price=2.0)):
+    for setup in (Setup(MEASURED), Setup(replace(MEASURED, price=2.0))):
         assert cached.resolved(setup).engine.recipe == recipe
         assert load_curves.basis(setup).startswith("corrected by")
 
@@ -105,7 +109,7 @@ def test_what_a_visitor_brought_has_no_recipe():
 
 
 def test_what_a_visitor_scaled_keeps_the_recipe_and_is_said_to():
-    scaled = Setup(MEASURED, bandwidth=2.0)
+    scaled = Setup(replace(MEASURED, bandwidth=2.0))
     assert cached.resolved(scaled).engine.recipe == resolve(MEASURED).engine.recipe
     assert "nobody has" in load_curves.basis(scaled)
 
@@ -114,5 +118,5 @@ def test_what_a_visitor_scaled_keeps_the_recipe_and_is_said_to():
 def test_ranks_that_share_an_expert_are_whole_numbers(moe_tp):
     import ridgeline
 
-    with pytest.raises(InvalidValue, match="ranks that share an expert"):
+    with pytest.raises(InvalidValue, match="moe_tp"):
         ridgeline.estimate("mixtral-8x7b", system="H100 SXM", isl=100, osl=10, tp=8, moe_tp=moe_tp)

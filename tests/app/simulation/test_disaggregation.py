@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import ridgeline
 
 import hardware_db
-from app.scenario.scenario import Scenario, resolve
-from app.simulation.disaggregation import Prefill, PrefillPool, stated_link
+from app.question.asking import ask
+from app.question.question import Question
+from app.scenario.scenario import resolve
+from app.simulation.disaggregation import Prefill, beside, stated_link
+from app.simulation.result import Simulated, simulate
 from genz_core.deployment import bulk_format
 from genz_core.errors import (
     InvalidParallelism,
@@ -23,36 +25,36 @@ from genz_core.errors import (
 LLAMA = "meta-llama/Llama-3.1-8B"
 
 
-def prefill(workers: int = 1, weights: str = "", **fields: Any) -> Prefill:
-    decode = resolve(Scenario(model=LLAMA, system="h100", engine="vllm", weights=weights))
-    found = PrefillPool(**fields).beside(decode, workers)
+def prefill(**fields: Any) -> Prefill:
+    standard = {"model": LLAMA, "system": "h100", "engine": "vllm", "concurrency": 4}
+    found = beside(resolve(ask("simulate", {**standard, **fields}).question))
     assert found is not None
     return found
 
 
-def simulated(**keywords: Any) -> Any:
-    load = {"system": "h100", "concurrency": 4, "isl": 128, "osl": 32, "length_ratio": 0.8}
-    return ridgeline.simulate(LLAMA, **{**load, **keywords})
+def simulated(**keywords: Any) -> Simulated:
+    load = {"model": LLAMA, "system": "h100", "concurrency": 4, "isl": 128, "osl": 32}
+    return simulate(ask("simulate", {**load, **keywords}))
 
 
 def test_there_is_no_pool_unless_asked():
-    assert PrefillPool().beside(resolve(Scenario()), 1) is None
+    assert beside(resolve(Question(model=LLAMA))) is None
 
 
 def test_a_named_system_is_one_worker_and_a_number_is_of_the_same_system():
     assert prefill(prefill_system="b200").workers == 1
-    same = prefill(prefill_workers=2, prefill_tp=4)
+    same = prefill(prefill_workers=2, prefill_tp=4, replicas=2)
     assert same.resolved.system.slug == "h100-sxm5-80gb" and same.devices == 8
 
 
 def test_the_engine_is_as_measured_on_the_system_of_each_pool():
     other = prefill(prefill_system="b200").resolved
-    assert other.engine == resolve(Scenario(model=LLAMA, system="b200", engine="vllm")).engine
+    assert other.engine == resolve(Question(model=LLAMA, system="b200", engine="vllm")).engine
 
 
 def test_weights_may_differ_and_the_cache_does_not():
     pool = prefill(weights="fp8", prefill_workers=1, prefill_weights="bf16").resolved
-    decode = resolve(Scenario(model=LLAMA, system="h100", engine="vllm", weights="fp8"))
+    decode = resolve(Question(model=LLAMA, system="h100", engine="vllm", weights="fp8"))
     assert (bulk_format(decode.model), bulk_format(pool.model)) == ("fp8", "bf16")
     assert pool.model.precision.kv == decode.model.precision.kv
 
@@ -94,8 +96,8 @@ def test_rate_and_latency_of_the_way_may_be_stated(fields, bytes_per_s, latency_
 @pytest.mark.parametrize(
     ("fields", "error", "words"),
     [
-        ({"prefill_tp": 2}, InvalidValue, "prefill_tp = 2 without a prefill pool"),
-        ({"transfer_gbps": 400}, InvalidValue, "transfer_gbps = 400 without a prefill pool"),
+        ({"prefill_tp": 2}, InvalidValue, "prefill_tp without a prefill pool"),
+        ({"transfer_gbps": 400}, InvalidValue, "transfer_gbps without a prefill pool"),
         ({"layer_wise": True}, InvalidValue, "without a prefill pool"),
         ({"prefill_workers": -1}, InvalidValue, "prefill_workers = -1"),
         ({"prefill_workers": 1, "prefill_tp": 0}, InvalidValue, "prefill_tp = 0"),
@@ -140,5 +142,5 @@ def test_a_slow_way_is_waited_for():
 
 
 def test_answers_of_one_token_have_no_balance():
-    answer = simulated(prefill_workers=1, osl=1, length_ratio=1.0)
+    answer = simulated(prefill_workers=1, osl=1)
     assert answer.run.balance is None and answer.ended == 40

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.scenario.drafting import Drafting
+from app.question.question import Question
+from app.question.verbs import parameters_of
 from app.simulation import fleet
-from app.simulation.disaggregation import PrefillPool
-from app.simulation.points import COLUMNS, digest, parse, simulate_row
+from app.simulation.points import COLUMNS, KNOWN, digest, parse, simulate_row
 from genz_core.errors import InvalidValue, MeasurementError
 
 ROW = {
@@ -46,10 +46,12 @@ def test_a_row_has_every_figure():
         ({"model": "nobody/nothing"}, "unknown_model", "nobody/nothing"),
         ({"tp": "3"}, "invalid_parallelism", "tp 3"),
         ({"rate": "2"}, "invalid_value", "concurrency and rate"),
-        ({"isl": "long"}, "invalid_value", "isl = 'long' is no number"),
-        ({"isl": "1.5"}, "invalid_value", "isl = '1.5' is no whole number"),
+        ({"isl": "long"}, "invalid_value", "isl = long: give a whole number"),
+        ({"isl": "1.5"}, "invalid_value", "isl = 1.5: give a whole number"),
         ({"speculation": "ngram"}, "invalid_value", "acceptance of ngram drafts is not known"),
-        ({"draft_tokens": "few"}, "invalid_value", "draft_tokens = 'few' is no number"),
+        ({"draft_tokens": "few"}, "invalid_value", "draft_tokens = 'few': give a whole number"),
+        ({"mtp_tokens": "few"}, "invalid_value", "mtp_tokens = few: give a whole number"),
+        ({"draft_tokens": "2"}, "invalid_value", "draft_tokens without speculation"),
         ({"prefill_system": "rtx-4090"}, "missing_spec", "give transfer_gbps"),
         ({"prefix_caching": "maybe"}, "invalid_value", "give true or false"),
         ({"trace": "absent.csv"}, "invalid_value", "not concurrency and trace"),
@@ -61,25 +63,51 @@ def test_a_row_that_cannot_be_simulated_says_why(change, status, words):
     assert row["status"] == status and words in row["message"] and not row["ttft_p50_s"]
 
 
+def test_the_columns_are_the_parameters_of_a_simulation():
+    assert set(parameters_of("simulate")) <= set(KNOWN)
+    assert {"id", "mtp_tokens", "max_running_requests"} <= set(KNOWN)
+    assert not {"batch", "images", "capex"} & set(KNOWN)
+
+
 def test_cells_are_read_in_the_kind_of_their_column():
-    scenario, settings = parse(
+    asked = parse(
         {**ROW, "tp": "2", "prefix_caching": "False", "router": "prefix", "replicas": "2",
-         "tpot_target_s": "0.02", "max_num_seqs": "16", "seed": "3"}
+         "tpot_target_s": "0.02", "max_num_seqs": "16", "seed": "3", "kv": "", "notes": "hello",
+         "burst_start": "true"}
     )  # fmt: skip
-    assert scenario.tp == 2 and settings.router == "prefix" and settings.replicas == 2
-    assert not settings.options.prefix_caching and settings.options.max_num_seqs == 16
-    assert settings.targets == {"tpot_s": 0.02} and settings.load.seed == 3
+    assert asked.question == Question(
+        model=ROW["model"], system="h100", engine="vllm", concurrency=4, isl=64, osl=8,
+        length_ratio=0.5, tp=2, prefix_caching=False, router="prefix", replicas=2,
+        tpot_target_s=0.02, max_num_seqs=16, seed=3, burst_start=True,
+    )  # fmt: skip
 
 
 def test_rows_state_drafts_and_a_prefill_pool():
-    _, settings = parse(
+    question = parse(
         {**ROW, "speculation": "ngram", "acceptance": "0.9,0.5", "prefill_system": "b200",
          "prefill_tp": "2", "transfer_latency_us": "5", "layer_wise": "true"}
-    )  # fmt: skip
-    assert settings.drafting == Drafting("ngram", acceptance=(0.9, 0.5))
-    assert settings.prefill == PrefillPool(
-        "b200", prefill_tp=2, transfer_latency_us=5.0, layer_wise=True
-    )
+    ).question  # fmt: skip
+    assert (question.speculation, question.acceptance) == ("ngram", "0.9,0.5")
+    assert (question.prefill_system, question.prefill_tp) == ("b200", 2)
+    assert question.transfer_latency_us == 5.0 and question.layer_wise
+
+
+@pytest.mark.parametrize(
+    ("cells", "speculation", "tokens"),
+    [
+        ({"mtp_tokens": "2"}, "mtp", 2),
+        ({"mtp_tokens": "0"}, "", None),
+        ({"speculation": "mtp", "draft_tokens": "0"}, "mtp", 0),
+    ],
+)
+def test_mtp_tokens_are_drafts_of_the_models_own_module(cells, speculation, tokens):
+    question = parse({**ROW, **cells}).question
+    assert (question.speculation, question.draft_tokens) == (speculation, tokens)
+
+
+def test_drafts_of_no_tokens_are_none():
+    drafted = ROW | {"speculation": "mtp", "draft_tokens": "0"}
+    assert simulate_row(drafted, "d") == simulate_row(ROW, "d")
 
 
 def test_a_question_is_known_by_its_cells_and_the_files_it_names(tmp_path):

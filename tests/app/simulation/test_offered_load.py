@@ -8,19 +8,43 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.simulation.offered_load import Conversation, OfferedLoad
+from app.question.asking import ask
+from app.question.question import Question
+from app.scenario.local_files import sources
+from app.simulation import offered_load
+from app.simulation.offered_load import Conversation
 from genz_core.errors import InvalidValue
 from genz_core.serving.simulation import Requests
 
 
 def drawn(**fields: Any) -> Requests:
-    return OfferedLoad(**fields).drawn().requests
+    asked = ask("simulate", {"model": "meta-llama/Llama-3.1-8B", **fields}, sources)
+    return offered_load.drawn(asked.question, asked.objects).requests
 
 
-def test_a_closed_loop_starts_at_once_with_ten_requests_a_slot():
-    requests = drawn(concurrency=8, isl=100, osl=10)
+def test_users_that_start_together_send_ten_requests_each():
+    requests = drawn(concurrency=8, burst_start=True, isl=100, osl=10, length_ratio=1.0)
     assert len(requests) == 80 and not requests.arrival_s.any()
     assert set(requests.input_tokens) == {100} and set(requests.output_tokens) == {10}
+
+
+def test_users_of_a_steady_loop_send_two_more_before_and_one_after():
+    assert len(drawn(concurrency=8)) == 8 * (2 + 10 + 1)
+    assert offered_load.counted(Question(concurrency=8)) == range(16, 96)
+    assert len(drawn(concurrency=8, requests=5)) == 16 + 5 + 8
+    sessions = Question(concurrency=8, turns=3)
+    assert offered_load.counted(sessions) == range(48, 288)
+    for other in ({"rate": 2.0}, {"concurrency": 8, "burst_start": True}, {"trace": "t.csv"}):
+        assert offered_load.counted(Question(**other)) is None
+
+
+@pytest.mark.parametrize(("isl", "osl"), [(1024, 256), (5, 6), (100, 2), (1, 1), (15, 25)])
+def test_lengths_vary_by_a_tenth_about_what_was_asked(isl, osl):
+    requests = drawn(rate=1.0, isl=isl, osl=osl, requests=20_000)
+    for mean, lengths in ((isl, requests.input_tokens), (osl, requests.output_tokens)):
+        assert lengths.min() + lengths.max() == 2 * mean
+        assert abs(lengths.max() / mean - 1.1) <= 0.5 / mean + 1e-9
+        assert lengths.mean() == pytest.approx(mean, rel=0.005)
 
 
 def test_a_rate_has_a_thousand_requests_that_come_as_often():
@@ -63,7 +87,8 @@ def test_measured_lengths_are_drawn_in_pairs(tmp_path: Path, from_file: bool):
 
 
 def test_a_prompt_of_a_session_repeats_all_that_was_said():
-    requests = drawn(concurrency=2, isl=160, osl=32, turns=3, think_s=4.0, shared_tokens=64)
+    requests = drawn(concurrency=2, isl=160, osl=32, turns=3, think_s=4.0, shared_tokens=64,
+                     burst_start=True, length_ratio=1.0)  # fmt: skip
     assert len(requests) == 2 * 10 * 3
     assert requests.input_tokens[:6].tolist() == [224, 416, 608, 224, 416, 608]
     assert requests.after[:6].tolist() == [-1, 0, 1, -1, 3, 4]
@@ -75,7 +100,7 @@ def test_a_prompt_of_a_session_repeats_all_that_was_said():
 
 
 def test_a_shared_prompt_comes_on_top_of_the_input():
-    requests = drawn(concurrency=2, isl=100, shared_tokens=40)
+    requests = drawn(concurrency=2, isl=100, shared_tokens=40, length_ratio=1.0)
     assert set(requests.input_tokens) == {140}
     assert list(requests.prefix[0]) == [0, 1]  # whole blocks of 16 tokens
 
@@ -102,28 +127,30 @@ def test_lengths_stay_when_arrivals_change():
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({}, "one of them, not none"),
+        ({}, "one of them; not none"),
         ({"concurrency": 4, "rate": 2.0}, "not concurrency and rate"),
-        ({"rate": -1.0}, "rate = -1.0: give a number from 0"),
+        ({"rate": -1.0}, "rate = -1: give a number above 0"),
         ({"rate": float("nan")}, "rate = nan"),
+        ({"batch": 4}, "batch means nothing to simulate"),
         ({"concurrency": 1.5}, "concurrency = 1.5: give a whole number"),
         ({"concurrency": 4, "burstiness": 0.5}, "burstiness shapes the arrivals of a rate"),
         ({"rate": 1.0, "ramp_to": 4.0}, "both the rate that it climbs to and its seconds"),
         ({"rate": 1.0, "ramp_to": 4.0, "ramp_s": 9.0, "burstiness": 2.0}, "a ramp is Poisson"),
         ({"concurrency": 4, "isl": 0}, "isl = 0"),
-        ({"concurrency": 4, "osl": 10**9}, "osl = 1000000000"),
-        ({"concurrency": 4, "length_ratio": 0.0}, "length_ratio = 0 is not between"),
+        ({"concurrency": 4, "osl": 10**9}, "osl = 1000000000: give a whole number"),
+        ({"concurrency": 4, "length_ratio": 0.0}, "length_ratio = 0: give a number above 0"),
         ({"concurrency": 4, "length_ratio": 0.5, "length_spread": 1.0}, "in different ways"),
         ({"concurrency": 4, "think_s": 3.0}, "give turns above 1"),
         ({"concurrency": 4, "requests": 10**7}, "requests = 10000000"),
-        ({"concurrency": 500_000}, "5,000,000 requests are more than"),
+        ({"concurrency": 500_000}, "6,500,000 requests are more than"),
+        ({"rate": 1.0, "lengths": "absent.csv"}, "absent.csv: cannot be read"),
         ({"trace": "t.csv", "turns": 2}, "sessions of its own: leave out turns"),
         ({"concurrency": 4, "seed": -1}, "seed = -1"),
     ],
 )
 def test_a_load_that_cannot_be_is_one_sentence(fields: dict[str, Any], words: str):
     with pytest.raises(InvalidValue, match=words):
-        OfferedLoad(**fields)
+        drawn(**fields)
 
 
 def test_requests_may_be_given_as_they_are():

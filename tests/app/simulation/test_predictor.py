@@ -10,8 +10,9 @@ import scipy.interpolate
 from typer.testing import CliRunner
 
 from app.cli import cli
+from app.question.question import Question
 from app.scenario import mixed_step
-from app.scenario.scenario import Scenario, resolve
+from app.scenario.scenario import resolve
 from app.simulation.predictor import sglang
 from app.simulation.predictor.files import files_for
 from app.simulation.predictor.step_prices import StepPrices, step_prices
@@ -21,8 +22,8 @@ MODEL, LONGEST = "Qwen/Qwen3-8B", 8192
 EXPERTS = "Qwen/Qwen3-30B-A3B"
 
 
-def scenario(**given) -> Scenario:
-    return Scenario(**{"model": MODEL, "system": "h100", "engine": "vllm", **given})
+def scenario(**given) -> Question:
+    return Question(**{"model": MODEL, "system": "h100", "engine": "vllm", **given})
 
 
 @pytest.fixture(scope="module")

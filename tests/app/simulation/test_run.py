@@ -6,22 +6,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-import ridgeline
 
+from app.question.asking import ask
+from app.scenario.results import serve
 from app.simulation import rows
-from app.simulation.offered_load import OfferedLoad
-from app.simulation.run import Settings
-from genz_core.errors import InvalidParallelism, InvalidValue, OutOfMemory, UnknownName
-from genz_core.serving.simulation import Options, Requests
+from app.simulation.result import Simulated, simulate
+from genz_core.errors import InvalidParallelism, InvalidValue, OutOfMemory
+from genz_core.progress import Cancelled
+from genz_core.serving.simulation import Requests
 
 LLAMA = "meta-llama/Llama-3.1-8B"
 
 
-def simulated(**keywords: Any) -> Any:
-    standard: dict[str, Any] = {"system": "h100", "concurrency": 8, "isl": 256, "osl": 32}
+def simulated(**keywords: Any) -> Simulated:
+    standard = {"model": LLAMA, "system": "h100", "concurrency": 8, "isl": 256, "osl": 32}
     if {"rate", "trace"} & set(keywords):
         del standard["concurrency"]
-    return ridgeline.simulate(LLAMA, **{**standard, "length_ratio": 1.0, **keywords})
+    return simulate(ask("simulate", {**standard, **keywords}))
 
 
 def test_figures_are_attributes_and_the_document_has_them_all():
@@ -40,7 +41,7 @@ def test_figures_are_attributes_and_the_document_has_them_all():
 def test_the_data_frame_has_a_row_a_request():
     answer = simulated(ttft_target_s=0.05)
     table = answer.to_dataframe()
-    assert len(table) == 80 and table["good"].mean() == answer.good_share
+    assert len(table) == len(answer) == 80 and table["good"].mean() == answer.good_share
     assert table["ttft_s"].mean() == pytest.approx(answer.ttft_mean_s)
     together = table["ttft_s"] + table["tpot_s"] * (table["output_tokens"] - 1)
     assert together.to_numpy() == pytest.approx(table["e2e_s"].to_numpy())
@@ -56,27 +57,115 @@ def test_the_repr_fits_a_terminal():
     assert "<table" in simulated()._repr_html_()
 
 
-def test_a_trace_goes_through_serve():
-    answer = ridgeline.serve(LLAMA, trace=Requests([0.0, 0.5], [100, 200], [5, 5]))
+def test_a_trace_is_served_as_it_is():
+    answer = simulated(trace=Requests([0.0, 0.5], [100, 200], [5, 5]))
     assert len(answer) == 2 and answer.ttft_mean_s > 0
+    assert answer.simulation.arrival_s.tolist() == [0.0, 0.5]
     with pytest.raises(InvalidValue, match="not concurrency and trace"):
-        ridgeline.serve(LLAMA, concurrency=4, trace=Requests([0.0], [1], [1]))
+        simulated(concurrency=4, trace=Requests([0.0], [1], [1]))
 
 
-def test_a_closed_loop_of_equal_lengths_says_that_it_goes_in_waves():
-    assert "served in waves" in simulated().to_dict()["message"]
-    assert "served in waves" not in simulated(length_ratio=0.8).to_dict()["message"]
+def test_a_name_opens_no_file_where_none_may_be_opened():
+    with pytest.raises(InvalidValue, match=r"trace = '/etc/hosts': no file is opened here"):
+        simulated(trace="/etc/hosts")
+
+
+def test_equal_requests_that_start_together_say_that_they_go_in_waves():
+    def message(**keywords: Any) -> str:
+        return simulated(**keywords).to_dict()["message"]
+
+    assert "served in waves" in message(burst_start=True, length_ratio=1.0)
+    assert "served in waves" not in message(length_ratio=1.0)
+    assert "served in waves" not in message(burst_start=True)
+
+
+def test_a_run_reports_its_progress_and_can_be_cancelled():
+    seen: list[float] = []
+    asked = ask("simulate", {"model": LLAMA, "concurrency": 8, "osl": 8, "requests": 3000})
+    simulate(asked, lambda share, _: seen.append(share))
+    assert seen == sorted(seen) and seen[-1] > 0.5
+    with pytest.raises(Cancelled, match="of 3,024 requests"):
+        simulate(asked, cancelled=lambda: True)
+
+
+# ------------------------------------------------------------------------------- steady loops
+
+
+@pytest.mark.parametrize("length_ratio", [None, 0.8])
+def test_a_steady_loop_is_that_of_the_closed_form(length_ratio):
+    """16 users of 1k/256: the first token within 15 %, the time between tokens within 10 %."""
+    asked = {"model": LLAMA, "system": "h100", "concurrency": 16, "length_ratio": length_ratio}
+    closed, answer = serve(ask("serve", asked)), simulate(ask("simulate", asked))
+    assert answer.ttft_mean_s == pytest.approx(closed.ttft_s, rel=0.15)
+    assert answer.tpot_mean_s == pytest.approx(closed.tpot_s, rel=0.10)
+    assert answer.output_tokens_per_s == pytest.approx(closed.output_tokens_per_s, rel=0.05)
+
+
+@pytest.mark.parametrize("users", [1, 16, 256])
+@pytest.mark.parametrize("engine", ["vllm", "trtllm"])
+def test_open_requests_are_arrivals_times_their_time(engine, users):
+    """Little's law.  A step scale, so that first tokens are not moved by what was measured."""
+    answer = simulated(concurrency=users, engine=engine, osl=128, step_scale=1.0,
+                       requests=max(10 * users, 200))  # fmt: skip
+    assert answer.requests_per_s * answer.e2e_mean_s == pytest.approx(users, rel=0.02)
+
+
+def test_a_single_user_has_no_queue():
+    answer = simulated(concurrency=1, step_scale=1.0)
+    sent_s = answer.run.resolved.engine.host_request_s
+    assert answer.simulation.queue_s == pytest.approx(np.full(13, sent_s))
+    assert answer.requests == 10  # two before them, one after them
+
+
+def test_figures_of_a_steady_loop_are_of_the_requests_between_its_start_and_its_end():
+    answer = simulated(concurrency=8, requests=40)
+    simulation, counted = answer.simulation, answer.simulation.counted
+    assert counted.nonzero()[0].tolist() == list(range(16, 56)) and len(counted) == 64
+    assert answer.ttft_mean_s == simulation.ttft_s[counted].mean()
+    assert answer.seconds == simulation.arrival_s[56] - simulation.arrival_s[16]
+    gaps = (answer.simulation.requests.output_tokens[counted] - 1.0).sum()
+    assert simulation.gap_counts.sum() == pytest.approx(gaps, rel=0.1)
+
+
+def test_users_of_a_steady_loop_begin_one_after_the_other_over_a_request():
+    steady, burst = simulated(concurrency=8), simulated(concurrency=8, burst_start=True)
+    first = steady.simulation.arrival_s[:8]
+    assert np.diff(first) == pytest.approx(np.full(7, first[1])) and first[0] == 0.0
+    assert 8 * first[1] == pytest.approx(steady.e2e_mean_s, rel=0.1)
+    assert not burst.simulation.arrival_s[:8].any() and burst.simulation.counted.all()
+    assert burst.ttft_mean_s > steady.ttft_mean_s
+
+
+def test_a_steady_loop_is_where_one_that_starts_at_once_arrives():
+    """It forgets its start in tens of requests a user, which the staggered start spares."""
+    load = {"system": "a100", "engine": "trtllm", "tp": 4, "concurrency": 87, "isl": 362,
+            "osl": 96, "length_ratio": 0.8, "step_scale": 1.0}  # fmt: skip
+    steady = simulated(**load)
+    late = simulated(**load, burst_start=True, requests=87 * 60).simulation
+    last = slice(87 * 45, 87 * 58)
+    assert steady.ttft_mean_s == pytest.approx(late.ttft_s[last].mean(), rel=0.07)
+    assert steady.tpot_mean_s == pytest.approx(late.tpot_s[last].mean(), rel=0.02)
+    assert late.ttft_s[87:870].mean() > 1.2 * steady.ttft_mean_s
+
+
+def test_a_longer_warm_up_says_the_same(monkeypatch):
+    short = simulated(concurrency=64, requests=1000)
+    monkeypatch.setattr("app.simulation.offered_load.WARM", 8)
+    long = simulated(concurrency=64, requests=1000)
+    for name in ("tpot_mean_s", "output_tokens_per_s"):
+        assert getattr(short, name) == pytest.approx(getattr(long, name), rel=0.02)
+    assert short.ttft_mean_s == pytest.approx(long.ttft_mean_s, rel=0.05)
 
 
 def test_what_does_not_fit_the_cache_is_refused_and_counted():
-    trace = Requests([0.0, 1.0, 2.0], [100, 9_000_000, 100], [5, 5, 5])
-    named = simulated(trace=trace).to_dict()
+    trace = Requests([0.0, 1.0, 2.0], [100, 9_000, 100], [5, 5, 5])
+    named = simulated(trace=trace, kv_tokens=5_000).to_dict()
     assert named["refused"] == 1 and named["ended"] == 2
     assert "1 of 3 requests do not fit the KV cache even alone" in named["message"]
 
 
 def test_a_trace_of_nothing_but_too_large_requests_ends():
-    answer = simulated(trace=Requests([0.0], [9_000_000], [5]))
+    answer = simulated(trace=Requests([0.0], [9_000], [5]), kv_tokens=5_000)
     assert answer.refused == 1 and np.isnan(answer.ttft_mean_s)
     assert rows.over_time(answer.simulation, "ttft_s")["p50"].size == 0
 
@@ -90,10 +179,12 @@ def test_an_answer_that_outgrows_the_cache_is_refused_and_does_not_hang():
     ("keywords", "error", "words"),
     [
         ({"tp": 3}, InvalidParallelism, "tp 3"),
-        ({"tp": [1, 2]}, InvalidValue, "give one tp"),
-        ({"router": "nearest"}, InvalidValue, "choose round_robin"),
+        ({"tp": [1, 2]}, InvalidValue, r"tp = \[1, 2\]: give one number"),
+        ({"router": "nearest"}, InvalidValue, "router = 'nearest': choose least_loaded"),
         ({"replicas": 0}, InvalidValue, "replicas = 0"),
-        ({"ttft_target_s": -1.0}, InvalidValue, "ttft_s = -1"),
+        ({"ttft_target_s": -1.0}, InvalidValue, "ttft_target_s = -1"),
+        ({"burst_start": True, "rate": 2.0}, InvalidValue, "give a concurrency"),
+        ({"concurrency": 500_000}, InvalidValue, "6,500,000 requests are more than"),
         ({"memory_fraction": 2.0}, InvalidValue, "memory_fraction = 2"),
         ({"max_num_seqs": -1}, InvalidValue, "max_num_seqs = -1"),
         ({"step_scale": 0.0}, InvalidValue, "step_scale = 0"),
@@ -120,7 +211,7 @@ def test_replicas_share_the_load():
 
 
 def test_shared_prompts_are_read_once():
-    answer = simulated(shared_tokens=2048, length_ratio=0.8)
+    answer = simulated(shared_tokens=2048)
     assert answer.cached_share > 0.5
     assert simulated(shared_tokens=2048, prefix_caching=False).cached_share == 0.0
 
@@ -133,16 +224,10 @@ def test_distributions_end_at_one_and_never_fall():
         assert np.all(np.diff(seconds) >= 0) and np.all(np.diff(share) > 0)
 
 
-def test_settings_take_router_names_as_the_command_line_writes_them():
-    assert Settings(OfferedLoad(concurrency=1), Options(), router="round-robin").router == (
-        "round_robin"
-    )
-
-
 def test_a_scheduler_of_choice_takes_the_place_of_the_engines_own():
     own, chosen = (
         simulated(engine="hf", length_ratio=0.5, scheduler=name) for name in ("", "vllm")
     )
     assert chosen.ttft_p99_s < own.ttft_p99_s  # a static batch waits for its longest answer
-    with pytest.raises(UnknownName, match="unknown scheduler 'vlm'; near: vllm"):
+    with pytest.raises(InvalidValue, match="scheduler = 'vlm': choose vllm, sglang"):
         simulated(scheduler="vlm")

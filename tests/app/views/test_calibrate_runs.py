@@ -4,14 +4,15 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.calibration import from_runs
-from app.scenario.scenario import Scenario, resolve
+from app.question.question import Question
+from app.scenario.scenario import resolve
 from genz_core.deployment import recipe_key
 from genz_core.engine import MeasuredRecipe, Recipe
 from hardware_db import recipes
 from tests.app import pages
 from tests.app.pages import cards, pressed
 
-SCENARIO = Scenario(model="Qwen/Qwen3-8B", engine="vllm")
+SCENARIO = Question(model="Qwen/Qwen3-8B", engine="vllm")
 
 
 @pytest.fixture(autouse=True)

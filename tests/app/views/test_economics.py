@@ -8,14 +8,16 @@ from tests.app.pages import cards, charts, opened, shown
 def test_a_rented_system_has_prices_a_day_and_energy():
     app = shown("economics", batch=32, engine="vllm")
     assert not app.exception and not app.error
-    assert {"Rented, out", "Served", "Power of a device", "Energy of a token"} <= set(cards(app))
+    assert {"Rented, 1M tokens out", "Served", "Power of a device", "Energy of a token"} <= set(
+        cards(app)
+    )
     assert len(charts(app)) == 5
 
 
 def test_an_owned_device_and_an_api_are_compared():
     app = opened("economics", batch=32, economics_capex="30000.0", economics_api_out="1.0")
     assert not app.exception and not app.error
-    assert "Owned, out" in cards(app)
+    assert "Owned, 1M tokens out" in cards(app)
     assert any("breaks even" in text.value for text in app.markdown)
 
 
@@ -30,3 +32,10 @@ def test_a_day_that_is_none_is_a_sentence():
     assert not app.exception and "24 numbers" in app.error[0].value
     app = opened("economics", economics_day="1, 2")
     assert not app.exception and "24" in app.error[0].value
+
+
+def test_the_price_is_that_of_the_same_users_on_page_overview():
+    asked = {"batch": 32, "engine": "vllm"}
+    economics = cards(shown("economics", **asked))
+    overview = cards(shown("overview", asked="Under load", **asked))
+    assert economics["Rented, 1M tokens out"] == overview["Cost per 1M tokens"]

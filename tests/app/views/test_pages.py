@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.question.question import Question
 from app.scenario import scenario
 from app.scenario.fewest_devices import fewest_devices
-from app.scenario.scenario import Scenario, estimate_resolved, resolve
+from app.scenario.scenario import estimate_resolved, resolve
 from app.scenario.setup import Setup
 from app.wording import quantities
 from tests.app.pages import MAIN, ROOT, cards, charts, opened, path_of, setup_of, shown
@@ -31,8 +32,8 @@ REFUSED = {
     "unknown system": ({"system": "h1000"}, "unknown system"),
     "unknown precision": ({"weights": "fp7"}, "unknown precision"),
     "indivisible": ({"tp": 3}, "tp 3 does not divide the 32 attention heads"),
-    "no number": ({"tp": "many"}, "TP = many: give a whole number"),
-    "zero": ({"tp": 0}, "TP = 0: give a whole number"),
+    "no number": ({"tp": "many"}, "tp = many: give a whole number"),
+    "zero": ({"tp": 0}, "tp = 0: give a whole number"),
     "model path": ({"model": "../../../../etc/passwd"}, "unknown model"),
     "system path": ({"system": "/etc/hosts.yaml"}, "unknown system"),
 }
@@ -79,7 +80,7 @@ def test_a_page_opens_without_an_exception_under_its_title(page: str):
 def test_a_page_opens_on_scenarios_that_are_not_plain(page: str, query: dict):
     app = opened(page, **query)
     assert not app.exception and not app.error
-    assert setup_of(app).changed() == Setup(Scenario(**query)).changed()
+    assert setup_of(app).changed() == Setup(Question(**query)).changed()
 
 
 @pytest.mark.parametrize(("page", "kind"), ENDS)
@@ -100,24 +101,81 @@ def test_a_list_stands_beside_a_scenario_that_cannot_be(page: str, kind: str):
     assert len(app.dataframe[0].value) > 100 and len(app.dataframe[1].value) > 5
 
 
-def test_sizes_out_of_range_in_a_link_fall_back_to_ones_that_can_be():
-    app = opened(batch=-4, isl=0, osl="x")
-    assert not app.exception
-    assert (app.number_input("batch").value, app.number_input("isl").value) == (1, 1024)
+#: Pages that draw figures of what must be able to run, and the parts of them that do.
+GATED = (
+    ("overview", {}), ("overview", {"asked": "Under load"}), ("roofline", {}), ("breakdown", {}),
+    ("serving", {}), ("sensitivity", {}), ("sensitivity", {"sensitivity_load": "users under load"}),
+)  # fmt: skip
+LARGE = {"model": "deepseek-ai/DeepSeek-V3"}  # on one H100
+LONG = {"model": "meta-llama/Llama-2-7b-hf", "isl": 8192}
 
 
-def test_what_does_not_fit_has_figures_in_grey_and_the_fewest_devices_that_hold_it():
-    app = opened(model="meta-llama/Llama-3.1-70B", system="l4")
+def commands(app) -> list[str]:
+    """The commands that a page shows."""
+    return [code.value for code in app.code if code.language == "bash"]
+
+
+def money(app) -> str:
+    """Everything that a page writes of prices."""
+    texts = [text.value for kind in (app.markdown, app.caption) for text in kind]
+    metrics = [f"{metric.label} {metric.value} {metric.delta}" for metric in app.metric]
+    return " ".join(text for text in [*texts, *metrics] if "$" in text or "Cost" in text)
+
+
+@pytest.mark.parametrize(("page", "more"), [*GATED, ("economics", {})])
+def test_what_does_not_fit_has_a_reason_the_fewest_devices_and_no_figure(page: str, more: dict):
+    app = opened(page, **LARGE, **more)
+    assert not app.exception and not app.error
     assert app.warning[0].value.startswith("Does not fit: ")
     assert "weights" in app.warning[0].value
-    figures = {metric.label: metric for metric in app.metric}
-    for name in ("TTFT", "TPOT", "Output throughput", "Cost per 1M tokens"):
-        assert figures[name].value == "–"
-    assert figures["TTFT"].delta == "1.72 s if it fitted"
-    assert all(trace["opacity"] < 0.5 for chart in charts(app) for trace in chart["data"])
-    assert any("hold it: **8** (TP8)" in text.value for text in app.markdown)
+    assert any("fewest of these devices that hold it: **" in text.value for text in app.markdown)
+    assert not charts(app) and not app.metric and not commands(app) and not money(app)
     app = app.button("take_devices").click().run()
-    assert not app.warning and cards(app)["TTFT"].endswith(" s")
+    assert not app.error and charts(app)
+    assert not any(text.value.startswith("Does not") for text in app.warning)
+
+
+@pytest.mark.parametrize(("page", "more"), [*GATED, ("economics", {})])
+def test_a_context_beyond_the_models_positions_has_a_reason_and_the_longest_that_runs(
+    page: str, more: dict
+):
+    app = opened(page, **LONG, **more)
+    assert app.warning[0].value.startswith("Does not run: meta-llama/Llama-2-7b-hf has positions")
+    assert not charts(app) and not app.metric and not commands(app)
+    app = app.button("take_lengths").click().run()
+    assert (setup_of(app).scenario.isl, setup_of(app).scenario.osl) == (3840, 256)
+    assert not any(text.value.startswith("Does not") for text in app.warning)
+    assert not app.error and charts(app)
+
+
+@pytest.mark.parametrize("query", [LARGE, LONG], ids=["memory", "context"])
+@pytest.mark.parametrize(("page", "more"), GATED)
+def test_if_it_fitted_every_chart_is_marked_and_nothing_has_a_price(
+    page: str, more: dict, query: dict
+):
+    app = opened(page, **query, **more, if_fitted="true")
+    assert not app.exception and not app.error
+    assert app.toggle("if_fitted").value and app.warning
+    assert charts(app)
+    for chart in charts(app):
+        assert chart["layout"]["title"]["text"].endswith("if it fitted")
+        assert all(trace["opacity"] < 0.5 for trace in chart["data"])
+    assert not money(app) and not commands(app)
+
+
+def test_a_page_of_prices_has_no_figure_even_if_it_fitted():
+    app = opened("economics", **LARGE, if_fitted="true")
+    assert app.warning and not charts(app) and not app.metric
+    assert "if_fitted" not in {toggle.key for toggle in app.toggle}
+
+
+def test_the_switch_changes_nothing_of_what_runs():
+    assert cards(opened(if_fitted="true")) == cards(shown())
+
+
+def test_the_memory_of_what_does_not_fit_is_drawn_as_it_is():
+    app = opened("memory", **LARGE)
+    assert app.warning and charts(app) and "Missing" in cards(app)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +188,7 @@ def test_what_does_not_fit_has_figures_in_grey_and_the_fewest_devices_that_hold_
     ids=["dense", "experts", "large"],
 )
 def test_no_fewer_devices_than_those_named_hold_the_scenario(query: dict, devices: int | None):
-    asked = resolve(Scenario(**query))
+    asked = resolve(Question(**query))
     held = fewest_devices(asked, asked.scenario.batch)
     assert held is not None
     count = int(held.tp * held.pp)
@@ -152,7 +210,7 @@ def test_the_overview_names_what_limits_each_phase_and_what_would_help():
 def test_the_roofline_has_a_point_for_every_operator_that_computes():
     traces = charts(shown("roofline"))[0]["data"]
     points = {row[0] for trace in traces for row in trace.get("customdata") or []}
-    estimate = scenario.estimate(Scenario())
+    estimate = scenario.estimate(Question())
     computing = {
         f"{phase}:{row}"
         for phase, step in (("prefill", estimate.prefill), ("decode", estimate.decode))
@@ -227,7 +285,7 @@ def test_a_page_is_short(page: str):
 
 
 def test_the_overview_shows_what_python_and_the_command_line_compute():
-    estimate, figures = scenario.estimate(Scenario(engine="vllm")), cards(shown())
+    estimate, figures = scenario.estimate(Question(engine="vllm")), cards(shown())
     assert figures["TTFT"] == quantities.seconds(float(estimate.ttft_s[0]))
     assert figures["TPOT"] == quantities.seconds(float(estimate.tpot_s[0]))
     rate = float(estimate.output_tokens_per_s[0])
@@ -236,17 +294,17 @@ def test_the_overview_shows_what_python_and_the_command_line_compute():
 
 def test_memory_is_said_in_the_bytes_of_the_page_and_in_those_of_the_devices_name():
     card = next(m for m in opened(system="h200").metric if m.label == "Memory per device")
-    assert card.delta == "fits in 139 GB of 151 GB"
+    assert card.delta == "fits in 143 GB of 151 GB"
     assert "often count GiB: 151 GB are 140 GiB." in card.help
 
 
 def test_the_box_of_the_rent_is_empty_and_shows_the_public_price():
     app = opened(batch=1)
-    box = app.number_input("price")
-    assert box.value is None and box.placeholder == "3.99, as published"
+    box = opened(peak=1).text_input("price")
+    assert box.value == "" and box.placeholder == "3.99, as published"
     rent = {metric.label: metric.delta for metric in app.metric}["Cost per 1M tokens"]
     assert rent == "$3.99 a device-hour"
-    app = box.set_value(2.0).run()
+    app = opened(price=2)
     rent = {metric.label: metric.delta for metric in app.metric}["Cost per 1M tokens"]
     assert rent == "$2.00 a device-hour"
 

@@ -27,11 +27,32 @@ def test_three_inputs_give_the_answer_that_python_gives():
     app = shown("plan", **ASKED)
     assert not app.exception and not app.error
     best = ridgeline.plan(
-        "Qwen/Qwen3-32B", systems="h100", devices="1:64", rate=20, isl=1024, osl=128,
-        target="tpot < 30ms", kind="aggregated",
+        "Qwen/Qwen3-32B", systems="h100", devices="1:64", rate=20, target="tpot < 30ms",
+        pools="aggregated", simulate=False,
     ).best  # fmt: skip
     assert cards(app)["Devices"] == str(best["devices"])
     assert best["launch"] in [block.value for block in app.code]
+
+
+def test_what_the_sidebar_says_is_kept_and_only_the_rest_is_searched():
+    plain, said = (shown("plan", **ASKED, **more) for more in ({}, {"weights": "fp8", "tp": "4"}))
+    assert not said.exception and not said.error
+    best = ridgeline.plan(
+        "Qwen/Qwen3-32B", devices="1:64", rate=20, target="tpot < 30ms", pools="aggregated",
+        simulate=False, weights="fp8", tp=4,
+    ).best  # fmt: skip
+    assert best["tp"] == 4 and best["weights"] == "fp8"
+    assert cards(said)["Devices"] == str(best["devices"])
+    assert best["launch"] in [block.value for block in said.code]
+    free = shown("plan", **ASKED, weights="fp8", tp="4", plan_free="true")
+    assert int(cards(free)["Devices"]) <= best["devices"]
+    assert cards(free)["Devices"] != cards(plain)["Devices"]
+
+
+def test_what_plays_no_part_in_a_plan_is_said():
+    app = opened("plan", cp="2", weights="fp8")
+    assert not app.exception and not app.error
+    assert any("Plays no part in a plan: cp." in caption.value for caption in app.caption)
 
 
 def test_all_candidates_are_drawn_with_the_target_as_a_guide():
@@ -90,16 +111,11 @@ def test_the_command_asks_the_same_and_nothing_is_called_by_its_field():
                 plan_rank="devices", **ASKED)  # fmt: skip
     assert not app.exception and not app.error
     command = next(block.value for block in app.code if block.value.startswith("ridgeline plan"))
-    for words in ("--engine sglang", "--devices 1:16", "--kind aggregated", "--rank devices"):
+    for words in ("--engine sglang", "--devices 1:16", "--pools aggregated", "--rank devices"):
         assert words in command
     valued = [word for word in shlex.split(command)[3:] if word != "--no-simulate"]
-    given = dict(zip(valued[::2], valued[1::2], strict=True))
-    best = ridgeline.plan(
-        ASKED["model"], systems=given["--systems"], devices=given["--devices"],
-        engine=given["--engine"], rate=float(given["--rate"]), isl=int(given["--isl"]),
-        osl=int(given["--osl"]), target=given["--target"], kind=given["--kind"],
-        rank=given["--rank"],
-    ).best  # fmt: skip
+    given = {name.removeprefix("--"): text for name, text in zip(*[iter(valued)] * 2, strict=True)}
+    best = ridgeline.plan(ASKED["model"], simulate=False, **given).best
     assert cards(app)["Devices"] == str(best["devices"])
     assert "ranked by devices" in text(app) and "usd_per_mtok" not in text(app)
 

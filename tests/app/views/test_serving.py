@@ -5,7 +5,8 @@ import ridgeline
 from streamlit.testing.v1 import AppTest
 
 from app.dashboard import load_curves
-from app.scenario.scenario import Scenario, resolve
+from app.question.question import Question
+from app.scenario.scenario import resolve
 from app.scenario.setup import Setup
 from app.wording import quantities
 from tests.app.pages import cards, charts, opened, setup_of, shown
@@ -44,26 +45,21 @@ def test_the_page_opens_on_scenarios_plain_and_awkward(query: dict):
 def test_overload_is_a_sentence_and_a_shade_beyond_the_last_stable_rate():
     app = shown("serving", **ARRIVALS)
     assert "the queue grows without end" in app.warning[0].value
-    table = load_curves.curve(Setup(Scenario()), "rate_per_s", 1.0)
-    stable = table.loc[table["status"] == "ok", "rate_per_s"].max()
+    table = load_curves.curve(Setup(Question()), "rate")
+    stable = table.loc[table["status"] == "ok", "rate"].max()
     shapes = charts(app)[0]["layout"]["shapes"]
     (shade,) = (shape for shape in shapes if shape["type"] == "rect")
-    assert shade["x0"] == pytest.approx(stable) and shade["x1"] > table["rate_per_s"].max()
+    assert shade["x0"] == pytest.approx(stable) and shade["x1"] > table["rate"].max()
 
 
 def test_waiting_for_cache_is_a_sentence_with_the_number_that_runs():
     app = opened("serving", isl=8192, osl=1024)
-    table = load_curves.curve(Setup(Scenario(isl=8192, osl=1024)), "concurrency", 1.0)
+    table = load_curves.curve(Setup(Question(isl=8192, osl=1024)), "concurrency")
     assert f"At most {table['running'].max():,.0f} requests run at once" in app.warning[0].value
 
 
-def test_what_does_not_fit_names_the_fewest_devices_and_has_no_curves():
+def test_what_does_not_fit_names_the_fewest_devices_which_serve_it():
     app = opened("serving", model="meta-llama/Llama-3.1-70B", system="l4")
-    assert app.warning[0].value.startswith("Does not fit: ")
-    assert set(cards(app).values()) == {"–"}
-    assert [chart["layout"]["title"]["text"] for chart in charts(app)] == [
-        "Throughput against interactivity"
-    ]
     held = next(m.value for m in app.markdown if "fewest" in m.value)
     assert "**8** (TP8)" in held
     app = app.button("take_devices").click().run()
@@ -71,17 +67,27 @@ def test_what_does_not_fit_names_the_fewest_devices_and_has_no_curves():
     assert not app.error and len(charts(app)) == 3
 
 
-def test_ten_million_tokens_open_the_page_and_fit_nowhere():
-    app = opened("serving", isl=10_000_000, osl=1)
-    assert not app.exception and not app.error
-    assert not charts(app) and set(cards(app).values()) == {"–"}
+def test_a_load_whose_requests_wait_is_served_though_its_batch_does_not_fit():
+    app = opened("serving", system="l4", batch=512)
+    assert not app.error and len(charts(app)) == 3
+    assert opened(system="l4", batch=512).warning[0].value.startswith("Does not fit: ")
+
+
+def test_drafts_of_the_sidebar_change_the_curves_and_have_no_interval():
+    drafts = {"speculation": "ngram", "draft_tokens": 3, "acceptance": 0.6}
+    app = opened("serving", serving_users=4, **drafts)
+    (alone,) = ridgeline.serve(
+        Question().model, system=Question().system, concurrency=4, **drafts
+    ).rows
+    assert cards(app)["TPOT"] == quantities.seconds(alone["tpot_s"])
+    assert cards(app)["TPOT"] != cards(opened("serving", serving_users=4))["TPOT"]
 
 
 @pytest.mark.parametrize("users", [96, 100])
 def test_the_number_of_users_that_is_typed_is_the_number_that_is_priced(users: int):
     app = opened("serving", engine="vllm", serving_users=users)
     (alone,) = ridgeline.serve(
-        Scenario().model, system=Scenario().system, engine="vllm", concurrency=users, osl=128
+        Question().model, system=Question().system, engine="vllm", concurrency=users
     ).rows
     assert any(f"At **{users} users**" in text.value for text in app.markdown)
     assert cards(app)["TTFT"] == quantities.seconds(alone["ttft_s"])
@@ -90,16 +96,14 @@ def test_the_number_of_users_that_is_typed_is_the_number_that_is_priced(users: i
 
 def test_a_rate_that_is_typed_is_priced_and_none_is_seven_tenths_of_the_most():
     app = opened("serving", **ARRIVALS, serving_rate=2)
-    (alone,) = ridgeline.serve(
-        Scenario().model, system=Scenario().system, engine="generic", rate=2, osl=128
-    ).rows
+    (alone,) = ridgeline.serve(Question().model, system=Question().system, rate=2).rows
     assert cards(app)["TTFT"] == quantities.seconds(alone["ttft_s"])
     usual = shown("serving", **ARRIVALS)
     assert any("requests/s**" in text.value for text in usual.markdown)
 
 
 def test_a_measured_recipe_is_named_with_its_points():
-    measured = Scenario(model="openai/gpt-oss-120b", engine="vllm")
+    measured = Question(model="openai/gpt-oss-120b", engine="vllm")
     recipe = resolve(measured).engine.recipe
     assert recipe is not None
     basis = f"corrected by {recipe.points} measured runs of this model here"

@@ -8,8 +8,9 @@ from streamlit.testing.v1 import AppTest
 import hardware_db
 from app.dashboard import report_uploads, visitor
 from app.measuring import run_store
+from app.question.question import Question
 from app.rights import VARIABLE
-from app.scenario.scenario import Scenario, resolve
+from app.scenario.scenario import resolve
 from genz_core.deployment import recipe_key
 from hardware_db import recipes
 from hardware_db.data_folder import overlay
@@ -18,7 +19,7 @@ from profilers.schema import OPERATOR_COLUMNS, table
 from tests.app.pages import cards, opened, pressed, setup_of
 
 FITTED = "h100-sxm5-80gb-from-report"
-QWEN = Scenario(model="Qwen/Qwen3-8B", engine="vllm")
+QWEN = Question(model="Qwen/Qwen3-8B", engine="vllm")
 
 
 @pytest.fixture

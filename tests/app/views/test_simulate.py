@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import pytest
-import ridgeline
 from streamlit.testing.v1 import AppTest
 
 from app.calibration import from_one_run
 from app.dashboard.panels import simulation as panel
-from app.scenario.scenario import Scenario, resolve
-from app.simulation.offered_load import OfferedLoad
-from app.simulation.run import Settings
+from app.question.asking import ask
+from app.scenario.scenario import resolve
+from app.simulation.result import simulate
 from app.wording import quantities
 from tests.app.pages import cards, charts, finished, opened, pressed, setup_of
 
 TRACE = "arrival_s,input_tokens,output_tokens\n" + "".join(f"{i / 4},200,20\n" for i in range(40))
-SMALL = {"serving_tab": "Simulate", "engine": "vllm", "isl": 256, "osl": 32}
+LLAMA = "meta-llama/Llama-3.1-8B"
+SMALL = {
+    "serving_tab": "Simulate", "model": LLAMA, "engine": "vllm", "isl": 256, "osl": 32, "batch": 32,
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -42,13 +44,13 @@ def test_nothing_runs_before_the_button_is_pressed():
 
 def test_the_button_shows_what_python_answers():
     app = opened("serving", **SMALL)
-    app.number_input("sim_target_ttft_s").set_value(60.0)
+    app.text_input("ttft_target_s").set_value("0.04")
     app = pressed(app, "Simulate")
     assert not app.exception and len(charts(app)) == 6
-    answer = ridgeline.simulate(
-        "meta-llama/Llama-3.1-8B", system="h100", concurrency=32, isl=256, osl=32,
-        length_ratio=0.8, ttft_target_s=0.06,
-    )  # fmt: skip
+    answer = simulate(ask("simulate", {
+        "model": LLAMA, "concurrency": 32, "isl": 256, "osl": 32, "engine": "vllm",
+        "ttft_target_s": 0.04,
+    }))  # fmt: skip
     shown = cards(app)
     assert shown["TTFT, median"] == quantities.seconds(answer.ttft_p50_s)
     assert shown["Goodput"] == quantities.percent(answer.good_share)
@@ -57,14 +59,14 @@ def test_the_button_shows_what_python_answers():
     assert "320 requests in" in words(app) and "carry no interval" in words(app)
 
 
-def test_drafts_and_a_prefill_pool_come_from_the_address():
-    app = pressed(
-        opened(
-            "serving", **SMALL, sim_speculation="eagle", sim_acceptance="0.8",
-            sim_prefill_workers=2, sim_prefill_system="b200-sxm-180gb",
-        ),
-        "Simulate",
-    )  # fmt: skip
+POOL = {"speculation": "eagle", "acceptance": "0.8", "prefill_workers": 2,
+        "prefill_system": "b200-sxm-180gb"}  # fmt: skip
+
+
+@pytest.mark.parametrize("before", ["", "sim_"], ids=["today", "earlier"])
+def test_drafts_and_a_prefill_pool_come_from_the_address(before: str):
+    address = {f"{before}{name}": value for name, value in POOL.items()}
+    app = pressed(opened("serving", **SMALL, **address), "Simulate")
     assert not app.exception and not app.error
     for sentence in (
         "drafts 3 tokens a step, 2.95 tokens come of it",
@@ -77,32 +79,39 @@ def test_drafts_and_a_prefill_pool_come_from_the_address():
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"sim_speculation": "ngram"}, "acceptance of ngram drafts is not known"),
-        ({"sim_speculation": "mtp"}, "announces no multi-token-prediction layers"),
-        ({"sim_speculation": "draft_model"}, "name the one that drafts"),
-        ({"sim_speculation": "eagle", "sim_acceptance": "80"}, "give a share above 0"),
         (
-            {"sim_prefill_workers": 1, "sim_prefill_system": "rtx-4090"},
+            {"prefill_workers": 1, "prefill_system": "rtx-4090"},
             "states no link that reaches another system",
         ),
-        ({"sim_prefill_workers": 1, "sim_prefill_tp": 64}, "prefill pool: tp 64"),
+        ({"prefill_workers": 1, "prefill_tp": 64}, "prefill pool: tp 64"),
+        ({"prefill_tp": 2}, "prefill_tp without a prefill pool"),
+        ({"prefill_workers": "many"}, "prefill_workers = 'many': give a whole number"),
     ],
 )
-def test_drafts_and_pools_that_cannot_be_are_one_sentence(fields, sentence):
+def test_pools_that_cannot_be_are_one_sentence(fields, sentence):
     app = pressed(opened("serving", **SMALL, **fields), "Simulate")
     assert not app.exception and sentence in app.error[0].value.replace("\\", "")
 
 
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"speculation": "ngram"}, "acceptance of ngram drafts is not known"),
+        ({"speculation": "mtp"}, "announces no multi-token-prediction layers"),
+        ({"speculation": "eagle", "acceptance": "80"}, "give a share above 0"),
+    ],
+)
+def test_drafts_that_cannot_be_are_refused_before_the_form(fields, sentence):
+    app = opened("serving", **SMALL, **fields)
+    assert not app.exception and sentence in app.error[0].value
+
+
 @pytest.mark.parametrize("traffic", [panel.CLOSED, panel.OPEN])
 def test_a_load_and_its_sessions_are_simulated(traffic: str):
-    app = opened("serving", **SMALL, sim_traffic=traffic)
-    for key, value in {
-        "sim_requests": 60,
-        "sim_turns": 3,
-        "sim_think": 1.0,
-        "sim_shared": 128,
-    }.items():
-        app.number_input(key).set_value(value)
+    app = opened(
+        "serving", **SMALL, sim_traffic=traffic, turns=3, think_s=1, shared_tokens=128, requests=60,
+        rate=2,
+    )  # fmt: skip
     app = pressed(app, "Simulate")
     assert not app.exception and not app.error
     assert "60 requests in" in words(app) and "of the prompts from the cache" in words(app)
@@ -111,7 +120,7 @@ def test_a_load_and_its_sessions_are_simulated(traffic: str):
 def test_a_result_stays_when_the_scenario_changes_and_says_so():
     app = pressed(opened("serving", **SMALL), "Simulate")
     before = cards(app)
-    app = app.number_input("osl").set_value(64).run()
+    app = app.text_input("osl").set_value("64").run()
     assert cards(app) == before
     assert "Of an earlier scenario" in app.info[0].value
 
@@ -134,20 +143,39 @@ def test_an_upload_that_is_no_trace_is_one_sentence(content, sentence):
     assert not app.exception and sentence in app.error[0].value
 
 
+def test_users_that_start_together_wait_longer():
+    steady, burst = (
+        pressed(opened("serving", **SMALL, burst_start=start), "Simulate")
+        for start in ("false", "true")
+    )
+    assert "320 requests in" in words(burst)
+    assert cards(burst)["TTFT, median"] != cards(steady)["TTFT, median"]
+
+
+def test_what_is_not_simulated_is_named():
+    app = opened("serving", **SMALL, cp=2, price="2", prefix_hits="0.5")
+    assert "Not simulated: cp, prefix_hits." in words(app)
+    assert not pressed(app, "Simulate").error
+
+
+def test_a_rate_that_is_left_empty_is_asked_for():
+    app = pressed(opened("serving", **SMALL, sim_traffic=panel.OPEN), "Simulate")
+    assert "give concurrency, rate or trace, one of them" in app.error[0].value
+
+
 def test_no_upload_is_one_sentence():
     app = opened("serving", **SMALL, sim_traffic=panel.TRACE)
     assert "upload a trace first" in pressed(app, "Simulate").error[0].value
 
 
 def test_what_cannot_be_simulated_is_one_sentence():
-    app = opened("serving", **SMALL, model="meta-llama/Llama-3.1-70B", system="l4")
+    app = opened("serving", **{**SMALL, "model": "meta-llama/Llama-3.1-70B"}, system="l4")
     app = pressed(app, "Simulate")
     assert not app.exception and "GB" in app.error[0].value
 
 
 def test_many_requests_run_in_a_process_of_their_own():
-    app = opened("serving", **SMALL, sim_traffic=panel.OPEN)
-    app.number_input("sim_requests").set_value(6000)
+    app = opened("serving", **SMALL, sim_traffic=panel.OPEN, rate=2, requests=6000)
     app = pressed(app, "Simulate")
     assert panel.JOB in app.session_state
     app = finished(app, panel.JOB)
@@ -155,9 +183,9 @@ def test_many_requests_run_in_a_process_of_their_own():
 
 
 def test_a_kept_calibration_is_named_and_can_be_forgotten():
-    resolved = resolve(Scenario(engine="vllm", isl=256, osl=32))
-    settings = Settings(OfferedLoad(concurrency=4, isl=256, osl=32, length_ratio=0.8))
-    from_one_run.keep(from_one_run.fit(resolved, settings, 0.02))
+    asked = {"model": LLAMA, "engine": "vllm", "concurrency": 4, "isl": 256, "osl": 32}
+    resolved = resolve(ask("simulate", asked).question)
+    from_one_run.keep(from_one_run.fit(resolved, 0.02))
     app = pressed(opened("serving", **SMALL), "Simulate")
     assert "your measured TPOT of 20 ms" in words(app)
     app = pressed(app, "Forget the calibration")

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from genz_core.latency.gemm import gemm_time
 from genz_core.latency.parameters import GemmParameters
+from tests.draws import cases
 
 PEAK = 989.4e12
 size = st.integers(1, 20_000)
@@ -74,7 +75,7 @@ def test_an_array_of_shapes_is_priced_as_each_alone(device, rows, n, k):
     assert same(together, [price(device, m, n, k) for m in rows])
 
 
-@settings(max_examples=5)
+@settings(max_examples=cases(5))
 @given(st.integers(0, 10**6))
 def test_a_long_array_with_repeats_is_priced_as_each_alone(device, seed):
     rows = np.random.default_rng(seed).integers(1, 300, 3000).astype(float)

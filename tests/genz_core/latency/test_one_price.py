@@ -13,6 +13,7 @@ from genz_core.latency import Pricer
 from genz_core.latency.measured_operators import OperatorPoints, price_s, roofline_s, types_of
 from genz_core.latency.parameters import CLASSES
 from genz_core.latency.roofline import roofline
+from tests.draws import cases
 from tests.genz_core.latency.test_price_laws import ENGINES
 from tests.genz_core.operator_cases import SYSTEM
 
@@ -130,7 +131,7 @@ OF_A_GRAPH = {
 
 
 @every_format
-@settings(max_examples=20)
+@settings(max_examples=cases(20))
 @given(data=st.data())
 def test_a_measured_point_and_the_operator_of_a_graph_have_one_price_and_one_bound(
     operator, fmt, data

@@ -15,6 +15,7 @@ from genz_core.latency.roofline import roofline
 from genz_core.registry import KINDS
 from genz_core.step import price
 from genz_core.types import Graph, Group, Parallelism, Step
+from tests.draws import cases
 from tests.genz_core.operator_cases import (
     BUILDERS,
     CASES,
@@ -34,7 +35,7 @@ ENGINES = {
     ),
 }  # fmt: skip
 every_case = pytest.mark.parametrize(("kind", "phase"), CASES, ids="-".join)
-several = settings(max_examples=25)
+several = settings(max_examples=cases(25))
 
 #: Sizes that grow; a decode step has one new token a sequence.
 GROWING = [

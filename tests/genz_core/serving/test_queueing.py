@@ -46,10 +46,10 @@ def batching(times=None, **changed):
     """Eight requests of 100 tokens and 11 steps, prompts beside decodes in steps of 1,000."""
     usual = {
         "isl": 100.0, "steps": 11.0, "steps_spread": 0.0, "admitted": 8.0, "others": 1.0,
-        "budget": 1000.0, "late_steps": 0.0, "look_every": 1.0,
+        "budget": 1000.0, "late_steps": 0.0, "look_every": 1.0, "waves": 10.0,
     }  # fmt: skip
     arrays = {name: changed.pop(name, value) * ONE for name, value in usual.items()}
-    flags = {"lanes": 1, "waves": 10.0, "closed": True, "mixed": True, "whole": False}
+    flags = {"lanes": 1, "closed": True, "mixed": True, "whole": False}
     return Batching(times=times or Linear(), host_s=0.0, **(arrays | flags | changed))
 
 

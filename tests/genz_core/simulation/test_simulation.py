@@ -270,6 +270,25 @@ def test_no_more_requests_are_open_than_the_client_keeps(model, system):
     assert np.all(starts[8:] >= ends[:-8] - 1e-12)
 
 
+def test_users_begin_one_after_the_other_over_the_time_that_is_told(model, system):
+    run = served(model, system, requests(), concurrency=8, start_s=4.0)
+    assert run.arrival_s[:8] == pytest.approx(np.arange(8) * 0.5)
+    sent, ended = np.sort(run.arrival_s), np.sort(run.arrival_s + run.e2e_s)
+    assert np.all(sent[8:] >= ended[: len(sent) - 8] - 1e-9), "no more than eight are open"
+
+
+def test_figures_are_of_the_requests_that_count(model, system):
+    run = served(model, system, requests(), concurrency=8, counted=range(20, 60))
+    figures, counted = run.summary({"ttft_s": 1e9}), slice(20, 60)
+    assert figures["requests"] == figures["ended"] == 40 and figures["good_share"] == 1.0
+    assert figures["ttft_mean_s"] == pytest.approx(run.ttft_s[counted].mean())
+    assert run.seconds == run.arrival_s[60] - run.arrival_s[20]
+    assert figures["requests_per_s"] == pytest.approx(40 / run.seconds)
+    whole = served(model, system, requests(), concurrency=8)
+    assert np.array_equal(run.e2e_s, whole.e2e_s), "what is counted changes nothing"
+    assert run.gap_counts.sum() < whole.gap_counts.sum()
+
+
 def test_a_turn_follows_the_answer_before_it(model, system):
     turns = Requests([0.0, 2.0, 2.0], [100, 300, 500], [20, 20, 20], after=[-1, 0, 1])
     run = served(model, system, turns)

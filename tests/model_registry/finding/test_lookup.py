@@ -4,7 +4,7 @@ import pytest
 
 from genz_core.errors import UnknownModel, UnknownPrecision
 from model_registry.finding.catalog import shipped_models
-from model_registry.finding.lookup import resolve_name
+from model_registry.finding.lookup import resolve_name, spellings
 
 ALIASES = [(alias, model.id) for model in shipped_models().values() for alias in model.aliases]
 SAME_ARCHITECTURE = {
@@ -176,7 +176,9 @@ def test_the_answer_says_which_architecture_was_used() -> None:
         "TheBloke/Llama-2-7B-AWQ has the architecture of meta-llama/Llama-2-7b-hf; "
         "weights in int4, as the name says"
     )
-    assert resolve_name("gpt2-xl").note == "gpt2-xl is openai-community/gpt2-xl under another name"
+    assert (
+        resolve_name("Qwen/QwQ-32B").note == "Qwen/QwQ-32B is Qwen/Qwen2.5-32B under another name"
+    )
     assert resolve_name("teknium/OpenHermes-2.5-Mistral-7B").note == (
         "teknium/OpenHermes-2.5-Mistral-7B is taken as a fine-tune of mistralai/Mistral-7B-v0.1, "
         "the same architecture"
@@ -214,3 +216,69 @@ def test_no_two_models_share_a_spelling() -> None:
         for name in (record.id, *record.aliases)
     ]
     assert len(spelled) == len(set(spelled))
+
+
+@pytest.mark.parametrize("name", shipped_models())
+def test_a_name_without_its_account_is_that_checkpoint(name: str) -> None:
+    bare = resolve_name(name.rpartition("/")[2])
+    assert (bare.id, bare.matched, bare.note) == (name, "name", "")
+
+
+@pytest.mark.parametrize("spelled", ["qwen3 235b a22b", "QWEN3_235B_A22B", "Qwen3-235b-a22b"])
+def test_case_and_separators_make_no_other_name(spelled: str) -> None:
+    match = resolve_name(spelled)
+    assert (match.id, match.note) == ("Qwen/Qwen3-235B-A22B", "")
+
+
+def test_every_spelling_leads_to_its_model() -> None:
+    assert spellings()["Qwen3-235B-A22B"] == "Qwen/Qwen3-235B-A22B"
+    assert all(resolve_name(spelled).id == name for spelled, name in spellings().items())
+
+
+@pytest.mark.parametrize(
+    ("name", "meant", "other"),
+    [
+        ("Mixtral", "mistralai/Mixtral-8x7B-v0.1", "mistralai/Mixtral-8x22B-v0.1"),
+        ("Mistral-7B", "mistralai/Mistral-7B-v0.1", "mistralai/Mistral-7B-v0.3"),
+        (
+            "Phi-3-mini",
+            "microsoft/Phi-3-mini-4k-instruct",
+            "microsoft/Phi-3-mini-128k-instruct",
+        ),
+    ],
+)
+def test_a_name_that_fits_several_shapes_says_which_it_is_not(
+    name: str, meant: str, other: str
+) -> None:
+    match = resolve_name(name)
+    assert match.id == meant
+    assert ", not " in match.note and other in match.note.partition(", not ")[2]
+
+
+def test_the_beginning_of_one_models_name_alone_is_that_model() -> None:
+    match = resolve_name("Qwen3-235B")
+    assert (match.id, match.matched) == ("Qwen/Qwen3-235B-A22B", "beginning")
+    assert match.note == "Qwen3-235B is taken as Qwen/Qwen3-235B-A22B, whose name alone begins so"
+    assert resolve_name("Qwen/Qwen3-235B").id == "Qwen/Qwen3-235B-A22B"
+    with pytest.raises(UnknownModel):
+        resolve_name("someone/Qwen3-235B")
+
+
+@pytest.mark.parametrize(
+    ("name", "fits"),
+    [
+        ("gpt-oss", ["openai/gpt-oss-120b", "openai/gpt-oss-20b"]),
+        ("DeepSeek-V4", ["deepseek-ai/DeepSeek-V4-Flash", "deepseek-ai/DeepSeek-V4-Pro"]),
+        ("grok", ["xai-org/grok-1", "xai-org/grok-2"]),
+    ],
+)
+def test_the_beginning_of_several_models_names_lists_them(name: str, fits: list[str]) -> None:
+    with pytest.raises(UnknownModel, match="say which") as caught:
+        resolve_name(name)
+    assert caught.value.near == fits
+
+
+def test_a_word_within_names_lists_them() -> None:
+    with pytest.raises(UnknownModel) as caught:
+        resolve_name("maverick")
+    assert caught.value.near == ["meta-llama/Llama-4-Maverick-17B-128E-Instruct"]

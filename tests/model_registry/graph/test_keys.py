@@ -13,6 +13,7 @@ from model_registry.architectures.registry import read_spec
 from model_registry.finding.catalog import shipped_models
 from model_registry.graph.keys import Config
 from model_registry.spec import Attention, Mixture
+from tests.draws import cases
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama",
@@ -183,7 +184,7 @@ FAMILIES = sorted({record.model_type: record.id for record in QUANTISED_FIRST}.v
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=cases(6), deadline=None)
 @given(data=st.data())
 def test_whatever_a_config_holds_it_is_a_model_or_one_sentence(name: str, data: Any) -> None:
     config = shipped_models()[name].config()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from genz_core.errors import InvalidValue
 from model_registry.modules.polynomial import Polynomial, fit_grid
+from tests.draws import cases
 
 
 @given(st.lists(st.integers(-9, 9), min_size=9, max_size=9))
@@ -40,7 +41,7 @@ def test_a_polynomial_is_read_back_from_json_and_shown_as_text() -> None:
     assert Polynomial.from_json(("batch", "tokens"), polynomial.to_json()) == polynomial
 
 
-@settings(max_examples=30)
+@settings(max_examples=cases(30))
 @given(
     st.dictionaries(
         st.tuples(st.integers(0, 3), st.integers(0, 3)),

@@ -1,7 +1,7 @@
 """Whatever a file holds, reading it ends in a report or in the typed error, in bounded time and
 memory.
 
-RIDGELINE_FUZZ_CASES sets the mutated inputs a reader (3400 for a full run, over 20,000 in all).
+RIDGELINE_FUZZ_KEEP names a folder for an input that fails.
 """
 
 import gzip
@@ -26,13 +26,14 @@ from genz_core.errors import ReportError
 from profilers import roofline
 from profilers.operator_points import operator_timings
 from profilers.readers import UNFORESEEN
+from tests.draws import cases, seed
 from tests.profilers.rocpd_file import kernel_rows, write_rocpd
 from tests.profilers.test_readers_xplane import GPU, TPU
 from tests.profilers.xspace_file import xspace
 
 from .mutations import mutated
 
-CASES = int(os.environ.get("RIDGELINE_FUZZ_CASES", "150"))
+CASES = cases(150)  # of each reader
 MAX_SECONDS = 5.0  # of processor time: a busy machine is no finding
 MAX_RESIDENT_BYTES = 512e6
 
@@ -136,6 +137,7 @@ def resident_peak_bytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
 
 
+@pytest.mark.draws
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(
     "kind",
@@ -155,7 +157,7 @@ def resident_peak_bytes() -> float:
 def test_mutated_reports_are_read_or_refused(kind, report_path, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     files = seeds(kind, report_path)
-    rng = random.Random(f"ridgeline {kind}")
+    rng = random.Random(f"ridgeline {kind} {seed(0)}")
     target = tmp_path / "input"
     outcomes: Counter[str] = Counter()
     before = resident_peak_bytes()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app.wording.tables import to_csv
+from app.answers.table import to_csv
 from profilers.serving_results import ServingMeasurement, read_results, table
 
 Read = Callable[..., list[ServingMeasurement]]

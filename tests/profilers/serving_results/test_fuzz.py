@@ -1,28 +1,29 @@
 """Whatever a result file holds, reading it ends in measurements or in the typed error, in bounded
 time and memory.
-
-RIDGELINE_FUZZ_CASES sets the mutated inputs (2000 for a full run).
 """
 
-import os
 import random
 import resource
 import time
 from pathlib import Path
 
+import pytest
+
 from genz_core.errors import ReportError
 from profilers.serving_results import is_result, read_results, table
+from tests.draws import cases, seed
 from tests.profilers.fuzz.mutations import mutated
 
-CASES = int(os.environ.get("RIDGELINE_FUZZ_CASES", "300"))
+CASES = cases(300)
 MAX_SECONDS = 5.0  # of processor time: a busy machine is no finding
 MAX_RESIDENT_BYTES = 600e6
 
 
+@pytest.mark.draws
 def test_damaged_copies_are_read_or_refused_in_a_sentence(results: Path, tmp_path: Path) -> None:
     seeds = [path.read_bytes() for path in sorted(results.rglob("*.*")) if path.suffix != ".md"]
     seeds += [(results / "llama_bench" / "llama-bench_qwen2_7b.md").read_bytes()]
-    rng = random.Random(20261122)
+    rng = random.Random(seed(20261122))
     path = tmp_path / "result"
     refused = foreseen = 0
     before = _peak_kib()

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from app.calibration import benchmark_result
-from app.simulation.offered_load import OfferedLoad
+from app.question.question import Question
+from app.simulation import offered_load
 from genz_core.errors import InvalidValue, MeasurementError
 from genz_core.progress import Cancelled
 from profilers.collect.serving import closed_loop, result_file
@@ -39,8 +40,10 @@ def test_so_many_requests_are_open_and_never_more(users):
 
 def test_requests_are_those_that_a_simulation_of_that_seed_draws():
     load = ClosedLoop(4, 50, isl=300, osl=60, length_ratio=0.5, seed=7)
-    drawn = OfferedLoad(concurrency=4, requests=50, isl=300, osl=60, length_ratio=0.5, seed=7)
-    simulated = drawn.drawn().requests
+    asked = Question(
+        concurrency=4, burst_start=True, requests=50, isl=300, osl=60, length_ratio=0.5, seed=7
+    )
+    simulated = offered_load.drawn(asked).requests
     assert load.lengths() == list(
         zip(simulated.input_tokens.astype(int), simulated.output_tokens.astype(int), strict=True)
     )

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from app.wording.tables import TableFormat, render, to_csv, to_json
+from app.answers.table import TableFormat, render, to_csv, to_json
 
 ROWS = [
     {"name": "a-b", "seconds": 0.012345678, "runs": 3, "tags": ["x", "y"]},

@@ -1,0 +1,20 @@
+"""Questions of the planner as an interface asks them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.planning import demand, result
+from app.planning.result import Planned
+from app.question.asking import Asked, ask
+from app.scenario.local_files import sources
+
+
+def asked(model: str, **given: Any) -> Asked:
+    """A question, a trace at its means."""
+    return demand.at_means(ask("plan", {"model": model, **given}, sources))
+
+
+def plan(model: str, **given: Any) -> Planned:
+    """The answer to a question."""
+    return result.plan(ask("plan", {"model": model, **given}, sources))

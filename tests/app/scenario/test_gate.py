@@ -1,0 +1,123 @@
+"""What a model cannot run, and what means nothing to it, at every way of asking."""
+
+import pytest
+import ridgeline
+
+from app.planning.sweep_result import sweep
+from app.question.asking import ask
+from app.scenario import points_file, results
+from app.scenario.gate import context_complaint, nearest_lengths
+from app.scenario.scenario import find_model, resolve
+from app.simulation.result import simulate
+from genz_core.errors import ContextTooLong, InvalidValue
+from genz_core.serving.simulation import Requests
+
+SHORT, DENSE, EXPERTS = (
+    "meta-llama/Llama-2-7b-hf", "meta-llama/Llama-3.1-70B", "mistralai/Mixtral-8x7B-v0.1",
+)  # fmt: skip
+#: Positions of SHORT.
+MOST = 4096
+
+
+@pytest.mark.parametrize(
+    ("name", "isl", "osl", "runs"),
+    [
+        (SHORT, 3841, 256, True),  # the last token is not read again
+        (SHORT, 3842, 256, False),
+        (SHORT, 4097, 1, False),
+        ("BAAI/bge-m3", 8194, 512, True),  # puts no tokens out
+        ("BAAI/bge-m3", 8195, 1, False),
+        ("facebook/bart-large", 1024, 1024, True),  # each side has positions of its own
+        ("facebook/bart-large", 1025, 16, False),
+    ],
+)
+def test_a_sequence_has_at_most_the_positions_of_its_model(
+    name: str, isl: int, osl: int, runs: bool
+):
+    assert bool(context_complaint(find_model(name), isl, osl)) is not runs
+
+
+@pytest.mark.parametrize(
+    ("verb", "load"),
+    [("estimate", {}), ("estimate", {"rate": 1.0}), ("serve", {"concurrency": 4}),
+     ("simulate", {"concurrency": 2})],
+)  # fmt: skip
+def test_a_single_question_that_is_too_long_is_an_error_that_says_what_to_do(verb: str, load: dict):
+    asked = ask(verb, {"model": SHORT, "isl": 8192, **load})
+    verbs = {"estimate": results.estimate, "serve": results.serve, "simulate": simulate}
+    with pytest.raises(ContextTooLong, match=r"positions for 4,096 tokens.* are 8,448: give a sm"):
+        verbs[verb](asked)
+
+
+@pytest.mark.parametrize("load", [{"batch": 2}, {"concurrency": 4}])
+def test_rows_that_are_too_long_keep_their_times_beside_the_reason(load: dict):
+    given = {"model": SHORT, "isl": [1024, 8192], **load}
+    both = results.estimate(ask("estimate", given), on_error="status")
+    assert both.status.tolist() == ["ok", "context_too_long"]
+    assert both.ttft_s[1] > both.ttft_s[0] > 0.0
+    assert "positions for 4,096 tokens" in both.table["message"][1]
+    swept = sweep(ask("sweep", given)).columns
+    assert swept["status"].tolist() == ["ok", "context_too_long"]
+    assert swept["ttft_s"] == pytest.approx(both.ttft_s)
+    with pytest.raises(ContextTooLong, match="configuration 1"):
+        results.estimate(ask("estimate", given), on_error="raise")
+
+
+def test_a_points_file_says_both_beside_the_times():
+    first = {"model": SHORT, "system": "h100", "isl": "8192", "batch": "1"}
+    second = {"model": DENSE, "system": "h100", "tp": "4", "ep": "4", "concurrency": "8"}
+    long, dense = points_file.price([first, second])
+    assert long["status"] == "context_too_long" and float(long["ttft_s"]) > 0.0
+    assert dense["status"] == "ok" and "ep means nothing to" in dense["message"]
+
+
+def test_turns_of_a_session_are_one_context():
+    given = {"model": SHORT, "isl": 500, "osl": 100, "concurrency": 4}
+    assert results.serve(ask("serve", {**given, "turns": 6})).status == "ok"
+    with pytest.raises(ContextTooLong, match="are 4,200"):
+        results.serve(ask("serve", {**given, "turns": 7}))
+
+
+def test_the_nearest_lengths_run_and_one_token_more_does_not():
+    near = nearest_lengths(resolve(ask("estimate", {"model": SHORT, "isl": 9000}).question))
+    assert near == {"isl": MOST - 256, "osl": 256}
+    assert results.estimate(ask("estimate", {"model": SHORT, **near})).status == "ok"
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [{"ep": 4}, {"moe_tp": 4}, {"moe_weights": "fp8"}, {"expert_imbalance": 2.0},
+     {"redundant_experts": 8}, {"overlap": "two_batch"}],
+    ids=lambda stated: next(iter(stated)),
+)  # fmt: skip
+def test_what_only_experts_read_is_refused_of_a_dense_model_by_name(stated: dict):
+    (name,) = stated
+    words = f"^{name} means nothing to {DENSE}, which has no experts: leave it out$"
+    for verb, load in (("estimate", {}), ("serve", {"concurrency": 4})):
+        with pytest.raises(InvalidValue, match=words):
+            getattr(results, verb)(ask(verb, {"model": DENSE, "tp": 4, **stated, **load}))
+    with pytest.raises(InvalidValue, match=words):
+        simulate(ask("simulate", {"model": DENSE, "tp": 4, "concurrency": 2, **stated}))
+
+
+def test_what_only_experts_read_is_a_message_in_rows_of_a_dense_model_alone():
+    given = {"model": [DENSE, EXPERTS], "tp": 4, "ep": [1, 4]}
+    rows = sweep(ask("sweep", given)).columns
+    said = ["means nothing" in words for words in rows["message"]]
+    stated = [
+        model == DENSE and ep == 4 for model, ep in zip(rows["model"], rows["ep"], strict=True)
+    ]
+    assert said == stated and set(rows["status"]) == {"ok"}
+
+
+def test_python_refuses_both_in_a_sentence():
+    with pytest.raises(ContextTooLong):
+        ridgeline.estimate(SHORT, isl=8192)
+    with pytest.raises(InvalidValue, match="overlap means nothing"):
+        ridgeline.estimate(DENSE, tp=4, overlap="two_batch")
+
+
+def test_recorded_requests_that_are_too_long_are_counted_in_a_note():
+    trace = Requests([0.0, 1.0], [100, 5000], [5, 5])
+    said = simulate(ask("simulate", {"model": SHORT, "trace": trace})).to_dict()["message"]
+    assert "1 of 2 requests have more tokens than the 4,096 positions of the model" in said

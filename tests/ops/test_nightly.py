@@ -1,0 +1,109 @@
+"""What the tests leave out unless asked: a script or a documented command runs it.
+
+`.ci/nightly` is run in a folder of its own, where the command of the README only stands for pytest.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PYTEST = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]
+OPTIONS = PYTEST["ini_options"]
+MARKERS = {line.partition(":")[0] for line in OPTIONS["markers"]}
+USUAL = OPTIONS["addopts"][OPTIONS["addopts"].index("-m") + 1]
+SCRIPT = (ROOT / ".ci" / "nightly").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+#: Stands for pytest: says what it was asked, fails for benchmarks, counts as pytest does.
+RECORDER = """#!/bin/sh
+echo "asked: $* seed=$RIDGELINE_SEED draws=$RIDGELINE_DRAWS"
+case "$*" in
+  *"-m benchmark"*) echo "1 failed, 2 passed in 3.00s"; exit 1 ;;
+  *) echo "4 passed in 5.00s" ;;
+esac
+"""
+
+
+def selected(expression: str, *markers: str) -> bool:
+    """Whether `-m expression` runs a test that has these markers and no other."""
+    return bool(eval(expression, {}, {name: name in markers for name in MARKERS}))
+
+
+def selections(text: str) -> list[str]:
+    """The expressions that pytest is given by -m in a script or in the commands of a document."""
+    commands = text.replace("\\\n", " ").replace("$tests", "pytest").splitlines()
+    found = []
+    for line in commands:
+        if re.search(r"\bpytest .*-m ", line) and not line.lstrip().startswith("#"):
+            words = shlex.split(line.strip(), comments=True)
+            found += [words[at + 1] for at, word in enumerate(words) if word == "-m"]
+    return [expression for expression in found if expression != "pytest"]
+
+
+LEFT_OUT = sorted(name for name in MARKERS if not selected(USUAL, name))
+
+
+def test_the_usual_run_leaves_out_what_is_slow_or_needs_a_quiet_machine_or_a_gpu():
+    assert LEFT_OUT == ["benchmark", "gpu", "slow"]
+    assert selected(USUAL) and selected(USUAL, "draws") and selected(USUAL, "browser")
+
+
+@pytest.mark.parametrize("marker", LEFT_OUT)
+def test_what_the_usual_run_leaves_out_is_run_at_night_and_has_a_documented_command(marker: str):
+    for text in (SCRIPT, CONTRIBUTING):
+        assert any(selected(expression, marker) for expression in selections(text)), marker
+
+
+@pytest.mark.parametrize("also", sorted(MARKERS - set(LEFT_OUT)))
+def test_a_slow_test_in_a_browser_or_of_random_cases_runs_at_night_too(also: str):
+    assert any(selected(expression, "slow", also) for expression in selections(SCRIPT))
+
+
+def test_every_number_of_examples_is_multiplied_at_night():
+    written = re.compile(r"\bmax_examples=\d")
+    own = [p for p in (ROOT / "tests").rglob("*.py") if written.search(p.read_text("utf-8"))]
+    assert not own, "max_examples=cases(...) of tests/draws.py"
+
+
+@pytest.fixture
+def night(tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    """A night in which the benchmarks fail."""
+    (tmp_path / ".ci").mkdir()
+    for name in ("nightly", "setup.sh"):
+        shutil.copy(ROOT / ".ci" / name, tmp_path / ".ci" / name)
+    readme = "python3 -m venv --help && true && .venv/bin/pytest\n"
+    (tmp_path / "README.md").write_text(readme, encoding="utf-8")
+    program = tmp_path / ".venv" / "bin" / "pytest"
+    program.parent.mkdir(parents=True)
+    program.write_text(RECORDER, encoding="utf-8")
+    program.chmod(0o755)
+    given = {"RIDGELINE_CHROMIUM": "none", "RIDGELINE_SEED": "7", "RIDGELINE_DRAWS": "3"}
+    return subprocess.run(
+        [tmp_path / ".ci" / "nightly"], env=os.environ | given, check=False, text=True,
+        capture_output=True, timeout=60,
+    )  # fmt: skip
+
+
+def test_a_part_that_fails_stops_no_other_but_fails_the_night(night):
+    rows = re.findall(r"^(\S+ \S+|\S+) +(\w+) +\d+:\d\d min  (.*)$", night.stdout, re.MULTILINE)
+    assert ("slow tests", "passed", "4 passed") in rows
+    assert ("long draws", "passed", "4 passed") in rows
+    assert ("benchmarks", "failed", "1 failed, 2 passed") in rows
+    assert re.search(r"^GPU tests +(passed|not run)", night.stdout, re.MULTILINE)
+    assert night.returncode == 1
+
+
+def test_the_draws_have_the_seed_that_is_printed_and_the_other_parts_none(night):
+    asked = [line for line in night.stdout.splitlines() if line.startswith("asked: ")]
+    drawn = [line for line in asked if "-m draws" in line]
+    assert [line.endswith("seed=7 draws=3") for line in drawn] == [True]
+    assert all(line.endswith("seed= draws=") for line in asked if line not in drawn)
+    again = "RIDGELINE_SEED=7 RIDGELINE_DRAWS=3 .venv/bin/pytest -m draws"
+    assert night.stdout.rstrip().endswith(again)
