@@ -14,20 +14,17 @@ _HEAD = """# REST and MCP, verb by verb
 _WITHOUT = "The page needs the extra `{extra}` where the site is built, which was not there.\n\n"
 
 
-def programs_page(made: str, meanings: Mapping[str, str]) -> str:
-    """The page.
-
-    made: the line that says where it comes from.  meanings: of fields that do not say their own.
-    """
+def programs_page(made: str) -> str:
+    """The page; made: the line that says where it comes from."""
     parts = [_HEAD.format(made=made), "## REST\n\n"]
     served = all(find_spec(name) for name in ("fastapi", "prometheus_client", "multipart"))
-    parts += _rest(meanings) if served else [_WITHOUT.format(extra="api")]
+    parts += _rest() if served else [_WITHOUT.format(extra="api")]
     parts.append("## MCP\n\n")
-    parts += _mcp(meanings) if find_spec("mcp") else [_WITHOUT.format(extra="mcp")]
+    parts += _mcp() if find_spec("mcp") else [_WITHOUT.format(extra="mcp")]
     return "".join(parts)
 
 
-def _rest(meanings: Mapping[str, str]) -> Iterator[str]:
+def _rest() -> Iterator[str]:
     from app.api.rest import application
 
     document = application().openapi()
@@ -42,10 +39,10 @@ def _rest(meanings: Mapping[str, str]) -> Iterator[str]:
             ]
             for content in operation.get("requestBody", {}).get("content", {}).values():
                 fields += _fields(_resolved(content.get("schema", {}), schemas))
-            yield _table(fields, meanings)
+            yield _table(fields)
 
 
-def _mcp(meanings: Mapping[str, str]) -> Iterator[str]:
+def _mcp() -> Iterator[str]:
     import asyncio
 
     from app.api.answers import Answers
@@ -57,7 +54,7 @@ def _mcp(meanings: Mapping[str, str]) -> Iterator[str]:
         schema = getattr(tool, "input_schema", None) or getattr(tool, "inputSchema", None) or {}
         yield f"### {tool.name}\n\n{_prose(tool.description or '')}\n\n"
         found = _fields(_resolved(schema, schema.get("$defs", {})))
-        yield _table(found, meanings)
+        yield _table(found)
 
 
 def _resolved(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -70,12 +67,12 @@ def _fields(schema: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any], boo
     return [(name, of, name in required) for name, of in schema.get("properties", {}).items()]
 
 
-def _table(fields: list[tuple[str, Mapping[str, Any], bool]], meanings: Mapping[str, str]) -> str:
+def _table(fields: list[tuple[str, Mapping[str, Any], bool]]) -> str:
     if not fields:
         return ""
     rows = "".join(
         f"| `{name}` | {_kind(schema)} | {'required' if required else _default(schema)} "
-        f"| {_prose(schema.get('description') or meanings.get(name, ''))} |\n"
+        f"| {_prose(schema.get('description', ''))} |\n"
         for name, schema, required in fields
     )
     return f"| field | holds | default | meaning |\n|---|---|---|---|\n{rows}\n"

@@ -3,6 +3,7 @@
 reference/commands.md       from the command line
 reference/python.md         from the docstrings of `ridgeline`
 reference/system-yaml.md    from the schema of a system's YAML, engine-yaml.md likewise
+reference/parameters.md     from the declarations of all parameters
 reference/points-file.md    from the columns that a points file may have
 reference/run-files.md      from the presets of run files
 reference/rest.md           from the OpenAPI document of `ridgeline api` and the tools of `mcp`
@@ -22,13 +23,10 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 _MADE = "Made from the program while this site is built.\n\n"
-#: Columns of a points file that are no option of a command.
+#: Columns of a points file that are no parameter.
 _COLUMNS = {
     "id": "Name of the row; its number where empty.",
-    "engine_version": "Release of the engine, where constants differ between releases.",
     "mtp_tokens": "Tokens that the model's own module drafts in a step.",
-    "recv_interval": "Steps between two looks of the engine at new requests.",
-    "rate": "Requests per second that arrive.",
 }
 
 
@@ -46,9 +44,10 @@ def pages() -> dict[str, str]:
     return {
         "reference/commands.md": commands_page(),
         "reference/python.md": python_page(),
+        "reference/parameters.md": _beside("parameters").parameters_page(_MADE),
         "reference/points-file.md": points_page(),
         "reference/run-files.md": run_files_page(),
-        "reference/rest.md": _beside("programs").programs_page(_MADE, _meanings()),
+        "reference/rest.md": _beside("programs").programs_page(_MADE),
         "latency-models.md": _beside("latency").latency_page(_MADE),
         **schema_pages(),
         **contributing_pages(),
@@ -119,22 +118,12 @@ def python_page() -> str:
     return "".join(parts)
 
 
-def _meanings() -> dict[str, str]:
-    """What the options of the commands and the columns of a points file say, by name."""
-    said = dict(_COLUMNS)
-    for words, command in commands():
-        if words in ("plan", "simulate", "serve", "estimate"):
-            for p in command.params:
-                if p.help:
-                    said[p.name] = p.help
-    return said
-
-
 def points_page() -> str:
-    """Columns of a points file, with what the option of that name says."""
+    """Columns of a points file, with what the parameter of that name means."""
+    from app.question.parameters import PARAMETERS
     from app.scenario.points_row import KNOWN
 
-    said = _meanings()
+    said = {name: one.help for name, one in PARAMETERS.items()} | _COLUMNS
     rows = "".join(f"| `{name}` | {_cell(_prose(said[name]))} |\n" for name in KNOWN)
     return (
         "# Points file\n\n" + _MADE + "A CSV, a configuration a row, for `ridgeline estimate "

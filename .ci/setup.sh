@@ -1,0 +1,26 @@
+# Sourced by the scripts beside it: a clean environment set up by the README's second command.
+# That command is taken from the README, so what it promises is what runs here.
+# Gives say (prints a heading) and $tests (the part of the command that runs the tests).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+exec </dev/null
+unset PYTHONPATH VIRTUAL_ENV
+export PYTHONHASHSEED=0 # the workers must collect the tests in one order
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
+
+say() { printf '\n== %s\n' "$*"; }
+
+command=$(grep -E '^python3 -m venv .* && \.venv/bin/pytest$' README.md)
+install=${command% && *}
+tests=${command##* && }
+
+browser=${RIDGELINE_CHROMIUM:-$(command -v chromium || command -v google-chrome || true)}
+if [ -z "$browser" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  say "Installing Chromium for the browser tests"
+  export DEBIAN_FRONTEND=noninteractive
+  { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } \
+    >/dev/null || echo "Chromium could not be installed: the browser tests will be skipped"
+fi
+
+say "$install"
+eval "$install --quiet"
