@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,6 +79,17 @@ class Table(Mapping[str, NDArray[Any]]):
         import pandas as pd
 
         return pd.DataFrame(dict(self))
+
+
+def later(
+    names: Iterable[str], make: Callable[[], Mapping[str, Any]]
+) -> dict[str, Callable[[], Any]]:
+    """Columns that `make`, which is called for each and had better be cached, gives together."""
+
+    def column(name: str) -> Any:
+        return make()[name]
+
+    return {name: partial(column, name) for name in names}
 
 
 def _filled(value: Any, length: int) -> NDArray[Any]:

@@ -37,7 +37,8 @@ def of_kind(
     kept = {key: value for key, value in columns.items() if not any(g in key for g in _GENERATED)}
     named = {_name(key): value for key, value in kept.items()}
     if "not_validated" in named:
-        said = np.asarray(named["not_validated"])
+        found = named["not_validated"]
+        said = np.asarray(found() if callable(found) else found)
         each = {names: _read(names) for names in np.unique(said).tolist()}
         named["not_validated"] = np.array([each[names] for names in said.ravel().tolist()])
         if not said.ndim:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.answers.table import Table
+from app.answers.columns import ends
+from app.answers.table import Table, later
 from app.question import evidence
 from app.question.evidence import Evidence
 from app.scenario import intervals
@@ -34,9 +35,25 @@ def facts(resolved: Resolved, result: Estimate) -> Table:
     energy = joules_per_token(result.system, devices, tokens)
     memory, load = result.memory, result.workload
     latencies = {name: getattr(result, name) for name in ("ttft_s", "tpot_s", "e2e_s")}
-    bounds, of = intervals.bounds_of(result), evidence.of_batch(result)
-    timed = intervals.beside(latencies, intervals.of_batch(result, of), bounds)
-    served = {"output_tokens_per_s": tokens, **intervals.of_throughput(tokens, timed)}
+    rated = {"usd_per_million_tokens": cost, "joules_per_token": energy}
+    of = cache(partial(evidence.of_batch, result))
+
+    @cache
+    def trusted() -> dict[str, Any]:
+        """The figures with the ends of their intervals."""
+        known = intervals.of_batch(result, of())
+        timed = intervals.beside(latencies, known, intervals.bounds_of(result))
+        served = {"output_tokens_per_s": tokens, **intervals.of_throughput(tokens, timed)}
+        costs = [intervals.of_tokens(name, value, served) for name, value in rated.items()]
+        return timed | served | costs[0] | costs[1]
+
+    def with_ends(figures: Mapping[str, Any]) -> dict[str, Any]:
+        """Figures, each followed by the ends of its interval, computed when one is read."""
+        found: dict[str, Any] = {}
+        for name, value in figures.items():
+            found |= {name: value, **later(ends(name), trusted)}
+        return found
+
     offloaded: Array = np.zeros(shape)
     if result.offload is not None:
         offloaded = result.offload.host_bytes + result.offload.disk_bytes
@@ -48,15 +65,15 @@ def facts(resolved: Resolved, result: Estimate) -> Table:
         "devices": devices.astype(int),
         **{name: np.asarray(getattr(load, name)).astype(int) for name in ("batch", "isl", "osl")},
         "status": result.status,
-        "message": partial(messages, resolved, result, resolved.notes, of),
-        **timed,
-        **served,
+        "message": lambda: messages(resolved, result, resolved.notes, of()),
+        **with_ends(latencies),
+        **later(["not_validated"], trusted),
+        **with_ends({"output_tokens_per_s": tokens}),
         "output_tokens_per_s_per_device": tokens / devices,
         "profile": profile_words(result),
-        "bound_ttft_s": bounds["ttft_s"],
-        "bound_tpot_s": bounds["tpot_s"],
-        **intervals.of_tokens("usd_per_million_tokens", cost, served),
-        **intervals.of_tokens("joules_per_token", energy, served),
+        "bound_ttft_s": result.bound_ttft_s,
+        "bound_tpot_s": result.bound_tpot_s,
+        **with_ends(rated),
         "fits": memory.fits,
         "memory_bytes_per_device": memory.total_bytes,
         "weights_bytes": memory.weights_bytes,
