@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from app.charts.figure import Figure, Trace, scatter
 from app.charts.labels import Room, ends
+from app.charts.parts import guide_across, guide_upwards
 from app.charts.style import Look, blank, translucent
 from app.decide.axes import Axis
 from app.decide.candidate_points import FACTS, Points, Series, Vertex
@@ -24,7 +24,9 @@ def candidates(points: Points, look: Look) -> Figure:
     many = sum(len(series.at) for series in points.series) > _FEW
     good = {series.name for series in points.series if series.meets}
     for series in sorted(points.series, key=lambda one: one.meets):
-        figure.add_trace(_cloud(series, points, look, many) | _in_legend(series, good))
+        # a family is named once: by those that meet the targets, where there are any
+        named = series.meets or series.name not in good
+        figure.add_trace(_cloud(series, points, look, many) | {"showlegend": named})
     if points.frontier:
         figure.add_trace(_frontier(points, look))
     if points.plans:
@@ -43,20 +45,10 @@ def draw_guides(
     look: Look,
 ) -> None:
     """Draw targets as dashed lines across a chart, their words at the end."""
-    line = {"color": look.alarm, "width": 1, "dash": "dash"}
-    font = {"size": 11, "color": look.alarm}
     for place, words in guides[0]:
-        figure.add_vline(place, line)
-        figure.add_annotation(
-            x=math.log10(place) if axes[0].logarithmic else place, y=1, yref="paper", text=words,
-            yanchor="bottom", showarrow=False, font=font,
-        )  # fmt: skip
+        guide_upwards(figure, place, words, look.alarm, log=axes[0].logarithmic)
     for place, words in guides[1]:
-        figure.add_hline(place, line)
-        figure.add_annotation(
-            x=1, xref="paper", y=place, text=words, xanchor="right", yanchor="bottom",
-            showarrow=False, font=font,
-        )  # fmt: skip
+        guide_across(figure, place, words, look.alarm, log=axes[1].logarithmic)
 
 
 def axis_layout(axis: Axis) -> dict[str, object]:
@@ -64,11 +56,6 @@ def axis_layout(axis: Axis) -> dict[str, object]:
     if axis.logarithmic:
         return {"type": "log", "tickformat": "~g", "dtick": "D2"}
     return {"rangemode": "tozero"}
-
-
-def _in_legend(series: Series, good: Collection[str]) -> Trace:
-    """A family is named once: by those that meet the targets, where there are any."""
-    return {"showlegend": series.meets or series.name not in good}
 
 
 def _cloud(series: Series, points: Points, look: Look, many: bool) -> Trace:
