@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from app.benchmarks.deployment import Deployment
-from app.benchmarks.predicted import Predicted, Prediction, predict
+from app.benchmarks.predicted import RATES, Predicted, Prediction, predict
 from genz_core.errors import RidgelineError
 from profilers.serving_results import LATENCIES, ServingMeasurement
-from profilers.serving_results.measurement import Throughput
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 Place = Literal["inside", "better", "worse", "below bound", "not validated", "not predicted"]
 #: Percentiles that are compared.
 PERCENTS = (50.0, 90.0, 95.0, 99.0)
-RATES = Throughput.__slots__
 _ROUNDING = 1e-3
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.benchmarks import names
-from app.benchmarks.load import Load, load_of
-from app.measuring.filling import Difference, Filling
+from app.benchmarks.load import RunLoad, load_of, parameters
+from app.measuring.filling import Difference, Filling, has_format
 from app.question.asking import Asked, ask
 from app.question.question import Question
 from app.question.validity import refuse_meaningless
@@ -53,7 +53,7 @@ class Deployment:
     """
 
     measurement: ServingMeasurement
-    load: Load
+    load: RunLoad
     scenario: Question
     resolved: Resolved | None
     fillings: tuple[Filling, ...] = ()
@@ -100,7 +100,7 @@ def deployment(
     if load.known and not {"concurrency", "rate", "batch"} & asked.given:
         found.filling("load", load.words, load.why)
     _ask_for_sizes(found, measurement, load)
-    question = replace(asked.question, **found.values, **_load(measurement, load))
+    question = replace(asked.question, **found.values, **parameters(measurement, load))
     partial = Deployment(
         measurement, load, question, None, tuple(found.fillings), tuple(found.missing),
         objects=asked.objects,
@@ -194,7 +194,7 @@ def _fill_degrees(found: _Found, measurement: ServingMeasurement, given: frozens
         found.ask("tp", "the file says neither devices nor degrees", "one device")
 
 
-def _ask_for_sizes(found: _Found, measurement: ServingMeasurement, load: Load) -> None:
+def _ask_for_sizes(found: _Found, measurement: ServingMeasurement, load: RunLoad) -> None:
     phase = measurement.phase
     if load.isl < 1 and phase != "decode":
         found.ask("isl", "the file does not say how long the prompts were")
@@ -221,24 +221,6 @@ def _stated_load(measurement: ServingMeasurement, asked: Asked) -> dict[str, Any
     return stated
 
 
-def _load(measurement: ServingMeasurement, load: Load) -> dict[str, Any]:
-    """The parameters of a run's load."""
-    sizes = {
-        "isl": max(round(load.isl), 1),
-        "osl": max(round(load.osl), 1),
-        "length_ratio": load.length_ratio,
-        "concurrency": None,
-        "rate": None,
-    }
-    users = max(round(load.concurrency), 1)
-    if measurement.phase or not load.known:
-        return {**sizes, "batch": users, "length_ratio": None}
-    if load.rate:
-        return {**sizes, "rate": load.rate, "burstiness": min(max(load.burstiness, 1e-3), 1e6)}
-    burst = {"burst_start": True, "requests": load.requests} if load.waves else {}
-    return {**sizes, "concurrency": users, **burst}
-
-
 # ------------------------------------------------------------------------------- the weight format
 
 
@@ -246,7 +228,7 @@ def _in_the_files_format(partial: Deployment, resolved: Resolved, asked: Asked) 
     """The deployment in the weight format of the file, where the checkpoint has another one."""
     scenario = partial.scenario
     wanted = names.weight_format(partial.measurement.subject.precision)
-    if scenario.weights or not wanted or names.holds(resolved.model, wanted):
+    if scenario.weights or not wanted or has_format(resolved.model, wanted):
         return resolved
     return resolve(replace(scenario, weights=wanted), asked.objects)
 
@@ -295,7 +277,7 @@ def _differences(
     if engine and engine.partition("-")[0] != resolved.engine.name.partition("-")[0]:
         differ("engine", resolved.engine.name, subject.engine)
     wanted = names.weight_format(subject.precision) if "weights" in given else ""
-    if wanted and not names.holds(resolved.model, wanted):
+    if wanted and not has_format(resolved.model, wanted):
         differ("weights", resolved.model.precision.weights["default"], subject.precision)
     if any(name in given for name in _DEGREES):
         _degrees_differ(measurement, resolved, differ)

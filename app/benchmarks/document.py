@@ -37,7 +37,7 @@ def run_of(point: Point) -> dict[str, Any]:
         "tool": m.subject.tool,
         "engine_version": m.subject.engine_version,
         "date": m.subject.date,
-        "load": asdict(one.load),
+        "load": one.load.document(),
         "priced": priced_as(one),
         "refused": point.refused,
         "filled": [asdict(filling) for filling in one.fillings],

@@ -132,7 +132,7 @@ def _causes(comparison: Comparison) -> Iterator[Finding]:
 
 def _size(point: Point) -> float:
     load = point.deployment.load
-    return load.concurrency or load.rate
+    return load.users or load.rate or 0.0
 
 
 def _ratios(points: Sequence[Point], figures: Sequence[str]) -> list[float]:

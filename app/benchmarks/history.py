@@ -62,9 +62,7 @@ def _measurement(one: Deployment, file: str, given: Mapping[str, Any]) -> Measur
         phases={n: PhaseTiming(n, (v,)) for n, v in typical.items() if v is not None},
         model=resolved.model.name if resolved else found.subject.model,
         engine=resolved.engine.name if resolved else found.subject.engine,
-        workload=Workload(
-            max(round(load.concurrency), 1), max(round(load.isl), 1), max(round(load.osl), 1)
-        ),
+        workload=Workload(max(round(load.users), 1), max(load.isl, 1), max(load.osl, 1)),
         facts={FILE: file, GIVEN_FACT: words, "tool": found.subject.tool},
         notes=found.notes,
     )

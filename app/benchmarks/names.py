@@ -17,7 +17,6 @@ from model_registry.finding.lookup import only_begins
 _FORMAT = re.compile(
     r"[-_.](fp8|nvfp4|mxfp4|bf16|fp16|int4|int8|(?:i?q\d[\w]*|f16|bf16))(?:[-_]dynamic)?$", re.I
 )
-_STORED = {"fp8": ("fp8", "fp8_block"), "bf16": ("bf16", "fp16"), "fp16": ("bf16", "fp16")}
 #: Words of tools for "as the checkpoint says".
 _AS_STORED = ("auto", "none", "default", "unquantized")
 
@@ -134,12 +133,6 @@ def weight_format(stated: str | None) -> str:
         except RidgelineError:
             continue
     return ""
-
-
-def holds(priced: Model, wanted: str) -> bool:
-    """Whether tensors of a model have a format, or one that is stored so."""
-    held = {*priced.precision.weights.values(), *priced.precision.by_layer.values()}
-    return bool(held & set(_STORED.get(wanted, (wanted,))))
 
 
 def _short(stated: str) -> str:
