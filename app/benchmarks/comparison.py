@@ -105,6 +105,11 @@ class Point:
         return self.deployment.measurement
 
     @property
+    def load_value(self) -> float:
+        """Concurrency or rate of the run."""
+        return float(self.deployment.load.rate or self.deployment.load.users)
+
+    @property
     def label(self) -> str:
         """What tells this run from others: its file, label and load."""
         file = self.measurement.file

@@ -75,13 +75,7 @@ def groups(comparison: Comparison) -> list[Group]:
         else:
             mine.append(point)
     found.sort(key=len, reverse=True)
-    return [Group(tuple(sorted(points, key=load_value))) for points in found]
-
-
-def load_value(point: Point) -> float:
-    """Concurrency or rate of a run."""
-    load = point.deployment.load
-    return float(load.rate or load.users)
+    return [Group(tuple(sorted(points, key=lambda point: point.load_value))) for points in found]
 
 
 def _alike(one: Point, other: Point) -> bool:
@@ -100,7 +94,7 @@ def _alike(one: Point, other: Point) -> bool:
 
 def curve(group: Group, level: float) -> Curve:
     """The closed form from half the least load of a group to twice its largest."""
-    values = [load_value(point) for point in group.points]
+    values = [point.load_value for point in group.points]
     low, high = min(values) / _BEYOND, max(values) * _BEYOND
     if group.kind == "concurrency":
         loads = np.unique(np.round(np.geomspace(max(low, 1.0), max(high, 2.0), _LOADS)))
@@ -147,7 +141,7 @@ def measured_points(group: Group, name: str) -> list[dict[str, Any]]:
         if row is not None:
             found.append(
                 {
-                    "load": load_value(point),
+                    "load": point.load_value,
                     "value": row.measured,
                     "figure": row.figure,
                     "place": row.place,

@@ -151,29 +151,26 @@ class _Found:
 
 def _found(measurement: ServingMeasurement, given: frozenset[str]) -> _Found:
     """Model, system, engine and degrees that were not given, from the file."""
-    found, subject = _Found(), measurement.subject
-    if "model" not in given:
-        named = names.model(subject.model)
-        if named:
-            found.fill("model", named.name, named.evidence)
-            if named.weights and "weights" not in given:
-                found.fill("weights", named.weights, named.evidence)
-        else:
-            found.ask("model", names.why_no_model(subject.model))
-    if "system" not in given:
-        system = names.system(subject.device)
-        if system:
-            found.fill("system", system, f"the file names {subject.device}")
-        else:
-            found.ask("system", names.why_no_system(subject.device))
-    if "engine" not in given:
-        engine = names.engine(subject.engine)
-        if engine:
-            found.fill("engine", engine, f"the file names {subject.engine}")
-        else:
-            found.ask("engine", names.why_no_engine(subject.engine), "generic")
+    found = _Found()
+    for kind, stated in _stated_names(measurement).items():
+        if kind in given:
+            continue
+        named = names.look_up(kind, stated)
+        if named is None:
+            assumed = "generic" if kind == "engine" else ""
+            found.ask(kind, names.why_missing(kind, stated), assumed)
+            continue
+        found.fill(kind, named.name, named.evidence)
+        if named.weights and "weights" not in given:
+            found.fill("weights", named.weights, named.evidence)
     _fill_degrees(found, measurement, given)
     return found
+
+
+def _stated_names(measurement: ServingMeasurement) -> dict[str, str | None]:
+    """Model, system and engine as the file names them."""
+    subject = measurement.subject
+    return {"model": subject.model, "system": subject.device, "engine": subject.engine}
 
 
 def _fill_degrees(found: _Found, measurement: ServingMeasurement, given: frozenset[str]) -> None:
@@ -267,15 +264,17 @@ def _differences(
     def differ(name: str, priced: Any, ran: Any) -> None:
         found.append(Difference(name, priced, ran, "the file states it"))
 
-    named = names.model(subject.model) if "model" in given else None
-    if named and not names.same_model(named.name, resolved.model):
-        differ("model", resolved.model.name, subject.model)
-    system = names.system(subject.device) if "system" in given else ""
-    if system and system != resolved.system.slug:
-        differ("system", resolved.system.name, subject.device)
-    engine = names.engine(subject.engine) if "engine" in given else ""
-    if engine and engine.partition("-")[0] != resolved.engine.name.partition("-")[0]:
-        differ("engine", resolved.engine.name, subject.engine)
+    model, system, engine = resolved.model.name, resolved.system, resolved.engine.name
+    priced = {
+        "model": (model, model),
+        "system": (system.slug, system.name),
+        "engine": (engine.partition("-")[0], engine),
+    }
+    for kind, stated in _stated_names(measurement).items():
+        identity, shown = priced[kind]
+        named = names.look_up(kind, stated) if kind in given else None
+        if named and named.identity != identity:
+            differ(kind, shown, stated)
     wanted = names.weight_format(subject.precision) if "weights" in given else ""
     if wanted and not has_format(resolved.model, wanted):
         differ("weights", resolved.model.precision.weights["default"], subject.precision)

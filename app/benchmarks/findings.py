@@ -91,7 +91,9 @@ def _gaps(comparison: Comparison) -> Iterator[Finding]:
     found.sort(key=lambda pair: -_slowness(pair[1]))
     alike: dict[tuple[int, str], tuple[Point, Row]] = {}
     for point, row in found:
-        alike.setdefault((id(point), _family(row)), (point, row))
+        # figures that say the same: those of a latency, ITL as TPOT, and all rates
+        latency = row.figure.partition("_")[0].replace("itl", "tpot")
+        alike.setdefault((id(point), "rate" if row.is_rate else latency), (point, row))
     for point, row in list(alike.values())[:_MOST_GAPS]:
         where = {
             "inside": f"inside the {comparison.level * 100:g} % interval",
@@ -108,11 +110,6 @@ def _gaps(comparison: Comparison) -> Iterator[Finding]:
         )
 
 
-def _family(row: Row) -> str:
-    """Figures that say the same: those of a latency, ITL as TPOT, and all rates."""
-    return "rate" if row.is_rate else row.figure.partition("_")[0].replace("itl", "tpot")
-
-
 def _slowness(row: Row) -> float:
     """How many times slower than predicted."""
     return 1.0 / row.ratio if row.is_rate else row.ratio
@@ -122,17 +119,12 @@ def _slowness(row: Row) -> float:
 
 
 def _causes(comparison: Comparison) -> Iterator[Finding]:
-    points = sorted(comparison.predicted, key=_size)
+    points = sorted(comparison.predicted, key=lambda point: point.load_value)
     tpot = _ratios(points, ("tpot_mean_s", "tpot_p50_s", "itl_mean_s"))
     ttft = _ratios(points, ("ttft_p50_s", "ttft_mean_s"))
     for words in (_of_steps(tpot), _of_first_tokens(ttft, tpot), _of_tails(comparison, points)):
         if words:
             yield Finding("cause", words)
-
-
-def _size(point: Point) -> float:
-    load = point.deployment.load
-    return load.users or load.rate or 0.0
 
 
 def _ratios(points: Sequence[Point], figures: Sequence[str]) -> list[float]:

@@ -159,15 +159,11 @@ def _by_prediction(point: Point) -> list[Verdict]:
             _OUTCOMES[row.place],
             row.measured,
             row.predicted.value,
-            _bad_end(row),
+            row.predicted.low if row.is_rate else row.predicted.high,
         )
         for row in point.rows
         if row.place in _OUTCOMES
     ]
-
-
-def _bad_end(row: Row) -> float:
-    return row.predicted.low if row.is_rate else row.predicted.high
 
 
 def _errors(compared: Comparison) -> list[str]:
@@ -276,11 +272,8 @@ def same_load(one: ServingMeasurement, other: ServingMeasurement) -> bool:
         [getattr(load, name) for load in loads]
         for name in ("concurrency", "rate", "mean_isl", "mean_osl", "context")
     ]
-    return one.phase == other.phase and all(_near(*pair) for pair in pairs)
-
-
-def _near(a: float, b: float) -> bool:
-    return abs(a - b) <= _SAME_LOAD * max(abs(a), abs(b))
+    near = (math.isclose(*pair, rel_tol=_SAME_LOAD) for pair in pairs)
+    return one.phase == other.phase and all(near)
 
 
 # ------------------------------------------------------------------------------- words

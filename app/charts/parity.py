@@ -32,7 +32,8 @@ def parity(points: Sequence[Point], by: str, title: str, look: Look) -> Figure:
     usable = [p for p in points if _positive(p["predicted_s"]) and _positive(p["measured_s"])]
     if not usable:
         return figure
-    limits = _limits(usable)
+    times = [float(p[name]) for p in usable for name in ("predicted_s", "measured_s")]
+    limits = (min(times) / 1.5, max(times) * 1.5)
     for width in BANDS:
         low, high = limits
         rim = [low * (1 - width), high * (1 - width), high * (1 + width), low * (1 + width)]
@@ -107,11 +108,6 @@ def largest_groups(points: Sequence[Point], by: str) -> dict[str, list[Point]]:
 
 def _positive(value: Any) -> bool:
     return bool(np.isfinite(value) and value > 0)
-
-
-def _limits(points: Sequence[Point]) -> tuple[float, float]:
-    values = [float(p[name]) for p in points for name in ("predicted_s", "measured_s")]
-    return min(values) / 1.5, max(values) * 1.5
 
 
 def _colors(names: Sequence[str], look: Look) -> dict[str, str]:
