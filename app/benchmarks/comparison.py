@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from app.answers.columns import COLUMNS, Column
 from app.benchmarks.deployment import Deployment
 from app.benchmarks.predicted import RATES, Predicted, Prediction, predict
 from genz_core.errors import RidgelineError
@@ -38,6 +39,11 @@ class Row:
     measured: float
     predicted: Predicted
     simulated: float = math.nan
+
+    @property
+    def column(self) -> Column:
+        """The declaration of the figure."""
+        return COLUMNS[self.figure]
 
     @property
     def is_rate(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from app.benchmarks.comparison import Comparison, Point, Row
 from app.benchmarks.deployment import Deployment
 from app.benchmarks.findings import findings
-from app.benchmarks.guard import Guarded, figure_words, value_words
+from app.benchmarks.guard import Guarded
 from app.benchmarks.replay import Replay
 from app.scenario.scenario import basis
 
@@ -88,11 +88,11 @@ def short_row(row: Row, level: float) -> dict[str, Any]:
     one = row.predicted
 
     def words(value: float) -> str:
-        return value_words(row.figure, value) if math.isfinite(value) else ""
+        return row.column.words(value) if math.isfinite(value) else ""
 
     ends = f"{words(one.low)} to {words(one.high)}" if math.isfinite(one.low) else ""
     return {
-        "figure": figure_words(row.figure),
+        "figure": row.column.head,
         "measured": words(row.measured),
         "predicted": words(one.value),
         f"{level * 100:g} %": ends,

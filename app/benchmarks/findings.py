@@ -12,7 +12,6 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from app.benchmarks.comparison import Comparison, Point, Row
-from app.benchmarks.guard import figure_words, value_words
 
 _MOST_GAPS = 4
 #: A gap below this is none; ratios this alike are one factor; this apart they change with load.
@@ -70,7 +69,7 @@ def _contradictions(comparison: Comparison) -> Iterator[Finding]:
 
 def _below_bound(comparison: Comparison) -> Iterator[Finding]:
     for point in comparison.predicted:
-        figures = [figure_words(row.figure) for row in point.rows if row.place == "below bound"]
+        figures = [row.column.head for row in point.rows if row.place == "below bound"]
         if figures:
             yield Finding(
                 "bound",
@@ -102,9 +101,9 @@ def _gaps(comparison: Comparison) -> Iterator[Finding]:
         }.get(row.place, row.place)
         yield Finding(
             "gap",
-            f"{comparison.label(point)}: {figure_words(row.figure)} "
-            f"{value_words(row.figure, row.measured)}, predicted "
-            f"{value_words(row.figure, row.predicted.value)}: {_slowness(row):.2f} x slower, "
+            f"{comparison.label(point)}: {row.column.head} "
+            f"{row.column.words(row.measured)}, predicted "
+            f"{row.column.words(row.predicted.value)}: {_slowness(row):.2f} x slower, "
             f"{where}.",
             row.ratio,
         )

@@ -10,7 +10,6 @@ import pandas as pd
 
 from app.answers.columns import COLUMNS, Column
 from app.benchmarks.curve import Curve
-from app.benchmarks.guard import figure_words, value_words
 from app.charts.figure import Figure, Trace, scatter
 from app.charts.parts import band, line, time_axis
 from app.charts.serving import LOADS
@@ -123,15 +122,12 @@ def history(rows: Points, figure_name: str, look: Look) -> Figure:
 
     rows: see `app.benchmarks.history.rows`.  figure_name: "ttft_mean_s".
     """
-    words = figure_words(figure_name)
-    figure = blank(look, f"{words} over versions and dates", 380)
+    column = COLUMNS[figure_name]
+    figure = blank(look, f"{column.head} over versions and dates", 380)
     loads = list(dict.fromkeys(row["load"] for row in rows))
     for at, load in enumerate(loads):
         mine = [row for row in rows if row["load"] == load and row[figure_name] is not None]
-        shown = [
-            f"{value_words(figure_name, row[figure_name])}<br>{chart_text(row['label'])}"
-            for row in mine
-        ]
+        shown = [f"{column.words(row[figure_name])}<br>{chart_text(row['label'])}" for row in mine]
         figure.add_trace(
             line(
                 [row["when"] for row in mine], [row[figure_name] for row in mine],
@@ -140,7 +136,6 @@ def history(rows: Points, figure_name: str, look: Look) -> Figure:
             )
         )  # fmt: skip
     figure.update_xaxes(title_text="Engine version and date", type="category")
-    unit = "" if figure_name.endswith("_per_s") else " [s]"
-    figure.update_yaxes(title_text=words + unit, rangemode="tozero")
+    figure.update_yaxes(title_text=column.title, rangemode="tozero")
     figure.update_layout(margin={"t": 44, "b": 96}, showlegend=True)
     return figure

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from app.answers.columns import COLUMNS
 from app.charts import parity
 from app.charts.breakdown import error_bars
 from app.charts.figure import Figure, bar, scatter
@@ -15,14 +16,11 @@ from app.charts.parts import lay_bars, time_bars
 from app.charts.style import CLASS_NAMES, Look, blank
 from app.measuring import comparison
 from app.scenario.intervals import Latency
+from app.scenario.points_file import FIGURES
 from app.wording import quantities
 from app.wording.markdown import chart_text
 from profilers.collect.agreement import Agreement
 
-METRIC_NAMES = {
-    "ttft_s": "TTFT", "tpot_s": "TPOT", "prefill": "prefill", "decode": "decode step",
-    "e2e": "whole batch",
-}  # fmt: skip
 _LATENCY = ("predicted_s", "low_s", "high_s")
 _SIDES = {True: "<br>measured inside", False: "<br>measured outside", None: ""}
 _WORDS = {"host": "Host and gaps", "other": "Unclassified"}
@@ -93,7 +91,7 @@ def before_after(rows: Sequence[Mapping[str, Any]], look: Look) -> Figure:
 
     rows: of `app.calibration.from_runs.figure_rows`.
     """
-    names = [f"{row['run']}, {METRIC_NAMES.get(row['figure'], row['figure'])}" for row in rows]
+    names = [f"{row['run']}, {COLUMNS[FIGURES[row['figure']].predicted].head}" for row in rows]
     figure = blank(look, "Runs of your own, before and after", 150 + 52 * len(rows))
     for state, color in (("before", look.rest), ("after", look.classes[0])):
         values = [100.0 * row[f"error_{state}"] for row in rows]

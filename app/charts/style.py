@@ -51,7 +51,6 @@ class Look:
     rest: for what is no class or series (host, bounds), distinct from them, too.
     """
 
-    dark: bool
     paper: str
     ink: str
     faint: str
@@ -76,7 +75,6 @@ class Look:
 
 
 LIGHT = Look(
-    dark=False,
     paper="#ffffff",
     ink="#1b232e",
     faint="#5f6b7a",
@@ -91,7 +89,6 @@ LIGHT = Look(
     ),
 )  # fmt: skip
 DARK = Look(
-    dark=True,
     paper="#11161d",
     ink="#e3e8ef",
     faint="#97a3b3",

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from app.calibration import benchmark_result
+from app.benchmarks import benchmark_result
 from app.question.question import Question
 from app.simulation import offered_load
 from genz_core.errors import InvalidValue, MeasurementError
