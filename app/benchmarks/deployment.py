@@ -108,14 +108,14 @@ def deployment(
     if partial.needed:
         return partial
     refuse_meaningless(question)
-    resolved = _in_the_files_format(partial, resolve(question, asked.objects), asked)
+    resolved, filled, unnamed = _in_the_files_format(measurement, question, asked)
     return replace(
         partial,
         scenario=resolved.scenario,
         resolved=resolved,
         differences=tuple(_differences(measurement, resolved, asked.given)),
-        fillings=(*partial.fillings, *_format_filled(question, resolved.scenario, measurement)),
-        missing=(*partial.missing, *_format_missing(measurement, resolved, asked.given)),
+        fillings=(*partial.fillings, *filled),
+        missing=(*partial.missing, *unnamed),
     )
 
 
@@ -221,35 +221,27 @@ def _stated_load(measurement: ServingMeasurement, asked: Asked) -> dict[str, Any
 # ------------------------------------------------------------------------------- the weight format
 
 
-def _in_the_files_format(partial: Deployment, resolved: Resolved, asked: Asked) -> Resolved:
-    """The deployment in the weight format of the file, where the checkpoint has another one."""
-    scenario = partial.scenario
-    wanted = names.weight_format(partial.measurement.subject.precision)
-    if scenario.weights or not wanted or has_format(resolved.model, wanted):
-        return resolved
-    return resolve(replace(scenario, weights=wanted), asked.objects)
+def _in_the_files_format(
+    measurement: ServingMeasurement, question: Question, asked: Asked
+) -> tuple[Resolved, list[Filling], list[Missing]]:
+    """The deployment in the weight format of the file, where the checkpoint has another one.
 
-
-def _format_filled(
-    before: Question, after: Question, measurement: ServingMeasurement
-) -> list[Filling]:
-    if before.weights == after.weights:
-        return []
-    words = f"the file says {measurement.subject.precision}"
-    return [Filling("weights", after.weights, words)]
-
-
-def _format_missing(
-    measurement: ServingMeasurement, resolved: Resolved, given: frozenset[str]
-) -> list[Missing]:
-    if resolved.scenario.weights or "weights" in given:
-        return []
-    precision = measurement.subject.precision
-    if names.weight_format(precision):
-        return []
-    why = f"the file calls its weights {precision!r}" if precision else "the file names no format"
-    held = " and ".join(sorted({*resolved.model.precision.weights.values()}))
-    return [Missing("weights", why, f"the checkpoint's, {held}")]
+    Also what the file told of the format, and what it did not.
+    """
+    resolved, precision = resolve(question, asked.objects), measurement.subject.precision
+    wanted = names.weight_format(precision)
+    if question.weights or "weights" in asked.given:
+        return resolved, [], []
+    if not wanted:
+        why = "the file names no format"
+        if precision:
+            why = f"the file calls its weights {precision!r}"
+        held = " and ".join(sorted({*resolved.model.precision.weights.values()}))
+        return resolved, [], [Missing("weights", why, f"the checkpoint's, {held}")]
+    if has_format(resolved.model, wanted):
+        return resolved, [], []
+    resolved = resolve(replace(question, weights=wanted), asked.objects)
+    return resolved, [Filling("weights", wanted, f"the file says {precision}")], []
 
 
 # ------------------------------------------------------------------------------- differences

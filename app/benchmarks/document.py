@@ -77,7 +77,7 @@ def of_comparison(compared: Comparison, replayed: Sequence[Replay] = ()) -> dict
             {**run_of(point), "figures": [row.to_dict() for row in point.rows]}
             for point in compared.points
         ],
-        "findings": [finding.to_dict() for finding in findings(compared)],
+        "findings": [asdict(finding) for finding in findings(compared)],
         "replays": [one.document() for one in replayed],
         "notes": list(compared.notes),
     }

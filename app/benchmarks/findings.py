@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, pstdev
-from typing import Any
 
 from app.benchmarks.comparison import Comparison, Point, Row
 
@@ -28,9 +27,6 @@ class Finding:
     kind: str
     sentence: str
     ratio: float = math.nan
-
-    def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def findings(comparison: Comparison) -> list[Finding]:

@@ -75,18 +75,14 @@ def rows(like: Deployment | None = None) -> list[dict[str, Any]]:
         for run in reversed(kept[:_MOST]):
             try:
                 measurement = shelf.load(run.id)
-                found += _rows(shelf.path(run.id), measurement, run.created, run.label)
+                words = measurement.facts.get(GIVEN_FACT)
+                given = json.loads(words) if isinstance(words, str) else {}
+                results = results_of(shelf.path(run.id), measurement)
+                found += [_row(deployment(one, given), run.created, run.label) for one in results]
             except RidgelineError:
                 continue
     chosen = [row for row in found if not wanted or row["deployment"] == wanted]
     return sorted(chosen, key=lambda row: row["date"])
-
-
-def _rows(folder: Path, kept: Measurement, created: float, label: str) -> list[dict[str, Any]]:
-    words = kept.facts.get(GIVEN_FACT)
-    given = json.loads(words) if isinstance(words, str) else {}
-    found = results_of(folder, kept)
-    return [_row(deployment(measurement, given), created, label) for measurement in found]
 
 
 def _row(one: Deployment, created: float, label: str) -> dict[str, Any]:

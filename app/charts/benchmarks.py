@@ -12,7 +12,7 @@ from app.answers.columns import COLUMNS, Column
 from app.benchmarks.curve import Curve
 from app.charts.figure import Figure, Trace, scatter
 from app.charts.parts import band, line, time_axis
-from app.charts.serving import LOADS
+from app.charts.serving import load_axis
 from app.charts.style import Look, blank
 from app.wording import quantities
 from app.wording.markdown import chart_text
@@ -74,10 +74,8 @@ def _measured(points: Points, column: Column, look: Look) -> Trace:
 
 def _axes(figure: Figure, predicted: Curve, points: Points, name: str) -> None:
     columns = predicted.columns
-    wide = max(columns["load"]) > 100 * min(columns["load"])
-    figure.update_xaxes(
-        title_text=LOADS[predicted.kind], type="log", tickformat="~g", dtick=1 if wide else "D2"
-    )
+    loads = [*columns["load"], *(point["load"] for point in points)]
+    figure.update_xaxes(**load_axis(predicted.kind, loads))
     measured = [float(point["value"]) for point in points]
     title = COLUMNS[_COLUMNS[name]]
     if name == "rate":

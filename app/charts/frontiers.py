@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from app.charts.figure import Figure, Trace, scatter
 from app.charts.labels import Room, ends
 from app.charts.parts import error_reach
-from app.charts.plan import axis_layout, draw_guides
+from app.charts.plan import finish
 from app.charts.style import Look, blank, translucent
 from app.decide.axes import Axis
 from app.decide.candidate_points import shape
@@ -61,10 +61,7 @@ def frontiers(
         figure.add_traces(_measured(curve, axes, color, look))
     for basis in (name for name in BASES if name in used):
         figure.add_trace(_key(basis, look))
-    draw_guides(figure, axes, guides, look)
-    figure.update_xaxes(title_text=x.title, **axis_layout(x))
-    figure.update_yaxes(title_text=y.title, **axis_layout(y))
-    figure.update_layout(margin={"t": 64, "b": 110, "r": 24}, hovermode="closest")
+    finish(figure, axes, guides, look, 110)
     return figure
 
 

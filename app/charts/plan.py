@@ -31,31 +31,29 @@ def candidates(points: Points, look: Look) -> Figure:
         figure.add_trace(_frontier(points, look))
     if points.plans:
         figure.add_trace(_plans(points.plans, look))
-    draw_guides(figure, (x, y), (points.x_guides, points.y_guides), look)
-    figure.update_xaxes(title_text=x.title, **axis_layout(x))
-    figure.update_yaxes(title_text=y.title, **axis_layout(y))
-    figure.update_layout(margin={"t": 64, "b": 130, "r": 24}, hovermode="closest")
+    finish(figure, (x, y), (points.x_guides, points.y_guides), look, 130)
     return figure
 
 
-def draw_guides(
+def finish(
     figure: Figure,
     axes: tuple[Axis, Axis],
     guides: tuple[Sequence[tuple[float, str]], Sequence[tuple[float, str]]],
     look: Look,
+    bottom: int,
 ) -> None:
-    """Draw targets as dashed lines across a chart, their words at the end."""
+    """Title the axes and draw targets as dashed lines across a chart, their words at the end.
+
+    Axes are logarithmic, or from zero on.  bottom: margin [px].
+    """
+    for axis, update in zip(axes, (figure.update_xaxes, figure.update_yaxes), strict=True):
+        log = {"type": "log", "tickformat": "~g", "dtick": "D2"}
+        update(title_text=axis.title, **(log if axis.logarithmic else {"rangemode": "tozero"}))
+    figure.update_layout(margin={"t": 64, "b": bottom, "r": 24}, hovermode="closest")
     for place, words in guides[0]:
         guide_upwards(figure, place, words, look.alarm, log=axes[0].logarithmic)
     for place, words in guides[1]:
         guide_across(figure, place, words, look.alarm, log=axes[1].logarithmic)
-
-
-def axis_layout(axis: Axis) -> dict[str, object]:
-    """Logarithmic, or from zero on."""
-    if axis.logarithmic:
-        return {"type": "log", "tickformat": "~g", "dtick": "D2"}
-    return {"rangemode": "tozero"}
 
 
 def _cloud(series: Series, points: Points, look: Look, many: bool) -> Trace:

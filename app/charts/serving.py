@@ -46,7 +46,7 @@ def latencies(
                 _line(table, load, column + suffix, f"{name} {words}", dash, look.classes[at])
             )
     times = [s for trace in figure.data for s in trace["y"] if s is not None]
-    figure.update_xaxes(title_text=LOADS[load], **_across(table[load]))
+    figure.update_xaxes(**load_axis(load, table[load]))
     figure.update_yaxes(title_text="Time", **time_axis(times))
     figure.update_layout(hovermode="x unified", margin={"t": 44, "b": 104, "l": 76})
     _shade_overload(figure, table, load, look)
@@ -74,7 +74,7 @@ def _rates(table: Table, load: str, title: str, look: Look, column: Column) -> F
             customdata=[column.words(rate) for rate in rates], showlegend=False,
         )
     )  # fmt: skip
-    figure.update_xaxes(title_text=LOADS[load], **_across(table[load]))
+    figure.update_xaxes(**load_axis(load, table[load]))
     figure.update_yaxes(title_text=column.title, rangemode="tozero")
     figure.update_layout(margin={"t": 44, "b": 96, "l": 66})
     _shade_overload(figure, table, load, look)
@@ -172,11 +172,12 @@ def _shade_overload(figure: Figure, table: Table, load: str, look: Look) -> None
     corner_words(figure, "overloaded", look.alarm)
 
 
-def _across(loads: Sequence[float]) -> dict[str, Any]:
-    """Layout of a logarithmic axis over the loads with air at both ends."""
+def load_axis(load: str, loads: Sequence[float]) -> dict[str, Any]:
+    """Layout of a logarithmic axis over the loads with air at both ends.  load: of `LOADS`."""
     low, high = math.log10(min(loads)), math.log10(max(loads))
     air = 0.03 * (high - low)
     return {
+        "title_text": LOADS[load],
         "type": "log",
         "range": [low - air, high + air],
         "tickformat": "~g" if high < 3 else "~s",
