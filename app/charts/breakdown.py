@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from app.charts.figure import Figure, Trace, bar, scatter
+from app.charts.figure import Figure, Trace, scatter
 from app.charts.labels import axis_end
-from app.charts.parts import BESIDE, error_reach, lay_bars, time_bars
+from app.charts.parts import BESIDE, interval_reach, lay_bars, lying_bars, time_bars
 from app.charts.style import (
     CLASS_NAMES,
     CLASSES,
@@ -66,20 +66,19 @@ def time_by_cause(
 def _bar(values: Latencies, totals: Latencies, name: str, color: str, look: Look) -> Trace:
     """One part of every step: its share as a bar, its time and interval in the hover."""
     shares = [values[step].seconds / totals[step].seconds for step in totals]
-    return bar(
-        y=[bar_label(step, total) for step, total in totals.items()],
-        x=shares,
-        orientation="h",
-        name=name,
-        marker={"color": color},
+    return lying_bars(
+        [bar_label(step, total) for step, total in totals.items()],
+        shares,
+        name,
+        color,
+        f"<b>{name}</b>: %{{customdata[0]}} (%{{x:.1%}})<br>80 %: %{{customdata[1]}}"
+        "<extra></extra>",
         text=[quantities.percent(share) if share >= 0.06 else "" for share in shares],
         textposition="inside",
         insidetextanchor="middle",
         insidetextfont={"color": look.on(color)},
         textangle=0,
         customdata=[[quantities.seconds(values[s].seconds), values[s].trust] for s in totals],
-        hovertemplate=f"<b>{name}</b>: %{{customdata[0]}} (%{{x:.1%}})<br>80 %: %{{customdata[1]}}"
-        "<extra></extra>",
     )
 
 
@@ -243,11 +242,6 @@ def error_bars(bars: Latencies, look: Look) -> Trace:
     """Error bars [ms] over the lying bars of these names; none where not validated."""
     validated = {name: latency for name, latency in bars.items() if not math.isnan(latency.low_s)}
     known = validated.values()
-    reach = error_reach(
-        [(latency.high_s - latency.seconds) / MILLISECOND for latency in known],
-        [(latency.seconds - latency.low_s) / MILLISECOND for latency in known],
-        color=look.ink, thickness=1.2, width=6,
-    )  # fmt: skip
     return scatter(
         x=[latency.seconds / MILLISECOND for latency in known],
         y=list(validated),
@@ -255,7 +249,7 @@ def error_bars(bars: Latencies, look: Look) -> Trace:
         marker={"size": 1, "color": look.ink},
         hoverinfo="skip",
         showlegend=False,
-        error_x=reach,
+        error_x=interval_reach(known, MILLISECOND, look, 6),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from app.charts.figure import Figure, bar
 from app.charts.memory import PARTS, part_bars
-from app.charts.parts import error_reach, lay_bars, limit_mark
+from app.charts.parts import interval_reach, lay_bars, limit_mark
 from app.charts.style import Look, blank
 from app.decide.comparing import HEADLINES, Figures, best
 from app.wording import quantities
@@ -32,11 +32,7 @@ def headline(table: Mapping[str, Figures], name: str, look: Look) -> Figure:
         hovertemplate="%{y}: %{text}<extra></extra>",
     )  # fmt: skip
     if known and all(math.isfinite(one.high_s) for one in known.values()):
-        trace["error_x"] = error_reach(
-            [(one.high_s - one.seconds) / scale for one in known.values()],
-            [(one.seconds - one.low_s) / scale for one in known.values()],
-            color=look.ink, thickness=1.2, width=4,
-        )  # fmt: skip
+        trace["error_x"] = interval_reach(known.values(), scale, look, 4)
     figure.add_trace(trace)
     tickformat = "~s" if about.unit == "tok/s" else "~g"
     lay_bars(figure, look, "", bottom=36, top=40, rangemode="tozero", tickformat=tickformat)

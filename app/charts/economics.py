@@ -11,7 +11,7 @@ import numpy as np
 from app.answers.columns import COLUMNS
 from app.charts.figure import Figure, bar
 from app.charts.labels import axis_end
-from app.charts.parts import BESIDE, guide_across, lay_bars, limit_mark, line
+from app.charts.parts import BESIDE, guide_across, lay_bars, limit_mark, line, lying_bars
 from app.charts.style import Look, blank
 from app.wording import quantities
 
@@ -31,14 +31,10 @@ def token_prices(ways: Ways, api: Mapping[str, float], look: Look) -> Figure:
         named["API"] = dict(api)
     figure = blank(look, "Cost of a million tokens", 150 + 4 * 24 * (len(named) + 1))
     for at, (way, costs) in enumerate(named.items()):
-        figure.add_trace(
-            bar(
-                y=list(costs), x=list(costs.values()), orientation="h", name=way,
-                marker={"color": look.rest if way == "API" else look.classes[at]},
-                text=[quantities.dollars(value) for value in costs.values()], **BESIDE,
-                hovertemplate="%{y}: $%{x:.4g}<extra>" + way + "</extra>",
-            )
-        )  # fmt: skip
+        color = look.rest if way == "API" else look.classes[at]
+        shown = [quantities.dollars(value) for value in costs.values()]
+        hover = f"%{{y}}: $%{{x:.4g}}<extra>{way}</extra>"
+        figure.add_trace(lying_bars(costs, costs.values(), way, color, hover, text=shown, **BESIDE))
     prices = [price for costs in named.values() for price in costs.values()]
     end = axis_end([(price, quantities.dollars(price)) for price in prices])
     lay_bars(figure, look, "US dollars", bottom=84, mode="group", gap=0.3, range=[0, end or 1.0])
@@ -108,13 +104,9 @@ def power_parts(parts: Mapping[str, float], tdp_w: float, look: Look) -> Figure:
     """Power of a device by what draws it [W], under its design power."""
     figure = blank(look, "Power of a device [W]", 220)
     for at, (name, watts) in enumerate(parts.items()):
-        figure.add_trace(
-            bar(
-                x=[watts], y=["power"], orientation="h", name=name,
-                marker={"color": look.rest if name == "idle" else look.classes[at - 1]},
-                hovertemplate=f"{name}: %{{x:,.0f}} W<extra></extra>",
-            )
-        )  # fmt: skip
+        color = look.rest if name == "idle" else look.classes[at - 1]
+        hover = f"{name}: %{{x:,.0f}} W<extra></extra>"
+        figure.add_trace(lying_bars(["power"], [watts], name, color, hover))
     hover = "design power: %{x:,.0f} W<extra></extra>"
     figure.add_trace(
         limit_mark([tdp_w], ["power"], "design power", look, size=34, hovertemplate=hover)

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from app.charts import ceilings
-from app.charts.figure import Figure, bar, scatter
-from app.charts.parts import flops_words, lay_bars, log_axis, time_bars
+from app.charts.figure import Figure, scatter
+from app.charts.parts import flops_words, lay_bars, log_axis, lying_bars, time_bars
 from app.charts.style import CLASS_NAMES, CLASSES, Look, blank
 from app.wording import quantities
 from app.wording.markdown import chart_text
@@ -123,13 +123,8 @@ def speed_of_light(kernels: pd.DataFrame, look: Look) -> Figure:
     names = [f"{at + 1}. {chart_text(str(name)[:34])}" for at, name in enumerate(shown["name"])]
     figure = blank(look, "", 130 + 34 * len(shown))
     for column, words, place in (("compute_pct", "Compute", 0), ("dram_pct", "DRAM", 1)):
-        figure.add_trace(
-            bar(
-                y=names, x=shown[column], orientation="h", name=words,
-                marker={"color": look.classes[place]},
-                hovertemplate=f"{words}: %{{x:.3g}} %<extra>%{{y}}</extra>",
-            )
-        )  # fmt: skip
+        hover = f"{words}: %{{x:.3g}} %<extra>%{{y}}</extra>"
+        figure.add_trace(lying_bars(names, shown[column], words, look.classes[place], hover))
     lay_bars(
         figure, look, "Of peak, sustained [%]", bottom=90, top=12, mode="group", range=[0, 100]
     )

@@ -11,8 +11,8 @@ import pandas as pd
 from app.answers.columns import COLUMNS
 from app.charts import parity
 from app.charts.breakdown import error_bars
-from app.charts.figure import Figure, bar, scatter
-from app.charts.parts import lay_bars, time_bars
+from app.charts.figure import Figure, scatter
+from app.charts.parts import lay_bars, lying_bars, time_bars
 from app.charts.style import CLASS_NAMES, Look, blank
 from app.measuring import comparison
 from app.scenario.intervals import Latency
@@ -95,17 +95,14 @@ def before_after(rows: Sequence[Mapping[str, Any]], look: Look) -> Figure:
     figure = blank(look, "Runs of your own, before and after", 150 + 52 * len(rows))
     for state, color in (("before", look.rest), ("after", look.classes[0])):
         values = [100.0 * row[f"error_{state}"] for row in rows]
+        hover = f"{state}: %{{customdata}} (%{{x:+.1f}} %)<extra>%{{y}}</extra>"
         figure.add_trace(
-            bar(
-                y=names,
-                x=values,
-                orientation="h",
-                name=state.capitalize(),
+            lying_bars(
+                names, values, state.capitalize(), color, hover,
                 marker={"color": color, "line": {"color": look.faint, "width": 0.5}},
                 customdata=[quantities.seconds(row[f"{state}_s"]) for row in rows],
-                hovertemplate=f"{state}: %{{customdata}} (%{{x:+.1f}} %)<extra>%{{y}}</extra>",
             )
-        )
+        )  # fmt: skip
     title = "Predicted over measured, minus one [%]"
     lay_bars(figure, look, title, bottom=92, mode="group", gap=0.3, zeroline=True)
     return figure

@@ -8,6 +8,7 @@ from typing import Any
 
 from app.charts.figure import Figure, Trace, bar, scatter
 from app.charts.style import Look, log_ticks, translucent
+from app.scenario.intervals import Latency
 from app.wording import quantities
 from app.wording.quantities import MILLISECOND
 
@@ -62,23 +63,24 @@ def lay_bars(
 # ------------------------------------------------------------------------------- traces
 
 
+def lying_bars(
+    names: Iterable[str], values: Iterable[float], name: str, color: str, hover: str,
+    **properties: Any,
+) -> Trace:  # fmt: skip
+    """Bars that lie.  hover: its template."""
+    own = {"marker": {"color": color}, "hovertemplate": hover, **properties}
+    return bar(y=list(names), x=list(values), orientation="h", name=name, **own)
+
+
 def time_bars(
     names: Iterable[str], seconds: Iterable[float], name: str, color: str, **properties: Any
 ) -> Trace:
     """Bars that lie, of times [s] in milliseconds; the hover says the time in words."""
     times = [float(value) for value in seconds]
-    return bar(
-        y=list(names),
-        x=[value / MILLISECOND for value in times],
-        orientation="h",
-        name=name,
-        customdata=[quantities.seconds(value) for value in times],
-        **{
-            "marker": {"color": color},
-            "hovertemplate": f"{name}: %{{customdata}}<extra>%{{y}}</extra>",
-            **properties,
-        },
-    )
+    shown = [quantities.seconds(value) for value in times]
+    hover = f"{name}: %{{customdata}}<extra>%{{y}}</extra>"
+    values = [value / MILLISECOND for value in times]
+    return lying_bars(names, values, name, color, hover, **{"customdata": shown, **properties})
 
 
 def line(
@@ -122,6 +124,18 @@ def error_reach(above: Sequence[float], below: Sequence[float], **style: Any) ->
     """Error bars that reach so far above and below their points."""
     sides = {"array": list(above), "arrayminus": list(below)}
     return {"type": "data", "symmetric": False, **sides, **style}
+
+
+def interval_reach(
+    latencies: Iterable[Latency], unit: float, look: Look, width: int
+) -> dict[str, Any]:
+    """Error bars over the 80 % intervals of figures, which all have one; `width` in pixels."""
+    known = list(latencies)
+    return error_reach(
+        [(one.high_s - one.seconds) / unit for one in known],
+        [(one.seconds - one.low_s) / unit for one in known],
+        color=look.ink, thickness=1.2, width=width,
+    )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------- marks

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from app.charts.figure import Figure, bar
-from app.charts.parts import guide_upwards, line, time_axis
+from app.charts.figure import Figure
+from app.charts.parts import guide_upwards, line, lying_bars, time_axis
 from app.charts.style import Look, blank
 from app.decide.sensitivity import RESOURCES, Figures, Ridge, Sensitivity
 from app.wording import quantities
@@ -26,13 +26,9 @@ def tornado(
             f"{one.elasticity[name]:+.2f}"
             for one, share in zip(ranked, shares, strict=True)
         ]
-        figure.add_trace(
-            bar(
-                y=[RESOURCES[one.resource] for one in ranked], x=shares, orientation="h",
-                name=label, marker={"color": look.classes[1 - at]}, customdata=shown,
-                hovertemplate="%{customdata}<extra></extra>",
-            )
-        )  # fmt: skip
+        names = [RESOURCES[one.resource] for one in ranked]
+        hover, color = "%{customdata}<extra></extra>", look.classes[1 - at]
+        figure.add_trace(lying_bars(names, shares, label, color, hover, customdata=shown))
     figure.add_vline(0.0, {"color": look.faint, "width": 1})
     figure.update_xaxes(title_text="Change [%]", tickformat="~g")
     figure.update_yaxes(showgrid=False, tickfont_color=look.ink)
