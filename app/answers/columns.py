@@ -210,6 +210,7 @@ _FIGURES: Mapping[str, tuple[str, str, Better, str]] = {
     ),
     "requests_per_s": ("Requests", "req/s", "high", "Requests a second."),
     "input_tokens_per_s": ("Input throughput", "tok/s", "high", "Prompt tokens a second."),
+    "total_tokens_per_s": ("Total throughput", "tok/s", "high", "Tokens a second, in and out."),
     "interactivity": ("Interactivity", "tok/s", "high", "Tokens a second of one user."),
     "good_requests_per_s": ("Goodput", "req/s", "high", "Requests a second that meet all targets."),
     "good_share": ("Meet all targets", "share", "high", "Requests that meet all targets."),

@@ -122,10 +122,10 @@ def row_of(one: Deployment, number: int) -> Row:
 def _alone(one: Deployment) -> Row:
     """The load and the figure of a prefill or a decode alone."""
     load, measurement = one.load, one.measurement
-    batch = max(round(load.concurrency), 1)
+    batch = max(round(load.users), 1)
     rates = measurement.throughput
     if measurement.phase == "prefill":
-        rate, tokens, name = rates.input_tokens_per_s, batch * load.isl, "measured_prefill_s"
+        rate, tokens, name = rates.input_tokens_per_s, float(batch * load.isl), "measured_prefill_s"
     else:
         rate, tokens, name = rates.output_tokens_per_s, float(batch), "measured_decode_step_s"
     if not rate:

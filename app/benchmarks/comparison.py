@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from app.answers.columns import COLUMNS, Column
 from app.benchmarks.deployment import Deployment
-from app.benchmarks.predicted import Predicted, Prediction, predict
+from app.benchmarks.predicted import RATES, Predicted, Prediction, predict
 from genz_core.errors import RidgelineError
 from profilers.serving_results import LATENCIES, ServingMeasurement
-from profilers.serving_results.measurement import Throughput
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 Place = Literal["inside", "better", "worse", "below bound", "not validated", "not predicted"]
 #: Percentiles that are compared.
 PERCENTS = (50.0, 90.0, 95.0, 99.0)
-RATES = Throughput.__slots__
 _ROUNDING = 1e-3
 
 
@@ -40,6 +39,11 @@ class Row:
     measured: float
     predicted: Predicted
     simulated: float = math.nan
+
+    @property
+    def column(self) -> Column:
+        """The declaration of the figure."""
+        return COLUMNS[self.figure]
 
     @property
     def is_rate(self) -> bool:
@@ -105,6 +109,11 @@ class Point:
     @property
     def measurement(self) -> ServingMeasurement:
         return self.deployment.measurement
+
+    @property
+    def load_value(self) -> float:
+        """Concurrency or rate of the run."""
+        return float(self.deployment.load.rate or self.deployment.load.users)
 
     @property
     def label(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from app.benchmarks.comparison import Comparison, Point
-from app.benchmarks.levels import at_level
-from app.scenario import intervals, served_rows
-from genz_core.serving import ServingEstimate
+from app.benchmarks.predicted import figures_under_load
+from app.scenario import served_rows
 
-#: Figures of a curve: of the result, and of the closed form.
+#: Figures of a curve by those of a result that it is of; the first is its own.
 FIGURES = {
-    "ttft": (("ttft_mean_s", "ttft_p50_s"), "ttft_s"),
-    "tpot": (("tpot_mean_s", "tpot_p50_s", "itl_mean_s"), "tpot_s"),
+    "ttft": ("ttft_mean_s", "ttft_p50_s"),
+    "tpot": ("tpot_mean_s", "tpot_p50_s", "itl_mean_s"),
+    "rate": ("output_tokens_per_s",),
 }
 _LOADS, _BEYOND = 25, 2.0
 _SAME_LENGTH = 0.1
@@ -75,13 +75,7 @@ def groups(comparison: Comparison) -> list[Group]:
         else:
             mine.append(point)
     found.sort(key=len, reverse=True)
-    return [Group(tuple(sorted(points, key=load_value))) for points in found]
-
-
-def load_value(point: Point) -> float:
-    """Concurrency or rate of a run."""
-    load = point.deployment.load
-    return load.rate or load.concurrency
+    return [Group(tuple(sorted(points, key=lambda point: point.load_value))) for points in found]
 
 
 def _alike(one: Point, other: Point) -> bool:
@@ -100,7 +94,7 @@ def _alike(one: Point, other: Point) -> bool:
 
 def curve(group: Group, level: float) -> Curve:
     """The closed form from half the least load of a group to twice its largest."""
-    values = [load_value(point) for point in group.points]
+    values = [point.load_value for point in group.points]
     low, high = min(values) / _BEYOND, max(values) * _BEYOND
     if group.kind == "concurrency":
         loads = np.unique(np.round(np.geomspace(max(low, 1.0), max(high, 2.0), _LOADS)))
@@ -111,49 +105,16 @@ def curve(group: Group, level: float) -> Curve:
     resolved = prediction.resolved if prediction else first.deployment.priced()
     question = replace(resolved.scenario, **_mean_load(group.points))
     result = served_rows.served(replace(resolved, scenario=question), {group.kind: loads})
-    known = intervals.of_served(resolved.system, resolved.engine, resolved.model, result)
-    bounds = intervals.bounds_of_load(result)
+    figures = figures_under_load(resolved, result, first.deployment.load, level)
     columns: dict[str, list[Any]] = {
         "load": loads.tolist(), "status": [str(s) for s in result.status],
     }  # fmt: skip
-    for name, (_, source) in FIGURES.items():
-        widened = at_level(known[source], level)
-        least = np.broadcast_to(bounds[source], loads.shape)
-        pairs = enumerate(zip(getattr(result, source), least, strict=True))
-        rows = [
-            intervals.Latency.of(float(v), intervals.single(widened, at), float(b))
-            for at, (v, b) in pairs
-        ]
-        columns |= _columns(name, [(r.seconds, r.low_s, r.high_s) for r in rows])
-        columns[f"{name}_bound"] = least.tolist()
-    return Curve(group.kind, columns | dict(_rates(columns, result, loads, group.kind)))
-
-
-def _rates(
-    columns: dict[str, list[Any]], result: ServingEstimate, loads: Any, kind: str
-) -> Iterator[tuple[str, list[Any]]]:
-    """Output tokens per second; of a closed loop with the interval of a request's time."""
-    rate = np.asarray(result.output_tokens_per_s, dtype=float)
-    ends: dict[str, Any] = dict.fromkeys(("rate_low", "rate_high", "rate_bound"), rate * math.nan)
-    if kind == "concurrency":
-        gaps = np.asarray(result.osl, dtype=float) - 1.0
-        times = {
-            end: np.array(columns[f"ttft{end}"]) + np.array(columns[f"tpot{end}"]) * gaps
-            for end in ("", "_low", "_high", "_bound")
-        }
-        ends = {
-            "rate_low": rate * times[""] / times["_high"],
-            "rate_high": rate * times[""] / times["_low"],
-            "rate_bound": rate * times[""] / times["_bound"],
-        }
-    yield "rate", rate.tolist()
-    for name, values in ends.items():
-        yield name, values.tolist()
-
-
-def _columns(name: str, rows: Sequence[tuple[float, float, float]]) -> dict[str, list[Any]]:
-    values, lows, highs = (list(column) for column in zip(*rows, strict=True))
-    return {name: values, f"{name}_low": lows, f"{name}_high": highs}
+    for name, (figure, *_) in FIGURES.items():
+        one = figures[figure]
+        ends = {"": one.value, "_low": one.low, "_high": one.high, "_bound": one.bound}
+        for end, values in ends.items():
+            columns[name + end] = np.broadcast_to(values, loads.shape).tolist()
+    return Curve(group.kind, columns)
 
 
 def _mean_load(points: Sequence[Point]) -> dict[str, Any]:
@@ -163,8 +124,8 @@ def _mean_load(points: Sequence[Point]) -> dict[str, Any]:
         name: max(round(fmean(getattr(load, name) for load in loads)), 1) for name in ("isl", "osl")
     }
     waves = fmean(load.waves for load in loads)
-    if waves and loads[0].concurrency:
-        mean |= {"burst_start": True, "requests": round(waves * max(loads[0].concurrency, 1.0))}
+    if waves and loads[0].users:
+        mean |= {"burst_start": True, "requests": round(waves * max(loads[0].users, 1.0))}
     return mean
 
 
@@ -173,15 +134,14 @@ def measured_points(group: Group, name: str) -> list[dict[str, Any]]:
 
     name: "ttft", "tpot" or "rate".
     """
-    figures = FIGURES[name][0] if name in FIGURES else ("output_tokens_per_s",)
     found = []
     for point in group.points:
-        rows = (point.row(figure) for figure in figures)
+        rows = (point.row(figure) for figure in FIGURES[name])
         row = next((row for row in rows if row is not None), None)
         if row is not None:
             found.append(
                 {
-                    "load": load_value(point),
+                    "load": point.load_value,
                     "value": row.measured,
                     "figure": row.figure,
                     "place": row.place,

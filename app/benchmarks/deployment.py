@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.benchmarks import names
-from app.benchmarks.load import Load, load_of
-from app.measuring.filling import Difference, Filling
+from app.benchmarks.load import RunLoad, load_of, parameters
+from app.measuring.filling import Difference, Filling, has_format
 from app.question.asking import Asked, ask
 from app.question.question import Question
 from app.question.validity import refuse_meaningless
@@ -53,7 +53,7 @@ class Deployment:
     """
 
     measurement: ServingMeasurement
-    load: Load
+    load: RunLoad
     scenario: Question
     resolved: Resolved | None
     fillings: tuple[Filling, ...] = ()
@@ -100,7 +100,7 @@ def deployment(
     if load.known and not {"concurrency", "rate", "batch"} & asked.given:
         found.filling("load", load.words, load.why)
     _ask_for_sizes(found, measurement, load)
-    question = replace(asked.question, **found.values, **_load(measurement, load))
+    question = replace(asked.question, **found.values, **parameters(measurement, load))
     partial = Deployment(
         measurement, load, question, None, tuple(found.fillings), tuple(found.missing),
         objects=asked.objects,
@@ -108,14 +108,14 @@ def deployment(
     if partial.needed:
         return partial
     refuse_meaningless(question)
-    resolved = _in_the_files_format(partial, resolve(question, asked.objects), asked)
+    resolved, filled, unnamed = _in_the_files_format(measurement, question, asked)
     return replace(
         partial,
         scenario=resolved.scenario,
         resolved=resolved,
         differences=tuple(_differences(measurement, resolved, asked.given)),
-        fillings=(*partial.fillings, *_format_filled(question, resolved.scenario, measurement)),
-        missing=(*partial.missing, *_format_missing(measurement, resolved, asked.given)),
+        fillings=(*partial.fillings, *filled),
+        missing=(*partial.missing, *unnamed),
     )
 
 
@@ -151,29 +151,26 @@ class _Found:
 
 def _found(measurement: ServingMeasurement, given: frozenset[str]) -> _Found:
     """Model, system, engine and degrees that were not given, from the file."""
-    found, subject = _Found(), measurement.subject
-    if "model" not in given:
-        named = names.model(subject.model)
-        if named:
-            found.fill("model", named.name, named.evidence)
-            if named.weights and "weights" not in given:
-                found.fill("weights", named.weights, named.evidence)
-        else:
-            found.ask("model", names.why_no_model(subject.model))
-    if "system" not in given:
-        system = names.system(subject.device)
-        if system:
-            found.fill("system", system, f"the file names {subject.device}")
-        else:
-            found.ask("system", names.why_no_system(subject.device))
-    if "engine" not in given:
-        engine = names.engine(subject.engine)
-        if engine:
-            found.fill("engine", engine, f"the file names {subject.engine}")
-        else:
-            found.ask("engine", names.why_no_engine(subject.engine), "generic")
+    found = _Found()
+    for kind, stated in _stated_names(measurement).items():
+        if kind in given:
+            continue
+        named = names.look_up(kind, stated)
+        if named is None:
+            assumed = "generic" if kind == "engine" else ""
+            found.ask(kind, names.why_missing(kind, stated), assumed)
+            continue
+        found.fill(kind, named.name, named.evidence)
+        if named.weights and "weights" not in given:
+            found.fill("weights", named.weights, named.evidence)
     _fill_degrees(found, measurement, given)
     return found
+
+
+def _stated_names(measurement: ServingMeasurement) -> dict[str, str | None]:
+    """Model, system and engine as the file names them."""
+    subject = measurement.subject
+    return {"model": subject.model, "system": subject.device, "engine": subject.engine}
 
 
 def _fill_degrees(found: _Found, measurement: ServingMeasurement, given: frozenset[str]) -> None:
@@ -194,7 +191,7 @@ def _fill_degrees(found: _Found, measurement: ServingMeasurement, given: frozens
         found.ask("tp", "the file says neither devices nor degrees", "one device")
 
 
-def _ask_for_sizes(found: _Found, measurement: ServingMeasurement, load: Load) -> None:
+def _ask_for_sizes(found: _Found, measurement: ServingMeasurement, load: RunLoad) -> None:
     phase = measurement.phase
     if load.isl < 1 and phase != "decode":
         found.ask("isl", "the file does not say how long the prompts were")
@@ -221,56 +218,30 @@ def _stated_load(measurement: ServingMeasurement, asked: Asked) -> dict[str, Any
     return stated
 
 
-def _load(measurement: ServingMeasurement, load: Load) -> dict[str, Any]:
-    """The parameters of a run's load."""
-    sizes = {
-        "isl": max(round(load.isl), 1),
-        "osl": max(round(load.osl), 1),
-        "length_ratio": load.length_ratio,
-        "concurrency": None,
-        "rate": None,
-    }
-    users = max(round(load.concurrency), 1)
-    if measurement.phase or not load.known:
-        return {**sizes, "batch": users, "length_ratio": None}
-    if load.rate:
-        return {**sizes, "rate": load.rate, "burstiness": min(max(load.burstiness, 1e-3), 1e6)}
-    burst = {"burst_start": True, "requests": load.requests} if load.waves else {}
-    return {**sizes, "concurrency": users, **burst}
-
-
 # ------------------------------------------------------------------------------- the weight format
 
 
-def _in_the_files_format(partial: Deployment, resolved: Resolved, asked: Asked) -> Resolved:
-    """The deployment in the weight format of the file, where the checkpoint has another one."""
-    scenario = partial.scenario
-    wanted = names.weight_format(partial.measurement.subject.precision)
-    if scenario.weights or not wanted or names.holds(resolved.model, wanted):
-        return resolved
-    return resolve(replace(scenario, weights=wanted), asked.objects)
+def _in_the_files_format(
+    measurement: ServingMeasurement, question: Question, asked: Asked
+) -> tuple[Resolved, list[Filling], list[Missing]]:
+    """The deployment in the weight format of the file, where the checkpoint has another one.
 
-
-def _format_filled(
-    before: Question, after: Question, measurement: ServingMeasurement
-) -> list[Filling]:
-    if before.weights == after.weights:
-        return []
-    words = f"the file says {measurement.subject.precision}"
-    return [Filling("weights", after.weights, words)]
-
-
-def _format_missing(
-    measurement: ServingMeasurement, resolved: Resolved, given: frozenset[str]
-) -> list[Missing]:
-    if resolved.scenario.weights or "weights" in given:
-        return []
-    precision = measurement.subject.precision
-    if names.weight_format(precision):
-        return []
-    why = f"the file calls its weights {precision!r}" if precision else "the file names no format"
-    held = " and ".join(sorted({*resolved.model.precision.weights.values()}))
-    return [Missing("weights", why, f"the checkpoint's, {held}")]
+    Also what the file told of the format, and what it did not.
+    """
+    resolved, precision = resolve(question, asked.objects), measurement.subject.precision
+    wanted = names.weight_format(precision)
+    if question.weights or "weights" in asked.given:
+        return resolved, [], []
+    if not wanted:
+        why = "the file names no format"
+        if precision:
+            why = f"the file calls its weights {precision!r}"
+        held = " and ".join(sorted({*resolved.model.precision.weights.values()}))
+        return resolved, [], [Missing("weights", why, f"the checkpoint's, {held}")]
+    if has_format(resolved.model, wanted):
+        return resolved, [], []
+    resolved = resolve(replace(question, weights=wanted), asked.objects)
+    return resolved, [Filling("weights", wanted, f"the file says {precision}")], []
 
 
 # ------------------------------------------------------------------------------- differences
@@ -285,17 +256,19 @@ def _differences(
     def differ(name: str, priced: Any, ran: Any) -> None:
         found.append(Difference(name, priced, ran, "the file states it"))
 
-    named = names.model(subject.model) if "model" in given else None
-    if named and not names.same_model(named.name, resolved.model):
-        differ("model", resolved.model.name, subject.model)
-    system = names.system(subject.device) if "system" in given else ""
-    if system and system != resolved.system.slug:
-        differ("system", resolved.system.name, subject.device)
-    engine = names.engine(subject.engine) if "engine" in given else ""
-    if engine and engine.partition("-")[0] != resolved.engine.name.partition("-")[0]:
-        differ("engine", resolved.engine.name, subject.engine)
+    model, system, engine = resolved.model.name, resolved.system, resolved.engine.name
+    priced = {
+        "model": (model, model),
+        "system": (system.slug, system.name),
+        "engine": (engine.partition("-")[0], engine),
+    }
+    for kind, stated in _stated_names(measurement).items():
+        identity, shown = priced[kind]
+        named = names.look_up(kind, stated) if kind in given else None
+        if named and named.identity != identity:
+            differ(kind, shown, stated)
     wanted = names.weight_format(subject.precision) if "weights" in given else ""
-    if wanted and not names.holds(resolved.model, wanted):
+    if wanted and not has_format(resolved.model, wanted):
         differ("weights", resolved.model.precision.weights["default"], subject.precision)
     if any(name in given for name in _DEGREES):
         _degrees_differ(measurement, resolved, differ)

@@ -10,7 +10,7 @@ from typing import Any
 from app.benchmarks.comparison import Comparison, Point, Row
 from app.benchmarks.deployment import Deployment
 from app.benchmarks.findings import findings
-from app.benchmarks.guard import Guarded, figure_words, value_words
+from app.benchmarks.guard import Guarded
 from app.benchmarks.replay import Replay
 from app.scenario.scenario import basis
 
@@ -37,7 +37,7 @@ def run_of(point: Point) -> dict[str, Any]:
         "tool": m.subject.tool,
         "engine_version": m.subject.engine_version,
         "date": m.subject.date,
-        "load": asdict(one.load),
+        "load": one.load.document(),
         "priced": priced_as(one),
         "refused": point.refused,
         "filled": [asdict(filling) for filling in one.fillings],
@@ -77,7 +77,7 @@ def of_comparison(compared: Comparison, replayed: Sequence[Replay] = ()) -> dict
             {**run_of(point), "figures": [row.to_dict() for row in point.rows]}
             for point in compared.points
         ],
-        "findings": [finding.to_dict() for finding in findings(compared)],
+        "findings": [asdict(finding) for finding in findings(compared)],
         "replays": [one.document() for one in replayed],
         "notes": list(compared.notes),
     }
@@ -88,11 +88,11 @@ def short_row(row: Row, level: float) -> dict[str, Any]:
     one = row.predicted
 
     def words(value: float) -> str:
-        return value_words(row.figure, value) if math.isfinite(value) else ""
+        return row.column.words(value) if math.isfinite(value) else ""
 
     ends = f"{words(one.low)} to {words(one.high)}" if math.isfinite(one.low) else ""
     return {
-        "figure": figure_words(row.figure),
+        "figure": row.column.head,
         "measured": words(row.measured),
         "predicted": words(one.value),
         f"{level * 100:g} %": ends,

@@ -9,10 +9,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, pstdev
-from typing import Any
 
 from app.benchmarks.comparison import Comparison, Point, Row
-from app.benchmarks.guard import figure_words, value_words
 
 _MOST_GAPS = 4
 #: A gap below this is none; ratios this alike are one factor; this apart they change with load.
@@ -29,9 +27,6 @@ class Finding:
     kind: str
     sentence: str
     ratio: float = math.nan
-
-    def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def findings(comparison: Comparison) -> list[Finding]:
@@ -70,7 +65,7 @@ def _contradictions(comparison: Comparison) -> Iterator[Finding]:
 
 def _below_bound(comparison: Comparison) -> Iterator[Finding]:
     for point in comparison.predicted:
-        figures = [figure_words(row.figure) for row in point.rows if row.place == "below bound"]
+        figures = [row.column.head for row in point.rows if row.place == "below bound"]
         if figures:
             yield Finding(
                 "bound",
@@ -91,7 +86,9 @@ def _gaps(comparison: Comparison) -> Iterator[Finding]:
     found.sort(key=lambda pair: -_slowness(pair[1]))
     alike: dict[tuple[int, str], tuple[Point, Row]] = {}
     for point, row in found:
-        alike.setdefault((id(point), _family(row)), (point, row))
+        # figures that say the same: those of a latency, ITL as TPOT, and all rates
+        latency = row.figure.partition("_")[0].replace("itl", "tpot")
+        alike.setdefault((id(point), "rate" if row.is_rate else latency), (point, row))
     for point, row in list(alike.values())[:_MOST_GAPS]:
         where = {
             "inside": f"inside the {comparison.level * 100:g} % interval",
@@ -100,17 +97,12 @@ def _gaps(comparison: Comparison) -> Iterator[Finding]:
         }.get(row.place, row.place)
         yield Finding(
             "gap",
-            f"{comparison.label(point)}: {figure_words(row.figure)} "
-            f"{value_words(row.figure, row.measured)}, predicted "
-            f"{value_words(row.figure, row.predicted.value)}: {_slowness(row):.2f} x slower, "
+            f"{comparison.label(point)}: {row.column.head} "
+            f"{row.column.words(row.measured)}, predicted "
+            f"{row.column.words(row.predicted.value)}: {_slowness(row):.2f} x slower, "
             f"{where}.",
             row.ratio,
         )
-
-
-def _family(row: Row) -> str:
-    """Figures that say the same: those of a latency, ITL as TPOT, and all rates."""
-    return "rate" if row.is_rate else row.figure.partition("_")[0].replace("itl", "tpot")
 
 
 def _slowness(row: Row) -> float:
@@ -122,17 +114,12 @@ def _slowness(row: Row) -> float:
 
 
 def _causes(comparison: Comparison) -> Iterator[Finding]:
-    points = sorted(comparison.predicted, key=_size)
+    points = sorted(comparison.predicted, key=lambda point: point.load_value)
     tpot = _ratios(points, ("tpot_mean_s", "tpot_p50_s", "itl_mean_s"))
     ttft = _ratios(points, ("ttft_p50_s", "ttft_mean_s"))
     for words in (_of_steps(tpot), _of_first_tokens(ttft, tpot), _of_tails(comparison, points)):
         if words:
             yield Finding("cause", words)
-
-
-def _size(point: Point) -> float:
-    load = point.deployment.load
-    return load.concurrency or load.rate
 
 
 def _ratios(points: Sequence[Point], figures: Sequence[str]) -> list[float]:

@@ -18,10 +18,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from app.answers.columns import COLUMNS
 from app.benchmarks.comparison import Comparison, Point, Row, measured_figures
 from app.benchmarks.levels import quantile
 from app.benchmarks.load import load_of
-from app.wording import quantities
 from genz_core.errors import InvalidValue
 from profilers.serving_results import Percentiles, ServingMeasurement
 
@@ -58,12 +58,13 @@ class Verdict:
         """The verdict in words."""
         share = self.measured / self.reference - 1.0
         against = "predicted" if self.judge == "prediction" else "the baseline's"
+        column = COLUMNS[self.figure]
         words = (
-            f"{self.run}: {figure_words(self.figure)} {value_words(self.figure, self.measured)}, "
-            f"{against} {value_words(self.figure, self.reference)} ({share:+.1%})"
+            f"{self.run}: {column.head} {column.words(self.measured)}, "
+            f"{against} {column.words(self.reference)} ({share:+.1%})"
         )
         if self.outcome == "fail":
-            return f"{words}, worse than the {value_words(self.figure, self.allowed)} that pass"
+            return f"{words}, worse than the {column.words(self.allowed)} that pass"
         if self.outcome == "better":
             return f"{words}, better than expected"
         if self.outcome == "below bound":
@@ -159,15 +160,11 @@ def _by_prediction(point: Point) -> list[Verdict]:
             _OUTCOMES[row.place],
             row.measured,
             row.predicted.value,
-            _bad_end(row),
+            row.predicted.low if row.is_rate else row.predicted.high,
         )
         for row in point.rows
         if row.place in _OUTCOMES
     ]
-
-
-def _bad_end(row: Row) -> float:
-    return row.predicted.low if row.is_rate else row.predicted.high
 
 
 def _errors(compared: Comparison) -> list[str]:
@@ -276,31 +273,5 @@ def same_load(one: ServingMeasurement, other: ServingMeasurement) -> bool:
         [getattr(load, name) for load in loads]
         for name in ("concurrency", "rate", "mean_isl", "mean_osl", "context")
     ]
-    return one.phase == other.phase and all(_near(*pair) for pair in pairs)
-
-
-def _near(a: float, b: float) -> bool:
-    return abs(a - b) <= _SAME_LOAD * max(abs(a), abs(b))
-
-
-# ------------------------------------------------------------------------------- words
-
-_RATE_WORDS = {
-    "requests_per_s": "requests/s",
-    "input_tokens_per_s": "input tokens/s",
-    "output_tokens_per_s": "output tokens/s",
-    "total_tokens_per_s": "all tokens/s",
-}
-
-
-def figure_words(figure: str) -> str:
-    """A figure's name for a reader: "ttft_p99_s" -> "TTFT p99"."""
-    if figure in _RATE_WORDS:
-        return _RATE_WORDS[figure]
-    latency, _, what = figure.removesuffix("_s").partition("_")
-    return f"{latency.upper()} {what}"
-
-
-def value_words(figure: str, value: float) -> str:
-    """A figure's value for a reader, with its unit."""
-    return quantities.digits(value) if figure in _RATE_WORDS else quantities.seconds(value)
+    near = (math.isclose(*pair, rel_tol=_SAME_LOAD) for pair in pairs)
+    return one.phase == other.phase and all(near)

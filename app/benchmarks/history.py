@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,11 @@ from typing import Any
 from app.benchmarks.comparison import measured_figures
 from app.benchmarks.deployment import Deployment, deployment
 from app.benchmarks.reading import SentResult
-from app.measuring.endpoint_run import FILE, SOURCE, results_of
+from app.measuring.endpoint_run import FILE, SOURCE, listed, results_of
 from app.measuring.run_store import store, stores
 from genz_core import Workload
 from genz_core.errors import RidgelineError
-from profilers import Measurement, PhaseTiming
-from profilers.schema import OPERATOR_COLUMNS, table
+from profilers import Measurement
 
 #: The fact of a kept result that holds what was said about it.
 GIVEN_FACT = "given"
@@ -50,24 +50,16 @@ def keep(sent: SentResult, runs: Sequence[Deployment], given: Mapping[str, Any])
 
 
 def _measurement(one: Deployment, file: str, given: Mapping[str, Any]) -> Measurement:
-    """A result as the store lists it: TTFT and TPOT of its first run."""
-    found, load = one.measurement, one.load
-    spreads = {"ttft": found.ttft_s, "tpot": found.decode_tpot_s}
-    typical = {name: spread.typical for name, spread in spreads.items()}
+    """A result as the store lists it, by what it is priced as."""
+    load, resolved = one.load, one.resolved
     words = json.dumps({name: value for name, value in given.items() if value})
-    resolved = one.resolved
-    return Measurement(
-        source=SOURCE,
-        operators=table(OPERATOR_COLUMNS, {}),
-        phases={n: PhaseTiming(n, (v,)) for n, v in typical.items() if v is not None},
-        model=resolved.model.name if resolved else found.subject.model,
-        engine=resolved.engine.name if resolved else found.subject.engine,
-        workload=Workload(
-            max(round(load.concurrency), 1), max(round(load.isl), 1), max(round(load.osl), 1)
-        ),
-        facts={FILE: file, GIVEN_FACT: words, "tool": found.subject.tool},
-        notes=found.notes,
-    )
+    facts = {FILE: file, GIVEN_FACT: words, "tool": one.measurement.subject.tool}
+    found = listed(one.measurement, facts)
+    workload = Workload(max(round(load.users), 1), max(load.isl, 1), max(load.osl, 1))
+    if resolved is None:
+        return replace(found, workload=workload)
+    model, engine = resolved.model.name, resolved.engine.name
+    return replace(found, workload=workload, model=model, engine=engine)
 
 
 def rows(like: Deployment | None = None) -> list[dict[str, Any]]:
@@ -83,18 +75,14 @@ def rows(like: Deployment | None = None) -> list[dict[str, Any]]:
         for run in reversed(kept[:_MOST]):
             try:
                 measurement = shelf.load(run.id)
-                found += _rows(shelf.path(run.id), measurement, run.created, run.label)
+                words = measurement.facts.get(GIVEN_FACT)
+                given = json.loads(words) if isinstance(words, str) else {}
+                results = results_of(shelf.path(run.id), measurement)
+                found += [_row(deployment(one, given), run.created, run.label) for one in results]
             except RidgelineError:
                 continue
     chosen = [row for row in found if not wanted or row["deployment"] == wanted]
     return sorted(chosen, key=lambda row: row["date"])
-
-
-def _rows(folder: Path, kept: Measurement, created: float, label: str) -> list[dict[str, Any]]:
-    words = kept.facts.get(GIVEN_FACT)
-    given = json.loads(words) if isinstance(words, str) else {}
-    found = results_of(folder, kept)
-    return [_row(deployment(measurement, given), created, label) for measurement in found]
 
 
 def _row(one: Deployment, created: float, label: str) -> dict[str, Any]:

@@ -7,38 +7,41 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from app.question.load import Load
 from profilers.serving_results import ServingMeasurement
 
+#: Clients that send all requests at once unless told, and do not write that they did.
+_ALL_AT_ONCE = ("vllm bench serve", "sglang.bench_serving", "serving benchmark console")
 #: A closed loop is full where this share of its users is served on average.
 _FULL = 0.8
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
-    """What was sent.
+@dataclass(frozen=True, kw_only=True)
+class RunLoad(Load):
+    """What was sent, in the terms of a question.
 
-    concurrency: users of a closed loop, or sequences of a batch.  rate: arrivals per second; one of
-    the two is 0.  waves: requests of a user, all users starting together.  isl, osl: nominal;
-    whole tokens; lengths were uniform in [length_ratio, 1] of them, or where nothing tells the
-    ratio about them.  context: tokens cached before.
-    requests: of the whole run, 0 where it is not known.
-    why: what the choice rests on, in words.
+    isl, osl: nominal, whole tokens, 0 where nothing tells; without a `length_ratio` lengths varied
+    about them.  concurrency: users of a closed loop, or sequences of a batch; 0 at a rate.
+    requests: of the whole run, 0 where it is not known.  context: tokens cached before.
+    why: what the choice of concurrency or rate rests on, in words.
     """
 
-    concurrency: float = 0.0
-    rate: float = 0.0
-    burstiness: float = 1.0
-    waves: float = 0.0
-    isl: float = 0.0
-    osl: float = 0.0
-    length_ratio: float | None = None
     context: float = 0.0
-    requests: int = 0
     why: str = ""
 
     @property
+    def users(self) -> float:
+        """`concurrency`, 0 at a rate and where nothing tells."""
+        return self.concurrency or 0.0
+
+    @property
     def known(self) -> bool:
-        return self.concurrency > 0 or self.rate > 0
+        return bool(self.users or self.rate)
+
+    @property
+    def waves(self) -> float:
+        """Requests of a user of a closed loop, all users starting together; 0: not known."""
+        return max((self.requests or 0) / self.users, 1.0) if self.users and self.requests else 0.0
 
     @property
     def words(self) -> str:
@@ -48,7 +51,7 @@ class Load:
             lengths = f"{self.isl or self.osl:,.0f} tokens"
         if self.rate:
             return f"{self.rate:g} requests/s, {lengths}"
-        return f"concurrency {self.concurrency:g}, {lengths}"
+        return f"concurrency {self.users:g}, {lengths}"
 
     @property
     def mean_isl(self) -> float:
@@ -63,25 +66,51 @@ class Load:
         """Mean over nominal length."""
         return 1.0 if self.length_ratio is None else (1.0 + self.length_ratio) / 2.0
 
+    def document(self) -> dict[str, Any]:
+        """What `ridgeline compare --json` prints of the load."""
+        return {name: getattr(self, name) for name in _STATED}
 
-def load_of(measurement: ServingMeasurement, given: Mapping[str, Any]) -> Load:
+
+#: Entries of a load's document.
+_STATED = (
+    "concurrency", "rate", "burstiness", "waves", "isl", "osl", "length_ratio", "context",
+    "requests", "why",
+)  # fmt: skip
+
+
+def load_of(measurement: ServingMeasurement, given: Mapping[str, Any]) -> RunLoad:
     """The load of a result, where the user does not say otherwise.
 
     given: some of concurrency, rate, isl, osl and length_ratio.
     """
-    kind = _kind(measurement, given)
     isl, osl, ratio = _lengths(measurement, given)
-    requests = measurement.load.completed or measurement.load.requests or 0
-    users = kind.get("concurrency", 0.0)
-    return Load(
-        **kind,
-        waves=max(requests / users, 1.0) if users and requests else 0.0,
+    load = {"concurrency": 0.0, "rate": 0.0, **_kind(measurement, given)}
+    return RunLoad(
+        **load,
         isl=isl,
         osl=osl,
         length_ratio=ratio,
+        requests=measurement.load.completed or measurement.load.requests or 0,
         context=measurement.lengths.context or 0.0,
-        requests=requests,
     )
+
+
+def parameters(measurement: ServingMeasurement, load: RunLoad) -> dict[str, Any]:
+    """The parameters of a question with the load of a run."""
+    sizes = {
+        "isl": max(round(load.isl), 1),
+        "osl": max(round(load.osl), 1),
+        "length_ratio": load.length_ratio,
+        "concurrency": None,
+        "rate": None,
+    }
+    users = max(round(load.users), 1)
+    if measurement.phase or not load.known:
+        return {**sizes, "batch": users, "length_ratio": None}
+    if load.rate:
+        return {**sizes, "rate": load.rate, "burstiness": min(max(load.burstiness, 1e-3), 1e6)}
+    burst = {"burst_start": True, "requests": load.requests} if load.requests else {}
+    return {**sizes, "concurrency": users, **burst}
 
 
 def _kind(measurement: ServingMeasurement, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,6 +122,8 @@ def _kind(measurement: ServingMeasurement, given: Mapping[str, Any]) -> dict[str
         return {"concurrency": measurement.load.concurrency or 1.0, "why": "the batch of the file"}
     load = measurement.load
     rate, users = load.rate or 0.0, load.concurrency or 0.0
+    if load.rate is None and not users and measurement.format in _ALL_AT_ONCE:
+        rate = math.inf
     arrivals = {"rate": rate, "burstiness": load.burstiness or 1.0}
     if 0 < rate < math.inf and users and _is_full(measurement, users):
         words = f"the rate of {rate:g}/s was held back to {users:g} open requests, which were full"
@@ -127,7 +158,7 @@ def _is_full(measurement: ServingMeasurement, users: float) -> bool:
 
 def _lengths(
     measurement: ServingMeasurement, given: Mapping[str, Any]
-) -> tuple[float, float, float | None]:
+) -> tuple[int, int, float | None]:
     """Nominal ISL and OSL, and the length ratio; 0 for a length, None for a ratio that nothing
     tells.
 
@@ -144,5 +175,5 @@ def _lengths(
     for name in ("isl", "osl"):
         mean = real[name]
         nominal = mean * 2.0 / (1.0 + (1.0 if ratio is None else ratio)) if mean else asked[name]
-        sides[name] = float(round(given.get(name) or nominal or 0.0))
+        sides[name] = round(given.get(name) or nominal or 0.0)
     return sides["isl"], sides["osl"], ratio

@@ -3,46 +3,100 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import hardware_db
 import model_registry
 from genz_core.errors import LONGEST_NAME, RidgelineError, UnknownName
 from genz_core.precision import canonical
-from genz_core.types import Model
 from model_registry.finding.lookup import only_begins
 
 #: Endings of a checkpoint's name that tell its weight format, and no other model.
 _FORMAT = re.compile(
     r"[-_.](fp8|nvfp4|mxfp4|bf16|fp16|int4|int8|(?:i?q\d[\w]*|f16|bf16))(?:[-_]dynamic)?$", re.I
 )
-_STORED = {"fp8": ("fp8", "fp8_block"), "bf16": ("bf16", "fp16"), "fp16": ("bf16", "fp16")}
 #: Words of tools for "as the checkpoint says".
 _AS_STORED = ("auto", "none", "default", "unquantized")
 
 
 @dataclass(frozen=True, slots=True)
-class NamedModel:
-    """A model that is known.  weights: format that its name in the file ends with, else ""."""
+class Named:
+    """What a name in a file means.
+
+    name: that is priced.  identity: what two names of one thing share.  weights: format that a
+    model's name ends with, else "".
+    """
 
     name: str
+    identity: str
     evidence: str
     weights: str = ""
 
 
-def model(stated: str | None) -> NamedModel | None:
-    """The known model of a name, a path or a file name; None where there is none."""
+#: Of each kind of name: what finds it, why it is missing from a file, and what an unknown one is.
+_KINDS: Mapping[str, tuple[Callable[[str], str], str, str]] = {
+    "model": (
+        lambda name: model_registry.load(name).name,
+        "the file does not name the model",
+        "no model that is known here",
+    ),
+    "system": (
+        lambda name: hardware_db.load(name).slug,
+        "the file does not say on which hardware it ran",
+        "no system that is known here",
+    ),
+    "engine": (
+        lambda name: hardware_db.engine_facts(name).id,
+        "the file does not name the serving engine",
+        "no engine with a profile here",
+    ),
+}
+
+
+def look_up(kind: str, stated: str | None) -> Named | None:
+    """What a name in a file means, None where it is unknown or the file has none.
+
+    kind: "model" (a name, a path or a file name), "system" or "engine".
+    """
+    if kind == "model":
+        return _model(stated)
+    try:
+        found = _KINDS[kind][0](stated) if stated else ""
+    except RidgelineError:
+        return None
+    family = found.partition("-")[0] if kind == "engine" else found
+    return Named(found, family, f"the file names {stated}") if found else None
+
+
+def why_missing(kind: str, stated: str | None) -> str:
+    """Why what a file names, or does not, must be given."""
+    find, unstated, unknown = _KINDS[kind]
+    if not stated:
+        return unstated
+    near: Sequence[str] = ()
+    try:
+        find(stated)
+    except UnknownName as error:
+        near = error.near[:3]
+    except RidgelineError as error:
+        return f"the file names {_short(stated)}: {error}"
+    words = f" (near: {', '.join(near)})" if near else ""
+    return f"the file names {_short(stated)}, which is {unknown}{words}"
+
+
+def _model(stated: str | None) -> Named | None:
     for name, weights in _spellings(stated or ""):
         try:
-            if only_begins(name, model_registry.load(name).name):
+            found = str(model_registry.load(name).name)
+            if only_begins(name, found):
                 continue
         except RidgelineError:
             continue
         evidence = f"the file names {stated}"
         if weights:
             evidence += f", which is {name} in {weights}"
-        return NamedModel(name, evidence, weights)
+        return Named(name, found, evidence, weights)
     return None
 
 
@@ -60,70 +114,6 @@ def _spellings(stated: str) -> Iterator[tuple[str, str]]:
                 yield name[: match.start()], weights
 
 
-def why_no_model(stated: str | None) -> str:
-    """Why the model must be given."""
-    if not stated:
-        return "the file does not name the model"
-    return f"the file names {_short(stated)}, which is no model that is known here{_near(stated)}"
-
-
-def _near(stated: str) -> str:
-    try:
-        model_registry.load(stated)
-    except UnknownName as error:
-        return f" (near: {', '.join(error.near[:3])})" if error.near else ""
-    except RidgelineError:
-        return ""
-    return ""
-
-
-def same_model(name: str, priced: Model) -> bool:
-    """Whether a name means the model that is priced."""
-    try:
-        return str(model_registry.load(name).name) == priced.name
-    except RidgelineError:
-        return False
-
-
-def system(stated: str | None) -> str:
-    """The slug of a device's name, "" where it is unknown."""
-    if not stated:
-        return ""
-    try:
-        return hardware_db.load(stated).slug
-    except RidgelineError:
-        return ""
-
-
-def why_no_system(stated: str | None) -> str:
-    """Why the system must be given."""
-    if not stated:
-        return "the file does not say on which hardware it ran"
-    try:
-        hardware_db.load(stated)
-    except UnknownName as error:
-        near = f" (near: {', '.join(error.near[:3])})" if error.near else ""
-        return f"the file names {_short(stated)}, which is no system that is known here{near}"
-    except RidgelineError as error:
-        return f"the file names {_short(stated)}: {error}"
-    return ""
-
-
-def engine(stated: str | None) -> str:
-    """The name of an engine with a profile, "" where there is none."""
-    try:
-        return hardware_db.engine_facts(stated).id if stated else ""
-    except RidgelineError:
-        return ""
-
-
-def why_no_engine(stated: str | None) -> str:
-    """Why the engine is asked for."""
-    if not stated:
-        return "the file does not name the serving engine"
-    return f"the file names the engine {_short(stated)}, which has no profile here"
-
-
 def weight_format(stated: str | None) -> str:
     """The number format of a tool's word for it; "" for none, and for "auto"."""
     if not stated or stated.casefold() in _AS_STORED:
@@ -134,12 +124,6 @@ def weight_format(stated: str | None) -> str:
         except RidgelineError:
             continue
     return ""
-
-
-def holds(priced: Model, wanted: str) -> bool:
-    """Whether tensors of a model have a format, or one that is stored so."""
-    held = {*priced.precision.weights.values(), *priced.precision.by_layer.values()}
-    return bool(held & set(_STORED.get(wanted, (wanted,))))
 
 
 def _short(stated: str) -> str:

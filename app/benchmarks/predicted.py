@@ -14,32 +14,40 @@ from typing import Any
 
 import numpy as np
 
+from app.answers.columns import ends
 from app.benchmarks.deployment import Deployment
 from app.benchmarks.levels import at_level
-from app.benchmarks.load import Load
+from app.benchmarks.load import RunLoad
 from app.scenario import intervals, served_rows
 from app.scenario.scenario import Resolved, estimate_resolved
 from app.scenario.served_rows import completed
 from genz_core.errors import InvalidValue
 from genz_core.serving import ServingEstimate
 from genz_core.workload import WITH_TIMES
+from profilers.serving_results.measurement import Throughput
 
-_NAN = math.nan
+#: Rates of a run: of requests, and of tokens in, out and both.
+RATES = Throughput.__slots__
 
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """A predicted figure, SI units; NaN where there is none.
+    """A predicted figure, SI units; NaN where there is none.  A number, or an array [loads].
 
     low, high: ends of its interval.  bound: the least that a latency can be, the most that a
     throughput can.  basis: what the interval rests on, "" for held-out points of this figure.
     """
 
-    value: float
-    low: float = _NAN
-    high: float = _NAN
-    bound: float = _NAN
+    value: Any
+    low: Any = math.nan
+    high: Any = math.nan
+    bound: Any = math.nan
     basis: str = ""
+
+    def single(self) -> Predicted:
+        """The first of an array's loads."""
+        value, low, high, bound = map(_at, (self.value, self.low, self.high, self.bound))
+        return Predicted(value, low, high, bound, self.basis)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +81,7 @@ def predict(deployment: Deployment, level: float) -> Prediction:
     return served(calibrated, deployment.load, level)
 
 
-def served(resolved: Resolved, load: Load, level: float) -> Prediction:
+def served(resolved: Resolved, load: RunLoad, level: float) -> Prediction:
     """The figures of a deployment under a load.
 
     Raises:
@@ -83,17 +91,12 @@ def served(resolved: Resolved, load: Load, level: float) -> Prediction:
     status = str(result.status[0])
     if status != "ok":
         raise InvalidValue(f"this load cannot be served: {result.messages.get(0, status)}")
-    known = intervals.of_served(resolved.system, resolved.engine, resolved.model, result)
-    bounds = intervals.bounds_of_load(result)
-    figures: dict[str, Predicted] = {}
-    for name, source in _FROM.items():
-        value, bound = _at(getattr(result, source)), _at(bounds[source])
-        widened = at_level(intervals.single(known[source]), level)
-        latency = intervals.Latency.of(value, widened, bound)
-        figures[name] = Predicted(value, latency.low_s, latency.high_s, bound)
-    figures["e2e_mean_s"] = _e2e(figures, _at(result.osl))
-    figures |= _rates(result, load, figures["e2e_mean_s"])
-    return Prediction(resolved, figures, level)
+    figures = figures_under_load(resolved, result, load, level)
+    every = {name: one.single() for name, one in figures.items()}
+    if load.rate and load.requests:  # a run ends when its last request is answered
+        share = load.requests / (load.requests + load.rate * every["e2e_mean_s"].value)
+        every |= {name: Predicted(every[name].value * share) for name in RATES}
+    return Prediction(resolved, every, level)
 
 
 #: Figures of a run by the figure of the closed form that says them.
@@ -106,43 +109,47 @@ _FROM: Mapping[str, str] = {
 }
 
 
-def _e2e(figures: Mapping[str, Predicted], osl: float) -> Predicted:
-    first, later = figures["ttft_mean_s"], figures["tpot_mean_s"]
+def figures_under_load(
+    resolved: Resolved, result: ServingEstimate, load: RunLoad, level: float
+) -> dict[str, Predicted]:
+    """Every figure that the closed form has, each of its parts an array [loads].
 
-    def total(part: str) -> float:
-        return float(getattr(first, part) + getattr(later, part) * (osl - 1.0))
+    Rates of tokens and requests of a closed loop err with the time of a request; those at a given
+    rate have no interval.
 
-    return Predicted(total("value"), total("low"), total("high"), total("bound"), _SUM)
-
-
-def _rates(result: ServingEstimate, load: Load, e2e: Predicted) -> dict[str, Predicted]:
-    """Rates of tokens and requests; of a closed loop they err with the time of a request.
-
-    A run at a rate lasts until its last request is answered, so its rates lie below what was sent.
+    load: whose prompts and kind of load `result` has; its own number of users or rate is not read.
     """
-    out = _at(result.output_tokens_per_s)
-    closed = not load.rate
-    if not closed and load.requests:
-        out *= load.requests / (load.requests + load.rate * e2e.value)
-    requests = out / _at(result.osl)
-    values = {
-        "requests_per_s": requests,
-        "input_tokens_per_s": requests * load.mean_isl,
-        "output_tokens_per_s": out,
-        "total_tokens_per_s": out + requests * load.mean_isl,
-    }
-    if not closed:
-        return {name: Predicted(value) for name, value in values.items()}
-    return {
-        name: Predicted(
-            value,
-            value * e2e.value / e2e.high,
-            value * e2e.value / e2e.low,
-            value * e2e.value / e2e.bound,
-            _SUM,
-        )
-        for name, value in values.items()
-    }
+    intervals_ = intervals.of_served(resolved.system, resolved.engine, resolved.model, result)
+    known = {name: at_level(one, level) for name, one in intervals_.items()}
+    bounds = intervals.bounds_of_load(result)
+    sources = dict.fromkeys(_FROM.values())
+    timed = intervals.beside({name: getattr(result, name) for name in sources}, known, bounds)
+    figures: dict[str, Predicted] = {}
+    for name, source in _FROM.items():
+        low, high = ends(source)
+        figures[name] = Predicted(timed[source], timed[low], timed[high], bounds[source])
+    first, later = figures["ttft_mean_s"], figures["tpot_mean_s"]
+    gaps = np.asarray(result.osl, dtype=float) - 1.0
+    e2e = Predicted(
+        first.value + later.value * gaps,
+        first.low + later.low * gaps,
+        first.high + later.high * gaps,
+        first.bound + later.bound * gaps,
+        _SUM,
+    )
+    figures["e2e_mean_s"] = e2e
+    out = np.asarray(result.output_tokens_per_s, dtype=float)
+    requests = out / result.osl
+    tokens_in = requests * load.mean_isl
+    rates = (requests, tokens_in, out, out + tokens_in)
+    for name, rate in zip(RATES, rates, strict=True):
+        figures[name] = Predicted(rate)
+        if not load.rate:
+            least, most, bound = (
+                rate * e2e.value / side for side in (e2e.high, e2e.low, e2e.bound)
+            )
+            figures[name] = Predicted(rate, least, most, bound, _SUM)
+    return figures
 
 
 def _at(values: Any) -> float:
@@ -155,10 +162,10 @@ def _at(values: Any) -> float:
 def _alone(deployment: Deployment, resolved: Resolved, level: float) -> Prediction:
     """A prefill or a decode alone, as llama-bench runs them: the tokens of it per second."""
     load, phase = deployment.load, deployment.measurement.phase
-    batch = max(load.concurrency, 1.0)
+    batch = max(load.users, 1.0)
     cached = load.context
     isl = load.isl + cached if phase == "prefill" else max(cached, 1.0)
-    osl = 1.0 if phase == "prefill" else max(load.osl, 2.0)
+    osl = 1.0 if phase == "prefill" else float(max(load.osl, 2))
     estimate = estimate_resolved(resolved, batch=[batch], isl=[isl], osl=[osl])
     status = str(estimate.status[0])
     if status not in ("ok", *WITH_TIMES):

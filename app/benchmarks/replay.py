@@ -177,10 +177,11 @@ def _arranged(requests: pd.DataFrame, deployment: Deployment) -> tuple[pd.DataFr
         return ordered.assign(arrival_s=ordered["arrival_s"] - ordered["arrival_s"].iloc[0]), (
             "of the file"
         )
-    if deployment.load.rate:
-        load, count = deployment.load, len(requests)
+    load, count = deployment.load, len(requests)
+    if load.rate:
         generator = np.random.default_rng(0)
-        times = draws.bursty_arrivals(count, load.rate, max(load.burstiness, 1e-3), generator)
+        shape = max(load.burstiness, 1e-3)
+        times = draws.bursty_arrivals(count, load.rate, shape, generator)
         return requests.assign(arrival_s=times), "drawn"
     return requests.assign(arrival_s=0.0), "one after another"
 

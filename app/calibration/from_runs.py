@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import hardware_db
+from app.answers.columns import COLUMNS
 from app.question.asking import Sources
 from app.question.parameters import PARAMETERS
 from app.question.question import Question
@@ -47,11 +48,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 }
 #: Columns as a reader knows them.
 LABELS: Mapping[str, str] = {
-    "measured_ttft_s": "TTFT [ms]",
-    "measured_tpot_s": "TPOT [ms]",
-    "measured_prefill_s": "Prefill [ms]",
-    "measured_decode_step_s": "Decode step [ms]",
-    "measured_e2e_s": "Whole batch [ms]",
+    _column(metric): f"{COLUMNS[one.predicted].head} [ms]"
+    for metric, one in points_file.FIGURES.items()
 }
 
 

@@ -40,26 +40,26 @@ _RATES = ("requests_per_s", "output_tokens_per_s")
 class Plan:
     """What is measured.
 
-    concurrency: of the loops.  rounds: every loop is measured so often, in turns with the others,
+    users: of each loop.  rounds: every loop is measured so often, in turns with the others,
     so that what else the machine does meets all of them.  calibrate_at: the concurrency whose mean
     TPOT sets the scale of the step.  lengths: the question that says isl, osl and length_ratio.
     """
 
-    concurrency: tuple[int, ...] = (1, 2, 4, 8)
+    users: tuple[int, ...] = (1, 2, 4, 8)
     rounds: int = 3
     calibrate_at: int = 1
     lengths: Question = _LENGTHS
     server: ServerSettings = field(default_factory=ServerSettings)
 
     def __post_init__(self) -> None:
-        if self.calibrate_at not in self.concurrency:
-            listed = ", ".join(map(str, self.concurrency))
+        if self.calibrate_at not in self.users:
+            listed = ", ".join(map(str, self.users))
             raise InvalidValue(
                 f"the calibration takes a load that is measured, not {self.calibrate_at}: {listed}"
             )
         if not 1 <= self.rounds <= 100:
             raise InvalidValue(f"rounds = {self.rounds}: give 1 to 100")
-        for number in self.concurrency:
+        for number in self.users:
             load = self.load(number, 0)
             held = load.isl + load.osl + self.server.block_tokens
             if number * held > self.server.kv_tokens:
@@ -74,7 +74,7 @@ class Plan:
 
     def warm_up(self) -> ClosedLoop:
         """Two short requests of each user of the largest loop, before any is measured."""
-        most = max(self.concurrency)
+        most = max(self.users)
         return self._loop(most, 2 * most, 4, 0)
 
     def _loop(self, concurrency: int, count: int, osl: int, seed: int) -> ClosedLoop:
@@ -156,9 +156,9 @@ def _measured(
 ) -> dict[int, MeasuredLoop]:
     server, asked = prompts.probe(started.server)
     closed_loop.serve(server, asked, plan.warm_up(), cancelled=cancelled)
-    turns = [(number, at) for number in range(plan.rounds) for at in plan.concurrency]
+    turns = [(number, at) for number in range(plan.rounds) for at in plan.users]
     served: dict[int, ServedLoad] = {}
-    cpu_s = dict.fromkeys(plan.concurrency, 0.0)
+    cpu_s = dict.fromkeys(plan.users, 0.0)
     for turn, (number, at) in enumerate(turns):
         share = part(progress, turn / len(turns), (turn + 1) / len(turns))
         before = started.cpu_s()
@@ -197,7 +197,7 @@ def simulated(
         contention,
         fit.scale,
         measured,
-        {at: _figures(_rounds(plan, resolved, at, fit.scale.scale)) for at in plan.concurrency},
+        {at: _figures(_rounds(plan, resolved, at, fit.scale.scale)) for at in plan.users},
         {at: loop.core_share for at, loop in loops.items()},
     )
 

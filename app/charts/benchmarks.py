@@ -8,16 +8,17 @@ from typing import Any
 
 import pandas as pd
 
+from app.answers.columns import COLUMNS, Column
 from app.benchmarks.curve import Curve
-from app.benchmarks.guard import figure_words, value_words
 from app.charts.figure import Figure, Trace, scatter
-from app.charts.serving import LOADS
-from app.charts.style import Look, blank, log_ticks, translucent
+from app.charts.parts import band, line, time_axis
+from app.charts.serving import load_axis
+from app.charts.style import Look, blank
 from app.wording import quantities
 from app.wording.markdown import chart_text
 
 Points = Sequence[Mapping[str, Any]]
-_AXES = {"ttft": "TTFT", "tpot": "TPOT", "rate": "Output throughput [tok/s]"}
+_COLUMNS = {"ttft": "ttft_s", "tpot": "tpot_s", "rate": "output_tokens_per_s"}
 _MOST_REQUESTS = 2000
 _SYMBOLS = {"below bound": "x", "inside": "circle", "better": "circle", "worse": "circle"}
 
@@ -28,52 +29,29 @@ def curve(predicted: Curve, points: Points, name: str, level: float, look: Look)
     points: see `app.benchmarks.curve.measured_points`; those below the bound are crosses.
     name: "ttft", "tpot" or "rate".
     """
-    figure = blank(look, f"{_AXES[name].partition(' [')[0]} over the load", 400)
+    column = COLUMNS[_COLUMNS[name]]
+    figure = blank(look, f"{column.head} over the load", 400)
     columns, color = predicted.columns, look.classes[0]
-    words = quantities.tokens_rate if name == "rate" else quantities.seconds
-    figure.add_traces(_band(columns, name, level, color))
-    for column, label, dash, shade in (
+    ends = (columns[f"{name}_low"], columns[f"{name}_high"])
+    figure.add_traces(band(columns["load"], *ends, f"{level * 100:g} %", color))
+    for key, label, dash, shade in (
         (name, "predicted", "solid", color),
         (f"{name}_bound", "bound", "dot", look.rest),
     ):
-        values = [value if math.isfinite(value) else None for value in columns[column]]
+        values = [value if math.isfinite(value) else None for value in columns[key]]
         if any(value is not None for value in values):
+            hover = f"{label} at %{{x:,.4g}}: %{{customdata}}<extra></extra>"
+            shown = [column.words(value) if value else "" for value in values]
             figure.add_trace(
-                scatter(
-                    x=columns["load"], y=values, mode="lines", name=label,
-                    line={"color": shade, "width": 2, "dash": dash},
-                    customdata=[words(value) if value else "" for value in values],
-                    hovertemplate=f"{label} at %{{x:,.4g}}: %{{customdata}}<extra></extra>",
-                )
+                line(columns["load"], values, label, shade, hover, line={"dash": dash},
+                     customdata=shown)
             )  # fmt: skip
-    figure.add_trace(_measured(points, words, look))
+    figure.add_trace(_measured(points, column, look))
     _axes(figure, predicted, points, name)
     return figure
 
 
-def _band(
-    columns: Mapping[str, Sequence[float]], name: str, level: float, color: str
-) -> list[Trace]:
-    rows = [
-        row
-        for row in zip(
-            columns["load"], columns[f"{name}_low"], columns[f"{name}_high"], strict=True
-        )
-        if all(map(math.isfinite, row))
-    ]
-    if not rows:
-        return []
-    loads, lows, highs = (list(side) for side in zip(*rows, strict=True))
-    return [
-        scatter(
-            x=[*loads, *reversed(loads)], y=[*highs, *reversed(lows)], fill="toself", mode="lines",
-            fillcolor=translucent(color, 0.15), line={"width": 0}, name=f"{level * 100:g} %",
-            hoverinfo="skip",
-        )
-    ]  # fmt: skip
-
-
-def _measured(points: Points, words: Any, look: Look) -> Trace:
+def _measured(points: Points, column: Column, look: Look) -> Trace:
     colors = {"below bound": look.alarm, "worse": look.alarm}
     return scatter(
         x=[point["load"] for point in points],
@@ -87,7 +65,7 @@ def _measured(points: Points, words: Any, look: Look) -> Trace:
             "line": {"width": 1, "color": look.paper},
         },
         customdata=[
-            f"{words(point['value'])}, {point['place']}<br>{chart_text(point['label'])}"
+            f"{column.words(point['value'])}, {point['place']}<br>{chart_text(point['label'])}"
             for point in points
         ],
         hovertemplate="measured: %{customdata}<extra></extra>",
@@ -96,19 +74,16 @@ def _measured(points: Points, words: Any, look: Look) -> Trace:
 
 def _axes(figure: Figure, predicted: Curve, points: Points, name: str) -> None:
     columns = predicted.columns
-    wide = max(columns["load"]) > 100 * min(columns["load"])
-    figure.update_xaxes(
-        title_text=LOADS[predicted.kind], type="log", tickformat="~g", dtick=1 if wide else "D2"
-    )
+    loads = [*columns["load"], *(point["load"] for point in points)]
+    figure.update_xaxes(**load_axis(predicted.kind, loads))
     measured = [float(point["value"]) for point in points]
+    title = COLUMNS[_COLUMNS[name]]
     if name == "rate":
         top = max(value for value in (*columns["rate"], *measured) if math.isfinite(value))
-        figure.update_yaxes(title_text=_AXES[name], range=[0, top * 1.5])
+        figure.update_yaxes(title_text=title.title, range=[0, top * 1.5])
     else:
         drawn = (value for end in ("", "_bound", "_low", "_high") for value in columns[name + end])
-        values = [value for value in (*drawn, *measured) if 0 < value < math.inf]
-        ticks = log_ticks((min(values) / 1.3, max(values) * 1.3), quantities.seconds)
-        figure.update_yaxes(title_text=_AXES[name], type="log", **ticks)
+        figure.update_yaxes(title_text=title.head, **time_axis((*drawn, *measured)))
     figure.update_layout(margin={"t": 44, "b": 96})
 
 
@@ -133,10 +108,9 @@ def replayed(table: pd.DataFrame, latency: str, look: Look) -> Figure:
                 hovertemplate=f"{side}: %{{customdata}}<extra></extra>",
             )
         )  # fmt: skip
-    both = pd.concat([shown[f"{latency}_{side}_s"] for side, _ in sides]).dropna()
-    ticks = log_ticks((float(both.min()) / 1.3, float(both.max()) * 1.3), quantities.seconds)
-    figure.update_xaxes(title_text="Arrival [s]")
-    figure.update_yaxes(title_text=latency.upper(), type="log", **ticks)
+    times = (value for side, _ in sides for value in shown[f"{latency}_{side}_s"])
+    figure.update_xaxes(title_text=COLUMNS["arrival_s"].title)
+    figure.update_yaxes(title_text=COLUMNS[f"{latency}_s"].head, **time_axis(times))
     figure.update_layout(margin={"t": 44, "b": 96})
     return figure
 
@@ -146,25 +120,20 @@ def history(rows: Points, figure_name: str, look: Look) -> Figure:
 
     rows: see `app.benchmarks.history.rows`.  figure_name: "ttft_mean_s".
     """
-    words = figure_words(figure_name)
-    figure = blank(look, f"{words} over versions and dates", 380)
+    column = COLUMNS[figure_name]
+    figure = blank(look, f"{column.head} over versions and dates", 380)
     loads = list(dict.fromkeys(row["load"] for row in rows))
     for at, load in enumerate(loads):
         mine = [row for row in rows if row["load"] == load and row[figure_name] is not None]
+        shown = [f"{column.words(row[figure_name])}<br>{chart_text(row['label'])}" for row in mine]
         figure.add_trace(
-            scatter(
-                x=[row["when"] for row in mine], y=[row[figure_name] for row in mine],
-                mode="lines+markers", name=chart_text(load),
-                line={"color": look.classes[at % 10], "width": 2}, marker={"size": 8},
-                customdata=[
-                    f"{value_words(figure_name, row[figure_name])}<br>{chart_text(row['label'])}"
-                    for row in mine
-                ],
-                hovertemplate="%{x}: %{customdata}<extra></extra>",
+            line(
+                [row["when"] for row in mine], [row[figure_name] for row in mine],
+                chart_text(load), look.classes[at % 10], "%{x}: %{customdata}<extra></extra>",
+                mode="lines+markers", marker={"size": 8}, customdata=shown,
             )
         )  # fmt: skip
     figure.update_xaxes(title_text="Engine version and date", type="category")
-    unit = "" if figure_name.endswith("_per_s") else " [s]"
-    figure.update_yaxes(title_text=words + unit, rangemode="tozero")
+    figure.update_yaxes(title_text=column.title, rangemode="tozero")
     figure.update_layout(margin={"t": 44, "b": 96}, showlegend=True)
     return figure

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
-from app.charts.figure import Figure, Trace, bar, scatter
+from app.charts.figure import Figure, Trace, scatter
 from app.charts.labels import axis_end
-from app.charts.style import CLASS_NAMES, CLASSES, HOST, PART_NAMES, Look, blank, room_for
+from app.charts.parts import BESIDE, interval_reach, lay_bars, lying_bars, time_bars
+from app.charts.style import (
+    CLASS_NAMES,
+    CLASSES,
+    HOST,
+    PART_NAMES,
+    PARTS,
+    Look,
+    blank,
+    room_for,
+)
 from app.scenario.intervals import Latency, of_rows
 from app.wording import quantities
 from app.wording.quantities import MILLISECOND
@@ -16,14 +27,6 @@ from app.wording.quantities import MILLISECOND
 Table = Mapping[str, Sequence[Any]]
 Latencies = Mapping[str, Latency]
 _ENDS = "ends of the model"
-#: Words at the ends of bars, as large as all others however thin the bar is.
-BESIDE: Mapping[str, Any] = {
-    "textposition": "outside", "constraintext": "none", "textangle": 0, "cliponaxis": False,
-}  # fmt: skip
-PARTS = (
-    "compute", "tiles", "memory", "bandwidth", "communication", "links", "launch", "host",
-    "pipeline",
-)  # fmt: skip
 
 
 def time_by_class(steps: Mapping[str, Latencies], totals: Latencies, look: Look) -> Figure:
@@ -63,20 +66,19 @@ def time_by_cause(
 def _bar(values: Latencies, totals: Latencies, name: str, color: str, look: Look) -> Trace:
     """One part of every step: its share as a bar, its time and interval in the hover."""
     shares = [values[step].seconds / totals[step].seconds for step in totals]
-    return bar(
-        y=[bar_label(step, total) for step, total in totals.items()],
-        x=shares,
-        orientation="h",
-        name=name,
-        marker={"color": color},
+    return lying_bars(
+        [bar_label(step, total) for step, total in totals.items()],
+        shares,
+        name,
+        color,
+        f"<b>{name}</b>: %{{customdata[0]}} (%{{x:.1%}})<br>80 %: %{{customdata[1]}}"
+        "<extra></extra>",
         text=[quantities.percent(share) if share >= 0.06 else "" for share in shares],
         textposition="inside",
         insidetextanchor="middle",
         insidetextfont={"color": look.on(color)},
         textangle=0,
         customdata=[[quantities.seconds(values[s].seconds), values[s].trust] for s in totals],
-        hovertemplate=f"<b>{name}</b>: %{{customdata[0]}} (%{{x:.1%}})<br>80 %: %{{customdata[1]}}"
-        "<extra></extra>",
     )
 
 
@@ -87,16 +89,11 @@ def bar_label(name: str, total: Latency) -> str:
 
 def _finish_shares(figure: Figure, totals: Latencies, look: Look) -> Figure:
     labels = [bar_label(name, total) for name, total in totals.items()]
-    figure.update_layout(
-        barmode="stack",
-        bargap=0.35,
-        margin={"t": 44, "b": 104, "r": 28, "l": room_for(labels)},
-        uniformtext={"minsize": 11, "mode": "hide"},
-    )
-    figure.update_xaxes(
-        title_text="Share of the step", tickformat=".0%", range=[0, 1], tick0=0, dtick=0.25
-    )
-    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
+    lay_bars(
+        figure, look, "Share of the step", bottom=104, left=room_for(labels),
+        tickformat=".0%", range=[0, 1], tick0=0, dtick=0.25,
+    )  # fmt: skip
+    figure.update_layout(margin={"r": 28}, uniformtext={"minsize": 11, "mode": "hide"})
     return figure
 
 
@@ -108,39 +105,25 @@ def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look
     """
     kept = [part for part in PARTS if parts.get(part)]
     total, last = whole.seconds, bar_label("Total", whole)
-    values = [parts[part] / MILLISECOND for part in kept]
-    words = [quantities.seconds(parts[part]) for part in kept]
-    figure = blank(look, title, 100 + 36 * (len(kept) + 1))
+    names = [*(PART_NAMES[part] for part in kept), last]
+    times = [parts[part] for part in kept]
+    ends = list(accumulate(times))
+    words = [quantities.seconds(seconds) for seconds in times]
+    shares = [f"{w} ({quantities.percent(s / total)})" for w, s in zip(words, times, strict=True)]
+    figure = blank(look, title, 100 + 36 * len(names))
     figure.add_trace(
-        bar(
-            y=[*(PART_NAMES[part] for part in kept), last],
-            x=[*values, total / MILLISECOND],
-            base=[*(sum(values[:at]) for at in range(len(values))), 0.0],
-            orientation="h",
-            marker={"color": [*map(look.part_color, kept), look.faint]},
-            text=[*words, ""],
-            **BESIDE,
-            customdata=[
-                *(
-                    f"{quantities.seconds(parts[p])} ({quantities.percent(parts[p] / total)})"
-                    for p in kept
-                ),
-                f"80 %: {whole.trust}",
-            ],
-            hovertemplate="%{y}: %{customdata}<extra></extra>",
-            showlegend=False,
+        time_bars(
+            names, [*times, total], "", look.faint,
+            base=[*((end - s) / MILLISECOND for end, s in zip(ends, times, strict=True)), 0.0],
+            marker={"color": [*map(look.part_color, kept), look.faint]}, text=[*words, ""],
+            **BESIDE, hovertemplate="%{y}: %{customdata}<extra></extra>", showlegend=False,
         )
-    )
-    figure.add_trace(error_bars({last: whole}, look, lying=True))
-    ends = [sum(values[: at + 1]) for at in range(len(values))]
-    end = max(
-        axis_end([*zip(ends, words, strict=True), (total / MILLISECOND, "")]),
-        1.05 * bar_end_s(whole) / MILLISECOND,
-    )
-    figure.update_xaxes(title_text="Time [ms]", range=[0, end], tickformat="~g")
-    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
-    labels = [*(PART_NAMES[part] for part in kept), last]
-    figure.update_layout(margin={"t": 44, "b": 58, "l": room_for(labels)})
+        | {"customdata": [*shares, f"80 %: {whole.trust}"]}
+    )  # fmt: skip
+    figure.add_trace(error_bars({last: whole}, look))
+    beside = [(s / MILLISECOND, w) for s, w in zip(ends, words, strict=True)]
+    end = max(axis_end([*beside, (total / MILLISECOND, "")]), 1.05 * bar_end_s(whole) / MILLISECOND)
+    lay_bars(figure, look, "Time [ms]", bottom=58, left=room_for(names), range=[0, end])
     return figure
 
 
@@ -222,7 +205,7 @@ def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> Figure:
     for at, (name, values) in enumerate(rows.items()):
         axes = {"xaxis": f"x{at + 1}" if at else "x", "yaxis": f"y{at + 1}" if at else "y"}
         figure.add_trace(_panel(name, values, look) | axes)
-        figure.add_trace(error_bars(values, look, lying=True) | axes)
+        figure.add_trace(error_bars(values, look) | axes)
         end = max(map(bar_end_s, values.values())) / MILLISECOND * 1.1
         across = {"title": {"text": "Time [ms]"}, "range": [0, end], "tickformat": "~g"}
         labels = [_beside(name, kind, latency) for kind, latency in values.items()]
@@ -244,52 +227,29 @@ def _beside(name: str, kind: str, latency: Latency) -> str:
 
 def _panel(name: str, values: Latencies, look: Look) -> Trace:
     colors = {"bound": look.faint, "predicted": look.classes[0]}
-    return bar(
-        y=list(values),
-        x=[latency.seconds / MILLISECOND for latency in values.values()],
-        orientation="h",
+    trace = time_bars(
+        values, [latency.seconds for latency in values.values()], "", look.faint,
         marker={"color": [colors.get(kind, look.classes[1]) for kind in values]},
-        customdata=[_beside(name, kind, latency) for kind, latency in values.items()],
-        hovertemplate="%{customdata}<extra></extra>",
-        showlegend=False,
-    )
+        hovertemplate="%{customdata}<extra></extra>", showlegend=False,
+    )  # fmt: skip
+    return trace | {"customdata": [_beside(name, kind, one) for kind, one in values.items()]}
 
 
 # ------------------------------------------------------------------------------- error bars
 
 
-def error_bars(bars: Latencies, look: Look, *, lying: bool = False) -> Trace:
-    """Error bars [ms] over the bars of these names; none where not validated.
-
-    lying: the bars are horizontal, their names on the upward axis.
-    """
+def error_bars(bars: Latencies, look: Look) -> Trace:
+    """Error bars [ms] over the lying bars of these names; none where not validated."""
     validated = {name: latency for name, latency in bars.items() if not math.isnan(latency.low_s)}
-    ends = {
-        "type": "data",
-        "symmetric": False,
-        "array": [
-            (latency.high_s - latency.seconds) / MILLISECOND for latency in validated.values()
-        ],
-        "arrayminus": [
-            (latency.seconds - latency.low_s) / MILLISECOND for latency in validated.values()
-        ],
-        "color": look.ink,
-        "thickness": 1.2,
-        "width": 6,
-    }
-    names, values = (
-        list(validated),
-        [latency.seconds / MILLISECOND for latency in validated.values()],
-    )
-    across, upward = (values, names) if lying else (names, values)
+    known = validated.values()
     return scatter(
-        x=across,
-        y=upward,
+        x=[latency.seconds / MILLISECOND for latency in known],
+        y=list(validated),
         mode="markers",
         marker={"size": 1, "color": look.ink},
         hoverinfo="skip",
         showlegend=False,
-        **{"error_x" if lying else "error_y": ends},
+        error_x=interval_reach(known, MILLISECOND, look, 6),
     )
 
 

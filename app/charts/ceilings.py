@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from app.charts.figure import Trace, scatter
+from app.charts.figure import Trace
+from app.charts.parts import line
 from app.charts.style import Look
 from app.wording import quantities
 from genz_core.types import System
@@ -40,7 +41,7 @@ def ceiling_lines(
     for names, peak in named_peaks(system):
         chosen = bool(used & set(names.split(", ")))
         start = max(peak / system.memory_bytes_per_s, across[0])
-        yield _line(
+        yield ceiling(
             [start, across[1]],
             [peak, peak],
             look.ink if chosen else look.faint,
@@ -51,7 +52,7 @@ def ceiling_lines(
     for name, rate, dash in bandwidths(system):
         end = min(top / rate, across[1])
         main = name == "memory"
-        yield _line(
+        yield ceiling(
             [across[0], end],
             [across[0] * rate, end * rate],
             look.ink if main else look.faint,
@@ -62,14 +63,9 @@ def ceiling_lines(
         )
 
 
-def _line(
-    xs: list[float], ys: list[float], color: str, width: float, words: str, dash: str
+def ceiling(
+    xs: Sequence[float], ys: Sequence[float], color: str, width: float, words: str, dash: str = ""
 ) -> Trace:
-    return scatter(
-        x=xs,
-        y=ys,
-        mode="lines",
-        line={"color": color, "width": width, "dash": dash},
-        showlegend=False,
-        hovertemplate=words + "<extra></extra>",
-    )
+    """One peak or diagonal as a line.  words: its hover."""
+    stroke = {"width": width} | ({"dash": dash} if dash else {})
+    return line(xs, ys, "", color, f"{words}<extra></extra>", line=stroke, showlegend=False)

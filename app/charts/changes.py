@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from app.charts.breakdown import BESIDE, PARTS
-from app.charts.figure import Figure, bar
+from app.charts.figure import Figure
 from app.charts.labels import axis_end
-from app.charts.style import CLASS_NAMES, CLASSES, HOST, PART_NAMES, Look, blank
+from app.charts.parts import BESIDE, lay_bars, time_bars
+from app.charts.style import CLASS_NAMES, CLASSES, HOST, PART_NAMES, PARTS, Look, blank
 from app.wording import quantities
 from app.wording.quantities import MILLISECOND
 
@@ -61,21 +61,13 @@ def bridge(
             height += change
     figure = blank(look, title, 100 + 34 * len(names))
     figure.add_trace(
-        bar(
-            y=names,
-            x=[value / MILLISECOND for value in values],
-            base=[base / MILLISECOND for base in bases],
-            orientation="h",
-            marker={"color": colors},
-            text=words,
-            **BESIDE,
-            hovertemplate="%{y}: %{text}<extra></extra>",
-            showlegend=False,
+        time_bars(
+            names, values, "", look.faint,
+            base=[base / MILLISECOND for base in bases], marker={"color": colors}, text=words,
+            **BESIDE, hovertemplate="%{y}: %{text}<extra></extra>", showlegend=False,
         )
-    )
+    )  # fmt: skip
     bars = zip(bases, values, words, strict=True)
     top = axis_end([(max(b, b + v) / MILLISECOND, word) for b, v, word in bars])
-    figure.update_xaxes(title_text="Time of a step [ms]", range=[0, top], tickformat="~g")
-    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
-    figure.update_layout(margin={"t": 44, "b": 48})
+    lay_bars(figure, look, "Time of a step [ms]", bottom=48, range=[0, top])
     return figure

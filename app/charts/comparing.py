@@ -6,15 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 
 from app.charts.figure import Figure, bar
+from app.charts.memory import PARTS, part_bars
+from app.charts.parts import interval_reach, lay_bars, limit_mark
 from app.charts.style import Look, blank
 from app.decide.comparing import HEADLINES, Figures, best
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE
-
-_PARTS: Mapping[str, str] = {
-    "weights_bytes": "weights", "kv_bytes": "KV cache", "activations_bytes": "activations",
-    "reserve_bytes": "reserve",
-}  # fmt: skip
 
 
 def headline(table: Mapping[str, Figures], name: str, look: Look) -> Figure:
@@ -35,15 +32,10 @@ def headline(table: Mapping[str, Figures], name: str, look: Look) -> Figure:
         hovertemplate="%{y}: %{text}<extra></extra>",
     )  # fmt: skip
     if known and all(math.isfinite(one.high_s) for one in known.values()):
-        trace["error_x"] = {
-            "type": "data", "symmetric": False, "color": look.ink, "thickness": 1.2, "width": 4,
-            "array": [(one.high_s - one.seconds) / scale for one in known.values()],
-            "arrayminus": [(one.seconds - one.low_s) / scale for one in known.values()],
-        }  # fmt: skip
+        trace["error_x"] = interval_reach(known.values(), scale, look, 4)
     figure.add_trace(trace)
-    figure.update_xaxes(rangemode="tozero", tickformat="~s" if about.unit == "tok/s" else "~g")
-    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
-    figure.update_layout(margin={"t": 40, "b": 36}, bargap=0.35)
+    tickformat = "~s" if about.unit == "tok/s" else "~g"
+    lay_bars(figure, look, "", bottom=36, top=40, rangemode="tozero", tickformat=tickformat)
     return figure
 
 
@@ -54,27 +46,15 @@ def memory(parts: Mapping[str, Mapping[str, float]], usable: Sequence[float], lo
     """
     figure = blank(look, "Memory of the fullest device [GB]", 130 + 44 * len(parts))
     names = list(parts)
-    for at, (part, words) in enumerate(_PARTS.items()):
-        values = [parts[name][part] for name in names]
-        figure.add_trace(
-            bar(
-                y=names, x=[value / GIGABYTE for value in values], orientation="h", name=words,
-                marker={"color": look.classes[at]},
-                customdata=[quantities.size(value) for value in values],
-                hovertemplate=f"{words}: %{{customdata}}<extra></extra>",
-            )
-        )  # fmt: skip
+    for part in PARTS:
+        figure.add_trace(part_bars(part, names, [parts[name][part] for name in names], look))
+    limits = [value / GIGABYTE for value in usable]
     figure.add_trace(
-        {
-            "type": "scatter", "mode": "markers", "y": names, "name": "usable",
-            "x": [value / GIGABYTE for value in usable],
-            "marker": {"symbol": "line-ns-open", "size": 22, "color": look.alarm,
-                       "line": {"width": 2}},
-            "customdata": [quantities.size(value) for value in usable],
-            "hovertemplate": "usable: %{customdata}<extra></extra>",
-        }
+        limit_mark(
+            limits, names, "usable", look, size=22,
+            customdata=[quantities.size(value) for value in usable],
+            hovertemplate="usable: %{customdata}<extra></extra>",
+        )
     )  # fmt: skip
-    figure.update_xaxes(rangemode="tozero", tickformat="~g")
-    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
-    figure.update_layout(barmode="stack", bargap=0.4, margin={"t": 44, "b": 72})
+    lay_bars(figure, look, "", bottom=72, gap=0.4, rangemode="tozero")
     return figure

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from app.charts.breakdown import bar_end_s, bar_label, error_bars
-from app.charts.figure import Figure, Trace, bar
+from app.charts.figure import Figure, Trace
+from app.charts.parts import lay_bars, time_bars
 from app.charts.style import CLASS_NAMES, CLASSES, HOST, Look, blank
 from app.scenario.intervals import Latency
 from app.wording import quantities
@@ -30,22 +31,17 @@ def stacked_by_class(
         values = [table.get(kind, Latency(0.0)) for table in tables]
         if any(value.seconds for value in values):
             figure.add_trace(_bar(list(places), values, kind, look))
-    figure.add_trace(error_bars(places, look, lying=True))
+    figure.add_trace(error_bars(places, look))
     longest = max(map(bar_end_s, totals.values()), default=0.0) / MILLISECOND
-    figure.update_xaxes(title_text="Time [ms]", range=[0, longest * 1.05], tickformat="~g")
-    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
-    figure.update_layout(barmode="stack", bargap=0.4, margin={"t": 44, "b": 110})
+    lay_bars(figure, look, "Time [ms]", bottom=110, gap=0.4, range=[0, longest * 1.05])
     return figure
 
 
 def _bar(names: Sequence[str], values: Sequence[Latency], kind: str, look: Look) -> Trace:
     words = CLASS_NAMES.get(kind, HOST)
-    return bar(
-        y=list(names),
-        x=[value.seconds / MILLISECOND for value in values],
-        orientation="h",
-        name=words,
-        marker={"color": look.rest if kind == "host" else look.class_color(kind)},
-        customdata=[[quantities.seconds(value.seconds), value.trust] for value in values],
-        hovertemplate=f"{words}: %{{customdata[0]}}<br>80 %: %{{customdata[1]}}<extra></extra>",
-    )
+    color = look.rest if kind == "host" else look.class_color(kind)
+    trace = time_bars(names, [value.seconds for value in values], words, color)
+    return trace | {
+        "customdata": [[quantities.seconds(value.seconds), value.trust] for value in values],
+        "hovertemplate": f"{words}: %{{customdata[0]}}<br>80 %: %{{customdata[1]}}<extra></extra>",
+    }

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from app.charts.breakdown import BESIDE
-from app.charts.figure import Figure, bar, scatter
+from app.answers.columns import COLUMNS
+from app.charts.figure import Figure, bar
 from app.charts.labels import axis_end
+from app.charts.parts import BESIDE, guide_across, lay_bars, limit_mark, line, lying_bars
 from app.charts.style import Look, blank
 from app.wording import quantities
 
@@ -30,19 +31,13 @@ def token_prices(ways: Ways, api: Mapping[str, float], look: Look) -> Figure:
         named["API"] = dict(api)
     figure = blank(look, "Cost of a million tokens", 150 + 4 * 24 * (len(named) + 1))
     for at, (way, costs) in enumerate(named.items()):
-        figure.add_trace(
-            bar(
-                y=list(costs), x=list(costs.values()), orientation="h", name=way,
-                marker={"color": look.rest if way == "API" else look.classes[at]},
-                text=[quantities.dollars(value) for value in costs.values()], **BESIDE,
-                hovertemplate="%{y}: $%{x:.4g}<extra>" + way + "</extra>",
-            )
-        )  # fmt: skip
+        color = look.rest if way == "API" else look.classes[at]
+        shown = [quantities.dollars(value) for value in costs.values()]
+        hover = f"%{{y}}: $%{{x:.4g}}<extra>{way}</extra>"
+        figure.add_trace(lying_bars(costs, costs.values(), way, color, hover, text=shown, **BESIDE))
     prices = [price for costs in named.values() for price in costs.values()]
     end = axis_end([(price, quantities.dollars(price)) for price in prices])
-    figure.update_xaxes(title_text="US dollars", range=[0, end or 1.0], tickformat="~g")
-    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
-    figure.update_layout(barmode="group", bargap=0.3, margin={"t": 44, "b": 84})
+    lay_bars(figure, look, "US dollars", bottom=84, mode="group", gap=0.3, range=[0, end or 1.0])
     return figure
 
 
@@ -60,22 +55,13 @@ def against_api(
     for at, (way, found) in enumerate(ways.items()):
         hourly = replicas * found["usd_per_replica_hour"]
         costs = hourly / 3600.0 / (rates * tokens) * 1e6
-        figure.add_trace(
-            scatter(
-                x=rates.tolist(), y=costs.tolist(), mode="lines", name=way,
-                line={"color": look.classes[at], "width": 2},
-                hovertemplate="%{x:.3g} requests/s: $%{y:.3g}<extra>" + way + "</extra>",
-            )
-        )  # fmt: skip
+        hover = f"%{{x:.3g}} requests/s: $%{{y:.3g}}<extra>{way}</extra>"
+        figure.add_trace(line(rates.tolist(), costs.tolist(), way, look.classes[at], hover))
     if api_per_request > 0.0:
         price = api_per_request / tokens * 1e6
-        figure.add_hline(price, {"color": look.alarm, "width": 1.5, "dash": "dash"})
-        figure.add_annotation(
-            x=1, xref="paper", y=float(np.log10(price)), text=f"API {quantities.dollars(price)}",
-            xanchor="right", yanchor="bottom", showarrow=False,
-            font={"size": 12, "color": look.alarm},
-        )  # fmt: skip
-    figure.update_xaxes(title_text="Arrivals [requests/s]", type="log", tickformat="~g")
+        words = f"API {quantities.dollars(price)}"
+        guide_across(figure, price, words, look.alarm, log=True, size=12, width=1.5)
+    figure.update_xaxes(title_text=COLUMNS["rate"].title, type="log", tickformat="~g")
     figure.update_yaxes(
         title_text="A million tokens, in and out [$]", type="log", tickformat="~g", dtick="D2"
     )
@@ -96,15 +82,14 @@ def day(rates: Sequence[float], replicas: Mapping[str, Sequence[float]], look: L
     )  # fmt: skip
     for at, (name, counts) in enumerate(replicas.items()):
         figure.add_trace(
-            scatter(
-                x=hours, y=list(counts), name=f"replicas, {name}", mode="lines", yaxis="y2",
-                line={"color": look.classes[at], "width": 2, "shape": "hvh",
-                      "dash": "dash" if at else "solid"},
-                hovertemplate="%{x}:00: %{y:.0f} replicas<extra>" + name + "</extra>",
+            line(
+                hours, counts, f"replicas, {name}", look.classes[at],
+                f"%{{x}}:00: %{{y:.0f}} replicas<extra>{name}</extra>",
+                line={"shape": "hvh", "dash": "dash" if at else "solid"}, yaxis="y2",
             )
         )  # fmt: skip
     figure.update_xaxes(title_text="Hour", dtick=3)
-    figure.update_yaxes(title_text="Arrivals [requests/s]", rangemode="tozero")
+    figure.update_yaxes(title_text=COLUMNS["rate"].title, rangemode="tozero")
     figure.update_layout(
         yaxis2={
             "overlaying": "y", "side": "right", "rangemode": "tozero", "showgrid": False,
@@ -119,22 +104,13 @@ def power_parts(parts: Mapping[str, float], tdp_w: float, look: Look) -> Figure:
     """Power of a device by what draws it [W], under its design power."""
     figure = blank(look, "Power of a device [W]", 220)
     for at, (name, watts) in enumerate(parts.items()):
-        figure.add_trace(
-            bar(
-                x=[watts], y=["power"], orientation="h", name=name,
-                marker={"color": look.rest if name == "idle" else look.classes[at - 1]},
-                hovertemplate=f"{name}: %{{x:,.0f}} W<extra></extra>",
-            )
-        )  # fmt: skip
+        color = look.rest if name == "idle" else look.classes[at - 1]
+        hover = f"{name}: %{{x:,.0f}} W<extra></extra>"
+        figure.add_trace(lying_bars(["power"], [watts], name, color, hover))
+    hover = "design power: %{x:,.0f} W<extra></extra>"
     figure.add_trace(
-        {
-            "type": "scatter", "mode": "markers", "x": [tdp_w], "y": ["power"],
-            "name": "design power",
-            "marker": {"symbol": "line-ns-open", "size": 34, "color": look.alarm,
-                       "line": {"width": 2}},
-            "hovertemplate": "design power: %{x:,.0f} W<extra></extra>",
-        }
-    )  # fmt: skip
+        limit_mark([tdp_w], ["power"], "design power", look, size=34, hovertemplate=hover)
+    )
     figure.update_xaxes(rangemode="tozero", tickformat="~g")
     figure.update_yaxes(showticklabels=False, showgrid=False)
     figure.update_layout(barmode="stack", margin={"t": 44, "b": 80})
@@ -148,14 +124,19 @@ def power_caps(columns: Mapping[str, Sequence[float]], look: Look) -> Figure:
         (("output_tokens_per_s", "output"), ("joules_per_token", "energy of a token"))
     ):
         values = np.array(columns[name])
+        shares = (100.0 * values / values[-1]).tolist()
+        hover = f"%{{x:,.0f}} W: %{{y:.0f}} % (%{{customdata}})<extra>{words}</extra>"
         figure.add_trace(
-            scatter(
-                x=list(columns["cap_w"]), y=(100.0 * values / values[-1]).tolist(), name=words,
-                mode="lines+markers", line={"color": look.classes[at], "width": 2},
+            line(
+                columns["cap_w"],
+                shares,
+                words,
+                look.classes[at],
+                hover,
+                mode="lines+markers",
                 customdata=[f"{value:,.4g}" for value in values],
-                hovertemplate="%{x:,.0f} W: %{y:.0f} % (%{customdata})<extra>" + words + "</extra>",
             )
-        )  # fmt: skip
+        )
     figure.update_xaxes(title_text="Cap of a device [W]")
     figure.update_yaxes(title_text="Of no cap [%]", rangemode="tozero")
     figure.update_layout(margin={"t": 44, "b": 90})

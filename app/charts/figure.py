@@ -92,6 +92,11 @@ class Figure:
         """Write a text, at x and y of the axes unless xref and yref say otherwise."""
         self.layout.setdefault("annotations", []).append(_nested(properties))
 
+    def add_text(self, words: str, size: int, color: str, **place: Any) -> None:
+        """Write words without an arrow, in a font of a size [px]; `place` as of an annotation."""
+        font = {"size": size, "color": color}
+        self.add_annotation(text=words, showarrow=False, font=font, **place)
+
     def add_hline(self, y: float, line: Mapping[str, Any]) -> None:
         """Draw a line across the whole frame at y."""
         self._add_shape("line", line=line, x0=0, x1=1, xref="x domain", y0=y, y1=y, yref="y")

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from app.charts.figure import Figure, Trace, scatter
 from app.charts.labels import Room, ends
-from app.charts.plan import axis_layout, draw_guides
+from app.charts.parts import error_reach
+from app.charts.plan import finish
 from app.charts.style import Look, blank, translucent
 from app.decide.axes import Axis
 from app.decide.candidate_points import shape
@@ -18,16 +19,18 @@ from app.decide.frontiers import Curve
 from app.decide.measured_loads import BASES
 from genz_core.types import Array
 
-#: Line of a stretch by how well measurements reach it.
+#: Line of a stretch and its width by how well measurements reach it.
 DASHES: Mapping[str, str] = {
     "measured": "solid",
     "interpolated": "dashdot",
     "extrapolated": "dash",
     "not measured": "dot",
 }
-_WIDTHS: Mapping[str, float] = {
-    "measured": 3.0, "interpolated": 2.0, "extrapolated": 2.0, "not measured": 2.0,
-}  # fmt: skip
+
+
+def _stroke(color: str, basis: str) -> dict[str, object]:
+    width = 3.0 if basis == "measured" else 2.0
+    return {"color": color, "width": width, "dash": DASHES[basis]}
 
 
 def frontiers(
@@ -58,10 +61,7 @@ def frontiers(
         figure.add_traces(_measured(curve, axes, color, look))
     for basis in (name for name in BASES if name in used):
         figure.add_trace(_key(basis, look))
-    draw_guides(figure, axes, guides, look)
-    figure.update_xaxes(title_text=x.title, **axis_layout(x))
-    figure.update_yaxes(title_text=y.title, **axis_layout(y))
-    figure.update_layout(margin={"t": 64, "b": 110, "r": 24}, hovermode="closest")
+    finish(figure, axes, guides, look, 110)
     return figure
 
 
@@ -83,7 +83,7 @@ def _line(
     x, y = (axis.values(curve.columns)[at].tolist() for axis in axes)
     return scatter(
         x=x, y=y, mode="lines", hoverinfo="skip", showlegend=False,
-        line={"color": color, "width": _WIDTHS[basis], "dash": DASHES[basis]},
+        line=_stroke(color, basis),
         legendgroup=curve.name,
     )  # fmt: skip
 
@@ -196,11 +196,9 @@ def _bars(curve: Curve, x: Axis, measured: Array) -> dict[str, object]:
         return {}
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         return {}
-    return {
-        "type": "data", "symmetric": False,
-        "array": np.maximum(high - measured, 0.0).tolist(),
-        "arrayminus": np.maximum(measured - low, 0.0).tolist(),
-    }  # fmt: skip
+    return error_reach(
+        np.maximum(high - measured, 0.0).tolist(), np.maximum(measured - low, 0.0).tolist()
+    )
 
 
 # ------------------------------------------------------------------------------- keys
@@ -210,5 +208,5 @@ def _key(basis: str, look: Look) -> Trace:
     """A line of the legend for a basis."""
     return scatter(
         x=[None], y=[None], mode="lines", name=basis, hoverinfo="skip",
-        line={"color": look.rest, "width": _WIDTHS[basis], "dash": DASHES[basis]},
+        line=_stroke(look.rest, basis),
     )  # fmt: skip

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from app.charts.figure import Figure, scatter
 from app.charts.labels import LEGEND_LINE, legend_lines
-from app.charts.style import Look, blank, log_ticks
-from app.wording import quantities
+from app.charts.parts import flops_words, log_axis
+from app.charts.style import Look, blank
 
-KINDS: Mapping[str, str] = {
-    "gpu": "GPU",
-    "igpu": "Integrated GPU",
-    "cpu": "CPU",
-    "tpu": "TPU",
-    "npu": "NPU",
+#: Name and symbol of each kind of system.
+_KINDS: Mapping[str, tuple[str, str]] = {
+    "gpu": ("GPU", "circle"),
+    "igpu": ("Integrated GPU", "diamond"),
+    "cpu": ("CPU", "square"),
+    "tpu": ("TPU", "cross"),
+    "npu": ("NPU", "star"),
 }
-_SYMBOLS: Mapping[str, str] = {
-    "gpu": "circle",
-    "igpu": "diamond",
-    "cpu": "square",
-    "tpu": "cross",
-    "npu": "star",
-}
+KINDS: Mapping[str, str] = {kind: name for kind, (name, _) in _KINDS.items()}
+_SYMBOLS: Mapping[str, str] = {kind: symbol for kind, (_, symbol) in _KINDS.items()}
 _ROOM = 1.6  # between the outermost points and the frame
 
 
@@ -62,10 +56,12 @@ def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "")
             )
         )
     rates, peaks = (
-        [row[key] for row in rows] for key in ("memory_bytes_per_s", "peak_flops_per_s")
+        [float(str(row[key])) for row in rows] for key in ("memory_bytes_per_s", "peak_flops_per_s")
     )
-    figure.update_xaxes(title_text="Memory bandwidth [TB/s]", **_axis(rates, across=True))
-    figure.update_yaxes(title_text="Dense 16-bit peak [FLOP/s]", **_axis(peaks))
+    across = log_axis(_around(rates), lambda value, _: f"{value / 1e12:,g}", across=True)
+    figure.update_xaxes(title_text="Memory bandwidth [TB/s]", **across)
+    upwards = log_axis(_around(peaks), flops_words)
+    figure.update_yaxes(title_text="Dense 16-bit peak [FLOP/s]", **upwards)
     figure.update_layout(
         margin={"t": 12, "b": 70 + legend, "l": 90},
         clickmode="event+select",
@@ -75,17 +71,6 @@ def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "")
     return figure
 
 
-def _axis(values: Sequence[Any], *, across: bool = False) -> dict[str, Any]:
-    """Layout of a logarithmic axis with room about its values: across, of TB/s, else of FLOP/s."""
-    limits = (min(values) / _ROOM, max(values) * _ROOM)
-
-    def words(value: float, places: int) -> str:
-        if across:
-            return f"{value / 1e12:,g}"
-        return quantities.scaled(value, "FLOP/s", places)
-
-    return {
-        "type": "log",
-        "range": [math.log10(limit) for limit in limits],
-        **log_ticks(limits, words, across=across),
-    }
+def _around(values: Sequence[float]) -> tuple[float, float]:
+    """Limits of a logarithmic axis with room about its values."""
+    return min(values) / _ROOM, max(values) * _ROOM

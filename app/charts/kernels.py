@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from app.charts.figure import Figure, bar, scatter
-from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, log_ticks
+from app.charts import ceilings
+from app.charts.figure import Figure, scatter
+from app.charts.parts import flops_words, lay_bars, log_axis, lying_bars, time_bars
+from app.charts.style import CLASS_NAMES, CLASSES, Look, blank
 from app.wording import quantities
 from app.wording.markdown import chart_text
-from app.wording.quantities import MILLISECOND
 from profilers.kernel_classes import ENGINE_CLASS
 
 
@@ -37,23 +38,10 @@ def time_by_class(tables: Mapping[str, Mapping[str, float]], title: str, look: L
         values = [table.get(name, 0.0) for table in tables.values()]
         if not any(values):
             continue
-        figure.add_trace(
-            bar(
-                y=list(tables),
-                x=[value / MILLISECOND for value in values],
-                orientation="h",
-                name=class_words(name),
-                marker={"color": look.class_color(name)},
-                customdata=[quantities.seconds(value) for value in values],
-                hovertemplate=f"{class_words(name)}: %{{customdata}}<extra>%{{y}}</extra>",
-            )
-        )
-    figure.update_xaxes(title_text="Kernel time [ms]", tickformat="~g", rangemode="tozero")
-    figure.update_yaxes(
-        autorange="reversed", showgrid=False, tickfont_color=look.ink,
-        showticklabels=len(tables) > 1,
-    )  # fmt: skip
-    figure.update_layout(barmode="stack", bargap=0.45, showlegend=True, margin={"t": 44, "b": 96})
+        figure.add_trace(time_bars(tables, values, class_words(name), look.class_color(name)))
+    lay_bars(figure, look, "Kernel time [ms]", bottom=96, gap=0.45, rangemode="tozero")
+    figure.update_yaxes(showticklabels=len(tables) > 1)
+    figure.update_layout(showlegend=True)
     return figure
 
 
@@ -99,13 +87,9 @@ def counter_roofline(
     across, upward = (low, high), (lowest, 2 * max([float(ys.max()), *peaks.values()]))
     figure.update_xaxes(
         title_text=f"Arithmetic intensity of {traffic} [FLOP/byte]",
-        type="log", range=np.log10(across).tolist(),
-        **log_ticks(across, quantities.digits, across=True),
-    )  # fmt: skip
-    figure.update_yaxes(
-        title_text="Rate [FLOP/s]", type="log", range=np.log10(upward).tolist(),
-        **log_ticks(upward, lambda value, places: quantities.scaled(value, "FLOP/s", places)),
-    )  # fmt: skip
+        **log_axis(across, quantities.digits, across=True),
+    )
+    figure.update_yaxes(title_text="Rate [FLOP/s]", **log_axis(upward, flops_words))
     figure.update_layout(hovermode="closest", uirevision="keep", margin={"t": 16, "l": 70})
     return figure
 
@@ -125,17 +109,9 @@ def _roofs(
         )
     for words, reach, scale, level, place in lines:
         values = [scale if level else scale * x for x in reach]
-        figure.add_trace(
-            scatter(
-                x=reach, y=values, mode="lines", showlegend=False,
-                line={"color": look.faint, "width": 1.0 if level else 1.6},
-                hovertemplate=f"{words}<extra></extra>",
-            )
-        )  # fmt: skip
-        figure.add_annotation(
-            x=math.log10(reach[level]), y=math.log10(values[level]), text=words, showarrow=False,
-            font={"size": 11, "color": look.faint}, **place,
-        )  # fmt: skip
+        figure.add_trace(ceilings.ceiling(reach, values, look.faint, 1.0 if level else 1.6, words))
+        place |= {"x": math.log10(reach[level]), "y": math.log10(values[level])}
+        figure.add_text(words, 11, look.faint, **place)
 
 
 def speed_of_light(kernels: pd.DataFrame, look: Look) -> Figure:
@@ -147,16 +123,11 @@ def speed_of_light(kernels: pd.DataFrame, look: Look) -> Figure:
     names = [f"{at + 1}. {chart_text(str(name)[:34])}" for at, name in enumerate(shown["name"])]
     figure = blank(look, "", 130 + 34 * len(shown))
     for column, words, place in (("compute_pct", "Compute", 0), ("dram_pct", "DRAM", 1)):
-        figure.add_trace(
-            bar(
-                y=names, x=shown[column], orientation="h", name=words,
-                marker={"color": look.classes[place]},
-                hovertemplate=f"{words}: %{{x:.3g}} %<extra>%{{y}}</extra>",
-            )
-        )  # fmt: skip
-    figure.update_xaxes(title_text="Of peak, sustained [%]", range=[0, 100])
-    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
-    figure.update_layout(barmode="group", margin={"t": 12, "b": 90})
+        hover = f"{words}: %{{x:.3g}} %<extra>%{{y}}</extra>"
+        figure.add_trace(lying_bars(names, shown[column], words, look.classes[place], hover))
+    lay_bars(
+        figure, look, "Of peak, sustained [%]", bottom=90, top=12, mode="group", range=[0, 100]
+    )
     return figure
 
 

@@ -8,21 +8,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from app.answers.columns import COLUMNS
 from app.charts import parity
 from app.charts.breakdown import error_bars
-from app.charts.figure import Figure, bar, scatter
+from app.charts.figure import Figure, scatter
+from app.charts.parts import lay_bars, lying_bars, time_bars
 from app.charts.style import CLASS_NAMES, Look, blank
 from app.measuring import comparison
 from app.scenario.intervals import Latency
+from app.scenario.points_file import FIGURES
 from app.wording import quantities
 from app.wording.markdown import chart_text
-from app.wording.quantities import MILLISECOND
 from profilers.collect.agreement import Agreement
 
-METRIC_NAMES = {
-    "ttft_s": "TTFT", "tpot_s": "TPOT", "prefill": "prefill", "decode": "decode step",
-    "e2e": "whole batch",
-}  # fmt: skip
 _LATENCY = ("predicted_s", "low_s", "high_s")
 _SIDES = {True: "<br>measured inside", False: "<br>measured outside", None: ""}
 _WORDS = {"host": "Host and gaps", "other": "Unclassified"}
@@ -44,21 +42,10 @@ def three_bars(classes: pd.DataFrame, title: str, look: Look) -> Figure:
     )
     for column, words, color in bars:
         values = shown[column].clip(lower=0.0)
-        figure.add_trace(
-            bar(
-                y=list(predicted),
-                x=(values / MILLISECOND).tolist(),
-                orientation="h",
-                name=words,
-                marker={"color": color, "line": {"color": look.faint, "width": 0.5}},
-                customdata=[quantities.seconds(float(value)) for value in values],
-                hovertemplate=f"{words}: %{{customdata}}<extra>%{{y}}</extra>",
-            )
-        )
-    figure.add_trace(error_bars(predicted, look, lying=True))  # the middle bar is the prediction
-    figure.update_xaxes(title_text="Time of a step [ms]", tickformat="~g")
-    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
-    figure.update_layout(barmode="group", bargap=0.3, margin={"t": 44, "b": 92})
+        marker = {"color": color, "line": {"color": look.faint, "width": 0.5}}
+        figure.add_trace(time_bars(predicted, values, words, color, marker=marker))
+    figure.add_trace(error_bars(predicted, look))  # the middle bar is the prediction
+    lay_bars(figure, look, "Time of a step [ms]", bottom=92, mode="group", gap=0.3)
     return figure
 
 
@@ -104,24 +91,20 @@ def before_after(rows: Sequence[Mapping[str, Any]], look: Look) -> Figure:
 
     rows: of `app.calibration.from_runs.figure_rows`.
     """
-    names = [f"{row['run']}, {METRIC_NAMES.get(row['figure'], row['figure'])}" for row in rows]
+    names = [f"{row['run']}, {COLUMNS[FIGURES[row['figure']].predicted].head}" for row in rows]
     figure = blank(look, "Runs of your own, before and after", 150 + 52 * len(rows))
     for state, color in (("before", look.rest), ("after", look.classes[0])):
         values = [100.0 * row[f"error_{state}"] for row in rows]
+        hover = f"{state}: %{{customdata}} (%{{x:+.1f}} %)<extra>%{{y}}</extra>"
         figure.add_trace(
-            bar(
-                y=names,
-                x=values,
-                orientation="h",
-                name=state.capitalize(),
+            lying_bars(
+                names, values, state.capitalize(), color, hover,
                 marker={"color": color, "line": {"color": look.faint, "width": 0.5}},
                 customdata=[quantities.seconds(row[f"{state}_s"]) for row in rows],
-                hovertemplate=f"{state}: %{{customdata}} (%{{x:+.1f}} %)<extra>%{{y}}</extra>",
             )
-        )
-    figure.update_xaxes(title_text="Predicted over measured, minus one [%]", zeroline=True)
-    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
-    figure.update_layout(barmode="group", bargap=0.3, margin={"t": 44, "b": 92})
+        )  # fmt: skip
+    title = "Predicted over measured, minus one [%]"
+    lay_bars(figure, look, title, bottom=92, mode="group", gap=0.3, zeroline=True)
     return figure
 
 

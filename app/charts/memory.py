@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from app.charts.figure import Figure, Trace, bar
+from app.charts.parts import corner_words
 from app.charts.style import Look, blank
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE
@@ -35,7 +36,8 @@ def stacked(
     """
     figure = blank(look, "", 460)
     labels = [quantities.tokens(value) for value in table["at"]]
-    figure.add_traces(_part_bars(table, labels, look))
+    for part in PARTS:
+        figure.add_trace(part_bars(part, labels, table[part], look, lying=False))
     totals = [sum(table[name][at] for name in PARTS) for at in range(len(labels))]
     _limits(figure, limits, look)
     _overflow(figure, labels, totals, limits.get(BOTH, min(limits.values())), look)
@@ -61,21 +63,20 @@ def stacked(
     return figure
 
 
-def _part_bars(
-    table: Mapping[str, Sequence[float]], labels: Sequence[str], look: Look
-) -> list[Trace]:
-    """The bars of each part in `PARTS`, one per configuration."""
-    return [
-        bar(
-            x=labels,
-            y=[value / GIGABYTE for value in table[name]],
-            name=words,
-            marker={"color": look.classes[place]},
-            customdata=[quantities.size(value) for value in table[name]],
-            hovertemplate=f"{words}: %{{customdata}}<extra>%{{x}}</extra>",
-        )
-        for name, (words, place) in PARTS.items()
-    ]
+def part_bars(
+    part: str, names: Sequence[str], held: Sequence[float], look: Look, *, lying: bool = True
+) -> Trace:
+    """The bars of a part of `PARTS`, one per configuration.  held: its bytes in each."""
+    words, place = PARTS[part]
+    values = [value / GIGABYTE for value in held]
+    sides = {"y": names, "x": values, "orientation": "h"} if lying else {"x": names, "y": values}
+    return bar(
+        **sides,
+        name=words,
+        marker={"color": look.classes[place]},
+        customdata=[quantities.size(value) for value in held],
+        hovertemplate=f"{words}: %{{customdata}}<extra>%{{{'y' if lying else 'x'}}}</extra>",
+    )
 
 
 def _rule(name: str, look: Look) -> dict[str, object]:
@@ -86,11 +87,10 @@ def _rule(name: str, look: Look) -> dict[str, object]:
 def _limits(figure: Figure, limits: Mapping[str, float], look: Look) -> None:
     for name, value in limits.items():
         figure.add_hline(y=value / GIGABYTE, line=_rule(name, look))
-        figure.add_annotation(
-            x=0, xref="x domain", y=value / GIGABYTE, yref="y", xanchor="left", showarrow=False,
-            yanchor="bottom" if name == "capacity" else "top",
-            text=f"{name} {quantities.size(value)}", font={"size": 12, "color": look.ink},
-            bgcolor=look.paper, borderpad=1,
+        figure.add_text(
+            f"{name} {quantities.size(value)}", 12, look.ink,
+            x=0, xref="x domain", y=value / GIGABYTE, yref="y", xanchor="left",
+            yanchor="bottom" if name == "capacity" else "top", bgcolor=look.paper, borderpad=1,
         )  # fmt: skip
 
 
@@ -107,10 +107,7 @@ def _overflow(
             opacity=0.10,
             layer="below",
         )
-        figure.add_annotation(
-            x=1, xref="paper", y=1, yref="paper", xanchor="right", yanchor="bottom",
-            text="shaded: does not fit", showarrow=False, font={"size": 12, "color": look.alarm},
-        )  # fmt: skip
+        corner_words(figure, "shaded: does not fit", look.alarm)
 
 
 def single(parts: Mapping[str, float], limits: Mapping[str, float], look: Look) -> Figure:
@@ -119,31 +116,23 @@ def single(parts: Mapping[str, float], limits: Mapping[str, float], look: Look) 
     parts: bytes by part of `PARTS`.  limits: bytes by name.
     """
     figure = blank(look, "", 190)
-    for name, (words, place) in PARTS.items():
-        value = parts[name]
-        figure.add_trace(
-            bar(
-                y=[""],
-                x=[value / GIGABYTE],
-                orientation="h",
-                name=words,
-                marker={"color": look.classes[place]},
-                text=[quantities.size(value)],
-                textposition="inside",
-                insidetextanchor="middle",
-                insidetextfont={"color": look.on(look.classes[place])},
-                textangle=0,
-                constraintext="inside",
-                hovertemplate=f"{words}: %{{text}}<extra></extra>",
-            )
-        )
+    for part in PARTS:
+        trace = part_bars(part, [""], [parts[part]], look)
+        words, color = trace["name"], trace["marker"]["color"]
+        trace |= {
+            "text": trace.pop("customdata"),
+            "textposition": "inside",
+            "insidetextanchor": "middle",
+            "insidetextfont": {"color": look.on(color)},
+            "textangle": 0,
+            "constraintext": "inside",
+            "hovertemplate": f"{words}: %{{text}}<extra></extra>",
+        }
+        figure.add_trace(trace)
     for name, value in limits.items():
         figure.add_vline(x=value / GIGABYTE, line=_rule(name, look))
-    figure.add_annotation(
-        x=1, xref="paper", y=1, yref="paper", xanchor="right", yanchor="bottom", showarrow=False,
-        text=" · ".join(f"{name} {quantities.size(value)}" for name, value in limits.items()),
-        font={"size": 12, "color": look.faint},
-    )  # fmt: skip
+    named = " · ".join(f"{name} {quantities.size(value)}" for name, value in limits.items())
+    corner_words(figure, named, look.faint)
     top = max([*limits.values(), sum(parts.values())]) / GIGABYTE
     figure.update_xaxes(range=[0, top * 1.04], title_text="Memory per device [GB]", tickformat="~g")
     figure.update_layout(

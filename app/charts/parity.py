@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from app.charts.figure import Figure, Trace, bar, scatter
-from app.charts.style import CLASS_NAMES, Look, blank, log_ticks, translucent
+from app.charts.parts import area, log_axis
+from app.charts.style import CLASS_NAMES, Look, blank
 from app.wording import quantities
 
 Point = Mapping[str, Any]
@@ -31,18 +32,28 @@ def parity(points: Sequence[Point], by: str, title: str, look: Look) -> Figure:
     usable = [p for p in points if _positive(p["predicted_s"]) and _positive(p["measured_s"])]
     if not usable:
         return figure
-    limits = _limits(usable)
+    times = [float(p[name]) for p in usable for name in ("predicted_s", "measured_s")]
+    limits = (min(times) / 1.5, max(times) * 1.5)
     for width in BANDS:
-        figure.add_trace(_band(limits, width, look))
-    figure.add_trace(_diagonal(limits, look))
+        low, high = limits
+        rim = [low * (1 - width), high * (1 - width), high * (1 + width), low * (1 + width)]
+        opacity = 0.12 if width > 0.15 else 0.2
+        xs = [low, high, high, low]
+        figure.add_trace(area(xs, rim, f"within {width:.0%}", look.good, opacity))
+    figure.add_trace(
+        scatter(
+            x=list(limits), y=list(limits), mode="lines", line={"color": look.ink, "width": 1},
+            showlegend=False, hoverinfo="skip",
+        )
+    )  # fmt: skip
     clouds = largest_groups(usable, by)
     colors = _colors(list(clouds), look)
     for at, (name, members) in enumerate(clouds.items()):
         figure.add_trace(_cloud(name, members, _MARKS[at % len(_MARKS)], colors[name]))
-    axis = {"type": "log", "range": [float(np.log10(v)) for v in limits], "minor_showgrid": False}
-    across = log_ticks(limits, quantities.seconds, across=True)
-    figure.update_xaxes(title_text="Measured", **axis, **across)
-    figure.update_yaxes(title_text="Predicted", **axis, **log_ticks(limits, quantities.seconds))
+    across = log_axis(limits, quantities.seconds, across=True)
+    figure.update_xaxes(title_text="Measured", minor_showgrid=False, **across)
+    upwards = log_axis(limits, quantities.seconds)
+    figure.update_yaxes(title_text="Predicted", minor_showgrid=False, **upwards)
     figure.update_layout(hovermode="closest", margin={"t": 44, "b": 110, "l": 76})
     return figure
 
@@ -97,37 +108,6 @@ def largest_groups(points: Sequence[Point], by: str) -> dict[str, list[Point]]:
 
 def _positive(value: Any) -> bool:
     return bool(np.isfinite(value) and value > 0)
-
-
-def _limits(points: Sequence[Point]) -> tuple[float, float]:
-    values = [float(p[name]) for p in points for name in ("predicted_s", "measured_s")]
-    return min(values) / 1.5, max(values) * 1.5
-
-
-def _band(limits: tuple[float, float], width: float, look: Look) -> Trace:
-    low, high = limits
-    rim = [low * (1 - width), high * (1 - width), high * (1 + width), low * (1 + width)]
-    return scatter(
-        x=[low, high, high, low],
-        y=rim,
-        fill="toself",
-        fillcolor=translucent(look.good, 0.12 if width > 0.15 else 0.2),
-        line={"width": 0},
-        mode="lines",
-        name=f"within {width:.0%}",
-        hoverinfo="skip",
-    )
-
-
-def _diagonal(limits: tuple[float, float], look: Look) -> Trace:
-    return scatter(
-        x=list(limits),
-        y=list(limits),
-        mode="lines",
-        line={"color": look.ink, "width": 1},
-        showlegend=False,
-        hoverinfo="skip",
-    )
 
 
 def _colors(names: Sequence[str], look: Look) -> dict[str, str]:

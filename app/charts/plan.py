@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from app.charts.figure import Figure, Trace, scatter
 from app.charts.labels import Room, ends
+from app.charts.parts import guide_across, guide_upwards
 from app.charts.style import Look, blank, translucent
 from app.decide.axes import Axis
 from app.decide.candidate_points import FACTS, Points, Series, Vertex
@@ -24,51 +24,36 @@ def candidates(points: Points, look: Look) -> Figure:
     many = sum(len(series.at) for series in points.series) > _FEW
     good = {series.name for series in points.series if series.meets}
     for series in sorted(points.series, key=lambda one: one.meets):
-        figure.add_trace(_cloud(series, points, look, many) | _in_legend(series, good))
+        # a family is named once: by those that meet the targets, where there are any
+        named = series.meets or series.name not in good
+        figure.add_trace(_cloud(series, points, look, many) | {"showlegend": named})
     if points.frontier:
         figure.add_trace(_frontier(points, look))
     if points.plans:
         figure.add_trace(_plans(points.plans, look))
-    draw_guides(figure, (x, y), (points.x_guides, points.y_guides), look)
-    figure.update_xaxes(title_text=x.title, **axis_layout(x))
-    figure.update_yaxes(title_text=y.title, **axis_layout(y))
-    figure.update_layout(margin={"t": 64, "b": 130, "r": 24}, hovermode="closest")
+    finish(figure, (x, y), (points.x_guides, points.y_guides), look, 130)
     return figure
 
 
-def draw_guides(
+def finish(
     figure: Figure,
     axes: tuple[Axis, Axis],
     guides: tuple[Sequence[tuple[float, str]], Sequence[tuple[float, str]]],
     look: Look,
+    bottom: int,
 ) -> None:
-    """Draw targets as dashed lines across a chart, their words at the end."""
-    line = {"color": look.alarm, "width": 1, "dash": "dash"}
-    font = {"size": 11, "color": look.alarm}
+    """Title the axes and draw targets as dashed lines across a chart, their words at the end.
+
+    Axes are logarithmic, or from zero on.  bottom: margin [px].
+    """
+    for axis, update in zip(axes, (figure.update_xaxes, figure.update_yaxes), strict=True):
+        log = {"type": "log", "tickformat": "~g", "dtick": "D2"}
+        update(title_text=axis.title, **(log if axis.logarithmic else {"rangemode": "tozero"}))
+    figure.update_layout(margin={"t": 64, "b": bottom, "r": 24}, hovermode="closest")
     for place, words in guides[0]:
-        figure.add_vline(place, line)
-        figure.add_annotation(
-            x=math.log10(place) if axes[0].logarithmic else place, y=1, yref="paper", text=words,
-            yanchor="bottom", showarrow=False, font=font,
-        )  # fmt: skip
+        guide_upwards(figure, place, words, look.alarm, log=axes[0].logarithmic)
     for place, words in guides[1]:
-        figure.add_hline(place, line)
-        figure.add_annotation(
-            x=1, xref="paper", y=place, text=words, xanchor="right", yanchor="bottom",
-            showarrow=False, font=font,
-        )  # fmt: skip
-
-
-def axis_layout(axis: Axis) -> dict[str, object]:
-    """Logarithmic, or from zero on."""
-    if axis.logarithmic:
-        return {"type": "log", "tickformat": "~g", "dtick": "D2"}
-    return {"rangemode": "tozero"}
-
-
-def _in_legend(series: Series, good: Collection[str]) -> Trace:
-    """A family is named once: by those that meet the targets, where there are any."""
-    return {"showlegend": series.meets or series.name not in good}
+        guide_across(figure, place, words, look.alarm, log=axes[1].logarithmic)
 
 
 def _cloud(series: Series, points: Points, look: Look, many: bool) -> Trace:

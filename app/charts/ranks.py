@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from app.charts.figure import Figure, bar
+from app.charts.figure import Figure
+from app.charts.parts import lay_bars, time_bars
 from app.charts.style import Look, blank
-from app.wording import quantities
-from app.wording.quantities import MILLISECOND
 
 
 def rank_bars(rows: pd.DataFrame, look: Look) -> Figure:
@@ -26,18 +25,8 @@ def rank_bars(rows: pd.DataFrame, look: Look) -> Figure:
     for words, values, color in parts:
         if not float(values.sum()):
             continue
-        figure.add_trace(
-            bar(
-                y=[f"rank {rank}" for rank in rows["rank"]],
-                x=(values / MILLISECOND).tolist(),
-                orientation="h",
-                name=words,
-                marker={"color": color},
-                customdata=[quantities.seconds(float(value)) for value in values],
-                hovertemplate=f"{words}: %{{customdata}}<extra>%{{y}}</extra>",
-            )
-        )
-    figure.update_xaxes(title_text="Time [ms]", tickformat="~g", rangemode="tozero")
-    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
-    figure.update_layout(barmode="stack", bargap=0.3, showlegend=True, margin={"t": 44, "b": 96})
+        names = [f"rank {rank}" for rank in rows["rank"]]
+        figure.add_trace(time_bars(names, values, words, color))
+    lay_bars(figure, look, "Time [ms]", bottom=96, gap=0.3, rangemode="tozero")
+    figure.update_layout(showlegend=True)
     return figure

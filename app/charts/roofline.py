@@ -16,7 +16,8 @@ import numpy as np
 from app.charts import ceilings
 from app.charts.figure import Figure, Trace, scatter
 from app.charts.labels import NARROWEST, Room
-from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, log_ticks, translucent
+from app.charts.parts import error_reach, flops_words, log_axis
+from app.charts.style import CLASS_NAMES, CLASSES, Look, blank, translucent
 from app.wording import quantities
 from genz_core.step import StepEstimate
 from genz_core.types import System
@@ -89,17 +90,13 @@ def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> 
     """
     figure = blank(look, "", 560)
     used = {str(row["compute"]) for row in rows}
-    for trace in ceilings.ceiling_lines(system, limits.x, used, look):
-        figure.add_trace(trace)
-    for trace in _clouds(rows, system, look):
-        figure.add_trace(trace)
-    for trace in _phase_keys(rows, look):
-        figure.add_trace(trace)
+    figure.add_traces(ceilings.ceiling_lines(system, limits.x, used, look))
+    figure.add_traces(_clouds(rows, system, look))
+    figure.add_traces(_phase_keys(rows, look))
     _annotate(figure, rows, system, limits, look)
-    figure.update_xaxes(
-        title_text="Arithmetic intensity [FLOP/byte]", **_axis(limits.x, across=True)
-    )
-    figure.update_yaxes(title_text="Rate per device [FLOP/s]", **_axis(limits.y))
+    across = log_axis(limits.x, lambda value, _: f"{value:,g}", across=True)
+    figure.update_xaxes(title_text="Arithmetic intensity [FLOP/byte]", **across)
+    figure.update_yaxes(title_text="Rate per device [FLOP/s]", **log_axis(limits.y, flops_words))
     figure.update_layout(
         uirevision="keep",
         margin={"t": 16, "b": 96, "l": 104, "r": 18},
@@ -121,19 +118,6 @@ def highlighted(figure: Figure, chosen: str) -> Figure:
                     end if point_id == chosen else math.nan for point_id, end in ends
                 ]
     return figure
-
-
-def _log(limits: tuple[float, float]) -> list[float]:
-    return [math.log10(value) for value in limits]
-
-
-def _axis(limits: tuple[float, float], *, across: bool = False) -> dict[str, object]:
-    """Layout of a logarithmic axis: across, of FLOP/byte, else of FLOP/s."""
-
-    def words(value: float, places: int) -> str:
-        return f"{value:,g}" if across else quantities.scaled(value, "FLOP/s", places)
-
-    return {"type": "log", "range": _log(limits), **log_ticks(limits, words, across=across)}
 
 
 # ------------------------------------------------------------------------------- points
@@ -172,17 +156,12 @@ def _clouds(rows: Sequence[Row], system: System, look: Look) -> Iterable[Trace]:
 
 def _error_bars(rows: Sequence[Row], color: str) -> dict[str, Any]:
     """The 80 % interval of each time as error bars of its rate; NaN where not validated."""
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": [row["flops_per_s"] * (row["predicted_s"] / row["low_s"] - 1) for row in rows],
-        "arrayminus": [
-            row["flops_per_s"] * (1 - row["predicted_s"] / row["high_s"]) for row in rows
-        ],
-        "color": color,
-        "thickness": 1,
-        "width": 3,
-    }
+    rates = [(row["flops_per_s"], row["predicted_s"], row) for row in rows]
+    return error_reach(
+        [rate * (seconds / row["low_s"] - 1) for rate, seconds, row in rates],
+        [rate * (1 - seconds / row["high_s"]) for rate, seconds, row in rates],
+        color=color, thickness=1, width=3,
+    )  # fmt: skip
 
 
 def _diameter(share: float) -> float:
@@ -246,10 +225,9 @@ def _label_peak(
 ) -> None:
     words = f"{names} {quantities.flops_rate(peak)}"
     room.claim(limits.x[1], peak, words, 12.0, "left")
-    figure.add_annotation(
-        x=math.log10(limits.x[1]), y=math.log10(peak), xanchor="right", yanchor="bottom",
-        text=words, showarrow=False, borderpad=0,
-        font={"size": 12, "color": look.ink}, bgcolor=translucent(look.paper, 0.75),
+    figure.add_text(
+        words, 12, look.ink, x=math.log10(limits.x[1]), y=math.log10(peak), xanchor="right",
+        yanchor="bottom", borderpad=0, bgcolor=translucent(look.paper, 0.75),
     )  # fmt: skip
 
 
@@ -286,9 +264,9 @@ def _label_diagonals(
         for x, off, words in tries:
             lift = -15.0 * len(words.split("<br>"))
             if room.claim(10.0**x, 10.0**x * rate, words, size, lift=lift, off=off):
-                figure.add_annotation(
-                    x=x, y=x + math.log10(rate), xanchor="left", yanchor="top", showarrow=False,
-                    xshift=6, text=words, align="left", font={"size": size, "color": color},
+                figure.add_text(
+                    words, size, color, x=x, y=x + math.log10(rate), xanchor="left", yanchor="top",
+                    xshift=6, align="left",
                 )  # fmt: skip
                 break
 
@@ -300,7 +278,7 @@ def _label_points(
 
     Beside the point: a diagonal rises there and leaves room; below it where the frame soon ends.
     """
-    low, high = _log(limits.x)
+    low, high = map(math.log10, limits.x)
     for row in sorted(rows, key=lambda row: -row["share"])[: 2 * _LABELLED]:
         away, name = _diameter(row["share"]) / 2 + 2, str(row["name"])
         x, y = row["flops_per_byte"], row["flops_per_s"]
@@ -312,7 +290,4 @@ def _label_points(
         )
         side, lift = ("right", -7.0) if beside else ("center", -14.0 - away)
         if room.claim(x, y, " " * beside + name, 11.0, side, lift=lift):
-            figure.add_annotation(
-                x=math.log10(x), y=math.log10(y), text=name, showarrow=False,
-                font={"size": 11, "color": look.faint}, **place,
-            )  # fmt: skip
+            figure.add_text(name, 11, look.faint, x=math.log10(x), y=math.log10(y), **place)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
-from app.charts.figure import Figure, bar, scatter
-from app.charts.style import Look, blank, log_ticks
+from app.charts.figure import Figure
+from app.charts.parts import guide_upwards, line, lying_bars, time_axis
+from app.charts.style import Look, blank
 from app.decide.sensitivity import RESOURCES, Figures, Ridge, Sensitivity
 from app.wording import quantities
 
@@ -26,13 +26,9 @@ def tornado(
             f"{one.elasticity[name]:+.2f}"
             for one, share in zip(ranked, shares, strict=True)
         ]
-        figure.add_trace(
-            bar(
-                y=[RESOURCES[one.resource] for one in ranked], x=shares, orientation="h",
-                name=label, marker={"color": look.classes[1 - at]}, customdata=shown,
-                hovertemplate="%{customdata}<extra></extra>",
-            )
-        )  # fmt: skip
+        names = [RESOURCES[one.resource] for one in ranked]
+        hover, color = "%{customdata}<extra></extra>", look.classes[1 - at]
+        figure.add_trace(lying_bars(names, shares, label, color, hover, customdata=shown))
     figure.add_vline(0.0, {"color": look.faint, "width": 1})
     figure.update_xaxes(title_text="Change [%]", tickformat="~g")
     figure.update_yaxes(showgrid=False, tickfont_color=look.ink)
@@ -50,30 +46,17 @@ def ridge(found: Ridge, now: float, look: Look) -> Figure:
     for name, seconds, color in sides:
         values = [float(value) for value in seconds]
         figure.add_trace(
-            scatter(
-                x=found.at.tolist(), y=values, mode="lines", name=name,
-                line={"color": look.classes[color], "width": 2},
+            line(
+                found.at.tolist(), values, name, look.classes[color], "%{x:,.0f}: %{customdata}",
                 customdata=[quantities.seconds(value) for value in values],
-                hovertemplate="%{x:,.0f}: %{customdata}",
             )
         )  # fmt: skip
-    both = [float(v) for side in (found.compute_s, found.memory_s) for v in side if v > 0]
     crossing = found.crossings["all"]
     if crossing is not None and crossing > found.at[0]:
-        _mark(figure, crossing, f"ridge at {crossing:,.0f}", look.good, 1.06)
-    _mark(figure, now, "now", look.faint)
+        guide_upwards(figure, crossing, f"ridge at {crossing:,.0f}", look.good, y=1.06)
+    guide_upwards(figure, now, "now", look.faint)
     figure.update_xaxes(title_text=_SIZES[found.phase], type="log", tickformat="~s")
-    figure.update_yaxes(
-        title_text="Least time of a step", type="log",
-        **log_ticks((min(both) / 1.5, max(both) * 1.5), quantities.seconds),
-    )  # fmt: skip
+    times = time_axis([*found.compute_s, *found.memory_s])
+    figure.update_yaxes(title_text="Least time of a step", **times)
     figure.update_layout(hovermode="x unified", margin={"t": 80, "b": 96})
     return figure
-
-
-def _mark(figure: Figure, place: float, words: str, color: str, height: float = 1.0) -> None:
-    figure.add_vline(place, {"color": color, "width": 1, "dash": "dash"})
-    figure.add_annotation(
-        x=math.log10(place), y=height, yref="paper", text=words, showarrow=False,
-        yanchor="bottom", font={"size": 11, "color": color},
-    )  # fmt: skip

@@ -7,16 +7,19 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from app.answers.columns import ends
+from app.answers.columns import COLUMNS, Column, ends
 from app.charts.figure import Figure, Trace, scatter
-from app.charts.style import Look, blank, log_ticks, translucent
+from app.charts.parts import band, corner_words, guide_upwards, line, time_axis
+from app.charts.style import Look, blank
 from app.wording import quantities
 
 Table = Mapping[str, Sequence[Any]]
+#: Titles of the loads that a chart may be over.
 LOADS: Mapping[str, str] = {
-    "concurrency": "Concurrency [open requests]",
-    "rate": "Arrivals [requests/s]",
+    "concurrency": f"{COLUMNS['concurrency'].head} [open requests]",
+    "rate": COLUMNS["rate"].title,
 }
+_RATE, _USER = COLUMNS["output_tokens_per_s_per_device"], COLUMNS["interactivity"]
 #: Share of a chart's side that words beside a point need.
 _LEAST_APART = 0.08
 
@@ -36,18 +39,15 @@ def latencies(
     """
     figure = blank(look, title, 420)
     for at, (column, name) in enumerate(named.items()):
-        figure.add_traces(_band(table, load, column, name, look.classes[at]))
+        low, high = (table[end] for end in ends(f"{column}_s"))
+        figure.add_traces(band(table[load], low, high, f"{name} 80 %", look.classes[at]))
         for suffix, words, dash in (("_s", "mean", "solid"), ("_median_s", "median", "dot")):
             figure.add_trace(
                 _line(table, load, column + suffix, f"{name} {words}", dash, look.classes[at])
             )
-    finite = [s for trace in figure.data for s in trace["y"] if s is not None and s == s]
-    figure.update_xaxes(title_text=LOADS[load], **_across(table[load]))
-    figure.update_yaxes(
-        title_text="Time",
-        type="log",
-        **log_ticks((min(finite) / 1.5, max(finite) * 1.5), quantities.seconds),
-    )
+    times = [s for trace in figure.data for s in trace["y"] if s is not None]
+    figure.update_xaxes(**load_axis(load, table[load]))
+    figure.update_yaxes(title_text="Time", **time_axis(times))
     figure.update_layout(hovermode="x unified", margin={"t": 44, "b": 104, "l": 76})
     _shade_overload(figure, table, load, look)
     return figure
@@ -55,32 +55,27 @@ def latencies(
 
 def throughput(table: Table, load: str, title: str, look: Look) -> Figure:
     """Output tokens per second and device over the load."""
-    return _rates(table, load, title, look, ("Output throughput", "tok/s"))
+    return _rates(table, load, title, look, COLUMNS["output_tokens_per_s_per_device"])
 
 
 def sequences(table: Table, load: str, title: str, look: Look) -> Figure:
     """Sequences per second and device over the load, of a model that reads each in one pass."""
-    return _rates(table, load, title, look, ("Throughput", "seq/s"))
+    return _rates(table, load, title, look, COLUMNS["sequences_per_s_per_device"])
 
 
-def _rates(table: Table, load: str, title: str, look: Look, words: tuple[str, str]) -> Figure:
-    """words: what the rate is of, and its unit."""
-    figure, (what, unit) = blank(look, title, 420), words
-    rates = list(table["output_tokens_per_s_per_device"])
+def _rates(table: Table, load: str, title: str, look: Look, column: Column) -> Figure:
+    """column: what the rate is of; a table holds either under the name of output tokens."""
+    figure = blank(look, title, 420)
+    rates = list(table[_RATE.name])
     figure.add_trace(
-        scatter(
-            x=list(table[load]),
-            y=rates,
-            mode="lines+markers",
-            line={"color": look.classes[2], "width": 2},
-            name=what.lower(),
-            customdata=[quantities.rate(rate, unit) for rate in rates],
-            hovertemplate="%{x:,.4g}: %{customdata} per device<extra></extra>",
-            showlegend=False,
+        line(
+            table[load], rates, column.head, look.classes[2],
+            "%{x:,.4g}: %{customdata} per device<extra></extra>", mode="lines+markers",
+            customdata=[column.words(rate) for rate in rates], showlegend=False,
         )
-    )
-    figure.update_xaxes(title_text=LOADS[load], **_across(table[load]))
-    figure.update_yaxes(title_text=f"{what} per device [{unit}]", rangemode="tozero")
+    )  # fmt: skip
+    figure.update_xaxes(**load_axis(load, table[load]))
+    figure.update_yaxes(title_text=column.title, rangemode="tozero")
     figure.update_layout(margin={"t": 44, "b": 96, "l": 66})
     _shade_overload(figure, table, load, look)
     return figure
@@ -99,42 +94,32 @@ def throughput_over_interactivity(
         loads = [f"{value:,.0f}" if value >= 10 else f"{value:.2g}" for value in table[load]]
         marked = name in marked_rows
         figure.add_trace(
-            scatter(
-                x=list(table["interactivity"]),
-                y=list(table["output_tokens_per_s_per_device"]),
+            line(
+                table[_USER.name], table[_RATE.name], name, look.classes[at % 10],
+                f"{LOADS[load]} %{{customdata}}<br>%{{x:.3g}} tok/s a user, %{{y:,.4g}} tok/s a "
+                f"device<extra>{name}</extra>",
                 mode="lines+markers+text" if marked else "lines+markers",
-                text=_spaced(table, loads),
-                textposition="top right",
-                textfont={"size": 11, "color": look.faint},
-                line={"color": look.classes[at % 10], "width": 2},
-                marker={"size": 7},
-                name=name,
-                customdata=loads,
-                hovertemplate=f"{LOADS[load]} %{{customdata}}<br>%{{x:.3g}} tok/s a user, "
-                "%{y:,.4g} tok/s a device<extra>" + name + "</extra>",
-                cliponaxis=False,
+                text=_spaced(table, loads), textposition="top right",
+                textfont={"size": 11, "color": look.faint}, marker={"size": 7},
+                customdata=loads, cliponaxis=False,
             )
-        )
+        )  # fmt: skip
         if marked:
             figure.add_trace(_mark(table, marked_rows[name], look))
-    figure.update_xaxes(title_text="Interactivity [tok/s a user]", rangemode="tozero")
-    figure.update_yaxes(title_text="Output throughput per device [tok/s]", rangemode="tozero")
+    figure.update_xaxes(title_text=_USER.title, rangemode="tozero")
+    figure.update_yaxes(title_text=_RATE.title, rangemode="tozero")
     figure.update_layout(margin={"t": 44, "b": 96, "l": 66, "r": 40})
     return figure
 
 
 def mark_load(figure: Figure, value: float, words: str, look: Look) -> None:
     """Draw a line at the load that is asked, named at its foot, over a chart of loads."""
-    figure.add_vline(x=value, line={"color": look.ink, "width": 1, "dash": "dash"})
-    figure.add_annotation(
-        x=math.log10(value), y=0, yref="paper", yanchor="bottom", xanchor="left", xshift=4,
-        text=words, showarrow=False, font={"size": 12, "color": look.ink},
-    )  # fmt: skip
+    guide_upwards(figure, value, words, look.ink, y=0, xanchor="left", xshift=4, size=12)
 
 
 def _spaced(table: Table, words: Sequence[str]) -> list[str]:
     """The words, "" for points too near the last one with words."""
-    xs, ys = table["interactivity"], table["output_tokens_per_s_per_device"]
+    xs, ys = table[_USER.name], table[_RATE.name]
     wide, high = max(xs) or 1.0, max(ys) or 1.0
     kept: list[str] = []
     last = (math.inf, math.inf)
@@ -148,15 +133,12 @@ def _spaced(table: Table, words: Sequence[str]) -> list[str]:
 
 def _line(table: Table, load: str, column: str, name: str, dash: str, color: str) -> Trace:
     seconds = [float(value) for value in table[column]]
-    return scatter(
-        x=list(table[load]),
-        y=[value if value < float("inf") else None for value in seconds],
+    drawn = [value if value < math.inf else None for value in seconds]
+    return line(
+        table[load], drawn, name, color, "%{customdata}", line={"dash": dash},
         mode="lines+markers" if dash == "solid" else "lines",
-        name=name,
-        line={"color": color, "width": 2, "dash": dash},
         customdata=_hover(table, column, seconds),
-        hovertemplate="%{customdata}",
-    )
+    )  # fmt: skip
 
 
 def _hover(table: Table, column: str, seconds: Sequence[float]) -> list[str]:
@@ -168,36 +150,10 @@ def _hover(table: Table, column: str, seconds: Sequence[float]) -> list[str]:
     ]
 
 
-def _band(table: Table, load: str, column: str, name: str, color: str) -> list[Trace]:
-    """The 80 % interval around a mean as a band; no trace where not validated."""
-    rows = [
-        (x, low, high)
-        for x, low, high in zip(
-            table[load], table[f"{column}_low_s"], table[f"{column}_high_s"], strict=True
-        )
-        if math.isfinite(low) and math.isfinite(high)
-    ]
-    if not rows:
-        return []
-    loads, lows, highs = (list(side) for side in zip(*rows, strict=True))
-    return [
-        scatter(
-            x=[*loads, *reversed(loads)],
-            y=[*highs, *reversed(lows)],
-            fill="toself",
-            fillcolor=translucent(color, 0.15),
-            line={"width": 0},
-            mode="lines",
-            name=f"{name} 80 %",
-            hoverinfo="skip",
-        )
-    ]
-
-
 def _mark(table: Table, row: int, look: Look) -> Trace:
     return scatter(
-        x=[table["interactivity"][row]],
-        y=[table["output_tokens_per_s_per_device"][row]],
+        x=[table[_USER.name][row]],
+        y=[table[_RATE.name][row]],
         mode="markers",
         marker={"size": 15, "color": "rgba(0,0,0,0)", "line": {"width": 2, "color": look.ink}},
         hoverinfo="skip",
@@ -213,17 +169,15 @@ def _shade_overload(figure: Figure, table: Table, load: str, look: Look) -> None
     if not (full and stable):
         return
     figure.add_vrect(x0=max(stable), x1=max(full) * 2, fillcolor=look.alarm, opacity=0.14)
-    figure.add_annotation(
-        x=1, y=1, xref="paper", yref="paper", xanchor="right", yanchor="bottom",
-        text="overloaded", showarrow=False, font={"size": 12, "color": look.alarm},
-    )  # fmt: skip
+    corner_words(figure, "overloaded", look.alarm)
 
 
-def _across(loads: Sequence[float]) -> dict[str, Any]:
-    """Layout of a logarithmic axis over the loads with air at both ends."""
+def load_axis(load: str, loads: Sequence[float]) -> dict[str, Any]:
+    """Layout of a logarithmic axis over the loads with air at both ends.  load: of `LOADS`."""
     low, high = math.log10(min(loads)), math.log10(max(loads))
     air = 0.03 * (high - low)
     return {
+        "title_text": LOADS[load],
         "type": "log",
         "range": [low - air, high + air],
         "tickformat": "~g" if high < 3 else "~s",

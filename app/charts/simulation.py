@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from app.answers.columns import COLUMNS
 from app.charts.figure import Figure, scatter
-from app.charts.style import Look, blank, log_ticks
+from app.charts.parts import line, time_axis
+from app.charts.style import Look, blank
 from app.wording import quantities
 from genz_core.types import Array
 
@@ -29,31 +30,32 @@ def course(series: Columns, look: Look) -> Figure:
     kept = _thinned(len(series["time_s"]))
     time = np.asarray(series["time_s"])[kept]
     lines = (
-        ("running", "running", "y", look.classes[0]),
-        ("waiting", "waiting", "y", look.classes[1]),
-        ("kv_use", "KV cache in use", "y2", look.classes[2]),
-        ("preemptions", "preemptions so far", "y3", look.classes[4]),
+        ("running", "y", 0),
+        ("waiting", "y", 1),
+        ("kv_use", "y2", 2),
+        ("preemptions", "y3", 4),
     )
-    for column, name, axis, color in lines:
-        values = np.asarray(series[column])[kept]
+    for column, axis, color in lines:
+        name = COLUMNS[column].head
         hover = "%{y:.0%}" if column == "kv_use" else "%{y:,.0f}"
         figure.add_trace(
-            scatter(
-                x=time.tolist(), y=values.tolist(), yaxis=axis, name=name, mode="lines",
-                line={"color": color, "width": 1.5, "shape": "hv"},
-                hovertemplate=f"{hover}<extra>{name}</extra>",
+            line(
+                time.tolist(), np.asarray(series[column])[kept].tolist(), name,
+                look.classes[color], f"{hover}<extra>{name}</extra>", yaxis=axis,
+                line={"width": 1.5, "shape": "hv"},
             )
         )  # fmt: skip
     most = max(float(np.max(series["preemptions"], initial=0.0)), 1.0)
     preempted: dict[str, Any] = {"range": [0, most * 1.05], "tickformat": ",d", "nticks": 4}
+    preempted |= {"dtick": 1} if most < 4 else {}
     axes: tuple[dict[str, Any], ...] = (
         {"title": {"text": "Requests"}, "rangemode": "tozero"},
         {"title": {"text": "KV cache"}, "tickformat": ".0%", "range": [0, 1.02]},
-        {"title": {"text": "Preemptions"}, **preempted, **({"dtick": 1} if most < 4 else {})},
+        {"title": {"text": COLUMNS["preemptions"].head}, **preempted},
     )
     for name, domain, properties in zip(("yaxis", "yaxis2", "yaxis3"), _ROWS, axes, strict=True):
         figure.update_layout(**{name: {"domain": list(domain), "anchor": "x", **properties}})
-    figure.update_xaxes(title_text="Time [s]", anchor="y3")
+    figure.update_xaxes(title_text=COLUMNS["time_s"].title, anchor="y3")
     figure.update_layout(hovermode="x unified", margin={"t": 44, "b": 92})
     return figure
 
@@ -66,16 +68,14 @@ def over_time(windows: Columns, name: str, target_s: float, look: Look) -> Figur
     figure = blank(look, f"{name} of requests, by arrival", 360)
     for at, percentile in enumerate(("p50", "p90", "p99")):
         seconds = list(windows[percentile])
+        hover = f"%{{customdata}}<extra>{percentile}</extra>"
+        shown = [quantities.seconds(value) for value in seconds]
         figure.add_trace(
-            scatter(
-                x=list(windows["time_s"]), y=seconds, name=percentile, mode="lines",
-                line={"color": look.classes[at], "width": 2},
-                customdata=[quantities.seconds(value) for value in seconds],
-                hovertemplate="%{customdata}<extra>" + percentile + "</extra>",
-            )
-        )  # fmt: skip
-    figure.update_yaxes(title_text=name, **_log_axis(windows["p50"], windows["p99"], [target_s]))
-    figure.update_xaxes(title_text="Time of arrival [s]")
+            line(windows["time_s"], seconds, percentile, look.classes[at], hover, customdata=shown)
+        )
+    times = time_axis([*windows["p50"], *windows["p99"], target_s])
+    figure.update_yaxes(title_text=name, **times)
+    figure.update_xaxes(title_text=COLUMNS["arrival_s"].title)
     figure.update_layout(hovermode="x unified", margin={"t": 44, "b": 92})
     if target_s:
         figure.add_hline(y=target_s, line={"color": look.alarm, "width": 1.5, "dash": "dash"})
@@ -94,19 +94,21 @@ def cumulative(
     """
     figure = blank(look, title, 360)
     for at, (name, (seconds, share)) in enumerate(curves.items()):
-        color = look.classes[at]
+        hover = f"%{{y:.1%}} take at most %{{customdata}}<extra>{name}</extra>"
+        shown = [quantities.seconds(value) for value in seconds]
         figure.add_trace(
-            scatter(
-                x=list(seconds), y=list(share), name=name, mode="lines",
-                line={"color": color, "width": 2, "shape": "hv"},
-                customdata=[quantities.seconds(value) for value in seconds],
-                hovertemplate="%{y:.1%} take at most %{customdata}<extra>" + name + "</extra>",
+            line(
+                seconds,
+                share,
+                name,
+                look.classes[at],
+                hover,
+                line={"shape": "hv"},
+                customdata=shown,
             )
-        )  # fmt: skip
-    figure.update_xaxes(
-        title_text="Time",
-        **_log_axis(targets, *(seconds for seconds, _ in curves.values()), across=True),
-    )
+        )
+    times = [*targets, *(value for seconds, _ in curves.values() for value in seconds)]
+    figure.update_xaxes(title_text="Time", **time_axis(times, across=True))
     figure.update_yaxes(title_text="Share of all", tickformat=".0%", range=[0, 1.03])
     figure.update_layout(margin={"t": 44, "b": 92})
     for target_s in targets:
@@ -118,19 +120,6 @@ def cumulative(
             )
         )  # fmt: skip
     return figure
-
-
-def _log_axis(*times: Iterable[float], across: bool = False) -> dict[str, Any]:
-    """Range and ticks in words of a logarithmic axis over some times [s].  across: a lower one."""
-    every = np.array([value for several in times for value in several if value > 0])
-    if not every.size:
-        return {}
-    low, high = float(every.min()) / 1.15, float(every.max()) * 1.15
-    return {
-        "type": "log",
-        "range": [math.log10(low), math.log10(high)],
-        **log_ticks((low, high), quantities.seconds, across=across),
-    }
 
 
 def _thinned(count: int) -> Any:

@@ -13,19 +13,7 @@ from typing import Any
 from app.charts.figure import Figure
 from app.charts.labels import NARROWEST, width
 
-#: Operator classes in the order they are stacked and coloured.
-CLASSES = (
-    "gemm",
-    "attention",
-    "moe",
-    "ssm",
-    "norm",
-    "pointwise",
-    "embedding",
-    "sampling",
-    "convolution",
-    "collective",
-)
+#: Names of operator classes in the order they are stacked and coloured.
 CLASS_NAMES: Mapping[str, str] = {
     "gemm": "Matrix products",
     "attention": "Attention",
@@ -38,7 +26,21 @@ CLASS_NAMES: Mapping[str, str] = {
     "convolution": "Convolution",
     "collective": "Collectives",
 }
+CLASSES = tuple(CLASS_NAMES)
 HOST = "Host and pipeline"
+#: Name and place in the palette of each cause of time, in the order they are stacked.
+PARTS: Mapping[str, tuple[str, int]] = {
+    "compute": ("Compute", 0),
+    "tiles": ("Peak not reached", 3),
+    "memory": ("Memory traffic", 1),
+    "bandwidth": ("Bandwidth not reached", 5),
+    "communication": ("Communication", 2),
+    "links": ("Links not reached", 7),
+    "launch": ("Launches", 6),
+    "host": ("Host and scheduler", 4),
+    "pipeline": ("Pipeline wait", 8),
+}
+PART_NAMES: Mapping[str, str] = {part: name for part, (name, _) in PARTS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,6 @@ class Look:
     rest: for what is no class or series (host, bounds), distinct from them, too.
     """
 
-    dark: bool
     paper: str
     ink: str
     faint: str
@@ -65,8 +66,8 @@ class Look:
         return self.classes[CLASSES.index(name)] if name in CLASSES else self.faint
 
     def part_color(self, name: str) -> str:
-        """The colour of a cause of time, a key of `PART_COLORS`."""
-        return self.classes[PART_COLORS[name]]
+        """The colour of a cause of time, a key of `PARTS`."""
+        return self.classes[PARTS[name][1]]
 
     def on(self, fill: str) -> str:
         """Ink or paper, whichever contrasts more with a fill."""
@@ -74,7 +75,6 @@ class Look:
 
 
 LIGHT = Look(
-    dark=False,
     paper="#ffffff",
     ink="#1b232e",
     faint="#5f6b7a",
@@ -89,7 +89,6 @@ LIGHT = Look(
     ),
 )  # fmt: skip
 DARK = Look(
-    dark=True,
     paper="#11161d",
     ink="#e3e8ef",
     faint="#97a3b3",
@@ -103,30 +102,6 @@ DARK = Look(
         "#c4e153", "#9fa891", "#986fcf", "#9f6e51", "#d57439",
     ),
 )  # fmt: skip
-
-#: Place in the palette of each cause of time.
-PART_COLORS: Mapping[str, int] = {
-    "compute": 0,
-    "memory": 1,
-    "communication": 2,
-    "tiles": 3,
-    "bandwidth": 5,
-    "links": 7,
-    "launch": 6,
-    "host": 4,
-    "pipeline": 8,
-}
-PART_NAMES: Mapping[str, str] = {
-    "compute": "Compute",
-    "memory": "Memory traffic",
-    "communication": "Communication",
-    "tiles": "Peak not reached",
-    "bandwidth": "Bandwidth not reached",
-    "links": "Links not reached",
-    "launch": "Launches",
-    "host": "Host and scheduler",
-    "pipeline": "Pipeline wait",
-}
 
 #: Mean width of a letter in tick labels, of 12 px, and some; the tick and Plotly's distances.
 _LETTER_PX, _BESIDE_PX = 5.75, 18

@@ -22,7 +22,7 @@ from app.question.asking import Asked
 from app.question.question import Question
 from app.question.validity import refuse_meaningless
 from app.scenario import intervals
-from app.scenario.scenario import Resolved, estimate_resolved, resolve
+from app.scenario.scenario import Resolved, resolve
 from app.scenario.served_rows import completed
 from app.wording import quantities
 from genz_core import Estimate
@@ -115,7 +115,8 @@ def compare_asked(
     Raises:
         RidgelineError: a question that cannot be priced, or reports whose phase nothing tells.
     """
-    _check_phase(phase)
+    if phase not in ("", "prefill", "decode"):
+        raise InvalidValue(f"{phase!r} is no phase; choose prefill or decode")
     question = _of_a_batch(asked)
     found = what_ran([phased(report, "", patterns) for report in reports])
     reports = [phased(report, phase, patterns) for report in reports]
@@ -128,7 +129,8 @@ def compare_asked(
     if any(one.field == "weights" for one in rest.fillings):
         resolved = completed(resolve(rest.scenario, asked.objects), asked.objects)
     resolved = replace(resolved, scenario=rest.scenario)
-    measurement = _taken_for(profilers.measure_from(reports, patterns), phase)
+    measurement = profilers.measure_from(reports, patterns)
+    measurement = in_phase(measurement, phase) if phase else measurement
     comparison = compared(estimate_filled(resolved, rest.loads), measurement, reports, steps)
     apart = (*_phase_differs(phase, found), *differences(resolved, found, rest.loads))
     if apart:
@@ -155,45 +157,12 @@ def _of_a_batch(asked: Asked) -> Question:
     return question
 
 
-def _check_phase(phase: str) -> None:
-    if phase not in ("", "prefill", "decode"):
-        raise InvalidValue(f"{phase!r} is no phase; choose prefill or decode")
-
-
 def _phase_differs(phase: str, ran: WhatRan) -> tuple[Difference, ...]:
     """The phase that was asked for, where shapes tell another one."""
     others = [name for name in ran.steps if name in ("prefill", "decode")]
     if not phase or not others or phase in others:
         return ()
     return (Difference("phase", phase, others[0], "the shapes of its operators"),)
-
-
-def _taken_for(measurement: Measurement, phase: str) -> Measurement:
-    """A measurement whose reports name no phase, as one of "prefill" or "decode"."""
-    return in_phase(measurement, phase) if phase else measurement
-
-
-def beside(
-    resolved: Resolved,
-    reports: Sequence[Report],
-    patterns: Sequence[PhasePattern] = profilers.DEFAULT_PHASES,
-    phase: str = "",
-    steps: Mapping[str, int] | None = None,
-) -> Comparison:
-    """Compare the reports of one run with the estimate of a scenario, which nothing fills.
-
-    Args:
-        patterns: those that the reports were read with.
-        phase: "prefill" or "decode" for reports that name no phase, "" to find it.
-        steps: steps that each phase of the reports holds, see `profilers.compare`.
-
-    Raises:
-        RidgelineError: a scenario that cannot be priced, or reports whose phase nothing tells.
-    """
-    _check_phase(phase)
-    reports = [phased(report, phase, patterns) for report in reports]
-    measurement = _taken_for(profilers.measure_from(reports, patterns), phase)
-    return compared(estimate_resolved(resolved), measurement, reports, steps)
 
 
 def compared(

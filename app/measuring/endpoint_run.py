@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -28,7 +29,8 @@ def keep(run: EndpointRun, folder: Path, label: str = "", tags: Sequence[str] = 
         MeasurementError: nothing can be kept.
     """
     runs = store()
-    measurement = _measurement(run, folder)
+    facts = {"client": run.client, FILE: run.file.relative_to(folder).as_posix()}
+    measurement = listed(run.measurement, facts)
     with runs.draft(measurement, label) as draft:
         for path in sorted(folder.rglob("*")):
             if path.is_file() and not path.name.startswith("."):
@@ -54,21 +56,19 @@ def results_of(folder: Path, measurement: Measurement) -> list[ServingMeasuremen
     return read_results(file) if file.is_relative_to(folder.resolve()) else []
 
 
-def _measurement(run: EndpointRun, folder: Path) -> Measurement:
-    """The run as the store lists it: medians of TTFT and TPOT."""
-    found = run.measurement
+def listed(found: ServingMeasurement, facts: Mapping[str, Any]) -> Measurement:
+    """A result as the store lists it: TTFT and TPOT, and its load.
+
+    facts: beside those of its server and load.
+    """
     subject, load, lengths = found.subject, found.load, found.lengths
     isl, osl = lengths.isl.typical or lengths.isl_asked, lengths.osl.typical or lengths.osl_asked
     workload = None
     if isl and osl:
         batch = max(round(load.concurrency or load.concurrency_mean or 1), 1)
         workload = Workload(batch, max(round(isl), 1), max(round(osl), 1))
-    facts: dict[str, str | float | int] = {"client": run.client, FILE: _inside(run.file, folder)}
-    facts |= {name: value for name, value in found.server.items()}
-    for name in ("concurrency", "rate", "requests"):
-        value = getattr(load, name)
-        if value is not None:
-            facts[name] = value
+    sent = {name: getattr(load, name) for name in ("concurrency", "rate", "requests")}
+    known = {name: value for name, value in sent.items() if value is not None}
     return Measurement(
         source=SOURCE,
         operators=table(OPERATOR_COLUMNS, {}),
@@ -77,13 +77,9 @@ def _measurement(run: EndpointRun, folder: Path) -> Measurement:
         model=subject.model,
         engine=subject.engine,
         workload=workload,
-        facts=facts,
+        facts={**facts, **found.server, **known},
         notes=found.notes,
     )
-
-
-def _inside(file: Path, folder: Path) -> str:
-    return file.relative_to(folder).as_posix()
 
 
 def _timing(found: ServingMeasurement, name: str) -> PhaseTiming:

@@ -9,6 +9,7 @@ from typing import Any
 import genz_core
 import hardware_db
 from app.measuring.model_facts import ModelShape, degree_by_products
+from app.measuring.prediction import FORMATS as TORCH_FORMATS
 from app.question.question import Question
 from app.scenario.scenario import Resolved, estimate_resolved
 from genz_core import Estimate, Workload
@@ -22,8 +23,6 @@ from profilers.what_ran import Fact, StepFacts, WhatRan
 _SAME_LENGTH = 0.05
 _SIZES = ("batch", "isl", "osl")
 _PRODUCTS = "the shapes of its matrix products"
-#: torch's names of number formats, by ours.
-_TORCH_FORMATS = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 #: What the number format of a product may be stored as.
 _STORED = {"fp8": ("fp8", "fp8_block"), "fp4": ("mxfp4", "nvfp4"), "bf16": ("bf16", "fp16"),
            "fp16": ("bf16", "fp16")}  # fmt: skip
@@ -169,18 +168,18 @@ def _degree_of_one(tp: int, ran: WhatRan, model: Model) -> int:
 
 def _filled_format(ran: WhatRan, model: Model, typed: Collection[str]) -> list[Filling]:
     """The weights' format where no tensor of the model has the one that ran."""
-    if ran.dtype is None or "weights" in typed or _has_format(model, ran.dtype.value):
+    if ran.dtype is None or "weights" in typed or has_format(model, _format_name(ran.dtype.value)):
         return []
     name = _format_name(ran.dtype.value)
     return [Filling("weights", name, ran.dtype.evidence)] if name in FORMATS else []
 
 
 def _format_name(dtype: str) -> str:
-    return _TORCH_FORMATS.get(dtype, dtype)
+    return TORCH_FORMATS.get(dtype, dtype)
 
 
-def _has_format(model: Model, dtype: str) -> bool:
-    name = _format_name(dtype)
+def has_format(model: Model, name: str) -> bool:
+    """Whether tensors of a model have a format, or one that is stored so."""
     held = {*model.precision.weights.values(), *model.precision.by_layer.values()}
     return bool(held & set(_STORED.get(name, (name,))))
 
@@ -289,7 +288,7 @@ def model_differs(model: Model, ran: WhatRan) -> list[Difference]:
         found.append(Difference("hidden size", shape.hidden, ran.hidden.value, ran.hidden.evidence))
     if ran.layers and not shape.may_run(ran.layers.value, ran.layers_exact):
         found.append(Difference("layers", shape.layers, ran.layers.value, ran.layers.evidence))
-    if ran.dtype and not _has_format(model, ran.dtype.value):
+    if ran.dtype and not has_format(model, _format_name(ran.dtype.value)):
         held = model.precision.weights["default"]
         found.append(Difference("weights", held, _format_name(ran.dtype.value), ran.dtype.evidence))
     return found

@@ -10,13 +10,25 @@ from typing import Any
 import pandas as pd
 
 import hardware_db
-from app.measuring.prediction import RunContext, agreements, config_at, raw_config, step_rows
+from app.measuring.prediction import (
+    RunContext,
+    agreements,
+    config_at,
+    raw_config,
+    run_context,
+    step_rows,
+    with_cut_config,
+)
+from app.measuring.threads import with_contention
 from genz_core.errors import InvalidValue
 from profilers import Measurement, Report
 from profilers.collect.agreement import Agreement
-from profilers.collect.building import RunSettings
+from profilers.collect.building import RunSettings, device_facts
 from profilers.collect.model import ModelRun
+from profilers.collect.prompts import PromptRun
+from profilers.collect.steps import StepRun
 from profilers.run_config import RunConfig
+from profilers.schema import OPERATOR_COLUMNS, table
 
 #: Command that repeats a kept run, started in its folder.
 AGAIN = ("ridgeline", "runs", "start", "--file", "inputs.yaml")
@@ -101,3 +113,31 @@ def settings_of(config: RunConfig, trace_path: str = "") -> RunSettings:
         memory=config.torch_profiler.memory,
         stack=config.torch_profiler.stack,
     )
+
+
+def of_steps(
+    config: RunConfig, settings: RunSettings, device: Any, busy: float, run: StepRun | PromptRun,
+    notes: Sequence[str], facts: Mapping[str, Any] | None = None, **timings: Any,
+) -> tuple[Measurement, RunContext]:  # fmt: skip
+    """A run of single steps or prompts in this process as it is kept, and what it is priced with.
+
+    Args:
+        device: torch's.  busy: contention of the CPU's cores.
+        facts: beside those that every such run has.  timings: `steps` or `phases`.
+    """
+    measurement = Measurement(
+        source="live",
+        operators=table(OPERATOR_COLUMNS, {}, 0),
+        system=device_facts(device),
+        model=settings.name,
+        engine="hf-compile" if settings.compile else "hf",
+        facts={
+            "dtype": settings.dtype, "attention": settings.attention, "threads": run.threads,
+            "clock": run.clock, "parameters": run.parameters, **(facts or {}),
+        },
+        notes=tuple(notes),
+        **timings,
+    )  # fmt: skip
+    name = measurement.system.name if measurement.system else settings.device
+    context = run_context(with_cut_config(settings), name, config.predict.system, run.threads)
+    return with_contention(measurement, device, busy), context

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 import genz_core
-from app.measuring.outcome import AGAIN, Outcome, settings_of
-from app.measuring.prediction import RunContext, interval_figures, run_context, with_cut_config
-from app.measuring.threads import ready_threads, with_contention
+from app.measuring.outcome import AGAIN, Outcome, of_steps, settings_of
+from app.measuring.prediction import RunContext, interval_figures
+from app.measuring.threads import ready_threads
 from genz_core.errors import InvalidValue
 from genz_core.progress import Cancel, Progress, never, silent
 from genz_core.types import Workload
-from profilers import Measurement, PhaseTiming
-from profilers.collect.building import RunSettings, device_facts, pick_device
+from profilers import PhaseTiming
+from profilers.collect.building import RunSettings, pick_device
 from profilers.collect.prompts import MeasuredPrompt, PromptRun, measure_prompts
 from profilers.prompt_sizes import (
     CHARACTERS_PER_TOKEN,
@@ -28,7 +28,6 @@ from profilers.prompt_sizes import (
     read_sizes,
 )
 from profilers.run_config import RunConfig
-from profilers.schema import OPERATOR_COLUMNS, table
 
 _UNKNOWN = float("nan")
 
@@ -63,9 +62,10 @@ def run_prompts(
     device = pick_device(settings.device)
     busy = ready_threads(device, config)
     run = measure_prompts(settings, prompts, progress, cancelled)
-    measurement = with_contention(_measurement(settings, run, device_facts(device)), device, busy)
-    name = measurement.system.name if measurement.system else settings.device
-    context = run_context(with_cut_config(settings), name, config.predict.system, run.threads)
+    notes, phases = _notes(settings, run), _phases(run)
+    measurement, context = of_steps(
+        config, settings, device, busy, run, notes, {"prompts": len(run.prompts)}, phases=phases
+    )
     rows = prompt_rows(run.prompts, context)
     return Outcome(
         measurement,
@@ -77,30 +77,22 @@ def run_prompts(
     )
 
 
-def _measurement(settings: RunSettings, run: PromptRun, device: Any) -> Measurement:
-    """Timings of all prompts by phase; no workload, as each prompt has its own lengths."""
+def _notes(settings: RunSettings, run: PromptRun) -> list[str]:
     notes = [f"cut to {settings.layers} of {run.layers} layers"] if settings.layers else []
     notes += ["cancelled: complete repeats only"] if run.cancelled else []
     if any(one.prompt.guessed for one in run.prompts):
         notes.append(f"texts were taken for {CHARACTERS_PER_TOKEN:g} characters a token")
+    return notes
+
+
+def _phases(run: PromptRun) -> dict[str, PhaseTiming]:
+    """Timings of all prompts by phase."""
     ttft = tuple(one.median_ttft_s for one in run.prompts if one.ttft_s)
     tpot = tuple(one.median_tpot_s for one in run.prompts if one.tpot_s)
     phases = {"prefill": PhaseTiming("prefill", ttft, run.clock)}  # type: ignore[arg-type]
     if tpot:
         phases["decode"] = PhaseTiming("decode", tpot, run.clock)  # type: ignore[arg-type]
-    return Measurement(
-        source="live",
-        operators=table(OPERATOR_COLUMNS, {}, 0),
-        phases=phases,
-        system=device,
-        model=settings.name,
-        engine="hf-compile" if settings.compile else "hf",
-        facts={
-            "dtype": settings.dtype, "attention": settings.attention, "threads": run.threads,
-            "clock": run.clock, "parameters": run.parameters, "prompts": len(run.prompts),
-        },
-        notes=tuple(notes),
-    )  # fmt: skip
+    return phases
 
 
 def prompt_rows(prompts: Sequence[MeasuredPrompt], context: RunContext) -> list[dict[str, Any]]:

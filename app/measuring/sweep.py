@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from app.measuring.outcome import AGAIN, Outcome, priced_sweep, settings_of
-from app.measuring.prediction import run_context, with_cut_config
-from app.measuring.threads import ready_threads, with_contention
+from app.measuring.outcome import AGAIN, Outcome, of_steps, priced_sweep, settings_of
+from app.measuring.threads import ready_threads
 from app.scenario.axis_values import parse_values
 from genz_core.errors import InvalidValue
 from genz_core.progress import Cancel, Progress, never, silent
-from profilers import Measurement
-from profilers.collect.building import RunSettings, device_facts, pick_device
-from profilers.collect.steps import StepRun, measure_steps
+from profilers.collect.building import pick_device
+from profilers.collect.steps import measure_steps
 from profilers.run_config import RunConfig
-from profilers.schema import OPERATOR_COLUMNS, table
 from profilers.steps import MOST_STEPS, StepPoint
 
 
@@ -36,9 +32,9 @@ def run_sweep(
     device = pick_device(settings.device)
     busy = ready_threads(device, config)
     run = measure_steps(settings, points, grid.rounds, progress, cancelled)
-    measurement = with_contention(_measurement(settings, run, device_facts(device)), device, busy)
-    name = measurement.system.name if measurement.system else settings.device
-    context = run_context(with_cut_config(settings), name, config.predict.system, run.threads)
+    notes = [f"cut to {settings.layers} layers, not scaled"] if settings.layers else []
+    notes += ["cancelled: complete points only"] if run.cancelled else []
+    measurement, context = of_steps(config, settings, device, busy, run, notes, steps=run.steps)
     swept = priced_sweep(measurement, context)
     fits = {name: fit.row() for name, fit in swept.agreement.items()}
     return Outcome(
@@ -49,26 +45,6 @@ def run_sweep(
         label=f"{settings.name}, sweep of {len(points)} steps",
         swept=swept,
     )
-
-
-def _measurement(settings: RunSettings, run: StepRun, device: Any) -> Measurement:
-    """A sweep as a measurement: its steps, without timings by phase."""
-    notes = [f"cut to {settings.layers} layers, not scaled"] if settings.layers else []
-    if run.cancelled:
-        notes.append("cancelled: complete points only")
-    return Measurement(
-        source="live",
-        operators=table(OPERATOR_COLUMNS, {}, 0),
-        system=device,
-        model=settings.name,
-        engine="hf-compile" if settings.compile else "hf",
-        facts={
-            "dtype": settings.dtype, "attention": settings.attention, "threads": run.threads,
-            "clock": run.clock, "parameters": run.parameters,
-        },
-        notes=tuple(notes),
-        steps=run.steps,
-    )  # fmt: skip
 
 
 def sweep_points(batches: str, lengths: str, phases: str) -> list[StepPoint]:

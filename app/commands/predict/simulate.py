@@ -141,7 +141,8 @@ def _calibrate(
     target: Path | None,
 ) -> None:
     """Find the scale of the step that a measured run asks for, keep it, and print the run."""
-    from app.calibration import benchmark_result, from_one_run
+    from app.benchmarks import benchmark_result
+    from app.calibration import from_one_run
     from app.commands.progress_bar import running
     from app.question.asking import ask
     from app.scenario.local_files import sources

@@ -9,11 +9,11 @@ import pandas as pd
 import streamlit as st
 
 import hardware_db
+from app.answers.columns import COLUMNS
 from app.benchmarks import curve as curves
 from app.benchmarks import document, findings
 from app.benchmarks.comparison import Comparison, Point
 from app.benchmarks.deployment import Deployment
-from app.benchmarks.guard import figure_words
 from app.benchmarks.history import FIGURES, name_of
 from app.benchmarks.replay import Replay
 from app.charts import benchmarks as charts
@@ -201,9 +201,15 @@ def show_history(rows: Sequence[Mapping[str, Any]], one: Point) -> None:
     known = [name for name in FIGURES if any(row[name] is not None for row in rows)]
     if not known:
         return
-    name = st.selectbox("Figure", known, format_func=figure_words, key="history_figure", width=260)
+    name = st.selectbox(
+        "Figure",
+        known,
+        format_func=lambda name: COLUMNS[name].head,
+        key="history_figure",
+        width=260,
+    )
     figure = charts.history(rows, name, export.look())
-    export.chart(figure, "history", f"{figure_words(name)} over versions")
+    export.chart(figure, "history", f"{COLUMNS[name].head} over versions")
     table = pd.DataFrame(rows).drop(columns=["deployment", "when"]).dropna(axis=1, how="all")
     st.dataframe(
         table, hide_index=True, key="history_table", placeholder="–", height="auto",

@@ -9,12 +9,14 @@ import pytest
 import ridgeline
 
 from app.answers.columns import COLUMNS, LATENCIES, ends
+from app.benchmarks.comparison import PERCENTS, RATES
 from app.dashboard import load_curves
 from app.planning import sweep_block
 from app.question.parameters import PARAMETERS
 from app.question.question import Question
 from app.scenario import points_file
 from app.scenario.setup import Setup
+from profilers.serving_results import LATENCIES as MEASURED
 
 LLAMA = "meta-llama/Llama-3.1-8B"
 READS = "BAAI/bge-large-en-v1.5"
@@ -66,13 +68,21 @@ def plans() -> Iterator[str]:
     yield from found.rows[0]
 
 
+def results() -> Iterator[str]:
+    """Figures that measured results are compared by."""
+    for latency in MEASURED:
+        statistics = ("mean", *(f"p{percent:g}" for percent in PERCENTS))
+        yield from (f"{latency.removesuffix('_s')}_{what}_s" for what in statistics)
+    yield from RATES
+
+
 def points() -> Iterator[str]:
     yield from points_file.COLUMNS
 
 
 @pytest.fixture(scope="module")
 def printed() -> dict[str, set[str]]:
-    verbs = (estimates, loads, sweeps, simulations, plans, points)
+    verbs = (estimates, loads, sweeps, simulations, plans, results, points)
     return {verb.__name__: set(verb()) for verb in verbs}
 
 

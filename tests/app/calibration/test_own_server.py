@@ -16,7 +16,7 @@ from genz_core.errors import InvalidValue
 from profilers.collect.serving.client import Answer
 from profilers.collect.serving.closed_loop import ServedLoad
 
-PLAN = Plan(concurrency=(1, 4), rounds=2, calibrate_at=4)
+PLAN = Plan(users=(1, 4), rounds=2, calibrate_at=4)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ needs_transformers = pytest.mark.skipif(
 def found(resolved) -> own_server.OwnServer:
     loops = {
         at: MeasuredLoop(answered(resolved, at, 0, 1.7).then(answered(resolved, at, 1, 1.7)), 0.5)
-        for at in PLAN.concurrency
+        for at in PLAN.users
     }
     return own_server.simulated(PLAN, resolved, loops, contention=2.0)
 
@@ -85,7 +85,7 @@ def test_the_same_figures_are_plain_data(found):
     [
         ({"calibrate_at": 16}, "a load that is measured, not 16"),
         ({"rounds": 0}, "rounds = 0"),
-        ({"concurrency": (1, 500)}, "500 requests of 128/64 tokens do not fit"),
+        ({"users": (1, 500)}, "500 requests of 128/64 tokens do not fit"),
         ({"lengths": Question(isl=4000, osl=200)}, "1 requests of 4000/200 tokens do not fit"),
     ],
 )

@@ -27,7 +27,7 @@ def group():
 def test_runs_of_like_lengths_are_one_curve(group):
     comparison = compare(deployments(read_results(FILE), GIVEN))
     assert [len(one.points) for one in curves.groups(comparison)] == [4, 2]
-    loads = [curves.load_value(point) for point in group.points]
+    loads = [point.load_value for point in group.points]
     assert loads == sorted(loads) == [1, 2, 4, 8]
 
 
@@ -37,7 +37,7 @@ def test_the_curve_runs_through_the_prediction_of_each_point(group):
         figures = predict(point.deployment, 0.8).figures
         at = min(
             range(len(drawn.columns["load"])),
-            key=lambda n: abs(math.log(drawn.columns["load"][n] / curves.load_value(point))),
+            key=lambda n: abs(math.log(drawn.columns["load"][n] / point.load_value)),
         )
         assert drawn.columns["tpot"][at] == pytest.approx(figures["tpot_mean_s"].value, rel=0.1)
         assert drawn.columns["tpot_low"][at] < drawn.columns["tpot"][at]

@@ -8,8 +8,7 @@ import profilers
 from app.charts import measured, style
 from app.measuring import comparison
 from app.measuring.prediction import agreements
-from app.question.question import Question
-from app.scenario.scenario import resolve
+from app.question.asking import ask
 from profilers import Comparison
 from tests.app.charts.figures import checked
 from tests.app.pages import REPORTS
@@ -19,8 +18,9 @@ from tests.app.pages import REPORTS
 def of_qwen() -> Comparison:
     """Qwen3-8B on an MI300X: a trace beside its prediction, measured more slowly."""
     name = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
-    scenario = Question(model="Qwen/Qwen3-8B", system="mi300x", batch=15)
-    return comparison.beside(resolve(scenario), [profilers.read_report(REPORTS / "torch" / name)])
+    asked = ask("compare", {"model": "Qwen/Qwen3-8B", "system": "mi300x", "batch": 15})
+    reports = [profilers.read_report(REPORTS / "torch" / name)]
+    return comparison.compare_asked(reports, asked, fill=False).comparison
 
 
 def test_the_middle_of_three_bars_has_the_error_bar(of_qwen: Comparison):

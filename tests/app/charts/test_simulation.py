@@ -23,7 +23,7 @@ def answer():
 def test_the_course_has_a_row_each_for_requests_cache_and_preemptions(answer, look: style.Look):
     figure = checked(charts.course(answer.series, look))
     assert [trace.name for trace in figure.data] == [
-        "running", "waiting", "KV cache in use", "preemptions so far",
+        "Running", "Waiting", "Cache in use", "Preemptions",
     ]  # fmt: skip
     assert [axis.title.text for axis in figure.select_yaxes()] == [
         "Requests", "KV cache", "Preemptions",

@@ -14,7 +14,7 @@ import pytest
 import ridgeline
 
 from app.answers.table import to_json
-from tests.app.calibration.test_benchmark_result import VLLM
+from tests.app.benchmarks.test_benchmark_result import VLLM
 
 LLAMA = "meta-llama/Llama-3.1-8B"
 SMALL = ("simulate", LLAMA, "--system", "h100", "--isl", 256, "--osl", 32, "--length-ratio", 0.8)

@@ -1,15 +1,18 @@
 """Reports beside a prediction: intervals of classes, verdicts, what nothing validates."""
 
 import math
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import profilers
 from app.answers.table import TableFormat, render
 from app.measuring import comparison
+from app.question.asking import ask
 from app.question.question import Question
 from app.scenario import intervals
-from app.scenario.scenario import estimate, resolve
+from app.scenario.scenario import estimate
 from profilers import Comparison, Measurement
 from profilers.compare import lies_inside
 from profilers.schema import OPERATOR_COLUMNS, PhaseTiming, table
@@ -20,8 +23,14 @@ from tests.app.pages import DECODE, REPORTS
 def of_qwen() -> Comparison:
     """Qwen3-8B on an MI300X: a trace beside its prediction, measured more slowly."""
     name = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
-    scenario = Question(model="Qwen/Qwen3-8B", system="mi300x", batch=15)
-    return comparison.beside(resolve(scenario), [profilers.read_report(REPORTS / "torch" / name)])
+    asked = {"model": "Qwen/Qwen3-8B", "system": "mi300x", "batch": 15}
+    return _beside(asked, REPORTS / "torch" / name)
+
+
+def _beside(asked: dict[str, Any], report: Path) -> Comparison:
+    """A report beside what is asked, which nothing fills."""
+    reports = [profilers.read_report(report)]
+    return comparison.compare_asked(reports, ask("compare", asked), fill=False).comparison
 
 
 def test_the_interval_of_a_class_is_that_of_its_operators(of_qwen: Comparison):
@@ -47,8 +56,8 @@ def test_a_phase_is_said_to_lie_inside_above_or_below(of_qwen: Comparison):
 
 def test_what_nobody_measured_is_said_not_to_be_validated():
     model, system = "openai/gpt-oss-120b", "b200-sxm-180gb"  # 4-bit products, which none timed
-    scenario = Question(model=model, system=system, engine="trtllm", batch=15)
-    compared = comparison.beside(resolve(scenario), [profilers.read_report(DECODE)])
+    asked = {"model": model, "system": system, "engine": "trtllm", "batch": 15}
+    compared = _beside(asked, DECODE)
     rows = {row["class"]: comparison.folded(row) for row in compared.classes.to_dict("records")}
     assert rows["moe"]["80 %"] == "not validated" and rows["moe"]["inside 80 %"] == ""
     assert rows["attention"]["inside 80 %"] in ("yes", "no")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.calibration import benchmark_result
+from app.benchmarks import benchmark_result
 from app.question.asking import ask
 from genz_core.errors import InvalidValue
 
@@ -80,6 +80,14 @@ def test_all_at_once_is_a_closed_loop_of_all(tmp_path):
     assert read(tmp_path, {**VLLM, "max_concurrency": None}).load["concurrency"] == 320
 
 
+def test_a_rate_that_open_requests_held_back_is_a_closed_loop(tmp_path):
+    """As `compare` has it: by Little's law."""
+    held = read(tmp_path, {**VLLM, "request_rate": 4.0, "request_throughput": 1.7}).load
+    assert held["concurrency"] == 32 and "rate" not in held
+    light = read(tmp_path, {**VLLM, "request_rate": 0.1, "request_throughput": 0.1}).load
+    assert light["rate"] == 0.1 and "concurrency" not in light
+
+
 def test_what_is_given_goes_before_what_the_file_says(tmp_path):
     result = read(tmp_path, VLLM)
     asked = result.asked({"model": "m", "rate": 2.0, "isl": 500, "osl": None})
@@ -99,7 +107,6 @@ def test_what_is_given_goes_before_what_the_file_says(tmp_path):
         ({"mean_ttft_ms": 3.0}, "no benchmark's result"),
         ({**VLLM, "mean_tpot_ms": 0.0}, "has no mean TPOT"),
         ({**VLLM, "mean_tpot_ms": "fast"}, "has no mean TPOT"),
-        ({**VLLM, "request_rate": 4.0}, "held back to 32 open ones"),
     ],
 )
 def test_what_is_no_result_is_one_sentence(tmp_path, document, words):

@@ -1,0 +1,171 @@
+"""Traces, axes and marks that several charts share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from app.charts.figure import Figure, Trace, bar, scatter
+from app.charts.style import Look, log_ticks, translucent
+from app.scenario.intervals import Latency
+from app.wording import quantities
+from app.wording.quantities import MILLISECOND
+
+Words = Callable[[float, int], str]
+#: Words at the ends of bars, as large as all others however thin the bar is.
+BESIDE: Mapping[str, Any] = {
+    "textposition": "outside", "constraintext": "none", "textangle": 0, "cliponaxis": False,
+}  # fmt: skip
+
+
+# ------------------------------------------------------------------------------- axes
+
+
+def log_axis(limits: tuple[float, float], words: Words, *, across: bool = False) -> dict[str, Any]:
+    """Layout of a logarithmic axis between limits, its ticks in words; see `style.log_ticks`."""
+    ticks = log_ticks(limits, words, across=across)
+    return {"type": "log", "range": [math.log10(limit) for limit in limits], **ticks}
+
+
+def time_axis(times: Iterable[float], *, across: bool = False) -> dict[str, Any]:
+    """Layout of a logarithmic axis over times [s], with room at both ends; {} without any.
+
+    times: those that are not positive and finite are left out.  across: of a lower axis.
+    """
+    known = [float(time) for time in times if 0.0 < time < math.inf]
+    if not known:
+        return {}
+    return log_axis((min(known) / 1.3, max(known) * 1.3), quantities.seconds, across=across)
+
+
+def flops_words(value: float, digits: int) -> str:
+    """A rate of arithmetic as a tick says it: "100 TFLOP/s"."""
+    return quantities.scaled(value, "FLOP/s", digits)
+
+
+def lay_bars(
+    figure: Figure, look: Look, title: str, *, bottom: int, mode: str = "stack", gap: float = 0.35,
+    top: int = 44, left: int | None = None, **across: Any,
+) -> None:  # fmt: skip
+    """Axes and layout of bars that lie, the first on top, their names on the left.
+
+    title, across: of the lower axis.  mode: of several bars of one name.  bottom, top, left:
+    margins [px], the left one by default what Plotly needs.
+    """
+    named = {"title_text": title} if title else {}
+    figure.update_xaxes(**{**named, "tickformat": "~g", **across})
+    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont_color=look.ink)
+    margin = {"t": top, "b": bottom} | ({} if left is None else {"l": left})
+    figure.update_layout(barmode=mode, bargap=gap, margin=margin)
+
+
+# ------------------------------------------------------------------------------- traces
+
+
+def lying_bars(
+    names: Iterable[str], values: Iterable[float], name: str, color: str, hover: str,
+    **properties: Any,
+) -> Trace:  # fmt: skip
+    """Bars that lie.  hover: its template."""
+    own = {"marker": {"color": color}, "hovertemplate": hover, **properties}
+    return bar(y=list(names), x=list(values), orientation="h", name=name, **own)
+
+
+def time_bars(
+    names: Iterable[str], seconds: Iterable[float], name: str, color: str, **properties: Any
+) -> Trace:
+    """Bars that lie, of times [s] in milliseconds; the hover says the time in words."""
+    times = [float(value) for value in seconds]
+    shown = [quantities.seconds(value) for value in times]
+    hover = f"{name}: %{{customdata}}<extra>%{{y}}</extra>"
+    values = [value / MILLISECOND for value in times]
+    return lying_bars(names, values, name, color, hover, **{"customdata": shown, **properties})
+
+
+def line(
+    xs: Iterable[Any], ys: Iterable[Any], name: str, color: str, hover: str, **properties: Any
+) -> Trace:
+    """A line two pixels wide.  hover: its template.  properties: `line` adds to the line's own."""
+    own = {"color": color, "width": 2, **properties.pop("line", {})}
+    return scatter(
+        x=list(xs), y=list(ys), name=name, line=own, hovertemplate=hover,
+        **{"mode": "lines", **properties},
+    )  # fmt: skip
+
+
+def band(
+    xs: Sequence[float], lows: Sequence[float], highs: Sequence[float], name: str, color: str
+) -> list[Trace]:
+    """An interval around a line as an area; no trace where it is known nowhere."""
+    rows = [row for row in zip(xs, lows, highs, strict=True) if all(map(math.isfinite, row))]
+    if not rows:
+        return []
+    places, bottom, top = (list(side) for side in zip(*rows, strict=True))
+    return [area([*places, *reversed(places)], [*top, *reversed(bottom)], name, color, 0.15)]
+
+
+def area(xs: Sequence[float], ys: Sequence[float], name: str, color: str, opacity: float) -> Trace:
+    """A closed area without an edge and without a hover."""
+    return scatter(
+        x=xs, y=ys, fill="toself", fillcolor=translucent(color, opacity), line={"width": 0},
+        mode="lines", name=name, hoverinfo="skip",
+    )  # fmt: skip
+
+
+def limit_mark(xs: Sequence[float], ys: Sequence[str], name: str, look: Look, **more: Any) -> Trace:
+    """A stroke across each bar at its limit.  more: properties, `size` [px] among them."""
+    size = more.pop("size")
+    marker = {"symbol": "line-ns-open", "size": size, "color": look.alarm, "line": {"width": 2}}
+    return scatter(mode="markers", x=xs, y=ys, name=name, marker=marker, **more)
+
+
+def error_reach(above: Sequence[float], below: Sequence[float], **style: Any) -> dict[str, Any]:
+    """Error bars that reach so far above and below their points."""
+    sides = {"array": list(above), "arrayminus": list(below)}
+    return {"type": "data", "symmetric": False, **sides, **style}
+
+
+def interval_reach(
+    latencies: Iterable[Latency], unit: float, look: Look, width: int
+) -> dict[str, Any]:
+    """Error bars over the 80 % intervals of figures, which all have one; `width` in pixels."""
+    known = list(latencies)
+    return error_reach(
+        [(one.high_s - one.seconds) / unit for one in known],
+        [(one.seconds - one.low_s) / unit for one in known],
+        color=look.ink, thickness=1.2, width=width,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------- marks
+
+
+def guide_across(
+    figure: Figure, place: float, words: str, color: str, *, log: bool = False, size: int = 11,
+    width: float = 1,
+) -> None:  # fmt: skip
+    """Draw a dashed line across a chart at a height, its words above its right end."""
+    figure.add_hline(place, {"color": color, "width": width, "dash": "dash"})
+    figure.add_text(
+        words, size, color, x=1, xref="paper", y=math.log10(place) if log else place,
+        xanchor="right", yanchor="bottom",
+    )  # fmt: skip
+
+
+def guide_upwards(
+    figure: Figure, place: float, words: str, color: str, *, log: bool = True, **text: Any
+) -> None:
+    """Draw a dashed line up a chart at a place, its words on top unless `text` says where."""
+    figure.add_vline(place, {"color": color, "width": 1, "dash": "dash"})
+    figure.add_text(
+        words, text.pop("size", 11), color, x=math.log10(place) if log else place,
+        **{"y": 1.0, "yref": "paper", "yanchor": "bottom", **text},
+    )  # fmt: skip
+
+
+def corner_words(figure: Figure, words: str, color: str) -> None:
+    """Write words above the upper right corner of a chart."""
+    figure.add_text(
+        words, 12, color, x=1, y=1, xref="paper", yref="paper", xanchor="right", yanchor="bottom"
+    )
