@@ -66,6 +66,14 @@ def published(progress: Callable[[int, int], None] = lambda done, of: None) -> l
     ]
 
 
+def columns(name: str) -> list[str]:
+    """Columns of the records of `serving` or `published`; one row is priced, not the table."""
+    row, *_ = measured_rows(name)
+    (priced,) = points_file.price([as_run(row)])
+    metric = SERVING_METRICS[0] if name == "serving" else row["phase"]
+    return list(_record(row, priced, metric, "1"))
+
+
 def _record(row: Mapping[str, str], priced: Mapping[str, str], metric: str, measured: str) -> Row:
     """A record: the row's labels, predicted and measured [s], the interval's ends and the error.
 

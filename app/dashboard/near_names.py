@@ -76,10 +76,12 @@ def _model(typed: str) -> str:
 def _system(typed: str) -> str:
     """The slug of a system, a slice of one as it was typed; "" for what no system is called."""
     try:
-        slug = hardware_db.load(typed).slug
+        if mig.parsed(typed):
+            hardware_db.load(typed)  # raises for a slice that the device does not have
+            return typed
+        return hardware_db.facts(typed).id
     except RidgelineError:
         return ""
-    return typed if mig.parsed(typed) else slug
 
 
 def _engine(typed: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -121,7 +121,7 @@ def _operators(by: str, worst: int, rows: Path | None, form: TableFormat) -> Non
 
     series = shipped_errors.operator_series()
     columns = list(filter(None, by.split(","))) or ["operator"]
-    _check(columns, series)
+    _check(columns, list(series[0]) if series else columns)
     if rows is not None:
         opt.write_text(rows, to_csv(series) + "\n")
     typer.echo(render(shipped_errors.operator_summary(series, [*columns, "split"]), form))
@@ -136,9 +136,9 @@ def _measured(what: str, by: str, worst: int, rows: Path | None, form: TableForm
     from app.accuracy import likely_causes, measured_points, shipped_errors
     from app.answers.table import render, to_csv
 
-    records = (measured_points.serving if what == "serving" else measured_points.published)()
     columns = ["metric", *filter(None, by.split(","))]
-    _check(columns, records)
+    _check(columns, measured_points.columns(what))
+    records = (measured_points.serving if what == "serving" else measured_points.published)()
     if rows is not None:
         opt.write_text(rows, to_csv(records) + "\n")
     table = measured_points.error_table(records, columns)
@@ -156,9 +156,10 @@ def _measured(what: str, by: str, worst: int, rows: Path | None, form: TableForm
         typer.echo("\n" + render(likely_causes.brief(worst_records), form))
 
 
-def _check(columns: list[str], records: list[dict[str, Any]]) -> None:
+def _check(columns: list[str], there_are: list[str]) -> None:
+    """Raises InvalidValue: one of `columns` is not among those that there are."""
     from genz_core.errors import InvalidValue
 
-    unknown = [name for name in columns if records and name not in records[0]]
+    unknown = [name for name in columns if name not in there_are]
     if unknown:
-        raise InvalidValue(f"no column {unknown[0]!r}; there are {', '.join(records[0])}")
+        raise InvalidValue(f"no column {unknown[0]!r}; there are {', '.join(there_are)}")

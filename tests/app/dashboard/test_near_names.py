@@ -87,13 +87,11 @@ def first_held(typed: str, names: Sequence[str]) -> str:
 
 def test_every_name_of_a_system_takes_that_system_in_a_box_of_several():
     names = name_options.library_systems()
-    taken = {typed: first_held(typed, names) or typed for typed in hardware_db.spellings()}
-    assert set(BOARDS.values()) <= {meant("system", one, names) for one in taken.values()}
-    wrong = {
-        typed: one
-        for typed, one in taken.items()
-        if meant("system", one, names) != hardware_db.spellings()[typed]
-    }
+    spelled = hardware_db.spellings()
+    taken = {typed: first_held(typed, names) or typed for typed in spelled}
+    stands_for = {one: meant("system", one, names) for one in set(taken.values())}
+    assert set(BOARDS.values()) <= set(stands_for.values())
+    wrong = {typed: one for typed, one in taken.items() if stands_for[one] != spelled[typed]}
     assert not wrong
 
 
