@@ -125,7 +125,7 @@ def _tier_s(
     group, message, bytes_per_s = tier.group, tier.message_bytes, tier.link.bytes_per_s
     octave = np.log2(np.maximum(group, 2.0))
     hops = octave - 1.0 if tree else group - 2.0
-    if tier.link.topology.form == "switch" and operation != "all_to_all":
+    if not outer and tier.link.topology.form == "switch" and operation != "all_to_all":
         hops = np.minimum(hops, _RING - 2.0 + np.maximum(octave - np.log2(_RING), 0.0))
     steps = (2.0 if operation == "all_reduce" else 1.0) * hops
     fitted = [constants.efficiency_2, constants.efficiency_4, constants.efficiency_8]
