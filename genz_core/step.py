@@ -282,11 +282,7 @@ def price(
 
 def _rank_sequences(step: Step, parallelism: Parallelism) -> Num:
     """Sequences of the fullest attention rank; each rank has a scheduler and a host of its own."""
-    ranks = np.asarray(parallelism.dp, dtype=float)
-    shares = (
-        np.where(ranks > 1, np.ceil(g.sequences / ranks), g.sequences * 1.0) for g in step.groups
-    )
-    return sum(shares, start=np.float64(0.0))
+    return sum((g.of_rank(parallelism.dp) for g in step.groups), start=np.float64(0.0))
 
 
 def of_busiest_rank(graph: Graph, parallelism: Parallelism) -> Graph:
